@@ -1,0 +1,165 @@
+"""Source spans and the errors that users see.
+
+An error says what is wrong with the types, where (source line, carets, call chain), and what to write instead.
+`TileInternalError` itself, not its subclasses, means a bug of ours.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of the user's source. Lines count from 1; columns count characters from 0 and `end_col` is exclusive.
+
+    `call_site` is where the function that holds this piece was called from tile code, None in the kernel itself.
+    """
+
+    filename: str
+    line: int
+    col: int
+    end_line: int
+    end_col: int
+    function: str
+    call_site: Span | None = None
+
+    def frames(self) -> list[Span]:
+        """The call chain, outermost call first."""
+        chain, s = [], self
+        while s is not None:
+            chain.append(s)
+            s = s.call_site
+        return chain[::-1]
+
+    def source_line(self) -> str:
+        return linecache.getline(self.filename, self.line).rstrip("\n")
+
+    def render(self) -> str:
+        """Where it is, the source line and carets under the piece."""
+        lines = f"line {self.line}" if self.end_line == self.line else f"lines {self.line}--{self.end_line}"
+        last = max(self.end_col, self.col + 1)
+        cols = f"col {self.col + 1}" if last == self.col + 1 else f"col {self.col + 1}-{last}"
+        out = [f'  "{self.filename}", {lines}, {cols}, in {self.function}']
+        text = self.source_line()
+        if text.strip():
+            indent = len(text) - len(text.lstrip())
+            end = min(last, len(text)) if self.end_line == self.line else len(text)
+            start = min(max(self.col, indent), len(text))
+            out.append("    " + text[indent:])
+            out.append("    " + " " * (start - indent) + "^" * max(end - start, 1))
+        return "\n".join(out)
+
+
+class TileError(Exception):
+    """Base of every error about a kernel.
+
+    `message` is the first line; `loc` a `Span` or None; `help` what to write instead; `notes` pairs of a text and the
+    span it speaks of; `errors` all errors found in the kernel, this one first.
+    """
+
+    def __init__(self, message: str = "", loc: Span | None = None, *, help: str | None = None,
+                 notes: Sequence[tuple[str, Span | None]] = ()):
+        super().__init__(message)
+        self.message = message
+        self.loc = loc
+        self.help = help
+        self.notes = tuple(notes)
+        self.errors: tuple[TileError, ...] = (self,)
+
+    def __reduce__(self):
+        return (_rebuild, (type(self), self.__dict__.copy()))
+
+    def render(self) -> str:
+        """This error alone."""
+        parts = [self.message]
+        if self.loc is not None:
+            parts += [s.render() for s in self.loc.frames()]
+        for text, span in self.notes:
+            parts.append(f"  note: {text}")
+            if span is not None:
+                parts.append(span.render())
+        if self.help:
+            parts.append("  help: " + self.help.replace("\n", "\n        "))
+        return "\n".join(parts)
+
+    def __str__(self) -> str:
+        if len(self.errors) <= 1:
+            return self.render()
+        head = f"{len(self.errors)} errors in this kernel"
+        body = "\n\n".join(f"[{i}] {type(e).__name__}: {e.render()}" for i, e in enumerate(self.errors, 1))
+        return f"{self.message}\n{head}:\n\n{body}"
+
+
+def _rebuild(cls, state):
+    e = cls.__new__(cls)
+    e.__dict__.update(state)
+    Exception.__init__(e, state["message"])
+    return e
+
+
+class TileSyntaxError(TileError):
+    """Python that tile code does not have, or a name that is not defined."""
+
+
+class TileTypeError(TileError):
+    """An operand of the wrong kind, dtype, shape or rank; a value that must be constant and is not."""
+
+
+class TileValueError(TileError):
+    """A constant that is out of range or outside an operation's domain."""
+
+
+class TileRecursionError(TileError):
+    """Calls nested deeper than the limit; tile code has no run-time recursion."""
+
+
+class TileUnsupportedFeatureError(TileError):
+    """The target or the bytecode version lacks what the kernel needs."""
+
+
+class TileStaticEvalError(TileError):
+    """A static_eval, static_iter or static_assert that is itself wrong."""
+
+
+class StaticException(TileStaticEvalError):
+    """An exception raised by `raise ct.static_exception(...)` or by Python inside a static construct."""
+
+
+class TileStaticAssertionError(TileError):
+    """A static_assert that does not hold, or ensure_constant of a run-time value."""
+
+
+class UnsupportedCallError(TileError):
+    """A call of something that cannot be called from tile code."""
+
+
+class TileInternalError(TileError):
+    """A bug of cutile."""
+
+
+class InternalCompilerError(TileInternalError):
+    """The assembler did not do its work."""
+
+    def __init__(self, message="", loc=None, compiler_flags: str = "", compiler_version: str | None = None, **kw):
+        super().__init__(message, loc, **kw)
+        self.compiler_flags = compiler_flags
+        self.compiler_version = compiler_version
+
+
+class TileCompilerExecutionError(InternalCompilerError):
+    """The assembler refused the program or crashed."""
+
+
+class TileCompilerTimeoutError(InternalCompilerError):
+    """The assembler ran longer than compiler_timeout allows."""
+
+
+class TileAssertionError(TileError, AssertionError):
+    """`ct.assert_` failed in a running block."""
+
+
+class TileSanitizerError(TileError):
+    """The sanitizer saw an access or a value that the language leaves undefined."""

@@ -1,0 +1,71 @@
+"""Append nodes to the block under construction, each with the span of the source it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cutile.errors import Span
+from cutile.ir.nodes import Block, Node, Op, Value
+from cutile.ir.terms import Term
+from cutile.types import LeafType
+
+if TYPE_CHECKING:
+    from cutile.ops._op import OpDef
+
+
+class Builder:
+    """Where the next node goes (`block`) and where it comes from (`span`)."""
+
+    def __init__(self, span: Span):
+        self.block = Block()
+        self.span = span
+
+    def append(self, node: Node) -> None:
+        self.block.nodes.append(node)
+
+    def op(self, op: OpDef, *operands: Value | None | Sequence[Value], results: Sequence[LeafType],
+           region: Block | None = None, **attrs: Any) -> tuple[Value, ...]:
+        """Append an op. One argument for each operand the op declares: a Value, a sequence for `*name`, None for an absent `name?`."""
+        flat, layout = op.flatten(operands)
+        values = tuple(Value(t) for t in results)
+        self.append(Op(op, flat, attrs, values, self.span, layout, region))
+        return values
+
+    def op1(self, op: OpDef, *operands: Value | None | Sequence[Value], result: LeafType,
+            region: Block | None = None, **attrs: Any) -> Value:
+        """Append an op that has one result."""
+        return self.op(op, *operands, results=(result,), region=region, **attrs)[0]
+
+    def call(self, func: Term, args: Sequence[Term], kwargs: Mapping[str, Term] | None = None) -> Term:
+        """Call any callable term, as tile code would, and give its result. The front end's builder can."""
+        raise NotImplementedError("this builder knows no Python")
+
+    @contextmanager
+    def combine_body(self, op: OpDef, types: Sequence[LeafType]):
+        """Build the body of a user's combine function: yields a Block with one parameter per type.
+
+        Inside, only pure code without run-time branches is accepted [RED-11]. The caller ends it with a Yield.
+        """
+        block = Block(params=tuple(Value(t) for t in types))
+        with self.into(block):
+            yield block
+
+    @contextmanager
+    def into(self, block: Block):
+        """Append to `block` for a while."""
+        outer, self.block = self.block, block
+        try:
+            yield block
+        finally:
+            self.block = outer
+
+    @contextmanager
+    def at(self, span: Span):
+        """Give nodes this span for a while."""
+        outer, self.span = self.span, span
+        try:
+            yield
+        finally:
+            self.span = outer

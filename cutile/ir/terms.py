@@ -1,0 +1,258 @@
+"""What an expression denotes while a kernel is being typed.
+
+A term is a run-time leaf of the IR (`Leaf`), a constant scalar (`Const`), or compile-time structure over these. The
+front end makes and joins terms; typing rules of ops take terms and give terms. Nothing here outlives the front end:
+the IR holds values, constants in attributes, and templates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cutile.dtypes import DType
+from cutile.errors import Span, TileError
+from cutile.ir.nodes import Value
+from cutile.types import ArrayType, ListType, PaddingMode, TileType
+
+
+class Term:
+    """Base of all terms."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Leaf(Term):
+    """A run-time tile (scalars included), array or list."""
+
+    value: Value
+
+    @property
+    def type(self) -> TileType | ArrayType | ListType:
+        return self.value.type
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Const(Term):
+    """A constant scalar. Loose ones hold an exact Python value and a dtype that only counts when asked for [LOOSE-1]."""
+
+    value: bool | int | float
+    dtype: DType
+    loose: bool
+
+    @property
+    def type(self) -> TileType:
+        return TileType(self.dtype, ())
+
+    def same(self, other: Const) -> bool:
+        """Equal as constants: 0.0 and -0.0 differ, NaN equals itself, kinds of Python number differ [SPEC-1]."""
+        return (self.dtype is other.dtype and self.loose == other.loose and type(self.value) is type(other.value)
+                and repr(self.value) == repr(other.value))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Static(Term):
+    """A compile-time object: None, Ellipsis, str, dtype, enum member, module, class, op, Python function."""
+
+    obj: Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tuple(Term):
+    items: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Record(Term):
+    """An instance of a frozen dataclass [DC-1]; `fields` in the order of the class."""
+
+    cls: type
+    fields: dict[str, Term]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dict(Term):
+    """The value of **kwargs [CV-7]."""
+
+    items: dict[str, Term]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FString(Term):
+    """A formatted string: text and (term, spec) fields, in order [EX-15]."""
+
+    parts: tuple[str | tuple[Term, str], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bound(Term):
+    """A method with its object: calling it calls `func` with `receiver` first."""
+
+    func: Term
+    receiver: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Range(Term):
+    """range(start, stop, step): int scalars of the induction dtype [LOOP-1]."""
+
+    start: Term
+    stop: Term
+    step: Term
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class View(Term):
+    """A tiled view [TV-1]. `tile_shape` is as the user wrote it, so () stays (); `explicit_steps`: steps were given."""
+
+    array: Leaf
+    tile_shape: tuple[int, ...]
+    steps: tuple[int, ...]
+    padding_mode: PaddingMode
+    explicit_steps: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RawMemory(Term):
+    """The memory of an array without its shape [RAWMEM-1]."""
+
+    array: Leaf
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class IndexSlice(Term):
+    """ct.Slice(start, length) [ADV-2]."""
+
+    start: Term
+    length: Term
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PySlice(Term):
+    """slice(start, stop, step), or a:b:c in a subscript [EX-17]."""
+
+    start: Term
+    stop: Term
+    step: Term
+
+
+@dataclass(slots=True, eq=False)
+class Closure(Term):
+    """A function or lambda made in tile code: its definition, and the live scope it sees [CALL-5]."""
+
+    definition: Any  # front.source.Definition
+    scope: Any  # front.scope.Scope
+    defaults: dict[str, Term] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False)
+class Manager(Term):
+    """A context manager made by a @contextlib.contextmanager function; usable once [CM-3]."""
+
+    func: Term
+    args: tuple[Term, ...]
+    kwargs: dict[str, Term]
+    span: Span
+    used: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unusable(Term):
+    """A variable whose use is an error: undefined on some path, or of two types. `error(span)` makes the error."""
+
+    error: Callable[[Span], TileError]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Poison(Term):
+    """The value of an expression that failed; its consumers stay silent."""
+
+
+POISON = Poison()
+NONE = Static(None)
+
+
+def parts_of(t: Term) -> Iterable[Term]:
+    """The terms directly inside a term."""
+    match t:
+        case Tuple():
+            return t.items
+        case Record():
+            return t.fields.values()
+        case Dict():
+            return t.items.values()
+        case FString():
+            return [p[0] for p in t.parts if not isinstance(p, str)]
+        case Bound():
+            return (t.func, t.receiver)
+        case Range() | PySlice():
+            return (t.start, t.stop, t.step)
+        case View() | RawMemory():
+            return (t.array,)
+        case IndexSlice():
+            return (t.start, t.length)
+        case _:
+            return ()
+
+
+def is_poisoned(t: Term) -> bool:
+    return isinstance(t, Poison) or any(is_poisoned(p) for p in parts_of(t))
+
+
+def is_tile(t: Term) -> bool:
+    """A tile or a scalar, run-time or constant."""
+    return isinstance(t, Const) or isinstance(t, Leaf) and isinstance(t.value.type, TileType)
+
+
+def is_scalar(t: Term) -> bool:
+    return is_tile(t) and t.type.shape == ()
+
+
+def is_array(t: Term) -> bool:
+    return isinstance(t, Leaf) and isinstance(t.value.type, ArrayType)
+
+
+def describe(t: Term) -> str:
+    """What a term is, as error messages say it."""
+    match t:
+        case Const():
+            return f"constant {t.value!r}" if t.loose else f"{t.dtype.name} constant {t.value!r}"
+        case Leaf():
+            return t.value.type.describe()
+        case Static(None):
+            return "None"
+        case Static(str() as s):
+            return f"string {s!r}"
+        case Static(DType() as d):
+            return f"dtype {d.name}"
+        case Static(obj):
+            name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
+            kind = "class" if isinstance(obj, type) else "function" if callable(obj) else type(obj).__name__
+            return f"{kind} {name}" if name else repr(obj)
+        case Tuple():
+            return "tuple (" + ", ".join(map(describe, t.items)) + ("," if len(t.items) == 1 else "") + ")"
+        case Record():
+            return f"{t.cls.__name__} instance"
+        case Dict():
+            return "dict of keyword arguments"
+        case FString():
+            return "formatted string"
+        case View():
+            return f"tiled view of a {t.array.type.describe()} with tile shape {t.tile_shape}"
+        case RawMemory():
+            return f"raw memory of {t.array.type.dtype.name}"
+        case IndexSlice():
+            return "ct.Slice"
+        case PySlice():
+            return "slice"
+        case Range():
+            return "range"
+        case Closure() | Bound():
+            return "function"
+        case Manager():
+            return "context manager"
+        case _:
+            return type(t).__name__.lower()

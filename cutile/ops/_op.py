@@ -1,0 +1,199 @@
+"""What an op is, and the registry of all of them.
+
+An op is one decorated Python function. Its signature is the user's API, its docstring carries its clauses, the
+decorator names the typing rule and the regular lowering as plain data, its body is the meaning in NumPy.
+
+    @op(float_unary, ulp={f32: 3}, tileir="exp2")
+    def exp2(x, /, *, flush_to_zero=False):
+        '''Base-2 exponential of each element.
+
+        [UN-1.exp2.ninf]  exp2(-inf) == +0
+        '''
+        return wide(np.exp2, x)
+
+Calling convention of a meaning (the only one there is):
+
+* Operands come first, positionally, in the order of `operands`: one carrier array each (see dtypes: f16 and narrower
+  floats are carried in float32), a tuple of carriers for `*name`, a carrier or None for `name?`.
+  Core dimensions are the *trailing* axes; any number of leading axes stands for blocks, and operands of one call
+  broadcast over them (a value that is the same for all blocks may have none). The rank of the core is never read from
+  the carrier: ask `sig`.
+* Attributes come by keyword, under the names of the op's parameters.
+* A meaning may ask for more by naming a keyword-only parameter, which is no part of the public signature:
+  `sig` the types of operands and results (`Sig`); `ctx` the running blocks (see interp/schedule: block coordinates,
+  printing, failing); `combine` the user's function of a reduce or scan, taking and giving tuples of carriers.
+* An array operand is an `interp.memory` descriptor (tile/put/gather/scatter/update), a list is a sequence of them.
+* It returns one carrier, or a tuple if the op has several results, or None if it has none. Rounding a float result to its
+  dtype is the framework's, unless the op says `exact=True` (its results are values among its operands).
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutile.ir.nodes import Value
+from cutile.types import LeafType
+
+GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
+
+# What an op does besides computing [GEN-3]: passes ask for these, never for names of ops.
+PURE, READ, WRITE, ATOMIC, HOST = "pure", "read", "write", "atomic", "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Sig:
+    """The types of one application of an op. `operands` are flat."""
+
+    operands: tuple[LeafType, ...]
+    results: tuple[LeafType, ...]
+
+    @property
+    def x(self) -> LeafType:
+        """The type of the first operand."""
+        return self.operands[0]
+
+    @property
+    def result(self) -> LeafType:
+        return self.results[0]
+
+
+class OpDef:
+    """An op: the object behind `ct.exp2`, the key of every table about ops."""
+
+    def __init__(self, meaning: Callable, rule: Callable, *, name: str | None = None, operands: str | None = None,
+                 effect: str = PURE, exact: bool = False, loose: Callable | None = None, tileir: Any = None,
+                 ulp: Mapping | int | None = None, freedom: str | None = None, public: bool = True,
+                 method: tuple[str, str] | None = None, host: Callable | None = None):
+        self.meaning = meaning
+        self.name = name or meaning.__name__
+        self.__name__ = self.__qualname__ = self.name
+        self.__doc__ = meaning.__doc__
+        self.__module__ = meaning.__module__
+        self.__wrapped__ = meaning
+        self.family = meaning.__module__.rpartition(".")[2]
+        self.rule, self.effect, self.exact, self.loose = rule, effect, exact, loose
+        self.tileir, self.ulp, self.freedom, self.host = tileir, ulp, freedom, host
+        self.public, self.method = public, method
+        full = inspect.signature(meaning)
+        self.given = tuple(p for p in full.parameters if p in GIVEN)
+        self.__signature__ = full.replace(parameters=[p for n, p in full.parameters.items() if n not in GIVEN])
+        if operands is None:
+            operands = " ".join(n for n, p in self.__signature__.parameters.items() if p.kind is p.POSITIONAL_ONLY)
+        self.operands: tuple[str, ...] = tuple(operands.split())
+        self.variadic = any(n[0] == "*" or n[-1] == "?" for n in self.operands)
+        self.clauses: dict[str, str] = parse_clauses(meaning.__doc__ or "")
+
+    def flatten(self, operands: Sequence) -> tuple[tuple[Value, ...], tuple[int | None, ...] | None]:
+        """Flat operands and their layout: per operand 1, the length of a `*name`, None for an absent `name?`."""
+        assert len(operands) == len(self.operands), f"{self.name}: {len(operands)} operands for {self.operands}"
+        if not self.variadic:
+            return tuple(operands), None
+        flat: list[Value] = []
+        layout: list[int | None] = []
+        for name, x in zip(self.operands, operands, strict=True):
+            if x is None:
+                assert name[-1] == "?", f"{self.name}: operand {name} is missing"
+                layout.append(None)
+            elif name[0] == "*":
+                flat += x
+                layout.append(len(x))
+            else:
+                flat.append(x)
+                layout.append(1)
+        return tuple(flat), tuple(layout)
+
+    def group(self, flat: Sequence, layout: Sequence[int | None] | None) -> list:
+        """The inverse of `flatten`, for operands or anything that stands in their place (types, carriers)."""
+        if layout is None:
+            return list(flat)
+        out, i = [], 0
+        for name, n in zip(self.operands, layout, strict=True):
+            if n is None:
+                out.append(None)
+            elif name[0] == "*":
+                out.append(tuple(flat[i:i + n]))
+                i += n
+            else:
+                out.append(flat[i])
+                i += 1
+        return out
+
+    def __call__(self, *args, **kwargs):
+        if self.host is not None:
+            return self.host(*args, **kwargs)
+        raise RuntimeError(f"ct.{self.name}() works in tile code only: call it inside a @ct.kernel function "
+                           f"that ct.launch runs")
+
+    def __repr__(self) -> str:
+        return f"<op {self.name}>"
+
+    def __reduce__(self):
+        return (lookup, (self.name,))
+
+
+_REGISTRY: dict[str, OpDef] = {}
+_METHODS: dict[tuple[str, str], OpDef] = {}
+
+
+def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
+    """Define an op. `rule(b, op, **args)` types one application; see OpDef for the properties:
+
+    operands  names of the IR operands, "array *indices mask?": `*` a tuple of values, `?` may be absent.
+              Default: the positional-only parameters. The other parameters are attributes.
+    effect    PURE, READ, WRITE, ATOMIC or HOST
+    exact     results need no rounding
+    loose     Python function that folds loose constants [LOOSE-4]; strict ones fold through the meaning
+    tileir    the regular lowering, as data
+    ulp, freedom   what an implementation is free to do; shown in docs/freedoms.md and used by tests
+    public    True: users call it as ct.<name>. False: a method only, or made by rules and passes
+    method    ("tile", "astype"): also a method of tiles, arrays ("array"), tiled views ("view") or raw memory ("raw")
+    host      what calling it on the host does instead of raising RuntimeError
+    """
+
+    def define(meaning: Callable) -> OpDef:
+        o = OpDef(meaning, rule, **properties)
+        assert o.name not in _REGISTRY, f"op {o.name} is defined twice"
+        _REGISTRY[o.name] = o
+        if o.method is not None:
+            assert o.method not in _METHODS, f"method {o.method} is defined twice"
+            _METHODS[o.method] = o
+        return o
+
+    return define
+
+
+def lookup(name: str) -> OpDef:
+    return _REGISTRY[name]
+
+
+def methods() -> Mapping[tuple[str, str], OpDef]:
+    """Methods by kind of receiver and name."""
+    return _METHODS
+
+
+def registry() -> Mapping[str, OpDef]:
+    """All ops by name. Import cutile.ops first."""
+    return _REGISTRY
+
+
+_CLAUSE = re.compile(r"^\[([A-Z]+-?\d*(?:\.[\w.+-]+)*)\]\s+(.*)$")
+
+
+def parse_clauses(doc: str) -> dict[str, str]:
+    """Clauses of a docstring: lines that begin with `[ID]`, continued by lines indented deeper."""
+    found: dict[str, str] = {}
+    current = None
+    for line in inspect.cleandoc(doc).splitlines():
+        if m := _CLAUSE.match(line):
+            current = m[1]
+            assert current not in found, f"clause {current} stands twice"
+            found[current] = m[2]
+        elif current and line.startswith("  "):
+            found[current] += " " + line.strip()
+        else:
+            current = None
+    return found

@@ -1,0 +1,165 @@
+"""Every CUTILE_* variable, in one table: what it is for, what it may be, what it is by default.
+
+A setting is read when it is asked for: first what `override` says for the running context, then the environment. So
+`os.environ["CUTILE_DEBUG"] = "1"` in a running program works, and threads and tasks do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+PREFIX = "CUTILE_"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table. `convert` takes the text of the variable, or a value given to `override`.
+
+    It returns the setting's value, or raises ValueError; `accepts` says in words what it takes.
+    """
+
+    name: str
+    default: Any
+    convert: Callable[[Any], Any]
+    accepts: str
+    doc: str
+
+    @property
+    def variable(self) -> str:
+        return PREFIX + self.name
+
+
+# ------------------------------------------------------------------ how values are read
+
+
+def _flag(given: Any) -> bool:
+    if isinstance(given, bool):
+        return given
+    return {"1": True, "true": True, "yes": True, "on": True,
+            "0": False, "false": False, "no": False, "off": False}[given.strip().lower()]
+
+
+def _integer(low: int, high: int | None = None) -> Callable[[Any], int]:
+    def convert(given: Any) -> int:
+        if isinstance(given, bool) or not isinstance(given, int | str):
+            raise ValueError
+        n = int(given)
+        if n < low or high is not None and n > high:
+            raise ValueError
+        return n
+
+    return convert
+
+
+def _one_of(*names: str) -> Callable[[Any], str]:
+    def convert(given: Any) -> str:
+        name = given.strip().lower()
+        if name not in names:
+            raise ValueError
+        return name
+
+    return convert
+
+
+CHECKS = ("bounds", "undetermined", "race", "alias")
+
+
+def _checks(given: Any) -> frozenset[str]:
+    names = given.split(",") if isinstance(given, str) else list(given)
+    names = {n.strip().lower() for n in names} - {""}
+    if not names <= {*CHECKS, "all"}:
+        raise ValueError
+    return frozenset(CHECKS if "all" in names else names)
+
+
+def _block(given: Any) -> tuple[int, int, int]:
+    parts = given.split(",") if isinstance(given, str) else list(given)
+    block = tuple(_integer(0)(p) for p in parts)
+    if not 1 <= len(block) <= 3:
+        raise ValueError
+    return block + (0,) * (3 - len(block))
+
+
+def _text(given: Any) -> str:
+    return os.fspath(given)
+
+
+# ------------------------------------------------------------------ the table
+
+_TABLE: dict[str, Setting] = {s.name: s for s in (
+    Setting("CHECK", False, _flag, "1 or 0",
+            "run the IR checker after every pass, and check dtype, shape and representability of every value"),
+    Setting("DEBUG", 0, _integer(0, 6), "an integer from 0 to 6",
+            "what to show on stderr, each level with those below: 1 launches and fallbacks, 2 timings, 3 IR, "
+            "4 IR after each pass, 5 Tile IR text, 6 tool command lines"),
+    Setting("SCHEDULE", None, _one_of("batch", "block", "interleave"), "batch, block or interleave",
+            "how the interpreter runs the blocks of a grid; unset: block under a debugger, otherwise batch"),
+    Setting("UNDETERMINED", "zero", _one_of("zero", "poison"), "zero or poison",
+            "what undetermined elements read as: zero, or NaN and the lowest integer"),
+    Setting("PORTABLE", False, _flag, "1 or 0",
+            "equal bits on every machine: halving trees, and matrix products summed in float64 in k order"),
+    Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
+            "stop a kernel whose loops make more iterations than this; unset: no limit"),
+    Setting("BACKEND", None, _one_of("interp", "gpu"), "interp or gpu",
+            "which back end runs kernels; unset: the arguments decide"),
+    Setting("SANITIZE", frozenset(), _checks, "names from bounds, undetermined, race, alias, separated by commas, or all",
+            "what the sanitizer looks for"),
+    Setting("CACHE_DIR", None, _text, "a directory", "where compiled kernels are kept; unset: the user's cache directory"),
+    Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
+)}
+
+_overrides: ContextVar[Mapping[str, Any]] = ContextVar("cutile_settings", default=MappingProxyType({}))
+
+
+def table() -> Mapping[str, Setting]:
+    """All settings by name."""
+    return MappingProxyType(_TABLE)
+
+
+def get(name: str) -> Any:
+    """The value of a setting here and now. ValueError if its variable holds something else than it accepts."""
+    given = _overrides.get()
+    if name in given:
+        return given[name]
+    text = os.environ.get(PREFIX + name)
+    if not text:  # an empty variable counts as unset
+        return _TABLE[name].default
+    return _from_text(name, text)
+
+
+@contextmanager
+def override(**values: Any) -> Iterator[None]:
+    """Give settings other values for a while, in this context only: `with settings.override(CHECK=True):`.
+
+    None stands for "unset" and is accepted where that is the default.
+    """
+    checked = {name: _convert(name, value) for name, value in values.items()}
+    token = _overrides.set(MappingProxyType({**_overrides.get(), **checked}))
+    try:
+        yield
+    finally:
+        _overrides.reset(token)
+
+
+def _convert(name: str, given: Any) -> Any:
+    if name not in _TABLE:
+        raise ValueError(f"there is no setting {name!r}; the settings are {', '.join(_TABLE)}")
+    setting = _TABLE[name]
+    if given is None and setting.default is None:
+        return None
+    try:
+        return setting.convert(given)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        raise ValueError(f"{setting.variable} is {given!r}; it accepts {setting.accepts}") from None
+
+
+@functools.lru_cache(maxsize=256)
+def _from_text(name: str, text: str) -> Any:
+    return _convert(name, text)
