@@ -109,9 +109,11 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp", "gpu"), "interp or gpu",
             "which back end runs kernels; unset: the arguments decide"),
-    Setting("SANITIZE", frozenset(), _checks, "names from bounds, undetermined, race, alias, separated by commas, or all",
+    Setting("SANITIZE", frozenset(), _checks,
+            "names from bounds, undetermined, race, alias, separated by commas, or all",
             "what the sanitizer looks for"),
-    Setting("CACHE_DIR", None, _text, "a directory", "where compiled kernels are kept; unset: the user's cache directory"),
+    Setting("CACHE_DIR", None, _text, "a directory",
+            "where compiled kernels are kept; unset: the user's cache directory"),
     Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 
@@ -163,3 +165,8 @@ def _convert(name: str, given: Any) -> Any:
 @functools.lru_cache(maxsize=256)
 def _from_text(name: str, text: str) -> Any:
     return _convert(name, text)
+
+
+def unknown() -> list[str]:
+    """Variables in the environment that look like settings and are none: most likely spelling mistakes."""
+    return sorted(v for v in os.environ if v.startswith(PREFIX) and v.removeprefix(PREFIX) not in _TABLE)

@@ -32,6 +32,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,7 +68,8 @@ class OpDef:
     def __init__(self, meaning: Callable, rule: Callable, *, name: str | None = None, operands: str | None = None,
                  effect: str = PURE, exact: bool = False, loose: Callable | None = None, tileir: Any = None,
                  ulp: Mapping | int | None = None, freedom: str | None = None, public: bool = True,
-                 method: tuple[str, str] | None = None, host: Callable | None = None):
+                 method: tuple[str, str] | None = None, host: Callable | None = None,
+                 signature: Callable | None = None):
         self.meaning = meaning
         self.name = name or meaning.__name__
         self.__name__ = self.__qualname__ = self.name
@@ -80,7 +82,8 @@ class OpDef:
         self.public, self.method = public, method
         full = inspect.signature(meaning)
         self.given = tuple(p for p in full.parameters if p in GIVEN)
-        self.__signature__ = full.replace(parameters=[p for n, p in full.parameters.items() if n not in GIVEN])
+        self.__signature__ = inspect.signature(signature) if signature is not None else full.replace(
+            parameters=[p for n, p in full.parameters.items() if n not in GIVEN])
         if operands is None:
             operands = " ".join(n for n, p in self.__signature__.parameters.items() if p.kind is p.POSITIONAL_ONLY)
         self.operands: tuple[str, ...] = tuple(operands.split())
@@ -123,6 +126,8 @@ class OpDef:
         return out
 
     def __call__(self, *args, **kwargs):
+        if (apply := EAGER.get()) is not None:
+            return apply(self, args, kwargs)
         if self.host is not None:
             return self.host(*args, **kwargs)
         raise RuntimeError(f"ct.{self.name}() works in tile code only: call it inside a @ct.kernel function "
@@ -134,6 +139,9 @@ class OpDef:
     def __reduce__(self):
         return (lookup, (self.name,))
 
+
+# While a static construct runs, calling an op builds IR: the front end sets this to what does it.
+EAGER: ContextVar[Callable[[OpDef, tuple, dict], Any] | None] = ContextVar("cutile_eager_op", default=None)
 
 _REGISTRY: dict[str, OpDef] = {}
 _METHODS: dict[tuple[str, str], OpDef] = {}
@@ -152,6 +160,8 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     public    True: users call it as ct.<name>. False: a method only, or made by rules and passes
     method    ("tile", "astype"): also a method of tiles, arrays ("array"), tiled views ("view") or raw memory ("raw")
     host      what calling it on the host does instead of raising RuntimeError
+    signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
+              give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
     """
 
     def define(meaning: Callable) -> OpDef:

@@ -1,0 +1,68 @@
+"""cutile: the cuTile tile-programming model. `import cutile as ct`."""
+
+from cutile.annotations import (
+    ArrayAnnotation,
+    Constant,
+    ConstantAnnotation,
+    IndexedWithInt64,
+    ListAnnotation,
+    ScalarAnnotation,
+    ScalarInt64,
+)
+from cutile.dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    float4_e2m1fn,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e5m3fnu,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    foreign_pointer_dtype,
+    int8,
+    int16,
+    int32,
+    int64,
+    tfloat32,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from cutile.errors import (
+    StaticException,
+    TileAssertionError,
+    TileCompilerExecutionError,
+    TileCompilerTimeoutError,
+    TileError,
+    TileInternalError,
+    TileRecursionError,
+    TileSanitizerError,
+    TileStaticAssertionError,
+    TileStaticEvalError,
+    TileSyntaxError,
+    TileTypeError,
+    TileUnsupportedFeatureError,
+    TileValueError,
+)
+from cutile.front.proxies import Array, Tile
+from cutile.front.static import ensure_constant, static_assert, static_eval, static_exception, static_iter
+from cutile.kernel import function, kernel
+from cutile.launching import launch
+from cutile.ops._op import registry as _registry
+from cutile.options import ByTarget
+from cutile.types import MemoryOrder, MemoryScope, PaddingMode, RoundingMode
+
+from cutile._version import __version__
+__cutile_api__ = True  # attribute errors in tile code offer the idiom for what is not here
+
+# Every public op is a name of this module: the op object itself.
+_OPS = {name: op for name, op in _registry().items() if op.public}
+globals().update(_OPS)
+
+__all__ = sorted([n for n in dir() if not n.startswith("_") and n not in (
+    "annotations", "arguments", "dtypes", "errors", "front", "interp", "ir", "kernel_", "launching", "ops", "options",
+    "passes", "settings", "types")])

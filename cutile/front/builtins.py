@@ -1,0 +1,214 @@
+"""Builtins and functions of `operator` that tile code may call [FN-6].
+
+A handler takes the context and the positional arguments as terms.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+import pdb
+from collections.abc import Callable
+from typing import Any
+
+from cutile.dtypes import int32
+from cutile.errors import TileTypeError
+from cutile.front import call, expr, objects, static
+from cutile.front.context import Context
+from cutile.ir.terms import (
+    NONE, Const, Dict, Leaf, PySlice, Range, Record, Static, Term, Tuple, describe,
+)
+from cutile.ops import arithmetic, convert, debug, memory
+from cutile.ops._op import OpDef
+from cutile.ops._types import cast, int_scalar_arg, is_none, loose, strict
+from cutile.types import ListType
+
+
+
+def _len(c: Context, *args: Term) -> Term:
+    call.arity("len", args, 1)
+    t = args[0]
+    match t:
+        case Tuple():
+            return loose(len(t.items))
+        case Leaf() if isinstance(t.type, ListType):
+            return memory.list_len(c, t)
+        case Record() if hasattr(t.cls, "__len__"):
+            return c.call(Static(t.cls.__len__), (t,))
+    help = "its shape is t.shape" if isinstance(t, Const | Leaf) else None
+    raise TileTypeError(f"a {describe(t)} has no len()", help=help)
+
+
+def _two(op: OpDef, name: str) -> Callable[..., Term]:
+    def apply(c: Context, *args: Term) -> Term:
+        if len(args) != 2:
+            raise TileTypeError(f"{name}() takes exactly two arguments in tile code, got {len(args)}",
+                                help=f"nest the calls, or reduce a tile with ct.{name}(tile, axis)" if name in ("min", "max") else None)
+        return call.call_op(c, op, dict(zip(op.__signature__.parameters, args, strict=False)), c.span)
+    return apply
+
+
+def _one(op: OpDef) -> Callable[..., Term]:
+    def apply(c: Context, *args: Term) -> Term:
+        call.arity(op.name, args, 1)
+        return call.call_op(c, op, {next(iter(op.__signature__.parameters)): args[0]}, c.span)
+    return apply
+
+
+def _bool(c: Context, *args: Term) -> Term:
+    call.arity("bool", args, 0, 1)
+    if not args:
+        return loose(False)
+    return expr.as_bool(c, expr.truth(c, args[0]))
+
+
+def _int(c: Context, *args: Term) -> Term:
+    call.arity("int", args, 0, 1)
+    return convert.builtin_int(c, args[0]) if args else loose(0)
+
+
+def _float(c: Context, *args: Term) -> Term:
+    call.arity("float", args, 0, 1)
+    return convert.builtin_float(c, args[0]) if args else loose(0.0)
+
+
+def _str(c: Context, *args: Term) -> Term:
+    call.arity("str", args, 0, 1)
+    if not args:
+        return Static("")
+    if isinstance(args[0], Record) and objects.is_user_function(fn := getattr(args[0].cls, "__str__", None)):
+        return c.call(Static(fn), args)
+    return debug.text_of(c, args[0])
+
+
+def _repr(c: Context, *args: Term) -> Term:
+    call.arity("repr", args, 1)
+    if isinstance(args[0], Record) and objects.is_user_function(fn := getattr(args[0].cls, "__repr__", None)):
+        return c.call(Static(fn), args)
+    if isinstance(args[0], Static) and isinstance(args[0].obj, str):
+        return Static(repr(args[0].obj))
+    return debug.text_of(c, args[0])
+
+
+def _join_strings(c: Context, *args: Term) -> Term:
+    call.arity("join", args, 2)
+    separator, items = args
+    if not isinstance(items, Tuple):
+        raise TileTypeError(f"join() takes a tuple of strings, got {describe(items)}")
+    result: Term = Static("")
+    for i, item in enumerate(items.items):
+        if i:
+            result = expr.binary(c, ast.Add, result, separator, c.span)
+        result = expr.binary(c, ast.Add, result, item, c.span)
+    return result
+
+
+def _tuple(c: Context, *args: Term) -> Term:
+    call.arity("tuple", args, 0, 1)
+    if not args:
+        return Tuple(())
+    if not isinstance(args[0], Tuple):
+        raise TileTypeError(f"tuple() takes a tuple or a generator over ct.static_iter(...), got {describe(args[0])}")
+    return args[0]
+
+
+def _slice(c: Context, *args: Term) -> Term:
+    call.arity("slice", args, 3)
+    return PySlice(*args)
+
+
+def _range(c: Context, *args: Term) -> Term:
+    """[LOOP-1, LOOP-2, IDX-4]"""
+    call.arity("range", args, 1, 2, 3)
+    start, stop, step = {1: (loose(0), *args, loose(1)), 2: (*args, loose(1)), 3: args}[len(args)]
+    for name, t in (("start", start), ("stop", stop), ("step", step)):
+        int_scalar_arg("range", name, t)
+    if isinstance(step, Const) and step.value <= 0:
+        raise TileTypeError(f"range() needs a positive step, got {step.value}",
+                            help="count upwards and compute the index: i = n - 1 - k for k in range(n)")
+    d = max((t.type.dtype for t in (start, stop, step)), key=lambda d: d.bitwidth)
+    d = d if d.bitwidth > 32 else int32
+    return Range(*(cast(c, t, d) if not isinstance(t, Const) else strict(t.value, d) for t in (start, stop, step)), d)
+
+
+def _getattr(c: Context, *args: Term) -> Term:
+    call.arity("getattr", args, 2)
+    if not (isinstance(args[1], Static) and isinstance(args[1].obj, str)):
+        raise TileTypeError(f"getattr() needs a constant name, got {describe(args[1])}")
+    return objects.attribute(c, args[0], args[1].obj)
+
+
+def _debugger(kind: str) -> Callable[..., Term]:
+    def apply(c: Context, *args: Term) -> Term:
+        return call.call_op(c, debug.breakpoint, {"kind": Static(kind)}, c.span)
+    return apply
+
+
+def _dict_get(c: Context, *args: Term) -> Term:
+    call.arity("get", args, 2, 3)
+    d, key, *default = args
+    if not (isinstance(d, Dict) and isinstance(key, Static) and isinstance(key.obj, str)):
+        raise TileTypeError(f"get() needs a string constant as key, got {describe(key)}")
+    return d.items.get(key.obj, default[0] if default else NONE)
+
+
+def _ensure_constant(c: Context, *args: Term) -> Term:
+    call.arity("ensure_constant", args, 1)
+    return static.ensure(c, args[0])
+
+
+def _operator(node_type: type) -> Callable[..., Term]:
+    def apply(c: Context, *args: Term) -> Term:
+        call.arity("operator", args, 2)
+        return expr.binary(c, node_type, args[0], args[1], c.span)
+    return apply
+
+
+def _unary_operator(node_type: type) -> Callable[..., Term]:
+    def apply(c: Context, *args: Term) -> Term:
+        call.arity("operator", args, 1)
+        return expr.unary(c, node_type, args[0], c.span)
+    return apply
+
+
+def _is(positive: bool) -> Callable[..., Term]:
+    def apply(c: Context, *args: Term) -> Term:
+        call.arity("operator.is_", args, 2)
+        if not any(map(is_none, args)):
+            raise TileTypeError("`is` and `is not` compare with None only", help="write == or !=")
+        return loose(all(map(is_none, args)) == positive)
+    return apply
+
+
+def _getitem(c: Context, *args: Term) -> Term:
+    call.arity("operator.getitem", args, 2)
+    return expr.item(c, *args)
+
+
+def _object_table() -> dict[int, tuple[Any, Callable[..., Term]]]:
+    o = operator
+    binary = {o.add: ast.Add, o.sub: ast.Sub, o.mul: ast.Mult, o.truediv: ast.Div, o.floordiv: ast.FloorDiv, o.mod: ast.Mod,
+              o.pow: ast.Pow, o.matmul: ast.MatMult, o.and_: ast.BitAnd, o.or_: ast.BitOr, o.xor: ast.BitXor,
+              o.lshift: ast.LShift, o.rshift: ast.RShift, o.lt: ast.Lt, o.le: ast.LtE, o.gt: ast.Gt, o.ge: ast.GtE,
+              o.eq: ast.Eq, o.ne: ast.NotEq}
+    unary = {o.neg: ast.USub, o.pos: ast.UAdd, o.invert: ast.Invert, o.inv: ast.Invert, o.not_: ast.Not}
+    table: dict[Any, Callable[..., Term]] = {
+        **{f: _operator(n) for f, n in binary.items()},
+        **{f: _unary_operator(n) for f, n in unary.items()},
+        o.is_: _is(True), o.is_not: _is(False), o.getitem: _getitem,
+        len: _len, abs: _one(arithmetic.abs), divmod: _two(arithmetic.divmod, "divmod"),
+        min: _two(arithmetic.minimum, "min"), max: _two(arithmetic.maximum, "max"),
+        bool: _bool, int: _int, float: _float, str: _str, repr: _repr, tuple: _tuple, slice: _slice, range: _range,
+        getattr: _getattr, breakpoint: _debugger("breakpoint"), pdb.set_trace: _debugger("set_trace"),
+        str.join: _join_strings, dict.get: _dict_get, static.ensure_constant: _ensure_constant,
+    }
+    return {id(f): (f, h) for f, h in table.items()}
+
+
+_OBJECTS = _object_table()
+
+
+def handler(obj: Any) -> Callable[..., Term] | None:
+    """What calls a builtin, or None if `obj` is none of them."""
+    found = _OBJECTS.get(id(obj))
+    return found[1] if found is not None and found[0] is obj else None

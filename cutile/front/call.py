@@ -1,0 +1,332 @@
+"""Calls: ops, user functions, builtins, classes [execution-model §2, §5]."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from cutile.dtypes import from_foreign
+from cutile.errors import Span, TileRecursionError, TileSyntaxError, TileTypeError, TileValueError, UnsupportedCallError
+from cutile.front import builtins, expr, objects, stmt, syntax
+from cutile.front.context import CALL_LIMIT, Context, StopCompiling
+from cutile.front.join import template_of
+from cutile.front.scope import Scope, Var, of_closure, of_function
+from cutile.front.source import Definition, definition_of
+from cutile.ir.nodes import Block, Frame
+from cutile.ir.terms import (
+    NONE, POISON, Bound, Closure, Const, Dict, Leaf, Manager, PySlice, Range, Record, Static, Term, Tuple, describe,
+    is_poisoned,
+)
+from cutile.ops import arithmetic, convert, debug, memory
+from cutile.ops._op import PURE, OpDef, registry
+from cutile.ops._types import cast, const_term, int_scalar_arg, is_none, loose, strict
+from cutile.types import ListType
+
+
+def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term], span: Span) -> Term:
+    """Call any term."""
+    if is_poisoned(func) or any(map(is_poisoned, args)) or any(map(is_poisoned, kwargs.values())):
+        return POISON
+    match func:
+        case Static(OpDef() as o):
+            return _call_op_bound(c, o, o.__signature__, args, kwargs, span)
+        case Bound(Static(OpDef() as o), receiver):
+            return _call_op_bound(c, o, _method_signature(o), args, kwargs, span, receiver)
+        case Bound():
+            return call(c, func.func, (func.receiver, *args), kwargs, span)
+        case Closure():
+            return _call_closure(c, func, args, kwargs, span)
+        case Record() if (fn := getattr(func.cls, "__call__", None)) is not None:
+            return call(c, Static(fn), (func, *args), kwargs, span)
+        case Static(obj):
+            return c.attempt(span, _call_object, c, obj, args, kwargs, span)
+    return c.report(UnsupportedCallError(f"a {describe(func)} cannot be called"), span)
+
+
+# ------------------------------------------------------------------ ops
+
+
+@functools.cache
+def _method_signature(o: OpDef) -> inspect.Signature:
+    """An op's signature without the receiver; what is left may be given by name [METH-1]."""
+    _, *rest = o.__signature__.parameters.values()
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([p.replace(kind=kind) if p.kind is p.POSITIONAL_ONLY else p for p in rest])
+
+
+def _call_op_bound(c: Context, o: OpDef, signature: inspect.Signature, args, kwargs, span: Span,
+                   receiver: Term | None = None) -> Term:
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as e:
+        prefix = "" if receiver is None else "."
+        return c.report(TileTypeError(f"{prefix}{o.name}(): {e}", help=f"its signature is {o.name}{signature}"), span)
+    terms: dict[str, Term] = {}
+    if receiver is not None:
+        terms[next(iter(o.__signature__.parameters))] = receiver
+    for name, p in signature.parameters.items():
+        if p.kind is p.VAR_POSITIONAL:
+            terms[name] = Tuple(tuple(bound.arguments.get(name, ())))
+        elif name in bound.arguments:
+            terms[name] = bound.arguments[name]
+        else:
+            terms[name] = const_term(p.default)
+    return call_op(c, o, terms, span)
+
+
+def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span) -> Term:
+    """Type one application of an op whose arguments are bound to parameters; defaults may be left out."""
+    if any(map(is_poisoned, terms.values())):
+        return POISON
+    if c.combining and (o.effect != PURE or o.family in ("reduce", "scan")):
+        return c.report(TileSyntaxError(
+            f"{o.name}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
+            help="do it before or after, or pass a further tile to the reduction"), span)
+    for name, p in o.__signature__.parameters.items():
+        if name not in terms and p.default is not p.empty:
+            terms[name] = const_term(p.default)
+    return c.attempt(span, o.rule, c, o, **terms)
+
+
+# ------------------------------------------------------------------ user functions
+
+_DEFAULT = object()  # stands in signatures for a default that is captured only if a call uses it
+
+
+@functools.lru_cache(maxsize=1024)
+def _signature(definition: Definition) -> inspect.Signature:
+    a = definition.node.args
+    P = inspect.Parameter
+    out: list[inspect.Parameter] = []
+    positional = [(p, P.POSITIONAL_ONLY) for p in a.posonlyargs] + [(p, P.POSITIONAL_OR_KEYWORD) for p in a.args]
+    first_default = len(positional) - len(a.defaults)
+    for i, (p, kind) in enumerate(positional):
+        out.append(P(p.arg, kind, default=_DEFAULT if i >= first_default else P.empty))
+    if a.vararg:
+        out.append(P(a.vararg.arg, P.VAR_POSITIONAL))
+    for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True):
+        out.append(P(p.arg, P.KEYWORD_ONLY, default=P.empty if d is None else _DEFAULT))
+    if a.kwarg:
+        out.append(P(a.kwarg.arg, P.VAR_KEYWORD))
+    return inspect.Signature(out)
+
+
+def bind(c: Context, definition: Definition, args, kwargs, default: Callable[[str], Term]) -> dict[str, Term]:
+    signature = _signature(definition)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as e:
+        raise TileTypeError(f"{definition.name}(): {e}", help=f"it is defined as {definition.name}"
+                            f"{_readable(signature)} in line {definition.node.lineno}") from None
+    terms: dict[str, Term] = {}
+    for name, p in signature.parameters.items():
+        if p.kind is p.VAR_POSITIONAL:
+            terms[name] = Tuple(tuple(bound.arguments.get(name, ())))
+        elif p.kind is p.VAR_KEYWORD:
+            terms[name] = Dict(dict(bound.arguments.get(name, {})))
+        else:
+            terms[name] = bound.arguments[name] if name in bound.arguments else default(name)
+    return terms
+
+
+def _readable(signature: inspect.Signature) -> str:
+    class Dots:
+        def __repr__(self):
+            return "…"
+    return str(signature.replace(parameters=[
+        p.replace(default=Dots()) if p.default is _DEFAULT else p for p in signature.parameters.values()]))
+
+
+def _call_function(c: Context, fn: types.FunctionType, args, kwargs, span: Span) -> Term:
+    definition = definition_of(fn)
+    c.reads.add(fn, "__code__", fn.__code__)
+    defaults = python_defaults(fn)
+    terms = bind(c, definition, args, kwargs, lambda name: objects.capture(c, defaults[name], name))
+    return inline(c, of_function(fn, definition, span), terms, span)
+
+
+def python_defaults(fn: types.FunctionType) -> dict[str, Any]:
+    code, given = fn.__code__, fn.__defaults__ or ()
+    names = code.co_varnames[:code.co_argcount]
+    return {**dict(zip(names[len(names) - len(given):], given, strict=True)), **(fn.__kwdefaults__ or {})}
+
+
+def _call_closure(c: Context, closure: Closure, args, kwargs, span: Span) -> Term:
+    terms = c.attempt(span, bind, c, closure.definition, args, kwargs, closure.defaults.__getitem__)
+    if not isinstance(terms, dict):
+        return POISON
+    return inline(c, of_closure(closure, span), terms, span)
+
+
+def inline(c: Context, s: Scope, terms: dict[str, Term], span: Span) -> Term:
+    """Type a callee's body for this call, as a Frame where it is called [CALL-2]."""
+    if c.depth >= CALL_LIMIT:
+        raise TileRecursionError(
+            f"calls are nested more than {CALL_LIMIT} deep", span,
+            help="every call is compiled in place, so recursion must end at compile time: make its condition constant")
+    check_syntax(c, s)
+    with c.into(Block()) as body, c.at(s.definition.header_span(span)):
+        c.depth += 1
+        run_body(c, s, terms)
+        c.depth -= 1
+    if any(is_poisoned(p.term) for p in s.returns):
+        return POISON
+    term, results = stmt.join_returns(c, s)
+    c.append(Frame(s.function, s.definition.header_span(span), body, results, span))
+    return term
+
+
+def check_syntax(c: Context, s: Scope) -> None:
+    """Refuse Python outside the subset for the whole body, before anything in it is typed."""
+    found = syntax.refused(s.definition)
+    if found:
+        for e in found:
+            c.report(TileSyntaxError(e.message, dataclasses.replace(e.loc, call_site=s.call_site), help=e.help))
+        raise StopCompiling
+
+
+def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
+    """Bind parameters and type the body up to its returns."""
+    for name, term in terms.items():
+        s.vars[name] = Var(term, c.span)
+        c.bind(name, template_of(term), c.span)
+    body = s.definition.node.body
+    if not isinstance(body, list):
+        term = expr.evaluate(c, s, body)
+        with c.at(s.definition.span(body, s.call_site)):
+            stmt.return_value(c, s, term)
+    elif stmt.block(c, s, body):
+        with c.at(s.definition.span(body[-1], s.call_site)):
+            stmt.return_value(c, s, NONE)
+
+
+# ------------------------------------------------------------------ other Python objects
+
+
+def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
+    space = getattr(obj, "_cutile_function", None)
+    if space is not None:
+        if not space.tile:
+            raise UnsupportedCallError(f"{space.fn.__name__}() is declared host only (@ct.function(tile=False)) "
+                                       f"and cannot be called from tile code")
+        obj = space.fn
+    if obj is print:
+        return call(c, Static(debug.print), args, kwargs, span)
+    if obj is dataclasses.replace:
+        return _replace(c, args, kwargs)
+    if (handler := builtins.handler(obj)) is not None:
+        return handler(c, *_only_positional(obj, args, kwargs))
+    if (d := from_foreign(obj)) is not None:
+        return convert.construct(c, d, _only_positional(obj, args, kwargs))
+    if isinstance(obj, type):
+        return _call_class(c, obj, args, kwargs, span)
+    if isinstance(obj, types.FunctionType):
+        wrapped = getattr(obj, "__wrapped__", None)
+        if wrapped is not None and inspect.isgeneratorfunction(wrapped) and obj.__code__.co_filename == contextlib.__file__:
+            return Manager(Static(wrapped), args, kwargs, span)
+        return _call_function(c, obj, args, kwargs, span)
+    if isinstance(obj, types.MethodType):
+        receiver = objects.capture(c, obj.__self__, "self")
+        return call(c, Static(obj.__func__), (receiver, *args), kwargs, span)
+    raise UnsupportedCallError(f"{_name_of(obj)} cannot be called from tile code", help=_call_help(obj))
+
+
+def _name_of(obj: Any) -> str:
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or repr(obj)
+    module = getattr(obj, "__module__", None) or ""
+    return f"`{name}`" if module in ("", "builtins", "__main__") else f"`{module}.{name}`"
+
+
+_REPLACEMENTS = {"enumerate": "for i in range(…), or ct.static_iter(enumerate(…))", "zip": "ct.static_iter(zip(…))",
+                 "sum": "ct.sum(tile, axis)", "pow": "x ** y", "round": "ct.floor(x + 0.5)", "map": "a loop over ct.static_iter(…)",
+                 "sorted": None, "list": "a tuple", "isinstance": "ct.static_eval(isinstance(…))"}
+
+
+def _call_help(obj: Any) -> str | None:
+    name = getattr(obj, "__name__", "")
+    module = (getattr(obj, "__module__", None) or "").split(".")[0]
+    if module == "builtins" and _REPLACEMENTS.get(name):
+        return f"write {_REPLACEMENTS[name]}"
+    if module in ("math", "numpy", "torch", "jax", "cupy"):
+        same = {"fabs": "abs", "power": "pow"}.get(name, name)
+        if same in registry():
+            return f"use ct.{same}(x)"
+        return f"{module} functions run on the host; inside ct.static_eval(...) they can compute constants"
+    if isinstance(obj, functools.partial):
+        return "write a lambda: lambda x: f(x, 2)"
+    return None
+
+
+def _only_positional(obj: Any, args: tuple[Term, ...], kwargs: dict[str, Term]) -> tuple[Term, ...]:
+    if kwargs:
+        raise TileTypeError(f"{_name_of(obj)} takes no keyword arguments in tile code: {', '.join(kwargs)}")
+    return args
+
+
+def arity(name: str, args: tuple[Term, ...], *counts: int) -> None:
+    if len(args) not in counts:
+        raise TileTypeError(f"{name}() takes {' or '.join(map(str, counts))} arguments in tile code, got {len(args)}")
+
+
+def _call_class(c: Context, cls: type, args, kwargs, span: Span) -> Term:
+    if issubclass(cls, enum.Enum):
+        return _enum_member(c, cls, _only_positional(cls, args, kwargs))
+    if dataclasses.is_dataclass(cls):
+        return _make_record(c, cls, args, kwargs)
+    hint = "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)" if cls.__module__ != "builtins" else _call_help(cls)
+    raise UnsupportedCallError(f"objects of class `{cls.__qualname__}` cannot be created in tile code", help=hint)
+
+
+def _enum_member(c: Context, cls: type[enum.Enum], args: tuple[Term, ...]) -> Term:
+    arity(cls.__name__, args, 1)
+    if not isinstance(args[0], Const | Static):
+        raise TileTypeError(f"{cls.__name__}(value) needs a constant, got {describe(args[0])}")
+    value = args[0].value if isinstance(args[0], Const) else args[0].obj
+    try:
+        return objects.capture(c, cls(value), cls.__name__)
+    except ValueError as e:
+        raise TileValueError(str(e)) from None
+
+
+def _make_record(c: Context, cls: type, args, kwargs) -> Term:
+    """Instantiate a frozen dataclass [DC-1]."""
+    name = cls.__name__
+    if not cls.__dataclass_params__.frozen:
+        raise TileTypeError(f"dataclass {name} is not frozen", help="declare it with @dataclasses.dataclass(frozen=True)")
+    if objects.is_user_function(cls.__init__) or "__new__" in vars(cls) or "__dataclass_fields__" not in vars(cls):
+        raise TileTypeError(f"dataclass {name} must keep the __init__ that dataclass generates")
+    fields = dataclasses.fields(cls)
+    for f in fields:
+        if not f.init or f.default_factory is not dataclasses.MISSING:
+            raise TileTypeError(f"field `{f.name}` of dataclass {name} uses init=False or default_factory, which tile code cannot run")
+    P = inspect.Parameter
+    params = [P(f.name, P.KEYWORD_ONLY if f.kw_only else P.POSITIONAL_OR_KEYWORD,
+                default=P.empty if f.default is dataclasses.MISSING else f.default)
+              for f in sorted(fields, key=lambda f: f.kw_only)]
+    try:
+        bound = inspect.Signature(params).bind(*args, **kwargs)
+    except TypeError as e:
+        raise TileTypeError(f"{name}(): {e}") from None
+    record = Record(cls, {f.name: bound.arguments[f.name] if f.name in bound.arguments
+                          else objects.capture(c, f.default, f.name) for f in fields})
+    post = getattr(cls, "__post_init__", None)
+    if post is not None:
+        c.call(Static(post), (record,))
+    return record
+
+
+def _replace(c: Context, args, kwargs) -> Term:
+    arity("dataclasses.replace", args, 1)
+    record = args[0]
+    if not isinstance(record, Record):
+        raise TileTypeError(f"dataclasses.replace() needs a frozen dataclass instance, got {describe(record)}")
+    unknown = [k for k in kwargs if k not in record.fields]
+    if unknown:
+        raise TileTypeError(f"{record.cls.__name__} has no field `{unknown[0]}`")
+    return Record(record.cls, {**record.fields, **kwargs})

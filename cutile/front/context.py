@@ -1,0 +1,136 @@
+"""What one compilation knows: the builder, the errors so far, what was read from outside."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from cutile.errors import (
+    Span, StaticException, TileError, TileInternalError, TileRecursionError, TileStaticAssertionError,
+    TileStaticEvalError, TileSyntaxError,
+)
+from cutile.front import scope as scopes
+from cutile.ir.build import Builder
+from cutile.ir.nodes import Bind, Block, Value
+from cutile.ir.terms import POISON, Term
+from cutile.types import LeafType
+
+CALL_LIMIT = 1000  # nested inlined calls [CALL-4]
+
+# After these there is no telling what else the program means, so nothing more is collected (DESIGN §9).
+_ENDS_COLLECTION = (TileRecursionError, TileStaticAssertionError, TileStaticEvalError, StaticException)
+
+
+class StopCompiling(Exception):
+    """Enough errors are known; unwinds to the entry point."""
+
+
+class Context(Builder):
+    """The front end's builder."""
+
+    def __init__(self, span: Span):
+        super().__init__(span)
+        self.errors: list[TileError] = []
+        self.reads = Reads()
+        self.depth = 0
+        self.combining: str | None = None  # the reduce or scan whose combine function is being typed
+        self.defined_in_combine: int = 0
+        self.static: str | None = None  # the static construct being evaluated
+        self.call_function: Callable[..., Term] | None = None  # front.call.call, set by the entry point
+        self.scope: scopes.Scope | None = None
+
+    # -- errors
+
+    def report(self, error: TileError, span: Span | None = None) -> Term:
+        """Record an error; its expression becomes poison and its consumers stay silent."""
+        if error.loc is None:
+            error.loc = span or self.span
+        if not any(_same(error, e) for e in self.errors):
+            self.errors.append(error)
+        if isinstance(error, _ENDS_COLLECTION) or len(self.errors) >= 50:
+            raise StopCompiling
+        return POISON
+
+    def attempt(self, span: Span, fn: Callable[..., Term], *args: Any, **kwargs: Any) -> Term:
+        """Run a rule at a span; an error it raises is recorded there."""
+        outer, self.span = self.span, span
+        try:
+            return fn(*args, **kwargs)
+        except TileError as e:
+            return self.report(e, span)
+        except (StopCompiling, RecursionError):
+            raise
+        except Exception as e:
+            raise TileInternalError(f"{type(e).__name__} while typing: {e}", span) from e
+        finally:
+            self.span = outer
+
+    # -- what typing rules need
+
+    def call(self, func: Term, args: Sequence[Term], kwargs=None) -> Term:
+        return self.call_function(self, func, tuple(args), dict(kwargs or {}), self.span)
+
+    @contextmanager
+    def combine_body(self, op, types: Sequence[LeafType]):
+        if self.combining:
+            raise TileSyntaxError(f"{op.name}() cannot be used inside the function given to {self.combining}()")
+        block = Block(params=tuple(Value(t) for t in types))
+        self.combining = op.name
+        try:
+            with self.into(block):
+                yield block
+        finally:
+            self.combining = None
+
+    def need_branch_free(self, what: str, span: Span) -> None:
+        """Refuse run-time control flow inside a combine function [RED-11]."""
+        if self.combining:
+            self.report(TileSyntaxError(
+                f"{what} cannot be used inside the function given to {self.combining}(): it must be free of branches",
+                span, help="choose between values with ct.where(cond, x, y)"))
+
+    def bind(self, name: str, template, span: Span) -> None:
+        self.append(Bind(name, template, span))
+
+
+def _same(a: TileError, b: TileError) -> bool:
+    def place(e):
+        return e.loc and (e.loc.filename, e.loc.line, e.loc.col)
+    return type(a) is type(b) and a.message == b.message and place(a) == place(b)
+
+
+class Reads:
+    """What a compilation read from outside the kernel, so that a launch can see whether any of it has changed."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+
+    def add(self, container: Any, key: Any, obj: Any) -> None:
+        """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
+        self._seen.setdefault((id(container), key), (container, key, obj))
+
+    def fresh(self) -> bool:
+        """Everything read still denotes the same object."""
+        return all(_look(container, key) is obj for container, key, obj in self._seen.values())
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+
+def _look(container: Any, key: Any) -> Any:
+    try:
+        if key is None:
+            return container.cell_contents
+        if type(container) is dict:
+            return container.get(key, scopes.MISSING)
+        return getattr(container, key, scopes.MISSING)
+    except ValueError:  # an empty cell
+        return scopes.MISSING
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The most similar of some names, for 'did you mean'."""
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return close[0] if close else None

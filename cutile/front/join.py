@@ -1,0 +1,196 @@
+"""Where control flow meets: what a variable denotes after it [JOIN-1…6].
+
+Terms are compared as trees. At a leaf of the tree stands a run-time value or a constant scalar; equal constants stay
+constant, other numbers of one type become a new run-time value; everything compile-time must be the same on all paths.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+
+from cutile.dtypes import DType
+from cutile.errors import Span, TileTypeError
+from cutile.ir.build import Builder
+from cutile.ir.nodes import Group, Known, Shown, Template, Value
+from cutile.ir.terms import (
+    Bound, Closure, Const, Dict, FString, IndexSlice, Leaf, Poison, PySlice, Range, RawMemory, Record, Static, Term, Tuple,
+    Unusable, View, describe, parts_of,
+)
+from cutile.ops._types import value_of
+from cutile.types import LeafType
+
+
+def leaves(t: Term) -> Iterator[Const | Leaf]:
+    """The run-time values and constant scalars of a term, in a fixed order."""
+    if isinstance(t, Const | Leaf):
+        yield t
+    else:
+        for p in parts_of(t):
+            yield from leaves(p)
+
+
+def rebuild(t: Term, new: Iterator[Term]) -> Term:
+    """The same structure with other leaves, taken in the order of `leaves`."""
+    match t:
+        case Const() | Leaf():
+            return next(new)
+        case Tuple():
+            return Tuple(tuple(rebuild(i, new) for i in t.items))
+        case Record():
+            return Record(t.cls, {k: rebuild(v, new) for k, v in t.fields.items()})
+        case Dict():
+            return Dict({k: rebuild(v, new) for k, v in t.items.items()})
+        case FString():
+            return FString(tuple(p if isinstance(p, str) else (rebuild(p[0], new), p[1]) for p in t.parts))
+        case Bound():
+            return Bound(rebuild(t.func, new), rebuild(t.receiver, new))
+        case Range():
+            return Range(rebuild(t.start, new), rebuild(t.stop, new), rebuild(t.step, new), t.dtype)
+        case PySlice():
+            return PySlice(rebuild(t.start, new), rebuild(t.stop, new), rebuild(t.step, new))
+        case View():
+            return View(rebuild(t.array, new), t.tile_shape, t.steps, t.padding_mode, t.explicit_steps)
+        case RawMemory():
+            return RawMemory(rebuild(t.array, new))
+        case IndexSlice():
+            return IndexSlice(rebuild(t.start, new), rebuild(t.length, new))
+        case _:
+            return t
+
+
+def same_structure(a: Term, b: Term) -> bool:
+    """Equal in everything but the values of their leaves."""
+    if isinstance(a, Const | Leaf) and isinstance(b, Const | Leaf):
+        return a.type == b.type
+    if type(a) is not type(b):
+        return False
+    match a:
+        case Static():
+            return same_object(a.obj, b.obj)
+        case Record():
+            return a.cls is b.cls and _pairwise(a, b)
+        case Dict():
+            return list(a.items) == list(b.items) and _pairwise(a, b)
+        case View():
+            return (a.tile_shape, a.steps, a.padding_mode) == (b.tile_shape, b.steps, b.padding_mode) and _pairwise(a, b)
+        case Range():
+            return a.dtype is b.dtype and _pairwise(a, b)
+        case FString():
+            key = [[p if isinstance(p, str) else p[1] for p in t.parts] for t in (a, b)]
+            return key[0] == key[1] and _pairwise(a, b)
+        case Closure():
+            return (a is b or a.definition.node is b.definition.node and a.scope is b.scope
+                    and a.defaults.keys() == b.defaults.keys()
+                    and all(same_structure(v, b.defaults[k]) for k, v in a.defaults.items()))
+        case Tuple() | Bound() | PySlice() | RawMemory() | IndexSlice():
+            return _pairwise(a, b)
+        case _:
+            return a is b
+
+
+def _pairwise(a: Term, b: Term) -> bool:
+    pa, pb = list(parts_of(a)), list(parts_of(b))
+    return len(pa) == len(pb) and all(map(same_structure, pa, pb))
+
+
+def same_object(a, b) -> bool:
+    if isinstance(a, DType | enum.Enum) or isinstance(b, DType | enum.Enum):
+        return a is b
+    return a is b or type(a) is type(b) and isinstance(a, str) and a == b
+
+
+class Join:
+    """One meeting point: collects what needs a run-time result, path by path.
+
+    `merge` takes the terms of one variable on all paths and gives the joined term; afterwards `types` are the types of
+    the results and `operands(i)` the terms that path i hands over.
+    """
+
+    def __init__(self, paths: int, *, inside: bool = False):
+        """`inside`: the paths' values live in a loop or frame, so that even one common value must be handed out."""
+        self.inside = inside
+        self.results: list[Value] = []
+        self.columns: list[list[Const | Leaf]] = [[] for _ in range(paths)]
+
+    def merge(self, terms: Sequence[Term]) -> Term | None:
+        """The joined term, or None if the types differ."""
+        if any(isinstance(t, Poison) for t in terms):
+            return next(t for t in terms if isinstance(t, Poison))
+        first = terms[0]
+        if not all(same_structure(first, t) for t in terms[1:]):
+            return None
+        rows = zip(*(list(leaves(t)) for t in terms), strict=True)
+        return rebuild(first, iter([self._leaf(row) for row in rows]))
+
+    def _leaf(self, row: Sequence[Const | Leaf]) -> Term:
+        first = row[0]
+        if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in row):
+            return first
+        if not self.inside and isinstance(first, Leaf) and len(row) > 1 and all(isinstance(t, Leaf) and t.value is first.value for t in row):
+            return first
+        v = Value(first.type)
+        self.results.append(v)
+        for column, t in zip(self.columns, row, strict=True):
+            column.append(t)
+        return Leaf(v)
+
+    @property
+    def types(self) -> list[LeafType]:
+        return [v.type for v in self.results]
+
+    def operands(self, b: Builder, path: int) -> tuple[Value, ...]:
+        """The values that a path hands over; constants are made in the block under construction."""
+        return tuple(value_of(b, t) for t in self.columns[path])
+
+
+def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusable:
+    """A variable that has different types on different paths: an error only if it is used [JOIN-2]."""
+    texts = [describe(t) for t in terms]
+    kinds = list(dict.fromkeys(texts))
+
+    def error(span: Span) -> TileTypeError:
+        return TileTypeError(f"Type of `{name}` depends on path taken: {' vs. '.join(kinds)}", span,
+                             notes=[(f"here `{name}` is a {t}", s) for t, s in zip(texts, spans, strict=True)],
+                             help=_conflict_help(terms))
+    return Unusable(error)
+
+
+def _conflict_help(terms: Sequence[Term]) -> str:
+    numbers = [t for t in terms if isinstance(t, Const | Leaf)]
+    if len(numbers) == len(terms) and len({t.type.dtype for t in numbers if hasattr(t.type, "dtype")}) > 1:
+        d = numbers[0].type.dtype
+        return (f"give it one type on every path; for example convert with ct.{d.name}(…) or .astype(ct.{d.name}), "
+                f"or write literals alike (1.0 instead of 1)")
+    return "give it one type on every path, or use different names"
+
+
+def undefined(name: str, why: str = "it is not assigned on every path that leads here") -> Unusable:
+    """A variable that some path does not define [JOIN-3]."""
+    def error(span: Span) -> TileTypeError:
+        return TileTypeError(f"Use of potentially undefined variable `{name}`: {why}", span,
+                             help=f"assign `{name}` before the branch or loop")
+    return Unusable(error)
+
+
+def template_of(t: Term) -> Template:
+    """How a term looks to a debugger."""
+    match t:
+        case Leaf():
+            return t.value
+        case Const():
+            return Known(t.value)
+        case Static(obj) if obj is None or isinstance(obj, str):
+            return Known(obj)
+        case Tuple():
+            return Group("tuple", (), tuple(map(template_of, t.items)))
+        case Record():
+            return Group(t.cls.__name__, tuple(t.fields), tuple(map(template_of, t.fields.values())))
+        case Dict():
+            return Group("dict", tuple(t.items), tuple(map(template_of, t.items.values())))
+        case Range():
+            return Group("range", ("start", "stop", "step"), tuple(map(template_of, (t.start, t.stop, t.step))))
+        case Static(DType() as d):
+            return Shown(d.name)
+        case _:
+            return Shown(describe(t))

@@ -1,0 +1,277 @@
+"""Python objects as terms, and the attributes of terms [data-model §1, CV-*, DC-*]."""
+
+from __future__ import annotations
+
+import builtins
+import dataclasses
+import enum
+import inspect
+import types
+from typing import Any
+
+import numpy as np
+
+from cutile.dtypes import from_foreign, of_storage
+from cutile.errors import TileTypeError
+from cutile.front.context import Context, nearest
+from cutile.front.proxies import Array, Tile
+from cutile.ir.terms import (
+    POISON, Bound, Const, Leaf, Poison, PySlice, RawMemory, Record, Static, Term, Tuple, View, describe, is_array, is_tile,
+)
+from cutile.ops import memory, views
+from cutile.ops._op import OpDef, methods
+from cutile.ops._types import const_term, loose, strict
+from cutile.types import ListType
+
+
+def capture(c: Context, obj: Any, name: str) -> Term:
+    """The term of an object found in a module, a closure or an attribute [OBJ-5]."""
+    if isinstance(obj, np.generic):
+        d = of_storage(obj.dtype)
+        if d is None:
+            return c.report(TileTypeError(f"`{name}` is a NumPy {obj.dtype} scalar, which tile code has no dtype for"))
+        return c.attempt(c.span, strict, obj.item() if not isinstance(obj.item(), bytes) else float(obj), d)
+    if isinstance(obj, bool | int | float) and not isinstance(obj, enum.Enum):
+        return c.attempt(c.span, loose, obj)
+    if isinstance(obj, enum.Enum) and isinstance(obj, int):
+        return c.attempt(c.span, loose, int(obj))
+    if obj is None or obj is Ellipsis or isinstance(obj, str | enum.Enum | types.ModuleType | OpDef | type):
+        return Static(obj)
+    if from_foreign(obj) is not None:
+        return Static(obj)
+    if type(obj) is tuple:
+        items = tuple(capture(c, o, f"{name}[{i}]") for i, o in enumerate(obj))
+        return Tuple(items)
+    if is_record(obj):
+        fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
+        return Record(type(obj), {n: capture(c, v, f"{name}.{n}") for n, v in fields.items()})
+    if getattr(type(obj), "_cutile_kernel", False):
+        return c.report(TileTypeError(
+            f"`{name}` is a kernel, which cannot be called or used inside tile code",
+            help="a kernel is only started by ct.launch; move what is shared into a plain function without @ct.kernel"))
+    if callable(obj):
+        return Static(obj)
+    return c.report(_not_a_value(obj, name))
+
+
+def _not_a_value(obj: Any, name: str) -> TileTypeError:
+    what = f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
+    if hasattr(obj, "__array_interface__") or hasattr(obj, "__cuda_array_interface__") or hasattr(obj, "__dlpack__"):
+        help = f"arrays reach a kernel as arguments only: add a parameter for `{name}` and pass it to ct.launch"
+        shape = getattr(obj, "shape", None)
+        what = f"host array ({what}{f' of shape {tuple(shape)}' if shape is not None else ''})"
+    elif isinstance(obj, list):
+        help = "use a tuple; a list of arrays can be a kernel argument; ct.static_iter and ct.static_eval can read lists"
+    elif dataclasses.is_dataclass(obj):
+        help = "declare the dataclass with @dataclass(frozen=True)"
+    else:
+        help = "read it inside ct.static_eval(...), or pass what you need from it as a kernel argument"
+    return TileTypeError(f"`{name}` is a {what}, which cannot be used in tile code", help=help)
+
+
+def is_record(obj: Any) -> bool:
+    """A frozen dataclass instance."""
+    return dataclasses.is_dataclass(obj) and not isinstance(obj, type) and type(obj).__dataclass_params__.frozen
+
+
+def is_user_function(fn: Any) -> bool:
+    """A Python function with source that a user wrote (not one that dataclass or a C type generated)."""
+    return isinstance(fn, types.FunctionType) and fn.__code__.co_filename != "<string>" and not (
+        getattr(fn, "__qualname__", "").startswith("__create_fn__"))
+
+
+def python_slice(t: PySlice) -> slice:
+    """A constant slice as Python's."""
+    parts = []
+    for p in (t.start, t.stop, t.step):
+        if isinstance(p, Static) and p.obj is None:
+            parts.append(None)
+        elif isinstance(p, Const) and isinstance(p.value, int):
+            parts.append(p.value)
+        else:
+            raise TileTypeError(f"the bounds of a slice must be integer constants, got {describe(p)}")
+    if parts[2] == 0:
+        raise TileTypeError("a slice step cannot be zero")
+    return slice(*parts)
+
+
+# ------------------------------------------------------------------ attributes
+
+
+def attribute(c: Context, t: Term, name: str) -> Term:
+    """t.name [EX-5]."""
+    match t:
+        case Poison():
+            return POISON
+        case Static(types.ModuleType() as m):
+            return _module_attribute(c, m, name)
+        case Static(str()):
+            if name == "join":
+                return Bound(Static(str.join), t)
+        case Static(enum.Enum() as e):
+            if name in ("name", "value"):
+                return capture(c, getattr(e, name), name)
+        case Static(type() as cls):
+            return _class_attribute(c, cls, name)
+        case Record():
+            return _record_attribute(c, t, name)
+        case View():
+            if name in ("tile_shape", "traversal_steps"):
+                return const_term(t.tile_shape if name == "tile_shape" else t.steps)
+            if name == "dtype":
+                return Static(t.array.type.dtype)
+            return _method(t, "view", name)
+        case RawMemory():
+            if name == "dtype":
+                return Static(t.array.type.dtype)
+            return _method(t, "raw", name)
+        case Const() | Leaf() if is_tile(t):
+            match name:
+                case "dtype":
+                    return Static(t.type.dtype)
+                case "shape":
+                    return const_term(t.type.shape)
+                case "ndim":
+                    return loose(t.type.ndim)
+            return _method(t, "tile", name)
+        case Leaf() if is_array(t):
+            return _array_attribute(c, t, name)
+        case Leaf() if isinstance(t.type, ListType):
+            raise TileTypeError(f"a {describe(t)} has no attribute `{name}`", help="index it: arrays[i], or len(arrays)")
+    raise TileTypeError(f"a {describe(t)} has no attribute `{name}` in tile code")
+
+
+_TILE_HINTS = {"T": "ct.transpose(x)", "sum": "ct.sum(x, axis)", "max": "ct.max(x, axis)", "min": "ct.min(x, axis)",
+               "mean": "ct.sum(x, axis) / n", "size": "the product of x.shape", "flatten": "x.reshape((-1,))",
+               "to": "x.astype(dtype)", "float": "x.astype(ct.float32)", "half": "x.astype(ct.float16)"}
+
+
+def _method(t: Term, kind: str, name: str) -> Term:
+    o = methods().get((kind, name))
+    if o is not None:
+        return Bound(Static(o), t)
+    names = [n for k, n in methods() if k == kind]
+    close = nearest(name, names)
+    hint = _TILE_HINTS.get(name) if kind == "tile" else None
+    help = f"write {hint}" if hint else f"did you mean `{close}`?" if close else f"there are: {', '.join(sorted(names))}"
+    raise TileTypeError(f"a {describe(t)} has no attribute `{name}`", help=help)
+
+
+def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
+    match name:
+        case "dtype":
+            return Static(t.type.dtype)
+        case "ndim":
+            return loose(t.type.ndim)
+        case "shape":
+            return memory.array_shape(c, t)
+        case "strides":
+            return memory.array_strides(c, t)
+        case "foreign_pointer":
+            return views.foreign_pointer_of(c, t)
+    if name in ("T", "size", "reshape", "astype", "sum"):
+        raise TileTypeError(f"a {describe(t)} has no attribute `{name}`",
+                            help="an array is memory: load a tile first, then work on the tile")
+    return _method(t, "array", name)
+
+
+# What users look for in `ct` and how it is written instead.
+IDIOMS = {
+    "sigmoid": "1 / (1 + ct.exp(-x))",
+    "silu": "x / (1 + ct.exp(-x))",
+    "relu": "ct.maximum(x, 0)",
+    "gelu": "0.5 * x * (1 + ct.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))",
+    "softmax": "e = ct.exp(x - ct.max(x, axis, keepdims=True)); e / ct.sum(e, axis, keepdims=True)",
+    "mean": "ct.sum(x, axis) / n",
+    "average": "ct.sum(x, axis) / n",
+    "var": "d = x - ct.sum(x, axis, keepdims=True) / n; ct.sum(d * d, axis) / n",
+    "std": "ct.sqrt(of the variance: ct.sum(d * d, axis) / n)",
+    "zeros_like": "ct.zeros(x.shape, x.dtype)",
+    "ones_like": "ct.ones(x.shape, x.dtype)",
+    "full_like": "ct.full(x.shape, value, x.dtype)",
+    "empty": "ct.zeros(shape, dtype)",
+    "any": "ct.max(mask.astype(ct.int32), axis) > 0",
+    "all": "ct.min(mask.astype(ct.int32), axis) > 0",
+    "clip": "ct.minimum(ct.maximum(x, lo), hi)",
+    "clamp": "ct.minimum(ct.maximum(x, lo), hi)",
+    "round": "ct.floor(x + 0.5)",
+    "trunc": "x.astype(ct.int32)",
+    "sign": "ct.where(x > 0, 1, ct.where(x < 0, -1, 0))",
+    "square": "x * x",
+    "dot": "ct.mma(x, y, acc) or x @ y",
+    "concatenate": "ct.cat((a, b), axis)",
+    "stack": "ct.cat((a[None], b[None]), axis=0)",
+    "log10": "ct.log(x) * 0.4342944819032518",
+    "log1p": "ct.log(1 + x)",
+    "expm1": "ct.exp(x) - 1",
+    "program_id": "ct.bid(axis)",
+    "num_programs": "ct.num_blocks(axis)",
+    "atomic_sub": "ct.atomic_add(array, indices, -x)",
+}
+
+
+def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
+    missing = object()
+    obj = getattr(module, name, missing)
+    if obj is missing:
+        ours = getattr(module, "__cutile_api__", False)
+        close = nearest(name, [n for n in dir(module) if not n.startswith("_")])
+        help = f"did you mean `{close}`?" if close else None
+        if ours and name in IDIOMS:
+            help = f"write {IDIOMS[name]}"
+        raise TileTypeError(f"module `{module.__name__}` has no attribute `{name}`", help=help)
+    c.reads.add(module, name, obj)
+    return capture(c, obj, f"{module.__name__}.{name}")
+
+
+def _class_attribute(c: Context, cls: type, name: str) -> Term:
+    if cls in (Tile, Array):
+        kind = "tile" if cls is Tile else "array"
+        o = methods().get((kind, name)) or (views.from_foreign if (kind, name) == ("array", "from_foreign") else None)
+        if o is None:
+            raise TileTypeError(f"ct.{cls.__name__} has no method `{name}`")
+        return Static(o)
+    if issubclass(cls, enum.Enum):
+        if name in cls.__members__:
+            return capture(c, cls[name], f"{cls.__name__}.{name}")
+        raise TileTypeError(f"enum {cls.__name__} has no member `{name}`", help="members: " + ", ".join(cls.__members__))
+    raw = inspect.getattr_static(cls, name, None)
+    if isinstance(raw, classmethod):
+        return Bound(Static(raw.__func__), Static(cls))
+    if isinstance(raw, staticmethod):
+        return Static(raw.__func__)
+    if raw is None or cls.__module__ == builtins.__name__:
+        raise TileTypeError(f"class {cls.__name__} has no attribute `{name}` in tile code")
+    return capture(c, getattr(cls, name), f"{cls.__name__}.{name}")
+
+
+def _record_attribute(c: Context, t: Record, name: str) -> Term:
+    if name in t.fields:
+        return t.fields[name]
+    raw = inspect.getattr_static(t.cls, name, None)
+    match raw:
+        case None:
+            close = nearest(name, [*t.fields, *(n for n in dir(t.cls) if not n.startswith("_"))])
+            raise TileTypeError(f"a {t.cls.__name__} has no attribute `{name}`", help=f"did you mean `{close}`?" if close else None)
+        case property():
+            return c.call(Static(raw.fget), (t,))
+        case classmethod():
+            return Bound(Static(raw.__func__), Static(t.cls))
+        case staticmethod():
+            return Static(raw.__func__)
+        case types.FunctionType():
+            return Bound(Static(raw), t)
+    return capture(c, raw, f"{t.cls.__name__}.{name}")
+
+
+def python_value(t: Term) -> Any:
+    """A constant as the Python object that static code sees [SEVAL-2]; TileTypeError for what is no constant."""
+    match t:
+        case Const():
+            return t.value
+        case Static(obj):
+            return obj
+        case Tuple():
+            return tuple(map(python_value, t.items))
+    raise TileTypeError(f"expected a compile-time constant, got {describe(t)}")
+

@@ -1,0 +1,116 @@
+"""The way in: a kernel function and the types of its arguments → typed IR."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from cutile.errors import TileError, TileInternalError, TileSyntaxError, TileTypeError
+from cutile.front import call
+from cutile.front.context import Context, Reads, StopCompiling
+from cutile.front.scope import of_function
+from cutile.front.source import Definition, definition_of
+from cutile.ir.nodes import Kernel, Value
+from cutile.ir.terms import Leaf, Static, Term, Tuple, describe, is_poisoned
+from cutile.types import ArrayType, ListType, TileType
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """A constant argument: the Python value that stands for the parameter."""
+
+    value: Any
+
+
+# What an argument is: a run-time leaf, a constant, or a tuple of these.
+Blueprint = TileType | ArrayType | ListType | Embedded | tuple
+
+
+@dataclass(frozen=True)
+class Program:
+    """A typed kernel and what its meaning depends on outside itself."""
+
+    kernel: Kernel
+    reads: Reads
+
+
+def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:
+    """Type a kernel for arguments of these kinds.
+
+    Raises the first error in program order; its `.errors` holds all that were found.
+    """
+    definition = definition_of(fn)
+    s = of_function(fn, definition, None)
+    s.is_kernel = True
+    c = Context(definition.header_span())
+    c.call_function = call.call
+    params: list[tuple[str, Value]] = []
+    try:
+        with _deep_recursion():
+            call.check_syntax(c, s)
+            names = _parameter_names(definition)
+            terms = {n: _parameter(c, n, b, params) for n, b in zip(names, blueprints, strict=True)}
+            call.run_body(c, s, terms)
+            _check_returns(c, s)
+    except StopCompiling:
+        pass
+    except TileError as e:
+        c.errors.append(e)
+    if c.errors:
+        raise _combined(c.errors)
+    c.reads.add(fn, "__code__", fn.__code__)
+    return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.block,
+                          definition.header_span()), c.reads)
+
+
+def _parameter_names(definition: Definition) -> list[str]:
+    a = definition.node.args
+    for star in (a.vararg, a.kwarg):
+        if star is not None:
+            raise TileSyntaxError(f"a kernel cannot take *args or **kwargs: `{star.arg}`", definition.span(star),
+                                  help="name every parameter; a tuple can be passed as one argument")
+    return [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]]
+
+
+def _parameter(c: Context, name: str, b: Blueprint, params: list[tuple[str, Value]]) -> Term:
+    from cutile.front.objects import capture
+
+    if isinstance(b, Embedded):
+        return capture(c, b.value, name)
+    if isinstance(b, tuple):
+        return Tuple(tuple(_parameter(c, name, i, params) for i in b))
+    v = Value(b, name)
+    params.append((name, v))
+    return Leaf(v)
+
+
+def _check_returns(c: Context, s) -> None:
+    """A kernel returns nothing [KERN-7]."""
+    for p in s.returns:
+        if not (isinstance(p.term, Static) and p.term.obj is None) and not is_poisoned(p.term):
+            c.report(TileTypeError(f"a kernel cannot return a value, got {describe(p.term)}",
+                                   help="write results to an array parameter with ct.store"), p.span)
+
+
+def _combined(errors: list[TileError]) -> TileError:
+    """The first error, carrying all; symptoms of our own faults come last."""
+    first = next((e for e in errors if not isinstance(e, TileInternalError)), errors[0])
+    first.errors = (first, *(e for e in errors if e is not first))
+    return first
+
+
+@contextmanager
+def _deep_recursion() -> Iterator[None]:
+    """Inlining to the language's limit nests our own functions deeper than Python's default allows [CALL-4]."""
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, 100_000))
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(limit)
+
+

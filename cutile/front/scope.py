@@ -1,0 +1,108 @@
+"""Names: what they denote now, where they were assigned, and how outer ones are found."""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from cutile.errors import Span
+from cutile.front.source import Definition
+from cutile.ir.nodes import Block, Return
+from cutile.ir.terms import Closure, Term
+
+
+@dataclass(frozen=True, eq=False)
+class Var:
+    """What a variable denotes, and the assignment that made it so."""
+
+    term: Term
+    span: Span
+
+
+@dataclass(eq=False)
+class LoopState:
+    """A dynamic loop being compiled: what it carries and where control leaves its body."""
+
+    carried: dict[str, Term]  # name -> the term inside the body at its start
+    depth: int  # how many context managers were open outside
+    infinite: bool
+    breaks: list[Edge] = field(default_factory=list)
+    continues: list[Edge] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class Edge:
+    """A place where control leaves a body: the variables there and the terminator to complete."""
+
+    vars: dict[str, Var]
+    block: Block
+    node: Any
+
+
+@dataclass(eq=False)
+class ReturnPoint:
+    term: Term
+    block: Block
+    node: Return
+    span: Span
+
+
+@dataclass(eq=False)
+class Scope:
+    """One activation of a function.
+
+    `vars` is the current state of its variables; control flow copies and joins it. A scope outlives its call, since
+    closures made in it see its last state [CALL-5].
+    """
+
+    definition: Definition
+    globals: dict[str, Any]
+    cells: dict[str, types.CellType]
+    parent: Scope | None
+    call_site: Span | None
+    vars: dict[str, Var] = field(default_factory=dict)
+    returns: list[ReturnPoint] = field(default_factory=list)
+    loops: list[LoopState] = field(default_factory=list)
+    cleanups: list[Callable[[], None]] = field(default_factory=list)
+    unrolling: int = 0  # inside the body of a static_iter: no break, continue or return
+    is_kernel: bool = False
+
+    @property
+    def function(self) -> str:
+        return self.definition.name
+
+
+def of_function(fn: types.FunctionType, definition: Definition, call_site: Span | None) -> Scope:
+    """A fresh activation of a Python function."""
+    cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+    return Scope(definition, fn.__globals__, cells, None, call_site)
+
+
+def of_closure(closure: Closure, call_site: Span | None) -> Scope:
+    """A fresh activation of a function that tile code defined."""
+    outer: Scope = closure.scope
+    return Scope(closure.definition, outer.globals, outer.cells, outer, call_site)
+
+
+MISSING = object()
+
+
+def outer_object(s: Scope, name: str) -> tuple[Any, Any, Any]:
+    """A Python object that a free name denotes: (container, key, object), object MISSING if there is none.
+
+    The container and key let a launch look again: a changed global counts with its new value [SPEC: README].
+    """
+    if name in s.cells:
+        cell = s.cells[name]
+        try:
+            return cell, None, cell.cell_contents
+        except ValueError:
+            return cell, None, MISSING
+    if name in s.globals:
+        return s.globals, name, s.globals[name]
+    space = s.globals.get("__builtins__", builtins)
+    space = space if isinstance(space, dict) else vars(space)
+    return space, name, space.get(name, MISSING)

@@ -1,0 +1,144 @@
+"""From a Python function to its syntax tree, with the positions of the user's file."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from cutile.errors import Span, TileSyntaxError
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """A `def` or `lambda`: its syntax, its file, and the names it assigns."""
+
+    node: ast.FunctionDef | ast.Lambda
+    filename: str
+    lines: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return getattr(self.node, "name", "<lambda>")
+
+    @functools.cached_property
+    def locals(self) -> frozenset[str]:
+        """Names that are local to the function: parameters and everything its body assigns."""
+        a = self.node.args
+        params = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
+        body = self.node.body if isinstance(self.node.body, list) else []
+        return frozenset([p.arg for p in params]) | assigned_names(body)
+
+    def span(self, node: ast.AST, call_site: Span | None = None) -> Span:
+        """The span of a piece of this definition's syntax."""
+        end_line, end_col = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        return Span(self.filename, node.lineno, self._column(node.lineno, node.col_offset), end_line,
+                    self._column(end_line, end_col), self.name, call_site)
+
+    def header_span(self, call_site: Span | None = None) -> Span:
+        """The line that begins the definition."""
+        n = self.node
+        if isinstance(n, ast.Lambda):
+            return self.span(n, call_site)
+        text = self.lines[n.lineno - 1] if n.lineno <= len(self.lines) else ""
+        return Span(self.filename, n.lineno, n.col_offset, n.lineno, len(text.rstrip()), self.name, call_site)
+
+    def _column(self, line: int, offset: int) -> int:
+        """ast counts UTF-8 bytes, spans count characters."""
+        text = self.lines[line - 1] if line <= len(self.lines) else ""
+        return offset if text.isascii() else len(text.encode()[:offset].decode(errors="ignore"))
+
+
+def definition_of(fn: types.FunctionType) -> Definition:
+    """The definition of a Python function. TileSyntaxError where Python cannot show its source [FN-2]."""
+    code = fn.__code__
+    lines = linecache.getlines(code.co_filename, fn.__globals__)
+    if not lines:
+        raise _no_source(fn, "Python cannot show its source")
+    try:
+        tree = _parse(code.co_filename, "".join(lines))
+    except SyntaxError as e:
+        raise _no_source(fn, f"its file no longer parses ({e.msg}, line {e.lineno})") from None
+    found = [n for n in _functions(tree) if _first_line(n) == code.co_firstlineno and _matches(n, code)]
+    if len(found) > 1:
+        found = _by_position(found, code)
+    if len(found) != 1:
+        raise _no_source(fn, "its source has changed since it was defined" if not found else "several functions on one "
+                         "line cannot be told apart")
+    return Definition(found[0], code.co_filename, tuple(lines))
+
+
+def nested_definition(outer: Definition, node: ast.FunctionDef | ast.Lambda) -> Definition:
+    return Definition(node, outer.filename, outer.lines)
+
+
+def _no_source(fn: types.FunctionType, why: str) -> TileSyntaxError:
+    code = fn.__code__
+    return TileSyntaxError(
+        f"the source of {fn.__qualname__} ({code.co_filename}, line {code.co_firstlineno}) is not available: {why}",
+        help="put the function into a file or a notebook cell and import or run it again; code made with exec must be "
+             "registered in linecache.cache under the file name given to compile()")
+
+
+@functools.lru_cache(maxsize=256)
+def _parse(filename: str, text: str) -> ast.Module:
+    return ast.parse(text, filename)
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, ...]:
+    return tuple(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+def _first_line(n) -> int:
+    decorators = getattr(n, "decorator_list", [])
+    return min([n.lineno, *(d.lineno for d in decorators)])
+
+
+def _matches(n, code: types.CodeType) -> bool:
+    a = n.args
+    params = [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]]
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    return getattr(n, "name", "<lambda>") == code.co_name and tuple(map(_mangled, params)) == tuple(
+        map(_mangled, code.co_varnames[:count]))
+
+
+def _mangled(name: str) -> str:
+    """Private names in classes are mangled in code objects; compare what is left of that."""
+    return name.split("__")[-1] if name.startswith("_") else name
+
+
+def _by_position(found: list, code: types.CodeType) -> list:
+    """Of several functions that begin on one line, the innermost that covers all of the code's positions."""
+    points = [(line, col) for line, _, col, _ in code.co_positions() if line and col is not None]
+    points = [p for p in points if p != (code.co_firstlineno, 0)]
+    covering = [n for n in found
+                if all((n.lineno, n.col_offset) <= p <= (n.end_lineno, n.end_col_offset) for p in points)]
+    covering.sort(key=lambda n: (n.end_lineno - n.lineno, n.end_col_offset - n.col_offset))
+    return covering[:1]
+
+
+# ------------------------------------------------------------------ names
+
+
+def assigned_names(body: list[ast.stmt]) -> frozenset[str]:
+    """Names that statements assign in their own scope: nested functions and comprehensions apart."""
+    return frozenset(name for stmt in body for name in _assigned(stmt))
+
+
+def _assigned(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+            yield node.name
+            return
+        case ast.Lambda() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp():
+            return
+        case ast.AnnAssign(value=None):
+            return
+        case ast.Name(ctx=ast.Store() | ast.Del()):
+            yield node.id
+    for child in ast.iter_child_nodes(node):
+        yield from _assigned(child)

@@ -1,0 +1,148 @@
+"""Python that tile code does not have, refused for the whole body of a function before anything is typed."""
+
+from __future__ import annotations
+
+import ast
+import functools
+
+from cutile.errors import TileSyntaxError
+from cutile.front.source import Definition
+
+_LOOP_HELP = "tile code has no containers but tuples; write a tuple, or a loop over ct.static_iter(...) for an unrolled one"
+
+# Statements and expressions that are refused wherever they stand: what they are called, and what to write instead.
+UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
+    ast.Delete: ("del", "let the variable go out of use; nothing needs deleting in tile code"),
+    ast.Global: ("global", "pass the value as a kernel argument; tile code cannot change Python's variables"),
+    ast.Nonlocal: ("nonlocal", "return the new value from the inner function"),
+    ast.Import: ("import", "import at module level; modules and their constants can be read in tile code"),
+    ast.ImportFrom: ("from … import", "import at module level"),
+    ast.Assert: ("assert", "ct.assert_(cond, 'message') checks while the kernel runs, ct.static_assert(cond) while it compiles"),
+    ast.Try: ("try", "tile code has no exceptions"),
+    ast.TryStar: ("try", "tile code has no exceptions"),
+    ast.Match: ("match", "write if / elif / else"),
+    ast.ClassDef: ("class", "define a frozen dataclass at module level"),
+    ast.AsyncFunctionDef: ("async def", None),
+    ast.AsyncFor: ("async for", None),
+    ast.AsyncWith: ("async with", None),
+    ast.Await: ("await", None),
+    ast.YieldFrom: ("yield from", None),
+    ast.List: ("a list", _LOOP_HELP),
+    ast.Dict: ("a dict", "use a tuple, a frozen dataclass, or keyword arguments"),
+    ast.Set: ("a set", "use a tuple"),
+    ast.ListComp: ("a list comprehension", "tuple(expr for x in ct.static_iter(...)) makes a tuple"),
+    ast.DictComp: ("a dict comprehension", None),
+    ast.SetComp: ("a set comprehension", None),
+    ast.NamedExpr: ("an assignment expression (:=)", "assign on a line of its own"),
+    **({ast.TypeAlias: ("a type alias", None)} if hasattr(ast, "TypeAlias") else {}),
+    **({ast.TemplateStr: ("a template string", "use an f-string")} if hasattr(ast, "TemplateStr") else {}),
+}
+
+STATIC_NAMES = ("static_eval", "static_assert", "static_iter", "static_exception")
+
+
+def static_keyword(node: ast.AST) -> str | None:
+    """The static construct that a call is by its spelling, if any [SEVAL-1]."""
+    if isinstance(node, ast.Call):
+        f = node.func
+        name = f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else None
+        if name in STATIC_NAMES:
+            return name
+    return None
+
+
+def refused(definition: Definition) -> tuple[TileSyntaxError, ...]:
+    """Everything in a function's body that tile code does not have, in program order."""
+    return _refused(definition.node, definition)
+
+
+@functools.lru_cache(maxsize=512)
+def _refused(root: ast.AST, definition: Definition) -> tuple[TileSyntaxError, ...]:
+    found: list[TileSyntaxError] = []
+
+    def refuse(node: ast.AST, message: str, help: str | None = None) -> None:
+        found.append(TileSyntaxError(message, definition.span(node), help=help))
+
+    def visit(node: ast.AST, inside: str) -> None:
+        """`inside`: "function", "lambda" or "loop"."""
+        if type(node) in UNSUPPORTED and not _is_pattern(node):
+            what, help = UNSUPPORTED[type(node)]
+            return refuse(node, f"tile code does not support {what}", help)
+        match node:
+            case ast.FunctionDef(decorator_list=[d, *_]):
+                refuse(d, "tile code does not support decorators on nested functions", "decorate it at module level")
+            case ast.FunctionDef() | ast.Lambda():
+                return  # its own body is checked when it is called
+            case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]):
+                refuse(first, "tile code does not support else on a loop", "set a flag in the loop and test it afterwards")
+            case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.For() | ast.With():
+                for t in _targets(node):
+                    check_target(t)
+            case ast.Raise():
+                if node.cause is not None or static_keyword(node.exc) != "static_exception":
+                    refuse(node, "tile code does not support raise",
+                           "raise ct.static_exception(ValueError('…')) stops compilation with that error")
+            case ast.GeneratorExp():
+                refuse(node, "tile code does not support generator expressions except as the argument of tuple()",
+                       "tuple(expr for x in ct.static_iter(...))")
+                return
+            case ast.Call(func=ast.Name(id="tuple"), args=[ast.GeneratorExp() as g]):
+                for comp in g.generators:
+                    if static_keyword(comp.iter) != "static_iter":
+                        refuse(comp.iter, "a generator in tile code must loop over ct.static_iter(...)")
+                return
+            case ast.Call() if static_keyword(node):
+                if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
+                    refuse(node, f"{static_keyword(node)}() takes plain positional arguments only")
+                for walrus in (n for a in node.args for n in ast.walk(a) if isinstance(n, ast.NamedExpr)):
+                    refuse(walrus, "an assignment expression (:=) cannot be used in a static construct")
+                return  # the rest is ordinary Python
+            case ast.Call():
+                for k in node.keywords:
+                    if k.arg is None and isinstance(k.value, ast.Dict):
+                        refuse(k.value, "tile code does not support ** of a dict display", "write the keywords out")
+            case ast.FormattedValue():
+                if node.conversion != -1:
+                    refuse(node, "tile code does not support !r, !s, !a or = in f-strings")
+                if node.format_spec is not None and not all(isinstance(v, ast.Constant) for v in node.format_spec.values):
+                    refuse(node, "the format specification of an f-string field must be literal text")
+            case ast.Yield():
+                pass  # legal only in context managers, which check it themselves
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, ast.expr_context | ast.arguments) and not _is_annotation(node, child):
+                visit(child, inside)
+
+    def check_target(t: ast.AST) -> None:
+        match t:
+            case ast.Attribute():
+                refuse(t, "tile code cannot assign to attributes: everything is immutable",
+                       "for a frozen dataclass: obj = dataclasses.replace(obj, field=value)")
+            case ast.Starred():
+                refuse(t, "tile code does not support starred assignment targets", "slice the tuple: rest = t[1:]")
+            case ast.Tuple() | ast.List():
+                for e in t.elts:
+                    check_target(e)
+
+    body = root.body if isinstance(root.body, list) else [root.body]
+    for stmt in body:
+        visit(stmt, "function")
+    return tuple(found)
+
+
+def _targets(node) -> list[ast.AST]:
+    match node:
+        case ast.Assign():
+            return node.targets
+        case ast.With():
+            return [i.optional_vars for i in node.items if i.optional_vars is not None]
+        case _:
+            return [node.target]
+
+
+def _is_pattern(node: ast.AST) -> bool:
+    """`[a, b] = pair` is an assignment pattern, not a list."""
+    return isinstance(node, ast.List) and isinstance(node.ctx, ast.Store)
+
+
+def _is_annotation(parent: ast.AST, child: ast.AST) -> bool:
+    return isinstance(parent, ast.AnnAssign) and child is parent.annotation

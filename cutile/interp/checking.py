@@ -1,0 +1,41 @@
+"""CUTILE_CHECK: what every value must be, looked at after every op."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutile.dtypes import info
+from cutile.errors import TileInternalError
+from cutile.ir.nodes import Op
+from cutile.ops import _numeric
+from cutile.types import TileType
+
+
+def finish(n: Op, y):
+    """Round what a meaning returned, and check that it is what the types say."""
+    ys = y if len(n.results) > 1 else (y,)
+    if not isinstance(ys, tuple) or len(ys) != len(n.results):
+        raise _wrong(n, f"{len(n.results)} results expected, got {type(y).__name__}")
+    out = []
+    for v, x in zip(n.results, ys, strict=True):
+        if not n.op.exact:
+            x = _numeric.round_to(v.type.dtype, x)
+        out.append(check(n, v.type, np.asarray(x)))
+    return tuple(out) if len(n.results) > 1 else out[0]
+
+
+def check(n: Op, t: TileType, x: np.ndarray) -> np.ndarray:
+    carrier = info(t.dtype).carrier
+    if x.dtype != carrier:
+        raise _wrong(n, f"a {t} is carried in {carrier}, got {x.dtype}")
+    if x.ndim < t.ndim or x.shape[x.ndim - t.ndim:] != t.shape:
+        raise _wrong(n, f"a {t} has trailing axes {t.shape}, got an array of shape {x.shape}")
+    if info(t.dtype).floating:
+        again = _numeric.round_to(t.dtype, x)
+        if not np.array_equal(again, x, equal_nan=True):
+            raise _wrong(n, f"a value is not representable in {t.dtype.name}")
+    return x
+
+
+def _wrong(n: Op, what: str) -> TileInternalError:
+    return TileInternalError(f"the meaning of {n.op.name} broke its contract: {what}", n.span)

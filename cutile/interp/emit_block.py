@@ -1,0 +1,376 @@
+"""The block schedule's code: plain Python that runs one block, as the user would step through it.
+
+Structured nodes become native statements, each frame a function of its own, so the debugger's stack is the user's. A
+local under the user's name stands for the values that it holds: later uses read the variable, so what a debugger
+assigns flows on. Everything else lives in temporaries, `.t0`, which end with their last use.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cutile.dtypes import info
+from cutile.errors import Span
+from cutile.interp.control import bad_step, count_step
+from cutile.interp.emit import BLOCK, CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.places import (
+    NOWHERE, Position, assign, assign_all, attribute, call, constant, delete, load, place, position, tuple_of,
+)
+from cutile.interp.running import Running
+from cutile.interp.show import Shown, Tile, record_class
+from cutile.ir import nodes as ir
+from cutile.ir.nodes import TERMINATORS, Block, Kernel, Known, Node, Op, Template, Value
+from cutile.types import TileType
+
+Names = dict[str, frozenset[Value]]  # the user's variables, and which values each is known to hold
+NOTHING: frozenset[Value] = frozenset()
+
+
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+    """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the program."""
+    program = Program(check, step_limit)
+    program.objects[".Tile"] = Tile
+    needs = Needs(kernel.body, shown=True)
+    queue: deque[Callable[[], None]] = deque()
+    single = [n for n in kernel.param_names if kernel.param_names.count(n) == 1]
+    params = [n if n in single else program.temp(v) for v, n in zip(kernel.params, kernel.param_names, strict=True)]
+    top = Function(program, needs, queue)
+    top.define(kernel.name, kernel.span, kernel.body, ".kernel", params, kernel.params)
+    while queue:  # frames nest deeper than Python's stack allows recursion here
+        queue.popleft()()
+    program.finish()
+    return program
+
+
+@dataclass
+class Loop:
+    """A loop being emitted. `claims`: what each variable that its body assigns holds whenever an iteration begins."""
+
+    params: tuple[Value, ...]
+    results: tuple[Value, ...]
+    temps: list[str]  # of the carried values, which the results share
+    claims: Names
+    exits: list[Names] = field(default_factory=list)
+    wrong: bool = False  # a claim did not hold: emit again with the rest
+
+    def next(self, names: Names, operands: Sequence[Value]) -> None:
+        """Control goes back to the header with these carried values: keep what the claims still say."""
+        arriving = renamed(names, operands, self.params)
+        for name, values in self.claims.items():
+            if not values <= arriving.get(name, NOTHING):
+                self.claims[name] = values & arriving.get(name, NOTHING)
+                self.wrong = True
+
+
+def renamed(names: Names, old: Sequence[Value], new: Sequence[Value]) -> Names:
+    """What variables hold when values get further names: params for inits, results for what arrives."""
+    extra: dict[Value, set[Value]] = {}
+    for a, b in zip(old, new, strict=False):
+        extra.setdefault(a, set()).add(b)
+    return {n: values.union(*(extra.get(v, ()) for v in values)) for n, values in names.items()}
+
+
+def common(paths: Sequence[Names]) -> Names:
+    """What holds on every path that arrives."""
+    first, *rest = paths
+    return {n: values & frozenset.intersection(*(p.get(n, NOTHING) for p in rest)) if rest else values
+            for n, values in first.items() if all(n in p for p in rest)}
+
+
+class Function:
+    """One Python function under construction."""
+
+    def __init__(self, program: Program, needs: Needs, queue: deque, depth: int = 1):
+        self.program, self.needs, self.queue, self.depth = program, needs, queue, depth
+        self.names: Names = {}
+        self.loops: list[Loop] = []
+        self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost block does
+        program.depth = max(program.depth, depth)
+
+    def define(self, name: str, span: Span, body: Block, slot: str, params: Sequence[str],
+               values: Sequence[Value]) -> None:
+        """Emit a body. Parameters that are temporaries hold their values; others are variables of the user."""
+        start: list[ast.stmt] = []
+        for p, v in zip(params, values, strict=True):
+            if p != self.program.temp(v):
+                self.names[p] = frozenset((v,))
+                start.append(place(assign([self.program.temp(v)], load(p)), NOWHERE))
+        stmts, falls = self.block(body, values)
+        at = position(span)
+        if not stmts:
+            stmts = [place(ast.Pass(), at)]
+        self.program.define(name, [CTX, BLOCK, *params], start + stmts, span.filename, at, slot)
+
+    # -------------------------------------------------------------- values
+
+    def use(self, v: Value) -> ast.expr:
+        """The variable of the user that holds a value, or its temporary."""
+        for name in reversed(self.names):
+            if v in self.names[name]:
+                return load(name)
+        return load(self.program.temp(v))
+
+    def carrier(self, v: Value) -> ast.expr:
+        """The value as an operand of a meaning: a tile's carrier, an array's descriptor."""
+        x = self.use(v)
+        return attribute(x, "carrier") if isinstance(v.type, TileType) else x
+
+    def tile(self, x: ast.expr, t: TileType) -> ast.expr:
+        return call(load(".Tile"), (), [("carrier", x), ("type", self.program.ref(t, "type"))])
+
+    def temps(self, values: Iterable[Value]) -> list[str]:
+        return [self.program.temp(v) for v in values]
+
+    def move(self, targets: Sequence[str], operands: Sequence[Value]) -> list[ast.stmt]:
+        """Values arrive in temporaries."""
+        pairs = [(t, x) for t, x in zip(targets, map(self.use, operands), strict=True)
+                 if not (isinstance(x, ast.Name) and x.id == t)]
+        return [place(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NOWHERE)] if pairs else []
+
+    # -------------------------------------------------------------- blocks
+
+    def block(self, b: Block, own: Iterable[Value] = ()) -> tuple[list[ast.stmt], bool]:
+        """The statements of a block, and whether control can reach its end. `own`: values that end with this block."""
+        out: list[ast.stmt] = []
+        local = set(own)
+        joining = None  # the control node that the Binds here tell the joined variables of
+        for i, (n, last) in enumerate(zip(b.nodes, self.needs.last(b), strict=True)):
+            if isinstance(n, TERMINATORS):
+                return out + TERMINATE[type(n)](self, n, bool(out)), isinstance(n, ir.Yield | ir.Continue)
+            if isinstance(n, ir.Bind):
+                out += self.bind(n, arriving=i == 0 or joining is not None and _inside(n.span, joining.span))
+                falls = True
+            else:
+                joining = n if isinstance(n, ir.If | ir.For | ir.While) else None
+                stmts, falls = EMIT[type(n)](self, n)
+                out += stmts
+            local.update(ir.results_of(n))
+            if not falls:
+                return out, False
+            if dead := self.temps(v for v in last if v in local):
+                out.append(place(delete(dead), NOWHERE))
+        return out, True
+
+    def branch(self, b: Block, at: Position) -> tuple[list[ast.stmt], bool]:
+        stmts, falls = self.block(b)
+        return stmts or [place(ast.Pass(), NOWHERE if at is NOWHERE else at)], falls
+
+    # -------------------------------------------------------------- plain nodes
+
+    def op(self, n: Op) -> tuple[list[ast.stmt], bool]:
+        at = position(n.span)
+        if is_breakpoint(n):
+            return [place(ast.Expr(breakpoint_call(n)), at)], True
+        combine = None if n.region is None else self.combine(n)
+        y = meaning_call(self.program, n, [self.carrier(v) for v in n.operands], combine)
+        if len(n.results) == 1 and isinstance(n.results[0].type, TileType):
+            y = self.tile(y, n.results[0].type)
+        stmts = [place(assign(self.temps(n.results), y), at)]
+        if len(n.results) > 1:
+            stmts += [place(assign([t], self.tile(load(t), v.type)), at)
+                      for t, v in zip(self.temps(n.results), n.results, strict=True) if isinstance(v.type, TileType)]
+        return stmts, True
+
+    def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
+        """`name = template`. Where a join only tells what the variable holds already, nothing happens."""
+        v = n.template
+        if isinstance(v, Value):
+            if arriving and v in self.names.get(n.name, NOTHING):
+                return []
+            source = self.use(v)
+            self.names.pop(n.name, None)  # the latest comes last
+            self.names[n.name] = frozenset((v,))
+        else:
+            source = self.template(v)
+            self.names.pop(n.name, None)
+        return [place(assign([n.name], source), NOWHERE if arriving else position(n.span))]
+
+    def template(self, t: Template) -> ast.expr:
+        match t:
+            case Value():
+                return self.use(t)
+            case Known(bool() | int() | str() | None as value):
+                return constant(value)
+            case Known(value):
+                return self.program.ref(value, "known")
+            case ir.Shown(text):
+                return self.program.ref(Shown(text), "shown")
+        items = [self.template(i) for i in t.items]
+        if t.kind == "tuple":
+            return tuple_of(items)
+        if t.kind == "dict":
+            return ast.Dict([constant(n) for n in t.names], items)
+        return call(self.program.ref(record_class(t.kind), t.kind), (), list(zip(t.names, items, strict=True)))
+
+    # -------------------------------------------------------------- structured nodes
+
+    def if_(self, n: ir.If) -> tuple[list[ast.stmt], bool]:
+        at = position(n.span)
+        test = self.carrier(n.cond)
+        before, arriving, sides = self.names, [], []
+        for b in (n.then, n.orelse):
+            self.names = dict(before)
+            self.ends.append(lambda y: self._arrive(y, n.results, arriving))
+            stmts, _ = self.block(b)
+            self.ends.pop()
+            sides.append(stmts)
+        then, orelse = sides
+        self.names = common(arriving) if arriving else before
+        return [place(ast.If(test, then or [place(ast.Pass(), NOWHERE)], orelse), at)], bool(arriving)
+
+    def _arrive(self, y: ir.Yield, results: Sequence[Value], arriving: list[Names]) -> list[ast.stmt]:
+        stmts = self.move(self.temps(results), y.operands)
+        arriving.append(renamed(self.names, y.operands, results))
+        return stmts
+
+    def for_(self, n: ir.For) -> tuple[list[ast.stmt], bool]:
+        at, p = position(n.span), self.program
+        iv, i = p.temp(n.iv), p.temp(n.iv) + "i"
+        start, stop, step = (self.carrier(v) for v in (n.start, n.stop, n.step))
+        bad = ast.If(ast.Compare(step, [ast.LtE()], [constant(0)]),
+                     [ast.Expr(call(p.ref(bad_step, "bad_step"), [step, p.ref(n.span, "span")]))], [])
+        number = call(load(".array"), [load(i), p.ref(info(n.iv.type.dtype).carrier, "carrier")])
+
+        def body(loop: Loop) -> tuple[list[ast.stmt], list[ast.stmt]]:
+            first = [place(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
+            return first + self.block(n.body)[0], [loop.claims]
+
+        bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
+        stmts, falls = self.loop(n, n.results, body, lambda b: ast.For(
+            ast.Name(i, ast.Store()), call(load(".range"), bounds), b, []), at)
+        return [place(bad, at), *stmts], falls
+
+    def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
+        at = position(n.span)
+
+        def body(loop: Loop) -> tuple[list[ast.stmt], list[Names]]:
+            stmts, out = [], []
+            if n.cond is not None:
+                self.ends.append(lambda y: self._leave_unless(y, out))
+                stmts, _ = self.block(n.cond)
+                self.ends.pop()
+            return stmts + self.count(n.span, at) + self.block(n.body)[0], out
+
+        return self.loop(n, n.results, body, lambda b: ast.While(constant(True), b, []), at)
+
+    def _leave_unless(self, y: ir.Yield, out: list[Names]) -> list[ast.stmt]:
+        test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
+        out.append(dict(self.names))
+        return [place(ast.If(test, [ast.Break()], []), position(y.span))]
+
+    def count(self, span: Span, at: Position) -> list[ast.stmt]:
+        if not self.program.step_limit:
+            return []
+        launch = attribute(load(CTX), "launch")
+        return [place(ast.Expr(call(self.program.ref(count_step, "count"), [launch, self.program.ref(span, "span")])), at)]
+
+    def loop(self, n: ir.For | ir.While, results: tuple[Value, ...], body: Callable, statement: Callable,
+             at: Position) -> tuple[list[ast.stmt], bool]:
+        """A loop. Its carried values live in the temporaries of its results, from before the loop to after it."""
+        temps = self.temps(results) if results else self.temps(n.params)
+        temps = temps[:len(n.params)] + self.temps(n.params)[len(temps):]
+        start = self.move(temps, n.inits)
+        arriving = renamed(self.names, n.inits, n.params)
+        assigned = _assigned(n)
+        kept = {name: values for name, values in arriving.items() if name not in assigned}
+        claims = {name: values & frozenset(n.params) for name, values in arriving.items() if name in assigned}
+        while True:
+            loop = Loop(n.params, results, temps, dict(claims))
+            self.names = {**kept, **loop.claims}
+            self.loops.append(loop)
+            alias = [place(assign([t], load(r)), NOWHERE) for t, r in zip(self.temps(n.params), temps, strict=True) if t != r]
+            stmts, normal = body(loop)
+            self.loops.pop()
+            if not loop.wrong:
+                break
+            claims = loop.claims
+        exits = [renamed({**kept, **e} if e is loop.claims else e, n.params, results) for e in normal] + loop.exits
+        self.names = common(exits) if exits else kept
+        return [*start, place(statement(alias + stmts), at)], bool(exits)
+
+    def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
+        slot, values = self.program.slot("frame"), self.needs[n.body]
+        args = [load(CTX), load(BLOCK), *map(self.use, values)]
+        inner = Function(self.program, self.needs, self.queue, self.depth + 1)
+        self.queue.append(lambda: inner.define(n.function, n.def_span, n.body, slot, self.temps(values), values))
+        return [place(assign(self.temps(n.results), call(load(slot), args)), position(n.span))], True
+
+    def combine(self, n: Op) -> ast.expr:
+        """The user's function of a reduce or scan, called element by element."""
+        slot, values = self.program.slot("combine"), self.needs[n.region]
+        inner = Function(self.program, self.needs, self.queue, self.depth + 1)
+        inner.ends.append(inner.give)
+        params = [*n.region.params, *values]
+        self.queue.append(lambda: inner.define(n.span.function, n.span, n.region, slot, self.temps(params), params))
+        types = tuple(v.type for v in n.region.params)
+        return call(load(".partial"), [self.program.ref(combine_elements, "elements"), load(slot), load(CTX), load(BLOCK),
+                                       self.program.ref(types, "types"), tuple_of(map(self.use, values))])
+
+    # -------------------------------------------------------------- terminators
+
+    def give(self, n: ir.Return | ir.Yield, *_) -> list[ast.stmt]:
+        values = [self.use(v) for v in n.operands]
+        value = None if not values else values[0] if len(values) == 1 else tuple_of(values)
+        return [place(ast.Return(value), position(n.span))]
+
+    def yield_(self, n: ir.Yield, follows: bool) -> list[ast.stmt]:
+        return self.ends[-1](n)
+
+    def continue_(self, n: ir.Continue, follows: bool) -> list[ast.stmt]:
+        loop = self.loops[-1]
+        loop.next(self.names, n.operands)
+        return [*self.move(loop.temps, n.operands), place(ast.Continue(), self.jump(n, follows))]
+
+    def break_(self, n: ir.Break, follows: bool) -> list[ast.stmt]:
+        loop = self.loops[-1]
+        stmts = self.move(loop.temps + self.temps(loop.results[len(loop.temps):]), n.operands)
+        loop.exits.append(renamed(self.names, n.operands, loop.results))
+        return [*stmts, place(ast.Break(), position(n.span))]
+
+    def return_(self, n: ir.Return, follows: bool) -> list[ast.stmt]:
+        return self.give(n)
+
+    def jump(self, n: ir.Continue, follows: bool) -> Position:
+        """A `continue` that the user wrote stands where it is; the end of a body stands nowhere."""
+        return position(n.span) if n.span.line == n.span.end_line and not follows else NOWHERE
+
+
+EMIT: dict[type, Callable] = {Op: Function.op, ir.If: Function.if_, ir.For: Function.for_, ir.While: Function.while_,
+                              ir.Frame: Function.frame}
+TERMINATE: dict[type, Callable] = {ir.Yield: Function.yield_, ir.Continue: Function.continue_, ir.Break: Function.break_,
+                                   ir.Return: Function.return_}
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return outer.line <= inner.line <= outer.end_line
+
+
+def _assigned(n: ir.For | ir.While) -> set[str]:
+    """The variables of the user that a loop may assign, calls apart."""
+    found, pending = set(), [n]
+    while pending:
+        m = pending.pop()
+        if isinstance(m, ir.Bind):
+            found.add(m.name)
+        if not isinstance(m, ir.Frame | Op):
+            pending += (k for b in ir.blocks_of(m) for k in b.nodes)
+    return found
+
+
+def combine_elements(function: Callable, ctx: Running, block: tuple, types: tuple[TileType, ...], captured: tuple,
+                     args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Call a combine function for each element, in row-major order, on scalars that a debugger can show."""
+    args = np.broadcast_arrays(*args)
+    n = len(args) // 2
+    out = tuple(np.empty(args[0].shape, a.dtype) for a in args[:n])
+    for at in np.ndindex(args[0].shape):
+        scalars = (Tile(carrier=np.asarray(a[at]), type=t) for a, t in zip(args, types, strict=True))
+        y = function(ctx, block, *scalars, *captured)
+        for o, x in zip(out, y if n > 1 else (y,), strict=True):
+            o[at] = x.carrier
+    return out

@@ -1,0 +1,457 @@
+"""Array descriptors: what stands behind operands of array type while the interpreter runs.
+
+`wrap` makes one from a host array. A descriptor knows its element dtype, its sizes and strides as carriers of the index
+dtype, and moves data: `tile` and `put` (blocks of elements), `rows` and `put_rows` (advanced indexing), `gather`,
+`scatter` and `update` (elements by index), and the same by element offset for raw memory. All of it is vectorised over
+leading axes, which stand for blocks; a descriptor whose place or size varies by block (a slice, an item of a list) has
+leading axes itself. Blocks come in row-major order of the leading axes, elements in row-major order after them: where
+several meet in one element, that is the order in which they act.
+
+No element that is not the array's own is ever read or written, whatever the indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from cutile.dtypes import DType, info, int32, tfloat32
+from cutile.interp import updates, windows
+from cutile.interp.windows import Coord, Place, Window
+from cutile.ops import _numeric
+
+POINTER_BITS, POINTER_BIAS = 40, 1 << 39  # of a foreign pointer: the low bits, which hold a biased byte offset
+CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
+
+
+class Memory:
+    """The memory of one array argument, for one launch.
+
+    `may_change`: a kernel parameter that is stored to may share this memory, so loads copy. The launcher clears it
+    where it can prove otherwise. `writable`: stores are possible; the launcher refuses the launch if a kernel stores
+    to a parameter that is not.
+    """
+
+    def __init__(self, array: np.ndarray, dtype: DType, *, writable: bool, name: str):
+        i = info(dtype)
+        self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
+        self.may_change = writable
+        self.carrier = i.carrier
+        self.plain = i.carrier == i.storage and dtype is not tfloat32  # memory holds carriers
+        self.low = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s < 0 and n > 0)
+        self.flat = _bytes_of(array)
+        self.place = Place(self.flat, -self.low, array.strides, array.dtype)
+        self.line = array.reshape(-1) if array.flags.c_contiguous else None  # the elements one after another
+        self._converted: np.ndarray | None = None
+        self._read = 0
+
+    # -- reading as carriers
+
+    def source(self, n: int) -> tuple[np.ndarray, bool]:
+        """The array to read `n` elements from, and whether what is read must still be converted to carriers.
+
+        Memory that does not change is converted as a whole once a launch has read as many elements as it holds.
+        """
+        if self.plain:
+            return self.array, False
+        if self._converted is not None:
+            return self._converted, False
+        self._read += n
+        if self.may_change or self._read <= self.array.size or self.array.size > CONVERT_LIMIT:
+            return self.array, True
+        self._converted = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
+        return self._converted, False
+
+    def convert(self, stored: np.ndarray) -> np.ndarray:
+        return _numeric.to_carrier(stored, self.dtype)
+
+    def store(self, x: np.ndarray) -> np.ndarray:
+        return x if self.plain else _numeric.to_storage(x, self.dtype)
+
+    def reading(self, n: int) -> tuple[Place, bool]:
+        source, convert = self.source(n)
+        if source is self.array:
+            return self.place, convert
+        return Place(source.reshape(-1), 0, source.strides, source.dtype), convert
+
+    def take(self, at: updates.Position, n: int) -> np.ndarray:
+        """The carriers at positions that are known to exist."""
+        source, convert = self.source(n)
+        x = np.asarray(source[at] if isinstance(at, tuple) else source.reshape(-1).take(at))
+        return self.convert(x) if convert else x
+
+    def position(self, coords: Sequence[np.ndarray]) -> updates.Position:
+        """Coordinates as a flat position where elements lie one after another, else as they are."""
+        if self.line is None or not coords:
+            return tuple(coords)
+        at = 0
+        for c, n in zip(coords, self.array.shape, strict=True):
+            at = at * n + c
+        return at
+
+    def locate(self, offset: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Byte offsets from element (0, …): which name an element, and its coordinates (zeros elsewhere)."""
+        a = self.array
+        if a.size == 0:
+            return np.zeros(offset.shape, bool), [np.zeros(offset.shape, np.int64)] * a.ndim
+        rest = offset - self.low
+        ok = (rest >= 0) & (rest < len(self.flat))
+        rest = np.where(ok, rest, 0)
+        coords = [np.zeros(offset.shape, np.int64) for _ in range(a.ndim)]
+        steps = sorted((k for k in range(a.ndim) if a.shape[k] > 1 and a.strides[k]), key=lambda k: -abs(a.strides[k]))
+        reach = 0
+        for k in reversed(steps):
+            if abs(a.strides[k]) <= reach:  # elements overlap or interleave: look them up
+                return self._look_up(rest, ok)
+            reach += abs(a.strides[k]) * (a.shape[k] - 1)
+        for k in steps:
+            q, rest = np.divmod(rest, abs(a.strides[k]))
+            ok &= q < a.shape[k]
+            coords[k] = q if a.strides[k] > 0 else a.shape[k] - 1 - q
+        ok &= rest == 0
+        return ok, [np.where(ok, c, 0) for c in coords]
+
+    def _look_up(self, rest: np.ndarray, ok: np.ndarray):
+        a = self.array
+        every = np.zeros((1,) * a.ndim, np.int64) - self.low
+        for k, (n, s) in enumerate(zip(a.shape, a.strides, strict=True)):
+            every = every + (s * np.arange(n)).reshape([-1 if j == k else 1 for j in range(a.ndim)])
+        found, first = np.unique(every, return_index=True)
+        i = np.minimum(np.searchsorted(found, rest), found.size - 1)
+        ok &= found[i] == rest
+        return ok, list(np.unravel_index(np.where(ok, first[i], 0), a.shape))
+
+
+def _bytes_of(a: np.ndarray) -> np.ndarray:
+    """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
+    if a.size == 0:
+        return np.empty(0, np.uint8)
+    lowest = a[tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))]
+    reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
+    return np.lib.stride_tricks.as_strided(lowest.reshape(1).view(np.uint8) if lowest.shape == (1,) else
+                                           _one(lowest).view(np.uint8), (reach,), (1,))
+
+
+def _one(lowest: np.ndarray) -> np.ndarray:
+    """A one-element array as a vector that shares its memory."""
+    return np.lib.stride_tricks.as_strided(lowest, (1,), (lowest.itemsize,))
+
+
+def as_ndarray(obj, dtype: DType) -> np.ndarray:
+    """A NumPy array on the memory of `obj`, elements as `dtype` is stored. TypeError if there is no such view."""
+    if isinstance(obj, np.ndarray):
+        a = obj
+    elif hasattr(obj, "__array_interface__"):
+        a = np.asarray(obj)
+    elif hasattr(obj, "__dlpack__"):
+        a = np.from_dlpack(obj)
+    else:
+        raise TypeError(f"{type(obj).__name__} is no array: it has neither __array_interface__ nor __dlpack__")
+    storage = info(dtype).storage
+    if a.dtype != storage:
+        if a.dtype.itemsize != storage.itemsize or not a.dtype.isnative:
+            raise TypeError(f"an array of NumPy dtype {a.dtype} does not hold {dtype.name} elements")
+        a = a.view(storage)
+    return a
+
+
+def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None = None, name: str = "array") -> ArrayView:
+    """The descriptor of a host array. OverflowError if a size or stride does not fit the index dtype [ARR-6]."""
+    a = as_ndarray(obj, dtype)
+    limit = np.iinfo(info(index_dtype).carrier).max
+    for what, values in (("size", a.shape), ("stride", [s // a.itemsize for s, n in zip(a.strides, a.shape, strict=True)
+                                                        if n > 1])):
+        if any(abs(v) > limit for v in values):
+            raise OverflowError(f"a {what} of array {name!r} does not fit {index_dtype.name}; annotate the parameter "
+                                f"with ct.IndexedWithInt64")
+    writable = a.flags.writeable if writable is None else writable and a.flags.writeable
+    memory = Memory(a, dtype, writable=writable, name=name)
+    return ArrayView(memory, (0,) * a.ndim, a.shape, tuple(s // a.itemsize for s in a.strides), index_dtype)
+
+
+class ArrayView:
+    """A rectangle of a memory's elements: `start` in its coordinates and `size`, per dimension, ints or int64 arrays."""
+
+    def __init__(self, memory: Memory, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],
+                 index_dtype: DType):
+        self.memory, self.start, self.size, self.steps = memory, start, size, steps
+        self.dtype, self.index_dtype = memory.dtype, index_dtype
+        self.index = info(index_dtype).carrier
+        self.low = tuple(_clamp(s, np.maximum) for s in start)
+        self.high = tuple(_add_clamped(s, n, d) for s, n, d in zip(start, size, memory.array.shape, strict=True))
+
+    @property
+    def ndim(self) -> int:
+        return len(self.size)
+
+    @property
+    def shape(self) -> tuple[np.ndarray, ...]:
+        """Sizes, as carriers of the index dtype."""
+        return tuple(np.asarray(n).astype(self.index) for n in self.size)
+
+    @property
+    def strides(self) -> tuple[np.ndarray, ...]:
+        """Distances between neighbours, in elements (rounded down where bytes are no multiple of the item size)."""
+        return tuple(np.asarray(s, np.int64).astype(self.index) for s in self.steps)
+
+    @property
+    def writable(self) -> bool:
+        return self.memory.writable
+
+    @property
+    def memories(self) -> tuple[Memory, ...]:
+        return (self.memory,)
+
+    @property
+    def name(self) -> str:
+        return self.memory.name
+
+    def __repr__(self) -> str:
+        dims = ",".join("?" if isinstance(n, np.ndarray) else str(n) for n in self.size)
+        return f"{self.memory.name}: {info(self.dtype).short}[{dims}] array"
+
+    # -- descriptors made from this one
+
+    def pointer(self, register) -> np.ndarray:
+        """A foreign pointer to element (0, …): the number `register` gives the memory, and the place in it [FPTR-2]."""
+        at = np.clip(np.asarray(self.byte_offset(), np.int64), -POINTER_BIAS, POINTER_BIAS - 1) + POINTER_BIAS
+        return at.astype(np.uint64) | np.uint64(register(self.memory) << POINTER_BITS)
+
+    def lanes(self, take) -> ArrayView:
+        """The same for some blocks only: `take(carrier, 0)` picks them from a value with leading axes."""
+        def pick(group):
+            return tuple(coord(take(c, 0)) if isinstance(c, np.ndarray) else c for c in group)
+
+        if not any(isinstance(c, np.ndarray) for c in (*self.start, *self.size)):
+            return self
+        return ArrayView(self.memory, pick(self.start), pick(self.size), self.steps, self.index_dtype)
+
+    def slice(self, axis: int, start: np.ndarray, stop: np.ndarray) -> ArrayView:
+        """[SLICE-1]: elements start … stop-1 of one axis. The length is taken in the index dtype."""
+        first, last = np.asarray(start).astype(np.int64), np.asarray(stop).astype(np.int64)
+        length = coord((last - first).astype(self.index).astype(np.int64))
+        begin = coord(first + self.start[axis])
+        return ArrayView(self.memory, (*self.start[:axis], begin, *self.start[axis + 1:]),
+                         (*self.size[:axis], length, *self.size[axis + 1:]), self.steps, self.index_dtype)
+
+    # -- tiles
+
+    def tile(self, origin: Sequence[np.ndarray], shape: tuple[int, ...], order: Sequence[int], fill,
+             steps: Sequence[int] | None = None) -> np.ndarray:
+        """The tile at tile index `origin`; dimension i of it runs along axis order[i], tiles begin every steps[i]."""
+        memory = self.memory
+        w = self._window(origin, shape, order, steps)
+        return _read(memory, w, order, fill, prod(w.lead) * prod(shape))
+
+    def put(self, origin: Sequence[np.ndarray], tile: np.ndarray, shape: tuple[int, ...], order: Sequence[int],
+            steps: Sequence[int] | None = None) -> None:
+        """Store a carrier tile; elements outside the array are dropped."""
+        _write(self.memory, self._window(origin, shape, order, steps), order, tile)
+
+    def _window(self, origin, shape, order, steps) -> Window:
+        # Tile indices are not negative, so a tile never reaches below the array's own start.
+        starts = [_tile_start(j, step) + self.start[k] for j, step, k in zip(origin, steps or shape, order, strict=True)]
+        return Window(tuple(starts), (0,) * len(starts), tuple(self.high[k] for k in order), tuple(shape))
+
+    def rows(self, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: tuple[int, ...],
+             fill) -> np.ndarray:
+        """Advanced indexing [ADV-3]: positions `sparse` (a vector per block) along `axis`, ranges along the others."""
+        w = self._rows_window(axis, sparse, starts, shape)
+        x = _read(self.memory, w, range(self.ndim), fill, prod(w.lead) * prod(w.tile))
+        lead = x.ndim - self.ndim - 1
+        return np.moveaxis(np.squeeze(x, lead + 1 + axis), lead, lead + axis)
+
+    def put_rows(self, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], tile: np.ndarray,
+                 shape: tuple[int, ...]) -> None:
+        w = self._rows_window(axis, sparse, starts, shape)
+        lead = tile.ndim - self.ndim
+        value = np.expand_dims(np.moveaxis(tile, lead + axis, lead), lead + 1 + axis)
+        depth = len(w.lead) - 1
+        if lead < depth:  # the same tile for all blocks
+            value = value.reshape((1,) * (depth - lead) + value.shape)
+        elif depth < lead:  # the same place for all blocks: the last one stays
+            assert depth == 0
+            value = value[(-1,) * lead]
+        _write(self.memory, w, range(self.ndim), value)
+
+    def _rows_window(self, axis, sparse, starts, shape) -> Window:
+        """Each sparse position is a window of its own: the sparse axis counts as one more leading axis, the last."""
+        begin, others = [], iter(starts)
+        for k in range(self.ndim):
+            s = _beside(self.start[k], 1)
+            if k == axis:
+                begin.append(_positions(sparse) + s)
+            else:
+                c = np.asarray(next(others)).astype(np.int64)[..., None] + s
+                begin.append(coord(c))
+        low, high = (tuple(_beside(c, 1) for c in group) for group in (self.low, self.high))
+        return Window(tuple(begin), low, high, (*shape[:axis], 1, *shape[axis + 1:]))
+
+    # -- elements by index
+
+    def gather(self, indices: Sequence[np.ndarray], mask: np.ndarray | None, fill, core: tuple[int, ...]) -> np.ndarray:
+        """Elements at index tiles of shape `core`; `fill` (a carrier) where out of range or masked."""
+        ok, coords = self.coordinates(indices, core)
+        return _take(self.memory, ok, mask, coords, fill, core)
+
+    def scatter(self, indices: Sequence[np.ndarray], value: np.ndarray, mask: np.ndarray | None,
+                core: tuple[int, ...]) -> None:
+        ok, coords = self.coordinates(indices, core)
+        _put(self.memory, ok, mask, coords, value, core)
+
+    def update(self, kind: str, indices: Sequence[np.ndarray], operands: Sequence[np.ndarray], mask: np.ndarray | None,
+               core: tuple[int, ...], lead: tuple[int, ...], old: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Atomic update, once for each running block (`lead`). Which took place, and the values before (0 elsewhere)."""
+        ok, coords = self.coordinates(indices, core)
+        return updates.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
+
+    def coordinates(self, indices: Sequence[np.ndarray], core: tuple[int, ...]):
+        """Which indices are in range [GS-3], and the memory coordinates (0 where not)."""
+        ok, coords = None, []
+        for k, i in enumerate(indices):
+            c = _shift(np.asarray(i), self.start[k], len(core))
+            low, high = self.low[k], self.high[k]
+            if isinstance(high, int) and isinstance(low, int) and low == 0:
+                inside = c.view(np.uint64) < np.uint64(max(high, 0))
+            else:
+                inside = (c >= _beside(low, len(core))) & (c < _beside(high, len(core)))
+            ok = inside if ok is None else ok & inside
+            coords.append(c)
+        if ok is None:
+            return np.ones((1,) * len(core), bool), []
+        if not ok.all():
+            coords = [np.where(ok, c, 0) for c in coords]
+        return ok, coords
+
+    def tile_indices(self, origin: Sequence[np.ndarray], shape: tuple[int, ...], steps: Sequence[int]) -> list[np.ndarray]:
+        """Element indices of a tile, as index tiles for `update`."""
+        out = []
+        for k, (j, step) in enumerate(zip(origin, steps, strict=True)):
+            begin = _tile_start(j, step)
+            along = np.arange(shape[k]).reshape([-1 if a == k else 1 for a in range(len(shape))])
+            out.append(_beside(np.asarray(begin), len(shape)) + along)
+        return out
+
+    # -- elements by offset from the first one, in elements [RAW-5]
+
+    def gather_raw(self, offset: np.ndarray, mask: np.ndarray | None, fill, core: tuple[int, ...]) -> np.ndarray:
+        ok, coords = self.raw(offset, core)
+        return _take(self.memory, ok, mask, coords, fill, core)
+
+    def scatter_raw(self, offset: np.ndarray, value: np.ndarray, mask: np.ndarray | None, core: tuple[int, ...]) -> None:
+        ok, coords = self.raw(offset, core)
+        _put(self.memory, ok, mask, coords, value, core)
+
+    def update_raw(self, kind: str, offset: np.ndarray, operands: Sequence[np.ndarray], mask: np.ndarray | None,
+                   core: tuple[int, ...], lead: tuple[int, ...], old: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        ok, coords = self.raw(offset, core)
+        return updates.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
+
+    def raw(self, offset: np.ndarray, core: tuple[int, ...]):
+        return self.memory.locate(_offset_bytes(self.byte_offset(), np.asarray(offset), self.memory.array.itemsize, len(core)))
+
+    def byte_offset(self) -> Coord:
+        """From the memory's element (0, …) to this one's."""
+        return sum(s * b for s, b in zip(self.start, self.memory.array.strides, strict=True))
+
+
+# ------------------------------------------------------------------ coordinates
+
+
+def _clamp(s: Coord, larger) -> Coord:
+    return larger(s, 0) if isinstance(s, np.ndarray) else max(s, 0)
+
+
+def _add_clamped(start: Coord, size: Coord, limit: int) -> Coord:
+    if isinstance(start, np.ndarray) or isinstance(size, np.ndarray):
+        return np.minimum(np.asarray(start) + size, limit)
+    return min(start + size, limit)
+
+
+def coord(c) -> Coord:
+    """An int where all blocks agree on one."""
+    c = np.asarray(c).astype(np.int64)
+    return c if c.size > 1 else int(c.reshape(()))
+
+
+OUTSIDE = 1 << 40  # indices beyond it cannot lie in any array
+NOWHERE = 1 << 60  # a coordinate outside of every array, with room to add to
+
+
+def _tile_start(j: np.ndarray, step: int) -> Coord:
+    """Where tile j begins, in elements; a negative index counts as far outside [IDX-2, D-56]."""
+    if np.ndim(j) == 0:
+        i = int(j)
+        return i * step if 0 <= i < OUTSIDE else NOWHERE
+    i = j.astype(np.int64, copy=False)
+    wrong = (i < 0) | (i >= OUTSIDE)
+    return np.where(wrong, NOWHERE, i * step) if wrong.any() else i * step
+
+
+def _positions(i: np.ndarray) -> np.ndarray:
+    """Indices as int64; those that count as out of every range are NOWHERE."""
+    i = np.asarray(i).astype(np.int64)
+    return np.where((i < 0) | (i >= OUTSIDE), NOWHERE, i)
+
+
+def _shift(i: np.ndarray, start: Coord, core: int) -> np.ndarray:
+    c = i.astype(np.int64, copy=False)
+    if isinstance(start, int) and start == 0:
+        return c
+    c = np.where((c < 0) | (c >= OUTSIDE), NOWHERE, c)
+    return c + (_beside(start, core) if isinstance(start, np.ndarray) else start)
+
+
+def _beside(c: Coord, core: int):
+    """A value per block, next to tiles of `core` dimensions."""
+    return c[(...,) + (None,) * core] if isinstance(c, np.ndarray) else c
+
+
+def _offset_bytes(base: Coord, offset: np.ndarray, itemsize: int, core: int) -> np.ndarray:
+    o = offset.astype(np.int64, copy=False)
+    o = np.where((o < -(1 << 55)) | (o > 1 << 55), 1 << 55, o)
+    return o * itemsize + (_beside(base, core) if isinstance(base, np.ndarray) else base)
+
+
+# ------------------------------------------------------------------ moving data
+
+
+def _along(place: Place, order: Sequence[int]) -> Place:
+    return Place(place.buffer, place.base, tuple(place.strides[k] for k in order), place.dtype)
+
+
+def _read(memory: Memory, w: Window, order: Sequence[int], fill, n: int) -> np.ndarray:
+    place, convert = memory.reading(n)
+    return windows.read(_along(place, order), w, fill, memory.carrier, memory.convert if convert else None,
+                        memory.may_change)
+
+
+def _write(memory: Memory, w: Window, order: Sequence[int], tile: np.ndarray) -> None:
+    windows.write(_along(memory.place, order), w, memory.store(tile))
+
+
+def _take(memory: Memory, ok, mask, coords, fill, core) -> np.ndarray:
+    keep = ok if mask is None else ok & mask
+    shape = np.broadcast_shapes(keep.shape, core)
+    if memory.array.size == 0 or not keep.any():
+        x = np.asarray(fill, memory.carrier)
+        return np.broadcast_to(x, np.broadcast_shapes(shape, x.shape))
+    x = memory.take(memory.position(coords), keep.size)
+    if not keep.all():
+        return np.where(keep, x, np.asarray(fill, memory.carrier))
+    return x if x.shape == shape else np.broadcast_to(x, shape)
+
+
+def _put(memory: Memory, ok, mask, coords, value, core) -> None:
+    keep = ok if mask is None else ok & mask
+    shape = np.broadcast_shapes(keep.shape, np.shape(value), core)
+    keep, value = np.broadcast_to(keep, shape), np.broadcast_to(value, shape)
+    if not keep.any():
+        return
+    at, value = updates.chosen(memory, keep, coords, shape), memory.store(value[keep])
+    if isinstance(at, tuple):
+        memory.array[at] = value if at else value[-1]
+    else:
+        memory.line[at] = value

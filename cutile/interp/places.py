@@ -1,0 +1,92 @@
+"""Python AST with the user's positions: short names for the nodes that the emitters build, and where they stand.
+
+Positions in a `Span` count characters; Python's AST counts UTF-8 bytes. A statement that the user did not write (a value
+arriving at a join, the end of a temporary) stands nowhere: Python then gives its instructions the line of what ran
+before, so that no debugger stops there and no coverage counts it.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+from collections.abc import Iterable, Sequence
+
+from cutile.errors import Span
+
+Position = tuple[int, int, int, int]  # line, column, end line, end column
+NOWHERE: Position = (-1, -1, -1, -1)
+
+
+def position(span: Span) -> Position:
+    line, end_line = max(span.line, 1), max(span.end_line, span.line, 1)
+    col = _byte_column(span.filename, line, span.col)
+    end_col = _byte_column(span.filename, end_line, span.end_col)
+    return line, col, end_line, max(end_col, col) if line == end_line else end_col
+
+
+def _byte_column(filename: str, line: int, col: int) -> int:
+    text = linecache.getline(filename, line)
+    return max(col, 0) if text.isascii() else len(text[:col].encode())
+
+
+def place(stmt: ast.stmt, at: Position) -> ast.stmt:
+    """The statement with every node of it that has no position yet standing at `at`."""
+    pending: list[ast.AST] = [stmt]
+    while pending:
+        n = pending.pop()
+        if "lineno" in n._attributes and not hasattr(n, "lineno"):
+            n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = at
+        pending += ast.iter_child_nodes(n)
+    return stmt
+
+
+def load(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def attribute(x: ast.expr, name: str) -> ast.expr:
+    return ast.Attribute(x, name, ast.Load())
+
+
+def constant(value) -> ast.expr:
+    return ast.Constant(value)
+
+
+def tuple_of(items: Iterable[ast.expr]) -> ast.expr:
+    return ast.Tuple(list(items), ast.Load())
+
+
+def call(function: ast.expr, args: Iterable[ast.expr] = (), keywords: Iterable[tuple[str, ast.expr]] = ()) -> ast.expr:
+    return ast.Call(function, list(args), [ast.keyword(k, v) for k, v in keywords])
+
+
+def assign(names: Sequence[str], value: ast.expr) -> ast.stmt:
+    """`a = value`, `a, b = value`, or for no names the expression alone."""
+    targets = [ast.Name(n, ast.Store()) for n in names]
+    if not targets:
+        return ast.Expr(value)
+    return ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], value)
+
+
+def assign_all(names: Sequence[str], values: Sequence[ast.expr]) -> ast.stmt:
+    """`a, b = x, y`: all at once."""
+    return assign(names, values[0] if len(values) == 1 else tuple_of(values))
+
+
+def unpack(names: Sequence[str], value: ast.expr) -> ast.stmt:
+    """`a, b = value` where value is a tuple, also for a single name."""
+    if not names:
+        return ast.Expr(value)
+    return ast.Assign([ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())], value)
+
+
+def delete(names: Iterable[str]) -> ast.stmt:
+    return ast.Delete([ast.Name(n, ast.Del()) for n in names])
+
+
+def function(name: str, params: Sequence[str], body: list[ast.stmt], at: Position) -> ast.FunctionDef:
+    args = ast.arguments([], [ast.arg(p) for p in params], None, [], [], None, [])
+    f = ast.FunctionDef(name, args, body, [], None, None)
+    if "type_params" in f._fields:  # Python 3.12 and later
+        f.type_params = []
+    return f if at is None else place(f, at)

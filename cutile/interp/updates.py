@@ -1,0 +1,133 @@
+"""Atomic updates: what many blocks do to few elements, with the value each of them saw.
+
+The order is that of the descriptors: blocks, then elements, row-major. What is returned is what a sequential run in
+this order returns. Duplicates are found by a stable sort of the addresses; elements that are met once need no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from cutile.dtypes import bfloat16, float16, info
+from cutile.ops import _numeric
+
+Position = np.ndarray | tuple[np.ndarray, ...]  # flat, or per axis; () for the element of a 0-d array
+
+# On integers these associate, and NumPy has them as ufuncs with `at` and `accumulate`.
+UFUNCS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or,
+          "xor": np.bitwise_xor}
+
+
+def chosen(memory, keep: np.ndarray, coords: Sequence[np.ndarray], shape: tuple[int, ...]) -> Position:
+    """Positions of the kept elements, in row-major order."""
+    if not coords:
+        return ()
+    at = memory.position(coords)
+    if isinstance(at, tuple):
+        return tuple(np.broadcast_to(c, shape)[keep] for c in at)
+    return np.broadcast_to(at, shape)[keep]
+
+
+def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: Sequence[np.ndarray],
+          shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Update memory. `shape`: running blocks and elements. Returns which took place and the old values, 0 elsewhere."""
+    keep = np.broadcast_to(ok if mask is None else ok & mask, shape)
+    seen = np.zeros(shape if old else (1,) * len(shape), memory.carrier)
+    if not keep.any():
+        return keep, np.broadcast_to(seen, shape)
+    values = [np.broadcast_to(x, shape)[keep] for x in operands]
+    at = chosen(memory, keep, coords, shape)
+    if at == () if isinstance(at, tuple) else False:
+        line, at = memory.array.reshape(1), np.zeros(len(values[0]), np.int64)
+    else:
+        line = memory.array if isinstance(at, tuple) else memory.line
+    if not old and _at_once(memory.dtype, kind):
+        UFUNCS[kind].at(line, at, memory.store(values[0]))
+        return keep, np.broadcast_to(seen, shape)
+    before = _in_order(memory, kind, line, at, values)
+    if old:
+        seen[keep] = before
+    return keep, np.broadcast_to(seen, shape)
+
+
+def _at_once(dtype, kind: str) -> bool:
+    """`ufunc.at` does it, with one rounding per update where there is rounding."""
+    return kind in UFUNCS and dtype is not bfloat16
+
+
+def _in_order(memory, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
+    """Every update in order; the values before each."""
+    order, first = _groups(memory, at)
+    count = np.diff(np.append(first, len(order)))
+    at = tuple(c[order] for c in at) if isinstance(at, tuple) else at[order]
+    values = [v[order] for v in values]
+    heads = tuple(c[first] for c in at) if isinstance(at, tuple) else at[first]
+    start = memory.convert(line[heads]) if not memory.plain else line[heads]
+    before, after = _run(memory.dtype, kind, start, values, first, count)
+    line[heads] = memory.store(after)
+    out = np.empty_like(before)
+    out[order] = before
+    return out
+
+
+def _groups(memory, at: Position) -> tuple[np.ndarray, np.ndarray]:
+    """A stable order that brings equal addresses together, and where each address begins in it."""
+    key = at
+    if isinstance(at, tuple):
+        key = sum(c * s for c, s in zip(at, memory.array.strides, strict=True))
+    order = np.argsort(key, kind="stable")
+    key = key[order]
+    return order, np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+
+
+def _run(dtype, kind: str, start: np.ndarray, values: list[np.ndarray], first: np.ndarray, count: np.ndarray):
+    """(values before each update, values after the last one of each group); groups are runs of equal addresses."""
+    if kind == "xchg":
+        before = np.empty_like(values[0])
+        before[1:] = values[0][:-1]
+        before[first] = start
+        return before, values[0][first + count - 1]
+    if kind == "add" and info(dtype).integral:
+        total = np.cumsum(values[0], dtype=values[0].dtype)  # wraps, so differences are exact
+        ahead = total - values[0]
+        before = ahead - np.repeat(ahead[first] - start, count)
+        return before, before[first + count - 1] + values[0][first + count - 1]
+    step = _steps(dtype, kind)
+    most = int(count.max())
+    if kind in UFUNCS and most > 8 * len(first) and dtype not in (float16, bfloat16):
+        return _by_group(UFUNCS[kind], start, values[0], first, count)
+    before, now = np.empty(len(values[0]), start.dtype), start.copy()
+    groups = np.arange(len(first))
+    for turn in range(most):  # the turn-th update of every group that has one
+        if turn:
+            groups = groups[count[groups] > turn]
+        where = first[groups] + turn
+        before[where] = now[groups]
+        now[groups] = step(now[groups], *(v[where] for v in values))
+    return before, now
+
+
+def _by_group(ufunc: np.ufunc, start, values, first, count):
+    """Few addresses, many updates each: `accumulate` is sequential."""
+    before, after = np.empty_like(values), start.copy()
+    for g, (f, n) in enumerate(zip(first.tolist(), count.tolist(), strict=True)):
+        run = ufunc.accumulate(np.concatenate((start[g:g + 1], values[f:f + n])))
+        before[f:f + n], after[g] = run[:-1], run[-1]
+    return before, after
+
+
+def _steps(dtype, kind: str) -> Callable:
+    """One update: (value in memory, operands) -> new value."""
+    if kind == "cas":
+        def compare_and_swap(now, expected, desired):
+            same = now == expected if info(dtype).integral else \
+                now.view(f"u{now.itemsize}") == np.ascontiguousarray(expected).view(f"u{now.itemsize}")
+            return np.where(same, desired, now)
+
+        return compare_and_swap
+    ufunc = UFUNCS[kind]
+    if dtype in (float16, bfloat16):
+        return lambda now, x: _numeric.round_to(dtype, ufunc(now, x))
+    return ufunc

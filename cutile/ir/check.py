@@ -1,0 +1,315 @@
+"""What may stand where: `check(kernel)` raises TileInternalError at the first node that breaks a rule of the IR.
+
+A failure is a bug of the pass or the front end that made the node, never the user's. Rules, beyond types:
+
+* A value is defined once, and used only after its definition, in the same block or in one nested there.
+* A block ends in its only terminator: a body of a kernel or frame in Return, a branch of If in Yield, a loop body in
+  Continue, a While condition and a combine body in Yield; Break, Continue and Return may end any block inside
+  the loop, frame or kernel that they leave, except across a condition or a combine body.
+* A combine body takes 2n scalars and yields n; it holds only ops without memory effects, frames and Binds.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from cutile.dtypes import DType, bool_
+from cutile.errors import Span, TileInternalError
+from cutile.ir.nodes import (
+    TERMINATORS,
+    Bind,
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    Group,
+    If,
+    Kernel,
+    Known,
+    Node,
+    Op,
+    Return,
+    Shown,
+    Value,
+    While,
+    Yield,
+    inner_of,
+    results_of,
+    uses_of,
+)
+from cutile.ir.text import node_text, to_text
+from cutile.ir.walk import shown_values
+from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
+
+if TYPE_CHECKING:
+    from cutile.ops._op import OpDef
+
+CONDITION = TileType(bool_)
+ATTRS = (bool, int, float, str, type(None), DType)
+MEMORY = ("read", "write", "atomic")
+
+
+def check(kernel: Kernel) -> None:
+    """Raise TileInternalError, naming the node, if the kernel is no valid IR."""
+    _Checker(kernel).run()
+
+
+@dataclass(slots=True)
+class _Place:
+    """A block being checked: what it is, whose, and where its terminator may lead."""
+
+    role: str  # "body of the kernel", "branch of if", ...
+    block: Block
+    owner: Node | None
+    yields: Sequence[LeafType] | None = None  # what Yield gives, None: no Yield may stand here
+    loop: For | While | None = None  # innermost loop that Break and Continue may reach from here
+    leaves: Frame | Kernel | None = None  # what Return leaves from here
+    combine: bool = False
+    defined: list[Value] = field(default_factory=list)
+    rest: Iterator[Node] = iter(())
+
+
+class _Checker:
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self.visible: set[Value] = set()
+        self.defined: set[Value] = set()
+        self.nodes: set[Node] = set()
+
+    def fail(self, n: Node | None, what: str) -> NoReturn:
+        k = self.kernel
+        text = f"{what}, in: {node_text(n, k)}" if n is not None else what
+        notes = [(f"the IR of {k.name}:\n" + to_text(k, spans=False, lenient=True), None)]
+        raise TileInternalError(text, n.span if n is not None else k.span, notes=notes)
+
+    def run(self) -> None:
+        k = self.kernel
+        if len(k.params) != len(k.param_names):
+            raise TileInternalError(f"kernel {k.name}: {len(k.params)} params and {len(k.param_names)} names", k.span)
+        self.define(None, k.params, None)
+        stack = [self.enter(_Place("body of the kernel", k.body, None, leaves=k))]
+        while stack:
+            place = stack[-1]
+            n = next(place.rest, None)
+            if n is None:
+                self.visible.difference_update(place.defined)
+                stack.pop()
+                continue
+            self.node(n, place)
+            stack += [self.enter(p) for p in reversed(places(n, place))]
+
+    # -------------------------------------------------------------- values
+
+    def enter(self, place: _Place) -> _Place:
+        nodes = place.block.nodes
+        if not nodes or not isinstance(nodes[-1], TERMINATORS):
+            self.fail(nodes[-1] if nodes else place.owner, f"the {place.role} does not end in a terminator")
+        place.rest = self.block(place)
+        return place
+
+    def block(self, place: _Place) -> Iterator[Node]:
+        """The nodes of a place; what a node defines becomes visible around its own nested blocks and after it."""
+        # Runs when the block's turn comes, so that what a branch defines is not visible in the other.
+        n = place.owner
+        if isinstance(n, While) and n.cond is not None and place.block is n.body:
+            self.show(n.params, place)  # defined for the condition already
+        else:
+            self.define(n, inner_of(n) if n is not None else (), place)
+        if place.block.params and not place.combine:
+            self.fail(n, f"the {place.role} has parameters")
+        for n in place.block.nodes:
+            yield n
+            self.define(n, results_of(n), place)
+
+    def define(self, n: Node | None, values: Sequence[Value], place: _Place | None) -> None:
+        for v in values:
+            if v in self.defined:
+                self.fail(n, f"{_show(v)} is defined twice")
+            if not isinstance(v.type, TileType | ArrayType | ListType | TokenType):
+                self.fail(n, f"{_show(v)} has {v.type!r} for a type")
+            self.defined.add(v)
+        self.show(values, place)
+
+    def show(self, values: Sequence[Value], place: _Place | None) -> None:
+        self.visible.update(values)
+        if place is not None:
+            place.defined += values
+
+    def node(self, n: Node, place: _Place) -> None:
+        if n in self.nodes:
+            self.fail(n, "this node stands in two places")
+        self.nodes.add(n)
+        if not isinstance(n.span, Span):
+            raise TileInternalError(f"a node without a span: {node_text(n, self.kernel)}")
+        shown = shown_values(n.template) if isinstance(n, Bind) else ()
+        for v in (*uses_of(n), *shown):
+            if v not in self.visible:
+                why = "is not visible here" if v in self.defined else "is used before its definition"
+                self.fail(n, f"{_show(v)} {why}")
+        if isinstance(n, TERMINATORS) and n is not place.block.nodes[-1]:
+            self.fail(n, "a terminator stands before the end of its block")
+        if place.combine and not isinstance(n, Op | Frame | Bind | Yield | Return):
+            self.fail(n, "a combine body holds control flow")
+        _RULES[type(n)](self, n, place)
+
+    def same_types(self, n: Node, what: str, got: Sequence[Value], want: Sequence[LeafType]) -> None:
+        have = [v.type for v in got]
+        if have != list(want):
+            self.fail(n, f"{what}: ({_types(have)}) where ({_types(want)}) is expected")
+
+    # -------------------------------------------------------------- nodes
+
+    def op(self, n: Op, place: _Place) -> None:
+        self.operands(n)
+        attr_names, required, open_ended = attr_parameters(n.op)
+        if missing := required - n.attrs.keys():
+            self.fail(n, f"attribute {', '.join(sorted(missing))} of {n.op.name} is missing")
+        if (extra := n.attrs.keys() - attr_names) and not open_ended:
+            self.fail(n, f"{n.op.name} has no attribute {', '.join(sorted(extra))}")
+        for name, value in n.attrs.items():
+            if not is_attr(value):
+                self.fail(n, f"attribute {name} cannot hold {value!r}")
+        if place.combine and (n.op.effect in MEMORY or n.region is not None):
+            self.fail(n, f"{n.op.name} stands in a combine body")
+
+        if n.region is not None:
+            params = n.region.params
+            half = params[:len(params) // 2]
+            self.same_types(n, "parameters of the combine body", params, _of(half) * 2)
+            if any(not isinstance(v.type, TileType) or v.type.shape for v in params):
+                self.fail(n, "a combine body takes scalars")
+
+    def operands(self, n: Op) -> None:
+        names, layout = n.op.operands, n.layout
+        if not n.op.variadic:
+            if layout is not None or len(n.operands) != len(names):
+                self.fail(n, f"{len(n.operands)} operands for ({' '.join(names)})")
+            return
+        if layout is None or len(layout) != len(names):
+            self.fail(n, f"operand layout {layout} for ({' '.join(names)})")
+        for name, count in zip(names, layout, strict=True):
+            if not (name[0] == "*" and count is not None or count == 1 or name[-1] == "?" and count is None):
+                self.fail(n, f"operand {name} occurs {count} times")
+        if sum(c or 0 for c in layout) != len(n.operands):
+            self.fail(n, f"{len(n.operands)} operands for layout {layout}")
+
+    def if_(self, n: If, place: _Place) -> None:
+        self.same_types(n, "condition", (n.cond,), (CONDITION,))
+
+    def for_(self, n: For, place: _Place) -> None:
+        self.same_types(n, "bounds", (n.start, n.stop, n.step), (n.iv.type,) * 3)
+        self.carried(n)
+        self.same_types(n, "results", n.results, _of(n.params))
+
+    def while_(self, n: While, place: _Place) -> None:
+        self.carried(n)
+        results = n.results if n.cond is not None else n.results[:len(n.params)]
+        self.same_types(n, "results", results, _of(n.params))
+
+    def carried(self, n: For | While) -> None:
+        self.same_types(n, "values before the loop", n.inits, _of(n.params))
+
+    def frame(self, n: Frame, place: _Place) -> None:
+        if not isinstance(n.def_span, Span):
+            self.fail(n, "a frame without the span of its function")
+
+    def bind(self, n: Bind, place: _Place) -> None:
+        stack = [n.template]
+        while stack:
+            match stack.pop():
+                case Group() as g:
+                    if g.names and len(g.names) != len(g.items):
+                        self.fail(n, f"{len(g.names)} names for {len(g.items)} items")
+                    stack += g.items
+                case Known(value) if not is_attr(value):
+                    self.fail(n, f"a template cannot hold {value!r}")
+                case Value() | Known() | Shown():
+                    pass
+                case other:
+                    self.fail(n, f"a template cannot hold {other!r}")
+
+    # -------------------------------------------------------------- terminators
+
+    def yield_(self, n: Yield, place: _Place) -> None:
+        if place.yields is None:
+            self.fail(n, f"the {place.role} cannot end in yield")
+        self.same_types(n, f"yield of the {place.role}", n.operands, place.yields)
+
+    def break_(self, n: Break, place: _Place) -> None:
+        if place.loop is None:
+            self.fail(n, "break outside a loop, or across a condition or combine body")
+        self.same_types(n, "break", n.operands, _of(place.loop.results))
+
+    def continue_(self, n: Continue, place: _Place) -> None:
+        if place.loop is None:
+            self.fail(n, "continue outside a loop, or across a condition or combine body")
+        self.same_types(n, "continue", n.operands, _of(place.loop.params))
+
+    def return_(self, n: Return, place: _Place) -> None:
+        if place.leaves is None:
+            self.fail(n, "return outside a frame, or across a condition or combine body")
+        want = _of(place.leaves.results) if isinstance(place.leaves, Frame) else ()
+        self.same_types(n, "return", n.operands, want)
+
+
+_RULES = {
+    Op: _Checker.op, If: _Checker.if_, For: _Checker.for_, While: _Checker.while_, Frame: _Checker.frame,
+    Bind: _Checker.bind, Yield: _Checker.yield_, Break: _Checker.break_, Continue: _Checker.continue_,
+    Return: _Checker.return_,
+}
+
+
+def places(n: Node, outer: _Place) -> list[_Place]:
+    """The nested blocks of a node, each with what may leave it."""
+    loop, leaves, combine = outer.loop, outer.leaves, outer.combine
+    match n:
+        case Op(region=Block() as region):
+            return [_Place("combine body", region, n, _of(region.params[:len(region.params) // 2]), combine=True)]
+        case If():
+            return [_Place("branch of if", b, n, _of(n.results), loop, leaves, combine) for b in (n.then, n.orelse)]
+        case For():
+            return [_Place("body of for", n.body, n, None, n, leaves, combine)]
+        case While():
+            body = _Place("body of while", n.body, n, None, n, leaves, combine)
+            cond = [] if n.cond is None else [_Place("condition of while", n.cond, n, (CONDITION,))]
+            return [*cond, body]
+        case Frame():
+            return [_Place("body of a frame", n.body, n, None, None, n, combine)]
+        case _:
+            return []
+
+
+@functools.cache
+def attr_parameters(op: OpDef) -> tuple[set[str], set[str], bool]:
+    """The names of the attributes that an op's meaning takes, those without a default, and whether it takes any others.
+
+    Operands come first in a meaning; what the framework hands it is no attribute.
+    """
+    given = list(inspect.signature(op.meaning).parameters.values())[len(op.operands):]
+    params = {p.name: p for p in given if p.name not in op.given and p.kind is not p.VAR_KEYWORD}
+    required = {n for n, p in params.items() if p.default is p.empty}
+    return set(params), required, any(p.kind is p.VAR_KEYWORD for p in given)
+
+
+def is_attr(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return type(value) is tuple and all(map(is_attr, value))
+    return type(value) in ATTRS or isinstance(value, enum.Enum) and type(value).__module__ == "cutile.types"
+
+
+def _of(values: Sequence[Value]) -> tuple[LeafType, ...]:
+    return tuple(v.type for v in values)
+
+
+def _types(types: Sequence[LeafType]) -> str:
+    return ", ".join(map(str, types))
+
+
+def _show(v: Value) -> str:
+    return f"value {v.name or '(unnamed)'} of type {v.type}"

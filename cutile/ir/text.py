@@ -1,0 +1,247 @@
+"""The IR as text, and back: `parse(to_text(k))` is `k` again, spans and all.
+
+    kernel scale(%x: array<f32[?]>, %out: array<f32[?]>) @0 {
+      %i = bid() {axis=0} : i32[] @1
+      %1 = load(%x, [%i]) {shape=(64,)} : f32[64] @2
+      store(%out, [%i], %1) @3
+      return @4
+    }
+    spans {
+      @0 = "scale.py" 3:0 - 8:12 in scale
+      ...
+
+An operand group of a `*name` stands in brackets, an absent `name?` is `_`. Values without a name are numbered in the
+order of the text; a second value with the name x is `%x.1`. Spans are numbered in order of use; `from @n` is the call
+site. A node without `@n` gets the span of its own place in the text, so that tests can be written by hand. `#` begins
+a comment.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from cutile.dtypes import INFO, DType
+from cutile.errors import Span
+from cutile.ir.nodes import (
+    Bind,
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    Group,
+    If,
+    Kernel,
+    Known,
+    Node,
+    Op,
+    Return,
+    Shown,
+    Template,
+    Value,
+    While,
+    Yield,
+)
+from cutile.ir.parse import parse
+from cutile.ir.reader import BARE, IRSyntaxError
+
+__all__ = ["IRSyntaxError", "literal", "node_text", "parse", "to_text"]
+
+TERMINATOR_NAMES = {Yield: "yield", Break: "break", Continue: "continue", Return: "return"}
+
+
+def to_text(kernel: Kernel, spans: bool = True, lenient: bool = False) -> str:
+    """The whole kernel; `spans=False` leaves out the table and the references to it.
+
+    TypeError for what the text cannot hold; with `lenient=True`, for error messages, it stands there as <repr>.
+    """
+    return "\n".join(_Printer(spans, lenient).kernel(kernel)) + "\n"
+
+
+def node_text(n: Node, kernel: Kernel | None = None) -> str:
+    """The first line of one node, leniently, with the names that its values have in the text of `kernel`."""
+    p = _Printer(False, lenient=True)
+    if kernel is not None:
+        p.kernel(kernel)
+    return str(p.parts(n)[0])
+
+
+class _Printer:
+    def __init__(self, spans: bool, lenient: bool):
+        self.spans = spans
+        self.lenient = lenient
+        self.names: dict[Value, str] = {}
+        self.taken: dict[str, int] = {}
+        self.numbered = 0
+        self.span_numbers: dict[tuple, int] = {}
+        self.span_of: dict[int, tuple[Span, int]] = {}  # by id; holds the span so that the id stays its own
+
+    def kernel(self, k: Kernel) -> list[str]:
+        params = ", ".join(self.param(v, name) for v, name in zip(k.params, k.param_names, strict=True))
+        lines = [f"kernel {_name(k.name)}({params}){self.at(k.span)} {{", *self.block(k.body), "}"]
+        return lines + self.span_table() if self.spans else lines
+
+    def param(self, v: Value, name: str) -> str:
+        return f"{self.value(v)}: {v.type}" + ("" if v.name == name else f" of {_name(name)}")
+
+    def block(self, block: Block) -> Iterator[str]:
+        """Lines of a block and of all it holds; an explicit stack, since calls nest deeper than Python allows."""
+        stack: list[tuple[int, str | Node]] = [(1, n) for n in reversed(block.nodes)]
+        while stack:
+            depth, item = stack.pop()
+            if isinstance(item, str):
+                yield "  " * depth + item
+                continue
+            for part in reversed(self.parts(item)):
+                if isinstance(part, Block):
+                    stack += [(depth + 1, n) for n in reversed(part.nodes)]
+                else:
+                    stack.append((depth, part))
+
+    def parts(self, n: Node) -> list[str | Block]:
+        """A node as lines of text and the blocks that stand between them."""
+        match n:
+            case Op():
+                return self.op(n)
+            case If():
+                head = f"{self.results(n.results)}if {self.value(n.cond)}{self.types(n.results)}{self.at(n.span)} {{"
+                return [head, n.then, "} else {", n.orelse, "}"]
+            case For():
+                bounds = self.values((n.start, n.stop, n.step))
+                head = (f"{self.results(n.results)}for {self.typed(n.iv)} in ({bounds}){self.carry(n.params, n.inits)}"
+                        f"{self.types(n.results)}{self.at(n.span)} {{")
+                return [head, n.body, "}"]
+            case While():
+                head = (f"{self.results(n.results)}while{' true' if n.cond is None else ''}"
+                        f"{self.carry(n.params, n.inits)}{self.types(n.results)}{self.at(n.span)} {{")
+                return [head, n.body, "}"] if n.cond is None else [head, n.cond, "} do {", n.body, "}"]
+            case Frame():
+                head = (f"{self.results(n.results)}frame {_name(n.function)}{self.at(n.def_span, 'defined ')}"
+                        f"{self.types(n.results)}{self.at(n.span)} {{")
+                return [head, n.body, "}"]
+            case Bind():
+                return [f"bind {_name(n.name)} = {self.template(n.template)}{self.at(n.span)}"]
+            case _:
+                operands = " " + self.values(n.operands) if n.operands else ""
+                return [f"{TERMINATOR_NAMES[type(n)]}{operands}{self.at(n.span)}"]
+
+    def op(self, n: Op) -> list[str | Block]:
+        operands = ", ".join(map(self.group, self.groups(n)))
+        attrs = " {" + ", ".join(f"{k}={self.literal(v)}" for k, v in n.attrs.items()) + "}" if n.attrs else ""
+        line = f"{self.results(n.results)}{_name(n.op.name)}({operands}){attrs}{self.types(n.results)}{self.at(n.span)}"
+        if n.region is None:
+            return [line]
+        return [f"{line} region ({', '.join(self.typed(v) for v in n.region.params)}) {{", n.region, "}"]
+
+    def groups(self, n: Op) -> Sequence:
+        try:
+            return n.op.group(n.operands, n.layout)
+        except (ValueError, IndexError):  # the layout does not fit
+            if self.lenient:
+                return n.operands
+            raise
+
+    def literal(self, value: Any) -> str:
+        try:
+            return literal(value)
+        except TypeError:
+            if self.lenient:
+                return f"<{value!r}>"
+            raise
+
+    def group(self, g: Value | tuple[Value, ...] | None) -> str:
+        if g is None:
+            return "_"
+        return self.value(g) if isinstance(g, Value) else f"[{self.values(g)}]"
+
+    def value(self, v: Value) -> str:
+        if v not in self.names:
+            self.names[v] = self.new_name(v.name)
+        return self.names[v]
+
+    def new_name(self, hint: str | None) -> str:
+        if hint is None:
+            self.numbered += 1
+            return f"%{self.numbered - 1}"
+        again = self.taken[hint] = self.taken.get(hint, -1) + 1
+        return f"%{_name(hint)}" + (f".{again}" if again else "")
+
+    def values(self, values: Sequence[Value]) -> str:
+        return ", ".join(map(self.value, values))
+
+    def results(self, values: Sequence[Value]) -> str:
+        return self.values(values) + " = " if values else ""
+
+    def types(self, values: Sequence[Value]) -> str:
+        return " : " + ", ".join(str(v.type) for v in values) if values else ""
+
+    def typed(self, v: Value) -> str:
+        return f"{self.value(v)}: {v.type}"
+
+    def carry(self, params: Sequence[Value], inits: Sequence[Value]) -> str:
+        # The checker prints malformed loops too, so the lengths may differ.
+        pairs = [f"{self.typed(p)} = {self.value(i)}" for p, i in zip(params, inits, strict=False)]
+        pairs += [self.typed(p) for p in params[len(pairs):]] + [self.value(i) for i in inits[len(pairs):]]
+        return f" carry ({', '.join(pairs)})" if pairs else ""
+
+    def template(self, t: Template) -> str:
+        match t:
+            case Value():
+                return self.value(t)
+            case Known():
+                return self.literal(t.value)
+            case Shown():
+                return f"shown {t.text!r}"
+            case Group("tuple", ()):
+                return "(" + "".join(self.template(i) + ", " for i in t.items).removesuffix(" ") + ")"
+            case Group():
+                names = [f"{_name(name)}=" for name in t.names] or [""] * len(t.items)
+                items = [name + self.template(i) for name, i in zip(names, t.items, strict=not self.lenient)]
+                return f"{_name(t.kind)}({', '.join(items)})"
+        return self.literal(t)  # nothing that a template may hold
+
+    def at(self, span: Span, before: str = "") -> str:
+        return f" {before}@{self.span_number(span)}" if self.spans else ""
+
+    def span_number(self, span: Span) -> int:
+        """Numbers spans by content, call sites first, without recursion along the call chain."""
+        chain: list[Span] = []
+        s: Span | None = span
+        while s is not None and id(s) not in self.span_of:
+            chain.append(s)
+            s = s.call_site
+        number = -1 if s is None else self.span_of[id(s)][1]
+        for s in reversed(chain):
+            key = (s.filename, s.line, s.col, s.end_line, s.end_col, s.function, number)
+            number = self.span_numbers.setdefault(key, len(self.span_numbers))
+            self.span_of[id(s)] = s, number
+        return number
+
+    def span_table(self) -> list[str]:
+        lines = ["spans {"]
+        for (file, line, col, end_line, end_col, function, site), number in self.span_numbers.items():
+            caller = f" from @{site}" if site >= 0 else ""
+            lines.append(f"  @{number} = {file!r} {line}:{col} - {end_line}:{end_col} in {_name(function)}{caller}")
+        return [*lines, "}"]
+
+
+def _name(name: str) -> str:
+    """A bare word where the parser takes one, otherwise quoted."""
+    return name if BARE.fullmatch(name) else repr(name)
+
+
+def literal(value: Any) -> str:
+    """An attribute value: bool, int, float, str, None, dtype, member of an enumeration of cutile.types, or a tuple."""
+    if isinstance(value, tuple):
+        return "(" + "".join(literal(v) + ", " for v in value).removesuffix(" ") + ")"
+    if isinstance(value, DType):
+        return INFO[value].short
+    if type(value) is float and math.isnan(value):
+        return "-nan" if math.copysign(1.0, value) < 0 else "nan"
+    if type(value) in (bool, int, float, str, type(None)):
+        return repr(value)
+    if type(value).__module__ == "cutile.types" and hasattr(type(value), "__members__"):
+        return f"{type(value).__name__}.{value.name}"
+    raise TypeError(f"an attribute cannot hold {value!r}")

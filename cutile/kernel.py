@@ -1,0 +1,121 @@
+"""@kernel, @function and launch: from a Python function and arguments to a running grid.
+
+A kernel keeps the programs it was typed to, one per specialisation key (arguments.py). A program also knows what it
+read from outside (globals, closures, helper functions); a launch that finds any of it changed types it anew.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import types
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cutile import settings
+from cutile.annotations import specs_of
+from cutile.arguments import Argument, key_of, understand_all
+from cutile.front.program import Program, compile_kernel
+from cutile.ir.check import check
+from cutile.options import Options
+from cutile.passes.fma import fma
+
+
+class Kernel:
+    """A tile kernel: run it with `cutile.launch`. Made by the decorator `cutile.kernel` [KERN-1]."""
+
+    _cutile_kernel = True
+
+    def __init__(self, fn: types.FunctionType, options: Options):
+        functools.update_wrapper(self, fn)
+        self._fn, self._options = fn, options
+        self._names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
+        self._specs = specs_of(fn)
+        self._programs: dict[tuple, Program] = {}
+        self._lock = threading.RLock()
+
+    def replace_hints(self, **hints: Any) -> Kernel:
+        """A new kernel with other compiler options and its own cache; TypeError for an unknown name [KERN-5]."""
+        return Kernel(self._fn, self._options.replace(**hints))
+
+    def __call__(self, *args, **kwargs):
+        raise TypeError(f"kernel {self.__name__} cannot be called like a function; start it with "
+                        f"ct.launch(stream, grid, {self.__name__}, args)")
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.__module__}.{self.__qualname__}>"
+
+    def program(self, arguments: list[Argument]) -> Program:
+        """The typed program for arguments of these kinds; typed once per key, by one thread."""
+        key = key_of(arguments)
+        found = self._programs.get(key)
+        if found is not None and found.reads.fresh():
+            return found
+        with self._lock:
+            found = self._programs.get(key)
+            if found is None or not found.reads.fresh():
+                found = self._programs[key] = _typed(self._fn, arguments)
+            return found
+
+    def understand(self, values: tuple) -> list[Argument]:
+        """Classify launch arguments; errors name the parameter."""
+        return understand_all(self._names, self._specs, values, self.__name__)
+
+
+def _typed(fn: types.FunctionType, arguments: list[Argument]) -> Program:
+    program = compile_kernel(fn, [a.blueprint for a in arguments])
+    checked = check if settings.get("CHECK") else lambda kernel: None
+    checked(program.kernel)
+    fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
+    checked(fused)
+    return Program(fused, program.reads)
+
+
+def kernel(function: Callable | None = None, /, *, num_ctas=None, occupancy=None, opt_level=3, num_worker_warps=None):
+    """Declare a function as a tile kernel [KERN-1…4].
+
+    num_ctas          CTAs per cluster: 1, 2, 4, 8, 16, or None
+    occupancy         expected CTAs per multiprocessor: 1 … 32, or None
+    opt_level         0 … 3
+    num_worker_warps  1, 2, 4, 8, 16, 32, or None
+    Each may be a `ByTarget`. Options are hints for GPUs; the interpreter checks and ignores them.
+    TypeError if the target is no Python function, ValueError for an option out of range.
+    """
+    options = Options(num_ctas, occupancy, opt_level, num_worker_warps)
+
+    def decorate(fn: Callable) -> Kernel:
+        if not isinstance(fn, types.FunctionType):
+            raise TypeError(f"@ct.kernel needs a Python function, got {type(fn).__name__}")
+        return Kernel(fn, options)
+
+    return decorate if function is None else decorate(function)
+
+
+# ------------------------------------------------------------------ functions
+
+
+@dataclass(frozen=True)
+class Space:
+    """Where a function may be called from."""
+
+    fn: types.FunctionType
+    host: bool
+    tile: bool
+
+
+def function(func: Callable | None = None, /, *, host: bool = False, tile: bool = True):
+    """Declare where a function can be called from [FN-1]: tile code only by default, with host=True also host code."""
+
+    def decorate(fn: Callable):
+        @functools.wraps(fn)
+        def on_host(*args, **kwargs):
+            if not host:
+                raise RuntimeError(f"{fn.__name__}() is a tile function: it can be called from tile code only")
+            return fn(*args, **kwargs)
+
+        on_host._cutile_function = Space(fn, host, tile)
+        return on_host
+
+    return decorate if func is None else decorate(func)

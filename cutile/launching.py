@@ -1,0 +1,61 @@
+"""ct.launch: check what the host passes, choose the back end, run."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from cutile.kernel import Kernel
+
+GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
+
+
+def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launch: bool = False) -> None:
+    """Run a kernel over a grid of blocks [LAUNCH-1…6].
+
+    stream       None or any object for CPU arrays; they run before this returns
+    grid         tuple of up to three non-negative ints
+    kernel       a function decorated with @cutile.kernel
+    kernel_args  tuple with one argument per parameter
+    TypeError, ValueError or OverflowError for wrong arguments; a TileError for a kernel that cannot be compiled, or
+    that fails while it runs.
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(_no_kernel(kernel))
+    dims = _grid(grid)
+    if not isinstance(kernel_args, tuple):
+        raise TypeError(f"kernel_args must be a tuple, got {type(kernel_args).__name__}{_one_tuple(kernel_args)}")
+    if not isinstance(programmatic_dependent_launch, bool):
+        raise TypeError(f"programmatic_dependent_launch must be a bool, got {programmatic_dependent_launch!r}")
+    from cutile import interp  # back ends are loaded when they are needed
+
+    arguments = kernel.understand(kernel_args)
+    program = kernel.program(arguments)
+    interp.launch(program.kernel, dims, [leaf for a in arguments for leaf in a.leaves])
+
+
+def _one_tuple(value: Any) -> str:
+    return "" if isinstance(value, list) else "; a tuple of one argument is written (x,)"
+
+
+def _no_kernel(obj: Any) -> str:
+    if inspect.isfunction(obj):
+        return f"{obj.__name__} is a plain function, not a kernel: decorate it with @ct.kernel"
+    return f"the third argument of launch() must be a kernel, got {type(obj).__name__}"
+
+
+def _grid(grid: Any) -> tuple[int, int, int]:
+    """The grid, padded with ones [LAUNCH-3]."""
+    if not isinstance(grid, tuple):
+        hint = f"; write ({grid},)" if isinstance(grid, int) else ""
+        raise TypeError(f"grid must be a tuple of at most three ints, got {type(grid).__name__}{hint}")
+    if len(grid) > 3:
+        raise ValueError(f"grid must have at most three dimensions, got {len(grid)}: {grid}")
+    for n in grid:
+        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
+            raise TypeError(f"grid entries must be ints, got {n!r} in {grid}; ct.cdiv(n, tile) rounds up in integers")
+        if n < 0:
+            raise OverflowError(f"grid entries must not be negative, got {int(n)} in {grid}")
+        if n > GRID_LIMIT:
+            raise ValueError(f"grid entries must be at most {GRID_LIMIT}, got {int(n)} in {grid}")
+    return tuple(int(n) for n in (*grid, 1, 1, 1)[:3])

@@ -1,0 +1,234 @@
+"""Arguments that ops on memory share: indices, tile shapes, padding, masks, stored values, hints, memory orders.
+
+Reading them stands first, what meanings need for them last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cutile import settings
+from cutile.dtypes import DType, info, int_range
+from cutile.errors import TileValueError
+from cutile.ir.build import Builder
+from cutile.ir.nodes import Value
+from cutile.ir.terms import Const, Leaf, Term, Tuple, describe, is_array, is_scalar, is_tile
+from cutile.ops import _numeric
+from cutile.ops._op import OpDef, Sig
+from cutile.ops._types import (
+    bool_, broadcast, broadcast_arg, common_shape, const_bool, const_int, enum_arg, implicit_cast, invalid, is_none,
+    shape_arg, tile_arg, value_of,
+)
+from cutile.types import MemoryOrder, MemoryScope, PaddingMode
+
+# ------------------------------------------------------------------ indices and shapes
+
+
+def tile_index(b: Builder, op: OpDef, name: str, t: Term, rank: int) -> list[Value]:
+    """A tile index: one signed integer scalar per array axis; a single one will do for rank 1 [LOAD-2]."""
+    if rank == 1 and is_scalar(t):
+        items: tuple[Term, ...] = (t,)
+    elif isinstance(t, Tuple):
+        items = t.items
+    else:
+        want = "a signed integer scalar or a tuple of one" if rank == 1 else f"a tuple of {rank} signed integer scalars"
+        invalid(op, name, f"expected {want}, got {describe(t)}",
+                help=f"write {name}={_example(rank)}, one tile index per axis of the array")
+    if len(items) != rank:
+        invalid(op, name, f"{len(items)} indices for an array of rank {rank}",
+                help=f"write {name}={_example(rank)}, one tile index per axis of the array")
+    return [value_of(b, _signed_scalar(op, name, k, i)) for k, i in enumerate(items)]
+
+
+def _signed_scalar(op: OpDef, name: str, k: int, t: Term) -> Const | Leaf:
+    if is_scalar(t) and info(t.type.dtype).kind == "i":
+        return t
+    hint = None
+    if is_tile(t) and t.type.shape:
+        hint = "a one-element tile becomes a scalar with x.item(); for a tile of indices use ct.gather or ct.scatter"
+    elif is_scalar(t) and info(t.type.dtype).arithmetic:
+        hint = "convert it: x.astype(ct.int32)"
+    elif is_array(t):
+        hint = "load the index from the array first"
+    invalid(op, name, f"expected a signed integer scalar at position {k}, got {describe(t)}", help=hint)
+
+
+def _example(rank: int) -> str:
+    names = "ijklmn"[:rank] if rank <= 6 else "i" * rank
+    return "(" + ", ".join(names) + ("," if rank == 1 else "") + ")"
+
+
+def tile_shape(op: OpDef, name: str, t: Term, rank: int) -> tuple[int, ...]:
+    """The shape of a tile of an array: as many powers of two as it has axes, or () for single elements [LOAD-3]."""
+    if isinstance(t, Tuple) and not t.items:
+        return ()
+    if rank == 0:
+        invalid(op, name, f"an array of rank 0 has no tiles but its one element, got {describe(t)}", help=f"write {name}=()")
+    shape = shape_arg(op, name, t)
+    if len(shape) != rank:
+        full = (1,) * (rank - len(shape)) + shape
+        hint = (f"give one size per axis, for example {name}={full}, and drop axes of size 1 from the tile with "
+                f"ct.reshape(tile, {shape})" if len(shape) < rank else "give one size per axis of the array")
+        invalid(op, name, f"tile shape {shape} has rank {len(shape)}, but the array has rank {rank}", help=hint)
+    return shape
+
+
+def element_indices(b: Builder, op: OpDef, t: Term, rank: int) -> tuple[list[Value], tuple[int, ...]]:
+    """Index tiles, one per array axis, at their common shape; a single one will do for rank 1 [GS-1]."""
+    name = "indices"
+    items = (t,) if rank == 1 and is_tile(t) else t.items if isinstance(t, Tuple) else None
+    if items is None or len(items) != rank:
+        got = describe(t) if items is None else f"{len(items)} of them"
+        what = "an integer tile, or a tuple of one" if rank == 1 else f"a tuple of {rank} integer tiles"
+        invalid(op, name, f"an array of rank {rank} needs {what}, got {got}",
+                help="give one index tile per axis of the array; their shapes are broadcast together")
+    for k, i in enumerate(items):
+        if not is_tile(i) or not info(i.type.dtype).integral:
+            invalid(op, name, f"expected an integer tile or scalar at position {k}, got {describe(i)}",
+                    help="convert it: x.astype(ct.int32)" if is_tile(i) and info(i.type.dtype).arithmetic else None)
+    if not items:
+        return [], ()
+    shape = common_shape(f"the indices of {op.name}()", *items)
+    return [value_of(b, broadcast(b, i, shape)) for i in items], shape
+
+
+# ------------------------------------------------------------------ values, masks, padding
+
+
+def stored(b: Builder, op: OpDef, name: str, t: Term, dtype: DType, shape: tuple[int, ...] | None,
+           what: str = "store into", container: str = "array") -> Value:
+    """A value on its way to memory: implicitly cast to the array's dtype, then broadcast to `shape` [IMPL-1, BCAST-4]."""
+    article = "an" if dtype.name[0] in "iu" and not dtype.name.startswith("uint") else "a"
+    t = implicit_cast(b, tile_arg(op, name, t), dtype, where=f"to {what} {article} {dtype.name} {container}")
+    return value_of(b, t if shape is None else broadcast_arg(b, op, name, t, shape))
+
+
+def mask_arg(b: Builder, op: OpDef, t: Term, shape: tuple[int, ...]) -> Value | None:
+    """None, or a bool tile that broadcasts to the index shape [GS-5]."""
+    if is_none(t):
+        return None
+    m = tile_arg(op, "mask", t)
+    if m.type.dtype is not bool_:
+        invalid(op, "mask", f"expected a bool_ tile or None, got {describe(t)}",
+                help="write a comparison, for example mask != 0" if info(m.type.dtype).arithmetic else None)
+    return value_of(b, broadcast_arg(b, op, "mask", m, shape))
+
+
+def padding_scalar_or_tile(b: Builder, op: OpDef, t: Term, dtype: DType, shape: tuple[int, ...]) -> Value:
+    """A padding value, cast to the array's dtype; a scalar stays a scalar [GS-6]."""
+    if is_none(t):
+        invalid(op, "padding_value", "expected a tile or scalar, got None", help="write padding_value=0")
+    t = implicit_cast(b, tile_arg(op, "padding_value", t), dtype, where=f"to pad a tile of {dtype.name}")
+    if t.type.shape:
+        t = broadcast_arg(b, op, "padding_value", t, shape)
+    return value_of(b, t)
+
+
+def padding_mode(op: OpDef, t: Term, dtype: DType) -> PaddingMode:
+    """The special values exist for floats only [PAD-1]."""
+    mode = enum_arg(op, "padding_mode", t, PaddingMode)
+    if mode not in (PaddingMode.UNDETERMINED, PaddingMode.ZERO) and not info(dtype).floating:
+        invalid(op, "padding_mode", f"PaddingMode.{mode.name} needs a float array, but this one holds {dtype.name}",
+                help="use ct.PaddingMode.ZERO, or ct.gather with a padding_value")
+    return mode
+
+
+# ------------------------------------------------------------------ hints and memory arguments
+
+
+def latency(op: OpDef, t: Term) -> int | None:
+    """A hint from 1 to 10, or None [HINT-1]."""
+    if is_none(t):
+        return None
+    n = const_int(op, "latency", t)
+    if not 1 <= n <= 10:
+        invalid(op, "latency", f"expected an integer from 1 to 10 or None, got {n}", cls=TileValueError)
+    return n
+
+
+def allow_tma(op: OpDef, t: Term) -> bool | None:
+    return None if is_none(t) else const_bool(op, "allow_tma", t)
+
+
+def hints(op: OpDef, latency_: Term, allow_tma_: Term | None = None, check_bounds: Term | None = None) -> dict:
+    out = {} if check_bounds is None else {"check_bounds": const_bool(op, "check_bounds", check_bounds)}
+    out["latency"] = latency(op, latency_)
+    if allow_tma_ is not None:
+        out["allow_tma"] = allow_tma(op, allow_tma_)
+    return out
+
+
+_O, _S = MemoryOrder, MemoryScope
+LOAD_ORDERS = (_O.WEAK, _O.RELAXED, _O.ACQUIRE)
+STORE_ORDERS = (_O.WEAK, _O.RELAXED, _O.RELEASE)
+ATOMIC_ORDERS = (_O.RELAXED, _O.ACQUIRE, _O.RELEASE, _O.ACQ_REL)
+SCOPES = (_S.BLOCK, _S.DEVICE, _S.SYS)
+
+
+def memory_arguments(op: OpDef, allowed: Sequence[MemoryOrder], order: Term, scope: Term) -> dict:
+    """memory_order and memory_scope [MEMARG-1…6, MEM-1]."""
+    o = enum_arg(op, "memory_order", order, MemoryOrder)
+    s = enum_arg(op, "memory_scope", scope, MemoryScope)
+    if o not in allowed:
+        invalid(op, "memory_order", f"MemoryOrder.{o.name} is not allowed here",
+                help="one of " + ", ".join(f"ct.MemoryOrder.{x.name}" for x in allowed))
+    if o is _O.WEAK and s is not _S.NONE:
+        invalid(op, "memory_scope", f"a WEAK access has no scope, got MemoryScope.{s.name}",
+                help="leave memory_scope out, or give memory_order=ct.MemoryOrder.RELAXED")
+    if o is not _O.WEAK and s not in SCOPES:
+        invalid(op, "memory_scope", f"a {o.name} access cannot have MemoryScope.{s.name}",
+                help="add memory_scope=ct.MemoryScope.DEVICE (or BLOCK, or SYS)")
+    return {"memory_order": o, "memory_scope": s}
+
+
+# ------------------------------------------------------------------ for meanings
+
+_SPECIAL = {PaddingMode.ZERO: 0.0, PaddingMode.NEG_ZERO: -0.0, PaddingMode.NAN: float("nan"),
+            PaddingMode.POS_INF: float("inf"), PaddingMode.NEG_INF: float("-inf")}
+
+
+def fill_of(mode: PaddingMode, dtype: DType):
+    """What elements outside an array read as: a number that the carrier of `dtype` holds [PAD-1, PAD-2].
+
+    Formats without the value give what encoding it as a constant gives (inf: NaN in e4m3fn, e8m0fnu and e5m3fnu, ±6 in
+    e2m1fn; zero: 2^-127 in e8m0fnu). Where that is refused, unsigned formats give their lowest value for -0.0 and -inf,
+    and e2m1fn gives 0 for NaN. UNDETERMINED is zero, or with CUTILE_UNDETERMINED=poison NaN or the lowest value.
+    """
+    i = info(dtype)
+    if mode is PaddingMode.UNDETERMINED:
+        if settings.get("UNDETERMINED") == "poison":
+            return _poison(dtype)
+        mode = PaddingMode.ZERO
+    if not i.floating:
+        return i.carrier.type(0)
+    value = _SPECIAL[mode]
+    if value != value and not i.format.has_nan:
+        value = 0.0
+    elif not i.format.signed and (value < 0 or mode is PaddingMode.NEG_ZERO):
+        value = 0.0
+    return i.carrier.type(_numeric.encode(value, dtype))
+
+
+def _poison(dtype: DType):
+    i = info(dtype)
+    if i.kind == "b":
+        return i.carrier.type(False)
+    if i.floating:
+        return i.carrier.type("nan" if i.format.has_nan else -i.format.max)
+    return i.carrier.type(int_range(dtype)[0])
+
+
+def tile_origin(index: Sequence[np.ndarray], sig: Sig) -> list[np.ndarray]:
+    """Tile indices in the index dtype of the array, where they are wider [IDX-2]."""
+    limit = info(sig.x.index_dtype).carrier
+    return [i if i.dtype.itemsize <= limit.itemsize else i.astype(limit) for i in index]
+
+
+def beside(x: np.ndarray, rank: int, core: int) -> np.ndarray:
+    """A carrier of core rank `rank`, with axes of length 1 put in front of its core up to rank `core`."""
+    if rank == core:
+        return x
+    lead = x.ndim - rank
+    return x.reshape(x.shape[:lead] + (1,) * (core - rank) + x.shape[lead:])

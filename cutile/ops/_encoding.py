@@ -1,0 +1,183 @@
+"""The bits of every dtype, and how arrays store its elements.
+
+The two directions of each pair are exact: `x` holds values of the dtype, in its carrier, of any shape.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from cutile.dtypes import DType, bfloat16, bool_, float4_e2m1fn, float16, info, tfloat32
+from cutile.ops._rounding import quiet_top
+
+_U32, _F32 = np.uint32, np.float32
+_MAGNITUDE = _U32(0x7FFFFFFF)
+_EXPONENT = _U32(0x7F800000)
+
+# ------------------------------------------------------------------ bits
+
+
+def _word(dtype: DType) -> type:
+    return {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[max(dtype.bitwidth, 8) // 8]
+
+
+def _own_bits(dtype: DType) -> bool:
+    """The carrier's bits are the dtype's bits."""
+    return info(dtype).carrier == info(dtype).storage and dtype is not tfloat32
+
+
+def to_bits(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """The encoding as unsigned integers of the dtype's width; one code in a byte for float4. NaN payloads are kept."""
+    x = np.asarray(x)
+    if _own_bits(dtype) or dtype is tfloat32:
+        return x.view(_word(dtype))
+    f = info(dtype).format
+    word = _word(dtype)
+    width = dtype.bitwidth
+    u = x.view(_U32)
+    mag = np.asarray(u & _MAGNITUDE)
+    if f.emin > -126:
+        # Scaled so, float32's exponent field is the format's, and its subnormals are the format's.
+        np.multiply(mag.view(_F32), _F32(2.0 ** (-126 - f.emin)), out=mag.view(_F32))
+    mag >>= _U32(23 - f.mantissa)
+    mag &= _U32((1 << (width - f.signed)) - 1)
+    if f.signed:
+        sign = np.asarray(u >> _U32(32 - width))
+        sign &= _U32(1 << (width - 1))
+        mag |= sign
+    nan = np.isnan(x)
+    if f.has_nan and nan.any():
+        mag = np.where(nan, _nan_codes(u, dtype), mag)
+    return mag.astype(word)
+
+
+def _nan_codes(u: np.ndarray, dtype: DType) -> np.ndarray:
+    f, width = info(dtype).format, dtype.bitwidth
+    if not f.has_inf:
+        code = _U32((1 << (width - f.signed)) - 1)
+    else:
+        fraction = (u >> _U32(23 - f.mantissa)) & _U32((1 << f.mantissa) - 1)
+        fraction = np.where(fraction, fraction, _U32(1 << (f.mantissa - 1)))
+        code = fraction | _U32(((1 << (width - 1)) - 1) ^ ((1 << f.mantissa) - 1))
+    return code | (u >> _U32(32 - width)) & _U32(1 << (width - 1)) if f.signed else code
+
+
+def from_bits(bits: np.ndarray, dtype: DType) -> np.ndarray:
+    """The carrier of the numbers that unsigned integers encode. tfloat32 ignores the low 13 bits of its word."""
+    bits = np.asarray(bits)
+    if dtype is bool_:
+        return bits != 0
+    if _own_bits(dtype):
+        return bits.view(info(dtype).carrier)
+    if dtype is tfloat32:
+        cut = bits & _U32(0xFFFFE000)
+        nan = np.isnan(bits.view(_F32))
+        return (np.where(nan, quiet_top(bits, 13), cut) if nan.any() else np.asarray(cut)).view(_F32)
+    if dtype is bfloat16:
+        u = np.asarray(bits.astype(_U32))
+        u <<= _U32(16)
+        return u.view(_F32)
+    if dtype is float16:
+        return _decode16(bits)
+    return _table(dtype).take(bits)
+
+
+def _decode16(bits: np.ndarray) -> np.ndarray:
+    u = np.asarray(bits.astype(_U32))
+    mag = np.asarray(u & _U32(0x7FFF))
+    mag <<= _U32(13)
+    special = mag >= _U32(0x7C00 << 13)
+    y = np.asarray(mag.view(_F32) * _F32(2.0**112))
+    w = y.view(_U32)
+    if special.any():
+        w = np.where(special, mag | _EXPONENT, w)
+    u &= _U32(0x8000)
+    u <<= _U32(16)
+    return (w | u).view(_F32)
+
+
+@functools.cache
+def _table(dtype: DType) -> np.ndarray:
+    """The value of every code of an 8- or 4-bit format. Codes of float4 above 15 read as their low nibble."""
+    values = np.array([_decode(dtype, code) for code in range(1 << dtype.bitwidth)], _F32)
+    u = values.view(_U32)
+    f = info(dtype).format
+    if f.has_inf:  # payloads
+        codes = np.arange(256, dtype=_U32)
+        nan = np.isnan(values)
+        u[nan] = (_EXPONENT | (codes & _U32((1 << f.mantissa) - 1)) << _U32(23 - f.mantissa)
+                  | (codes >> _U32(7)) << _U32(31))[nan]
+    return np.tile(values, 16) if dtype is float4_e2m1fn else values
+
+
+def _decode(dtype: DType, code: int) -> float:
+    f = info(dtype).format
+    sign = -1.0 if f.signed and code >> (dtype.bitwidth - 1) else 1.0
+    mag = code & ((1 << (dtype.bitwidth - f.signed)) - 1)
+    field, fraction = mag >> f.mantissa, mag & ((1 << f.mantissa) - 1)
+    ones = (1 << (dtype.bitwidth - f.signed - f.mantissa)) - 1
+    if f.has_inf and field == ones:
+        return math.nan if fraction else sign * math.inf
+    if f.has_nan and not f.has_inf and mag == (1 << (dtype.bitwidth - f.signed)) - 1:
+        return math.copysign(math.nan, sign)
+    if not f.has_zero:
+        return 2.0 ** (field + f.emin)
+    if field == 0:
+        return sign * fraction * 2.0 ** (f.emin - f.mantissa)
+    return sign * (1 + fraction * 2.0**-f.mantissa) * 2.0 ** (field - 1 + f.emin)
+
+
+# ------------------------------------------------------------------ storage
+
+
+def to_carrier(stored: np.ndarray, dtype: DType) -> np.ndarray:
+    """The carrier of elements as arrays store them. No copy where the two are the same."""
+    stored = np.asarray(stored)
+    if _own_bits(dtype):
+        return stored
+    if dtype is bfloat16:
+        return stored.astype(_F32)
+    return from_bits(stored.view(_word(dtype)), dtype)
+
+
+def to_storage(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """The elements as an array stores them; `x` holds values of `dtype`. No copy where the two are the same."""
+    x = np.asarray(x)
+    if _own_bits(dtype) or dtype is tfloat32:
+        return x
+    if dtype is float16:
+        return _encode16(x)
+    if dtype is bfloat16:
+        u = x.view(_U32) >> _U32(16)
+        return np.asarray(u).astype(np.uint16).view(info(dtype).storage)
+    return to_bits(x, dtype).view(info(dtype).storage)
+
+
+def _encode16(x: np.ndarray) -> np.ndarray:
+    """As to_bits, but NaN needs no care: scaling leaves it NaN, and a NaN of float16 has its payload in the top bits."""
+    u = x.view(_U32)
+    mag = np.asarray(u & _MAGNITUDE)
+    f = mag.view(_F32)
+    f *= _F32(2.0**-112)
+    mag >>= _U32(13)
+    mag &= _U32(0x7FFF)
+    sign = np.asarray(u >> _U32(16))
+    sign &= _U32(0x8000)
+    mag |= sign
+    return mag.astype(np.uint16).view(np.float16)
+
+
+def unpack_f4(packed: np.ndarray) -> np.ndarray:
+    """float4 elements, as carriers, from bytes of two: the last axis doubles, the low nibble comes first [PACK-1]."""
+    packed = np.asarray(packed)
+    codes = np.stack([packed & np.uint8(15), packed >> np.uint8(4)], axis=-1)
+    return from_bits(codes.reshape(*packed.shape[:-1], 2 * packed.shape[-1]), float4_e2m1fn)
+
+
+def pack_f4(x: np.ndarray) -> np.ndarray:
+    """The inverse of unpack_f4: the last axis, of even length, halves."""
+    codes = to_bits(x, float4_e2m1fn)
+    return codes[..., 0::2] | codes[..., 1::2] << np.uint8(4)

@@ -1,0 +1,184 @@
+"""Arithmetic rounded exactly once: fused multiply-add, and the directed rounding modes.
+
+The exact result is represented as a float64 `y` and the sign of what is missing, from error-free transformations
+(Knuth's two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to odd: of
+the two neighbours that enclose the exact value take the one with the odd last bit. Any later rounding to at most 51
+bits then gives what rounding the exact value would give, in every mode. For float64 itself the transformations need
+exponents away from the ends of the range; what lies beyond goes element by element through Fraction.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+
+from cutile.dtypes import DType, float64, info
+from cutile.ops._rounding import RM, RN, RP, RZ, round_directed, round_to
+from cutile.types import RoundingMode
+
+_F64, _I64 = np.float64, np.int64
+
+
+def two_sum(a, b):
+    """The rounded sum and its error, exactly."""
+    s = a + b
+    t = s - a
+    return s, (a - (s - t)) + (b - t)
+
+
+def _split(a):
+    c = a * 134217729.0  # 2**27 + 1
+    high = c - (c - a)
+    return high, a - high
+
+
+def two_prod(a, b):
+    """The rounded product and its error, exact while neither comes near the ends of the range."""
+    p = a * b
+    ah, al = _split(a)
+    bh, bl = _split(b)
+    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """`y`, or its neighbour in the direction of `missing`, whichever is odd; `y` where nothing (or NaN) is missing."""
+    bits = y.view(_I64)
+    even = (bits & 1) == 0
+    step = np.where(missing > 0, 1, np.where(missing < 0, -1, 0))
+    step = np.where(bits < 0, -step, step)  # magnitudes grow with the bits
+    return np.where(even & np.isfinite(y), bits + step, bits).view(_F64)
+
+
+# ------------------------------------------------------------------ fused multiply-add
+
+
+def fma(x, y, z, dtype: DType) -> np.ndarray:
+    """x * y + z, rounded once to `dtype` [MEAS-2]."""
+    if dtype is float64:
+        return _fma64(*np.broadcast_arrays(x, y, z))
+    z = np.asarray(z).astype(_F64)
+    p = np.multiply(x, y, dtype=_F64)  # exact: at most 48 bits
+    s = np.asarray(p + z)
+    # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin.
+    f = info(dtype).format
+    drop = 52 - f.mantissa
+    half = (s.view(np.uint64) << np.uint64(64 - drop)) == np.uint64(1 << 63)
+    hard = np.asarray(half | ((np.abs(s) < 2.0**f.emin) & (s != 0)))
+    if hard.any():
+        at = np.nonzero(hard)
+        p, z = (np.broadcast_to(v, s.shape)[at] for v in (p, z))
+        s[at] = to_odd(*two_sum(p, z))
+    return round_to(dtype, s)
+
+
+def _fma64(x, y, z) -> np.ndarray:
+    uh, ul = two_prod(x, y)
+    th, tl = two_sum(z, ul)
+    vh, vl = two_sum(uh, th)
+    r = np.asarray(vh + to_odd(*map(np.asarray, two_sum(tl, vl))))
+    plain = x * y + z
+    simple = (x == 0) | (y == 0) | ~np.isfinite(plain)
+    r = np.where(simple, plain, r)
+    ax, ay, az = np.abs(x), np.abs(y), np.abs(z)
+    safe = ((ax < 2.0**500) & (ay < 2.0**500) & (az < 2.0**1000) & (np.abs(uh) > 2.0**-900)
+            & ((az > 2.0**-900) | (z == 0)))
+    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
+    r = np.where(np.isfinite(x) & np.isfinite(y) & np.isinf(z), z, r)
+    hard = finite & ~safe & (x != 0) & (y != 0)
+    return _by_fraction(hard, r, lambda a, b, c: _nearest64(Fraction(a) * Fraction(b) + Fraction(c)), x, y, z)
+
+
+def _by_fraction(where, r, exact, *xs) -> np.ndarray:
+    """Replace the elements of `r` at `where` by what `exact` gives for the Python floats."""
+    if not where.any():
+        return r
+    r = np.array(r)
+    at = np.nonzero(where)
+    r[at] = [exact(*v) for v in zip(*(np.broadcast_to(x, r.shape)[at].tolist() for x in xs), strict=True)]
+    return r
+
+
+def _nearest64(q: Fraction) -> float:
+    try:
+        return q.numerator / q.denominator  # correctly rounded, subnormals included
+    except OverflowError:
+        return math.inf if q > 0 else -math.inf
+
+
+# ------------------------------------------------------------------ directed rounding
+
+
+def directed(name: str, mode: RoundingMode, dtype: DType, *xs) -> np.ndarray:
+    """add, sub, mul, truediv or sqrt of carriers of `dtype`, rounded once in mode RN, RZ, RM or RP [RM-1]."""
+    xs = np.broadcast_arrays(*(np.asarray(x, _F64) for x in xs))
+    if name == "sub":
+        name, xs = "add", [xs[0], -xs[1]]
+    y, missing = _APPROXIMATE[name](*xs)
+    y = np.asarray(y)
+    if name == "add" and mode is RM:
+        # An exact zero is negative when rounding down, unless both operands are +0.
+        both = (xs[0] == 0) & (xs[1] == 0) & ~np.signbit(xs[0]) & ~np.signbit(xs[1])
+        y = np.where((y == 0) & ~both, -0.0, y)
+    if dtype is not float64:
+        return round_directed(dtype, to_odd(y, np.asarray(missing)), mode)
+    return _directed64(mode, y, _missing64(name, y, np.asarray(missing), xs))
+
+
+def _directed64(mode: RoundingMode, y: np.ndarray, missing: np.ndarray) -> np.ndarray:
+    """`y` is the result rounded to nearest; step to the other neighbour where the mode wants it."""
+    if mode is RN:
+        return y
+    down = (missing < 0) if mode is RM else (missing < 0) & (y > 0) if mode is RZ else np.zeros_like(missing, np.bool_)
+    up = (missing > 0) if mode is RP else (missing > 0) & (y < 0) if mode is RZ else np.zeros_like(missing, np.bool_)
+    target = np.where(up, np.inf, -np.inf)
+    return np.where(up | down, np.nextafter(y, target), y)
+
+
+def _truediv(a, b):
+    y = a / b
+    p, e = two_prod(y, b)
+    r = (a - p) - e
+    return y, np.where(b < 0, -r, r)
+
+
+def _sqrt(a):
+    y = np.sqrt(a)
+    p, e = two_prod(y, y)
+    return y, (a - p) - e
+
+
+_APPROXIMATE = {"add": two_sum, "mul": two_prod, "truediv": _truediv, "sqrt": _sqrt}
+# The sign of (exact value - y), given finite operands and y.
+_RESIDUAL = {
+    "add": lambda y, a, b: Fraction(a) + Fraction(b) - Fraction(y),
+    "mul": lambda y, a, b: Fraction(a) * Fraction(b) - Fraction(y),
+    "truediv": lambda y, a, b: Fraction(a) / Fraction(b) - Fraction(y),
+    "sqrt": lambda y, a: Fraction(a) - Fraction(y) ** 2,
+}
+
+
+def _missing64(name: str, y, missing, xs) -> np.ndarray:
+    """The sign of what `y` misses, also where the transformations underflow or overflow."""
+    finite = np.logical_and.reduce([np.isfinite(x) for x in xs])
+    over = finite & np.isinf(y)
+    if name == "truediv":
+        over &= xs[1] != 0
+    missing = np.where(over, -np.sign(y), np.where(np.isfinite(y) & finite, missing, 0.0))
+    if name == "add":  # two_sum is exact up to its overflow
+        hard = finite & ~over & (np.maximum(np.abs(xs[0]), np.abs(xs[1])) > 2.0**1020)
+        return _by_fraction(hard, missing, _residual_sign(name), y, *xs)
+    low, high = 2.0**-900, 2.0**900
+    safe = np.logical_and.reduce([(np.abs(v) > low) & (np.abs(v) < high) for v in (*xs, y)])
+    zero = np.logical_or.reduce([x == 0 for x in xs])
+    hard = finite & ~over & ~safe & ~zero & ~np.isnan(y)
+    return _by_fraction(hard, missing, _residual_sign(name), y, *xs)
+
+
+def _residual_sign(name: str):
+    def sign(*v: float) -> float:
+        q = _RESIDUAL[name](*v)
+        return float((q > 0) - (q < 0))
+
+    return sign

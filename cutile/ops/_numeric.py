@@ -1,0 +1,257 @@
+"""The numbers behind the meanings: casts, integer and floating-point arithmetic on carriers.
+
+NumPy carriers of any shape in and out, no knowledge of ops or IR. What is exact or rounded once stands in `_exact`, formats
+in `_rounding` and `_encoding`; the meanings reach all of it through this module. Where a result is undefined by
+the language, the value given here is the one that hardware was seen to give, or else a stated one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cutile.dtypes import DType, bool_, float16, float32, float64, info
+from cutile.ops._encoding import from_bits, pack_f4, to_bits, to_carrier, to_storage, unpack_f4
+from cutile.ops._exact import directed, fma
+from cutile.ops._rounding import encode, round_directed, round_to
+from cutile.types import RoundingMode
+
+__all__ = [
+    "cdiv", "convert", "directed", "encode", "float_floordiv", "float_mod", "float_pow", "floordiv", "flush", "fma",
+    "from_bits", "int_pow", "maximum", "minimum", "mod", "pack_f4", "pow_by_squaring", "round_to", "shift_left",
+    "shift_right", "to_bits", "to_carrier", "to_storage", "unpack_f4", "wide",
+]
+
+_F32, _F64 = np.float32, np.float64
+
+
+def wide(fn: Callable, *xs) -> np.ndarray:
+    """`fn` evaluated in float64; the framework rounds the result to its dtype, once."""
+    return fn(*(np.asarray(x).astype(_F64, copy=False) for x in xs))
+
+
+def flush(x) -> np.ndarray:
+    """Float32 subnormals become zero of the same sign [FTZ-1]; other carriers pass."""
+    x = np.asarray(x)
+    if x.dtype != _F32:
+        return x
+    tiny = np.abs(x) < _F32(2.0**-126)
+    return np.where(tiny, np.copysign(_F32(0), x), x) if tiny.any() else x
+
+
+# ------------------------------------------------------------------ casts
+
+
+def convert(x, src: DType, dst: DType, mode: RoundingMode = RoundingMode.RN) -> np.ndarray:
+    """The run-time cast from `src` to `dst` [CAST-1…13]. `mode` counts between floats only."""
+    x = np.asarray(x)
+    if src is dst:
+        return x
+    s, d = info(src), info(dst)
+    if dst is bool_:
+        return x != 0  # NaN is True, -0.0 False
+    if d.floating:
+        return _float_to_float(x, dst, mode) if s.floating else _int_to_float(x, dst)
+    return _float_to_int(x, src, dst) if s.floating else x.astype(d.carrier)
+
+
+def _float_to_float(x: np.ndarray, dst: DType, mode: RoundingMode) -> np.ndarray:
+    if dst is float64:
+        return x.astype(_F64, copy=False)
+    if mode is RoundingMode.RN:
+        return round_to(dst, x)
+    return round_directed(dst, x.astype(_F64, copy=False), mode)
+
+
+def _int_to_float(x: np.ndarray, dst: DType) -> np.ndarray:
+    """Rounded once; to the formats without much range by way of float16, as hardware does [CAST-4]."""
+    if dst in (float32, float64):
+        return x.astype(info(dst).carrier)
+    if dst.bitwidth <= 8:
+        return round_to(dst, _int_to_float(x, float16))
+    if x.dtype.itemsize == 8:
+        # The low 11 bits only say on which side of a tie the number is.
+        low = x & x.dtype.type(0x7FF)
+        fits = np.abs(x.astype(_F64)) < 2.0**53
+        sticky = ((x - low) | (low != 0).astype(x.dtype) * x.dtype.type(0x400)).astype(_F64)
+        return round_to(dst, np.where(fits, x.astype(_F64), sticky))
+    return round_to(dst, x.astype(_F64))
+
+
+def _float_to_int(x: np.ndarray, src: DType, dst: DType) -> np.ndarray:
+    """Truncation; out of range as hardware does it [CAST-5, D-54, MEAS-11].
+
+    Saturates; NaN gives 0, but the highest bit alone in 64 bits and from float64. To 8 bits by way of 16: the low byte.
+    """
+    signed, width = info(dst).kind == "i", max(dst.bitwidth, 16)
+    low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
+    if x.size and x.min() >= low and x.max() < high:  # so no NaN either
+        return _truncate(x, width, signed).astype(info(dst).carrier, copy=False)
+    below, above, nan = x < low, x >= high, np.isnan(x)
+    wide_dtype = np.dtype(f"{'i' if signed else 'u'}{width // 8}")
+    limits = np.iinfo(wide_dtype)
+    y = _truncate(np.where(below | above | nan, x.dtype.type(0), x), width, signed).astype(wide_dtype)
+    y = np.where(below, wide_dtype.type(limits.min), np.where(above, wide_dtype.type(limits.max), y))
+    if width == 64 or src is float64:
+        top = limits.min if signed else (limits.max >> 1) + 1
+        y = np.where(nan, wide_dtype.type(top), y)
+    return y.astype(info(dst).carrier)
+
+
+def _truncate(x: np.ndarray, width: int, signed: bool) -> np.ndarray:
+    """In an integer dtype that holds every number of `width` bits."""
+    if width == 64:
+        return x.astype(np.int64 if signed else np.uint64)
+    return x.astype(np.int32 if signed or width == 16 else np.int64)
+
+
+# ------------------------------------------------------------------ integers
+
+
+def _zeros(y) -> np.ndarray | None:
+    zero = np.asarray(y) == 0
+    return zero if zero.any() else None
+
+
+def floordiv(x, y) -> np.ndarray:
+    """Integer division rounding down.
+
+    By zero: -1 for x >= 0, -2 for x < 0; all bits set for unsigned [D-50]. INT_MIN // -1 is INT_MIN [D-52].
+    """
+    zero = _zeros(y)
+    q = np.floor_divide(x, y)
+    if zero is None:
+        return q
+    of_zero = np.where(np.asarray(x) >= 0, _minus(1, q.dtype), _minus(2, q.dtype))
+    return np.where(zero, of_zero, q)
+
+
+def mod(x, y) -> np.ndarray:
+    """Integer remainder with the sign of the divisor. By zero: all bits set, that is -1 [D-51]. INT_MIN % -1 is 0."""
+    zero = _zeros(y)
+    r = np.remainder(x, y)
+    return r if zero is None else np.where(zero, _minus(1, r.dtype), r)
+
+
+def cdiv(x, y) -> np.ndarray:
+    """Integer division rounding up. By zero: one more than floordiv gives, 0 or -1 [MEAS-13]."""
+    q = floordiv(x, y)
+    zero = _zeros(y)
+    up = np.remainder(x, y) != 0
+    return q + (up if zero is None else up | zero).astype(q.dtype)
+
+
+def _minus(n: int, dtype: np.dtype):
+    return np.array(-n, np.int64).astype(dtype)[()]
+
+
+def shift_left(x, y) -> np.ndarray:
+    """x << y; the amount counts as unsigned, and amounts beyond the width give 0 [BIT-3, D-53]."""
+    x = np.asarray(x)
+    amount, beyond = _amount(x, y)
+    r = np.left_shift(x, amount)
+    return r if beyond is None else np.where(beyond, x.dtype.type(0), r)
+
+
+def shift_right(x, y) -> np.ndarray:
+    """x >> y, arithmetic for signed; amounts beyond the width leave only copies of the sign, or 0 [BIT-3, D-53]."""
+    x = np.asarray(x)
+    amount, beyond = _amount(x, y)
+    r = np.right_shift(x, amount)
+    return r if beyond is None or x.dtype.kind == "i" else np.where(beyond, x.dtype.type(0), r)
+
+
+def _amount(x: np.ndarray, y) -> tuple[np.ndarray, np.ndarray | None]:
+    """The shift amount, at most the width less one, in the dtype of `x`, and where it was larger."""
+    width = 8 * x.dtype.itemsize
+    # Of a 64-bit amount only the low 32 bits are looked at.
+    u = np.asarray(y).astype(np.dtype(f"u{min(x.dtype.itemsize, 4)}"))
+    beyond = u >= width
+    last = x.dtype.type(width - 1)
+    if not beyond.any():
+        return u.astype(x.dtype), None
+    return np.where(beyond, last, u.astype(x.dtype)), beyond
+
+
+def int_pow(x, n) -> np.ndarray:
+    """x ** n by repeated squaring, wrapping. Negative n: what the exact power truncates to, so 0 unless x is 1 or -1.
+
+    0 ** n is 0 for negative n.
+    """
+    x, n = np.broadcast_arrays(x, n)
+    one = x.dtype.type(1)
+    e, base, r = n.copy(), x.copy(), np.full_like(x, 1)
+    negative = e < 0
+    e[negative] = 0
+    while e.any():
+        r = np.where(e & 1, r * base, r)
+        base = base * base
+        e >>= 1
+    if negative.any():
+        unit = np.where(x == one, one, np.where((n & 1) != 0, x, one))  # of 1 or -1
+        is_unit = (x == one) | (x == _minus(1, x.dtype)) if x.dtype.kind == "i" else x == one
+        r = np.where(negative, np.where(is_unit, unit, x.dtype.type(0)), r)
+    return r
+
+
+# ------------------------------------------------------------------ floats
+
+
+def float_floordiv(x, y, dtype: DType) -> np.ndarray:
+    """floor of the quotient rounded to `dtype` [ARITH-5, MEAS-1]."""
+    return np.floor(round_to(dtype, np.true_divide(x, y)))
+
+
+def float_mod(x, y) -> np.ndarray:
+    """The exact truncated remainder; the divisor is added where it is not zero and signs differ [ARITH-7, MEAS-1]."""
+    r = np.fmod(x, y)
+    add = (r != 0) & (np.signbit(r) != np.signbit(y))
+    return np.where(add, r + y, r) if add.any() else r
+
+
+def minimum(x, y, propagate_nan: bool = False) -> np.ndarray:
+    """The smaller; of a NaN and a number the number, unless NaN propagates; -0 < +0 [ARITH-9]."""
+    return _extreme(np.minimum, np.fmin, np.bitwise_or, x, y, propagate_nan)
+
+
+def maximum(x, y, propagate_nan: bool = False) -> np.ndarray:
+    """The larger; of a NaN and a number the number, unless NaN propagates; -0 < +0 [ARITH-9]."""
+    return _extreme(np.maximum, np.fmax, np.bitwise_and, x, y, propagate_nan)
+
+
+def _extreme(strict, lenient, of_zeros, x, y, propagate_nan: bool) -> np.ndarray:
+    x, y = np.asarray(x), np.asarray(y)
+    if x.dtype.kind != "f":
+        return strict(x, y)
+    r = np.asarray((strict if propagate_nan else lenient)(x, y))
+    zeros = x == 0
+    if zeros.any():
+        zeros = zeros & (y == 0)
+        if zeros.any():  # their bits differ in the sign only
+            word = np.dtype(f"u{x.dtype.itemsize}")
+            np.copyto(r.view(word), of_zeros(x.view(word), y.view(word)), where=zeros)
+    if propagate_nan:
+        nan = np.isnan(r)
+        if nan.any():
+            r = np.where(nan, x.dtype.type(np.nan), r)
+    return r
+
+
+def float_pow(x, y) -> np.ndarray:
+    """x ** y in float64, with the special cases of C's pow [POW-2]."""
+    return wide(np.power, x, y)
+
+
+def pow_by_squaring(x, n, dtype: DType) -> np.ndarray:
+    """x ** n for integers n, by the algorithm of POW-1, rounding to `dtype` after each step."""
+    x, n = np.broadcast_arrays(x, n)
+    e = np.abs(n.astype(np.int64))
+    r = np.where(e & 1, x, x.dtype.type(1))
+    e >>= 1
+    while e.any():
+        x = round_to(dtype, x * x)
+        r = np.where(e & 1, round_to(dtype, x * r), r)
+        e >>= 1
+    negative = n < 0
+    return np.where(negative, round_to(dtype, x.dtype.type(1) / r), r) if negative.any() else r

@@ -1,0 +1,446 @@
+"""Element-wise arithmetic: the operators + - * / // % and their kin [ARITH-*].
+
+Both operands meet in one dtype and shape; floats round once, integers wrap. `tileir` names the integer and the float
+operation of Tile IR.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from cutile.dtypes import DType, bool_, float32, float64, info, int32
+from cutile.errors import TileValueError
+from cutile.ir.build import Builder
+from cutile.ir.terms import Const, Leaf, Term, Tuple
+from cutile.ops import _numeric
+from cutile.ops._op import Sig, op
+from cutile.ops._options import APPROX, DIRECTED, FULL, RM, RN, RZ, check_flush, float_options, flush_arg, rounding_arg
+from cutile.ops._types import (
+    cast, common_dtype, const_bool, encode, fold, invalid, is_const, meet, refuse, tile_arg, value_of,
+)
+from cutile.types import RoundingMode
+
+# ------------------------------------------------------------------ typing rules
+
+_DIVISIONS = ("truediv", "floordiv", "mod", "cdiv", "divmod")
+_INSTEAD_OF_BOOL = {  # what to write where both operands are masks [ARITH-15]
+    "add": "a | b joins two masks; to count, convert first: a.astype(ct.int32) + b",
+    "sub": "a ^ b, or a & ~b; to subtract numbers, convert first: a.astype(ct.int32) - b",
+    "mul": "a & b joins two masks; to keep x where a mask holds, ct.where(mask, x, 0); "
+           "to multiply numbers, a.astype(ct.int32) * b",
+    "minimum": "a & b", "maximum": "a | b",
+}
+
+
+def arithmetic_arg(op, name: str, t: Term, side: str = "operand") -> Const | Leaf:
+    """A tile or scalar of an arithmetic dtype [DT-4, DT-5]."""
+    t = tile_arg(op, name, t)
+    d = t.type.dtype
+    if not info(d).arithmetic:
+        hint = "convert it first, for example with .astype(ct.float32)" if info(d).restricted else None
+        invalid(op, name, f"{side} has non-arithmetic dtype {d.name}", help=hint)
+    return t
+
+
+def operand_pair(op, x: Term, y: Term) -> tuple[Const | Leaf, Const | Leaf]:
+    return arithmetic_arg(op, "x", x, "Left-hand side"), arithmetic_arg(op, "y", y, "Right-hand side")
+
+
+def not_both_bool(op, dtype: DType) -> None:
+    if dtype is bool_:
+        refuse(f"{op.name}() is not defined for two bool_ operands",
+               help=_INSTEAD_OF_BOOL.get(op.name, "convert one side: a.astype(ct.int32)"))
+
+
+def fold_pair(op, x: Const, y: Const, dtype: DType | None, **attrs) -> Const:
+    """Fold two constants; a zero divisor has no value as a constant [LOOSE-5, D-24]."""
+    if dtype is not None and op.name in _DIVISIONS and encode(y.value, dtype) == 0:
+        refuse(f"division by zero in a constant {op.name}", cls=TileValueError)
+    return fold(op, [x, y], dtype, **attrs)
+
+
+def both_loose(x: Term, y: Term) -> bool:
+    return is_const(x, y) and x.loose and y.loose
+
+
+def plain_pair(b: Builder, op, x: Term, y: Term) -> Term:
+    """Rule of binary ops without options."""
+    return _pair(b, op, x, y, {}, lambda dtype: None)
+
+
+def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
+    """Rule of add, sub and mul."""
+    mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
+    attrs = {"rounding_mode": None if mode is RN else mode, "flush_to_zero": flush}
+    return _pair(b, op, x, y, attrs, lambda dtype: float_options(op, dtype, DIRECTED, mode, flush))
+
+
+def choosing_pair(b: Builder, op, x: Term, y: Term, flush_to_zero: Term, propagate_nan: Term) -> Term:
+    """Rule of minimum and maximum."""
+    flush, propagate = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
+    attrs = {"flush_to_zero": flush, "propagate_nan": propagate}
+    return _pair(b, op, x, y, attrs, lambda dtype: check_flush(op, flush, dtype))
+
+
+def _pair(b: Builder, op, x: Term, y: Term, attrs: dict, check: Callable[[DType], None]) -> Term:
+    x, y = operand_pair(op, x, y)
+    if both_loose(x, y):
+        return fold_pair(op, x, y, None)
+    dtype = common_dtype(x, y, what=f"{op.name}()")
+    not_both_bool(op, dtype)
+    if is_const(x, y):
+        return fold_pair(op, x, y, dtype, **_defaults(attrs))
+    check(dtype)
+    values, result = meet(b, dtype, f"{op.name}()", x, y)
+    return Leaf(b.op1(op, *values, result=result, **attrs))
+
+
+def _defaults(attrs: dict) -> dict:
+    """Options do not count where constants fold [GEN-7]."""
+    return {name: None if name == "rounding_mode" else False for name in attrs}
+
+
+def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
+    """Rule of truediv: the result is a float [PROMO-6]."""
+    mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
+    x, y = operand_pair(op, x, y)
+    if both_loose(x, y):
+        return fold_pair(op, x, y, None)
+    dtype = common_dtype(x, y, check_range=False, what="truediv()")
+    dtype = dtype if info(dtype).floating else float32
+    if is_const(x, y):
+        return fold_pair(op, x, y, dtype, rounding_mode=None, flush_to_zero=False)
+    float_options(op, dtype, (*DIRECTED, FULL, APPROX), mode, flush)
+    values, result = meet(b, dtype, "truediv()", x, y)
+    return Leaf(b.op1(op, *values, result=result, rounding_mode=None if mode is RN else mode, flush_to_zero=flush))
+
+
+def quotient_and_remainder(b: Builder, op, x: Term, y: Term) -> Term:
+    """Rule of divmod."""
+    x, y = operand_pair(op, x, y)
+    dtype = None if both_loose(x, y) else common_dtype(x, y, what="divmod()")
+    if dtype is not None:
+        not_both_bool(op, dtype)
+    if is_const(x, y):
+        return Tuple((fold_pair(floordiv, x, y, dtype), fold_pair(mod, x, y, dtype)))
+    if info(dtype).floating:
+        refuse(f"divmod() is for integers only, but the operands meet in {dtype.name}",
+               help="write x // y and x % y")
+    values, result = meet(b, dtype, "divmod()", x, y)
+    return Tuple(tuple(map(Leaf, b.op(op, *values, results=(result, result)))))
+
+
+def signed_copy(b: Builder, op, x: Term) -> Term:
+    """Rule of negative: bool becomes int32 first."""
+    x = arithmetic_arg(op, "x", x)
+    if is_const(x) and x.loose:
+        return fold(op, [x])
+    x = _without_bool(b, x)
+    if is_const(x):
+        return fold(op, [x], x.dtype)
+    return Leaf(b.op1(op, value_of(b, x), result=x.type))
+
+
+def unchanged(b: Builder, op, x: Term) -> Term:
+    """Rule of unary plus, which builds nothing but the conversion of a mask."""
+    x = arithmetic_arg(op, "x", x)
+    return fold(op, [x]) if is_const(x) and x.loose else _without_bool(b, x)
+
+
+def _without_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
+    return cast(b, x, int32) if x.type.dtype is bool_ else x
+
+
+def magnitude(b: Builder, op, x: Term) -> Term:
+    """Rule of abs: what cannot be negative comes back as it is."""
+    x = arithmetic_arg(op, "x", x)
+    dtype = x.type.dtype
+    if is_const(x):
+        return fold(op, [x], None if x.loose else dtype)
+    if info(dtype).kind in "bu":
+        return x
+    return Leaf(b.op1(op, x.value, result=x.type))
+
+
+def fused(b: Builder, op, x: Term, y: Term, z: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
+    """Rule of fma, for tests and tools: operands of one float dtype and shape. A pass forms the node itself."""
+    terms = [arithmetic_arg(op, n, t) for n, t in zip("xyz", (x, y, z), strict=True)]
+    kinds = {t.type for t in terms}
+    if len(kinds) != 1 or not info(terms[0].type.dtype).floating:
+        refuse("fma() takes three float tiles of one dtype and shape")
+    mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
+    float_options(op, terms[0].type.dtype, DIRECTED, mode, flush)
+    return Leaf(b.op1(op, *(value_of(b, t) for t in terms), result=terms[0].type,
+                      rounding_mode=None if mode is RN else mode, flush_to_zero=flush))
+
+
+# ------------------------------------------------------------------ meanings
+
+
+def _rounded(name: str, plain: Callable, x, y, mode: RoundingMode | None, flush: bool, sig: Sig):
+    """x `plain` y, rounded to nearest by the framework or in a direction here."""
+    if flush:
+        x, y = _numeric.flush(x), _numeric.flush(y)
+    if mode is None or mode in (RN, FULL, APPROX):
+        z = plain(x, y)
+    else:
+        z = _numeric.directed(name, mode, sig.result.dtype, x, y)
+    return _numeric.flush(z) if flush else z
+
+
+def _fma64_directed(mode: RoundingMode, x, y, z):
+    """x * y + z in float64 rounded in a direction: from the nearest value to its neighbour where that one is meant."""
+    nearest = np.asarray(_numeric.fma(x, y, z, float64))
+    out = np.array(nearest)
+    for at in zip(*np.nonzero(~np.isnan(nearest)), strict=True) if nearest.ndim else ((),):
+        a, b, c = (float(np.broadcast_to(v, nearest.shape)[at]) for v in (x, y, z))
+        out[at] = _one_fma64_directed(mode, float(nearest[at]), a, b, c)
+    return out
+
+
+def _one_fma64_directed(mode: RoundingMode, r: float, a: float, b: float, c: float) -> float:
+    if math.isnan(r) or not all(map(math.isfinite, (a, b, c))):
+        return r
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        two_of_a_sign = c == 0 and math.copysign(1.0, a * b) == math.copysign(1.0, c)
+        return r if two_of_a_sign else -0.0 if mode is RM else 0.0
+    above = r > 0 if math.isinf(r) else Fraction(r) > exact
+    if not math.isinf(r) and Fraction(r) == exact:
+        return r
+    down = mode is RM or mode is RZ and exact > 0
+    if above and down:
+        return math.nextafter(r, -math.inf)
+    if not above and not down:
+        return math.nextafter(r, math.inf)
+    return r
+
+
+@op(rounded_pair, loose=operator.add, tileir=("addi", "addf"))
+def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+    """Sum of two tiles, element by element: `x + y`.
+
+    [ARITH-1.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-1.int]  integers wrap modulo 2**width
+    [ARITH-1.float]  floats round to nearest, ties to even
+    [ARITH-15.add]  two bool_ operands: TileTypeError
+    [RM-1.add]  rounding_mode: RN, RZ, RM, RP
+    [RM-2.add]  rounding_mode with an integer result: TileTypeError
+    [FTZ-1.add]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    """
+    return _rounded("add", np.add, x, y, rounding_mode, flush_to_zero, sig)
+
+
+@op(rounded_pair, loose=operator.sub, tileir=("subi", "subf"))
+def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+    """Difference of two tiles, element by element: `x - y`.
+
+    [ARITH-2.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-2.int]  integers wrap modulo 2**width
+    [ARITH-2.float]  floats round to nearest, ties to even
+    [ARITH-15.sub]  two bool_ operands: TileTypeError
+    [RM-1.sub]  rounding_mode: RN, RZ, RM, RP
+    [RM-2.sub]  rounding_mode with an integer result: TileTypeError
+    [FTZ-1.sub]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    """
+    return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig)
+
+
+@op(rounded_pair, loose=operator.mul, tileir=("muli", "mulf"))
+def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+    """Product of two tiles, element by element: `x * y`.
+
+    [ARITH-3.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-3.int]  integers wrap modulo 2**width
+    [ARITH-3.float]  floats round to nearest, ties to even
+    [ARITH-3.mask]  a bool_ tile times a number counts as 0 or 1
+    [ARITH-15.mul]  two bool_ operands: TileTypeError
+    [RM-1.mul]  rounding_mode: RN, RZ, RM, RP
+    [RM-2.mul]  rounding_mode with an integer result: TileTypeError
+    [FTZ-1.mul]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    """
+    return _rounded("mul", np.multiply, x, y, rounding_mode, flush_to_zero, sig)
+
+
+@op(divided, loose=operator.truediv, tileir="divf",
+    freedom="FULL: 2 ulp. APPROX: 2 ulp, and any value where the divisor is beyond 2**126")
+def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+    """Quotient of two tiles, element by element: `x / y`.
+
+    [ARITH-4.dtype]  the result is a float: the promoted dtype if it is one, float32 otherwise
+    [ARITH-4.int]  integers are converted to the float dtype before they are divided
+    [ARITH-4.float]  the quotient rounds to nearest, ties to even
+    [ARITH-4.zero]  at run time x / 0 is an infinity of the signs' product
+    [ARITH-4.zeros]  at run time 0 / 0 is NaN
+    [ARITH-4.const]  a constant divided by a constant zero: TileValueError
+    [ARITH-15.truediv]  two bool_ operands give float32
+    [RM-1.truediv]  rounding_mode: RN, RZ, RM, RP, FULL, APPROX
+    [RM-2.truediv]  FULL or APPROX with a result other than float32: TileTypeError
+    [FTZ-1.truediv]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    """
+    return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig)
+
+
+@op(plain_pair, loose=operator.floordiv, tileir=("divi", None), freedom="integers: y == 0 gives any value")
+def floordiv(x, y, /, *, sig):
+    """Quotient rounded toward minus infinity: `x // y`.
+
+    [ARITH-5.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-5.signed]  signed integers: the floor of the exact quotient
+    [ARITH-5.unsigned]  unsigned integers: the floor of the exact quotient
+    [ARITH-5.wrap]  the smallest integer // -1 wraps to itself
+    [ARITH-5.zero]  an integer // 0 is undefined; here: -1 for x >= 0 and -2 for x < 0, all ones if unsigned
+    [ARITH-5.float]  floats: the floor of the rounded quotient, so x // 0.0 is what x / 0.0 is
+    [ARITH-5.const]  a constant divided by a constant zero: TileValueError
+    [ARITH-15.floordiv]  two bool_ operands: TileTypeError
+    """
+    dtype = sig.result.dtype
+    return _numeric.float_floordiv(x, y, dtype) if info(dtype).floating else _numeric.floordiv(x, y)
+
+
+@op(plain_pair, loose=operator.mod, tileir=("remi", "remf"), freedom="integers: y == 0 gives any value")
+def mod(x, y, /, *, sig):
+    """Remainder with the sign of the divisor: `x % y`.
+
+    [ARITH-7.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-7.signed]  signed integers: x - (x // y) * y, which has the sign of y
+    [ARITH-7.unsigned]  unsigned integers: the remainder of the exact quotient
+    [ARITH-7.zero]  an integer % 0 is undefined; here: -1, all ones if unsigned
+    [ARITH-7.float]  floats: the exact remainder of the truncated quotient, plus y if it is not zero and its sign is not
+        that of y, rounded once
+    [ARITH-7.float.zero]  x % 0.0 is NaN
+    [ARITH-7.float.inf]  inf % y is NaN
+    [ARITH-7.float.mod_inf]  x % inf is x, or inf where the signs differ
+    [ARITH-7.const]  a constant % a constant zero: TileValueError
+    [ARITH-15.mod]  two bool_ operands: TileTypeError
+    """
+    dtype = sig.result.dtype
+    return _numeric.float_mod(x, y) if info(dtype).floating else _numeric.mod(x, y)
+
+
+def _cdiv(x, y):
+    """On the host and for loose constants."""
+    return -(-x // y)
+
+
+@op(plain_pair, loose=_cdiv, host=_cdiv, tileir=("divi", None), freedom="integers: y == 0 gives any value")
+def cdiv(x, y, /, *, sig):
+    """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
+
+    [ARITH-6.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-6.signed]  signed integers: the ceiling of the exact quotient
+    [ARITH-6.unsigned]  unsigned integers: the ceiling of the exact quotient
+    [ARITH-6.float]  floats: the ceiling of the rounded quotient
+    [ARITH-6.const]  a constant divided by a constant zero: TileValueError
+    [ARITH-6.host]  on the host it divides Python numbers
+    [ARITH-15.cdiv]  two bool_ operands: TileTypeError
+    """
+    dtype = sig.result.dtype
+    if info(dtype).floating:
+        return np.ceil(_numeric.round_to(dtype, np.divide(x, y)))
+    return _numeric.cdiv(x, y)
+
+
+@op(quotient_and_remainder, freedom="y == 0 gives any value")
+def divmod(x, y, /):
+    """The pair (x // y, x % y) of integers.
+
+    [ARITH-8.pair]  the result is a tuple of the two, each of the promoted dtype and the broadcast shape
+    [ARITH-8.float]  run-time floats: TileTypeError
+    [ARITH-8.const]  constants fold, floats included
+    [ARITH-15.divmod]  two bool_ operands: TileTypeError
+    """
+    return _numeric.floordiv(x, y), _numeric.mod(x, y)
+
+
+def _chosen(choose: Callable, x, y, flush: bool, propagate_nan: bool):
+    if flush:
+        x, y = _numeric.flush(x), _numeric.flush(y)
+    return choose(x, y, propagate_nan)
+
+
+@op(choosing_pair, loose=builtins.min, exact=True, tileir=("mini", "minf"))
+def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
+    """The smaller of two tiles, element by element; `min(x, y)` in tile code.
+
+    [ARITH-9.min.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-9.min.int]  integers compare by their signedness
+    [ARITH-9.min.nan]  where one operand is NaN the result is the other; where both are, NaN
+    [ARITH-9.min.propagate]  with propagate_nan=True a NaN in either gives NaN
+    [ARITH-9.min.zero]  minimum(0.0, -0.0) and minimum(-0.0, 0.0) are -0.0
+    [ARITH-15.minimum]  two bool_ operands: TileTypeError
+    [FTZ-1.minimum]  flush_to_zero makes subnormal inputs zeros of their sign; the result must be float32
+    """
+    return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan)
+
+
+@op(choosing_pair, loose=builtins.max, exact=True, tileir=("maxi", "maxf"))
+def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
+    """The greater of two tiles, element by element; `max(x, y)` in tile code.
+
+    [ARITH-9.max.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-9.max.int]  integers compare by their signedness
+    [ARITH-9.max.nan]  where one operand is NaN the result is the other; where both are, NaN
+    [ARITH-9.max.propagate]  with propagate_nan=True a NaN in either gives NaN
+    [ARITH-9.max.zero]  maximum(0.0, -0.0) and maximum(-0.0, 0.0) are +0.0
+    [ARITH-15.maximum]  two bool_ operands: TileTypeError
+    [FTZ-1.maximum]  flush_to_zero makes subnormal inputs zeros of their sign; the result must be float32
+    """
+    return _chosen(_numeric.maximum, x, y, flush_to_zero, propagate_nan)
+
+
+@op(signed_copy, loose=operator.neg, exact=True, tileir=("negi", "negf"))
+def negative(x, /):
+    """`-x`.
+
+    [ARITH-12.bool]  a bool_ tile becomes int32 first
+    [ARITH-12.int]  integers wrap: the smallest signed integer stays, unsigned ones are taken modulo 2**width
+    [ARITH-12.float]  floats flip their sign, zeros and NaN included
+    """
+    return np.negative(x)
+
+
+@op(unchanged, loose=operator.pos, exact=True, public=False)
+def positive(x, /):
+    """`+x`.
+
+    [ARITH-13.bool]  a bool_ tile becomes int32
+    [ARITH-13.other]  anything else stays as it is
+    """
+    return x
+
+
+@op(magnitude, loose=builtins.abs, exact=True, tileir=("absi", "absf"))
+def abs(x, /):
+    """Absolute value; `abs(x)` in tile code.
+
+    [ARITH-14.dtype]  the dtype stays, bool_ included
+    [ARITH-14.signed]  signed integers wrap: the smallest one stays
+    [ARITH-14.unsigned]  unsigned integers come back as they are
+    [ARITH-14.float]  floats lose their sign, zeros and infinities included
+    """
+    return np.abs(x)
+
+
+@op(fused, public=False, tileir="fma")
+def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig):
+    """x * y + z rounded once; formed by the fma pass.
+
+    [MACH-7.once]  the exact product and sum are rounded once
+    """
+    if flush_to_zero:
+        x, y, z = map(_numeric.flush, (x, y, z))
+    dtype = sig.result.dtype
+    if rounding_mode is None:
+        w = _numeric.fma(x, y, z, dtype)
+    elif dtype is float64:
+        w = _fma64_directed(rounding_mode, x, y, z)
+    else:  # float64 holds the product exactly
+        w = _numeric.directed("add", rounding_mode, dtype, _numeric.wide(np.multiply, x, y), z)
+    return _numeric.flush(w) if flush_to_zero else w

@@ -1,0 +1,184 @@
+"""Bitwise operations and shifts of integers and masks [BIT-*]."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from cutile.dtypes import bool_, info
+from cutile.errors import TileValueError
+from cutile.ir.build import Builder
+from cutile.ir.terms import Const, Leaf, Term, describe
+from cutile.ops import _numeric
+from cutile.ops._op import op
+from cutile.ops._types import common_dtype, fold, invalid, is_const, meet, refuse, tile_arg
+
+# ------------------------------------------------------------------ typing rules
+
+
+def _bits_arg(op, name: str, t: Term, *, bool_ok: bool = True) -> Const | Leaf:
+    t = tile_arg(op, name, t)
+    i = info(t.type.dtype)
+    if i.integral or bool_ok and i.kind == "b":
+        return t
+    hint = None
+    if i.floating:
+        hint = "to work on the bits of a float, x = ct.bitcast(x, ct.int32) (an integer dtype of the same width) first"
+    elif i.kind == "b":
+        hint = "convert the mask first: mask.astype(ct.int32)"
+    invalid(op, name, f"expected integer{' or bool_' if bool_ok else ''} operands, got {describe(t)}", help=hint)
+
+
+def _loose(t: Term) -> bool:
+    return isinstance(t, Const) and t.loose
+
+
+def bitwise_pair(b: Builder, op, x: Term, y: Term) -> Term:
+    """Rule of and, or, xor: two tiles must have one dtype, a literal adapts [PROMO-8]."""
+    x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
+    if _loose(x) and _loose(y):
+        return fold(op, [x, y])
+    x, y = _bits_arg(op, "x", x), _bits_arg(op, "y", y)
+    dx, dy = x.type.dtype, y.type.dtype
+    if dx is not dy and not (_loose(x) or _loose(y)):
+        refuse(f"{op.name}() needs operands of the same dtype, got {dx.name} and {dy.name}",
+               help=f"convert one side: x.astype(ct.{dy.name}) or y.astype(ct.{dx.name})")
+    dtype = common_dtype(x, y, what=f"{op.name}()")
+    if is_const(x, y):
+        return fold(op, [x, y], dtype)
+    values, result = meet(b, dtype, f"{op.name}()", x, y)
+    return Leaf(b.op1(op, *values, result=result))
+
+
+def shift_pair(b: Builder, op, x: Term, y: Term) -> Term:
+    """Rule of the shifts: both operands promote together [PROMO-9]."""
+    x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
+    if _loose(x) and _loose(y):
+        return fold(op, [x, y])
+    x, y = _bits_arg(op, "x", x, bool_ok=False), _bits_arg(op, "y", y, bool_ok=False)
+    dtype = common_dtype(x, y, what=f"{op.name}()")
+    if is_const(x, y):
+        if y.value < 0:
+            refuse(f"negative shift amount {y.value} in a constant {op.name}", cls=TileValueError)
+        return fold(op, [x, y], dtype)
+    values, result = meet(b, dtype, f"{op.name}()", x, y)
+    return Leaf(b.op1(op, *values, result=result))
+
+
+def complement(b: Builder, op, x: Term) -> Term:
+    """Rule of bitwise_not."""
+    x = _bits_arg(op, "x", x)
+    if is_const(x):
+        return fold(op, [x], None if x.loose else x.dtype)
+    return Leaf(b.op1(op, x.value, result=x.type))
+
+
+def inverted(b: Builder, op, x: Term) -> Term:
+    """Rule of `~x`: a bool constant is refused, for Python's ~True is -2 [BIT-2]."""
+    x = tile_arg(op, "x", x)
+    if is_const(x) and x.dtype is bool_:
+        refuse(f"~ is not defined for the bool constant {x.value}", help="write `not x`, or ct.bitwise_not(x)")
+    return complement(b, bitwise_not, x)
+
+
+def _loose_not(x):
+    return not x if isinstance(x, bool) else ~x
+
+
+def _loose_lshift(x, y):
+    """Python's <<, refused where the result would be astronomic."""
+    if y > 128 and x:
+        raise OverflowError
+    return x << y
+
+
+# ------------------------------------------------------------------ meanings
+
+
+@op(bitwise_pair, loose=operator.and_, exact=True, tileir="andi")
+def bitwise_and(x, y, /):
+    """Bitwise and: `x & y`.
+
+    [BIT-1.and.int]  integers: bit by bit
+    [BIT-1.and.bool]  bool_ operands: logical and, a bool_ result
+    [BIT-1.and.float]  a float operand: TileTypeError
+    [PROMO-8.and]  two tiles of different dtypes: TileTypeError
+    """
+    return np.bitwise_and(x, y)
+
+
+@op(bitwise_pair, loose=operator.or_, exact=True, tileir="ori")
+def bitwise_or(x, y, /):
+    """Bitwise or: `x | y`.
+
+    [BIT-1.or.int]  integers: bit by bit
+    [BIT-1.or.bool]  bool_ operands: logical or, a bool_ result
+    [BIT-1.or.float]  a float operand: TileTypeError
+    [PROMO-8.or]  two tiles of different dtypes: TileTypeError
+    """
+    return np.bitwise_or(x, y)
+
+
+@op(bitwise_pair, loose=operator.xor, exact=True, tileir="xori")
+def bitwise_xor(x, y, /):
+    """Bitwise exclusive or: `x ^ y`.
+
+    [BIT-1.xor.int]  integers: bit by bit
+    [BIT-1.xor.bool]  bool_ operands: true where they differ, a bool_ result
+    [BIT-1.xor.float]  a float operand: TileTypeError
+    [PROMO-8.xor]  two tiles of different dtypes: TileTypeError
+    """
+    return np.bitwise_xor(x, y)
+
+
+@op(complement, loose=_loose_not, exact=True)
+def bitwise_not(x, /):
+    """Bitwise complement: `~x`.
+
+    [BIT-2.int]  integers: every bit flips
+    [BIT-2.bool]  bool_ tiles: logical not
+    [BIT-2.const]  ct.bitwise_not(True) is False
+    [BIT-2.float]  a float operand: TileTypeError
+    """
+    return np.invert(x)
+
+
+@op(inverted, exact=True, public=False)
+def invert(x, /):
+    """The operator `~x`: bitwise_not, but for bool constants.
+
+    [BIT-2.tilde]  ~ of a bool constant: TileTypeError
+    """
+    return np.invert(x)
+
+
+@op(shift_pair, loose=_loose_lshift, exact=True, tileir="shli",
+    freedom="amounts of the width or more, or negative: any value")
+def bitwise_lshift(x, y, /):
+    """Shift to the left: `x << y`.
+
+    [BIT-3.left]  bits shifted out are lost
+    [BIT-3.left.wide]  an amount of the width or more, taken as unsigned, is undefined; here 0
+    [BIT-3.left.const]  a negative amount in a constant expression: TileValueError
+    [BIT-4.left.bool]  a bool_ operand: TileTypeError
+    [BIT-4.left.float]  a float operand: TileTypeError
+    [PROMO-9.left]  the result has the promoted dtype of both operands
+    """
+    return _numeric.shift_left(x, y)
+
+
+@op(shift_pair, loose=operator.rshift, exact=True, tileir="shri",
+    freedom="amounts of the width or more, or negative: any value")
+def bitwise_rshift(x, y, /):
+    """Shift to the right: `x >> y`.
+
+    [BIT-3.right.signed]  signed integers fill with the sign
+    [BIT-3.right.unsigned]  unsigned integers fill with zeros
+    [BIT-3.right.wide]  an amount of the width or more, taken as unsigned, is undefined; here all fill
+    [BIT-3.right.const]  a negative amount in a constant expression: TileValueError
+    [BIT-4.right.bool]  a bool_ operand: TileTypeError
+    [BIT-4.right.float]  a float operand: TileTypeError
+    [PROMO-9.right]  the result has the promoted dtype of both operands
+    """
+    return _numeric.shift_right(x, y)

@@ -1,0 +1,146 @@
+"""Comparisons, and what counts as true [CMP-*, COND-*]."""
+
+from __future__ import annotations
+
+import operator
+
+import numpy as np
+
+from cutile.dtypes import bool_, info
+from cutile.ir.build import Builder
+from cutile.ir.terms import Const, Leaf, Term
+from cutile.ops._op import OpDef, op
+from cutile.ops._types import cast, common_dtype, fold, invalid, is_const, meet, tile_arg
+
+# ------------------------------------------------------------------ typing rules
+
+
+def compared(b: Builder, op, x: Term, y: Term) -> Term:
+    """Rule of the comparisons: operands promote and broadcast, the result is bool_ [CMP-1]."""
+    x, y = _ordered_arg(op, "x", x), _ordered_arg(op, "y", y)
+    if is_const(x, y) and x.loose and y.loose:
+        return fold(op, [x, y])
+    dtype = common_dtype(x, y, what=f"{op.name}()")
+    if is_const(x, y):
+        return fold(op, [x, y], bool_, in_dtype=dtype)
+    values, result = meet(b, dtype, f"{op.name}()", x, y)
+    return Leaf(b.op1(op, *values, result=result.with_dtype(bool_)))
+
+
+def _ordered_arg(op, name: str, t: Term) -> Const | Leaf:
+    t = tile_arg(op, name, t)
+    d = t.type.dtype
+    if not info(d).arithmetic:
+        hint = "convert it first, for example with .astype(ct.float32)" if info(d).restricted else None
+        invalid(op, name, f"{d.name} values cannot be compared", help=hint)
+    return t
+
+
+def truth(b: Builder, term: Term, *, op: OpDef | str = "bool", name: str = "x") -> Const | Leaf:
+    """A tile as bool_: non-zero is true, NaN too, -0.0 is not [COND-1]. Constants stay constant and as loose."""
+    t = tile_arg(op, name, term)
+    if info(t.type.dtype).kind == "p":
+        invalid(op, name, f"a {t.type.dtype.name} has no truth value")
+    if isinstance(t, Const):
+        return Const(bool(t.value), bool_, t.loose)
+    return cast(b, t, bool_)
+
+
+def negated(b: Builder, op, x: Term) -> Term:
+    """Rule of `not x` [COND-3]."""
+    t = truth(b, x, op="not", name="x")
+    if isinstance(t, Const):
+        return Const(not t.value, bool_, t.loose)
+    return Leaf(b.op1(op, t.value, result=t.type))
+
+
+# ------------------------------------------------------------------ meanings
+
+
+@op(compared, loose=operator.eq, exact=True, tileir=("cmpi", "cmpf", "equal"))
+def equal(x, y, /):
+    """`x == y`, element by element.
+
+    [CMP-1.eq]  the operands promote and broadcast; the result is bool_
+    [CMP-2.eq.nan]  NaN equals nothing
+    [CMP-2.eq.zero]  -0.0 == +0.0
+    [CMP-3.eq.restricted]  restricted floats: TileTypeError
+    [CMP-3.eq.range]  an integer tile against a literal beyond its range: TileValueError
+    """
+    return np.equal(x, y)
+
+
+@op(compared, loose=operator.ne, exact=True, tileir=("cmpi", "cmpf", "not_equal"))
+def not_equal(x, y, /):
+    """`x != y`, element by element.
+
+    [CMP-1.ne]  the operands promote and broadcast; the result is bool_
+    [CMP-2.ne.nan]  NaN differs from everything, itself too
+    [CMP-2.ne.zero]  -0.0 does not differ from +0.0
+    [CMP-3.ne.restricted]  restricted floats: TileTypeError
+    [CMP-3.ne.range]  an integer tile against a literal beyond its range: TileValueError
+    """
+    return np.not_equal(x, y)
+
+
+@op(compared, loose=operator.lt, exact=True, tileir=("cmpi", "cmpf", "less_than"))
+def less(x, y, /):
+    """`x < y`, element by element.
+
+    [CMP-1.lt]  the operands promote and broadcast; the result is bool_
+    [CMP-2.lt.nan]  false where an operand is NaN
+    [CMP-2.lt.sign]  integers compare by their signedness, False < True
+    [CMP-3.lt.restricted]  restricted floats: TileTypeError
+    [CMP-3.lt.range]  an integer tile against a literal beyond its range: TileValueError
+    """
+    return np.less(x, y)
+
+
+@op(compared, loose=operator.le, exact=True, tileir=("cmpi", "cmpf", "less_than_or_equal"))
+def less_equal(x, y, /):
+    """`x <= y`, element by element.
+
+    [CMP-1.le]  the operands promote and broadcast; the result is bool_
+    [CMP-2.le.nan]  false where an operand is NaN
+    [CMP-2.le.sign]  integers compare by their signedness, False < True
+    [CMP-3.le.restricted]  restricted floats: TileTypeError
+    [CMP-3.le.range]  an integer tile against a literal beyond its range: TileValueError
+    """
+    return np.less_equal(x, y)
+
+
+@op(compared, loose=operator.gt, exact=True, tileir=("cmpi", "cmpf", "greater_than"))
+def greater(x, y, /):
+    """`x > y`, element by element.
+
+    [CMP-1.gt]  the operands promote and broadcast; the result is bool_
+    [CMP-2.gt.nan]  false where an operand is NaN
+    [CMP-2.gt.sign]  integers compare by their signedness, False < True
+    [CMP-3.gt.restricted]  restricted floats: TileTypeError
+    [CMP-3.gt.range]  an integer tile against a literal beyond its range: TileValueError
+    """
+    return np.greater(x, y)
+
+
+@op(compared, loose=operator.ge, exact=True, tileir=("cmpi", "cmpf", "greater_than_or_equal"))
+def greater_equal(x, y, /):
+    """`x >= y`, element by element.
+
+    [CMP-1.ge]  the operands promote and broadcast; the result is bool_
+    [CMP-2.ge.nan]  false where an operand is NaN
+    [CMP-2.ge.sign]  integers compare by their signedness, False < True
+    [CMP-3.ge.restricted]  restricted floats: TileTypeError
+    [CMP-3.ge.range]  an integer tile against a literal beyond its range: TileValueError
+    """
+    return np.greater_equal(x, y)
+
+
+@op(negated, exact=True, public=False)
+def logical_not(x, /):
+    """`not x`, element by element.
+
+    [COND-3.tile]  the result is a bool_ tile of the same shape
+    [COND-3.number]  non-zero elements count as true, NaN too
+    [COND-3.other]  anything but a numeric tile: TileTypeError
+    """
+    return np.logical_not(x)

@@ -1,0 +1,139 @@
+"""Where the running block stands, how many tiles an array has, and hints about both [GRID-*, NT-1, ASSUME-1, GDC-*]."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutile.dtypes import int32
+from cutile.ir.build import Builder
+from cutile.ir.terms import NONE, Const, Leaf, Static, Term, Tuple, is_scalar
+from cutile.ops._op import HOST, op
+from cutile.ops._types import array_arg, axis_arg, const_int, int_scalar_arg, invalid, items_arg, shape_arg
+from cutile.types import TileType
+
+# ------------------------------------------------------------------ typing rules
+
+
+def block_scalar(b: Builder, op, axis: Term) -> Term:
+    """Rule of bid and num_blocks."""
+    k = const_int(op, "axis", axis)
+    if k not in (0, 1, 2):
+        invalid(op, "axis", f"expected 0, 1 or 2, got {k}", help="a grid has three axes")
+    return Leaf(b.op1(op, result=TileType(int32), axis=k))
+
+
+def order_arg(op, name: str, t: Term, rank: int) -> tuple[int, ...]:
+    """The order of array dimensions in tile space: "C", "F" or a permutation, normalised [LOAD-4]."""
+    if isinstance(t, Static) and isinstance(t.obj, str):
+        if t.obj not in ("C", "F"):
+            invalid(op, name, f"expected 'C', 'F' or a permutation, got {t.obj!r}")
+        return tuple(range(rank)) if t.obj == "C" else tuple(range(rank))[::-1]
+    order = tuple(axis_arg(op, name, a, rank) for a in items_arg(op, name, t))
+    if sorted(order) != list(range(rank)):
+        invalid(op, name, f"expected each of the {rank} array dimensions exactly once, got {order}")
+    return order
+
+
+def tiles_scalar(b: Builder, op, array: Term, axis: Term, shape: Term, order: Term) -> Term:
+    """Rule of num_tiles."""
+    array = array_arg(op, "array", array)
+    rank = array.type.ndim
+    if rank == 0:
+        invalid(op, "array", "an array of rank 0 has no axes to count tiles along")
+    k = axis_arg(op, "axis", axis, rank)
+    if isinstance(shape, Tuple) and not shape.items:
+        dims = (1,) * rank
+    elif is_scalar(shape) and rank != 1:
+        invalid(op, "shape", f"a single integer is the tile shape of an array of rank 1, but this one has rank {rank}",
+                help="give a tuple of one size per dimension")
+    else:
+        dims = shape_arg(op, "shape", shape, rank=rank)
+    return Leaf(b.op1(op, array.value, result=TileType(int32), axis=k, shape=dims,
+                      order=order_arg(op, "order", order, rank)))
+
+
+def assumed(b: Builder, op, x: Term, divisor: Term) -> Term:
+    """Rule of assume_divisible_by: a constant is checked here and now."""
+    x = int_scalar_arg(op, "x", x, signed=False)
+    d = const_int(op, "divisor", divisor)
+    if d < 1:
+        invalid(op, "divisor", f"expected a positive integer, got {d}")
+    if isinstance(x, Const) and x.value % d:
+        invalid(op, "x", f"the constant {x.value} is not divisible by {d}")
+    if isinstance(x, Const) or d == 1:
+        return x
+    return Leaf(b.op1(op, x.value, result=x.type, divisor=d))
+
+
+def ordering(b: Builder, op) -> Term:
+    """Rule of the grid dependency ops."""
+    b.op(op, results=())
+    return NONE
+
+
+# ------------------------------------------------------------------ meanings
+
+
+@op(block_scalar, exact=True, tileir="get_tile_block_id")
+def bid(axis, *, ctx):
+    """Index of the running block along a grid axis.
+
+    [GRID-1.dtype]  an int32 scalar from 0 to num_blocks(axis) - 1
+    [GRID-1.axis]  axis: the integer constant 0, 1 or 2; anything else is a TileTypeError
+    """
+    return ctx.bid(axis)
+
+
+@op(block_scalar, exact=True, tileir="get_num_tile_blocks")
+def num_blocks(axis, *, ctx):
+    """Number of blocks along a grid axis.
+
+    [GRID-2.dtype]  an int32 scalar: the extent of the grid
+    [GRID-2.axis]  axis: the integer constant 0, 1 or 2; anything else is a TileTypeError
+    """
+    return ctx.num_blocks(axis)
+
+
+@op(tiles_scalar, exact=True, freedom="more than 2**31-1 tiles: any value")
+def num_tiles(array, /, axis, shape, order="C"):
+    """Number of tiles of `shape` along an axis of the tile space of an array.
+
+    [NT-1.value]  an int32 scalar: the size of array dimension order[axis] divided by shape[axis], rounded up
+    [NT-1.axis]  axis: a constant, negative ones counting from the end; out of range is a TileTypeError
+    [NT-1.shape]  shape: a tuple of constant powers of two as long as the rank, a single one for rank 1, or () for ones
+    [NT-1.order]  axis and shape count in the order given by `order`
+    [NT-1.rank0]  an array of rank 0: TileTypeError
+    """
+    n = np.asarray(array.shape[order[axis]]).astype(np.int64)
+    return ((n - 1) // shape[axis] + 1).astype(np.int32)
+
+
+@op(assumed, operands="x", exact=True, tileir="assume", freedom="a false claim: any value")
+def assume_divisible_by(x, divisor):
+    """x, with the promise that it is a multiple of `divisor`.
+
+    [ASSUME-1.value]  x comes back unchanged
+    [ASSUME-1.x]  x: an integer scalar; bool, float, a tile of higher rank: TileTypeError
+    [ASSUME-1.divisor]  divisor: an integer constant of 1 or more; anything else is a TileTypeError
+    [ASSUME-1.const]  a constant x that is not divisible: TileTypeError
+    [ASSUME-1.one]  divisor 1 says nothing, and x stays what it was, constants included
+    """
+    return x
+
+
+@op(ordering, operands="", effect=HOST)
+def grid_dependency_control_wait():
+    """Wait until the grids that this launch depends on are done; all their memory is visible then.
+
+    [GDC-1.none]  the result is None
+    [GDC-1.cpu]  where launches run one after another there is nothing to wait for
+    """
+
+
+@op(ordering, operands="", effect=HOST)
+def grid_dependency_control_launch_dependents():
+    """Permit the grids that depend on this launch to start.
+
+    [GDC-2.none]  the result is None
+    [GDC-2.cpu]  where launches run one after another it changes nothing
+    """

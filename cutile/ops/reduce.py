@@ -1,0 +1,326 @@
+"""Reductions along axes of a tile: sum, prod, max, min, argmax, argmin, and reduce with the user's own function.
+
+In the IR a reduction works on one axis, given as a negative number, and drops it. Several axes are several nodes, in
+increasing order of axis [RED-5], and keepdims is a reshape after the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cutile import settings
+from cutile.dtypes import DType, info, int32
+from cutile.ir.build import Builder
+from cutile.ir.terms import POISON, Const, Leaf, Poison, Term, Tuple
+from cutile.ops import _numeric
+from cutile.ops._combine import combine_args, combine_region, combined, cut, numeric_arg, step, widen_bool
+from cutile.ops._op import OpDef, Sig, op
+from cutile.ops._options import DIRECTED, check_flush, float_options, flush_arg, rounding_arg
+from cutile.ops._types import axis_arg, const_bool, invalid, is_const, is_none, value_of
+from cutile.ops.shape import reshaped
+from cutile.types import RoundingMode, TileType
+
+# ------------------------------------------------------------------ typing rules
+
+
+def _axes(op: OpDef, axis: Term, ndim: int) -> tuple[int, ...]:
+    """The axes to reduce, in increasing order [RED-2]."""
+    if is_none(axis):
+        return tuple(range(ndim))
+    items = axis.items if isinstance(axis, Tuple) else (axis,)
+    axes = [axis_arg(op, "axis", a, ndim) for a in items]
+    if len(set(axes)) != len(axes):
+        invalid(op, "axis", f"axis {next(a for a in axes if axes.count(a) > 1)} is given twice")
+    return tuple(sorted(axes))
+
+
+def _without(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """The shape of a result [RED-3]."""
+    return tuple(1 if k in axes else n for k, n in enumerate(shape) if keepdims or k not in axes)
+
+
+def _reduced(b: Builder, op: OpDef, x: Term, axis: Term, keepdims: Term, attrs: dict) -> Term:
+    axes = _axes(op, axis, x.type.ndim)
+    keep = const_bool(op, "keepdims", keepdims)
+    x = widen_bool(b, x)
+    if not axes:
+        return x
+    shape = x.type.shape
+    for k in axes:  # counted from the end, an axis keeps its number as earlier ones go
+        x = _along(b, op, x, k - len(shape), x.type.dtype, attrs)
+    return reshaped(b, x, _without(shape, axes, keep))
+
+
+def _along(b: Builder, op: OpDef, x: Const | Leaf, axis: int, dtype: DType, attrs: dict) -> Leaf:
+    """One node: the axis, a negative number, goes."""
+    shape = _without(x.type.shape, (x.type.ndim + axis,), False)
+    return Leaf(b.op1(op, value_of(b, x), result=TileType(dtype, shape), axis=axis, **attrs))
+
+
+def _sum_rule(b, op, x, axis, keepdims, rounding_mode, flush_to_zero):
+    x = numeric_arg(op, x)
+    mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
+    if not is_const(x):
+        float_options(op, x.type.dtype, DIRECTED, mode, flush)
+    return _reduced(b, op, x, axis, keepdims, {"rounding_mode": mode, "flush_to_zero": flush})
+
+
+def _max_rule(b, op, x, axis, keepdims, flush_to_zero, propagate_nan):
+    x = numeric_arg(op, x)
+    flush, nan = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
+    if not is_const(x):
+        check_flush(op, flush, x.type.dtype)
+    return _reduced(b, op, x, axis, keepdims, {"flush_to_zero": flush, "propagate_nan": nan})
+
+
+def _argmax_rule(b, op, x, axis, keepdims, propagate_nan):
+    x = widen_bool(b, numeric_arg(op, x))
+    nan, keep = const_bool(op, "propagate_nan", propagate_nan), const_bool(op, "keepdims", keepdims)
+    shape = x.type.shape
+    if is_none(axis):
+        axes, away, x = tuple(range(len(shape))), -1, reshaped(b, x, (x.type.size,))
+    else:
+        axes = (axis_arg(op, "axis", axis, len(shape)),)
+        away = axes[0] - len(shape)
+    return reshaped(b, _along(b, op, x, away, int32, {"propagate_nan": nan}), _without(shape, axes, keep))
+
+
+def _reduce_rule(b, op, x, axis, func, identity, keepdims):
+    keep = const_bool(op, "keepdims", keepdims)
+    values, types, axis, many, identities = combine_args(b, op, x, axis, func, identity)
+    region = combine_region(b, op, func, types, many)
+    if isinstance(region, Poison):
+        return POISON
+    shape = types[0].shape
+    axes = (axis + len(shape),)
+    results = b.op(op, values, results=[TileType(t.dtype, _without(shape, axes, False)) for t in types], region=region,
+                   axis=axis, identity=identities)
+    results = [reshaped(b, Leaf(r), _without(shape, axes, keep)) for r in results]
+    return Tuple(tuple(results)) if many else results[0]
+
+
+# ------------------------------------------------------------------ order of evaluation
+
+
+def _halving(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
+    """f(x[i], x[i + n/2]) for the halves of the axis, again and again; the axis goes.
+
+    A result depends on its own n elements and their order only, whatever the other axes and the memory layout are.
+    """
+    n = x.shape[axis]
+    while n > 1:
+        n //= 2
+        x = f(cut(x, axis, 0, n), cut(x, axis, n, 2 * n))
+    return cut(x, axis, 0, 1).squeeze(axis)
+
+
+def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode | None, flush: bool) -> np.ndarray:
+    """A sum ("add") or product ("mul") along an axis of a tile of type `t`."""
+    dtype = t.dtype
+    if info(dtype).integral:
+        return getattr(np, {"add": "add", "mul": "multiply"}[name]).reduce(x, axis=axis, dtype=x.dtype)
+    plain = mode in (None, RoundingMode.RN) and not flush and info(dtype).carried_exactly
+    last = all(n == 1 for n in t.shape[t.ndim + axis + 1:])
+    if name == "add" and plain and last and not settings.get("PORTABLE"):
+        x = x.reshape(x.shape[:x.ndim + axis + 1])
+        return np.add.reduce(np.ascontiguousarray(x), axis=-1).reshape(x.shape[:-1] + (1,) * (-axis - 1))
+    return _halving(step(name, dtype, mode, flush), _numeric.flush(x) if flush else x, axis)
+
+
+# ------------------------------------------------------------------ the ops
+
+
+@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="reduce.add",
+    signature=lambda x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False: None)
+def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
+    """Sum of the elements along one axis, several, or all.
+
+    `axis` is None for all axes, an integer constant or a tuple of them. Reduced axes are dropped, or kept with size 1
+    if `keepdims`. The result has the dtype of x; nothing is widened, except that booleans are counted in int32.
+
+    Order: integers wrap, so theirs does not matter. float32 and float64 sums along the last axis (axes of size 1 apart)
+    go in the order of numpy.add.reduce over a packed row, which depends on nothing but the length of the row: eight
+    running sums, joined in pairs, over pieces of at most 128. All other float sums, and under CUTILE_PORTABLE=1 all,
+    are a halving tree: x[i] + x[i + n/2], again and again, rounded to the dtype at each level.
+
+    [RED-1.sum.arg]  x is a tile: an array or a tuple is a TileTypeError
+    [RED-1.sum.restricted]  a restricted float dtype is a TileTypeError
+    [RED-2.sum.none]  axis=None sums all elements
+    [RED-2.sum.int]  axis is an integer constant, negative ones counting from the end
+    [RED-2.sum.tuple]  axis is a tuple of integer constants, summed over together
+    [RED-2.sum.empty]  axis=() reduces nothing and gives x
+    [RED-2.sum.range]  an axis out of range is a TileTypeError
+    [RED-2.sum.repeat]  an axis given twice, after normalisation, is a TileTypeError
+    [RED-2.sum.kind]  a bool, float or run-time axis is a TileTypeError
+    [RED-3.sum.drop]  reduced axes are removed
+    [RED-3.sum.keepdims]  keepdims=True keeps reduced axes with size 1
+    [RED-3.sum.scalar]  axis=None on a scalar gives the scalar
+    [RED-4.sum.dtype]  the result has the dtype of x: integers wrap, float16 sums are float16
+    [RED-4.sum.bool]  bool_ gives int32: the number of True elements
+    [RED-5.sum.order]  the order is unspecified; equal inputs give equal results
+    [RED-5.sum.axes]  several axes are reduced one by one, in increasing order
+    [RED-7.sum.rounding]  rounding_mode RN, RZ, RM or RP for f16, bf16, f32 and f64; others are a TileTypeError
+    [RED-7.sum.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and sums become zero
+    """
+    return _fold("add", x, sig.x, axis, rounding_mode, flush_to_zero)
+
+
+@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="reduce.mul",
+    signature=lambda x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False: None)
+def prod(x, /, *, axis, rounding_mode, flush_to_zero, sig):
+    """Product of the elements along one axis, several, or all.
+
+    Arguments as for `sum`. Order: a halving tree, x[i] * x[i + n/2], again and again, rounded to the dtype each time.
+
+    [RED-1.prod.restricted]  a restricted float dtype is a TileTypeError
+    [RED-2.prod.tuple]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-3.prod.keepdims]  keepdims=True keeps reduced axes with size 1
+    [RED-4.prod.dtype]  the result has the dtype of x: integers wrap
+    [RED-4.prod.bool]  bool_ gives int32
+    [RED-5.prod.order]  the order is unspecified; equal inputs give equal results
+    [RED-7.prod.rounding]  rounding_mode RN, RZ, RM or RP for f16, bf16, f32 and f64; others are a TileTypeError
+    [RED-7.prod.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and products become zero
+    """
+    return _fold("mul", x, sig.x, axis, rounding_mode, flush_to_zero)
+
+
+def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, propagate_nan: bool) -> np.ndarray:
+    """The largest (sign 1) or smallest (sign -1) element along an axis."""
+    skip_nan, take_nan = (np.fmax, np.maximum) if sign > 0 else (np.fmin, np.minimum)
+    if not info(dtype).floating:
+        return take_nan.reduce(x, axis=axis)
+    x = _numeric.flush(x) if flush else x
+    r = (take_nan if propagate_nan else skip_nan).reduce(x, axis=axis)
+    zero, nan = r == 0, np.isnan(r)
+    if zero.any():  # NumPy takes either zero; here -0 < +0 [ARITH-9]
+        wanted = (x == 0) & (np.signbit(x) != (sign > 0))
+        r = np.where(zero, np.where(wanted.any(axis=axis), x.dtype.type(sign) * 0, x.dtype.type(-sign) * 0), r)
+    return np.where(nan, x.dtype.type(np.nan), r) if nan.any() else r
+
+
+@op(_max_rule, operands="x", exact=True, tileir="reduce.max",
+    signature=lambda x, /, axis=None, *, keepdims=False, flush_to_zero=False, propagate_nan=False: None)
+def max(x, /, *, axis, flush_to_zero, propagate_nan, sig):
+    """Largest element along one axis, several, or all.
+
+    Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
+
+    [RED-1.max.restricted]  a restricted float dtype is a TileTypeError
+    [RED-2.max.tuple]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-3.max.keepdims]  keepdims=True keeps reduced axes with size 1
+    [RED-4.max.dtype]  the result has the dtype of x
+    [RED-4.max.bool]  bool_ gives int32
+    [RED-6.max.nan]  all NaN gives NaN
+    [RED-7.max.nan]  NaN elements among others are passed over by default
+    [RED-7.max.propagate]  propagate_nan=True gives NaN if any element is NaN
+    [RED-7.max.zero]  -0 is smaller than +0
+    [RED-7.max.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal elements count as zero
+    """
+    return _extreme(x, sig.x.dtype, axis, 1, flush_to_zero, propagate_nan)
+
+
+@op(_max_rule, operands="x", exact=True, tileir="reduce.min",
+    signature=lambda x, /, axis=None, *, keepdims=False, flush_to_zero=False, propagate_nan=False: None)
+def min(x, /, *, axis, flush_to_zero, propagate_nan, sig):
+    """Smallest element along one axis, several, or all.
+
+    Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
+
+    [RED-1.min.restricted]  a restricted float dtype is a TileTypeError
+    [RED-2.min.tuple]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-3.min.keepdims]  keepdims=True keeps reduced axes with size 1
+    [RED-4.min.dtype]  the result has the dtype of x
+    [RED-4.min.bool]  bool_ gives int32
+    [RED-6.min.nan]  all NaN gives NaN
+    [RED-7.min.nan]  NaN elements among others are passed over by default
+    [RED-7.min.propagate]  propagate_nan=True gives NaN if any element is NaN
+    [RED-7.min.zero]  -0 is smaller than +0
+    [RED-7.min.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal elements count as zero
+    """
+    return _extreme(x, sig.x.dtype, axis, -1, flush_to_zero, propagate_nan)
+
+
+def _arg(x: np.ndarray, axis: int, pick: Callable, worst: float, propagate_nan: bool) -> np.ndarray:
+    """Index of the best element. NumPy's pick takes the first NaN if there is one, which is what propagating means."""
+    nan = None if propagate_nan or x.dtype.kind != "f" else np.isnan(x)
+    if nan is None or not nan.any():
+        return pick(x, axis=axis).astype(np.int32)
+    clean = np.where(nan, x.dtype.type(worst), x)
+    i = pick(clean, axis=axis)
+    # Where the best is the infinity that also stands in for NaN, it is the first element that is no NaN, if any.
+    best = np.take_along_axis(clean, np.expand_dims(i, axis), axis).squeeze(axis)
+    return np.where(best == worst, np.argmin(nan, axis=axis), i).astype(np.int32)
+
+
+@op(_argmax_rule, operands="x", exact=True, tileir="reduce.argmax",
+    signature=lambda x, /, axis=None, *, keepdims=False, propagate_nan=False: None)
+def argmax(x, /, *, axis, propagate_nan):
+    """Index of the largest element along an axis, or in the flattened tile, as int32.
+
+    [RED-4.argmax.dtype]  the result is int32
+    [RED-8.argmax.flat]  axis=None gives the row-major index into the flattened tile
+    [RED-8.argmax.axis]  axis is a single integer constant; a tuple is a TileTypeError
+    [RED-8.argmax.tie]  of equal elements the one with the smallest index counts; -0 and +0 are equal
+    [RED-8.argmax.nan]  NaN is worse than any number, -inf included
+    [RED-8.argmax.allnan]  all NaN gives 0
+    [RED-8.argmax.propagate]  propagate_nan=True: the first NaN wins
+    [RED-8.argmax.keepdims]  keepdims=True keeps the reduced axis with size 1; with axis=None all axes
+    [RED-8.argmax.restricted]  a restricted float dtype is a TileTypeError
+    [RED-8.argmax.scalar]  axis=None on a scalar gives 0
+    """
+    return _arg(x, axis, np.argmax, -np.inf, propagate_nan)
+
+
+@op(_argmax_rule, operands="x", exact=True, tileir="reduce.argmin",
+    signature=lambda x, /, axis=None, *, keepdims=False, propagate_nan=False: None)
+def argmin(x, /, *, axis, propagate_nan):
+    """Index of the smallest element along an axis, or in the flattened tile, as int32.
+
+    [RED-4.argmin.dtype]  the result is int32
+    [RED-8.argmin.flat]  axis=None gives the row-major index into the flattened tile
+    [RED-8.argmin.axis]  axis is a single integer constant; a tuple is a TileTypeError
+    [RED-8.argmin.tie]  of equal elements the one with the smallest index counts; -0 and +0 are equal
+    [RED-8.argmin.nan]  NaN is worse than any number, +inf included
+    [RED-8.argmin.allnan]  all NaN gives 0
+    [RED-8.argmin.propagate]  propagate_nan=True: the first NaN wins
+    [RED-8.argmin.keepdims]  keepdims=True keeps the reduced axis with size 1; with axis=None all axes
+    [RED-8.argmin.restricted]  a restricted float dtype is a TileTypeError
+    [RED-8.argmin.scalar]  axis=None on a scalar gives 0
+    """
+    return _arg(x, axis, np.argmin, np.inf, propagate_nan)
+
+
+@op(_reduce_rule, operands="*xs", exact=True, freedom="order(reduce)",
+    signature=lambda x, /, axis, func, identity, *, keepdims=False: None)
+def reduce(xs, /, *, axis, identity, combine, sig: Sig):
+    """Combine the elements along an axis with a function of two elements.
+
+    `x` is a tile, or a tuple of tiles that are broadcast together and reduced side by side; `func` is called with
+    scalars (a, b), or (a0, …, b0, …), and returns a scalar, or a tuple. It must be associative and commutative.
+    `identity` is a constant, or one per tile, that leaves the other argument of func as it is.
+
+    Order: a halving tree, f(x[i], x[i + n/2]), again and again. The identity is not folded in.
+
+    [RED-9.x]  x is a tile or a tuple of tiles, broadcast to a common shape; else TileTypeError
+    [RED-9.empty]  an empty tuple is a TileTypeError
+    [RED-9.axis]  axis is a single integer constant; None or a tuple is a TileTypeError
+    [RED-9.func]  func is anything callable: a lambda, a function, operator.add, an op; else TileTypeError
+    [RED-9.identity]  identity is a constant scalar, or a tuple of as many as there are tiles; else TileTypeError
+    [RED-10.args]  func gets scalars (a, b) or (a0, …, b0, …)
+    [RED-10.result]  func returns one scalar, or a tuple of as many as there are tiles; else TileTypeError
+    [RED-10.cast]  each result is converted implicitly to the dtype of its tile; a narrowing one is a TileTypeError
+    [RED-12.int]  the identity is converted silently to the dtype of the tile
+    [RED-13.two]  two elements give f(x0, x1)
+    [RED-13.four]  four elements give f(f(x0, x2), f(x1, x3))
+    [RED-14.restricted]  restricted floats may be reduced by a function that only moves them
+    [RED-14.rank]  a scalar has no axis to reduce: TileTypeError
+    [RED-3.reduce.keepdims]  keepdims=True keeps the reduced axis with size 1
+    """
+    n = sig.x.shape[axis]
+    while n > 1:
+        n //= 2
+        xs = combined(combine, [cut(x, axis, 0, n) for x in xs], [cut(x, axis, n, 2 * n) for x in xs])
+    xs = tuple(cut(x, axis, 0, 1).squeeze(axis) for x in xs)
+    return xs if len(xs) > 1 else xs[0]

@@ -1,0 +1,148 @@
+"""Inclusive prefixes along an axis of a tile: cumsum, cumprod, and scan with the user's own function.
+
+All go element by element from the first one (or from the last, if reversed), so that equal rows have equal prefixes
+whatever stands beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from cutile.dtypes import info
+from cutile.ir.terms import POISON, Leaf, Poison, Tuple
+from cutile.ops import _numeric
+from cutile.ops._combine import combine_args, combine_region, combined, cut, numeric_arg, step, widen_bool
+from cutile.ops._op import Sig, op
+from cutile.ops._options import DIRECTED, float_options, flush_arg, rounding_arg
+from cutile.ops._types import axis_arg, const_bool, value_of
+from cutile.types import RoundingMode
+
+# ------------------------------------------------------------------ typing rules
+
+
+def _cumsum_rule(b, op, x, axis, reverse, rounding_mode, flush_to_zero):
+    x = numeric_arg(op, x)
+    k = axis_arg(op, "axis", axis, x.type.ndim)
+    mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
+    float_options(op, x.type.dtype, DIRECTED, mode, flush)
+    reverse = const_bool(op, "reverse", reverse)
+    v = value_of(b, widen_bool(b, x))
+    return Leaf(b.op1(op, v, result=v.type, axis=k - v.type.ndim, reverse=reverse, rounding_mode=mode,
+                      flush_to_zero=flush))
+
+
+def _scan_rule(b, op, x, axis, func, identity, reverse):
+    reverse = const_bool(op, "reverse", reverse)
+    values, types, axis, many, identities = combine_args(b, op, x, axis, func, identity)
+    region = combine_region(b, op, func, types, many)
+    if isinstance(region, Poison):
+        return POISON
+    results = b.op(op, values, results=types, region=region, axis=axis, identity=identities, reverse=reverse)
+    return Tuple(tuple(map(Leaf, results))) if many else Leaf(results[0])
+
+
+# ------------------------------------------------------------------ the ops
+
+
+def _prefix(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
+    """f(result[j-1], x[j]) for each j after the first."""
+    x = np.moveaxis(x, axis, 0)
+    out = np.empty(x.shape, x.dtype)
+    out[0] = x[0]
+    for j in range(1, len(x)):
+        out[j] = f(out[j - 1], x[j])
+    return np.moveaxis(out, 0, axis)
+
+
+def _accumulate(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mode: RoundingMode | None, flush: bool):
+    ufunc = {"add": np.add, "mul": np.multiply}[name]
+    f = step(name, sig.x.dtype, mode, flush) if info(sig.x.dtype).floating else ufunc
+    x = _numeric.flush(x) if flush else x
+    x = np.flip(x, axis) if reverse else x
+    if f is ufunc:
+        y = ufunc.accumulate(x, axis=axis, dtype=x.dtype)
+    else:
+        y = _prefix(f, x, axis)
+    return np.flip(y, axis) if reverse else y
+
+
+@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="scan.add",
+    signature=lambda x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False: None)
+def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
+    """Sums of the elements up to each one, itself included, along an axis.
+
+    Order: one element after the other, from the first, or from the last with reverse=True, rounded to the dtype at
+    each step.
+
+    [SCAN-1.cumsum.first]  result[0] is x[0], and result[j] is result[j-1] + x[j]
+    [SCAN-1.cumsum.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] + x[j]
+    [SCAN-2.cumsum.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
+    [SCAN-2.cumsum.rank]  a scalar has no axis to scan: TileTypeError
+    [SCAN-2.cumsum.const]  reverse is a bool constant; else TileTypeError
+    [SCAN-3.cumsum.dtype]  the result has the dtype of x: integers wrap, float16 sums are float16
+    [SCAN-3.cumsum.bool]  bool_ gives int32
+    [SCAN-3.cumsum.restricted]  a restricted float dtype is a TileTypeError
+    [SCAN-5.cumsum.order]  the order inside a prefix is unspecified
+    [RM-1.cumsum]  rounding_mode is RN, RZ, RM or RP
+    [FTZ-1.cumsum]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and sums become zero
+    """
+    return _accumulate("add", x, sig, axis, reverse, rounding_mode, flush_to_zero)
+
+
+@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="scan.mul",
+    signature=lambda x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False: None)
+def cumprod(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
+    """Products of the elements up to each one, itself included, along an axis.
+
+    Arguments and order as for `cumsum`.
+
+    [SCAN-1.cumprod.first]  result[0] is x[0], and result[j] is result[j-1] * x[j]
+    [SCAN-1.cumprod.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] * x[j]
+    [SCAN-2.cumprod.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
+    [SCAN-3.cumprod.dtype]  the result has the dtype of x: integers wrap
+    [SCAN-3.cumprod.bool]  bool_ gives int32
+    [SCAN-3.cumprod.restricted]  a restricted float dtype is a TileTypeError
+    [SCAN-5.cumprod.order]  the order inside a prefix is unspecified
+    [RM-1.cumprod]  rounding_mode is RN, RZ, RM or RP
+    [FTZ-1.cumprod]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and products become zero
+    """
+    return _accumulate("mul", x, sig, axis, reverse, rounding_mode, flush_to_zero)
+
+
+@op(_scan_rule, operands="*xs", exact=True, freedom="order(scan)",
+    signature=lambda x, /, axis, func, identity, *, reverse=False: None)
+def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
+    """Combine the elements up to each one, itself included, along an axis with a function of two elements.
+
+    Arguments as for `reduce`. `func` must be associative; it gets what was combined so far first, and the next element
+    last. The identity is not folded in.
+
+    [SCAN-1.first]  result[0] is x[0]; the identity is not visible
+    [SCAN-1.order]  result[j] is f(result[j-1], x[j]): what was accumulated comes first
+    [SCAN-1.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is f(result[j+1], x[j])
+    [SCAN-2.axis]  axis is a single integer constant; None or a tuple is a TileTypeError
+    [SCAN-2.rank]  a scalar has no axis to scan: TileTypeError
+    [SCAN-4.tuple]  a tuple of tiles is scanned side by side, with a function that returns a tuple
+    [SCAN-4.func]  func is anything callable; else TileTypeError
+    [SCAN-4.identity]  identity is a constant scalar, or a tuple of as many as there are tiles; else TileTypeError
+    [SCAN-4.cast]  each result is converted implicitly to the dtype of its tile; a narrowing one is a TileTypeError
+    """
+    n = sig.x.shape[axis]
+    steps = [tuple(cut(x, axis, j, j + 1) for x in xs) for j in range(n)]
+    if reverse:
+        steps.reverse()
+    done = [steps[0]]
+    for new in steps[1:]:
+        done.append(combined(combine, done[-1], new))
+    if reverse:
+        done.reverse()
+    out = tuple(_join(parts, axis) for parts in zip(*done, strict=True))
+    return out if len(out) > 1 else out[0]
+
+
+def _join(parts: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
+    """The elements side by side; those that a captured value made vary by block decide the other axes."""
+    shape = np.broadcast_shapes(*(p.shape for p in parts))
+    return np.concatenate([np.broadcast_to(p, shape) for p in parts], axis=axis)

@@ -1,0 +1,40 @@
+"""Choosing between two tiles [WHERE-*]."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutile.ir.build import Builder
+from cutile.ir.terms import Leaf, Term
+from cutile.ops._op import op
+from cutile.ops._types import broadcast, cast, common_dtype, common_shape, tile_arg, value_of
+from cutile.ops.compare import truth
+from cutile.types import TileType
+
+
+def chosen(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
+    """Rule of where: x and y promote together, all three broadcast."""
+    cond, x, y = tile_arg(op, "cond", cond), tile_arg(op, "x", x), tile_arg(op, "y", y)
+    dtype = common_dtype(x, y, what="where()")
+    shape = common_shape("where()", cond, x, y)
+    cond, x, y = truth(b, cond, op=op, name="cond"), cast(b, x, dtype), cast(b, y, dtype)
+    values = [value_of(b, broadcast(b, t, shape)) for t in (cond, x, y)]
+    return Leaf(b.op1(op, *values, result=TileType(dtype, shape)))
+
+
+@op(chosen, exact=True, tileir="select")
+def where(cond, x, y, /):
+    """x where cond is true, y elsewhere.
+
+    [WHERE-1.cond]  a condition that is not bool_ is true where it is not zero; NaN is true
+    [WHERE-1.dtype]  x and y promote together; two literals give the dtype of the higher category
+    [WHERE-1.range]  a literal beyond the range of the other side's integer dtype: TileValueError
+    [WHERE-1.bool]  two bool_ operands give bool_
+    [WHERE-1.shape]  the result has the broadcast shape of all three
+    [WHERE-1.mismatch]  shapes that do not broadcast: TileTypeError
+    [WHERE-2.restricted]  restricted floats of one dtype may be chosen between, also against a literal
+    [WHERE-2.pointer]  so may foreign pointers of one dtype
+    [WHERE-2.both]  both sides are always evaluated
+    [WHERE-2.runtime]  the result is never constant
+    """
+    return np.where(cond, x, y)

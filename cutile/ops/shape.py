@@ -1,0 +1,388 @@
+"""Operations that only move elements [SHAPE-*].
+
+In the IR stand reshape, broadcast_to, permute, cat, extract and insert; expand_dims, transpose, item and `x[:, None]`
+are written in terms of these. Axes in attributes count the core axes from 0.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from cutile.ir.build import Builder
+from cutile.ir.nodes import Value
+from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_scalar
+from cutile.ops._op import op
+from cutile.ops._types import (
+    axis_arg, broadcast, broadcastable_to, int_scalar_arg, invalid, is_none, items_arg, refuse, shape_arg,
+    tile_arg, value_of,
+)
+from cutile.types import TileType
+
+# ------------------------------------------------------------------ typing rules
+
+
+def reshaped(b: Builder, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Leaf:
+    """`t` at another shape of as many elements; itself if that is its shape [SHAPE-1]."""
+    if t.type.shape == shape:
+        return t
+    return Leaf(b.op1(reshape, value_of(b, t), result=TileType(t.type.dtype, shape), shape=shape))
+
+
+def permuted(b: Builder, t: Const | Leaf, axes: tuple[int, ...]) -> Const | Leaf:
+    if axes == tuple(range(len(axes))):
+        return t
+    shape = tuple(t.type.shape[a] for a in axes)
+    return Leaf(b.op1(permute, value_of(b, t), result=TileType(t.type.dtype, shape), axes=axes))
+
+
+def reshape_rule(b: Builder, op, x: Term, shape: Term) -> Term:
+    x = tile_arg(op, "x", x)
+    dims = shape_arg(op, "shape", shape, int_ok=False, pow2=False, what="shape")
+    return reshaped(b, x, _completed(op, dims, x.type.size))
+
+
+def _completed(op, dims: tuple[int, ...], size: int) -> tuple[int, ...]:
+    """`dims` with its -1, if it has one, replaced by what is left."""
+    if any(d < -1 or d == 0 for d in dims):
+        invalid(op, "shape", f"dimensions must be positive, or -1 once, got {dims}")
+    if dims.count(-1) > 1:
+        invalid(op, "shape", f"only one dimension may be -1, got {dims}")
+    known = prod(d for d in dims if d != -1)
+    if -1 in dims and size % known == 0:
+        return tuple(size // known if d == -1 else d for d in dims)
+    if -1 in dims or known != size:
+        invalid(op, "shape", f"{size} elements cannot be reshaped to {dims}")
+    return dims
+
+
+def broadcast_rule(b: Builder, op, x: Term, shape: Term) -> Term:
+    x = tile_arg(op, "x", x)
+    dims = shape_arg(op, "shape", shape, int_ok=False)
+    if not broadcastable_to(x.type.shape, dims):
+        invalid(op, "shape", f"a tile of shape {x.type.shape} cannot be broadcast to {dims}",
+                help="dimensions, aligned at the end, must be equal or 1")
+    return broadcast(b, x, dims)
+
+
+def expand_rule(b: Builder, op, x: Term, axis: Term) -> Term:
+    x = tile_arg(op, "x", x)
+    a = axis_arg(op, "axis", axis, x.type.ndim + 1)
+    return reshaped(b, x, (*x.type.shape[:a], 1, *x.type.shape[a:]))
+
+
+def permute_rule(b: Builder, op, x: Term, axes: Term) -> Term:
+    x = tile_arg(op, "x", x)
+    n = x.type.ndim
+    order = tuple(axis_arg(op, "axes", a, n) for a in items_arg(op, "axes", axes))
+    if sorted(order) != list(range(n)):
+        invalid(op, "axes", f"expected each of the {n} axes exactly once, got {order}")
+    return permuted(b, x, order)
+
+
+def transpose_rule(b: Builder, op, x: Term, axis0: Term, axis1: Term) -> Term:
+    x = tile_arg(op, "x", x)
+    n = x.type.ndim
+    if n < 2:
+        invalid(op, "x", f"expected a tile of rank 2 or more, got {describe(x)}")
+    if is_none(axis0) != is_none(axis1):
+        invalid(op, "axis1" if is_none(axis1) else "axis0", "give both axes, or neither for a tile of rank 2")
+    if is_none(axis0):
+        if n != 2:
+            invalid(op, "axis0", f"a tile of rank {n} needs both axes", help="x.transpose(-2, -1) swaps the last two")
+        i, j = 0, 1
+    else:
+        i, j = axis_arg(op, "axis0", axis0, n), axis_arg(op, "axis1", axis1, n)
+    axes = list(range(n))
+    axes[i], axes[j] = j, i
+    return permuted(b, x, tuple(axes))
+
+
+def cat_rule(b: Builder, op, tiles: Term, axis: Term) -> Term:
+    items = [tile_arg(op, "tiles", t) for t in items_arg(op, "tiles", tiles)]
+    if len(items) not in (1, 2):
+        invalid(op, "tiles", f"expected one or two tiles, got {len(items)}",
+                help="nest calls to join more: the dimensions of a tile are powers of two")
+    first, last = items[0].type, items[-1].type
+    for t in items:
+        if t.type.ndim == 0:
+            invalid(op, "tiles", f"expected tiles of rank 1 or more, got {describe(t)}",
+                    help="ct.astile((a, b), dtype=...) makes a tile of scalars")
+    if first.dtype is not last.dtype:
+        invalid(op, "tiles", f"the tiles must have one dtype, got {first.dtype.name} and {last.dtype.name}",
+                help="convert one with .astype(...)")
+    if first.ndim != last.ndim:
+        invalid(op, "tiles", f"the tiles must have the same rank, got shapes {first.shape} and {last.shape}")
+    a = axis_arg(op, "axis", axis, first.ndim)
+    if first.shape != last.shape:
+        invalid(op, "tiles", f"the tiles must have equal shapes, got {first.shape} and {last.shape}",
+                help="only two equal halves make a dimension that is a power of two")
+    if len(items) == 1:
+        return items[0]
+    shape = (*first.shape[:a], 2 * first.shape[a], *first.shape[a + 1:])
+    return Leaf(b.op1(cat, [value_of(b, t) for t in items], result=TileType(first.dtype, shape), axis=a))
+
+
+def extract_rule(b: Builder, op, x: Term, index: Term, shape: Term) -> Term:
+    x = tile_arg(op, "x", x)
+    dims = shape_arg(op, "shape", shape)
+    part = dims or (1,) * x.type.ndim
+    _check_part(op, "shape", part, x.type.shape)
+    at = _position(b, op, index, x.type.shape, part)
+    return Leaf(b.op1(extract, value_of(b, x), at, result=TileType(x.type.dtype, dims), shape=dims))
+
+
+def insert_rule(b: Builder, op, x: Term, index: Term, value: Term) -> Term:
+    x, value = tile_arg(op, "x", x), tile_arg(op, "value", value)
+    dx, dv = x.type.dtype, value.type.dtype
+    if dx is not dv:
+        invalid(op, "value", f"expected dtype {dx.name} as the tile has, got {describe(value)}",
+                help=f"value.astype(ct.{dx.name}), or ct.{dx.name}(...) for a number")
+    part = value.type.shape or (1,) * x.type.ndim
+    _check_part(op, "value", part, x.type.shape)
+    at = _position(b, op, index, x.type.shape, part)
+    return Leaf(b.op1(insert, value_of(b, x), at, value_of(b, reshaped(b, value, part)), result=x.type))
+
+
+def _check_part(op, name: str, part: tuple[int, ...], whole: tuple[int, ...]) -> None:
+    if len(part) != len(whole):
+        invalid(op, name, f"a part of shape {part} has not the rank of the tile of shape {whole}")
+    if any(w % p for w, p in zip(whole, part, strict=True)):
+        invalid(op, name, f"shape {part} does not divide the tile's shape {whole}")
+
+
+def _position(b: Builder, op, index: Term, whole: tuple[int, ...], part: tuple[int, ...]) -> list[Value]:
+    """The index of a part in the grid of parts; constants are checked [SHAPE-7]."""
+    items = (index,) if is_scalar(index) else items_arg(op, "index", index)
+    if len(items) != len(whole):
+        invalid(op, "index", f"expected {len(whole)} indices, one for each axis of shape {whole}, got {len(items)}")
+    values = []
+    for k, t in enumerate(items):
+        t = int_scalar_arg(op, "index", t)
+        count = whole[k] // part[k]
+        if isinstance(t, Const) and not 0 <= t.value < count:
+            invalid(op, "index", f"index {t.value} on axis {k} is out of range: there are {count} parts of size "
+                                 f"{part[k]} in {whole[k]}")
+        values.append(value_of(b, t))
+    return values
+
+
+def item_rule(b: Builder, op, x: Term) -> Term:
+    x = tile_arg(op, "x", x)
+    if x.type.size != 1:
+        invalid(op, "x", f"expected exactly one element, got a {describe(x)}",
+                help="take one element with ct.extract(x, index, ())")
+    return reshaped(b, x, ())
+
+
+def index_tile(b: Builder, x: Const | Leaf, key: Term) -> Const | Leaf:
+    """`x[key]` of a tile: each None inserts an axis of size 1, `:` keeps one, `...` keeps the rest [SHAPE-10].
+
+    The front end calls this for subscripts of tiles.
+    """
+    entries = key.items if isinstance(key, Tuple) else (key,)
+    if not isinstance(key, Tuple) and not is_none(key):
+        _not_a_key(key, x)
+    for e in entries:
+        if not (is_none(e) or _is_dots(e) or _is_full_slice(e)):
+            _not_a_key(e, x)
+    kept, dots = sum(map(_is_full_slice, entries)), sum(map(_is_dots, entries))
+    if dots > 1:
+        refuse("a subscript of a tile may hold one `...` only")
+    if kept > x.type.ndim:
+        refuse(f"too many `:` in the subscript: {kept} for a tile of rank {x.type.ndim}")
+    at = next((i for i, e in enumerate(entries) if _is_dots(e)), len(entries))
+    dims = iter(x.type.shape)
+    front = [1 if is_none(e) else next(dims) for e in entries[:at]]
+    behind = sum(map(_is_full_slice, entries[at:]))
+    rest = list(dims)
+    split = len(rest) - behind
+    dims = iter(rest[split:])
+    back = [1 if is_none(e) else next(dims) for e in entries[at + 1:]]
+    return reshaped(b, x, (*front, *rest[:split], *back))
+
+
+def _is_dots(t: Term) -> bool:
+    return isinstance(t, Static) and t.obj is Ellipsis
+
+
+def _is_full_slice(t: Term) -> bool:
+    return isinstance(t, PySlice) and is_none(t.start) and is_none(t.stop) and is_none(t.step)
+
+
+def _not_a_key(e: Term, x: Const | Leaf):
+    hint = "None, `:` and `...` in a tuple insert axes, as in x[:, None]"
+    if is_scalar(e):
+        hint = (f"a tile is not indexed by element: ct.extract(x, index, shape=()) takes one out of a {describe(x)}; "
+                f"to read memory at an index, ct.load or ct.gather from the array")
+    elif isinstance(e, PySlice):
+        hint = "a tile has no slices: ct.extract(x, index, shape) takes a part; x[:, None] inserts an axis"
+    refuse(f"a tile cannot be indexed with {describe(e)}", help=hint)
+
+
+# ------------------------------------------------------------------ meanings
+
+
+def _split(x, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Leading and core dimensions of a carrier whose core has rank `ndim`."""
+    k = x.ndim - ndim
+    return x.shape[:k], x.shape[k:]
+
+
+@op(reshape_rule, method=("tile", "reshape"), exact=True, tileir="reshape")
+def reshape(x, /, shape, *, sig):
+    """The same elements in row-major order at another shape.
+
+    [SHAPE-1.order]  row-major order is preserved
+    [SHAPE-1.minus]  one dimension may be -1 and is computed
+    [SHAPE-1.count]  another number of elements, a 0, two -1 or less than -1: TileTypeError
+    [SHAPE-1.int]  shape must be a tuple, also for rank 1
+    [SHAPE-1.same]  the same shape gives back x, constants included
+    """
+    lead, _ = _split(x, sig.x.ndim)
+    return np.reshape(x, lead + shape)
+
+
+@op(broadcast_rule, exact=True, tileir="broadcast")
+def broadcast_to(x, /, shape, *, sig):
+    """x repeated along axes of size 1 and new axes in front.
+
+    [SHAPE-2.shape]  shape: a tuple of constant powers of two
+    [SHAPE-2.rule]  the rank may not shrink and each dimension must be equal or 1, aligned at the end; else TileTypeError
+    """
+    lead, core = _split(x, sig.x.ndim)
+    return np.broadcast_to(np.reshape(x, lead + (1,) * (len(shape) - len(core)) + core), lead + shape)
+
+
+@op(expand_rule)
+def expand_dims(x, /, axis):
+    """x with a new axis of size 1 at `axis`; stands in the IR as a reshape.
+
+    [SHAPE-3.axis]  axis: a constant from -(n+1) to n for rank n; anything else is a TileTypeError
+    """
+
+
+@op(permute_rule, method=("tile", "permute"), exact=True, tileir="permute")
+def permute(x, /, axes, *, sig):
+    """x with its axes in another order.
+
+    [SHAPE-4.shape]  dimension i of the result is dimension axes[i] of x
+    [SHAPE-4.axes]  axes: each axis once, negative ones counting from the end; anything else is a TileTypeError
+    """
+    n = x.ndim - sig.x.ndim
+    return np.transpose(x, (*range(n), *(n + a for a in axes)))
+
+
+@op(transpose_rule, method=("tile", "transpose"))
+def transpose(x, /, axis0=None, axis1=None):
+    """x with two axes swapped; stands in the IR as a permute.
+
+    [SHAPE-5.rank]  rank 0 and 1: TileTypeError
+    [SHAPE-5.default]  without axes, a tile of rank 2 is transposed; another rank is a TileTypeError
+    [SHAPE-5.one]  exactly one axis: TileTypeError
+    """
+
+
+@op(cat_rule, operands="*tiles", exact=True, tileir="cat")
+def cat(tiles, /, axis, *, sig):
+    """Two tiles of equal shape joined along an axis.
+
+    [SHAPE-6.two]  the second follows the first
+    [SHAPE-6.one]  one tile comes back as it is
+    [SHAPE-6.count]  none, or more than two: TileTypeError
+    [SHAPE-6.dtype]  different dtypes: TileTypeError, there is no promotion
+    [SHAPE-6.shape]  different shapes: TileTypeError
+    [SHAPE-6.scalar]  scalars: TileTypeError
+    """
+    n = sig.result.ndim
+    lead = np.broadcast_shapes(*(_split(t, n)[0] for t in tiles))
+    return np.concatenate([np.broadcast_to(t, lead + _split(t, n)[1]) for t in tiles], axis=axis - n)
+
+
+@op(extract_rule, method=("tile", "extract"), operands="x *index", exact=True, tileir="extract",
+    freedom="a run-time index out of range: any value")
+def extract(x, /, index, shape, *, sig):
+    """The part at `index` in the grid of parts of `shape` that x is divided in.
+
+    [SHAPE-7.grid]  element e of the result is element index * shape + e of x
+    [SHAPE-7.scalar]  shape () gives the element at `index` as a scalar
+    [SHAPE-7.divide]  a shape that does not divide x.shape: TileTypeError
+    [SHAPE-7.index]  index: a tuple of signed integer scalars of any width, or a single one for rank 1
+    [SHAPE-7.range]  a constant index out of range: TileTypeError
+    [SHAPE-7.undefined]  a run-time index out of range is undefined; here it is clamped to the nearest part
+    """
+    core = sig.x.shape
+    part = shape or (1,) * len(core)
+    starts = _starts(index, core, part)
+    if _uniform(starts):
+        y = x[(..., *(slice(int(s), int(s) + p) for s, p in zip(map(_only, starts), part, strict=True)))]
+    else:
+        lead = np.broadcast_shapes(_split(x, len(core))[0], *(s.shape for s in starts))
+        y = x[_coordinates(x.shape[:x.ndim - len(core)], starts, lead, part)]
+    return np.reshape(y, y.shape[:y.ndim - len(core)] + shape)
+
+
+@op(insert_rule, method=("tile", "insert"), operands="x *index value", exact=True, tileir="insert",
+    freedom="a run-time index out of range: any value")
+def insert(x, /, index, value, *, sig):
+    """x with the part at `index` replaced by `value`.
+
+    [SHAPE-8.grid]  the part is the one that extract(x, index, value.shape) takes
+    [SHAPE-8.new]  x itself does not change
+    [SHAPE-8.scalar]  a scalar value replaces one element
+    [SHAPE-8.dtype]  a value of another dtype, literals counting as int32 and float32: TileTypeError
+    [SHAPE-8.rank]  a value that is no scalar and has another rank: TileTypeError
+    [SHAPE-8.divide]  a value whose shape does not divide x.shape: TileTypeError
+    [SHAPE-8.range]  a constant index out of range: TileTypeError
+    [SHAPE-8.undefined]  a run-time index out of range is undefined; here it is clamped to the nearest part
+    """
+    core, part = sig.x.shape, sig.operands[-1].shape
+    n = len(core)
+    starts = _starts(index, core, part)
+    lead = np.broadcast_shapes(_split(x, n)[0], _split(value, n)[0], *(s.shape for s in starts))
+    y = np.array(np.broadcast_to(x, lead + core))
+    if _uniform(starts):
+        y[(..., *(slice(int(s), int(s) + p) for s, p in zip(map(_only, starts), part, strict=True)))] = value
+    else:
+        y[_coordinates(lead, starts, lead, part)] = value
+    return y
+
+
+def _starts(index: tuple, core: tuple[int, ...], part: tuple[int, ...]) -> list[np.ndarray]:
+    """First element of the part on each axis, clamped into the tile."""
+    return [np.clip(np.asarray(i, dtype=np.int64), 0, c // p - 1) * p
+            for i, c, p in zip(index, core, part, strict=True)]
+
+
+def _uniform(starts: list[np.ndarray]) -> bool:
+    """All blocks take the same part, so a slice does."""
+    return all(s.size == 1 for s in starts)
+
+
+def _only(s: np.ndarray) -> int:
+    return s.reshape(-1)[0]
+
+
+def _coordinates(own: tuple[int, ...], starts: list[np.ndarray], lead: tuple[int, ...],
+                 part: tuple[int, ...]) -> tuple[np.ndarray, ...]:
+    """Index arrays, one per axis of a carrier with leading dimensions `own`, that select each block's own part."""
+    rank = len(lead) + len(part)
+
+    def along(k: int, size: int) -> np.ndarray:
+        return np.arange(size).reshape((1,) * k + (size,) + (1,) * (rank - k - 1))
+
+    skip = len(lead) - len(own)
+    blocks = [along(skip + k, size) for k, size in enumerate(own)]
+    cores = [np.reshape(s, (1,) * (len(lead) - np.ndim(s)) + np.shape(s) + (1,) * len(part)) + along(len(lead) + k, p)
+             for k, (s, p) in enumerate(zip(starts, part, strict=True))]
+    return (*blocks, *cores)
+
+
+@op(item_rule, public=False, method=("tile", "item"))
+def item(x, /):
+    """The only element of a tile, as a scalar; stands in the IR as a reshape.
+
+    [SHAPE-9.one]  a tile of one element, of any rank, gives a scalar
+    [SHAPE-9.count]  any other number of elements: TileTypeError
+    """

@@ -1,0 +1,80 @@
+"""Compiler options of a kernel, and values of them that depend on the target [KERN-2…4]."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+from typing import Any
+
+_UNSET = object()
+
+
+class ByTarget:
+    """An option value per GPU target: `ByTarget(sm_90=2, sm_100=4, default=1)`.
+
+    A target that is not listed takes `default`; without a default, the option's own. ValueError for a key that is not
+    sm_ and digits.
+    """
+
+    __hash__ = None
+
+    def __init__(self, *, default: Any = _UNSET, **targets: Any):
+        for name in targets:
+            if not re.fullmatch(r"sm_\d+", name):
+                raise ValueError(f"ByTarget keys are target names such as sm_90, not {name!r}")
+        self._default, self._targets = default, targets
+
+    def get(self, target: str, otherwise: Any) -> Any:
+        """The value for a target; `otherwise` is the option's own default."""
+        return self._targets.get(target, otherwise if self._default is _UNSET else self._default)
+
+    def values(self) -> list[Any]:
+        return [*self._targets.values(), *(() if self._default is _UNSET else (self._default,))]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByTarget) and (self._default, self._targets) == (other._default, other._targets)
+
+    def __repr__(self) -> str:
+        parts = [f"{k}={v!r}" for k, v in self._targets.items()]
+        if self._default is not _UNSET:
+            parts.append(f"default={self._default!r}")
+        return f"ByTarget({', '.join(parts)})"
+
+
+# What each option may be besides None (where its default is None).
+_ALLOWED: dict[str, range | tuple[int, ...]] = {
+    "num_ctas": (1, 2, 4, 8, 16),
+    "occupancy": range(1, 33),
+    "opt_level": range(4),
+    "num_worker_warps": (1, 2, 4, 8, 16, 32),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    num_ctas: Any = None
+    occupancy: Any = None
+    opt_level: Any = 3
+    num_worker_warps: Any = None
+
+    def __post_init__(self):
+        for f in dataclasses.fields(self):
+            value = getattr(self, f.name)
+            for v in value.values() if isinstance(value, ByTarget) else [value]:
+                _check(f.name, v, f.default)
+
+    def replace(self, **changes: Any) -> Options:
+        unknown = changes.keys() - _ALLOWED.keys()
+        if unknown:
+            raise TypeError(f"unknown kernel option {sorted(unknown)[0]!r}; there are {', '.join(_ALLOWED)}")
+        return dataclasses.replace(self, **changes)
+
+
+def _check(name: str, value: Any, default: Any) -> None:
+    if value is None and default is None:
+        return
+    allowed = _ALLOWED[name]
+    if isinstance(value, bool) or not isinstance(value, int) or value not in allowed:
+        text = f"{allowed[0]} to {allowed[-1]}" if isinstance(allowed, range) else ", ".join(map(str, allowed))
+        raise ValueError(f"{name} must be one of {text}{' or None' if default is None else ''}, got {value!r}")

@@ -1,0 +1,44 @@
+"""One command each: `nox -l` explains them. `nox -s demo` is the main job, `nox` runs all tests."""
+
+import nox
+
+nox.options.sessions = ["tests"]
+nox.options.default_venv_backend = "venv"
+
+SOURCES = ["cutile", "tests", "examples", "benchmarks", "noxfile.py"]
+
+
+@nox.session(tags=["main"])
+def demo(session: nox.Session) -> None:
+    """Run every example on real data and print one table."""
+    session.install("-e", ".[examples]")
+    session.run("python", "examples/demo.py", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """All tests, the examples among them. Arguments go to pytest: nox -s tests -- tests/ops -k sum"""
+    session.install("-e", ".[examples,test]")
+    session.run("pytest", "-n", "2", *session.posargs, env={"CUTILE_CHECK": "1", "OPENBLAS_NUM_THREADS": "1"})
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """Lint, and the tests that hold the layers together."""
+    session.install("-e", ".[test]", "ruff")
+    session.run("ruff", "check", *SOURCES)
+    session.run("pytest", "tests/test_layers.py", "tests/ops/test_registry.py", "-q")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """The interpreter against NumPy, a hand-written loop and Triton's interpreter, as ratios."""
+    session.install("-e", ".[examples]", "triton")
+    session.run("python", "benchmarks/interp.py", *session.posargs)
+
+
+@nox.session
+def deep(session: nox.Session) -> None:
+    """What is too long for each change: whole-domain sweeps, long random programs."""
+    session.install("-e", ".[examples,test]")
+    session.run("pytest", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})

@@ -1,0 +1,107 @@
+"""Settings: where a value comes from, what is accepted, what a refusal says."""
+
+import contextvars
+import threading
+
+import pytest
+
+from cutile import settings
+
+
+@pytest.fixture(autouse=True)
+def clean(monkeypatch):
+    for s in settings.table().values():
+        monkeypatch.delenv(s.variable, raising=False)
+
+
+def test_defaults_without_environment():
+    assert {n: settings.get(n) for n in settings.table()} == {n: s.default for n, s in settings.table().items()}
+
+
+@pytest.mark.parametrize("name, text, value", [
+    ("CHECK", "1", True), ("CHECK", "off", False), ("CHECK", "True", True),
+    ("DEBUG", "0", 0), ("DEBUG", "6", 6),
+    ("SCHEDULE", "block", "block"), ("SCHEDULE", " Interleave ", "interleave"),
+    ("UNDETERMINED", "poison", "poison"), ("PORTABLE", "1", True),
+    ("STEP_LIMIT", "1000", 1000), ("BACKEND", "gpu", "gpu"),
+    ("SANITIZE", "race,bounds", frozenset({"race", "bounds"})), ("SANITIZE", "all", frozenset(settings.CHECKS)),
+    ("CACHE_DIR", "/some/where", "/some/where"),
+    ("BLOCK", "3,0,1", (3, 0, 1)), ("BLOCK", "2", (2, 0, 0)),
+])
+def test_environment(monkeypatch, name, text, value):
+    monkeypatch.setenv("CUTILE_" + name, text)
+    got = settings.get(name)
+    assert got == value and type(got) is type(value)
+
+
+@pytest.mark.parametrize("name, text", [
+    ("CHECK", "maybe"), ("DEBUG", "7"), ("DEBUG", "-1"), ("DEBUG", "x"), ("SCHEDULE", "blocks"), ("UNDETERMINED", "nan"),
+    ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("SANITIZE", "bound"), ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
+])
+def test_refusal_names_variable_value_and_what_is_accepted(monkeypatch, name, text):
+    monkeypatch.setenv("CUTILE_" + name, text)
+    with pytest.raises(ValueError) as e:
+        settings.get(name)
+    assert str(e.value) == f"CUTILE_{name} is {text!r}; it accepts {settings.table()[name].accepts}"
+
+
+def test_read_at_call_time_and_empty_is_unset(monkeypatch):
+    monkeypatch.setenv("CUTILE_DEBUG", "2")
+    assert settings.get("DEBUG") == 2
+    monkeypatch.setenv("CUTILE_DEBUG", "3")
+    assert settings.get("DEBUG") == 3
+    monkeypatch.setenv("CUTILE_DEBUG", "")
+    assert settings.get("DEBUG") == 0
+
+
+def test_override_nests_and_wins_over_the_environment(monkeypatch):
+    monkeypatch.setenv("CUTILE_SCHEDULE", "block")
+    with settings.override(SCHEDULE="batch", CHECK=True):
+        with settings.override(SCHEDULE=None):
+            assert settings.get("SCHEDULE") is None
+            assert settings.get("CHECK") is True
+        assert settings.get("SCHEDULE") == "batch"
+    assert settings.get("SCHEDULE") == "block"
+    assert settings.get("CHECK") is False
+
+
+def test_override_ends_with_an_exception():
+    with pytest.raises(KeyError), settings.override(PORTABLE=True):
+        raise KeyError
+    assert settings.get("PORTABLE") is False
+
+
+@pytest.mark.parametrize("values, message", [
+    ({"SCHEDULE": "x"}, "CUTILE_SCHEDULE is 'x'; it accepts batch, block or interleave"),
+    ({"DEBUG": True}, "CUTILE_DEBUG is True; it accepts an integer from 0 to 6"),
+    ({"CHECK": None}, "CUTILE_CHECK is None; it accepts 1 or 0"),
+    ({"CHEKC": True}, "there is no setting 'CHEKC'; the settings are CHECK, "),
+])
+def test_override_refuses(values, message):
+    with pytest.raises(ValueError) as e, settings.override(**values):
+        pass
+    assert str(e.value).startswith(message)
+
+
+def test_an_override_stays_in_its_context():
+    seen = []
+    with settings.override(DEBUG=5):
+        t = threading.Thread(target=lambda: seen.append(settings.get("DEBUG")))
+        t.start()
+        t.join()
+        c = contextvars.copy_context()
+    assert seen == [0]
+    assert c.run(settings.get, "DEBUG") == 5
+
+
+def test_unknown_variables_are_found(monkeypatch):
+    monkeypatch.setenv("CUTILE_DEBG", "1")
+    monkeypatch.setenv("CUTILE_DEBUG", "1")
+    assert settings.unknown() == ["CUTILE_DEBG"]
+
+
+def test_table_is_complete_and_read_only():
+    for name, s in settings.table().items():
+        assert s.name == name and s.doc and s.accepts
+    with pytest.raises(TypeError):
+        settings.table()["NEW"] = None
