@@ -14,11 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from cutile import settings
+from cutile import settings, trace
 from cutile.annotations import specs_of
 from cutile.arguments import Argument, key_of, understand_all
 from cutile.front.program import Program, compile_kernel
+from cutile.ir import nodes
 from cutile.ir.check import check
+from cutile.ir.text import to_text
 from cutile.options import Options
 from cutile.passes.fma import fma
 
@@ -65,12 +67,21 @@ class Kernel:
 
 
 def _typed(fn: types.FunctionType, arguments: list[Argument]) -> Program:
-    program = compile_kernel(fn, [a.blueprint for a in arguments])
-    checked = check if settings.get("CHECK") else lambda kernel: None
-    checked(program.kernel)
-    fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
-    checked(fused)
+    with trace.timed(f"typing {fn.__qualname__}"):
+        program = compile_kernel(fn, [a.blueprint for a in arguments])
+    _stage("typed", program.kernel, trace.IR)
+    with trace.timed(f"passes of {fn.__qualname__}"):
+        fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
+    _stage("after fma", fused, trace.PASSES)
     return Program(fused, program.reads)
+
+
+def _stage(name: str, program: nodes.Kernel, level: int) -> None:
+    """Check the IR of a stage under CUTILE_CHECK, and print it if the ladder reaches it."""
+    if settings.get("CHECK"):
+        check(program)
+    if trace.on(level):
+        trace.say(level, f"{name}\n{to_text(program, spans=False)}")
 
 
 def kernel(function: Callable | None = None, /, *, num_ctas=None, occupancy=None, opt_level=3, num_worker_warps=None):

@@ -6,6 +6,7 @@ A handler takes the context and the positional arguments as terms.
 from __future__ import annotations
 
 import ast
+import functools
 import operator
 import pdb
 from collections.abc import Callable
@@ -13,16 +14,25 @@ from typing import Any
 
 from cutile.dtypes import int32
 from cutile.errors import TileTypeError
-from cutile.front import call, expr, objects, static
+from cutile.front import call, expr, objects, operators, static
 from cutile.front.context import Context
 from cutile.ir.terms import (
-    NONE, Const, Dict, Leaf, PySlice, Range, Record, Static, Term, Tuple, describe,
+    NONE,
+    Const,
+    Dict,
+    Leaf,
+    PySlice,
+    Range,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    describe,
 )
 from cutile.ops import arithmetic, convert, debug, memory
 from cutile.ops._op import OpDef
 from cutile.ops._types import cast, int_scalar_arg, is_none, loose, strict
 from cutile.types import ListType
-
 
 
 def _len(c: Context, *args: Term) -> Term:
@@ -98,8 +108,8 @@ def _join_strings(c: Context, *args: Term) -> Term:
     result: Term = Static("")
     for i, item in enumerate(items.items):
         if i:
-            result = expr.binary(c, ast.Add, result, separator, c.span)
-        result = expr.binary(c, ast.Add, result, item, c.span)
+            result = operators.binary(c, ast.Add, result, separator, c.span)
+        result = operators.binary(c, ast.Add, result, item, c.span)
     return result
 
 
@@ -160,14 +170,14 @@ def _ensure_constant(c: Context, *args: Term) -> Term:
 def _operator(node_type: type) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
         call.arity("operator", args, 2)
-        return expr.binary(c, node_type, args[0], args[1], c.span)
+        return operators.binary(c, node_type, args[0], args[1], c.span)
     return apply
 
 
 def _unary_operator(node_type: type) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
         call.arity("operator", args, 1)
-        return expr.unary(c, node_type, args[0], c.span)
+        return operators.unary(c, node_type, args[0], c.span)
     return apply
 
 
@@ -185,7 +195,8 @@ def _getitem(c: Context, *args: Term) -> Term:
     return expr.item(c, *args)
 
 
-def _object_table() -> dict[int, tuple[Any, Callable[..., Term]]]:
+@functools.cache
+def _objects() -> dict[int, tuple[Any, Callable[..., Term]]]:
     o = operator
     binary = {o.add: ast.Add, o.sub: ast.Sub, o.mul: ast.Mult, o.truediv: ast.Div, o.floordiv: ast.FloorDiv, o.mod: ast.Mod,
               o.pow: ast.Pow, o.matmul: ast.MatMult, o.and_: ast.BitAnd, o.or_: ast.BitOr, o.xor: ast.BitXor,
@@ -205,10 +216,7 @@ def _object_table() -> dict[int, tuple[Any, Callable[..., Term]]]:
     return {id(f): (f, h) for f, h in table.items()}
 
 
-_OBJECTS = _object_table()
-
-
 def handler(obj: Any) -> Callable[..., Term] | None:
     """What calls a builtin, or None if `obj` is none of them."""
-    found = _OBJECTS.get(id(obj))
+    found = _objects().get(id(obj))
     return found[1] if found is not None and found[0] is obj else None

@@ -20,13 +20,23 @@ from cutile.front.scope import Scope, Var, of_closure, of_function
 from cutile.front.source import Definition, definition_of
 from cutile.ir.nodes import Block, Frame
 from cutile.ir.terms import (
-    NONE, POISON, Bound, Closure, Const, Dict, Leaf, Manager, PySlice, Range, Record, Static, Term, Tuple, describe,
+    NONE,
+    POISON,
+    Bound,
+    Closure,
+    Const,
+    Dict,
+    Manager,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    describe,
     is_poisoned,
 )
-from cutile.ops import arithmetic, convert, debug, memory
+from cutile.ops import convert, debug
 from cutile.ops._op import PURE, OpDef, registry
-from cutile.ops._types import cast, const_term, int_scalar_arg, is_none, loose, strict
-from cutile.types import ListType
+from cutile.ops._types import const_term
 
 
 def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term], span: Span) -> Term:

@@ -8,8 +8,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from cutile.errors import (
-    Span, StaticException, TileError, TileInternalError, TileRecursionError, TileStaticAssertionError,
-    TileStaticEvalError, TileSyntaxError,
+    Span,
+    StaticException,
+    TileError,
+    TileInternalError,
+    TileRecursionError,
+    TileStaticAssertionError,
+    TileStaticEvalError,
+    TileSyntaxError,
 )
 from cutile.front import scope as scopes
 from cutile.ir.build import Builder

@@ -6,20 +6,35 @@ import ast
 import enum
 from collections.abc import Callable
 
-from cutile.dtypes import bool_, from_foreign, info
-from cutile.errors import Span, TileSyntaxError, TileTypeError
+from cutile.dtypes import bool_, info
+from cutile.errors import TileSyntaxError, TileTypeError
 from cutile.front import call, objects, static, stmt
 from cutile.front.context import Context, nearest
-from cutile.front.join import Join, same_object
+from cutile.front.join import Join
+from cutile.front.operators import binary, kind, unary
 from cutile.front.scope import MISSING, Scope, Var, outer_object
 from cutile.front.syntax import static_keyword
 from cutile.ir.nodes import Block, If, Value, Yield
 from cutile.ir.terms import (
-    NONE, POISON, Closure, Const, Dict, FString, Leaf, Poison, PySlice, Record, Static, Term, Tuple, Unusable, describe,
-    is_poisoned, is_tile,
+    NONE,
+    POISON,
+    Closure,
+    Const,
+    Dict,
+    FString,
+    Leaf,
+    Poison,
+    PySlice,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    Unusable,
+    describe,
+    is_poisoned,
+    is_tile,
 )
-from cutile.ops import arithmetic, bits, compare, memory, mma, shape
-from cutile.ops import math as math_ops
+from cutile.ops import bits, compare, memory, shape
 from cutile.ops._types import loose, value_of
 from cutile.types import ArrayType, ListType, TileType
 
@@ -105,201 +120,14 @@ def _lambda(c: Context, s: Scope, node: ast.Lambda) -> Term:
 
 # ------------------------------------------------------------------ operators
 
-# AST operator → (symbol, op, name of the dunder that a dataclass may define).
-BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, object, str]] = {
-    ast.Add: ("+", arithmetic.add, "add"),
-    ast.Sub: ("-", arithmetic.sub, "sub"),
-    ast.Mult: ("*", arithmetic.mul, "mul"),
-    ast.Div: ("/", arithmetic.truediv, "truediv"),
-    ast.FloorDiv: ("//", arithmetic.floordiv, "floordiv"),
-    ast.Mod: ("%", arithmetic.mod, "mod"),
-    ast.Pow: ("**", math_ops.pow, "pow"),
-    ast.MatMult: ("@", mma.matmul, "matmul"),
-    ast.BitAnd: ("&", bits.bitwise_and, "and"),
-    ast.BitOr: ("|", bits.bitwise_or, "or"),
-    ast.BitXor: ("^", bits.bitwise_xor, "xor"),
-    ast.LShift: ("<<", bits.bitwise_lshift, "lshift"),
-    ast.RShift: (">>", bits.bitwise_rshift, "rshift"),
-    ast.Eq: ("==", compare.equal, "eq"),
-    ast.NotEq: ("!=", compare.not_equal, "ne"),
-    ast.Lt: ("<", compare.less, "lt"),
-    ast.LtE: ("<=", compare.less_equal, "le"),
-    ast.Gt: (">", compare.greater, "gt"),
-    ast.GtE: (">=", compare.greater_equal, "ge"),
-}
-_REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
-
 
 def _binop(c: Context, s: Scope, node: ast.BinOp) -> Term:
     x, y = evaluate(c, s, node.left), evaluate(c, s, node.right)
     return binary(c, type(node.op), x, y, c.span)
 
 
-def binary(c: Context, operator: type, x: Term, y: Term, span: Span) -> Term:
-    """`x operator y` for any two terms."""
-    if is_poisoned(x) or is_poisoned(y):
-        return POISON
-    symbol, op, dunder = BINARY[operator]
-    if isinstance(x, Record) or isinstance(y, Record):
-        return _record_operator(c, symbol, dunder, x, y, span)
-    if (special := _COMPILE_TIME.get((symbol, _kind(x), _kind(y)))) is not None:
-        return c.attempt(span, special, c, x, y)
-    if is_tile(x) and is_tile(y):
-        return call.call_op(c, op, {"x": x, "y": y}, span)
-    return c.report(_unsupported(symbol, x, y), span)
-
-
-def _unsupported(symbol: str, x: Term, y: Term) -> TileTypeError:
-    array = next((t for t in (x, y) if isinstance(t, Leaf) and isinstance(t.type, ArrayType)), None)
-    help = None
-    if array is not None:
-        zeros = ", ".join("0" for _ in range(array.type.ndim)) + ("," if array.type.ndim == 1 else "")
-        help = (f"an array is memory, not a value: load a tile from it first, for example "
-                f"ct.load(array, index=({zeros}), shape=...)")
-    elif NONE in (x, y) or any(isinstance(t, Static) and t.obj is None for t in (x, y)):
-        help = "compare with None by `is` and `is not`"
-    return TileTypeError(f"unsupported operands for {symbol}: {describe(x)} and {describe(y)}", help=help)
-
-
-def _kind(t: Term) -> str:
-    """What decides the meaning of an operator on compile-time values."""
-    match t:
-        case Tuple():
-            return "tuple"
-        case Static(str()):
-            return "str"
-        case Static(enum.Enum() as e) if not isinstance(e, int):
-            return "enum"
-        case Static(obj) if from_foreign(obj) is not None:
-            return "dtype"
-        case FString():
-            return "fstring"
-        case _:
-            return "other"
-
-
-def _concat_tuples(c, x: Tuple, y: Tuple) -> Term:
-    return Tuple(x.items + y.items)
-
-
-def _concat_strings(c, x: Term, y: Term) -> Term:
-    if isinstance(x, Static) and isinstance(y, Static):
-        return Static(x.obj + y.obj)
-    return FString(_text_parts(x) + _text_parts(y))
-
-
-def _text_parts(t: Term) -> tuple:
-    return t.parts if isinstance(t, FString) else (t.obj,)
-
-
-def _tuples_equal(c: Context, x: Tuple, y: Tuple) -> Term:
-    """Element-wise and recursive; different lengths are unequal [CV-1]."""
-    if len(x.items) != len(y.items):
-        return loose(False)
-    result: Term = loose(True)
-    for a, b in zip(x.items, y.items, strict=True):
-        same = binary(c, ast.Eq, a, b, c.span)
-        if is_poisoned(same):
-            return same
-        if isinstance(same, Const) and not same.value:
-            return loose(False)
-        if not isinstance(same, Const):
-            result = same if isinstance(result, Const) else call.call_op(c, bits.bitwise_and, {"x": result, "y": same}, c.span)
-    return result
-
-
-def _negated(equal: Callable) -> Callable:
-    def unequal(c: Context, x: Term, y: Term) -> Term:
-        return call.call_op(c, bits.bitwise_not, {"x": equal(c, x, y)}, c.span)
-    return unequal
-
-
-def _objects_equal(c, x: Static, y: Static) -> Term:
-    return loose(same_object(from_foreign(x.obj) or x.obj, from_foreign(y.obj) or y.obj))
-
-
-def _objects_unequal(c, x: Static, y: Static) -> Term:
-    return loose(not _objects_equal(c, x, y).value)
-
-
-def _string_order(fn: Callable[[str, str], bool]) -> Callable:
-    return lambda c, x, y: loose(fn(x.obj, y.obj))
-
-
-_COMPILE_TIME: dict[tuple[str, str, str], Callable[[Context, Term, Term], Term]] = {
-    ("+", "tuple", "tuple"): _concat_tuples,
-    ("==", "tuple", "tuple"): _tuples_equal,
-    ("!=", "tuple", "tuple"): _negated(_tuples_equal),
-    ("+", "str", "str"): _concat_strings,
-    ("+", "fstring", "str"): _concat_strings,
-    ("+", "str", "fstring"): _concat_strings,
-    ("+", "fstring", "fstring"): _concat_strings,
-    ("<", "str", "str"): _string_order(str.__lt__),
-    ("<=", "str", "str"): _string_order(str.__le__),
-    (">", "str", "str"): _string_order(str.__gt__),
-    (">=", "str", "str"): _string_order(str.__ge__),
-    **{(sym, k, k): fn for k in ("str", "enum", "dtype") for sym, fn in (("==", _objects_equal), ("!=", _objects_unequal))},
-}
-
-
-def _record_operator(c: Context, symbol: str, dunder: str, x: Term, y: Term, span: Span) -> Term:
-    """Operators of frozen dataclasses [DC-3]."""
-    reflected = _REFLECTED.get(dunder, "r" + dunder)
-    for a, b, name in ((x, y, dunder), (y, x, reflected)):
-        if isinstance(a, Record):
-            fn = getattr(a.cls, f"__{name}__", None)
-            if objects.is_user_function(fn):
-                return call.call(c, Static(fn), (a, b), {}, span)
-    if isinstance(x, Record) and isinstance(y, Record) and symbol in ("==", "!="):
-        if x.cls is not y.cls:
-            return loose(symbol == "!=")
-        return binary(c, ast.Eq if symbol == "==" else ast.NotEq, Tuple(tuple(x.fields.values())),
-                      Tuple(tuple(y.fields.values())), span)
-    if isinstance(x, Record) and isinstance(y, Record) and x.cls is y.cls and symbol in ("<", "<=", ">", ">=") and (
-            x.cls.__dataclass_params__.order):
-        return _lexicographic(c, symbol, list(x.fields.values()), list(y.fields.values()), span)
-    return c.report(_unsupported(symbol, x, y), span)
-
-
-def _lexicographic(c: Context, symbol: str, xs: list[Term], ys: list[Term], span: Span) -> Term:
-    """dataclass(order=True): compare field by field, without branches."""
-    strict_op = ast.Lt if symbol in ("<", "<=") else ast.Gt
-    if not xs:
-        return loose("=" in symbol)
-    result = binary(c, ast.LtE if symbol == "<=" else ast.GtE if symbol == ">=" else strict_op, xs[-1], ys[-1], span)
-    for a, b in zip(xs[-2::-1], ys[-2::-1], strict=True):
-        tie = binary(c, ast.BitAnd, binary(c, ast.Eq, a, b, span), result, span)
-        result = binary(c, ast.BitOr, binary(c, strict_op, a, b, span), tie, span)
-    return result
-
-
-UNARY: dict[type[ast.unaryop], tuple[str, object, str | None]] = {
-    ast.USub: ("unary -", arithmetic.negative, "neg"),
-    ast.UAdd: ("unary +", arithmetic.positive, "pos"),
-    ast.Invert: ("~", bits.bitwise_not, "invert"),
-    ast.Not: ("not", compare.logical_not, None),
-}
-
-
 def _unaryop(c: Context, s: Scope, node: ast.UnaryOp) -> Term:
     return unary(c, type(node.op), evaluate(c, s, node.operand), c.span)
-
-
-def unary(c: Context, operator: type, x: Term, span: Span) -> Term:
-    if is_poisoned(x):
-        return POISON
-    symbol, op, dunder = UNARY[operator]
-    if isinstance(x, Record) and dunder and objects.is_user_function(fn := getattr(x.cls, f"__{dunder}__", None)):
-        return call.call(c, Static(fn), (x,), {}, span)
-    if operator is ast.Invert and isinstance(x, Const) and x.loose and x.dtype is bool_:
-        return c.report(TileTypeError(f"~{x.value} is not defined for a bool constant",
-                                      help="write `not x`, or ct.bitwise_not(x)"), span)
-    if is_tile(x):
-        return call.call_op(c, op, {"x": x}, span)
-    help = None
-    if operator is ast.Not:
-        help = "write `x is None`, or test it with an if; `not` negates numbers and tiles"
-    return c.report(TileTypeError(f"unsupported operand for {symbol}: {describe(x)}", help=help), span)
 
 
 def _compare(c: Context, s: Scope, node: ast.Compare) -> Term:
@@ -357,7 +185,7 @@ def _membership(c: Context, x: Term, y: Term, positive: bool) -> Term:
 
 
 def _comparable(x: Term, y: Term) -> bool:
-    return is_tile(x) and is_tile(y) or _kind(x) == _kind(y) != "other" or isinstance(x, Record) or isinstance(y, Record)
+    return is_tile(x) and is_tile(y) or kind(x) == kind(y) != "other" or isinstance(x, Record) or isinstance(y, Record)
 
 
 # ------------------------------------------------------------------ conditions

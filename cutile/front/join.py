@@ -14,8 +14,25 @@ from cutile.errors import Span, TileTypeError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Group, Known, Shown, Template, Value
 from cutile.ir.terms import (
-    Bound, Closure, Const, Dict, FString, IndexSlice, Leaf, Poison, PySlice, Range, RawMemory, Record, Static, Term, Tuple,
-    Unusable, View, describe, parts_of,
+    Bound,
+    Closure,
+    Const,
+    Dict,
+    FString,
+    IndexSlice,
+    Leaf,
+    Poison,
+    PySlice,
+    Range,
+    RawMemory,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    Unusable,
+    View,
+    describe,
+    parts_of,
 )
 from cutile.ops._types import value_of
 from cutile.types import LeafType

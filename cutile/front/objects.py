@@ -16,7 +16,21 @@ from cutile.errors import TileTypeError
 from cutile.front.context import Context, nearest
 from cutile.front.proxies import Array, Tile
 from cutile.ir.terms import (
-    POISON, Bound, Const, Leaf, Poison, PySlice, RawMemory, Record, Static, Term, Tuple, View, describe, is_array, is_tile,
+    POISON,
+    Bound,
+    Const,
+    Leaf,
+    Poison,
+    PySlice,
+    RawMemory,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    View,
+    describe,
+    is_array,
+    is_tile,
 )
 from cutile.ops import memory, views
 from cutile.ops._op import OpDef, methods

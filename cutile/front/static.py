@@ -14,14 +14,32 @@ from contextlib import contextmanager
 from typing import Any
 
 from cutile.errors import (
-    StaticException, TileError, TileStaticAssertionError, TileStaticEvalError, TileSyntaxError, TileTypeError,
+    StaticException,
+    TileError,
+    TileStaticAssertionError,
+    TileStaticEvalError,
+    TileSyntaxError,
+    TileTypeError,
 )
-from cutile.front import expr, objects, stmt
+from cutile.front import expr, objects, operators, stmt
 from cutile.front.context import Context
 from cutile.front.proxies import EVALUATOR, Array, Evaluator, Tile, _Proxy, proxy
 from cutile.front.scope import MISSING, Scope, Var, outer_object
 from cutile.ir.terms import (
-    NONE, Bound, Closure, Const, Leaf, Record, Static, Term, Tuple, Unusable, describe, is_array, is_poisoned, is_tile,
+    NONE,
+    Bound,
+    Closure,
+    Const,
+    Leaf,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    Unusable,
+    describe,
+    is_array,
+    is_poisoned,
+    is_tile,
 )
 from cutile.ops import memory
 from cutile.ops._op import EAGER, OpDef
@@ -307,15 +325,15 @@ class _Evaluator(Evaluator):
 
     def __init__(self, c: Context):
         self.c = c
-        self.binary_nodes = {symbol: node for node, (symbol, _, _) in expr.BINARY.items()}
+        self.binary_nodes = {symbol: node for node, (symbol, _, _) in operators.BINARY.items()}
         self.unary_nodes = {"-": ast.USub, "+": ast.UAdd, "~": ast.Invert}
 
     def binary(self, symbol: str, x: Any, y: Any) -> Any:
         terms = [_to_term(self.c, v, "static_eval") for v in (x, y)]
-        return self._back(expr.binary(self.c, self.binary_nodes[symbol], *terms, self.c.span))
+        return self._back(operators.binary(self.c, self.binary_nodes[symbol], *terms, self.c.span))
 
     def unary(self, symbol: str, x: Any) -> Any:
-        return self._back(expr.unary(self.c, self.unary_nodes[symbol], _to_term(self.c, x, "static_eval"), self.c.span))
+        return self._back(operators.unary(self.c, self.unary_nodes[symbol], _to_term(self.c, x, "static_eval"), self.c.span))
 
     def array_dims(self, leaf: Leaf, strides: bool) -> tuple:
         get = memory.array_strides if strides else memory.array_shape

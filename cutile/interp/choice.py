@@ -55,8 +55,9 @@ class Choice:
     def _each(self, operands: Sequence[np.ndarray], cores: Sequence[int], core: tuple[int, ...], fill,
               ask: Callable, dtype: np.dtype | None = None) -> np.ndarray | None:
         """`ask(view, operands)` for each view, narrowed to its blocks; the results in place, `fill` elsewhere."""
-        lead = np.broadcast_shapes(self.which.shape, *(x.shape[:x.ndim - c] for x, c in zip(operands, cores, strict=True)),
-                                   *map(_lead_of, self.views))
+        lead = np.broadcast_shapes(
+            self.which.shape, *(x.shape[:x.ndim - c] for x, c in zip(operands, cores, strict=True)),
+            *map(_lead_of, self.views))
         which = np.broadcast_to(self.which, lead).reshape(-1)
         out = None
         if dtype is not None:
@@ -91,8 +92,8 @@ class Choice:
     def slice(self, axis: int, start, stop) -> Choice:
         return Choice([v.slice(axis, start, stop) for v in self.views], self.which)
 
-    def pointer(self, register) -> np.ndarray:
-        return self._each((), (), (), 0, lambda v, _: v.pointer(register), np.dtype(np.uint64))
+    def pointer(self, encode) -> np.ndarray:
+        return self._each((), (), (), 0, lambda v, _: v.pointer(encode), np.dtype(np.uint64))
 
     def tile(self, origin, shape, order, fill, steps=None) -> np.ndarray:
         return self._each(origin, [0] * len(origin), tuple(shape), fill,
@@ -244,7 +245,8 @@ def foreign(memory: Memory, at: np.ndarray, shape: Sequence[np.ndarray], strides
     steps = tuple(coord(s) for s in strides)
     origin = coord(at)
     a = memory.array
-    if all(isinstance(c, int) for c in (origin, *size, *steps)) and memory.line is not None and min(steps, default=0) >= 0:
+    uniform = all(isinstance(c, int) for c in (origin, *size, *steps))
+    if uniform and memory.line is not None and min(steps, default=0) >= 0:
         first, odd = divmod(origin, a.itemsize)
         reach = sum(s * (n - 1) for s, n in zip(steps, size, strict=True))
         if not odd and min(size, default=1) > 0 and 0 <= first and first + reach < a.size:
@@ -258,7 +260,8 @@ def foreign(memory: Memory, at: np.ndarray, shape: Sequence[np.ndarray], strides
 class ForeignView(ArrayView):
     """Elements of a memory by offset: `origin` in bytes, `steps` in elements, each an int or an array per block."""
 
-    def __init__(self, memory: Memory, origin: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...], index_dtype: DType):
+    def __init__(self, memory: Memory, origin: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
+                 index_dtype: DType):
         self.memory, self.origin, self.size, self.steps = memory, origin, size, steps
         self.start = (0,) * len(size)
         self.dtype, self.index_dtype, self.index = memory.dtype, index_dtype, info(index_dtype).carrier

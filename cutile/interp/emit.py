@@ -64,6 +64,10 @@ class Program:
         """The local that holds a value."""
         return f".t{self._numbers.setdefault(v, len(self._numbers))}"
 
+    def share(self, v: Value, w: Value) -> None:
+        """Let two values live in one local: they are never wanted at the same time."""
+        self._numbers[v] = self._numbers.setdefault(w, len(self._numbers))
+
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
                done: Callable[[FunctionType], None] | None = None) -> None:
         """Compile a function under the user's file name; it becomes the object `slot`."""

@@ -51,16 +51,14 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 class Loop:
     """A loop being emitted. `claims`: what each variable that its body assigns holds whenever an iteration begins."""
 
-    params: tuple[Value, ...]
-    results: tuple[Value, ...]
-    temps: list[str]  # of the carried values, which the results share
+    node: ir.For | ir.While
     claims: Names
     exits: list[Names] = field(default_factory=list)
     wrong: bool = False  # a claim did not hold: emit again with the rest
 
     def next(self, names: Names, operands: Sequence[Value]) -> None:
         """Control goes back to the header with these carried values: keep what the claims still say."""
-        arriving = renamed(names, operands, self.params)
+        arriving = renamed(names, operands, self.node.params)
         for name, values in self.claims.items():
             if not values <= arriving.get(name, NOTHING):
                 self.claims[name] = values & arriving.get(name, NOTHING)
@@ -141,7 +139,8 @@ class Function:
         joining = None  # the control node that the Binds here tell the joined variables of
         for i, (n, last) in enumerate(zip(b.nodes, self.needs.last(b), strict=True)):
             if isinstance(n, TERMINATORS):
-                return out + TERMINATE[type(n)](self, n, bool(out)), isinstance(n, ir.Yield | ir.Continue)
+                before = b.nodes[i - 1] if i else None
+                return out + TERMINATE[type(n)](self, n, before), isinstance(n, ir.Yield | ir.Continue)
             if isinstance(n, ir.Bind):
                 out += self.bind(n, arriving=i == 0 or joining is not None and _inside(n.span, joining.span))
                 falls = True
@@ -155,10 +154,6 @@ class Function:
             if dead := self.temps(v for v in last if v in local):
                 out.append(place(delete(dead), NOWHERE))
         return out, True
-
-    def branch(self, b: Block, at: Position) -> tuple[list[ast.stmt], bool]:
-        stmts, falls = self.block(b)
-        return stmts or [place(ast.Pass(), NOWHERE if at is NOWHERE else at)], falls
 
     # -------------------------------------------------------------- plain nodes
 
@@ -241,7 +236,7 @@ class Function:
             return first + self.block(n.body)[0], [loop.claims]
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
-        stmts, falls = self.loop(n, n.results, body, lambda b: ast.For(
+        stmts, falls = self.loop(n, body, lambda b: ast.For(
             ast.Name(i, ast.Store()), call(load(".range"), bounds), b, []), at)
         return [place(bad, at), *stmts], falls
 
@@ -256,7 +251,7 @@ class Function:
                 self.ends.pop()
             return stmts + self.count(n.span, at) + self.block(n.body)[0], out
 
-        return self.loop(n, n.results, body, lambda b: ast.While(constant(True), b, []), at)
+        return self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
 
     def _leave_unless(self, y: ir.Yield, out: list[Names]) -> list[ast.stmt]:
         test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
@@ -269,29 +264,30 @@ class Function:
         launch = attribute(load(CTX), "launch")
         return [place(ast.Expr(call(self.program.ref(count_step, "count"), [launch, self.program.ref(span, "span")])), at)]
 
-    def loop(self, n: ir.For | ir.While, results: tuple[Value, ...], body: Callable, statement: Callable,
-             at: Position) -> tuple[list[ast.stmt], bool]:
-        """A loop. Its carried values live in the temporaries of its results, from before the loop to after it."""
-        temps = self.temps(results) if results else self.temps(n.params)
-        temps = temps[:len(n.params)] + self.temps(n.params)[len(temps):]
-        start = self.move(temps, n.inits)
-        arriving = renamed(self.names, n.inits, n.params)
+    def loop(self, n: ir.For | ir.While, body: Callable, statement: Callable, at: Position) -> tuple[list[ast.stmt], bool]:
+        """A loop. `body(loop)` gives its statements, and the variables at its normal exits.
+
+        Carried values share the temporaries of the results, so whatever way control leaves, they are in place.
+        """
+        for p, r in zip(n.params, n.results, strict=False):
+            self.program.share(p, r)
+        start = self.move(self.temps(n.params), n.inits)
         assigned = _assigned(n)
-        kept = {name: values for name, values in arriving.items() if name not in assigned}
-        claims = {name: values & frozenset(n.params) for name, values in arriving.items() if name in assigned}
+        kept = {name: values for name, values in self.names.items() if name not in assigned}
+        claims = {name: values & frozenset(n.params) for name, values in renamed(self.names, n.inits, n.params).items()
+                  if name in assigned}
         while True:
-            loop = Loop(n.params, results, temps, dict(claims))
+            loop = Loop(n, dict(claims))
             self.names = {**kept, **loop.claims}
             self.loops.append(loop)
-            alias = [place(assign([t], load(r)), NOWHERE) for t, r in zip(self.temps(n.params), temps, strict=True) if t != r]
             stmts, normal = body(loop)
             self.loops.pop()
             if not loop.wrong:
                 break
             claims = loop.claims
-        exits = [renamed({**kept, **e} if e is loop.claims else e, n.params, results) for e in normal] + loop.exits
+        exits = [renamed({**kept, **names}, n.params, n.results) for names in normal] + loop.exits
         self.names = common(exits) if exits else kept
-        return [*start, place(statement(alias + stmts), at)], bool(exits)
+        return [*start, place(statement(stmts), at)], bool(exits)
 
     def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
         slot, values = self.program.slot("frame"), self.needs[n.body]
@@ -313,31 +309,29 @@ class Function:
 
     # -------------------------------------------------------------- terminators
 
-    def give(self, n: ir.Return | ir.Yield, *_) -> list[ast.stmt]:
+    def give(self, n: ir.Return | ir.Yield, at: Position = NOWHERE) -> list[ast.stmt]:
         values = [self.use(v) for v in n.operands]
         value = None if not values else values[0] if len(values) == 1 else tuple_of(values)
-        return [place(ast.Return(value), position(n.span))]
+        return [place(ast.Return(value), at)]
 
-    def yield_(self, n: ir.Yield, follows: bool) -> list[ast.stmt]:
+    def yield_(self, n: ir.Yield, before: Node | None) -> list[ast.stmt]:
         return self.ends[-1](n)
 
-    def continue_(self, n: ir.Continue, follows: bool) -> list[ast.stmt]:
+    def continue_(self, n: ir.Continue, before: Node | None) -> list[ast.stmt]:
         loop = self.loops[-1]
         loop.next(self.names, n.operands)
-        return [*self.move(loop.temps, n.operands), place(ast.Continue(), self.jump(n, follows))]
+        own = (n.span.line, n.span.col) != (loop.node.span.line, loop.node.span.col)  # the user wrote `continue`
+        return [*self.move(self.temps(loop.node.params), n.operands),
+                place(ast.Continue(), position(n.span) if own else NOWHERE)]
 
-    def break_(self, n: ir.Break, follows: bool) -> list[ast.stmt]:
+    def break_(self, n: ir.Break, before: Node | None) -> list[ast.stmt]:
         loop = self.loops[-1]
-        stmts = self.move(loop.temps + self.temps(loop.results[len(loop.temps):]), n.operands)
-        loop.exits.append(renamed(self.names, n.operands, loop.results))
-        return [*stmts, place(ast.Break(), position(n.span))]
+        loop.exits.append(renamed(self.names, n.operands, loop.node.results))
+        return [*self.move(self.temps(loop.node.results), n.operands), place(ast.Break(), position(n.span))]
 
-    def return_(self, n: ir.Return, follows: bool) -> list[ast.stmt]:
-        return self.give(n)
-
-    def jump(self, n: ir.Continue, follows: bool) -> Position:
-        """A `continue` that the user wrote stands where it is; the end of a body stands nowhere."""
-        return position(n.span) if n.span.line == n.span.end_line and not follows else NOWHERE
+    def return_(self, n: ir.Return, before: Node | None) -> list[ast.stmt]:
+        implicit = not n.operands and before is not None and _inside(before.span, n.span)
+        return self.give(n, NOWHERE if implicit else position(n.span))
 
 
 EMIT: dict[type, Callable] = {Op: Function.op, ir.If: Function.if_, ir.For: Function.for_, ir.While: Function.while_,

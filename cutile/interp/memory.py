@@ -22,7 +22,6 @@ from cutile.interp import updates, windows
 from cutile.interp.windows import Coord, Place, Window
 from cutile.ops import _numeric
 
-POINTER_BITS, POINTER_BIAS = 40, 1 << 39  # of a foreign pointer: the low bits, which hold a biased byte offset
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
 
 
@@ -44,8 +43,15 @@ class Memory:
         self.flat = _bytes_of(array)
         self.place = Place(self.flat, -self.low, array.strides, array.dtype)
         self.line = array.reshape(-1) if array.flags.c_contiguous else None  # the elements one after another
+        self.number: int | None = None  # by which foreign pointers know it
         self._converted: np.ndarray | None = None
         self._read = 0
+
+    def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
+        """The array that begins `at` bytes from element (0, …) [FPTR-3]."""
+        from cutile.interp.choice import foreign  # which is written in terms of this module
+
+        return foreign(self, at, shape, strides, index_dtype)
 
     # -- reading as carriers
 
@@ -157,7 +163,8 @@ def as_ndarray(obj, dtype: DType) -> np.ndarray:
     return a
 
 
-def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None = None, name: str = "array") -> ArrayView:
+def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None = None,
+         name: str = "array") -> ArrayView:
     """The descriptor of a host array. OverflowError if a size or stride does not fit the index dtype [ARR-6]."""
     a = as_ndarray(obj, dtype)
     limit = np.iinfo(info(index_dtype).carrier).max
@@ -172,7 +179,7 @@ def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None
 
 
 class ArrayView:
-    """A rectangle of a memory's elements: `start` in its coordinates and `size`, per dimension, ints or int64 arrays."""
+    """A rectangle of a memory's elements: per dimension `start` in its coordinates and `size`, ints or int64 arrays."""
 
     def __init__(self, memory: Memory, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],
                  index_dtype: DType):
@@ -214,10 +221,9 @@ class ArrayView:
 
     # -- descriptors made from this one
 
-    def pointer(self, register) -> np.ndarray:
-        """A foreign pointer to element (0, …): the number `register` gives the memory, and the place in it [FPTR-2]."""
-        at = np.clip(np.asarray(self.byte_offset(), np.int64), -POINTER_BIAS, POINTER_BIAS - 1) + POINTER_BIAS
-        return at.astype(np.uint64) | np.uint64(register(self.memory) << POINTER_BITS)
+    def pointer(self, encode) -> np.ndarray:
+        """A foreign pointer to element (0, …), as `encode(memory, byte offset)` writes it [FPTR-2]."""
+        return encode(self.memory, np.asarray(self.byte_offset(), np.int64))
 
     def lanes(self, take) -> ArrayView:
         """The same for some blocks only: `take(carrier, 0)` picks them from a value with leading axes."""
@@ -236,6 +242,13 @@ class ArrayView:
         return ArrayView(self.memory, (*self.start[:axis], begin, *self.start[axis + 1:]),
                          (*self.size[:axis], length, *self.size[axis + 1:]), self.steps, self.index_dtype)
 
+    @staticmethod
+    def choose(views: Sequence[ArrayView], which: np.ndarray):
+        """The descriptor that is views[which], where `which` may differ by block."""
+        from cutile.interp.choice import ArrayList
+
+        return ArrayList(views).pick(which)
+
     # -- tiles
 
     def tile(self, origin: Sequence[np.ndarray], shape: tuple[int, ...], order: Sequence[int], fill,
@@ -252,7 +265,8 @@ class ArrayView:
 
     def _window(self, origin, shape, order, steps) -> Window:
         # Tile indices are not negative, so a tile never reaches below the array's own start.
-        starts = [_tile_start(j, step) + self.start[k] for j, step, k in zip(origin, steps or shape, order, strict=True)]
+        starts = [_tile_start(j, step) + self.start[k]
+                  for j, step, k in zip(origin, steps or shape, order, strict=True)]
         return Window(tuple(starts), (0,) * len(starts), tuple(self.high[k] for k in order), tuple(shape))
 
     def rows(self, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: tuple[int, ...],
@@ -303,7 +317,7 @@ class ArrayView:
 
     def update(self, kind: str, indices: Sequence[np.ndarray], operands: Sequence[np.ndarray], mask: np.ndarray | None,
                core: tuple[int, ...], lead: tuple[int, ...], old: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Atomic update, once for each running block (`lead`). Which took place, and the values before (0 elsewhere)."""
+        """Atomic update, once per running block (`lead`). Which took place, and the values before (0 elsewhere)."""
         ok, coords = self.coordinates(indices, core)
         return updates.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
 
@@ -325,7 +339,8 @@ class ArrayView:
             coords = [np.where(ok, c, 0) for c in coords]
         return ok, coords
 
-    def tile_indices(self, origin: Sequence[np.ndarray], shape: tuple[int, ...], steps: Sequence[int]) -> list[np.ndarray]:
+    def tile_indices(self, origin: Sequence[np.ndarray], shape: tuple[int, ...],
+                     steps: Sequence[int]) -> list[np.ndarray]:
         """Element indices of a tile, as index tiles for `update`."""
         out = []
         for k, (j, step) in enumerate(zip(origin, steps, strict=True)):
@@ -340,7 +355,8 @@ class ArrayView:
         ok, coords = self.raw(offset, core)
         return _take(self.memory, ok, mask, coords, fill, core)
 
-    def scatter_raw(self, offset: np.ndarray, value: np.ndarray, mask: np.ndarray | None, core: tuple[int, ...]) -> None:
+    def scatter_raw(self, offset: np.ndarray, value: np.ndarray, mask: np.ndarray | None,
+                    core: tuple[int, ...]) -> None:
         ok, coords = self.raw(offset, core)
         _put(self.memory, ok, mask, coords, value, core)
 
@@ -350,7 +366,8 @@ class ArrayView:
         return updates.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
 
     def raw(self, offset: np.ndarray, core: tuple[int, ...]):
-        return self.memory.locate(_offset_bytes(self.byte_offset(), np.asarray(offset), self.memory.array.itemsize, len(core)))
+        itemsize = self.memory.array.itemsize
+        return self.memory.locate(_offset_bytes(self.byte_offset(), np.asarray(offset), itemsize, len(core)))
 
     def byte_offset(self) -> Coord:
         """From the memory's element (0, …) to this one's."""

@@ -6,6 +6,7 @@ its op.
 
 from __future__ import annotations
 
+import functools
 from types import SimpleNamespace
 from typing import Any
 
@@ -149,6 +150,7 @@ class Shown:
         return self.text
 
 
+@functools.lru_cache(maxsize=256)
 def record_class(name: str) -> type:
     """A class for values of the user's dataclass `name`: fields by keyword, repr as `Point(x=…, y=…)`."""
     return type(name, (SimpleNamespace,), {"__module__": __name__, "__doc__": f"A {name}, as the debugger shows it."})

@@ -27,7 +27,7 @@ MAX_EDGES = 16  # partly covered positions of one block axis up to which boxes a
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Memory seen along the dimensions of a tile: a buffer, the byte offset of coordinate 0, bytes between coordinates."""
+    """Memory along the dimensions of a tile: a buffer, the byte offset of coordinate 0, bytes from one to the next."""
 
     buffer: np.ndarray
     base: int

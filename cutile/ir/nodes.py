@@ -190,7 +190,7 @@ Node = Op | If | For | While | Frame | Bind | Yield | Break | Continue | Return
 TERMINATORS = (Yield, Break, Continue, Return)
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Kernel:
     """A typed program. `param_names[i]` is the user's name of the parameter that `params[i]` belongs to."""
 

@@ -18,13 +18,14 @@ from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 T = TypeVar("T")
 
-_STRING = r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\""
+_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4})"  # those that repr() writes
+_STRING = rf"'(?:[^'\\\n]|{_ESCAPE})*'|\"(?:[^\"\\\n]|{_ESCAPE})*\""
 _TOKEN = re.compile(rf"""
     (?P<skip>[ \t\r\n]+|\#[^\n]*)
-  | (?P<value>%(?:\d+|(?:[^\W\d]\w*|{_STRING})(?:\.\d+)?))
-  | (?P<span>@\d+)
+  | (?P<value>%(?:[0-9]+|(?:[^\W\d]\w*|{_STRING})(?:\.[0-9]+)?))
+  | (?P<span>@[0-9]+)
   | (?P<string>{_STRING})
-  | (?P<number>-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|inf\b|nan\b))
+  | (?P<number>-?(?:[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|inf\b|nan\b))
   | (?P<word>[^\W\d]\w*)
   | (?P<sign>[()\[\]{{}}<>,:;=?.\-])
 """, re.VERBOSE)
@@ -317,7 +318,7 @@ def _hint(text: str) -> str | None:
     name = text[1:]
     if name[0] in "'\"":
         return ast.literal_eval(name[:name.rindex(name[0]) + 1])
-    return None if name[0].isdigit() else name.partition(".")[0]
+    return None if name[0].isdecimal() else name.partition(".")[0]
 
 
 def _number(text: str) -> int | float:

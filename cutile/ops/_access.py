@@ -65,7 +65,8 @@ def tile_shape(op: OpDef, name: str, t: Term, rank: int) -> tuple[int, ...]:
     if isinstance(t, Tuple) and not t.items:
         return ()
     if rank == 0:
-        invalid(op, name, f"an array of rank 0 has no tiles but its one element, got {describe(t)}", help=f"write {name}=()")
+        invalid(op, name, f"an array of rank 0 has no tiles but its one element, got {describe(t)}",
+                help=f"write {name}=()")
     shape = shape_arg(op, name, t)
     if len(shape) != rank:
         full = (1,) * (rank - len(shape)) + shape
@@ -99,8 +100,8 @@ def element_indices(b: Builder, op: OpDef, t: Term, rank: int) -> tuple[list[Val
 
 def stored(b: Builder, op: OpDef, name: str, t: Term, dtype: DType, shape: tuple[int, ...] | None,
            what: str = "store into", container: str = "array") -> Value:
-    """A value on its way to memory: implicitly cast to the array's dtype, then broadcast to `shape` [IMPL-1, BCAST-4]."""
-    article = "an" if dtype.name[0] in "iu" and not dtype.name.startswith("uint") else "a"
+    """A value on its way to memory: implicitly cast to the array's dtype, then broadcast to `shape` [IMPL-1]."""
+    article = "an" if dtype.name.startswith("int") else "a"
     t = implicit_cast(b, tile_arg(op, name, t), dtype, where=f"to {what} {article} {dtype.name} {container}")
     return value_of(b, t if shape is None else broadcast_arg(b, op, name, t, shape))
 

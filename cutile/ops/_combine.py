@@ -68,7 +68,7 @@ def cut(x: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
 
 
 def combine_args(b: Builder, op: OpDef, x: Term, axis: Term, func: Term, identity: Term):
-    """The arguments of reduce and scan, checked: (operand values, tile types, axis, whether x is a tuple, identities)."""
+    """The arguments of reduce and scan: (operand values, tile types, negative axis, is x a tuple, identities)."""
     xs, shape = _operands(op, x)
     k = axis_arg(op, "axis", axis, len(shape))
     if isinstance(func, Static) and not callable(func.obj) or not isinstance(func, Static | Closure | Bound | Manager):

@@ -94,7 +94,7 @@ class Conversion:
 
 
 def _hex_digits(v: float, precision: int | None, point: bool) -> str:
-    """%a of a number that is not negative, without the 0x: one digit, the fraction in hexadecimal, the exponent of two."""
+    """%a of a number that is not negative, without the 0x: one digit, the fraction in base 16, the exponent of two."""
     mantissa, exponent = math.frexp(v)
     exponent -= 1
     if v == 0:

@@ -7,10 +7,8 @@ operation of Tile IR.
 from __future__ import annotations
 
 import builtins
-import math
 import operator
 from collections.abc import Callable
-from fractions import Fraction
 
 import numpy as np
 
@@ -19,8 +17,9 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, Tuple
 from cutile.ops import _numeric
+from cutile.ops._directed import fma64_directed
 from cutile.ops._op import Sig, op
-from cutile.ops._options import APPROX, DIRECTED, FULL, RM, RN, RZ, check_flush, float_options, flush_arg, rounding_arg
+from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._types import (
     cast, common_dtype, const_bool, encode, fold, invalid, is_const, meet, refuse, tile_arg, value_of,
 )
@@ -194,34 +193,6 @@ def _rounded(name: str, plain: Callable, x, y, mode: RoundingMode | None, flush:
     return _numeric.flush(z) if flush else z
 
 
-def _fma64_directed(mode: RoundingMode, x, y, z):
-    """x * y + z in float64 rounded in a direction: from the nearest value to its neighbour where that one is meant."""
-    nearest = np.asarray(_numeric.fma(x, y, z, float64))
-    out = np.array(nearest)
-    for at in zip(*np.nonzero(~np.isnan(nearest)), strict=True) if nearest.ndim else ((),):
-        a, b, c = (float(np.broadcast_to(v, nearest.shape)[at]) for v in (x, y, z))
-        out[at] = _one_fma64_directed(mode, float(nearest[at]), a, b, c)
-    return out
-
-
-def _one_fma64_directed(mode: RoundingMode, r: float, a: float, b: float, c: float) -> float:
-    if math.isnan(r) or not all(map(math.isfinite, (a, b, c))):
-        return r
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
-    if exact == 0:
-        two_of_a_sign = c == 0 and math.copysign(1.0, a * b) == math.copysign(1.0, c)
-        return r if two_of_a_sign else -0.0 if mode is RM else 0.0
-    above = r > 0 if math.isinf(r) else Fraction(r) > exact
-    if not math.isinf(r) and Fraction(r) == exact:
-        return r
-    down = mode is RM or mode is RZ and exact > 0
-    if above and down:
-        return math.nextafter(r, -math.inf)
-    if not above and not down:
-        return math.nextafter(r, math.inf)
-    return r
-
-
 @op(rounded_pair, loose=operator.add, tileir=("addi", "addf"))
 def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     """Sum of two tiles, element by element: `x + y`.
@@ -336,6 +307,7 @@ def cdiv(x, y, /, *, sig):
     [ARITH-6.dtype]  the result has the promoted dtype and the broadcast shape
     [ARITH-6.signed]  signed integers: the ceiling of the exact quotient
     [ARITH-6.unsigned]  unsigned integers: the ceiling of the exact quotient
+    [ARITH-6.zero]  an integer divisor of 0 is undefined; here one more than x // 0 gives, 0 or -1
     [ARITH-6.float]  floats: the ceiling of the rounded quotient
     [ARITH-6.const]  a constant divided by a constant zero: TileValueError
     [ARITH-6.host]  on the host it divides Python numbers
@@ -440,7 +412,7 @@ def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig):
     if rounding_mode is None:
         w = _numeric.fma(x, y, z, dtype)
     elif dtype is float64:
-        w = _fma64_directed(rounding_mode, x, y, z)
+        w = fma64_directed(rounding_mode, x, y, z)
     else:  # float64 holds the product exactly
         w = _numeric.directed("add", rounding_mode, dtype, _numeric.wide(np.multiply, x, y), z)
     return _numeric.flush(w) if flush_to_zero else w

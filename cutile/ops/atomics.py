@@ -1,1 +1,224 @@
-"""Placeholder."""
+"""Atomic updates of array elements: by index, by raw offset, and by tile through a view.
+
+An atomic acts once for each running block, also where all blocks give it the same operands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cutile.dtypes import DType, bfloat16, float16, float32, float64, int32, int64, uint32, uint64
+from cutile.ir.build import Builder
+from cutile.ir.terms import NONE, Const, Leaf, Term, describe
+from cutile.ops._access import (
+    ATOMIC_ORDERS, element_indices, mask_arg, memory_arguments, stored, tile_index, tile_origin,
+)
+from cutile.ops._op import ATOMIC, OpDef, op
+from cutile.ops._types import array_arg, const_bool, invalid, tile_arg, value_of
+from cutile.ops.views import offset_arg, raw_arg, view_arg
+from cutile.types import MemoryOrder, MemoryScope, TileType
+
+ACQ_REL, DEVICE = MemoryOrder.ACQ_REL, MemoryScope.DEVICE
+INTS: tuple[DType, ...] = (int32, uint32, int64, uint64)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """An update: what it does in words, the array dtypes that have it, whether the update needs exactly that dtype."""
+
+    text: str
+    dtypes: tuple[DType, ...]
+    exact: bool = False
+
+
+KINDS = {
+    "xchg": Kind("replace each element by the update", (*INTS, float32, float64)),
+    "add": Kind("add the update to each element", (*INTS, float32, float64, float16, bfloat16)),
+    "max": Kind("replace each element by the larger of it and the update", INTS),
+    "min": Kind("replace each element by the smaller of it and the update", INTS),
+    "and": Kind("bitwise AND of each element with the update", INTS, True),
+    "or": Kind("bitwise OR of each element with the update", INTS, True),
+    "xor": Kind("bitwise exclusive OR of each element with the update", INTS, True),
+}
+CAS = Kind("compare and swap", (*INTS, float32, float64))
+
+# ------------------------------------------------------------------ typing rules
+
+
+def _check_dtype(op: OpDef, kind: Kind, dtype: DType) -> None:
+    if dtype not in kind.dtypes:
+        invalid(op, "array", f"Unsupported array dtype {dtype.name}",
+                help="one of " + ", ".join(d.name for d in kind.dtypes))
+
+
+def _update_value(b: Builder, op: OpDef, kind: Kind, name: str, t: Term, dtype: DType, shape: tuple[int, ...]):
+    x = tile_arg(op, name, t)
+    if kind.exact and x.type.dtype is not dtype:
+        hint = f"write ct.{dtype.name}({x.value})" if isinstance(x, Const) else f"convert it: x.astype(ct.{dtype.name})"
+        invalid(op, name, f"expected dtype {dtype.name}, that of the array, got {describe(x)}"
+                          f"{f' of dtype {x.type.dtype.name}' if isinstance(x, Const) else ''}", help=hint)
+    return stored(b, op, name, x, dtype, shape, what="update")
+
+
+def _by_index(kind: Kind, *names: str):
+    def rule(b: Builder, op, array, indices, check_bounds, memory_order, memory_scope, **updates) -> Term:
+        a = array_arg(op, "array", array)
+        dtype = a.type.dtype
+        _check_dtype(op, kind, dtype)
+        i, shape = element_indices(b, op, indices, a.type.ndim)
+        values = [_update_value(b, op, kind, n, updates[n], dtype, shape) for n in names]
+        attrs = memory_arguments(op, ATOMIC_ORDERS, memory_order, memory_scope)
+        return Leaf(b.op1(op, a.value, i, *values, result=TileType(dtype, shape),
+                          check_bounds=const_bool(op, "check_bounds", check_bounds), want_old=True, **attrs))
+
+    return rule
+
+
+def _by_offset(kind: Kind, *names: str):
+    def rule(b: Builder, op, raw, offset, mask, memory_order, memory_scope, **updates) -> Term:
+        a, o = raw_arg(op, raw), offset_arg(op, offset)
+        dtype, shape = a.type.dtype, o.type.shape
+        _check_dtype(op, kind, dtype)
+        values = [_update_value(b, op, kind, n, updates[n], dtype, shape) for n in names]
+        attrs = memory_arguments(op, ATOMIC_ORDERS, memory_order, memory_scope)
+        return Leaf(b.op1(op, a.value, value_of(b, o), *values, mask_arg(b, op, mask, shape),
+                          result=TileType(dtype, shape), want_old=True, **attrs))
+
+    return rule
+
+
+def _by_tile(kind: Kind):
+    def rule(b: Builder, op, view, index, update) -> Term:
+        v = view_arg(op, view)
+        t = v.array.type
+        _check_dtype(op, kind, t.dtype)
+        i = tile_index(b, op, "index", index, t.ndim)
+        shape = v.tile_shape or (1,) * t.ndim
+        value = _update_value(b, op, kind, "update", update, t.dtype, shape)
+        b.op(op, v.array.value, i, value, results=(), steps=v.steps)
+        return NONE
+
+    return rule
+
+
+# ------------------------------------------------------------------ compare and swap
+
+
+@op(_by_index(CAS, "expected", "desired"), operands="array *indices expected desired", effect=ATOMIC, exact=True,
+    signature=lambda array, indices, expected, desired, /, *, check_bounds=True, memory_order=ACQ_REL,
+    memory_scope=DEVICE: None)
+def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_order, memory_scope, want_old, sig, ctx):
+    """Replace each element by `desired` where it equals `expected`; the values before.
+
+    Indices are as for gather. Each element is updated atomically; the order of updates to one element is unspecified.
+
+    [ATOM-1.cas.type]  the result has the dtype of the array and the shape of the indices
+    [ATOM-2.cas]  the array is of int32, uint32, int64, uint64, float32 or float64 (TileTypeError)
+    [ATOM-3.cas]  expected and desired broadcast to the index shape and are implicitly cast (TileTypeError)
+    [MEM-3]  a tile-wide atomic is one independent update per element
+    [ATOM-5.bits]  floats are compared by their bits: -0.0 is not +0.0, a NaN equals an identical one
+    [ATOM-5.old]  the result is the old value whether or not it matched
+    [ATOM-6.cas]  where an index is out of range, nothing happens and the result is `expected`
+    [MEMARG-3.order]  memory_order is RELAXED, ACQUIRE, RELEASE or ACQ_REL (TileTypeError)
+    [MEMARG-3.scope]  memory_scope is BLOCK, DEVICE or SYS (TileTypeError)
+    """
+    core = sig.result.shape
+    done, old = array.update("cas", indices, (expected, desired), None, core, ctx.lead, want_old)
+    return np.where(done, old, expected)
+
+
+@op(_by_offset(CAS, "expected", "desired"), operands="array offset expected desired mask?", effect=ATOMIC, exact=True,
+    public=False, method=("raw", "atomic_cas_offset"),
+    signature=lambda raw, offset, expected, desired, /, *, mask=None, memory_order=ACQ_REL, memory_scope=DEVICE: None)
+def atomic_cas_offset(array, offset, expected, desired, mask, /, *, memory_order, memory_scope, want_old, sig, ctx):
+    """atomic_cas of the elements at offsets from the first one of an array.
+
+    [RAW-3.offset]  offsets are as for load_offset
+    [RAW-3.mask]  where the mask is False, nothing happens and the result is `expected`
+    """
+    core = sig.result.shape
+    done, old = array.update_raw("cas", offset, (expected, desired), mask, core, ctx.lead, want_old)
+    return np.where(done, old, expected)
+
+
+# ------------------------------------------------------------------ read, modify, write
+
+
+def _clauses(kind: str) -> str:
+    """What a kind of update says about its result."""
+    if kind == "add":
+        return """
+    [ATOM-4.int]  integers wrap
+    [ATOM-4.float]  floats round to nearest even after each update"""
+    if kind in ("max", "min"):
+        return f"""
+    [ATOM-2.{kind}.sign]  integers compare as their dtype says, signed or unsigned"""
+    if kind in ("and", "or", "xor"):
+        return f"""
+    [ATOM-3.{kind}.exact]  the update has exactly the dtype of the array; a literal counts as int32 (TileTypeError)"""
+    return ""
+
+
+def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
+    """The three forms of one kind; an exchange has none for views."""
+    row = KINDS[kind]
+    names = ", ".join(d.name for d in row.dtypes)
+
+    def by_index(array, indices, update, /, *, check_bounds, memory_order, memory_scope, want_old, sig, ctx):
+        _, old = array.update(kind, indices, (update,), None, sig.result.shape, ctx.lead, want_old)
+        return old
+
+    def by_offset(array, offset, update, mask, /, *, memory_order, memory_scope, want_old, sig, ctx):
+        _, old = array.update_raw(kind, offset, (update,), mask, sig.result.shape, ctx.lead, want_old)
+        return old
+
+    def by_tile(array, index, update, /, *, steps, sig, ctx):
+        core = sig.operands[-1].shape
+        indices = array.tile_indices(tile_origin(index, sig), core, steps)
+        array.update(kind, indices, (update,), None, core, ctx.lead, False)
+
+    by_index.__doc__ = f"""Atomically {row.text}; the values before.
+
+    Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    [ATOM-1.{kind}.type]  the result has the dtype of the array and the shape of the indices
+    [ATOM-2.{kind}]  the array is of {names} (TileTypeError)
+    [ATOM-3.{kind}]  the update broadcasts to the index shape and is implicitly cast (TileTypeError){_clauses(kind)}
+    [ATOM-6.{kind}]  where an index is out of range, nothing happens; the result there is unspecified: 0 here
+    [ATOM-7.{kind}]  check_bounds=False with an index out of range is undefined: nothing happens here
+    """
+    by_offset.__doc__ = f"""Atomically {row.text}, at offsets from the first element of an array; the values before.
+
+    [RAW-4.{kind}.offset]  offsets are as for load_offset
+    [RAW-4.{kind}.mask]  where the mask is False, nothing happens; the result there is unspecified: 0 here
+    """
+    by_tile.__doc__ = f"""Atomically {row.text}, for the tile of a view at a tile index; no result.
+
+    [TVOP-4.{kind}]  each element is updated, in no particular order; elements outside the array are left out
+    [TVOP-4.{kind}.dtype]  the array is of {names} (TileTypeError)
+    """
+    options = {"effect": ATOMIC, "exact": True}
+    indexed = op(_by_index(row, "update"), name=f"atomic_{kind}", operands="array *indices update", **options,
+                 signature=lambda array, indices, update, /, *, check_bounds=True, memory_order=ACQ_REL,
+                 memory_scope=DEVICE: None)(by_index)
+    offset = op(_by_offset(row, "update"), name=f"atomic_{kind}_offset", operands="array offset update mask?",
+                public=False, method=("raw", f"atomic_{kind}_offset"), **options,
+                signature=lambda raw, offset, update, /, *, mask=None, memory_order=ACQ_REL,
+                memory_scope=DEVICE: None)(by_offset)
+    if kind == "xchg":
+        return indexed, offset, None
+    tiled = op(_by_tile(row), name=f"view_atomic_store_{kind}", operands="array *index update", public=False,
+               method=("view", f"atomic_store_{kind}"), **options,
+               signature=lambda view, index, update, /: None)(by_tile)
+    return indexed, offset, tiled
+
+
+atomic_xchg, atomic_xchg_offset, _ = _define("xchg")
+atomic_add, atomic_add_offset, view_atomic_store_add = _define("add")
+atomic_max, atomic_max_offset, view_atomic_store_max = _define("max")
+atomic_min, atomic_min_offset, view_atomic_store_min = _define("min")
+atomic_and, atomic_and_offset, view_atomic_store_and = _define("and")
+atomic_or, atomic_or_offset, view_atomic_store_or = _define("or")
+atomic_xor, atomic_xor_offset, view_atomic_store_xor = _define("xor")

@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from cutile.dtypes import bool_, info
+from cutile.dtypes import info
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, describe
@@ -74,14 +74,6 @@ def complement(b: Builder, op, x: Term) -> Term:
     return Leaf(b.op1(op, x.value, result=x.type))
 
 
-def inverted(b: Builder, op, x: Term) -> Term:
-    """Rule of `~x`: a bool constant is refused, for Python's ~True is -2 [BIT-2]."""
-    x = tile_arg(op, "x", x)
-    if is_const(x) and x.dtype is bool_:
-        refuse(f"~ is not defined for the bool constant {x.value}", help="write `not x`, or ct.bitwise_not(x)")
-    return complement(b, bitwise_not, x)
-
-
 def _loose_not(x):
     return not x if isinstance(x, bool) else ~x
 
@@ -138,17 +130,8 @@ def bitwise_not(x, /):
 
     [BIT-2.int]  integers: every bit flips
     [BIT-2.bool]  bool_ tiles: logical not
-    [BIT-2.const]  ct.bitwise_not(True) is False
+    [BIT-2.const]  ct.bitwise_not(True) is False; the operator refuses bool constants, for Python's ~True is -2
     [BIT-2.float]  a float operand: TileTypeError
-    """
-    return np.invert(x)
-
-
-@op(inverted, exact=True, public=False)
-def invert(x, /):
-    """The operator `~x`: bitwise_not, but for bool constants.
-
-    [BIT-2.tilde]  ~ of a bool constant: TileTypeError
     """
     return np.invert(x)
 

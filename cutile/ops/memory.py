@@ -1,1 +1,383 @@
-"""Placeholder."""
+"""Loads and stores of tiles, gather and scatter, advanced indexing; sizes, strides and items of arrays and lists.
+
+The bounds of an array always hold here: `check_bounds=False` promises something to other back ends, and an index that
+breaks the promise reads padding and writes nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cutile.dtypes import info, int32
+from cutile.errors import TileValueError
+from cutile.ir.build import Builder
+from cutile.ir.terms import NONE, Const, IndexSlice, Leaf, Term, Tuple, describe, is_scalar, is_tile
+from cutile.ops._access import (
+    LOAD_ORDERS, STORE_ORDERS, beside, element_indices, fill_of, hints, mask_arg, memory_arguments,
+    padding_mode as mode_arg, padding_scalar_or_tile, stored, tile_index, tile_origin, tile_shape,
+)
+from cutile.ops._op import READ, WRITE, op
+from cutile.ops._types import (
+    array_arg, const_int, int_scalar_arg, invalid, loose, refuse, tile_arg, value_of,
+)
+from cutile.ops.grid import order_arg
+from cutile.types import MemoryOrder, MemoryScope, PaddingMode, TileType, is_power_of_two
+
+UNDETERMINED, WEAK, NO_SCOPE = PaddingMode.UNDETERMINED, MemoryOrder.WEAK, MemoryScope.NONE
+
+# ------------------------------------------------------------------ typing rules
+
+
+def _load(b: Builder, op, array, index, shape, order, padding_mode, check_bounds, latency, allow_tma, memory_order,
+          memory_scope) -> Term:
+    a = array_arg(op, "array", array)
+    t = a.type
+    dims = tile_shape(op, "shape", shape, t.ndim)
+    i = tile_index(b, op, "index", index, t.ndim)
+    attrs = hints(op, latency, allow_tma, check_bounds) | memory_arguments(op, LOAD_ORDERS, memory_order, memory_scope)
+    order = order_arg(op, "order", order, t.ndim)
+    return Leaf(b.op1(op, a.value, i, result=TileType(t.dtype, dims), shape=dims, order=order,
+                      padding_mode=mode_arg(op, padding_mode, t.dtype), **attrs))
+
+
+def _store(b: Builder, op, array, index, tile, order, check_bounds, latency, allow_tma, memory_order,
+           memory_scope) -> Term:
+    a = array_arg(op, "array", array)
+    t = a.type
+    x = tile_arg(op, "tile", tile)
+    shape = x.type.shape
+    if shape and len(shape) != t.ndim:
+        if len(shape) < t.ndim:
+            full = (1,) * (t.ndim - len(shape)) + shape
+            hint = f"give it one dimension per axis of the array: ct.reshape(tile, {full})"
+        else:
+            hint = "drop dimensions of size 1 with ct.reshape, or store parts of it"
+        invalid(op, "tile", f"a tile of shape {shape} has rank {len(shape)}, but the array has rank {t.ndim}",
+                help=hint)
+    i = tile_index(b, op, "index", index, t.ndim)
+    value = stored(b, op, "tile", x, t.dtype, None)
+    attrs = hints(op, latency, allow_tma, check_bounds) | memory_arguments(op, STORE_ORDERS, memory_order, memory_scope)
+    b.op(op, a.value, i, value, results=(), order=order_arg(op, "order", order, t.ndim), **attrs)
+    return NONE
+
+
+def _gather(b: Builder, op, array, indices, mask, padding_value, check_bounds, latency) -> Term:
+    a = array_arg(op, "array", array)
+    dtype = a.type.dtype
+    i, shape = element_indices(b, op, indices, a.type.ndim)
+    m = mask_arg(b, op, mask, shape)
+    padding = padding_scalar_or_tile(b, op, padding_value, dtype, shape)
+    attrs = hints(op, latency, None, check_bounds)
+    return Leaf(b.op1(op, a.value, i, m, padding, result=TileType(dtype, shape), **attrs))
+
+
+def _scatter(b: Builder, op, array, indices, value, mask, check_bounds, latency) -> Term:
+    a = array_arg(op, "array", array)
+    i, shape = element_indices(b, op, indices, a.type.ndim)
+    x = stored(b, op, "value", value, a.type.dtype, shape)
+    m = mask_arg(b, op, mask, shape)
+    b.op(op, a.value, i, x, m, results=(), **hints(op, latency, None, check_bounds))
+    return NONE
+
+
+def _index_slice(b: Builder, op, start, length) -> Term:
+    for name, t in (("start", start), ("length", length)):
+        int_scalar_arg(op, name, t)
+    return IndexSlice(start, length)
+
+
+def _advanced(b: Builder, op, array: Term, indices: Term):
+    """The array, its sparse axis, the sparse tile, the starts of the other axes and the tile's shape [ADV-1, ADV-2]."""
+    a = array_arg(op, "array", array)
+    rank = a.type.ndim
+    if rank < 2:
+        invalid(op, "array", f"expected an array of rank 2 or more, got {describe(a)}",
+                help="use ct.gather or ct.scatter")
+    if not isinstance(indices, Tuple) or len(indices.items) != rank:
+        invalid(op, "indices", f"expected a tuple of {rank} entries, got {describe(indices)}",
+                help="one 1-D integer tile, and a ct.Slice(start, length) for every other axis")
+    axes, starts, shape = [], [], []
+    for k, t in enumerate(indices.items):
+        if isinstance(t, IndexSlice):
+            starts.append(value_of(b, t.start))
+            shape.append(_slice_length(op, k, t.length))
+        elif is_tile(t) and len(t.type.shape) == 1 and info(t.type.dtype).integral:
+            axes.append(k)
+            shape.append(t.type.shape[0])
+        else:
+            hint = "write ct.Slice(start, length) for a range; a single position is ct.Slice(i, 1)" \
+                if is_scalar(t) or not is_tile(t) else None
+            invalid(op, "indices", f"expected a 1-D integer tile or a ct.Slice at position {k}, got {describe(t)}",
+                    help=hint)
+    if len(axes) != 1:
+        invalid(op, "indices", f"expected exactly one 1-D integer tile, got {len(axes)}",
+                help="use ct.Slice(start, length) for all other axes, or ct.gather for indices along several axes")
+    return a, axes[0], indices.items[axes[0]].value, starts, tuple(shape)
+
+
+def _slice_length(op, k: int, t: Term) -> int:
+    n = const_int(op, f"length of the slice at position {k}", t)
+    if n <= 0 or not is_power_of_two(n):
+        invalid(op, "indices", f"the length of a ct.Slice must be a positive power of two, got {n} at position {k}")
+    return n
+
+
+def _load_advanced(b: Builder, op, array, indices, padding_mode, latency, allow_tma) -> Term:
+    a, axis, sparse, starts, shape = _advanced(b, op, array, indices)
+    return Leaf(b.op1(op, a.value, sparse, starts, result=TileType(a.type.dtype, shape), axis=axis, shape=shape,
+                      padding_mode=mode_arg(op, padding_mode, a.type.dtype), **hints(op, latency, allow_tma)))
+
+
+def _store_advanced(b: Builder, op, array, indices, tile, latency, allow_tma) -> Term:
+    a, axis, sparse, starts, shape = _advanced(b, op, array, indices)
+    x = tile_arg(op, "tile", tile)
+    if x.type.shape != shape:
+        invalid(op, "tile", f"the indices name elements of shape {shape}, but the tile has shape {x.type.shape}",
+                help=f"bring it to that shape: ct.broadcast_to(tile, {shape})")
+    value = stored(b, op, "tile", x, a.type.dtype, None)
+    b.op(op, a.value, sparse, starts, value, results=(), axis=axis, shape=shape, **hints(op, latency, allow_tma))
+    return NONE
+
+
+def _internal(b: Builder, op, **terms) -> Term:
+    raise AssertionError(f"{op.name} is made by other rules")
+
+
+# ------------------------------------------------------------------ tiles
+
+
+@op(_load, operands="array *index", effect=READ, exact=True,
+    signature=lambda array, /, index, shape, *, order="C", padding_mode=UNDETERMINED, check_bounds=True, latency=None,
+    allow_tma=None, memory_order=WEAK, memory_scope=NO_SCOPE: None)
+def load(array, index, /, *, shape, order, padding_mode, check_bounds, latency, allow_tma, memory_order, memory_scope,
+         sig):
+    """Tile of an array at a tile index.
+
+    `shape`: a power of two per array axis (a single int for rank 1), or () for one element as a scalar. `index`: the
+    position in units of tiles. `order`: "C", "F" or a permutation: tile dimension i runs along array axis order[i].
+    Elements outside the array read as `padding_mode` says.
+
+    [LOAD-1.element]  element x of the tile is the array element whose coordinate along axis order[i] is
+        index[i] * shape[i] + x[i]
+    [LOAD-1.type]  the result has the dtype of the array and shape `shape`
+    [LOAD-2.scalar]  for rank 1 the index may be a single signed integer scalar
+    [LOAD-2.tuple]  otherwise it is a tuple of as many as the array has axes (TileTypeError)
+    [LOAD-2.kind]  bool, unsigned, float and one-element tile indices are refused (TileTypeError)
+    [LOAD-3.int]  for rank 1 the shape may be a single integer constant
+    [LOAD-3.rank]  a shape of another rank than the array's is refused (TileTypeError)
+    [LOAD-3.pow2]  a dimension that is no positive power of two is refused (TileTypeError)
+    [LOAD-3.scalar]  shape () loads the one element at the index, as a scalar, for any rank
+    [LOAD-3.rank0]  an array of rank 0 is loaded with index () and shape ()
+    [LOAD-4.C]  order "C" is the identity, the default
+    [LOAD-4.F]  order "F" reverses the axes
+    [LOAD-4.permutation]  a tuple of constants, negative ones counted from the end, permutes them
+    [LOAD-4.bad]  a repeated axis, a wrong length and another string are refused (TileTypeError)
+    [LOAD-5.edge]  elements beyond an edge of the array read as the padding value
+    [LOAD-5.outside]  a tile wholly outside, or at a negative index, is undefined: it reads as padding here
+    [LOAD-6]  special padding values on integer and bool arrays are refused (TileTypeError)
+    [LOAD-7]  `array` is positional only, the other parameters may be given by name
+    [LOAD-8]  a weak or relaxed load whose result is unused may be removed
+    [IDX-2.wide]  an index wider than the index dtype of the array is truncated to it
+    [IDX-2.narrow]  a narrower one keeps its value
+    [PAD-1.UNDETERMINED]  unspecified: 0 here
+    [PAD-1.ZERO]  0 or False, for every dtype
+    [PAD-1.NEG_ZERO]  -0.0, for floats
+    [PAD-1.NAN]  NaN, for floats
+    [PAD-1.POS_INF]  +inf, for floats
+    [PAD-1.NEG_INF]  -inf, for floats
+    [PAD-2]  a format without the value: unspecified; here what encoding the value as a constant gives
+    [HINT-1.range]  latency is None or an integer constant from 1 to 10 (TileValueError)
+    [HINT-1.kind]  a latency that is no integer constant is refused (TileTypeError)
+    [HINT-2]  allow_tma is None or a bool constant (TileTypeError)
+    [HINT-3.load]  check_bounds=False promises that every element is in range
+    [MEMARG-1.order]  memory_order is WEAK, RELAXED or ACQUIRE (TileTypeError)
+    [MEMARG-1.scope]  memory_scope is NONE with WEAK, otherwise BLOCK, DEVICE or SYS (TileTypeError)
+    [MEMARG-6.default]  an order other than WEAK needs a scope to be given (TileTypeError)
+    """
+    t = sig.x
+    dims = shape or (1,) * t.ndim
+    x = array.tile(tile_origin(index, sig), dims, order, fill_of(padding_mode, t.dtype))
+    return x if shape else x.reshape(x.shape[:x.ndim - t.ndim])
+
+
+@op(_store, operands="array *index tile", effect=WRITE, exact=True,
+    signature=lambda array, /, index, tile, *, order="C", check_bounds=True, latency=None, allow_tma=None,
+    memory_order=WEAK, memory_scope=NO_SCOPE: None)
+def store(array, index, tile, /, *, order, check_bounds, latency, allow_tma, memory_order, memory_scope, sig):
+    """Write a tile to an array at a tile index; its own shape is the tile shape.
+
+    [STORE-1.element]  element x of the tile goes to the array element whose coordinate along axis order[i] is
+        index[i] * shape[i] + x[i]
+    [STORE-1.edge]  elements beyond an edge of the array are dropped
+    [STORE-1.outside]  a tile wholly outside, or at a negative index, is undefined: nothing is written here
+    [STORE-2.scalar]  a scalar is stored as one element, for any rank
+    [STORE-2.rank]  a tile whose rank is not the array's is refused (TileTypeError)
+    [STORE-3.cast]  the tile is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
+    [STORE-3.kind]  None, a tuple or an array as tile is refused (TileTypeError)
+    [STORE-4]  index and order as for load; there is no padding_mode
+    [STORE-5]  each element is written once; stores of different blocks to one element race
+    [MEMARG-2.order]  memory_order is WEAK, RELAXED or RELEASE (TileTypeError)
+    [MEMARG-2.scope]  memory_scope is NONE with WEAK, otherwise BLOCK, DEVICE or SYS (TileTypeError)
+    """
+    rank, shape = sig.x.ndim, sig.operands[-1].shape
+    array.put(tile_origin(index, sig), beside(tile, len(shape), rank), shape or (1,) * rank, order)
+
+
+@op(_load_advanced, operands="array sparse *starts", effect=READ, exact=True,
+    signature=lambda array, indices, /, *, padding_mode=UNDETERMINED, latency=None, allow_tma=None: None)
+def load_advanced_indexing(array, sparse, starts, /, *, axis, shape, padding_mode, latency, allow_tma, sig):
+    """Tile of positions along one axis and ranges along the others.
+
+    `indices`: one entry per array axis: exactly one 1-D integer tile of positions, and a ct.Slice(start, length) for
+    every other axis.
+
+    [ADV-1.rank]  the array has rank 2 or more (TileTypeError)
+    [ADV-1.tuple]  indices is a tuple with an entry per axis (TileTypeError)
+    [ADV-1.one]  exactly one entry is a 1-D integer tile, all others are ct.Slice (TileTypeError)
+    [ADV-2.constant]  the length of each ct.Slice is an integer constant (TileTypeError)
+    [ADV-2.pow2]  that is a positive power of two (TileTypeError)
+    [ADV-2.start]  its start may be a run-time value
+    [ADV-3.shape]  a dimension of the result is the length of the sparse tile, or that of the slice
+    [ADV-3.element]  positions and starts count elements, not tiles: element i is array[sparse[i_s], start_k + i_k]
+    [ADV-4.padding]  positions and coordinates beyond an end read as the padding value
+    [ADV-4.negative]  negative ones are out of range, never counted from the end
+    [ADV-5]  positions and starts of every integer width keep their value
+    """
+    return array.rows(axis, sparse, starts, shape, fill_of(padding_mode, sig.x.dtype))
+
+
+@op(_store_advanced, operands="array sparse *starts tile", effect=WRITE, exact=True,
+    signature=lambda array, indices, tile, /, *, latency=None, allow_tma=None: None)
+def store_advanced_indexing(array, sparse, starts, tile, /, *, axis, shape, latency, allow_tma):
+    """Write a tile to positions along one axis and ranges along the others; `indices` as for load_advanced_indexing.
+
+    [ADV-4.dropped]  elements whose position or coordinate is out of range are not written
+    [ADV-6.shape]  the tile has exactly the shape that the indices imply: no broadcasting, no scalars (TileTypeError)
+    [ADV-6.cast]  it is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
+    [ADV-6.duplicates]  which of several writes to one element stays is unspecified: the last one here
+    """
+    array.put_rows(axis, sparse, starts, tile, shape)
+
+
+@op(_index_slice, operands="")
+def Slice(start, length, /):
+    """Range of positions along an axis, for advanced indexing. It exists while a kernel is compiled only.
+
+    [ADV-2.signed]  start and length are signed integer scalars (TileTypeError)
+    [ADV-2.positional]  both are positional only
+    [ADV-2.opaque]  a slice has no readable attributes (TileTypeError)
+    """
+
+
+# ------------------------------------------------------------------ elements
+
+
+@op(_gather, operands="array *indices mask? padding_value", effect=READ, exact=True,
+    signature=lambda array, indices, /, *, mask=None, padding_value=0, check_bounds=True, latency=None: None)
+def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig):
+    """Elements of an array at tiles of indices.
+
+    `indices`: an integer tile per array axis, broadcast together (a single one for rank 1). Where an index is out of
+    range or `mask` is False, the result is `padding_value`.
+
+    [GS-1.kind]  indices are integer tiles or scalars, signed or unsigned; bool and float are refused (TileTypeError)
+    [GS-1.count]  as many as the array has axes; for rank 1 a single tile will do (TileTypeError)
+    [GS-1.rank0]  an array of rank 0 takes ()
+    [GS-1.shapes]  they broadcast together (TileTypeError)
+    [GS-2]  the result has the broadcast shape of the indices
+    [GS-3.sign]  negative indices are out of range, never counted from the end
+    [GS-3.wide]  an index counts with its whole value, whatever its dtype and the index dtype of the array
+    [IDX-3]  ranges are tested and places computed with 64 bits, whatever the index dtype of the array
+    [HINT-3.gather]  check_bounds=False promises that every index is in range
+    [GS-4.bounds]  an element out of range reads as padding_value
+    [GS-4.mask]  an element whose mask is False reads as padding_value
+    [GS-5.shape]  the mask broadcasts to the index shape (TileTypeError)
+    [GS-5.dtype]  it is None or of dtype bool_ (TileTypeError)
+    [GS-6.cast]  padding_value is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
+    [GS-6.shape]  it broadcasts to the index shape (TileTypeError)
+    [GS-6.none]  None is refused (TileTypeError)
+    [GS-7]  check_bounds=False with an index out of range and no mask is undefined: padding_value here
+    [GS-9]  the result has the dtype of the array, every dtype included
+    """
+    core = sig.result.shape
+    fill = beside(padding_value, sig.operands[-1].ndim, len(core))
+    return array.gather(indices, mask, fill, core)
+
+
+@op(_scatter, operands="array *indices value mask?", effect=WRITE, exact=True,
+    signature=lambda array, indices, value, /, *, mask=None, check_bounds=True, latency=None: None)
+def scatter(array, indices, value, mask, /, *, check_bounds, latency, sig):
+    """Write elements of an array at tiles of indices, which are as for gather.
+
+    [GS-4.dropped]  an element out of range or whose mask is False is not written
+    [GS-8.shape]  value broadcasts to the index shape (TileTypeError)
+    [GS-8.cast]  it is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
+    [GS-8.duplicates]  which of several writes to one element stays is unspecified: the last one in row-major order here
+    """
+    core = sig.operands[-1].shape
+    array.scatter(indices, value, mask, core)
+
+
+# ------------------------------------------------------------------ arrays and lists themselves
+
+
+@op(_internal, operands="array", exact=True, public=False)
+def array_dim(array, /, *, dim, stride):
+    """Size of an array along an axis or, with stride=True, its stride in elements.
+
+    [ARR-2]  sizes and strides have the index dtype of the array
+    [ARR-3.dynamic]  they are run-time values unless the array's type holds them
+    """
+    return (array.strides if stride else array.shape)[dim]
+
+
+def array_shape(b: Builder, a: Leaf) -> Tuple:
+    """The value of `a.shape` [ARR-3]."""
+    return _dims(b, a, a.type.static_shape, stride=False)
+
+
+def array_strides(b: Builder, a: Leaf) -> Tuple:
+    """The value of `a.strides` [ARR-3]."""
+    return _dims(b, a, a.type.static_strides, stride=True)
+
+
+def _dims(b: Builder, a: Leaf, static, stride: bool) -> Tuple:
+    scalar = TileType(a.type.index_dtype)
+    return Tuple(tuple(
+        loose(n) if n is not None else Leaf(b.op1(array_dim, a.value, result=scalar, dim=k, stride=stride))
+        for k, n in enumerate(static)))
+
+
+@op(_internal, operands="arrays", exact=True, public=False, name="list_len")
+def list_len_op(arrays, /):
+    """Number of arrays in a list.
+
+    [LIST-1.len]  len(x) is an int32 scalar
+    """
+    return np.asarray(len(arrays), np.int32)
+
+
+@op(_internal, operands="arrays index", exact=True, public=False, name="list_item")
+def list_item_op(arrays, index, /):
+    """Array of a list.
+
+    [LIST-1.item]  x[i] takes an integer scalar of any width and sign, as int32
+    [LIST-1.range]  an index that is negative or out of range is undefined: an array without elements here
+    """
+    return arrays.pick(index.astype(np.int32))
+
+
+def list_len(b: Builder, x: Leaf) -> Leaf:
+    """The value of `len(x)` for a list of arrays."""
+    return Leaf(b.op1(list_len_op, x.value, result=TileType(int32)))
+
+
+def list_item(b: Builder, x: Leaf, index: Term) -> Leaf:
+    """The value of `x[index]` for a list of arrays."""
+    if not is_scalar(index) or not info(index.type.dtype).integral:
+        refuse(f"a list of arrays is indexed by an integer scalar, got {describe(index)}",
+               help="write arrays[i]; slices and negative positions are not supported")
+    if isinstance(index, Const) and index.value < 0:
+        refuse(f"list index {index.value} is negative", cls=TileValueError,
+               help="lists of arrays are not indexed from the end: write arrays[len(arrays) - 1]")
+    return Leaf(b.op1(list_item_op, x.value, value_of(b, index), result=x.type.element))

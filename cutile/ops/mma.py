@@ -43,8 +43,8 @@ SCALE_BLOCKS: dict[tuple[DType, DType], tuple[int, ...]] = {
 def _matrix_arg(op: OpDef, name: str, t: Term) -> Const | Leaf:
     t = tile_arg(op, name, t)
     if t.type.ndim not in (2, 3):
-        invalid(op, name, f"expected a tile of rank 2 or 3, got shape {t.type.shape}",
-                help="give a vector a second axis: x[None, :] is a row, x[:, None] a column" if t.type.ndim == 1 else None)
+        hint = "give a vector a second axis: x[None, :] is a row, x[:, None] a column" if t.type.ndim == 1 else None
+        invalid(op, name, f"expected a tile of rank 2 or 3, got shape {t.type.shape}", help=hint)
     return t
 
 
@@ -244,7 +244,7 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
 def mma_scaled(x, x_scale, y, y_scale, /, acc, *, sig: Sig):
     """Matrix product of block-scaled operands, with accumulation in float32.
 
-    result[m, n] = Σ_k x[m, k]·x_scale[m, k // B]·y[k, n]·y_scale[k // B, n] + acc[m, n], where B = K / (scales along K).
+    result[m, n] = Σ_k x[m, k]·x_scale[m, k // B]·y[k, n]·y_scale[k // B, n] + acc[m, n], with B = K / scales along K.
 
     Products are exact and summed in float64; the result, acc included, is rounded once.
 

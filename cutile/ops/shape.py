@@ -249,7 +249,8 @@ def broadcast_to(x, /, shape, *, sig):
     """x repeated along axes of size 1 and new axes in front.
 
     [SHAPE-2.shape]  shape: a tuple of constant powers of two
-    [SHAPE-2.rule]  the rank may not shrink and each dimension must be equal or 1, aligned at the end; else TileTypeError
+    [SHAPE-2.rule]  the rank may not shrink, and dimensions, aligned at the end, must be equal or 1; else
+        TileTypeError
     """
     lead, core = _split(x, sig.x.ndim)
     return np.broadcast_to(np.reshape(x, lead + (1,) * (len(shape) - len(core)) + core), lead + shape)

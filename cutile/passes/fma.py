@@ -17,8 +17,8 @@ The exact conditions:
     Return included, also in code whose own result is unused; two positions of one node are two uses. A Bind is none
 [MACH-7.block]  the product is visible to the add, so the `mul` stands in the same block or an enclosing one, also
     outside a loop that holds the add
-[MACH-7.call]  a call is as if inlined: `mul` or add may stand in a callee whose only Return ends its body. On its way
-    out, the product must be used by that Return alone
+[MACH-7.call]  a call is as if inlined: `mul` or add may stand in a callee whose only Return ends its body. What such a
+    Return hands out counts as used where the call's result is
 
 A product that some Bind shows stays, for the debugger alone; any other fused `mul` is removed.
 """
@@ -26,11 +26,11 @@ A product that some Bind shows stays, for the debugger alone; any other fused `m
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from cutile.dtypes import bfloat16, float16, float32, float64
-from cutile.ir.nodes import Block, Frame, Kernel, Node, Op, Return, Value, uses_of
+from cutile.ir.nodes import Frame, Kernel, Node, Op, Return, Value, uses_of
 from cutile.ir.walk import bound_values, definitions, homes, returns, rewrite, walk
 from cutile.ops import arithmetic
 from cutile.types import RoundingMode, TileType
@@ -45,31 +45,22 @@ def fma(kernel: Kernel) -> Kernel:
 
 
 @dataclass(slots=True)
-class _Product:
-    """A product that an add may absorb: its `mul`, and the frames that it leaves on its way, innermost first."""
-
-    mul: Op
-    passed: list[tuple[Frame, Return, int]]  # with the place of the product among the frame's results
-
-
-@dataclass(slots=True)
 class _Plan:
     """What `change` does at each node."""
 
     fusions: dict[Op, tuple[int, Value, Value]] = field(default_factory=dict)  # add -> side of the product, factors
     gone: set[Op] = field(default_factory=set)  # muls whose product nobody reads or shows any more
-    frames: dict[Frame, Return] = field(default_factory=dict)  # those that a product passes
+    frame_of: dict[Return, Frame] = field(default_factory=dict)  # frames that change, by their Return
     dropped: dict[Frame, set[int]] = field(default_factory=lambda: defaultdict(set))  # their results that are gone
-    # Factors that a frame newly hands out.
+    # Factors that they newly hand out.
     extra: dict[Frame, dict[Value, Value]] = field(default_factory=lambda: defaultdict(dict))  # inside -> outside
-    frame_of: dict[Return, Frame] = field(default_factory=dict)
 
     def change(self, old: Node, n: Node) -> list[Node] | None:
         if old in self.fusions:
             return _fused(n, *self.fusions[old])
         if old in self.gone:
             return []
-        if old in self.frames:
+        if isinstance(n, Frame) and (old in self.dropped or old in self.extra):
             return [replace(n, results=self.passed(n.results, old, self.extra[old].values()))]
         if old in self.frame_of:
             frame = self.frame_of[old]
@@ -100,43 +91,57 @@ def _fused(add: Node, side: int, x: Value, y: Value) -> list[Node]:
     return nodes
 
 
-def _plan(kernel: Kernel) -> _Plan:
-    plan = _Plan()
-    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
-    if not any(n.op is arithmetic.mul for n in ops):
-        return plan
-    count = Counter(v for n in walk(kernel.body) for v in uses_of(n))
-    defined, home, bound = definitions(kernel.body), homes(kernel.body), bound_values(kernel.body)
-    for add in ops:
-        if add.op not in (arithmetic.add, arithmetic.sub) or add.results[0].type.dtype not in FUSED:
-            continue
-        for side in (0, 1):
-            p = _product(add.operands[side], count, defined)
-            if p is not None and _alike(p.mul, add):
-                _fuse(plan, add, side, p, home, bound)
-                break
-    return plan
+class _Uses:
+    """Who uses and who makes which value, as if calls of straight functions were inlined."""
 
+    def __init__(self, kernel: Kernel):
+        nodes = list(walk(kernel.body))
+        self.defined, self.home, self.bound = definitions(kernel.body), homes(kernel.body), bound_values(kernel.body)
+        self.straight = {n: r for n in nodes if isinstance(n, Frame) and (r := _only_return(n)) is not None}
+        handed_out = set(self.straight.values())
+        self.count = Counter(self.origin(v)[0] for n in nodes if n not in handed_out for v in uses_of(n))
+        self.aliases: dict[Value, list[tuple[Frame, Value]]] = defaultdict(list)
+        for frame in self.straight:
+            for v in frame.results:
+                self.aliases[self.origin(v)[0]].append((frame, v))
 
-def _product(v: Value, count: Mapping[Value, int], defined: Mapping[Value, Node]) -> _Product | None:
-    """The product that `v` is, if nothing else uses it, seen through the frames that return it."""
-    passed: list[tuple[Frame, Return, int]] = []
-    while count[v] == 1:
-        n = defined.get(v)
-        if isinstance(n, Op) and n.op is arithmetic.mul:
-            return _Product(n, passed[::-1])
-        if not isinstance(n, Frame) or (r := _only_return(n)) is None:
-            break
-        i = n.results.index(v)
-        passed.append((n, r, i))
-        v = r.operands[i]
-    return None
+    def origin(self, v: Value) -> tuple[Value, list[Frame]]:
+        """What `v` is inside the straight frames that return it, and these frames, innermost first."""
+        frames: list[Frame] = []
+        while (n := self.defined.get(v)) in self.straight:
+            frames.append(n)
+            v = self.straight[n].operands[n.results.index(v)]
+        return v, frames[::-1]
+
+    def product(self, v: Value) -> tuple[Op | None, list[Frame]]:
+        """The `mul` of the product that `v` is, if nothing else uses it, and the frames on its way."""
+        root, frames = self.origin(v)
+        n = self.defined.get(root)
+        return n if isinstance(n, Op) and n.op is arithmetic.mul and self.count[root] == 1 else None, frames
 
 
 def _only_return(frame: Frame) -> Return | None:
     """The Return of a frame that can be inlined as straight code."""
     found = returns(frame.body)
     return found[0] if len(found) == 1 and found[0] is frame.body.nodes[-1] else None
+
+
+def _plan(kernel: Kernel) -> _Plan:
+    plan = _Plan()
+    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
+    if not any(n.op is arithmetic.mul for n in ops):
+        return plan
+    uses = _Uses(kernel)
+    for add in ops:
+        if add.op not in (arithmetic.add, arithmetic.sub) or add.results[0].type.dtype not in FUSED:
+            continue
+        for side in (0, 1):
+            mul, frames = uses.product(add.operands[side])
+            if mul is not None and _alike(mul, add):
+                plan.fusions[add] = side, *(_brought_out(plan, v, frames, uses) for v in mul.operands)
+                _remove(plan, mul, uses)
+                break
+    return plan
 
 
 def _alike(mul: Op, add: Op) -> bool:
@@ -148,24 +153,25 @@ def _alike(mul: Op, add: Op) -> bool:
     return mul.results[0].type == t and options(mul) == options(add)
 
 
-def _fuse(plan: _Plan, add: Op, side: int, p: _Product, home: dict[Value, Block], bound: set[Value]) -> None:
-    for frame, r, _ in p.passed:
-        plan.frames[frame], plan.frame_of[r] = r, frame
-    if bound.isdisjoint((*p.mul.results, *(frame.results[i] for frame, _, i in p.passed))):
-        plan.gone.add(p.mul)
-        for frame, _, i in p.passed:
-            plan.dropped[frame].add(i)
-    plan.fusions[add] = side, *(_brought_out(plan, v, p, home) for v in p.mul.operands)
-
-
-def _brought_out(plan: _Plan, v: Value, p: _Product, home: dict[Value, Block]) -> Value:
-    """A factor as the add sees it: a new result of each frame that it is defined in."""
-    for frame, _, _ in p.passed:
-        if home.get(v) is not frame.body:
+def _brought_out(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> Value:
+    """A factor as the add sees it: a new result of each frame on the product's way that it is defined in."""
+    for frame in frames:
+        if uses.home.get(v) is not frame.body:
             continue
+        plan.frame_of[uses.straight[frame]] = frame
         factors = plan.extra[frame]
         if v not in factors:
             factors[v] = Value(v.type, v.name)
-            home[factors[v]] = home[frame.results[0]]
+            uses.home[factors[v]] = uses.home[frame.results[0]]
         v = factors[v]
     return v
+
+
+def _remove(plan: _Plan, mul: Op, uses: _Uses) -> None:
+    """Take a fused product away, unless a Bind shows it here or where it came by a call."""
+    aliases = uses.aliases[mul.results[0]]
+    if uses.bound.isdisjoint((*mul.results, *(v for _, v in aliases))):
+        plan.gone.add(mul)
+        for frame, v in aliases:
+            plan.frame_of[uses.straight[frame]] = frame
+            plan.dropped[frame].add(frame.results.index(v))

@@ -60,7 +60,7 @@ def test_accepts_a_program_with_every_kind_of_node():
     check(parse(PROGRAM))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_accepts_random_valid_programs(random_kernel, rng):
     check(random_kernel(rng))
@@ -240,7 +240,7 @@ def test_spans_and_types_are_demanded():
         check(replace(k, param_names=("n",)))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_random_program_without_one_definition_is_refused(random_kernel, rng):
     """Take away a node whose result is used, and the use is found."""
@@ -255,7 +255,7 @@ def test_a_random_program_without_one_definition_is_refused(random_kernel, rng):
 
 def test_calls_nested_deeper_than_the_stack():
     body = Block([Return((), (k := fresh()).span)])
-    for _ in range(5000):
+    for _ in range(2000):
         body = Block([Frame("f", k.span, body, (), k.span), Return((), k.span)])
     check(replace(k, body=body))
     assert isinstance(node(k, While), While) and isinstance(node(k, Yield), Yield)

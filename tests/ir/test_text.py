@@ -69,7 +69,7 @@ def test_the_small_program_reads_and_prints_as_documented():
     assert frame.def_span == Span("scale.py", 11, 0, 12, 16, "double")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_random_programs_come_back_the_same(random_kernel, rng):
     k = random_kernel(rng)
@@ -134,6 +134,7 @@ def test_types_come_back_the_same(t):
 @settings(deadline=None)
 @given(st.text(min_size=1), st.text(min_size=1), st.text())
 @example("inf", "nan", "spans")
+@example("¹", "٣", "")
 @example("x.1", "%", "a'b\"c")
 def test_names_come_back_the_same(value, function, file):
     span = Span(file, 1, 0, 2, 3, function, Span(file, 7, 0, 7, 1, value))
@@ -152,7 +153,7 @@ def test_what_the_text_cannot_hold_is_refused():
 
 
 def test_equal_spans_are_one_entry_and_deep_call_chains_are_kept():
-    site, depth = None, 3000
+    site, depth = None, 1500
     body = Block([Return((), SPAN)])
     for _ in range(depth):
         site = Span("a.py", 1, 0, 1, 1, "f", site)
@@ -204,7 +205,7 @@ def test_a_bad_text_is_told_where_and_what(text, place, message):
     assert caret == " " * (place[1] + 3) + "^"
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_damaged_text_is_refused_or_read_but_never_crashes(random_kernel, rng):
     text = to_text(random_kernel(rng))

@@ -1,6 +1,7 @@
 """Arithmetic against exact oracles: big integers and fractions."""
 
 import math
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -28,7 +29,8 @@ def some_ints(dtype, n=200, seed=0):
     lo, hi = d.int_range(dtype)
     edge = [v for v in (lo, lo + 1, -2, -1, 0, 1, 2, 3, hi - 1, hi) if lo <= v <= hi]
     rng = np.random.default_rng(seed)
-    picked = [edge[i] for i in rng.integers(0, len(edge), n)] + [int(v) for v in rng.integers(lo, hi, n, endpoint=True, dtype=dtype.name)]
+    picked = [edge[i] for i in rng.integers(0, len(edge), n)]
+    picked += map(int, rng.integers(lo, hi, n, endpoint=True, dtype=dtype.name))
     rng.shuffle(picked)
     return picked[:256]
 
@@ -68,6 +70,8 @@ def test_integer_division_by_zero_is_deterministic():
     x, z = k.tile([5, 0, -5, -1], d.int32), k.tile([0] * 4, d.int32)
     assert k(ar.floordiv, x, z).tolist() == [-1, -1, -2, -2]
     assert k(ar.mod, x, z).tolist() == [-1] * 4
+    assert k(ar.cdiv, x, z).tolist() == [0, 0, -1, -1]
+    assert k(ar.floordiv, k.tile([7], d.uint8), k.tile([0], d.uint8)).tolist() == [255]
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
@@ -138,9 +142,9 @@ def test_rounding_modes_enclose_the_exact_result(op, dtype, mode):
     x, y = (_numeric.round_to(dtype, v.astype(d.info(dtype).carrier)) for v in (x, y))
     k = Bench()
     got = k(op, k.tile(x, dtype), k.tile(y, dtype), rounding_mode=mode)
-    fn = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "mul": lambda a, b: a * b, "truediv": lambda a, b: a / b}
+    exact = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}[op.name]
     for a, b, g in zip(x, y, got):
-        q = fn[op.name](Fraction(float(a)), Fraction(float(b)))
+        q = exact(Fraction(float(a)), Fraction(float(b)))
         near = nearest(q, dtype)
         unit = Fraction(2) ** (max(math.frexp(near)[1] - 1, d.info(dtype).format.emin) - d.info(dtype).format.mantissa)
         err = Fraction(float(g)) - q
@@ -254,7 +258,8 @@ def test_blocks_are_leading_axes(lead):
     (lambda k: k.array(None, d.float32, 2), lambda k: 1, "float32 array of rank 2"),
     (lambda k: k.tile([True], d.bool_), lambda k: True, "two bool_ operands"),
 ])
-@pytest.mark.parametrize("op", [ar.add, ar.mul, ar.floordiv, ar.mod, ar.cdiv, ar.divmod, ar.minimum], ids=lambda o: o.name)
+@pytest.mark.parametrize("op", [ar.add, ar.mul, ar.floordiv, ar.mod, ar.cdiv, ar.divmod, ar.minimum],
+                         ids=lambda o: o.name)
 def test_operands_that_do_not_meet(op, x, y, message):
     k = Bench()
     with pytest.raises(TileTypeError, match=message):

@@ -22,7 +22,8 @@ VALUES = {
 
 
 @pytest.mark.parametrize("op", OPS, ids=lambda o: o.name)
-@pytest.mark.parametrize("dtype", [d.bool_, d.int8, d.int64, d.uint8, d.float16, d.bfloat16, d.float32, d.float64], ids=str)
+@pytest.mark.parametrize("dtype", [d.bool_, d.int8, d.int64, d.uint8, d.float16, d.bfloat16, d.float32, d.float64],
+                         ids=str)
 def test_every_pair(op, dtype):
     v = VALUES[d.info(dtype).kind]
     k = Bench()

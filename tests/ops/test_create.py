@@ -53,7 +53,8 @@ def test_full_over_blocks():
 
 @pytest.mark.parametrize("args, message", [
     ((3, 0, d.int8), "power of two, got 3"), ((0, 0, d.int8), "power of two"), ((2.0, 0, d.int8), "integer constant"),
-    ((2, "a", d.int8), '"fill_value".*string'), ((2, None, d.int8), '"fill_value"'), ((2, (1, 2), d.int8), '"fill_value"'),
+    ((2, "a", d.int8), '"fill_value".*string'),
+    ((2, None, d.int8), '"fill_value"'), ((2, (1, 2), d.int8), '"fill_value"'),
     ((2, 0, 3), "expected a dtype"), ((2, 0, float), "expected a dtype"),
     ((2, 0, d.foreign_pointer_dtype(d.int8)), "numeric dtype"),
 ])
@@ -111,10 +112,10 @@ def test_arange_wraps_in_the_width_of_the_dtype():
 
 
 @pytest.mark.parametrize("size, kwargs, message", [
-    (3, dict(dtype=d.int32), "power of two"), (4.0, dict(dtype=d.int32), "integer constant"),
-    ((4,), dict(dtype=d.int32), "integer constant"), (4, dict(dtype=d.bool_, start=1), "bool_"),
-    (4, dict(dtype=d.float8_e5m2, step=2), "float8_e5m2"), (4, dict(dtype=d.int32, start="a"), "string"),
-    (4, dict(dtype="int32"), "expected a dtype"),
+    (3, {"dtype": d.int32}, "power of two"), (4.0, {"dtype": d.int32}, "integer constant"),
+    ((4,), {"dtype": d.int32}, "integer constant"), (4, {"dtype": d.bool_, "start": 1}, "bool_"),
+    (4, {"dtype": d.float8_e5m2, "step": 2}, "float8_e5m2"), (4, {"dtype": d.int32, "start": "a"}, "string"),
+    (4, {"dtype": "int32"}, "expected a dtype"),
 ])
 def test_arange_refuses(size, kwargs, message):
     with pytest.raises(TileTypeError, match=message):
@@ -148,7 +149,8 @@ def test_astile_over_blocks(lead):
 
 @pytest.mark.parametrize("value, message", [
     ((), "power of two, got 0"), ((1, 2, 3), "power of two, got 3"), (((1, 2), 3), "expected a tuple"),
-    ((1, (2, 3)), "different depths"), (((1, 2), (3,)), "different lengths"), (("a", "b"), "string"), (None, "None"),
+    ((1, (2, 3)), "different depths"), (((1, 2), (3,)), "different lengths"), (("a", "b"), "string"),
+    (None, "None"),
 ])
 def test_astile_refuses(value, message):
     with pytest.raises(TileTypeError, match=message):
@@ -165,7 +167,8 @@ def test_astile_refuses_tiles_inside():
 
 def test_constants_carry_their_value():
     k = Bench()
-    for value, dtype in ((-5, d.int8), (math.nan, d.float16), (True, d.bool_), (2**64 - 1, d.uint64), (-0.0, d.float64)):
+    for value, dtype in ((-5, d.int8), (math.nan, d.float16), (True, d.bool_), (2**64 - 1, d.uint64),
+                         (-0.0, d.float64)):
         r = k.call(cr.constant, constant_of(value, dtype))
         got = k.value(r)
         assert repr(got.item()) == repr(value) and r.type.dtype is dtype

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from combining import Calling
-from ruling import SPAN, Bench
+from ruling import SPAN, Bench, term
 
 from cutile.dtypes import bool_, float16, float32, float64, int8, int32, int64, uint8, uint64
 from cutile.errors import TileTypeError
@@ -25,7 +25,8 @@ class Blocks:
         if self.count is None:
             return iter([tuple(operands)])
         cores = [t.ndim for t in sig.operands]
-        wide = [x if x.ndim > n else np.broadcast_to(x, (self.count, *x.shape)) for x, n in zip(operands, cores, strict=True)]
+        wide = [x if x.ndim > n else np.broadcast_to(x, (self.count, *x.shape))
+                for x, n in zip(operands, cores, strict=True)]
         return iter([tuple(x[k] for x in wide) for k in range(self.count)])
 
     def write(self, texts):
@@ -51,8 +52,7 @@ def printed(w, op, *args, **kwargs):
 
 
 def fields(*parts):
-    return FString(tuple((p[0] if not isinstance(p[0], bool | int | float | tuple) else const_term(p[0]), p[1])
-                         if isinstance(p, tuple) else p for p in parts))
+    return FString(tuple((term(p[0]), p[1]) if isinstance(p, tuple) else p for p in parts))
 
 
 # ------------------------------------------------------------------ print
@@ -113,8 +113,9 @@ def test_formatted_separators():
 def test_run_time_values_by_default_formats():
     w = bench()
     for values, dtype, want in (
-            (-5, int32, "-5"), (True, bool_, "1"), (250, uint8, "250"), (2**63, uint64, str(2**63)), (-2**40, int64, str(-2**40)),
-            (2.5, float32, "2.500000"), (0.1, float64, "0.100000"), (1.5, float16, "1.500000"), (math.inf, float32, "inf")):
+            (-5, int32, "-5"), (True, bool_, "1"), (250, uint8, "250"), (2**63, uint64, str(2**63)),
+            (-2**40, int64, str(-2**40)), (2.5, float32, "2.500000"), (0.1, float64, "0.100000"),
+            (1.5, float16, "1.500000"), (math.inf, float32, "inf")):
         assert printed(w, debug.print, w.tile(values, dtype)) == want + "\n"
     assert printed(w, debug.print, "t =", w.tile([[1, 2], [3, 4]], int32)) == "t = [[1, 2], [3, 4]]\n"
     assert printed(w, debug.print, w.tile([1.0], float32)) == "[1.000000]\n"
@@ -129,7 +130,8 @@ def test_structures():
     assert printed(w, debug.print, Record(Named, {"x": x})) == "Named 3\n"
     assert printed(w, debug.print, (Record(Named, {"x": x}),)) == "(Named(x=3),)\n"
     assert printed(w, debug.print, (Record(Shown, {"x": x}),), Record(Shown, {"x": x})) == "(shown!,) shown!\n"
-    assert printed(w, debug.print, Static(float16), Static(RoundingMode.RN), Static(Color.RED)) == "float16 RoundingMode.RN Color.RED\n"
+    objects = [Static(float16), Static(RoundingMode.RN), Static(Color.RED)]
+    assert printed(w, debug.print, *objects) == "float16 RoundingMode.RN Color.RED\n"
     assert printed(w, debug.print, Static(as_method)) == repr(as_method) + "\n"
     assert printed(w, debug.print, Dict({"k": x})) == "{'k': 3}\n"
     assert printed(w, debug.print, w.array(None, float32, 2)) == "<object of type float32 array of rank 2>\n"
@@ -140,7 +142,8 @@ def test_formatted_strings():
     x, f = w.tile(42, int32), w.tile([0.5, -1.25], float32)
     text = fields("x=", (x, "5"), " ", (x, "<5"), "|", (x, "#x"), " f=", (f, ".2"), " %")
     assert printed(w, debug.print, text) == "x=   42 42   |0x2a f=[0.50, -1.25] %\n"
-    assert printed(w, debug.print, fields((True, ""), " ", (2.5, ""), " ", (7, "03d"), " ", (2.5, "+.1e"))) == "1 2.500000 007 +2.5e+00\n"
+    text = fields((True, ""), " ", (2.5, ""), " ", (7, "03d"), " ", (2.5, "+.1e"))
+    assert printed(w, debug.print, text) == "1 2.500000 007 +2.5e+00\n"
     assert printed(w, debug.print, fields((Static("s"), ""), " ", ((x, 1), ""))) == "s (42, 1)\n"
     assert printed(w, debug.print, fields((fields("in ", (x, "4")), ""), "|")) == "in   42|\n"
 
@@ -197,7 +200,8 @@ def test_text_of_is_an_fstring_for_str():
 def test_printf():
     w = bench()
     x, f = w.tile([1, -2], int32), w.tile(0.5, float64)
-    assert printed(w, debug.printf, "%d%% %5.1f|%-6x|%s".replace("%s", "%e"), x, f, 255, 1.0) == "[1, -2]%   0.5|ff    |1.000000e+00"
+    got = printed(w, debug.printf, "%d%% %5.1f|%-6x|%e", x, f, 255, 1.0)
+    assert got == "[1, -2]%   0.5|ff    |1.000000e+00"
     assert printed(w, debug.printf, "plain") == "plain"
     assert printed(w, debug.printf, "%lld %hhd", w.tile(2**40, int64), w.tile(300, int32)) == f"{2**40} 44"
     assert printed(w, debug.printf, "%d %u", True, w.tile(True, bool_)) == "1 1"
@@ -205,7 +209,8 @@ def test_printf():
 
 @pytest.mark.parametrize("args, match", [
     (("%d",), "1 conversions for 0"), (("x", 1), "0 conversions for 1"), (("%f", 1), "#2"), (("%d", 1.5), "#2"),
-    (("%d %d", 1, None), "#3"), (("%s", 1), "no conversion"), ((1,), "format"), ((None,), "format"), (("%d", (1,)), "#2"),
+    (("%d %d", 1, None), "#3"), (("%s", 1), "no conversion"), ((1,), "format"), ((None,), "format"),
+    (("%d", (1,)), "#2"),
 ])
 def test_refused_printfs(args, match):
     with pytest.raises(TileTypeError, match=match):

@@ -98,8 +98,9 @@ def test_malformed_printf(text):
 
 
 @pytest.mark.parametrize("spec, dtype, conversion", [
-    ("", int32, "%d"), ("", uint8, "%u"), ("", bool_, "%d"), ("", int64, "%lld"), ("", uint64, "%llu"), ("", float16, "%f"),
-    ("", float64, "%lf"), ("<8", int32, "%-8d"), (">8", int32, "%8d"), ("^8.3f", float32, "%8.3f"), ("+.3", float32, "%+.3f"),
+    ("", int32, "%d"), ("", uint8, "%u"), ("", bool_, "%d"), ("", int64, "%lld"), ("", uint64, "%llu"),
+    ("", float16, "%f"), ("", float64, "%lf"), ("<8", int32, "%-8d"), (">8", int32, "%8d"), ("^8.3f", float32, "%8.3f"),
+    ("+.3", float32, "%+.3f"),
     ("08x", int64, "%08x"), ("#X", uint32, "%#X"), (" d", int32, "% d"), ("-d", int32, "%d"), ("e", float16, "%e"),
     ("<+#010.4g", float32, "%-+#010.4g"), ("5", int64, "%5lld"),
 ])
@@ -107,8 +108,10 @@ def test_specs(spec, dtype, conversion):
     assert str(_format.parse_spec(spec, dtype)) == conversion
 
 
-@pytest.mark.parametrize("spec, dtype", [("s", int32), ("b", int32), ("n", int32), (",", int32), ("=5", int32), ("x<5", int32),
-                                         ("f", int32), ("d", float32), ("x", float16), ("5.", float32), ("%", float32)])
+@pytest.mark.parametrize("spec, dtype", [
+    ("s", int32), ("b", int32), ("n", int32), (",", int32), ("=5", int32), ("x<5", int32), ("f", int32), ("d", float32),
+    ("x", float16), ("5.", float32), ("%", float32),
+])
 def test_bad_specs(spec, dtype):
     with pytest.raises(FormatError):
         _format.parse_spec(spec, dtype)

@@ -29,7 +29,8 @@ def test_block_coordinates(axis):
     k = Bench(Blocks())
     r = k.call(g.bid, axis)
     n = getattr(axis, "value", axis)
-    assert r.type.dtype is d.int32 and r.type.shape == () and k.value(r).reshape(-1).tolist() == [10 * n, 10 * n + 1, 10 * n + 2]
+    assert r.type.dtype is d.int32 and r.type.shape == ()
+    assert k.value(r).reshape(-1).tolist() == [10 * n, 10 * n + 1, 10 * n + 2]
     assert k(g.num_blocks, axis=axis) == 100 + n
 
 
@@ -94,7 +95,8 @@ def test_assume_divisible_by():
     assert c.value == 32 and c.loose
 
 
-@pytest.mark.parametrize("x, divisor", [(33, 16), (True, 1), (1.0, 1), (None, 1), (32, 0), (32, -2), (32, 2.0), (32, True)])
+@pytest.mark.parametrize("x, divisor", [(33, 16), (True, 1), (1.0, 1), (None, 1),
+    (32, 0), (32, -2), (32, 2.0), (32, True)])
 def test_assume_divisible_by_refuses(x, divisor):
     with pytest.raises(TileTypeError, match="of assume_divisible_by"):
         Bench().call(g.assume_divisible_by, x, divisor)

@@ -139,7 +139,7 @@ def test_batches_broadcast():
     w = Bench()
     got = w(mma.mma, w.tile(lead, float16, (2, 8)), w.tile(np.broadcast_to(y, (4, 8, 2)), float16),
             w.tile(np.zeros((4, 2, 2)), float32))
-    assert np.array_equal(got, lead[:, :, :, None] @ y)
+    assert np.array_equal(got, lead[:, :, :, None] @ np.broadcast_to(y, (4, 8, 2)))
 
 
 def test_acc_may_vary_where_the_product_does_not():
@@ -171,7 +171,8 @@ M = (4, 4)
 
 
 @pytest.mark.parametrize("x, y, acc, match", [
-    ((4,), M, M, "rank 2 or 3"), (M, (4,), M, "rank 2 or 3"), ((2, 2, 4, 4), M, M, "rank 2 or 3"), ((), M, M, "rank 2 or 3"),
+    ((4,), M, M, "rank 2 or 3"), (M, (4,), M, "rank 2 or 3"), ((2, 2, 4, 4), M, M, "rank 2 or 3"),
+    ((), M, M, "rank 2 or 3"),
     ((4, 8), M, M, "K is 8"), ((2, 4, 4), (4, 4, 4), (4, 4, 4), "batch"), (M, M, (), "shape of the product"),
     (M, M, (1, 4), "shape of the product"), (M, M, (1, 4, 4), "shape of the product"),
 ])
@@ -235,8 +236,10 @@ def test_matmul_promotes():
     assert matmul([[1.0]], [[1.5]], float16, float32)[:2] == (float32, 1.5)
 
 
-@pytest.mark.parametrize("dx, dy", [(int16, int16), (int32, int8), (bool_, bool_), (int8, uint8), (float8_e5m2, float16),
-                                    (float16, bfloat16), (float4_e2m1fn, float4_e2m1fn)])
+@pytest.mark.parametrize("dx, dy", [
+    (int16, int16), (int32, int8), (bool_, bool_), (int8, uint8), (float8_e5m2, float16), (float16, bfloat16),
+    (float4_e2m1fn, float4_e2m1fn),
+])
 def test_matmul_refuses_dtypes(dx, dy):
     refused(mma.matmul, (dx, M), (dy, M), match=dx.name)
 
@@ -292,7 +295,8 @@ GOOD = [(E4, (2, 64)), (E8, (2, 2)), (E4, (64, 4)), (E8, (2, 4)), (float32, (2, 
 
 
 @pytest.mark.parametrize("k, change, match", [
-    (0, (float8_e5m2, (2, 64)), "dtype of x"), (1, (float8_e5m3fnu, (2, 2)), "dtype of x_scale"), (1, (E8, (2, 4)), "32 elements"),
+    (0, (float8_e5m2, (2, 64)), "dtype of x"), (1, (float8_e5m3fnu, (2, 2)), "dtype of x_scale"),
+    (1, (E8, (2, 4)), "32 elements"),
     (1, (E8, (1, 2)), "32 elements"), (1, (E8, (1, 2, 2)), "32 elements"), (3, (E8, (4, 2)), "32 elements"),
     (4, (float16, (2, 4)), "float32"), (4, (float32, (4, 2)), "shape of the product"), (0, (E4, (64,)), "rank 2 or 3"),
     (2, (E4, (32, 4)), "K is 64"),

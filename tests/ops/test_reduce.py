@@ -45,7 +45,9 @@ def test_shapes(op, axis, keepdims, shape):
     assert result_type(op, float32, (2, 4, 8), axis, keepdims=keepdims) == TileType(float32, shape)
 
 
-@pytest.mark.parametrize("axis, keepdims, shape", [(None, False, ()), (None, True, (1, 1)), (0, False, (4,)), (-1, True, (2, 1))])
+@pytest.mark.parametrize("axis, keepdims, shape", [
+    (None, False, ()), (None, True, (1, 1)), (0, False, (4,)), (-1, True, (2, 1)),
+])
 def test_arg_shapes(axis, keepdims, shape):
     for op in (reduce.argmax, reduce.argmin):
         assert result_type(op, float32, (2, 4), axis, keepdims=keepdims) == TileType(int32, shape)
@@ -164,7 +166,7 @@ def test_a_sum_depends_on_its_row_alone(portable, data):
     axis = data.draw(st.integers(0, len(shape) - 1))
     dtype = data.draw(st.sampled_from([float32, float64, bfloat16]))
     lead = data.draw(st.sampled_from([(3, 1, 2), (5,), (1, 1, 1), (1,), (2, 4, 1)]))
-    x = _numeric.round_to(dtype, RNG.standard_normal(lead + shape)).astype(np.float64 if dtype is float64 else np.float32)
+    x = _numeric.round_to(dtype, RNG.standard_normal(lead + shape))
     with settings.override(PORTABLE=portable):
         w = Bench()
         together = w(reduce.sum, w.tile(x, dtype, shape), axis)
@@ -244,7 +246,8 @@ def test_extremes_along_axes_agree_with_pairs():
 
 @pytest.mark.parametrize("values, default, propagated", [
     ([1, 3, 3, 2], 1, 1), ([NAN, 1, NAN, 2], 3, 0), ([NAN, NAN], 0, 0), ([NAN, -INF], 1, 0), ([-INF, NAN], 0, 1),
-    ([NAN, -INF, -INF, NAN], 1, 0), ([-0.0, 0.0], 0, 0), ([0.0, -0.0], 0, 0), ([5, NAN, 7, NAN], 2, 1), ([INF, NAN], 0, 1),
+    ([NAN, -INF, -INF, NAN], 1, 0), ([-0.0, 0.0], 0, 0), ([0.0, -0.0], 0, 0), ([5, NAN, 7, NAN], 2, 1),
+    ([INF, NAN], 0, 1),
 ])
 def test_arg(values, default, propagated):
     for dtype in (float16, float32, float64):
@@ -286,7 +289,8 @@ def test_user_reduce_axes_and_keepdims():
     w = CombineBench()
     t = w.tile(x, int32, (4, 8))
     assert np.array_equal(w(reduce.reduce, t, 0, function(arithmetic.add), 0), x.sum(-2))
-    assert np.array_equal(w(reduce.reduce, t, -1, function(arithmetic.maximum), -99, keepdims=True), x.max(-1, keepdims=True))
+    got = w(reduce.reduce, t, -1, function(arithmetic.maximum), -99, keepdims=True)
+    assert np.array_equal(got, x.max(-1, keepdims=True))
 
 
 def test_reduce_of_a_tuple():

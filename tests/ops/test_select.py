@@ -17,7 +17,9 @@ def test_chooses_and_broadcasts():
     mask = k.tile([[True], [False]], d.bool_)
     r = k.call(where, mask, k.tile([1, 2, 3, 4], d.int32), 9)
     assert str(r.type) == "i32[2,4]" and k.value(r).tolist() == [[1, 2, 3, 4], [9, 9, 9, 9]]
-    assert k(where, k.tile(True, d.bool_), k.tile([1, 2], d.int8), k.tile([[5], [6]], d.int8)).tolist() == [[1, 2], [1, 2]]
+    x, y = k.tile([1, 2], d.int8), k.tile([[5], [6]], d.int8)
+    assert k(where, k.tile(True, d.bool_), x, y).tolist() == [[1, 2], [1, 2]]
+    assert k(where, k.tile(False, d.bool_), x, y).tolist() == [[5, 5], [6, 6]]
 
 
 def test_a_condition_is_what_is_not_zero():

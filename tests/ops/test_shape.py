@@ -59,7 +59,8 @@ def test_reshape_refuses(to):
 
 
 @pytest.mark.parametrize("lead", LEADS)
-@pytest.mark.parametrize("shape, to", [((), (2, 4)), ((4,), (2, 4)), ((2, 1), (2, 4)), ((1,), (1, 1, 8)), ((2, 4), (2, 4))])
+@pytest.mark.parametrize("shape, to", [((), (2, 4)), ((4,), (2, 4)), ((2, 1), (2, 4)), ((1,), (1, 1, 8)),
+                                       ((2, 4), (2, 4))])
 def test_broadcast_to(shape, to, lead):
     k = Bench()
     x = counted(k, shape, lead=lead)
@@ -78,7 +79,8 @@ def test_broadcast_to_refuses(to):
         k.call(sh.broadcast_to, counted(k, (2, 4)), to)
 
 
-@pytest.mark.parametrize("axis, want", [(0, (1, 2, 4)), (1, (2, 1, 4)), (2, (2, 4, 1)), (-1, (2, 4, 1)), (-3, (1, 2, 4))])
+@pytest.mark.parametrize("axis, want", [(0, (1, 2, 4)), (1, (2, 1, 4)), (2, (2, 4, 1)), (-1, (2, 4, 1)),
+                                        (-3, (1, 2, 4))])
 def test_expand_dims(axis, want):
     k = Bench()
     r = k.call(sh.expand_dims, counted(k, (2, 4)), axis)
@@ -159,8 +161,10 @@ def test_cat_of_one_and_refusals():
     x = counted(k, (2, 4))
     assert k.call(sh.cat, (x,), 0) is x
     for tiles, axis, message in (
-        ((), 0, "one or two tiles, got 0"), ((x, x, x), 0, "got 3"), ((x, counted(k, (2, 4), d.int8)), 0, "int32 and int8"),
-        ((x, counted(k, (4, 4))), 0, "equal shapes"), ((x, counted(k, (4,))), 0, "same rank"), ((1, 2), 0, "rank 1 or more"),
+        ((), 0, "one or two tiles, got 0"), ((x, x, x), 0, "got 3"),
+        ((x, counted(k, (2, 4), d.int8)), 0, "int32 and int8"),
+        ((x, counted(k, (4, 4))), 0, "equal shapes"), ((x, counted(k, (4,))), 0, "same rank"),
+        ((1, 2), 0, "rank 1 or more"),
         ((x, x), 2, "out of range"), ((x, None), 0, "got None"), (x, 0, "expected a tuple"),
     ):
         with pytest.raises(TileTypeError, match=message):
@@ -257,7 +261,8 @@ def test_a_run_time_index_out_of_range_is_clamped():
 
 
 @pytest.mark.parametrize("index, shape, message", [
-    ((0, 4), (1, 1), "index 4 on axis 1 is out of range"), ((-1, 0), (1, 1), "index -1"), ((0,), (1, 1), "expected 2 indices"),
+    ((0, 4), (1, 1), "index 4 on axis 1 is out of range"), ((-1, 0), (1, 1), "index -1"),
+    ((0,), (1, 1), "expected 2 indices"),
     (0, (1, 1), "expected 2 indices"), ((0, 0), (4, 4), "does not divide"), ((0, 0), (2,), "rank"),
     ((0, 1.0), (1, 1), "signed integer"), ((0, True), (1, 1), "signed integer"), ((0, 0), (1, 3), "power of two"),
     ((0, (1,)), (1, 1), "signed integer"), (None, (1, 1), "expected a tuple"),

@@ -1,0 +1,136 @@
+"""python -m cutile: look at a kernel's stages, at the settings, and at what is installed."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import runpy
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cutile import settings
+from cutile._version import __version__
+from cutile.dtypes import BY_SHORT, DType, bool_, float32, int32
+from cutile.errors import TileError
+from cutile.front.program import Embedded, compile_kernel
+from cutile.ir.text import to_text
+from cutile.kernel import Kernel
+from cutile.passes.fma import fma
+from cutile.types import ArrayType, TileType
+
+app = typer.Typer(help="cutile: the cuTile tile-programming model.", no_args_is_help=True, add_completion=False)
+STAGES = ("ir", "fma")
+
+
+@app.command()
+def show(
+    target: Annotated[str, typer.Argument(help="FILE.py::KERNEL")],
+    types: Annotated[list[str] | None, typer.Argument(
+        help="one per parameter: f32[2] an array of rank 2, i32 or f32 a scalar, =5 a constant")] = None,
+    stage: Annotated[str, typer.Option(help="ir: as typed; fma: after multiply-adds are fused, what runs")] = "fma",
+    spans: Annotated[bool, typer.Option(help="print the table of source spans too")] = False,
+) -> None:
+    """Print a stage of a kernel.
+
+    python -m cutile show examples/softmax.py::softmax 'f32[2]' 'f32[2]' =1024
+    """
+    if stage not in STAGES:
+        _fail(f"no stage {stage!r}; there are {', '.join(STAGES)}")
+    kernel = _load(target)
+    names, given = kernel._names, types or []
+    if len(names) != len(given):
+        _fail(f"{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
+    try:
+        program = compile_kernel(kernel._fn, [_blueprint(t) for t in given]).kernel
+    except TileError as e:
+        _fail(str(e))
+    print(to_text(program if stage == "ir" else fma(program), spans=spans))
+
+
+def _load(target: str) -> Kernel:
+    file, _, name = target.partition("::")
+    if not name or not Path(file).is_file():
+        _fail(f"{target!r} is not FILE.py::KERNEL")
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    found = runpy.run_path(file).get(name)
+    if not isinstance(found, Kernel):
+        _fail(f"{name!r} is no kernel of {file}")
+    return found
+
+
+def _blueprint(text: str) -> Any:
+    if text.startswith("="):
+        return Embedded(_literal(text[1:]))
+    name, bracket, rank = text.partition("[")
+    dtype = BY_SHORT.get(name)
+    if dtype is None or bracket and not rank.rstrip("]").isdigit():
+        _fail(f"{text!r} is no type: write f32[2] for an array of rank 2, i32 for a scalar, =5 for a constant")
+    return ArrayType(dtype, int(rank.rstrip("]"))) if bracket else _scalar(dtype)
+
+
+def _scalar(dtype: DType) -> TileType:
+    if dtype not in (bool_, int32, float32, BY_SHORT["i64"]):
+        _fail(f"a scalar argument is b1, i32, i64 or f32, not {dtype.name}")
+    return TileType(dtype)
+
+
+def _literal(text: str) -> Any:
+    for convert in (int, float):
+        try:
+            return convert(text)
+        except ValueError:
+            continue
+    return {"True": True, "False": False, "None": None}.get(text, text)
+
+
+@app.command("settings")
+def settings_() -> None:
+    """Every CUTILE_* variable, what it may be and what it is now."""
+    table = Table("variable", "accepts", "now", "for", show_lines=False)
+    for s in settings.table().values():
+        table.add_row(s.variable, escape(s.accepts), escape(str(settings.get(s.name))), escape(s.doc))
+    Console().print(table)
+
+
+@app.command()
+def doctor() -> None:
+    """What is installed, and what works with it."""
+    table = Table("part", "version", "what for")
+    table.add_row("cutile", __version__, "")
+    table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
+    for package, use in _PACKAGES.items():
+        table.add_row(package, _version(package), use)
+    Console().print(table)
+
+
+_PACKAGES = {
+    "numpy": "the interpreter computes with it", "ml_dtypes": "bfloat16, fp8 and fp4 arrays on the host",
+    "torch": "CPU tensors as arguments", "debugpy": "breakpoints from VS Code", "scikit-image": "examples",
+    "scikit-learn": "examples", "hypothesis": "tests", "triton": "benchmarks compare with its interpreter",
+}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _fail(text: str) -> None:
+    typer.echo(text, err=True)
+    raise typer.Exit(1)
+
+
+def main() -> None:
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Is a debugger watching? Coverage tools and profilers are none."""
+
+from __future__ import annotations
+
+import sys
+
+_MEASURING = ("coverage", "trace", "_lsprof", "cProfile", "profile", "viztracer", "line_profiler", "pytest_cov")
+
+
+def attached() -> bool:
+    """A debugger traces this thread, or the process is under one that watches without tracing."""
+    return _traced() or _monitored() or _pydevd()
+
+
+def _traced() -> bool:
+    trace = sys.gettrace()
+    return trace is not None and not _measures(trace)
+
+
+def _measures(trace) -> bool:
+    """The owner of a trace function: the object that it is a method of, or its module."""
+    owner = getattr(trace, "__self__", None) or trace
+    for x in (trace, owner, type(owner)):
+        module = getattr(x, "__module__", None) or ""
+        if module.split(".")[0] in _MEASURING:
+            return True
+    return False
+
+
+def _monitored() -> bool:
+    monitoring = getattr(sys, "monitoring", None)  # Python 3.12 and later
+    if monitoring is None:
+        return False
+    tool = monitoring.get_tool(monitoring.DEBUGGER_ID)
+    return tool is not None and tool.split(".")[0] not in _MEASURING
+
+
+def _pydevd() -> bool:
+    """debugpy and PyCharm may trace single code objects only, and nothing shows in this thread before a breakpoint."""
+    constants = sys.modules.get("_pydevd_bundle.pydevd_constants")
+    holder = getattr(constants, "GlobalDebuggerHolder", None)
+    if getattr(holder, "global_dbg", None) is not None:
+        return True
+    connected = getattr(sys.modules.get("debugpy"), "is_client_connected", None)
+    return bool(connected and connected())

@@ -1,0 +1,313 @@
+"""The batch schedule's code: straight-line Python over carriers with leading axes, one function per nested block.
+
+Every block of the IR becomes a function of the running set, the loop's own values and what the block captures; `control`
+runs them. Locals end with their last use, so that the allocator hands hot memory out again. The functions carry the
+user's file, names and positions, for tracebacks and coverage.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from cutile.dtypes import info
+from cutile.errors import Span
+from cutile.interp import control, running
+from cutile.interp.control import Combine, Joint, Region
+from cutile.interp.emit import CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.places import (
+    NOWHERE, Position, assign, attribute, call, constant, delete, load, place, position, tuple_of, unpack,
+)
+from cutile.interp.running import ARRAY, RECORD
+from cutile.ir import nodes as ir
+from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
+from cutile.ir.walk import blocks
+from cutile.types import ListType, TileType
+
+NARROWER, OUT = ".next", ".out"  # locals of emitted functions
+
+
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+    """The kernel as a Python function (ctx, *arguments), the object ".kernel" of the program."""
+    program = Program(check, step_limit)
+    for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, running.narrow,
+              running.with_lead):
+        program.objects["." + f.__name__] = f
+    unit = Unit(program, Needs(kernel.body, shown=False), Exits(kernel.body), deque())
+    top = Scope(kernel.name, kernel.span)
+    unit.function(top, kernel.body, ".kernel", kernel.params, (), ir.Return, leaving=False)
+    while unit.queue:
+        unit.queue.popleft()()
+    program.finish()
+    return program
+
+
+def rank_of(v: Value) -> int | None:
+    return v.type.ndim if isinstance(v.type, TileType) else RECORD if isinstance(v.type, ListType) else ARRAY
+
+
+def ranks_of(values: Iterable[Value]) -> tuple[int | None, ...]:
+    return tuple(map(rank_of, values))
+
+
+class Exits:
+    """How control can leave each block other than by its end: "loop" (Break, Continue) and "frame" (Return)."""
+
+    def __init__(self, root: Block):
+        self._of: dict[Block, frozenset[str]] = {}
+        self._tail: dict[Block, type] = {root: ir.Return}
+        every = list(blocks(root))
+        for b, n in every:
+            if n is not None:
+                self._tail[b] = (ir.Continue if isinstance(n, ir.For | ir.While) and b is n.body else
+                                 ir.Return if isinstance(n, ir.Frame) else ir.Yield)
+        for b, _ in reversed(every):
+            out: set[str] = set()
+            for n in b.nodes:
+                out |= self.node(n)
+                if isinstance(n, TERMINATORS) and not isinstance(n, self._tail[b]):
+                    out.add("frame" if isinstance(n, ir.Return) else "loop")
+            self._of[b] = frozenset(out)
+
+    def __getitem__(self, b: Block) -> frozenset[str]:
+        return self._of[b]
+
+    def node(self, n: Node) -> frozenset[str]:
+        """How control can leave a node sideways."""
+        if isinstance(n, ir.Frame):
+            return frozenset()
+        out = frozenset().union(*(self._of[b] for b in blocks_of(n)))
+        return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a function stands: in which of the user's functions, and where Break, Continue and Return record to."""
+
+    name: str
+    span: Span  # of the user's function
+    returns: str | None = None
+    breaks: str | None = None
+    continues: str | None = None
+
+    def records(self, exits: frozenset[str]) -> list[str]:
+        """The exit records that a block needs which control leaves like this."""
+        loop = [self.breaks, self.continues] if "loop" in exits else []
+        return loop + ([self.returns] if "frame" in exits and self.returns else [])
+
+
+class Unit:
+    """All functions of one kernel."""
+
+    def __init__(self, program: Program, needs: Needs, exits: Exits, queue: deque):
+        self.program, self.needs, self.exits, self.queue = program, needs, exits, queue
+        self.records = 0
+
+    def record(self, kind: str) -> str:
+        self.records += 1
+        return f".{kind}{self.records}"
+
+    def temps(self, values: Iterable[Value]) -> list[str]:
+        return [self.program.temp(v) for v in values]
+
+    def loads(self, values: Iterable[Value]) -> ast.expr:
+        return tuple_of(map(load, self.temps(values)))
+
+    def ref(self, obj, hint: str) -> ast.expr:
+        return self.program.ref(obj, hint)
+
+    def region(self, scope: Scope, b: Block, tail: type, own: Sequence[Value], given: Sequence[str] = (), *,
+               leaving: bool | None = None, at: Span | None = None) -> tuple[Region, ast.expr]:
+        """The function of a nested block, queued; and the tuple of what it captures.
+
+        `own` are values that the caller of the function supplies, `given` records that it makes.
+        """
+        exits = self.exits[b]
+        leaving = bool(exits) if leaving is None else leaving
+        captured = [v for v in self.needs[b] if v not in own]
+        records = [r for r in scope.records(exits) if r not in given]
+        region = Region((*ranks_of(captured), *(RECORD for _ in records)), leaving)
+        slot = self.program.slot("block")
+        params = [*own, *captured]
+        self.queue.append(lambda: self.function(scope, b, slot, params, (*records, *given), tail, leaving=leaving,
+                                                done=lambda f: setattr(region, "function", f), at=at))
+        return region, tuple_of([*map(load, self.temps(captured)), *map(load, records)])
+
+    def function(self, scope: Scope, b: Block, slot: str, params: Sequence[Value], records: Sequence[str], tail: type, *,
+                 leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
+        body = Body(self, scope, tail, leaving).emit(b, params)
+        at = at or scope.span
+        self.program.define(scope.name, [CTX, *self.temps(params), *records], body, scope.span.filename, position(at),
+                            slot, done)
+
+
+class Body:
+    """The statements of one function."""
+
+    def __init__(self, unit: Unit, scope: Scope, tail: type, leaving: bool):
+        self.unit, self.scope, self.tail, self.leaving = unit, scope, tail, leaving
+        self.program = unit.program
+        self.line = 0  # of the latest statement
+
+    def emit(self, b: Block, params: Sequence[Value]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        last = self.unit.needs.last(b)
+        later = self._needed_after(b)
+        alive = dict.fromkeys(params)
+        for n, dead, after in zip(b.nodes, last, later, strict=True):
+            if isinstance(n, TERMINATORS):
+                return out + self.terminator(n)
+            out += EMIT[type(n)](self, n)
+            results = ir.results_of(n)
+            ended = [v for v in dead if v in alive or v in results]
+            if ended:
+                out.append(place(delete(self.unit.temps(ended)), NOWHERE))
+            if self.unit.exits.node(n):  # its results are already those of the blocks that go on
+                out += self.go_on([v for v in after if v in alive], n)
+            alive.update(dict.fromkeys(results))
+            for v in ended:
+                del alive[v]
+        return out + [place(ast.Return(constant(None)), NOWHERE)]
+
+    def _needed_after(self, b: Block) -> list[list[Value]]:
+        """For each node, the values that nodes after it in the block read."""
+        after: dict[Value, None] = {}
+        out = []
+        for n in reversed(b.nodes):
+            out.append(list(after))
+            after.update(dict.fromkeys(self.unit.needs.reads(n)))
+        return out[::-1]
+
+    def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
+        """After a node that blocks may have left: go on with the others, and with their values."""
+        at = position(n.span)
+        moved = [v for v in values if rank_of(v) is not RECORD]
+        narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
+                                          self.unit.ref(ranks_of(moved), "ranks")])
+        different = ast.Compare(load(NARROWER), [ast.IsNot()], [load(CTX)])
+        body = [unpack(self.unit.temps(moved), narrowed)] if moved else []
+        return [place(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
+
+    def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
+        at = position(n.span)
+        self.line = at[0]
+        return place(stmt, at)
+
+    # -------------------------------------------------------------- plain nodes
+
+    def op(self, n: Op) -> list[ast.stmt]:
+        if is_breakpoint(n):
+            return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
+        operands = list(map(load, self.unit.temps(n.operands)))
+        combine = None
+        if n.region is not None:
+            combine, operands = self.combine(n, operands)
+        y = meaning_call(self.program, n, operands, combine)
+        return [self.positioned(assign(self.unit.temps(n.results), y), n)]
+
+    def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
+        """The user's function over carriers. If it captures values, the operands get as many leading axes as those may have."""
+        scope = Scope(n.span.function, n.span)
+        region, captured = self.unit.region(scope, n.region, ir.Yield, n.region.params)
+        if region.ranks:
+            operands = [call(load(".with_lead"), [x, self.unit.ref(v.type, "type"), load(CTX)])
+                        for x, v in zip(operands, n.operands, strict=True)]
+        bind = attribute(self.unit.ref(Combine(region), "combine"), "bind")
+        return call(bind, [load(CTX), captured]), operands
+
+    def bind(self, n: ir.Bind) -> list[ast.stmt]:
+        """For coverage: a line of the user that computes nothing still ran."""
+        if n.span.line == self.line:
+            return []
+        return [self.positioned(ast.Pass(), n)]
+
+    # -------------------------------------------------------------- structured nodes
+
+    def entered(self, n: Node, results: Sequence[Value], outcome: ast.expr) -> list[ast.stmt]:
+        """Take a node's outcome apart: results for all blocks, or (blocks, results), or None."""
+        if not self.unit.exits.node(n):
+            return [self.positioned(unpack(self.unit.temps(results), outcome), n)]
+        none = ast.Compare(load(OUT), [ast.Is()], [constant(None)])
+        targets = ast.Tuple([ast.Name(t, ast.Store()) for t in self.unit.temps(results)], ast.Store())
+        return [self.positioned(assign([OUT], outcome), n),
+                place(ast.If(none, [ast.Return(constant(None))], []), NOWHERE),
+                place(ast.Assign([ast.Tuple([ast.Name(NARROWER, ast.Store()), targets], ast.Store())], load(OUT)), NOWHERE),
+                place(delete([OUT]), NOWHERE)]
+
+    def if_(self, n: ir.If) -> list[ast.stmt]:
+        leaving = bool(self.unit.exits.node(n))
+        sides: list[ast.expr] = []
+        for b in (n.then, n.orelse):
+            region, captured = self.unit.region(self.scope, b, ir.Yield, (), leaving=leaving, at=n.span)
+            sides += [self.unit.ref(region, "side"), captured]
+        run = load(".branch" if leaving else ".branch_all")
+        joint = self.unit.ref(Joint(ranks_of(n.results), n.span), "joint")
+        cond = load(self.program.temp(n.cond))
+        return self.entered(n, n.results, call(run, [load(CTX), cond, *sides, joint]))
+
+    def loop_body(self, n: ir.For | ir.While) -> list[ast.expr]:
+        leaving = bool(self.unit.exits[n.body])
+        scope, given = self.scope, ()
+        if leaving:
+            given = (self.unit.record("breaks"), self.unit.record("continues"))
+            scope = Scope(scope.name, scope.span, scope.returns, *given)
+        region, captured = self.unit.region(scope, n.body, ir.Continue, inner_of(n), given, leaving=leaving, at=n.span)
+        return [self.unit.ref(region, "body"), captured]
+
+    def for_(self, n: ir.For) -> list[ast.stmt]:
+        joint = self.unit.ref(Joint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "joint")
+        outcome = call(load(".for_loop"), [load(CTX), self.unit.loads((n.start, n.stop, n.step)), self.unit.loads(n.inits),
+                                           *self.loop_body(n), joint])
+        return self.entered(n, n.results, self.only_results(n, outcome))
+
+    def while_(self, n: ir.While) -> list[ast.stmt]:
+        cond = [constant(None), tuple_of(())]
+        if n.cond is not None:
+            region, captured = self.unit.region(self.scope, n.cond, ir.Yield, n.params, at=n.span)
+            cond = [self.unit.ref(region, "cond"), captured]
+        joint = self.unit.ref(Joint(ranks_of(n.params), n.span), "joint")
+        outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), joint,
+                                             self.unit.ref(ranks_of(n.results), "ranks")])
+        return self.entered(n, n.results, self.only_results(n, outcome))
+
+    def only_results(self, n: Node, outcome: ast.expr) -> ast.expr:
+        """Of a loop that no block leaves by Return."""
+        return outcome if self.unit.exits.node(n) else ast.Subscript(outcome, constant(1), ast.Load())
+
+    def frame(self, n: ir.Frame) -> list[ast.stmt]:
+        leaving = bool(self.unit.exits[n.body])
+        scope, given = Scope(n.function, n.def_span), ()
+        if leaving:
+            given = (self.unit.record("returns"),)
+            scope = Scope(n.function, n.def_span, *given)
+        region, captured = self.unit.region(scope, n.body, ir.Return, (), given, leaving=leaving)
+        r = self.unit.ref(region, "frame")
+        if leaving:
+            joint = self.unit.ref(Joint(ranks_of(n.results), n.span), "joint")
+            outcome = call(load(".frame"), [load(CTX), r, captured, joint])
+        else:
+            outcome = call(attribute(r, "function"), [load(CTX), ast.Starred(captured, ast.Load())])
+        return [self.positioned(unpack(self.unit.temps(n.results), outcome), n)]
+
+    # -------------------------------------------------------------- terminators
+
+    def terminator(self, n: Node) -> list[ast.stmt]:
+        values = self.unit.loads(n.operands)
+        if isinstance(n, self.tail):
+            result = tuple_of([load(CTX), values]) if self.leaving else values
+            return [place(ast.Return(result), self.tail_position(n))]
+        record = {ir.Break: self.scope.breaks, ir.Continue: self.scope.continues, ir.Return: self.scope.returns}[type(n)]
+        stmts = []
+        if record is not None:  # nothing is recorded of blocks that leave the kernel
+            stmts.append(ast.Expr(call(attribute(load(record), "append"), [tuple_of([load(CTX), values])])))
+        return [self.positioned(s, n) for s in (*stmts, ast.Return(constant(None)))]
+
+    def tail_position(self, n: Node) -> Position:
+        """Only a `return` that the user wrote stands somewhere."""
+        return position(n.span) if isinstance(n, ir.Return) and n.operands else NOWHERE
+
+
+EMIT: dict[type, Callable] = {Op: Body.op, ir.Bind: Body.bind, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,
+                              ir.Frame: Body.frame}

@@ -1,0 +1,240 @@
+"""How the blocks of a grid run: the choice of a schedule, chunks of blocks, the run itself.
+
+The default, `batch`, takes a cache-sized box of blocks at a time. `block` runs one block after another, for debuggers
+and as the oracle of batching. Blocks are counted in row-major order of their coordinates: the last grid axis runs
+fastest. What they print comes in that order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import prod
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from cutile import settings
+from cutile.dtypes import info
+from cutile.interp import debugger, emit_batch, emit_block
+from cutile.interp.choice import ArrayList
+from cutile.interp.emit import Program, is_breakpoint
+from cutile.interp.running import Block, Box, Launch, Single
+from cutile.interp.show import Tile
+from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
+from cutile.ir.walk import walk
+from cutile.ops import _numeric
+from cutile.types import ListType, TileType
+
+# Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
+BUDGET = 128 << 10
+ROW_BUDGET = 256 << 10  # kernels that reduce or scan
+MATMUL_BUDGET = 512 << 10
+MAX_BLOCKS = 1 << 14  # of a chunk
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the choice of schedule and chunk needs to know about a kernel."""
+
+    value_bytes: int  # of its largest tile
+    budget: int
+    breakpoint: bool
+    unbatchable: str | None  # why the batch schedule cannot run it
+
+
+class _Cache:
+    """What is derived from kernels, kept as long as they live."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._made: WeakKeyDictionary[Kernel, dict] = WeakKeyDictionary()
+
+    def get(self, kernel: Kernel, key: tuple, make: Callable):
+        with self._lock:
+            found = self._made.setdefault(kernel, {}).get(key)
+        if found is None:
+            found = make()
+            with self._lock:
+                found = self._made.setdefault(kernel, {}).setdefault(key, found)
+        return found
+
+
+_cache = _Cache()
+
+
+def facts(kernel: Kernel) -> Facts:
+    return _cache.get(kernel, ("facts",), lambda: _facts(kernel))
+
+
+def _facts(kernel: Kernel) -> Facts:
+    largest, families, stops, unbatchable = 1, set(), False, None
+    for n in walk(kernel.body):
+        for v in results_of(n):
+            if isinstance(v.type, TileType):
+                largest = max(largest, v.type.size * info(v.type.dtype).carrier.itemsize)
+            if isinstance(v.type, ListType) and isinstance(n, If | For | While):
+                unbatchable = f"line {n.span.line} chooses between lists of arrays"
+        if isinstance(n, Op):
+            families.add(n.op.family)
+            stops = stops or is_breakpoint(n)
+    budget = MATMUL_BUDGET if "mma" in families else ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
+    return Facts(largest, budget, stops, unbatchable)
+
+
+def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
+    """The schedule for a launch, and why."""
+    f = facts(kernel)
+    asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
+    if asked == "interleave":
+        raise ValueError("the schedule 'interleave' does not exist yet; use 'batch' or 'block'")
+    if asked not in (None, "batch", "block"):
+        raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch' and 'block'")
+    if asked == "block":
+        return asked, why
+    if f.unbatchable:
+        return "block", f.unbatchable
+    if asked:
+        return asked, why
+    if f.breakpoint:
+        return "block", "the kernel has a breakpoint"
+    if settings.get("BLOCK") is not None:
+        return "block", "CUTILE_BLOCK"
+    if debugger.attached():
+        return "block", "a debugger is attached"
+    return "batch", "default"
+
+
+def program(kernel: Kernel, schedule: str) -> Program:
+    """The kernel compiled for a schedule, under the settings of now."""
+    check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
+    compile_kernel = {"batch": emit_batch, "block": emit_block}[schedule].compile_kernel
+    return _cache.get(kernel, (schedule, check, limited),
+                      lambda: compile_kernel(kernel, check=check, step_limit=limited))
+
+
+# ------------------------------------------------------------------ running
+
+
+def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | None = None) -> None:
+    """Run a kernel over a grid. `args` go with kernel.params: array descriptors, lists of them, numbers."""
+    grid = (*grid, *(1,) * (3 - len(grid)))
+    name, why = choose(kernel, schedule)
+    launch = Launch(grid, settings.get("STEP_LIMIT"))
+    code = program(kernel, name)
+    values = [_argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
+    extent = chunk_of(grid, facts(kernel))
+    if settings.get("DEBUG") >= 1:
+        how = f"batch in chunks of {extent}" if name == "batch" else name
+        print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
+    if prod(grid) == 0:
+        return
+    with np.errstate(all="ignore"), _deep_enough(code.depth):
+        if name == "batch":
+            _run_batch(code.objects[".kernel"], launch, values, extent)
+        else:
+            _run_block(code.objects[".kernel"], launch, kernel, values)
+
+
+def _argument(v: Value, given):
+    if isinstance(v.type, TileType):
+        carrier = info(v.type.dtype).carrier
+        if isinstance(given, np.ndarray) and given.dtype == carrier and given.shape == v.type.shape:
+            return given
+        return np.asarray(_numeric.encode(given.item() if isinstance(given, np.generic) else given, v.type.dtype), carrier)
+    return ArrayList(given) if isinstance(v.type, ListType) else given
+
+
+def _run_batch(function: Callable, launch: Launch, values: list, extent: Block) -> None:
+    try:
+        for origin, size in chunks(launch.grid, extent):
+            function(Box(launch, origin, size), *values)
+            if launch.failed:
+                raise launch.failed[min(launch.failed)]
+    finally:
+        for block in sorted(launch.printed):
+            sys.stdout.write("".join(launch.printed[block]))
+
+
+def _run_block(function: Callable, launch: Launch, kernel: Kernel, values: list) -> None:
+    shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
+             for v, a in zip(kernel.params, values, strict=True)]
+    only = settings.get("BLOCK")
+    every = itertools.product(*map(range, launch.grid))
+    for block in every if only is None else [only]:
+        ctx = Single(launch, block)
+        function(ctx, block, *shown)
+
+
+def chunk_of(grid: Block, f: Facts) -> Block:
+    """The extent of a chunk: as many blocks as the budget allows, about as long as wide, chunks about equal."""
+    blocks = max(1, min(f.budget // f.value_bytes, MAX_BLOCKS))
+    extent = [1, 1, 1]
+    while True:
+        can = [k for k in range(3) if extent[k] < grid[k] and prod(extent) // extent[k] * min(2 * extent[k], grid[k]) <= blocks]
+        if not can:
+            break
+        k = min(can, key=lambda k: (extent[k], k))
+        extent[k] = min(2 * extent[k], grid[k])
+    return tuple(_even(g, e) for g, e in zip(grid, extent, strict=True))
+
+
+def _even(total: int, part: int) -> int:
+    """The part size with which as many parts cover the total most evenly."""
+    return -(-total // -(-total // part)) if total else 1
+
+
+def chunks(grid: Block, extent: Block) -> Iterator[tuple[Block, Block]]:
+    """(origin, extent) of each chunk, in row-major order."""
+    for origin in itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True))):
+        yield origin, tuple(min(e, g - o) for o, e, g in zip(origin, extent, grid, strict=True))
+
+
+# ------------------------------------------------------------------ deep calls
+
+
+class _Depth:
+    """Python's recursion limit, raised while launches need it: calls in tile code nest up to 1000 deep [CALL-4]."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = 0
+
+    @contextmanager
+    def at_least(self, more: int):
+        with self._lock:
+            if self._users == 0:
+                self._before = sys.getrecursionlimit()
+            self._users += 1
+            sys.setrecursionlimit(max(sys.getrecursionlimit(), _stack_depth() + more))
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if self._users == 0:
+                    sys.setrecursionlimit(self._before)
+
+
+_depth = _Depth()
+
+
+@contextmanager
+def _deep_enough(depth: int):
+    if depth <= 50:
+        yield
+        return
+    with _depth.at_least(4 * depth + 500):
+        yield
+
+
+def _stack_depth() -> int:
+    frame, n = sys._getframe(), 0
+    while frame is not None:
+        frame, n = frame.f_back, n + 1
+    return n

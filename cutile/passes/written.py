@@ -1,0 +1,88 @@
+"""Which kernel parameters a kernel may store to: a launcher refuses read-only arrays there, and lets loads of all other
+arrays go without a copy.
+
+Arrays reach an access through slices, list items, branches, loops, calls and foreign pointers. All values that may
+stand for the same array form one class (union-find over everything that hands an array on), so the answer is a
+superset of the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from cutile.dtypes import info
+from cutile.ir.nodes import (
+    Block, Break, Continue, For, Frame, If, Kernel, Node, Op, Return, Value, While, Yield, blocks_of,
+)
+from cutile.ops._op import ATOMIC, WRITE
+from cutile.types import ArrayType, ListType, TileType
+
+
+def written_params(kernel: Kernel) -> frozenset[Value]:
+    """The array and list parameters that a store or atomic may reach."""
+    classes = _Classes()
+    targets: list[Value] = []
+    _visit(kernel.body, classes, targets, (), ())
+    stored = {classes.find(v) for v in targets}
+    return frozenset(p for p in kernel.params if _is_memory(p) and classes.find(p) in stored)
+
+
+class _Classes:
+    """Union-find."""
+
+    def __init__(self) -> None:
+        self.parent: dict[Value, Value] = {}
+
+    def find(self, v: Value) -> Value:
+        while (p := self.parent.get(v, v)) is not v:
+            self.parent[v] = self.parent.get(p, p)
+            v = p
+        return v
+
+    def unite(self, values: Iterable[Value]) -> None:
+        memory = [v for v in values if _is_memory(v)]
+        for v in memory[1:]:
+            self.parent[self.find(v)] = self.find(memory[0])
+
+    def unite_pairs(self, xs: Iterable[Value], ys: Iterable[Value]) -> None:
+        for x, y in zip(xs, ys, strict=False):
+            self.unite((x, y))
+
+
+def _is_memory(v: Value) -> bool:
+    t = v.type
+    return isinstance(t, ArrayType | ListType) or isinstance(t, TileType) and info(t.dtype).kind == "p"
+
+
+def _visit(block: Block, classes: _Classes, targets: list[Value], loop: tuple, frame: tuple) -> None:
+    """`loop` is (params, results) of the innermost loop, `frame` the results of the innermost frame."""
+    for n in block.nodes:
+        match n:
+            case Op():
+                if n.op.effect in (WRITE, ATOMIC):
+                    targets += [v for v in n.operands if _is_memory(v)]
+                else:
+                    classes.unite((*n.operands, *n.results))
+            case Return():
+                classes.unite_pairs(n.operands, frame)
+            case Break():
+                classes.unite_pairs(n.operands, loop[1])
+            case Continue():
+                classes.unite_pairs(n.operands, loop[0])
+            case For() | While():
+                classes.unite_pairs(n.inits, n.params)
+                classes.unite_pairs(n.params, n.results)
+            case If():
+                for b in blocks_of(n):
+                    if isinstance(b.terminator, Yield):
+                        classes.unite_pairs(b.terminator.operands, n.results)
+        _descend(n, classes, targets, loop, frame)
+
+
+def _descend(n: Node, classes: _Classes, targets: list[Value], loop: tuple, frame: tuple) -> None:
+    if isinstance(n, For | While):
+        loop = (n.params, n.results)
+    elif isinstance(n, Frame):
+        loop, frame = (), n.results
+    for b in blocks_of(n):
+        _visit(b, classes, targets, loop, frame)
