@@ -35,7 +35,8 @@ def test_environment(monkeypatch, name, text, value):
 
 
 @pytest.mark.parametrize("name, text", [
-    ("CHECK", "maybe"), ("DEBUG", "7"), ("DEBUG", "-1"), ("DEBUG", "x"), ("SCHEDULE", "blocks"), ("UNDETERMINED", "nan"),
+    ("CHECK", "maybe"), ("DEBUG", "7"), ("DEBUG", "-1"), ("DEBUG", "x"), ("SCHEDULE", "blocks"),
+    ("UNDETERMINED", "nan"),
     ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("SANITIZE", "bound"), ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
 ])
 def test_refusal_names_variable_value_and_what_is_accepted(monkeypatch, name, text):

@@ -20,6 +20,7 @@ from cutile.ir.terms import (
     NONE,
     Const,
     Dict,
+    FString,
     Leaf,
     PySlice,
     Range,
@@ -84,20 +85,18 @@ def _float(c: Context, *args: Term) -> Term:
 
 def _str(c: Context, *args: Term) -> Term:
     call.arity("str", args, 0, 1)
-    if not args:
-        return Static("")
-    if isinstance(args[0], Record) and objects.is_user_function(fn := getattr(args[0].cls, "__str__", None)):
-        return c.call(Static(fn), args)
-    return debug.text_of(c, args[0])
+    return _string(debug.text_of(c, args[0])) if args else Static("")
 
 
 def _repr(c: Context, *args: Term) -> Term:
     call.arity("repr", args, 1)
-    if isinstance(args[0], Record) and objects.is_user_function(fn := getattr(args[0].cls, "__repr__", None)):
-        return c.call(Static(fn), args)
-    if isinstance(args[0], Static) and isinstance(args[0].obj, str):
-        return Static(repr(args[0].obj))
-    return debug.text_of(c, args[0])
+    return _string(debug.repr_of(c, args[0]))
+
+
+def _string(text: FString) -> Term:
+    """A formatted string without run-time fields is a string constant."""
+    parts = text.parts
+    return Static("".join(parts)) if all(isinstance(p, str) for p in parts) else text
 
 
 def _join_strings(c: Context, *args: Term) -> Term:

@@ -37,7 +37,7 @@ class Program:
     check: bool = False
     step_limit: bool = False
     objects: dict[str, Any] = field(default_factory=dict)
-    depth: int = 0  # how deep functions of it call each other
+    depth: int = 0  # how deep its blocks nest
     _codes: list[tuple[str, Any, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)
     _numbers: dict[Value, int] = field(default_factory=dict)
@@ -170,8 +170,13 @@ class Needs:
     def __init__(self, root: Block, shown: bool):
         self.shown = shown
         self._free: dict[Block, tuple[Value, ...]] = {}
-        for b, _ in reversed(list(blocks(root))):
+        every = [b for b, _ in blocks(root)]
+        for b in reversed(every):
             self._free[b] = self._outside(b)
+        depth = {root: 1}
+        for b in every:
+            depth.update((inner, depth[b] + 1) for n in b.nodes for inner in blocks_of(n))
+        self.depth = max(depth.values())  # how deep blocks nest
 
     def __getitem__(self, b: Block) -> tuple[Value, ...]:
         """Values used inside a block but defined outside it, in order of first use."""

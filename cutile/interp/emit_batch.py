@@ -35,7 +35,9 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, running.narrow,
               running.with_lead):
         program.objects["." + f.__name__] = f
-    unit = Unit(program, Needs(kernel.body, shown=False), Exits(kernel.body), deque())
+    needs = Needs(kernel.body, shown=False)
+    program.depth = needs.depth
+    unit = Unit(program, needs, Exits(kernel.body), deque())
     top = Scope(kernel.name, kernel.span)
     unit.function(top, kernel.body, ".kernel", kernel.params, (), ir.Return, leaving=False)
     while unit.queue:

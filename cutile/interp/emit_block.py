@@ -36,6 +36,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     program = Program(check, step_limit)
     program.objects[".Tile"] = Tile
     needs = Needs(kernel.body, shown=True)
+    program.depth = needs.depth
     queue: deque[Callable[[], None]] = deque()
     single = [n for n in kernel.param_names if kernel.param_names.count(n) == 1]
     params = [n if n in single else program.temp(v) for v, n in zip(kernel.params, kernel.param_names, strict=True)]
@@ -66,11 +67,15 @@ class Loop:
 
 
 def renamed(names: Names, old: Sequence[Value], new: Sequence[Value]) -> Names:
-    """What variables hold when values get further names: params for inits, results for what arrives."""
+    """What variables hold when values arrive under further names: inits as params, operands as results.
+
+    What was called by a new name before is not it: a param of the iteration that ends.
+    """
+    stale = frozenset(new)
     extra: dict[Value, set[Value]] = {}
     for a, b in zip(old, new, strict=False):
         extra.setdefault(a, set()).add(b)
-    return {n: values.union(*(extra.get(v, ()) for v in values)) for n, values in names.items()}
+    return {n: (values - stale).union(*(extra.get(v, ()) for v in values)) for n, values in names.items()}
 
 
 def common(paths: Sequence[Names]) -> Names:
@@ -83,12 +88,11 @@ def common(paths: Sequence[Names]) -> Names:
 class Function:
     """One Python function under construction."""
 
-    def __init__(self, program: Program, needs: Needs, queue: deque, depth: int = 1):
-        self.program, self.needs, self.queue, self.depth = program, needs, queue, depth
+    def __init__(self, program: Program, needs: Needs, queue: deque):
+        self.program, self.needs, self.queue = program, needs, queue
         self.names: Names = {}
         self.loops: list[Loop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost block does
-        program.depth = max(program.depth, depth)
 
     def define(self, name: str, span: Span, body: Block, slot: str, params: Sequence[str],
                values: Sequence[Value]) -> None:
@@ -292,14 +296,14 @@ class Function:
     def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
         slot, values = self.program.slot("frame"), self.needs[n.body]
         args = [load(CTX), load(BLOCK), *map(self.use, values)]
-        inner = Function(self.program, self.needs, self.queue, self.depth + 1)
+        inner = Function(self.program, self.needs, self.queue)
         self.queue.append(lambda: inner.define(n.function, n.def_span, n.body, slot, self.temps(values), values))
         return [place(assign(self.temps(n.results), call(load(slot), args)), position(n.span))], True
 
     def combine(self, n: Op) -> ast.expr:
         """The user's function of a reduce or scan, called element by element."""
         slot, values = self.program.slot("combine"), self.needs[n.region]
-        inner = Function(self.program, self.needs, self.queue, self.depth + 1)
+        inner = Function(self.program, self.needs, self.queue)
         inner.ends.append(inner.give)
         params = [*n.region.params, *values]
         self.queue.append(lambda: inner.define(n.span.function, n.span, n.region, slot, self.temps(params), params))

@@ -9,6 +9,7 @@ Blocks are numbered within their chunk in row-major order of the grid axes, and 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from cutile.errors import Span, TileAssertionError
+from cutile.interp import choice
 from cutile.ops._op import Sig
 from cutile.types import TileType
 
@@ -286,7 +288,9 @@ def _single_axis(sets: Sequence[Running]) -> int | None:
 def _join(target: Running, sets: Sequence[Running], column: Sequence[Any], rank: int):
     """One value from its parts."""
     first = column[0]
-    if all(x is first for x in column) and (rank == ARRAY or first.ndim == rank):
+    if rank == ARRAY:
+        return _join_arrays(target, sets, column)
+    if all(x is first for x in column) and first.ndim == rank:
         return first
     core = first.shape[first.ndim - rank:]
     k = _single_axis(sets) if isinstance(target, Box) else None
@@ -302,6 +306,12 @@ def _join(target: Running, sets: Sequence[Running], column: Sequence[Any], rank:
     for s, x in zip(sets, column, strict=True):
         out[selector(numbers, s.numbers())] = x if x.ndim == rank else s.flat(x, rank)
     return out.reshape(target.lead + core)
+
+
+def _join_arrays(target: Running, sets: Sequence[Running], column: Sequence[Any]):
+    numbers = target.numbers()
+    return choice.join(target.lead, [(selector(numbers, s.numbers()), x, s.flat)
+                                     for s, x in zip(sets, column, strict=True)])
 
 
 # ------------------------------------------------------------------ other kinds of sets
@@ -321,6 +331,10 @@ class Single(Running):
 
     def numbers(self):
         return np.zeros(1, np.int64)
+
+    def write(self, texts):
+        """Blocks run in order, so the text can go out at once."""
+        sys.stdout.write("".join(texts))
 
     def fail(self, sig, cond, message):
         """Nothing after a failed assertion runs."""

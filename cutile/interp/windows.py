@@ -141,8 +141,8 @@ class Box:
         first = [lo for lo, _ in self.lead]
         origin = [c + t[0] + sum(x * i for x, i in zip(d, first, strict=True))
                   for (c, d), t in zip(self.coefs, self.tile, strict=True)]
-        across = tuple(sum(s * d[a] for s, (_, d) in zip(place.strides, self.coefs, strict=True))
-                       for a in range(len(self.lead)))
+        across = tuple(sum(s * d[a] for s, (_, d) in zip(place.strides, self.coefs, strict=True)) if hi - lo > 1 else 0
+                       for a, (lo, hi) in enumerate(self.lead))
         shape = tuple(hi - lo for lo, hi in (*self.lead, *self.tile))
         return place.view(origin, shape, across + place.strides)
 

@@ -6,6 +6,8 @@ A failure is a bug of the pass or the front end that made the node, never the us
 * A block ends in its only terminator: a body of a kernel or frame in Return, a branch of If in Yield, a loop body in
   Continue, a While condition and a combine body in Yield; Break, Continue and Return may end any block inside
   the loop, frame or kernel that they leave, except across a condition or a combine body.
+* A block whose end cannot be reached has no terminator: its last node, Binds apart, is an If neither branch of which
+  yields, a `while True` without Break, or a Frame without Return.
 * A combine body takes 2n scalars and yields n; it holds only ops without memory effects, frames and Binds.
 """
 
@@ -44,7 +46,7 @@ from cutile.ir.nodes import (
     uses_of,
 )
 from cutile.ir.text import node_text, to_text
-from cutile.ir.walk import shown_values
+from cutile.ir.walk import returns, shown_values, walk
 from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 if TYPE_CHECKING:
@@ -109,7 +111,9 @@ class _Checker:
     def enter(self, place: _Place) -> _Place:
         nodes = place.block.nodes
         if not nodes or not isinstance(nodes[-1], TERMINATORS):
-            self.fail(nodes[-1] if nodes else place.owner, f"the {place.role} does not end in a terminator")
+            last = next((n for n in reversed(nodes) if not isinstance(n, Bind)), place.owner)
+            if last is place.owner or falls_through(last):
+                self.fail(nodes[-1] if nodes else place.owner, f"the {place.role} does not end in a terminator")
         place.rest = self.block(place)
         return place
 
@@ -209,8 +213,9 @@ class _Checker:
 
     def while_(self, n: While, place: _Place) -> None:
         self.carried(n)
-        results = n.results if n.cond is not None else n.results[:len(n.params)]
-        self.same_types(n, "results", results, _of(n.params))
+        if falls_through(n):  # what nothing leaves by Break needs no results
+            results = n.results if n.cond is not None else n.results[:len(n.params)]
+            self.same_types(n, "results", results, _of(n.params))
 
     def carried(self, n: For | While) -> None:
         self.same_types(n, "values before the loop", n.inits, _of(n.params))
@@ -283,6 +288,20 @@ def places(n: Node, outer: _Place) -> list[_Place]:
             return [_Place("body of a frame", n.body, n, None, None, n, combine)]
         case _:
             return []
+
+
+def falls_through(n: Node) -> bool:
+    """Control may go on to the node after this one."""
+    match n:
+        case If():
+            return any(b.nodes and isinstance(b.nodes[-1], Yield) for b in (n.then, n.orelse))
+        case While(cond=None):
+            own = walk(n.body, lambda inner: not isinstance(inner, For | While | Frame))
+            return any(isinstance(inner, Break) for inner in own)
+        case Frame():
+            return bool(returns(n.body))
+        case _:
+            return not isinstance(n, TERMINATORS)
 
 
 @functools.cache

@@ -19,7 +19,7 @@ a comment.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cutile.dtypes import INFO, DType
@@ -195,7 +195,7 @@ class _Printer:
             case Shown():
                 return f"shown {t.text!r}"
             case Group("tuple", ()):
-                return "(" + "".join(self.template(i) + ", " for i in t.items).removesuffix(" ") + ")"
+                return _tuple(map(self.template, t.items))
             case Group():
                 names = [f"{_name(name)}=" for name in t.names] or [""] * len(t.items)
                 items = [name + self.template(i) for name, i in zip(names, t.items, strict=not self.lenient)]
@@ -232,10 +232,15 @@ def _name(name: str) -> str:
     return name if BARE.fullmatch(name) else repr(name)
 
 
+def _tuple(items: Iterable[str]) -> str:
+    items = list(items)
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
+
+
 def literal(value: Any) -> str:
     """An attribute value: bool, int, float, str, None, dtype, member of an enumeration of cutile.types, or a tuple."""
     if isinstance(value, tuple):
-        return "(" + "".join(literal(v) + ", " for v in value).removesuffix(" ") + ")"
+        return _tuple(map(literal, value))
     if isinstance(value, DType):
         return INFO[value].short
     if type(value) is float and math.isnan(value):

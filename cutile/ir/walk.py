@@ -11,7 +11,6 @@ from dataclasses import replace
 from typing import Any
 
 from cutile.ir.nodes import (
-    TERMINATORS,
     Bind,
     Block,
     For,
@@ -192,8 +191,3 @@ def unrolled(function: Generator[Generator, Any, Any]) -> Any:
             stack.append(call)
             result = None
     return result
-
-
-def ends(block: Block) -> bool:
-    """The block has nodes and its last one is a terminator."""
-    return bool(block.nodes) and isinstance(block.nodes[-1], TERMINATORS)

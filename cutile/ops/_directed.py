@@ -23,11 +23,11 @@ def fma64_directed(mode: RoundingMode, x, y, z):
     out = np.array(nearest)
     for at in zip(*np.nonzero(~np.isnan(nearest)), strict=True) if nearest.ndim else ((),):
         a, b, c = (float(np.broadcast_to(v, nearest.shape)[at]) for v in (x, y, z))
-        out[at] = _onefma64_directed(mode, float(nearest[at]), a, b, c)
+        out[at] = _one_element(mode, float(nearest[at]), a, b, c)
     return out
 
 
-def _onefma64_directed(mode: RoundingMode, r: float, a: float, b: float, c: float) -> float:
+def _one_element(mode: RoundingMode, r: float, a: float, b: float, c: float) -> float:
     if math.isnan(r) or not all(map(math.isfinite, (a, b, c))):
         return r
     exact = Fraction(a) * Fraction(b) + Fraction(c)

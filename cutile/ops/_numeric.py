@@ -71,10 +71,10 @@ def _int_to_float(x: np.ndarray, dst: DType) -> np.ndarray:
     if dst.bitwidth <= 8:
         return round_to(dst, _int_to_float(x, float16))
     if x.dtype.itemsize == 8:
-        # The low 11 bits only say on which side of a tie the number is.
-        low = x & x.dtype.type(0x7FF)
+        # The low 12 bits only say on which side of a tie the number is.
+        low = x & x.dtype.type(0xFFF)
         fits = np.abs(x.astype(_F64)) < 2.0**53
-        sticky = ((x - low) | (low != 0).astype(x.dtype) * x.dtype.type(0x400)).astype(_F64)
+        sticky = ((x - low) | (low != 0).astype(x.dtype) * x.dtype.type(0x800)).astype(_F64)
         return round_to(dst, np.where(fits, x.astype(_F64), sticky))
     return round_to(dst, x.astype(_F64))
 

@@ -164,7 +164,7 @@ def full(fill_value, /, *, shape):
     return np.broadcast_to(np.reshape(fill_value, dims + (1,) * len(shape)), dims + shape)
 
 
-@op(filled_with(1), operands="")
+@op(filled_with(1))
 def ones(shape, dtype):
     """A tile of ones; stands in the IR as full(shape, 1, dtype).
 
@@ -172,7 +172,7 @@ def ones(shape, dtype):
     """
 
 
-@op(filled_with(0), operands="")
+@op(filled_with(0))
 def zeros(shape, dtype):
     """A tile of zeros; stands in the IR as full(shape, 0, dtype).
 
@@ -181,7 +181,7 @@ def zeros(shape, dtype):
     """
 
 
-@op(counted, operands="")
+@op(counted)
 def arange(size, /, *, dtype, start=0, step=1):
     """start + i * step for i = 0 … size-1; stands in the IR as iota, mul, add and casts.
 
@@ -197,7 +197,7 @@ def arange(size, /, *, dtype, start=0, step=1):
     """
 
 
-@op(stacked, operands="")
+@op(stacked)
 def astile(value, /, *, dtype):
     """A tile of the scalars in a nested tuple; stands in the IR as stack_scalars and casts.
 

@@ -367,14 +367,14 @@ def _only(s: np.ndarray) -> int:
 
 def _coordinates(own: tuple[int, ...], starts: list[np.ndarray], lead: tuple[int, ...],
                  part: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Index arrays, one per axis of a carrier with leading dimensions `own`, that select each block's own part."""
+    """Index arrays, one per axis of a carrier with leading dimensions `own` (all of them or none), that select each
+    block's own part."""
     rank = len(lead) + len(part)
 
     def along(k: int, size: int) -> np.ndarray:
         return np.arange(size).reshape((1,) * k + (size,) + (1,) * (rank - k - 1))
 
-    skip = len(lead) - len(own)
-    blocks = [along(skip + k, size) for k, size in enumerate(own)]
+    blocks = [along(k, size) for k, size in enumerate(own)]
     cores = [np.reshape(s, (1,) * (len(lead) - np.ndim(s)) + np.shape(s) + (1,) * len(part)) + along(len(lead) + k, p)
              for k, (s, p) in enumerate(zip(starts, part, strict=True))]
     return (*blocks, *cores)

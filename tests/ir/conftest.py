@@ -9,7 +9,22 @@ import pytest
 from cutile.dtypes import bool_, float32, int32
 from cutile.errors import Span
 from cutile.ir.nodes import (
-    Bind, Block, Break, Continue, For, Frame, Group, If, Kernel, Known, Op, Return, Shown, Value, While, Yield,
+    Bind,
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    Group,
+    If,
+    Kernel,
+    Known,
+    Op,
+    Return,
+    Shown,
+    Value,
+    While,
+    Yield,
 )
 from cutile.ops import arithmetic, compare, create, reduce, shape
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
@@ -56,16 +71,16 @@ class Programs:
         return v
 
     def block(self, seen, loop, leaves, end, params=()) -> Block:
-        """`loop`: (params, results) of the enclosing loop, or None; `leaves`: what Return carries; `end` the last node."""
+        """`loop`: (params, results) of the loop, or None; `leaves`: what Return carries; `end`: the last node."""
         nodes: list = []
         seen = [*seen, *params]
         for _ in range(self.rng.randrange(1, 5)):
             if self.budget > 0:
                 self.budget -= 1
-                make = self.rng.choice((self.op, self.op, self.op, self.bind, self.if_, self.for_, self.while_, self.frame,
-                                        self.reduce))
+                make = self.rng.choice((self.op, self.op, self.op, self.bind, self.if_, self.for_, self.while_,
+                                        self.frame, self.reduce))
                 make(nodes, seen, loop, leaves)
-        early = self.early(nodes, seen, loop, leaves) if loop is not None or end is None else None
+        early = self.early(nodes, seen, loop, leaves) if loop is not None else None
         nodes.append(early or end(lambda t: self.pick(seen, t, nodes)))
         return Block(nodes)
 

@@ -181,6 +181,25 @@ def test_empty_block():
     refused(k, "the branch of if does not end in a terminator")
 
 
+@pytest.mark.parametrize("unreachable, reachable", [
+    ("if %c { break } else { continue }", "if %c { break } else { yield }"),
+    ("while true { while true { break } continue }", "while true { break }"),
+    ("while true carry (%p: b1[] = %c) { continue %p }", "for %i: i32[] in (%n, %n, %n) { continue }"),
+    ("frame f { while true { continue } }", "frame f { return }"),
+    ("if %c { if %c { break } else { continue } } else { while true { continue } bind x = 1 }",
+     "if %c { if %c { break } else { continue } } else { yield }"),
+])
+def test_a_block_whose_end_cannot_be_reached_has_no_terminator(unreachable, reachable):
+    def program(body):
+        return f"kernel k(%c: b1[], %n: i32[]) {{ while true {{ {body} }} return }}"
+
+    check(parse(program(unreachable)))
+    check(parse(program(unreachable + " bind x = 1")))
+    refused(program(unreachable + " %t = logical_not(%c) : b1[]"), "the body of while does not end in a terminator")
+    refused(program(reachable), "the body of while does not end in a terminator")
+    check(parse(program(reachable + " continue")))
+
+
 def test_operand_counts_and_layout():
     k = fresh()
     n = node(k, If).then.nodes[0]

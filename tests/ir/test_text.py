@@ -14,7 +14,14 @@ from cutile.ir.text import IRSyntaxError, literal, parse, to_text
 from cutile.ir.walk import walk
 from cutile.ops import create
 from cutile.types import (
-    ArrayType, ListType, MemoryOrder, MemoryScope, PaddingMode, RoundingMode, TileType, TokenType,
+    ArrayType,
+    ListType,
+    MemoryOrder,
+    MemoryScope,
+    PaddingMode,
+    RoundingMode,
+    TileType,
+    TokenType,
 )
 
 SMALL = """\
@@ -95,13 +102,14 @@ def test_a_node_without_span_gets_its_place_in_the_text():
 
 LITERALS = st.recursive(
     st.one_of(st.booleans(), st.integers(), st.floats(), st.text(), st.none(), st.sampled_from(NUMERIC),
-              st.sampled_from([foreign_pointer_dtype(float32), *RoundingMode, *PaddingMode, *MemoryOrder, *MemoryScope])),
+              st.sampled_from([foreign_pointer_dtype(float32), *RoundingMode, *PaddingMode, *MemoryOrder,
+                       *MemoryScope])),
     lambda inner: st.lists(inner, max_size=3).map(tuple), max_leaves=8)
 SPAN = Span("a.py", 1, 0, 1, 1, "k")
 
 
-def kernel_with(attrs, result=TileType(float32), **kw) -> Kernel:
-    nodes = [Op(create.constant, (), attrs, (Value(result, **kw),), SPAN), Return((), SPAN)]
+def kernel_with(attrs, result=None) -> Kernel:
+    nodes = [Op(create.constant, (), attrs, (Value(result or TileType(float32)),), SPAN), Return((), SPAN)]
     return Kernel("k", (), (), Block(nodes), SPAN)
 
 
@@ -184,7 +192,8 @@ def test_equal_spans_are_one_entry_and_deep_call_chains_are_kept():
     ("kernel k(%b: array<f32[?,?:1]>) { return }", (1, 29), "2 sizes and 1 strides"),
     ("kernel k() { %a = constant() {value=RoundingMode.XX} : f32[] }", (1, 50), "expected one of RN, RZ"),
     ("kernel k() { %a = constant() {value=what} : f32[] }", (1, 37), "expected a value, found what"),
-    ("kernel k(%i: i32[]) { for %j: i32[] in (%i, %i) { continue } return }", (1, 23), "a for takes start, stop and step"),
+    ("kernel k(%i: i32[]) { for %j: i32[] in (%i, %i) { continue } return }", (1, 23),
+     "a for takes start, stop and step"),
     ("kernel k() { %a = constant() {value=1, value=2} : i32[] }", (1, 40), "attribute value stands twice"),
     ("kernel k(%b: ptr<ptr<f32>>[]) { return }", (1, 18), "expected an element type such as f32, found ptr"),
     ("kernel k() { return @1 }", (1, 21), "span @1 is not in the table"),

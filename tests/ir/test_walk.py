@@ -9,7 +9,17 @@ from cutile.ir.check import check
 from cutile.ir.nodes import Block, Frame, Kernel, Known, Op, Return, Value, uses_of
 from cutile.ir.text import parse, to_text
 from cutile.ir.walk import (
-    blocks, bound_values, definitions, free_values, homes, returns, rewrite, shown_values, substitute, unrolled, uses,
+    blocks,
+    bound_values,
+    definitions,
+    free_values,
+    homes,
+    returns,
+    rewrite,
+    shown_values,
+    substitute,
+    unrolled,
+    uses,
     walk,
 )
 from cutile.ops import arithmetic
@@ -52,8 +62,9 @@ def heads(nodes):
 
 def test_walk_is_program_order_parents_first():
     k = parse(K)
-    assert heads(walk(k.body)) == ["constant", "For", "Frame", "Bind", "If", "Return", "Yield", "add", "Frame", "Return",
-                                   "Return", "Continue", "reduce", "add", "Yield", "Return"]
+    assert heads(walk(k.body)) == [
+        "constant", "For", "Frame", "Bind", "If", "Return", "Yield", "add", "Frame", "Return", "Return", "Continue",
+        "reduce", "add", "Yield", "Return"]
     assert heads(walk(k.body, lambda n: not isinstance(n, Frame))) == [
         "constant", "For", "Frame", "Continue", "reduce", "add", "Yield", "Return"]
 
@@ -120,8 +131,8 @@ def test_free_values_agree_with_their_definition(random_kernel, rng):
     k = random_kernel(rng)
     for b, _ in blocks(k.body):
         inside = set(b.params) | set(definitions(b))
-        for n, region in ((n, r) for r, n in blocks(b) if n is not None and isinstance(n, Op)):
-            inside |= set(region.params)
+        for region, n in blocks(b):
+            inside |= set(region.params) if isinstance(n, Op) else set()
         used = {v for n in walk(b) for v in uses_of(n)}
         assert set(free_values(b)) == used - inside
         assert len(free_values(b)) == len(set(free_values(b)))

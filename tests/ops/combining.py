@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from ruling import SPAN, Bench, check_carrier, term
+from tests.ops.ruling import SPAN, Bench, check_carrier, term
 
 from cutile.dtypes import info
 from cutile.ir.build import Builder

@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from combining import CombineBench, apply, function
+from tests.ops.combining import CombineBench, apply, function
 from hypothesis import given
 from hypothesis import strategies as st
 from ruling import Bench, nearest, same_bits

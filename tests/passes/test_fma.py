@@ -259,7 +259,7 @@ def evaluate(kernel: Kernel, values: list[Value]) -> dict[Value, str]:
 
 INPUTS = 3
 PROGRAM = st.integers(1, 14).flatmap(lambda n: st.tuples(*(
-    st.tuples(st.sampled_from(("mul", "mul", "add", "sub")), st.integers(0, INPUTS + i - 1), st.integers(0, INPUTS + i - 1))
+    st.tuples(st.sampled_from(("mul", "mul", "add", "sub")), *[st.integers(0, INPUTS + i - 1)] * 2)
     for i in range(n))))
 
 

@@ -1,0 +1,137 @@
+"""Every op of the registry is complete: page, clauses, rule, and a meaning that fits its operands and attributes."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+
+import pytest
+
+import cutile as ct
+import cutile.ops
+from cutile.ops._op import ATOMIC, GIVEN, HOST, PURE, READ, WRITE, OpDef, lookup, methods, op, parse_clauses, registry
+
+OPS = list(registry().values())
+every_op = pytest.mark.parametrize("o", OPS, ids=[o.name for o in OPS])
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def composite(o) -> bool:
+    """The rule makes other ops, so no node of this one exists, and the body is the page alone."""
+
+    def empty():
+        """A page."""
+
+    return o.meaning.__code__.co_code == empty.__code__.co_code
+
+
+def test_all_families_are_there():
+    families = {m.__name__.rpartition(".")[2] for m in cutile.ops.FAMILIES}
+    assert families == {o.family for o in OPS}
+
+
+@every_op
+def test_page(o):
+    assert o.__doc__ and o.__doc__.strip(), f"{o.name} has no docstring"
+    first = inspect.cleandoc(o.__doc__).splitlines()[0]
+    assert first and not first.startswith("["), f"{o.name}: the page begins with no sentence"
+    if o.public or o.method:
+        assert o.clauses, f"{o.name} is the user's and states no clause"
+
+
+@every_op
+def test_every_line_that_looks_like_a_clause_is_one(o):
+    """`[ID]`, two spaces, the text."""
+    lines = inspect.cleandoc(o.__doc__).splitlines()
+    looks = [line for line in lines if line.startswith("[") and line[1:2].isupper() and "]" in line]
+    assert len(looks) == len(o.clauses), f"{o.name}: not read as a clause: " + "; ".join(
+        line for line in looks if line[1:line.index("]")] not in o.clauses)
+    assert all(text.strip() for text in o.clauses.values())
+
+
+@every_op
+def test_the_rule_takes_the_builder_the_op_and_every_parameter(o):
+    terms = {name: None for name in o.__signature__.parameters}
+    try:
+        inspect.signature(o.rule).bind(None, o, **terms)
+    except TypeError as e:
+        pytest.fail(f"the rule of {o.name} cannot be called as rule(b, op, {', '.join(terms)}): {e}")
+
+
+@every_op
+def test_the_meaning_takes_operands_first_then_attributes_by_name(o):
+    if composite(o):
+        return
+    params = list(inspect.signature(o.meaning).parameters.values())
+    operands, rest = params[:len(o.operands)], params[len(o.operands):]
+    assert [p.name for p in operands] == [n.strip("*?") for n in o.operands], f"{o.name}: operands {o.operands}"
+    assert all(p.kind in POSITIONAL for p in operands), f"{o.name}: operands are passed by position"
+    for p in rest:
+        assert p.kind not in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL), f"{o.name}: attribute {p.name} comes by name"
+        if p.name in GIVEN:
+            assert p.kind is p.KEYWORD_ONLY and p.name not in o.__signature__.parameters
+
+
+@every_op
+def test_properties(o):
+    assert not (composite(o) and (o.tileir or o.given)), f"{o.name} lacks a meaning"
+    assert o.effect in (PURE, READ, WRITE, ATOMIC, HOST)
+    assert lookup(o.name) is o
+    assert o.__module__.startswith("cutile.ops.")
+    assert o.loose is None or callable(o.loose)
+
+
+@every_op
+def test_public_ops_are_names_of_the_package(o):
+    if o.public:
+        assert getattr(ct, o.name, None) is o, f"ct.{o.name} is not the op"
+
+
+@every_op
+def test_on_the_host(o):
+    if o.host is None:
+        with pytest.raises(RuntimeError, match=rf"ct\.{o.name}\(\) works in tile code only"):
+            o()
+
+
+def test_clause_ids_are_unique():
+    count = Counter(clause for o in OPS for clause in o.clauses)
+    twice = {c: [o.name for o in OPS if c in o.clauses] for c, n in count.items() if n > 1}
+    assert not twice
+
+
+def test_methods_are_registered_once_and_bound_to_what_has_methods():
+    assert {kind for kind, _ in methods()} <= {"tile", "array", "view", "raw"}
+    for key, o in methods().items():
+        assert o.method == key and lookup(o.name) is o
+
+
+# ------------------------------------------------------------------ the registry itself
+
+
+def test_a_second_op_of_a_name_is_refused():
+    assert "add" in registry()
+    with pytest.raises(AssertionError, match="op add is defined twice"):
+        op(lambda b, op: None, name="add")(lambda: None)
+
+
+def test_flatten_and_group_are_inverse():
+    o = OpDef(lambda array, index, mask=None: None, lambda b, op: None, name="o", operands="array *index mask?")
+    for groups in (["a", ("i", "j"), "m"], ["a", (), None]):
+        assert o.group(*o.flatten(groups)) == groups
+    with pytest.raises(AssertionError, match="operand array is missing"):
+        o.flatten([None, (), None])
+    with pytest.raises(AssertionError, match="2 operands"):
+        o.flatten(["a", ()])
+
+
+def test_parse_clauses_reads_continued_lines_and_refuses_a_clause_twice():
+    assert parse_clauses("""A page.
+
+        [UN-1.exp2.ninf]  exp2(-inf) is
+            +0
+        [MEM-2]  text
+        not continued
+        """) == {"UN-1.exp2.ninf": "exp2(-inf) is +0", "MEM-2": "text"}
+    with pytest.raises(AssertionError, match="stands twice"):
+        parse_clauses("[A-1]  x\n[A-1]  y")

@@ -1,0 +1,120 @@
+"""Every example is right, gives equal bits under every schedule and padding, and never falls back from batch."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cutile import settings
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+NEEDS = {"histogram": "skimage", "image_filter": "skimage", "digits": "sklearn"}
+FILES = sorted(p.stem for p in EXAMPLES.glob("[a-z]*.py") if p.stem != "demo")
+ANY_ORDER = {"matmul f16, split-K"}  # float atomics: each schedule adds in an order of its own
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
+
+def load(name: str):
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name])
+    return importlib.import_module(name)
+
+
+@functools.cache
+def batched(name: str) -> list:
+    with settings.override(SCHEDULE="batch"):
+        return load(name).main()
+
+
+def assert_equal_bits(name: str, rows: list) -> None:
+    assert [r.kernel for r in rows] == [r.kernel for r in batched(name)]
+    for row, other in zip(rows, batched(name), strict=True):
+        if row.kernel in ANY_ORDER:
+            continue  # each of the two was within the bound of its float64 reference
+        for a, b in zip(row.outputs, other.outputs, strict=True):
+            assert a.tobytes() == b.tobytes(), f"{row.kernel} differs"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_right(name):
+    rows = batched(name)
+    assert rows
+    for r in rows:
+        assert r.error <= r.allowed and r.seconds > 0 and all(out.size for out in r.outputs)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_block_by_block_gives_equal_bits(name):
+    load(name)
+    with settings.override(SCHEDULE="block"):
+        assert_equal_bits(name, load(name).main())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_poisoned_padding_gives_equal_bits(name):
+    load(name)
+    with settings.override(SCHEDULE="batch", UNDETERMINED="poison"):
+        assert_equal_bits(name, load(name).main())
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_runs_wholly_in_batch(name, capsys, monkeypatch):
+    """No example falls back: this list of exceptions is empty and stays so."""
+    monkeypatch.delenv("CUTILE_SCHEDULE", raising=False)
+    module = load(name)
+    with settings.override(DEBUG=1):
+        rows = module.main()
+    launches = [line for line in capsys.readouterr().err.splitlines() if line.startswith("cutile: ") and " runs as " in line]
+    assert len(launches) >= len(rows)
+    assert [line for line in launches if " runs as batch" not in line] == []
+
+
+def test_demo_lists_every_example():
+    assert sorted(importlib.import_module("demo").EXAMPLES) == FILES
+
+
+def demo_output(monkeypatch, main) -> tuple[bool, str]:
+    from rich.console import Console
+
+    demo, text = importlib.import_module("demo"), io.StringIO()
+    monkeypatch.setattr(importlib.import_module("vector_add"), "main", main)
+    ok = demo.run(("vector_add",), Console(file=text, width=120))
+    return ok, text.getvalue()
+
+
+def test_demo_prints_a_row_per_launch(monkeypatch):
+    rows = batched("vector_add")
+    ok, text = demo_output(monkeypatch, lambda: rows)
+    assert ok
+    for word in ("examples/vector_add.py", "vector add f32", "977", "1024", f"{rows[0].error:.1e}", "all 1 examples"):
+        assert word in text
+
+
+def test_demo_fails_when_an_example_does(monkeypatch):
+    def broken():
+        raise AssertionError("vector add f32: 3 of 9 elements are wrong")
+
+    ok, text = demo_output(monkeypatch, broken)
+    assert not ok
+    assert "3 of 9 elements are wrong" in text and "1 of 1 examples failed" in text
+
+
+def test_check_refuses_wrong_and_undefined_results():
+    report = importlib.import_module("_report")
+    with report.timed() as watch:
+        pass
+    want = np.array([1.0, 2.0])
+    good = report.check("k", (1,), (2,), watch, (np.array([1.0, 2.25], np.float32), want, 0.25))
+    assert (good.error, good.allowed) == (0.25, 0.25)
+    for got in ([1.0, 2.5], [1.0, np.nan], [1.0, 2.0, 3.0]):
+        with pytest.raises(AssertionError, match="k: "):
+            report.check("k", (1,), (2,), watch, (np.array(got, np.float32), want, 0.25))

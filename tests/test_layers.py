@@ -1,0 +1,156 @@
+"""Which part of the package may import which: read off the import statements of every file, inside functions too."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+BASE = ("dtypes", "types", "errors", "settings")
+TO_OPS = {*BASE, "ir", "ops"}
+# What each part may import besides itself. A part is a file or a folder directly in cutile/.
+MAY_SEE: dict[str, set[str]] = {
+    **{part: set(BASE) for part in BASE},
+    "ir": set(BASE),
+    "ops": {*BASE, "ir"},
+    "front": TO_OPS,
+    "passes": TO_OPS,
+    "interp": {*TO_OPS, "passes"},
+    "gpu": {*TO_OPS, "passes"},
+}
+# Whatever else stands in cutile/ (kernel and what serves it, compilation, the public names) is above all of these.
+EXCEPTIONS = {
+    ("cutile/ir/parse.py", "ops"): "the text names ops, so reading it fills the registry first",
+}
+PUBLIC = {"cutile", "cutile.compilation", "cutile.tune"}  # what the conformance suite may import
+
+
+def imports(path: Path, package: str) -> Iterator[tuple[int, str]]:
+    """Line and absolute name of each module or name imported, apart from those for annotations alone."""
+    tree = ast.parse(path.read_text(), str(path))
+    annotations = {id(n) for block in ast.walk(tree) if isinstance(block, ast.If) and _is_type_checking(block.test)
+                   for stmt in block.body for n in ast.walk(stmt)}
+    for n in ast.walk(tree):
+        if id(n) in annotations:
+            continue
+        if isinstance(n, ast.Import):
+            yield from ((n.lineno, a.name) for a in n.names)
+        elif isinstance(n, ast.ImportFrom):
+            parts = package.split(".")
+            base = ".".join(parts[:len(parts) - n.level + 1]) if n.level else ""
+            module = ".".join(filter(None, (base, n.module)))
+            yield from ((n.lineno, f"{module}.{a.name}") for a in n.names)
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING" or (
+        isinstance(test, ast.Attribute) and test.attr == "TYPE_CHECKING")
+
+
+def part_of(path: Path, root: Path) -> str:
+    return path.relative_to(root / "cutile").parts[0].removesuffix(".py")
+
+
+def violations(root: Path) -> list[str]:
+    """Imports that point upwards or sideways, each as a line to read."""
+    found = []
+    parts = {p.name.removesuffix(".py") for p in (root / "cutile").iterdir()}
+    for path in sorted((root / "cutile").rglob("*.py")):
+        name, part = path.relative_to(root).as_posix(), part_of(path, root)
+        if part not in MAY_SEE:
+            continue
+        package = ".".join(path.relative_to(root).parts[:-1])
+        for line, module in imports(path, package):
+            names = module.split(".")
+            if names[0] != "cutile":
+                continue
+            # A name that is no file or folder of the package comes from cutile/__init__.py, which is above everything.
+            target = names[1] if len(names) > 1 and names[1] in parts else "__init__"
+            if target != part and target not in MAY_SEE[part] and (name, target) not in EXCEPTIONS:
+                allowed = ", ".join(sorted(MAY_SEE[part] - {part}))
+                found.append(f"{name}:{line} imports {module}, but {part} may see only {allowed}")
+    return found
+
+
+def outsiders(folder: Path) -> list[str]:
+    """Imports in `folder` that reach behind the public names."""
+    modules = {p.name.removesuffix(".py") for p in (ROOT / "cutile").iterdir()}
+    return [f"{path.name}:{line} imports {module}, which is not public"
+            for path in sorted(folder.rglob("*.py")) for line, module in imports(path, folder.name)
+            if module.startswith("cutile.") and (part := module.split(".")[1]) in modules
+            and f"cutile.{part}" not in PUBLIC]
+
+
+def test_no_part_imports_what_is_above_or_beside_it():
+    assert not (found := violations(ROOT)), "\n" + "\n".join(found)
+
+
+def test_every_exception_is_needed():
+    for (name, target), why in EXCEPTIONS.items():
+        modules = [m for _, m in imports(ROOT / name, "cutile")]
+        assert any(m.startswith(f"cutile.{target}") for m in modules), f"{name} no longer imports {target} ({why})"
+
+
+def test_the_conformance_suite_sees_only_public_names():
+    assert not (found := outsiders(ROOT / "conformance")), "\n" + "\n".join(found)
+
+
+# ------------------------------------------------------------------ the rule itself
+
+
+@pytest.fixture
+def tree(tmp_path):
+    def write(**files: str) -> Path:
+        for name in (*MAY_SEE, "kernel", "tune"):
+            (tmp_path / "cutile" / name).mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            (tmp_path / "cutile" / (name.replace("__", "/") + ".py")).write_text(text)
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize("text", [
+    "import cutile.front", "from cutile.front import expr", "from cutile import front", "from ..front import expr",
+    "import cutile", "from cutile import launch", "from cutile.kernel import launch", "from cutile import tune",
+    "def f():\n    from cutile.front.expr import g", "if x:\n    import cutile.gpu.cache as c",
+    "class A:\n    try:\n        from cutile import front\n    except ImportError:\n        pass",
+])
+@pytest.mark.parametrize("part", ["ir", "ops", "interp"])
+def test_upward_imports_are_found(tree, part, text):
+    found = violations(tree(**{part + "__file": text}))
+    line = next(i for i, t in enumerate(text.split("\n"), 1) if "import " in t)
+    assert len(found) == 1 and found[0].startswith(f"cutile/{part}/file.py:{line} imports cutile")
+    assert f"but {part} may see only dtypes, errors" in found[0]
+
+
+@pytest.mark.parametrize("part, text", [
+    ("interp", "from cutile import settings\nfrom cutile.passes import fma\nfrom . import emit\nimport ast"),
+    ("ir", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from cutile.ops._op import OpDef"),
+    ("ir", "import typing\nif typing.TYPE_CHECKING:\n    from cutile.ops._op import OpDef"),
+    ("tune", "import cutile\nfrom cutile.kernel import launch"),
+    ("ops", "import cutile_other\nfrom .math import exp\nfrom ..ir.nodes import Op"),
+])
+def test_downward_imports_are_fine(tree, part, text):
+    assert violations(tree(**{part + "__file": text})) == []
+
+
+def test_annotations_do_not_excuse_the_else_branch(tree):
+    text = "if TYPE_CHECKING:\n    import cutile.front\nelse:\n    import cutile.front"
+    assert len(violations(tree(ir__file=text))) == 1
+
+
+def test_sideways_imports_are_found(tree):
+    root = tree(interp__file="import cutile.gpu", gpu__file="import cutile.interp", front__file="import cutile.passes")
+    assert len(violations(root)) == 3
+
+
+def test_reaching_behind_the_public_names_is_found(tmp_path):
+    (tmp_path / "test_x.py").write_text(
+        "import cutile as ct\nfrom cutile import launch, errors\nfrom cutile.ir import nodes\nimport cutile.interp\n"
+        "from cutile.compilation import export_kernel\n")
+    assert [f.split(" ")[0] for f in outsiders(tmp_path)] == ["test_x.py:2", "test_x.py:3", "test_x.py:4"]
