@@ -1,0 +1,67 @@
+"""What the suite needs to know of an implementation. A new one takes a subclass of `Adapter` (see README.md).
+
+The suite writes kernels against `ct`, the implementation's module, and hands NumPy arrays to `launch`. An adapter
+moves them to where the implementation wants them and back.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+
+class Adapter:
+    """An implementation under test.
+
+    name      what reports call it
+    module    the module with the cuda.tile API
+    features  what it can do, from: "cpu arrays", "debugger", "float4 arrays". Tests that need one it lacks are
+              counted as not applicable.
+    """
+
+    name = "unnamed"
+    module = "cuda.tile"
+    features: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self.ct = importlib.import_module(self.module)
+
+    def stream(self) -> Any:
+        """What `ct.launch` takes as its stream."""
+        return None
+
+    def to_device(self, array: np.ndarray) -> Any:
+        """An array argument made from a NumPy array (any strides; ml_dtypes included)."""
+        return array
+
+    def to_host(self, argument: Any, original: np.ndarray) -> None:
+        """Bring the argument's contents back into the NumPy array it was made from."""
+
+    def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
+        """Run a kernel on NumPy arrays, lists of them, tuples and scalars; results are in the arrays afterwards."""
+        moved: list[tuple[Any, np.ndarray]] = []
+
+        def move(x: Any) -> Any:
+            if isinstance(x, np.ndarray):
+                y = self.to_device(x)
+                moved.append((y, x))
+                return y
+            if type(x) in (list, tuple):
+                return type(x)(map(move, x))
+            return x
+
+        self.ct.launch(self.stream(), grid, kernel, tuple(map(move, args)))
+        for argument, original in moved:
+            self.to_host(argument, original)
+
+    def compile(self, kernel: Any, args: Sequence[Any]) -> None:
+        """Compile a kernel for arguments, as launching it would, and do nothing else."""
+        self.launch((0,), kernel, args)
+
+    def error(self, name: str) -> type[BaseException]:
+        """The class behind a public error name: TileTypeError, … ; UnsupportedCallError is not public everywhere."""
+        found = getattr(self.ct, name, None)
+        return found if found is not None else self.ct.TileError

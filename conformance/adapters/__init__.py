@@ -1,0 +1,22 @@
+"""Implementations that the suite knows by name: `--impl cutile:interp`, or any `package.module:Class`."""
+
+from __future__ import annotations
+
+import importlib
+
+from conformance.adapter import Adapter
+
+KNOWN = {
+    "cutile:interp": "conformance.adapters.cutile_interp:Interp",
+    "cutile:gpu": "conformance.adapters.cutile_gpu:Gpu",
+    "cuda.tile": "conformance.adapters.cuda_tile:CudaTile",
+}
+
+
+def load(name: str) -> Adapter:
+    """The adapter by name; SystemExit with what there is if there is none."""
+    path = KNOWN.get(name, name)
+    module, _, cls = path.partition(":")
+    if not cls:
+        raise SystemExit(f"--impl {name}: known are {', '.join(KNOWN)}; for another one give package.module:AdapterClass")
+    return getattr(importlib.import_module(module), cls)()

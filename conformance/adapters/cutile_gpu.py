@@ -1,0 +1,8 @@
+"""cutile's GPU back end."""
+
+from conformance.adapters.device import Device
+
+
+class Gpu(Device):
+    name = "cutile:gpu"
+    module = "cutile"
