@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import io
@@ -30,14 +31,17 @@ def load(name: str):
 
 
 @functools.cache
-def batched(name: str) -> list:
-    with settings.override(SCHEDULE="batch"):
-        return load(name).main()
+def batched(name: str) -> tuple[list, list[str]]:
+    """The rows of an example, and what was said about each launch."""
+    with settings.override(SCHEDULE="batch", DEBUG=1), contextlib.redirect_stderr(io.StringIO()) as said:
+        rows = load(name).main()
+    return rows, [line for line in said.getvalue().splitlines() if " runs as " in line]
 
 
 def assert_equal_bits(name: str, rows: list) -> None:
-    assert [r.kernel for r in rows] == [r.kernel for r in batched(name)]
-    for row, other in zip(rows, batched(name), strict=True):
+    expected, _ = batched(name)
+    assert [r.kernel for r in rows] == [r.kernel for r in expected]
+    for row, other in zip(rows, expected, strict=True):
         if row.kernel in ANY_ORDER:
             continue  # each of the two was within the bound of its float64 reference
         for a, b in zip(row.outputs, other.outputs, strict=True):
@@ -46,7 +50,7 @@ def assert_equal_bits(name: str, rows: list) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_right(name):
-    rows = batched(name)
+    rows, _ = batched(name)
     assert rows
     for r in rows:
         assert r.error <= r.allowed and r.seconds > 0 and all(out.size for out in r.outputs)
@@ -67,13 +71,9 @@ def test_poisoned_padding_gives_equal_bits(name):
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_runs_wholly_in_batch(name, capsys, monkeypatch):
-    """No example falls back: this list of exceptions is empty and stays so."""
-    monkeypatch.delenv("CUTILE_SCHEDULE", raising=False)
-    module = load(name)
-    with settings.override(DEBUG=1):
-        rows = module.main()
-    launches = [line for line in capsys.readouterr().err.splitlines() if line.startswith("cutile: ") and " runs as " in line]
+def test_runs_wholly_in_batch(name):
+    """No example falls back: the list of exceptions is empty, and stays so."""
+    rows, launches = batched(name)
     assert len(launches) >= len(rows)
     assert [line for line in launches if " runs as batch" not in line] == []
 
@@ -92,7 +92,7 @@ def demo_output(monkeypatch, main) -> tuple[bool, str]:
 
 
 def test_demo_prints_a_row_per_launch(monkeypatch):
-    rows = batched("vector_add")
+    rows, _ = batched("vector_add")
     ok, text = demo_output(monkeypatch, lambda: rows)
     assert ok
     for word in ("examples/vector_add.py", "vector add f32", "977", "1024", f"{rows[0].error:.1e}", "all 1 examples"):

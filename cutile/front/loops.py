@@ -35,7 +35,8 @@ def while_(c: Context, s: Scope, node: ast.While) -> bool:
     body = header.body(lambda: stmt.block(c, s, node.body), infinite=cond is True)
     results, falls = header.finish(normal_exit=cond is not True)
     c.append(While(None if cond is True else cond_block, header.inits, header.params, body, results, c.span))
-    header.bind_results()
+    if falls:
+        header.bind_results()
     return falls
 
 

@@ -134,15 +134,11 @@ def _bytes_of(a: np.ndarray) -> np.ndarray:
     """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
     if a.size == 0:
         return np.empty(0, np.uint8)
-    lowest = a[tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))]
+    at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
     reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
-    return np.lib.stride_tricks.as_strided(lowest.reshape(1).view(np.uint8) if lowest.shape == (1,) else
-                                           _one(lowest).view(np.uint8), (reach,), (1,))
-
-
-def _one(lowest: np.ndarray) -> np.ndarray:
-    """A one-element array as a vector that shares its memory."""
-    return np.lib.stride_tricks.as_strided(lowest, (1,), (lowest.itemsize,))
+    as_strided = np.lib.stride_tricks.as_strided
+    one = as_strided(a[(*at, ...)], (1,), (a.itemsize,))  # the lowest element, as a vector
+    return as_strided(one.view(np.uint8), (reach,), (1,))
 
 
 def as_ndarray(obj, dtype: DType) -> np.ndarray:

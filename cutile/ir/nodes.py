@@ -1,7 +1,8 @@
 """The whole IR on one screen: structured, typed, SSA.
 
 A program is a `Kernel`: parameters and one block. A block is a list of nodes that ends in exactly one terminator
-(`Yield`, `Continue`, `Break` or `Return`). Values are defined once and are visible in the rest of their block and in
+(`Yield`, `Continue`, `Break` or `Return`); it has none where control cannot reach its end, which is then an If without
+a Yield, a `while True` without a Break, or a Frame without a Return. Values are defined once and are visible in the rest of their block and in
 the blocks nested there. Nodes compare by identity; passes build new lists of nodes and may share old ones.
 
 Names used throughout the package: `v` value, `n` node, `t` type, `b` builder.
@@ -35,7 +36,7 @@ class Value:
 
 @dataclass(eq=False, slots=True)
 class Block:
-    """A list of nodes, the last of which is a terminator. Parameters exist only in a reduce or scan body."""
+    """A list of nodes; the last is a terminator if the end can be reached. Only a combine body has parameters."""
 
     nodes: list[Node] = field(default_factory=list)
     params: tuple[Value, ...] = ()

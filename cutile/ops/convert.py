@@ -5,8 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from cutile.dtypes import (
-    INFO, DType, bfloat16, bool_, float4_e2m1fn, float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float16, float32, float64,
-    info, tfloat32, uint8,
+    INFO,
+    DType,
+    bfloat16,
+    bool_,
+    float4_e2m1fn,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    info,
+    tfloat32,
+    uint8,
 )
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder

@@ -12,7 +12,20 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from cutile.dtypes import DType, bfloat16, bool_, float16, float32, float64, info, int16, int32, int_range, uint8, uint16
+from cutile.dtypes import (
+    DType,
+    bfloat16,
+    bool_,
+    float16,
+    float32,
+    float64,
+    info,
+    int16,
+    int32,
+    int_range,
+    uint8,
+    uint16,
+)
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
@@ -21,8 +34,21 @@ from cutile.ops._numeric import wide
 from cutile.ops._op import op
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, check_rounding, flush_arg, rounding_arg
 from cutile.ops._types import (
-    broadcast, cast, common_dtype, common_shape, encode, fold, integer_power, invalid, is_const, loose, meet, refuse,
-    strict, tile_arg, value_of,
+    broadcast,
+    cast,
+    common_dtype,
+    common_shape,
+    encode,
+    fold,
+    integer_power,
+    invalid,
+    is_const,
+    loose,
+    meet,
+    refuse,
+    strict,
+    tile_arg,
+    value_of,
 )
 from cutile.types import TileType
 
@@ -335,10 +361,6 @@ def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig):
     return _numeric.directed("sqrt", rounding_mode, sig.result.dtype, x)
 
 
-def _reciprocal_root(x):
-    return 1.0 / np.sqrt(x)
-
-
 @op(float_unary, loose=_loose_rsqrt, ulp=ulps(2), tileir="rsqrt")
 def rsqrt(x, /, *, flush_to_zero=False):
     """1 / sqrt of each element.
@@ -351,7 +373,7 @@ def rsqrt(x, /, *, flush_to_zero=False):
     [LOOSE-5.rsqrt]  a constant zero: TileValueError
     [FTZ-1.rsqrt]  flush_to_zero makes subnormal inputs zeros, so their result is infinite; the result must be float32
     """
-    return wide(_reciprocal_root, _numeric.flush(x) if flush_to_zero else x)
+    return wide(_numeric.rsqrt, _numeric.flush(x) if flush_to_zero else x)
 
 
 @op(to_integral, loose=math.floor, exact=True, tileir="floor")

@@ -434,6 +434,7 @@ def test_broadcast_and_empty_and_zero_rank_arrays():
     view = wrap(point, dt.float32)
     assert view.tile([], (), (), 0) == 5 and view.shape == ()
     view.put([], np.array(6, np.float32), (), ())
+    assert point == 6
     view.scatter([], np.array(7, np.float32), None, ())
     assert point == 7 and view.gather([], None, np.zeros(()), ()) == 7
     view.update("add", [], [np.ones((), np.float32)], None, (), (3,))

@@ -10,8 +10,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile.dtypes import (
-    ARITHMETIC, NUMERIC, bfloat16, bool_, float4_e2m1fn, float8_e4m3fn, float8_e5m2, float8_e5m3fnu, float8_e8m0fnu,
-    float16, float32, float64, foreign_pointer_dtype, info, int8, int16, int32, int64, tfloat32, uint8, uint16, uint32,
+    ARITHMETIC,
+    NUMERIC,
+    bfloat16,
+    bool_,
+    float4_e2m1fn,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e5m3fnu,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    foreign_pointer_dtype,
+    info,
+    int8,
+    int16,
+    int32,
+    int64,
+    tfloat32,
+    uint8,
+    uint16,
+    uint32,
     uint64,
 )
 from cutile.errors import TileTypeError, TileValueError
@@ -64,13 +84,13 @@ def test_every_pair_of_dtypes(src, dst, bench):
 
 
 ALLOWED = {  # CAST-9, written out by columns: the modes besides RN, per target and source
-    float64: {s: "RZ RM RP RA" for s in FLOATS},
-    float32: {**{s: "RZ RM RP RA" for s in FLOATS}, float64: "RZ RM RP", float8_e8m0fnu: "RZ"},
-    tfloat32: {**{s: "RZ RA" for s in FLOATS}, float64: "RZ", float8_e8m0fnu: "RZ"},
-    float16: {**{s: "RZ" for s in FLOATS},
-              **{s: "RZ RM RP RA" for s in (bfloat16, float8_e5m2, float8_e4m3fn, float4_e2m1fn)}},
-    bfloat16: {s: "RZ" for s in FLOATS},
-    float8_e8m0fnu: {s: "RZ RP" for s in FLOATS},
+    float64: dict.fromkeys(FLOATS, "RZ RM RP RA"),
+    float32: {**dict.fromkeys(FLOATS, "RZ RM RP RA"), float64: "RZ RM RP", float8_e8m0fnu: "RZ"},
+    tfloat32: {**dict.fromkeys(FLOATS, "RZ RA"), float64: "RZ", float8_e8m0fnu: "RZ"},
+    float16: {**dict.fromkeys(FLOATS, "RZ"),
+              **dict.fromkeys((bfloat16, float8_e5m2, float8_e4m3fn, float4_e2m1fn), "RZ RM RP RA")},
+    bfloat16: dict.fromkeys(FLOATS, "RZ"),
+    float8_e8m0fnu: dict.fromkeys(FLOATS, "RZ RP"),
 }
 
 

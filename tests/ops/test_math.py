@@ -10,7 +10,21 @@ import numpy as np
 import pytest
 
 from cutile.dtypes import (
-    DType, bfloat16, bool_, float8_e4m3fn, float16, float32, float64, info, int8, int16, int32, int64, uint8, uint16, uint32,
+    DType,
+    bfloat16,
+    bool_,
+    float8_e4m3fn,
+    float16,
+    float32,
+    float64,
+    info,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
 )
 from cutile.errors import TileTypeError, TileValueError
 from cutile.ir.terms import Const, Leaf, Static

@@ -51,7 +51,7 @@ def test_every_line_that_looks_like_a_clause_is_one(o):
 
 @every_op
 def test_the_rule_takes_the_builder_the_op_and_every_parameter(o):
-    terms = {name: None for name in o.__signature__.parameters}
+    terms = dict.fromkeys(o.__signature__.parameters)
     try:
         inspect.signature(o.rule).bind(None, o, **terms)
     except TypeError as e:

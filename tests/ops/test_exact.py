@@ -1,0 +1,163 @@
+"""fma and directed rounding against fractions: ties, cancellation, both ends of the range, special values."""
+
+from __future__ import annotations
+
+import math
+import operator
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cutile.dtypes import DType, bfloat16, float16, float32, float64, info
+from cutile.ops import _numeric as N
+from cutile.types import RoundingMode
+from tests.ops.oracle import (
+    FORMATS,
+    INF,
+    NAN,
+    RM,
+    RN,
+    RP,
+    RZ,
+    SPECIAL,
+    assert_same,
+    exponent,
+    floats,
+    quotient_of_specials,
+    reference,
+    rng,
+)
+
+
+@pytest.fixture(autouse=True)
+def quiet():
+    with np.errstate(all="ignore"):
+        yield
+
+
+# ------------------------------------------------------------------ fma
+
+
+def near_ties(dtype: DType, n: int):
+    """Triples whose exact result lies at, or a hair beside, the middle between two values of the dtype."""
+    m, _, _ = FORMATS[dtype]
+    x = N.round_to(dtype, (rng.integers(1 << m, 2 << m, n) * 2.0 ** -m).astype(info(dtype).carrier))
+    y = N.round_to(dtype, (rng.integers(1 << m, 2 << m, n) * 2.0 ** -m).astype(info(dtype).carrier))
+    shift = rng.choice([-m - 1, m + 1, 2 * m, -2 * m, 0, -3 * m if m < 20 else -m], n)
+    z = N.round_to(dtype, np.ldexp(rng.choice([1.0, -1.0, 1.5, 3.0], n), shift).astype(info(dtype).carrier))
+    return x, y, z
+
+
+def fma_reference(a: float, b: float, c: float, dtype: DType) -> float:
+    if not all(map(math.isfinite, (a, b, c))):
+        if math.isfinite(a) and math.isfinite(b):
+            return c
+        if math.isinf(a) and b == 0 or math.isinf(b) and a == 0:
+            return NAN
+        return a * b + c  # infinities and NaN only: no rounding takes part
+    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    if exact == 0:
+        negative = math.copysign(1, a) * math.copysign(1, b) < 0
+        product_is_zero = a == 0 or b == 0
+        return -0.0 if product_is_zero and negative and math.copysign(1, c) < 0 else 0.0
+    return reference(exact, dtype)
+
+
+@pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
+def test_fma_rounds_once(dtype):
+    triples = [near_ties(dtype, 1500), tuple(floats(1000, dtype) for _ in range(3))]
+    small = tuple(N.round_to(dtype, np.ldexp(rng.standard_normal(400), rng.integers(-8, 8, 400)).astype(info(dtype).carrier))
+                  for _ in range(2))
+    tiny = np.ldexp(rng.standard_normal(400), FORMATS[dtype][1] - 3).astype(info(dtype).carrier)
+    tiny = N.round_to(dtype, tiny)
+    triples += [(*small, tiny), (tiny, small[0], tiny[::-1]), (tiny, tiny, tiny)]
+    for x, y, z in triples:
+        got = N.fma(x, y, z, dtype)
+        assert got.dtype == info(dtype).carrier
+        assert_same(got, [fma_reference(*v, dtype) for v in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)], dtype)
+
+
+@pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
+def test_fma_special_values(dtype):
+    top = float(FORMATS[dtype][2])
+    values = [*SPECIAL, top, -top]
+    grid = np.array(np.meshgrid(values, values, values), info(dtype).carrier).reshape(3, -1)
+    want = [fma_reference(*v, dtype) for v in zip(*grid.tolist(), strict=True)]
+    assert_same(N.fma(*grid, dtype), want)
+
+
+def test_fma_broadcasts_and_differs_from_two_roundings():
+    x = np.float32(1 + 2.0**-12)
+    got = N.fma(np.full((2, 3), x), x, np.full((3,), np.float32(-1 - 2.0**-11)), float32)
+    assert got.shape == (2, 3) and (got == np.float32(2.0**-24)).all()
+
+
+# ------------------------------------------------------------------ directed rounding
+
+EXACT = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "truediv": operator.truediv}
+
+
+def directed_reference(name: str, mode: RoundingMode, dtype: DType, a: float, b: float) -> float:
+    special = {"add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b}
+    if not (math.isfinite(a) and math.isfinite(b)) or name == "truediv" and b == 0:
+        if name != "truediv":
+            return special[name]()
+        return quotient_of_specials(a, b)
+    exact = EXACT[name](Fraction(a), Fraction(b))
+    if exact == 0:
+        if name in ("add", "sub"):
+            c = b if name == "add" else -b
+            same = math.copysign(1, a) == math.copysign(1, c) and a == 0
+            return a if same else -0.0 if mode is RM else 0.0
+        return math.copysign(0.0, math.copysign(1, a) * math.copysign(1, b))
+    return reference(exact, dtype, mode)
+
+
+@pytest.mark.parametrize("name", list(EXACT))
+@pytest.mark.parametrize("mode", [RN, RZ, RM, RP], ids=str)
+@pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
+def test_directed(name, mode, dtype):
+    top = float(FORMATS[dtype][2])
+    values = [*SPECIAL, top, -top, 2.0 ** FORMATS[dtype][1], -(2.0 ** (FORMATS[dtype][1] - FORMATS[dtype][0]))]
+    grid = np.array(np.meshgrid(values, values), info(dtype).carrier).reshape(2, -1)
+    close = N.round_to(dtype, rng.standard_normal((2, 400)).astype(info(dtype).carrier))
+    for x, y in (grid, floats(800, dtype).reshape(2, -1), close):
+        got = N.directed(name, mode, dtype, x, y)
+        assert got.dtype == info(dtype).carrier
+        want = [directed_reference(name, mode, dtype, *v) for v in zip(x.tolist(), y.tolist(), strict=True)]
+        assert_same(got, want, f"{name} {mode}")
+
+
+def root_reference(v: float, dtype: DType, mode: RoundingMode) -> float:
+    if not v > 0 or math.isinf(v):
+        return v if v == 0 or v == INF or math.isnan(v) else NAN
+    m = FORMATS[dtype][0]
+    q = Fraction(v)
+    unit = Fraction(2) ** (exponent(q) // 2 - m)
+    ratio = q / unit**2
+    k = math.isqrt(math.floor(ratio))  # the root is in [k, k + 1) units
+    if mode is RP:
+        k += k * k != ratio
+    elif mode is RN:
+        k += ratio > (Fraction(2 * k + 1, 2)) ** 2
+    return float(k * unit)
+
+
+@pytest.mark.parametrize("mode", [RN, RZ, RM, RP], ids=str)
+@pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
+def test_directed_sqrt(mode, dtype):
+    x = np.concatenate([np.abs(floats(1500, dtype)), np.arange(100, dtype=info(dtype).carrier),
+                        np.array(SPECIAL, info(dtype).carrier)])
+    x = N.round_to(dtype, x)
+    assert_same(N.directed("sqrt", mode, dtype, x), [root_reference(v, dtype, mode) for v in x.tolist()])
+
+
+@given(st.floats(width=32), st.floats(width=32), st.floats(width=32))
+@settings(max_examples=200, deadline=None)
+def test_fma_property(a, b, c):
+    with np.errstate(all="ignore"):
+        got = N.fma(*(np.array([v], np.float32) for v in (a, b, c)), float32)
+    assert_same(got, [fma_reference(a, b, c, float32)])
