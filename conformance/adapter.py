@@ -18,8 +18,11 @@ class Adapter:
 
     name      what reports call it
     module    the module with the cuda.tile API
-    features  what it can do, from: "cpu arrays", "debugger", "float4 arrays". Tests that need one it lacks are
-              counted as not applicable.
+    features  what it can do, from: "cpu arrays", "debugger", "float4 arrays", "measured" (where the language leaves a
+              result undefined, it gives what was measured on Hopper GPUs), "safe memory" (accesses that the language
+              leaves undefined read padding and write nothing), "negative strides", "overlap" (overlapping arguments
+              are accesses in program order), "assertion errors" (a failed assertion raises, and later launches
+              work). Tests that need one it lacks are counted as not applicable.
     """
 
     name = "unnamed"

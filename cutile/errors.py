@@ -6,6 +6,7 @@ An error says what is wrong with the types, where (source line, carets, call cha
 
 from __future__ import annotations
 
+import itertools
 import linecache
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,16 +58,18 @@ class TileError(Exception):
     """Base of every error about a kernel.
 
     `message` is the first line; `loc` a `Span` or None; `help` what to write instead; `notes` pairs of a text and the
-    span it speaks of; `errors` all errors found in the kernel, this one first.
+    span it speaks of; `argument` the name of the parameter of an op whose argument is wrong, if it is one;
+    `errors` all errors found in the kernel, this one first.
     """
 
     def __init__(self, message: str = "", loc: Span | None = None, *, help: str | None = None,
-                 notes: Sequence[tuple[str, Span | None]] = ()):
+                 notes: Sequence[tuple[str, Span | None]] = (), argument: str | None = None):
         super().__init__(message)
         self.message = message
         self.loc = loc
         self.help = help
         self.notes = tuple(notes)
+        self.argument = argument
         self.errors: tuple[TileError, ...] = (self,)
 
     def __reduce__(self):
@@ -76,7 +79,7 @@ class TileError(Exception):
         """This error alone."""
         parts = [self.message]
         if self.loc is not None:
-            parts += [s.render() for s in self.loc.frames()]
+            parts += _shortened([s.render() for s in self.loc.frames()])
         for text, span in self.notes:
             parts.append(f"  note: {text}")
             if span is not None:
@@ -91,6 +94,17 @@ class TileError(Exception):
         head = f"{len(self.errors)} errors in this kernel"
         body = "\n\n".join(f"[{i}] {type(e).__name__}: {e.render()}" for i, e in enumerate(self.errors, 1))
         return f"{self.message}\n{head}:\n\n{body}"
+
+
+def _shortened(frames: list[str]) -> list[str]:
+    """A call chain in which a frame that repeats itself, as in a recursion, is shown three times and then counted."""
+    out: list[str] = []
+    for text, group in itertools.groupby(frames):
+        n = len(list(group))
+        out += [text] * min(n, 3)
+        if n > 3:
+            out.append(f"  … and {n - 3} more times the same call")
+    return out
 
 
 def _rebuild(cls, state):

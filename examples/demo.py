@@ -10,9 +10,9 @@ import time
 # Products of tiles are too small for several BLAS threads, which only get into each other's way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from rich.console import Console  # noqa: E402
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn  # noqa: E402
-from rich.table import Table  # noqa: E402
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
 EXAMPLES = ("vector_add", "softmax", "layer_norm", "matmul", "transpose", "attention", "histogram", "split_k",
             "image_filter", "digits")

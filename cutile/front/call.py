@@ -8,16 +8,24 @@ import enum
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cutile.dtypes import from_foreign
-from cutile.errors import Span, TileRecursionError, TileSyntaxError, TileTypeError, TileValueError, UnsupportedCallError
-from cutile.front import builtins, expr, objects, stmt, syntax
+from cutile.errors import (
+    Span,
+    TileError,
+    TileRecursionError,
+    TileSyntaxError,
+    TileTypeError,
+    TileValueError,
+    UnsupportedCallError,
+)
+from cutile.front import builtins, closures, expr, objects, static, stmt, syntax
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling
 from cutile.front.join import template_of
-from cutile.front.scope import Scope, Var, of_closure, of_function
-from cutile.front.source import Definition, definition_of
+from cutile.front.scope import Scope, Var, of_function
+from cutile.front.source import Definition
 from cutile.ir.nodes import Block, Frame
 from cutile.ir.terms import (
     NONE,
@@ -33,21 +41,36 @@ from cutile.ir.terms import (
     Tuple,
     describe,
     is_poisoned,
+    phrase,
 )
 from cutile.ops import convert, debug
 from cutile.ops._op import PURE, OpDef, registry
 from cutile.ops._types import const_term
 
 
-def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term], span: Span) -> Term:
+@dataclasses.dataclass(frozen=True)
+class ArgumentSpans:
+    """Where the arguments of a call stand, for errors about one of them."""
+
+    args: Sequence[Span]
+    kwargs: Mapping[str | None, Span]
+
+    def by_parameter(self, signature: inspect.Signature) -> dict[str, Span]:
+        """The spans by the names of the parameters that the arguments fill."""
+        names = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        return {**dict(zip(names, self.args, strict=False)), **{n: s for n, s in self.kwargs.items() if n is not None}}
+
+
+def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term], span: Span,
+         spans: ArgumentSpans | None = None) -> Term:
     """Call any term."""
     if is_poisoned(func) or any(map(is_poisoned, args)) or any(map(is_poisoned, kwargs.values())):
         return POISON
     match func:
         case Static(OpDef() as o):
-            return _call_op_bound(c, o, o.__signature__, args, kwargs, span)
+            return _call_op_bound(c, o, o.__signature__, args, kwargs, span, spans)
         case Bound(Static(OpDef() as o), receiver):
-            return _call_op_bound(c, o, _method_signature(o), args, kwargs, span, receiver)
+            return _call_op_bound(c, o, _method_signature(o), args, kwargs, span, spans, receiver)
         case Bound():
             return call(c, func.func, (func.receiver, *args), kwargs, span)
         case Closure():
@@ -56,10 +79,12 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
             return call(c, Static(fn), (func, *args), kwargs, span)
         case Static(obj):
             return c.attempt(span, _call_object, c, obj, args, kwargs, span)
-    return c.report(UnsupportedCallError(f"a {describe(func)} cannot be called"), span)
+    return c.report(UnsupportedCallError(f"{phrase(func)} cannot be called"), span)
 
 
 # ------------------------------------------------------------------ ops
+
+_NOWHERE: Mapping[str, Span] = types.MappingProxyType({})
 
 
 @functools.cache
@@ -71,7 +96,7 @@ def _method_signature(o: OpDef) -> inspect.Signature:
 
 
 def _call_op_bound(c: Context, o: OpDef, signature: inspect.Signature, args, kwargs, span: Span,
-                   receiver: Term | None = None) -> Term:
+                   spans: ArgumentSpans | None, receiver: Term | None = None) -> Term:
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as e:
@@ -87,11 +112,14 @@ def _call_op_bound(c: Context, o: OpDef, signature: inspect.Signature, args, kwa
             terms[name] = bound.arguments[name]
         else:
             terms[name] = const_term(p.default)
-    return call_op(c, o, terms, span)
+    return call_op(c, o, terms, span, spans.by_parameter(signature) if spans else {})
 
 
-def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span) -> Term:
-    """Type one application of an op whose arguments are bound to parameters; defaults may be left out."""
+def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span, spans: Mapping[str, Span] = _NOWHERE) -> Term:
+    """Type one application of an op whose arguments are bound to parameters; defaults may be left out.
+
+    `spans` are those of the arguments that the user wrote: an error about one of them points at it [EXC-4].
+    """
     if any(map(is_poisoned, terms.values())):
         return POISON
     if c.combining and (o.effect != PURE or o.family in ("reduce", "scan")):
@@ -101,7 +129,15 @@ def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span) -> Term:
     for name, p in o.__signature__.parameters.items():
         if name not in terms and p.default is not p.empty:
             terms[name] = const_term(p.default)
-    return c.attempt(span, o.rule, c, o, **terms)
+    return c.attempt(span, _apply, c, o, terms, spans)
+
+
+def _apply(c: Context, o: OpDef, terms: dict[str, Term], spans: Mapping[str, Span]) -> Term:
+    try:
+        return o.rule(c, o, **terms)
+    except TileError as e:
+        e.loc = e.loc or spans.get(e.argument)
+        raise
 
 
 # ------------------------------------------------------------------ user functions
@@ -154,8 +190,7 @@ def _readable(signature: inspect.Signature) -> str:
 
 
 def _call_function(c: Context, fn: types.FunctionType, args, kwargs, span: Span) -> Term:
-    definition = definition_of(fn)
-    c.reads.add(fn, "__code__", fn.__code__)
+    definition = c.definition(fn)
     defaults = python_defaults(fn)
     terms = bind(c, definition, args, kwargs, lambda name: objects.capture(c, defaults[name], name))
     return inline(c, of_function(fn, definition, span), terms, span)
@@ -171,7 +206,7 @@ def _call_closure(c: Context, closure: Closure, args, kwargs, span: Span) -> Ter
     terms = c.attempt(span, bind, c, closure.definition, args, kwargs, closure.defaults.__getitem__)
     if not isinstance(terms, dict):
         return POISON
-    return inline(c, of_closure(closure, span), terms, span)
+    return inline(c, closures.scope_of(closure, span), terms, span)
 
 
 def inline(c: Context, s: Scope, terms: dict[str, Term], span: Span) -> Term:
@@ -192,13 +227,16 @@ def inline(c: Context, s: Scope, terms: dict[str, Term], span: Span) -> Term:
     return term
 
 
-def check_syntax(c: Context, s: Scope) -> None:
+def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
     """Refuse Python outside the subset for the whole body, before anything in it is typed."""
-    found = syntax.refused(s.definition)
+    if s.definition.node in c.checked:
+        return
+    found = syntax.refused(s.definition, lambda node: static.keyword(s, node), manager=manager)
     if found:
         for e in found:
             c.report(TileSyntaxError(e.message, dataclasses.replace(e.loc, call_site=s.call_site), help=e.help))
         raise StopCompiling
+    c.checked.add(s.definition.node)
 
 
 def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
@@ -209,10 +247,10 @@ def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
     body = s.definition.node.body
     if not isinstance(body, list):
         term = expr.evaluate(c, s, body)
-        with c.at(s.definition.span(body, s.call_site)):
+        with c.at(s.span(body)):
             stmt.return_value(c, s, term)
     elif stmt.block(c, s, body):
-        with c.at(s.definition.span(body[-1], s.call_site)):
+        with c.at(s.span(body[-1])):
             stmt.return_value(c, s, NONE)
 
 
@@ -226,6 +264,10 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
             raise UnsupportedCallError(f"{space.fn.__name__}() is declared host only (@ct.function(tile=False)) "
                                        f"and cannot be called from tile code")
         obj = space.fn
+    if isinstance(obj, types.FunctionType) and obj in static.KEYWORDS.values():
+        name = obj.__name__
+        raise TileSyntaxError(f"{name}() must be called directly by its name", help=f"write ct.{name}(…), without giving "
+                              f"the function another name first")
     if obj is print:
         return call(c, Static(debug.print), args, kwargs, span)
     if obj is dataclasses.replace:
@@ -248,7 +290,9 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
 
 
 def _name_of(obj: Any) -> str:
-    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None) or repr(obj)
+    name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
+    if name is None:
+        return f"an object of type `{type(obj).__module__}.{type(obj).__qualname__}`"
     module = getattr(obj, "__module__", None) or ""
     return f"`{name}`" if module in ("", "builtins", "__main__") else f"`{module}.{name}`"
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import enum
+import inspect
+import itertools
+import types
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,6 +23,7 @@ from cutile.errors import (
     TileSyntaxError,
 )
 from cutile.front import scope as scopes
+from cutile.front.source import Definition, definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Block, Value
 from cutile.ir.terms import POISON, Term
@@ -42,10 +48,10 @@ class Context(Builder):
         self.reads = Reads()
         self.depth = 0
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
-        self.defined_in_combine: int = 0
         self.static: str | None = None  # the static construct being evaluated
         self.call_function: Callable[..., Term] | None = None  # front.call.call, set by the entry point
-        self.scope: scopes.Scope | None = None
+        self.definitions: dict[types.CodeType, Definition] = {}
+        self.checked: set[ast.AST] = set()  # functions whose syntax has been accepted
 
     # -- errors
 
@@ -72,6 +78,15 @@ class Context(Builder):
             raise TileInternalError(f"{type(e).__name__} while typing: {e}", span) from e
         finally:
             self.span = outer
+
+    def definition(self, fn: types.FunctionType) -> Definition:
+        """The definition of a Python function, which the program depends on from now on."""
+        code = fn.__code__
+        if code not in self.definitions:
+            self.definitions[code] = definition_of(fn)
+        for name in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.reads.add(fn, name, getattr(fn, name))
+        return self.definitions[code]
 
     # -- what typing rules need
 
@@ -112,17 +127,72 @@ class Reads:
 
     def __init__(self) -> None:
         self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        self._snapshots: dict[int, tuple[Any, tuple | dict]] = {}
 
     def add(self, container: Any, key: Any, obj: Any) -> None:
         """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
         self._seen.setdefault((id(container), key), (container, key, obj))
 
+    def inside(self, obj: Any, depth: int = 0) -> None:
+        """Python code has been handed `obj`: what it holds, or as a function reads, counts too, some levels deep."""
+        if depth == SNAPSHOT_DEPTH:
+            return
+        if isinstance(obj, types.FunctionType):
+            self._function(obj, depth)
+        elif id(obj) not in self._snapshots and (held := _contents(obj)) is not None:
+            self._snapshots[id(obj)] = (obj, held)
+            for item in held.values() if isinstance(held, dict) else held:
+                self.inside(item, depth + 1)
+
+    def _function(self, fn: types.FunctionType, depth: int) -> None:
+        """What a function that Python runs reads: its code, its closure, its globals."""
+        if (id(fn), "__code__") in self._seen:
+            return
+        self.add(fn, "__code__", fn.__code__)
+        for cell in fn.__closure__ or ():
+            obj = _look(cell, None)
+            self.add(cell, None, obj)
+            self.inside(obj, depth + 1)
+        for name in fn.__code__.co_names:
+            if name in fn.__globals__:
+                self.add(fn.__globals__, name, fn.__globals__[name])
+                if not isinstance(fn.__globals__[name], types.ModuleType):
+                    self.inside(fn.__globals__[name], depth + 1)
+
     def fresh(self) -> bool:
-        """Everything read still denotes the same object."""
-        return all(_look(container, key) is obj for container, key, obj in self._seen.values())
+        """Everything read still denotes the same object, and mutable objects hold what they held."""
+        return all(_look(container, key) is obj for container, key, obj in self._seen.values()) and all(
+            _same_contents(_contents(obj), held) for obj, held in self._snapshots.values())
 
     def __len__(self) -> int:
         return len(self._seen)
+
+
+SNAPSHOT_LIMIT = 1000  # items of a container that are compared at a launch
+SNAPSHOT_DEPTH = 4
+
+
+def _contents(obj: Any) -> tuple | dict | None:
+    """What a mutable object holds; None if it holds nothing that could change."""
+    if isinstance(obj, list | tuple | set | frozenset):
+        return tuple(itertools.islice(obj, SNAPSHOT_LIMIT))
+    if isinstance(obj, dict):
+        return dict(itertools.islice(obj.items(), SNAPSHOT_LIMIT))
+    if isinstance(obj, type | types.ModuleType | types.FunctionType | enum.Enum) or not hasattr(obj, "__dict__"):
+        return None
+    return dict(vars(obj))
+
+
+def _same_contents(now: tuple | dict, then: tuple | dict) -> bool:
+    if len(now) != len(then):
+        return False
+    if isinstance(now, dict):
+        return all(k in now and _same_item(now[k], v) for k, v in then.items())
+    return all(map(_same_item, now, then))
+
+
+def _same_item(a: Any, b: Any) -> bool:
+    return a is b or type(a) is type(b) and isinstance(a, bool | int | float | str) and repr(a) == repr(b)
 
 
 def _look(container: Any, key: Any) -> Any:
@@ -131,6 +201,8 @@ def _look(container: Any, key: Any) -> Any:
             return container.cell_contents
         if type(container) is dict:
             return container.get(key, scopes.MISSING)
+        if isinstance(container, type):
+            return inspect.getattr_static(container, key, scopes.MISSING)
         return getattr(container, key, scopes.MISSING)
     except ValueError:  # an empty cell
         return scopes.MISSING

@@ -7,13 +7,12 @@ import enum
 from collections.abc import Callable
 
 from cutile.dtypes import bool_, info
-from cutile.errors import TileSyntaxError, TileTypeError
+from cutile.errors import TileError, TileSyntaxError, TileTypeError
 from cutile.front import call, objects, static, stmt
 from cutile.front.context import Context, nearest
-from cutile.front.join import Join
+from cutile.front.join import Join, conflict_help, type_text, versus
 from cutile.front.operators import binary, kind, unary
-from cutile.front.scope import MISSING, Scope, Var, outer_object
-from cutile.front.syntax import static_keyword
+from cutile.front.scope import MISSING, Scope, Var, home_of, outer_object
 from cutile.ir.nodes import Block, If, Value, Yield
 from cutile.ir.terms import (
     NONE,
@@ -30,9 +29,10 @@ from cutile.ir.terms import (
     Term,
     Tuple,
     Unusable,
-    describe,
+    article,
     is_poisoned,
     is_tile,
+    phrase,
 )
 from cutile.ops import bits, compare, memory, shape
 from cutile.ops._types import loose, value_of
@@ -40,9 +40,18 @@ from cutile.types import ArrayType, ListType, TileType
 
 
 def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
-    """The term of an expression; poison if it is wrong."""
-    with c.at(s.definition.span(node, s.call_site)):
-        return EXPRESSIONS[type(node)](c, s, node)
+    """The term of an expression; poison if it is wrong, or has different types on different paths."""
+    term = evaluate_unused(c, s, node)
+    return c.report(term.error(s.span(node))) if isinstance(term, Unusable) else term
+
+
+def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
+    """The term of an expression whose value need not be usable: it is only given a name, or thrown away [JOIN-2]."""
+    with c.at(s.span(node)):
+        try:
+            return EXPRESSIONS[type(node)](c, s, node)
+        except TileError as e:
+            return c.report(e)
 
 
 # ------------------------------------------------------------------ names and literals
@@ -58,28 +67,33 @@ def _constant(c: Context, s: Scope, node: ast.Constant) -> Term:
 
 
 def _name(c: Context, s: Scope, node: ast.Name) -> Term:
+    """Locals, then closure variables, then globals, then builtins [EX-4]."""
     name = node.id
-    scope: Scope | None = s
-    while scope is not None:
-        if name in scope.definition.locals:
-            if name in scope.vars:
-                return _use(c, scope.vars[name])
-            return c.report(TileSyntaxError(f"Undefined variable `{name}` used: it is assigned only later or elsewhere",
-                                            help=f"assign `{name}` before this line"))
-        scope = scope.parent
+    if (home := home_of(s, name)) is not None:
+        return _variable(c, home, name)
     container, key, obj = outer_object(s, name)
     if obj is MISSING:
-        close = nearest(name, [*s.vars, *s.cells, *s.globals])
-        return c.report(TileSyntaxError(f"Undefined variable `{name}` used",
-                                        help=f"did you mean `{close}`?" if close else None))
+        close = nearest(name, [*s.vars, *s.cells, *s.globals, *container])
+        return _undefined(c, s, name, "", f"did you mean `{close}`?" if close else None)
     c.reads.add(container, key, obj)
     return objects.capture(c, obj, name)
 
 
-def _use(c: Context, var: Var) -> Term:
+def _variable(c: Context, home: Scope, name: str) -> Term:
+    var = home.vars.get(name)
+    if var is None:
+        return _undefined(c, home, name, ": it is assigned only later or elsewhere", f"assign `{name}` before this line")
     if isinstance(var.term, Unusable):
+        home.vars[name] = Var(POISON, var.span)  # one use is enough to say so
         return c.report(var.term.error(c.span))
     return var.term
+
+
+def _undefined(c: Context, s: Scope, name: str, why: str, help: str | None) -> Term:
+    if name in s.unknown:
+        return POISON
+    s.unknown.add(name)
+    return c.report(TileSyntaxError(f"Undefined variable `{name}` used{why}", help=help))
 
 
 def _tuple(c: Context, s: Scope, node: ast.Tuple) -> Term:
@@ -98,8 +112,8 @@ def _starred(c: Context, s: Scope, elts: list[ast.expr]) -> list[Term]:
             out += t.items
         else:
             bad = is_poisoned(t)
-            out.append(POISON if bad else c.report(TileTypeError(f"only a tuple can be unpacked with *, not a {describe(t)}"),
-                                                   s.definition.span(e, s.call_site)))
+            out.append(POISON if bad else c.report(TileTypeError(f"only a tuple can be unpacked with *, not {phrase(t)}"),
+                                                   s.span(e)))
     return out
 
 
@@ -123,7 +137,7 @@ def _lambda(c: Context, s: Scope, node: ast.Lambda) -> Term:
 
 def _binop(c: Context, s: Scope, node: ast.BinOp) -> Term:
     x, y = evaluate(c, s, node.left), evaluate(c, s, node.right)
-    return binary(c, type(node.op), x, y, c.span)
+    return binary(c, type(node.op), x, y, c.span, {"x": s.span(node.left), "y": s.span(node.right)})
 
 
 def _unaryop(c: Context, s: Scope, node: ast.UnaryOp) -> Term:
@@ -167,10 +181,10 @@ def _identity(c: Context, x: Term, y: Term, positive: bool) -> Term:
 def _membership(c: Context, x: Term, y: Term, positive: bool) -> Term:
     if isinstance(y, Dict):
         if not (isinstance(x, Static) and isinstance(x.obj, str)):
-            return c.report(TileTypeError(f"a key must be a string constant, not a {describe(x)}"))
+            return c.report(TileTypeError(f"a key must be a string constant, not {phrase(x)}"))
         return loose((x.obj in y.items) == positive)
     if not isinstance(y, Tuple):
-        return c.report(TileTypeError(f"`in` looks into tuples and keyword dicts, not into a {describe(y)}"))
+        return c.report(TileTypeError(f"`in` looks into tuples and keyword dicts, not into {phrase(y)}"))
     result: Term = loose(False)
     for item in y.items:
         same = binary(c, ast.Eq, x, item, c.span) if _comparable(x, item) else loose(False)
@@ -204,7 +218,7 @@ def truth(c: Context, t: Term) -> bool | Value:
             return bool(t.value)
         case Leaf(value=Value(type=TileType(shape=()))):
             if info(t.type.dtype).kind == "p":
-                c.report(TileTypeError(f"a {describe(t)} cannot be used as a condition"))
+                c.report(TileTypeError(f"{phrase(t)} cannot be used as a condition"))
                 return Value(TileType(bool_))
             return value_of(c, compare.truth(c, t))
         case Static():
@@ -217,7 +231,7 @@ def truth(c: Context, t: Term) -> bool | Value:
             return True
     is_tile_ = isinstance(t, Leaf) and isinstance(t.type, TileType)
     c.report(TileTypeError(
-        f"a {describe(t)} cannot be used as a condition",
+        f"{phrase(t)} cannot be used as a condition",
         help="a condition is one scalar: reduce the tile first (ct.max(mask.astype(ct.int32)) > 0 for any), "
              "or choose element by element with ct.where(mask, x, y)" if is_tile_ else None))
     return Value(TileType(bool_))
@@ -261,7 +275,7 @@ def _short_circuit(c: Context, s: Scope, left: Term, right: Callable[[], Term], 
 
 
 def choose(c: Context, s: Scope, cond: Value, then: Callable[[], Term], orelse: Callable[[], Term]) -> Term | None:
-    """A run-time choice between two expressions; None if their types differ."""
+    """A run-time choice between two expressions; None if their types differ, and then no value is handed on."""
     sides = []
     for side in (then, orelse):
         with c.into(Block()) as b:
@@ -269,16 +283,15 @@ def choose(c: Context, s: Scope, cond: Value, then: Callable[[], Term], orelse: 
     terms = [t for _, t in sides]
     join = Join(2)
     term = join.merge(terms)
-    if term is not None:
-        for i, (b, _) in enumerate(sides):
-            with c.into(b):
-                c.append(Yield(join.operands(c, i), c.span))
-        c.append(If(cond, sides[0][0], sides[1][0], tuple(join.results), c.span))
+    for i, (b, _) in enumerate(sides):
+        with c.into(b):
+            c.append(Yield(join.operands(c, i) if term is not None else (), c.span))
+    c.append(If(cond, sides[0][0], sides[1][0], tuple(join.results) if term is not None else (), c.span))
     return term
 
 
 def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
-    with c.at(s.definition.span(node.test, s.call_site)):
+    with c.at(s.span(node.test)):
         cond = condition(c, s, node.test)
     if isinstance(cond, bool):
         return evaluate(c, s, node.body if cond else node.orelse)
@@ -292,11 +305,12 @@ def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
         return run
 
     term = choose(c, s, cond, side(node.body), side(node.orelse))
-    if term is None:
-        return c.report(TileTypeError(
-            f"Type of a conditional expression depends on path taken: {' vs. '.join(map(describe, seen))}",
-            help="convert one side, or write literals alike (1.0 instead of 1)"))
-    return term
+    if term is not None:
+        return term
+    texts, sides = [type_text(t) for t in seen], [s.span(node.body), s.span(node.orelse)]
+    message = f"Type of a conditional expression depends on path taken: {versus(texts)}"
+    return Unusable(lambda span: TileTypeError(message, span, help=conflict_help(seen), notes=[
+        (f"here it is {article(text)}", where) for text, where in zip(texts, sides, strict=True)]))
 
 
 # ------------------------------------------------------------------ attributes, subscripts, calls
@@ -311,7 +325,8 @@ def subscript_key(c: Context, s: Scope, node: ast.expr) -> Term:
     if isinstance(node, ast.Slice):
         return PySlice(*(NONE if p is None else evaluate(c, s, p) for p in (node.lower, node.upper, node.step)))
     if isinstance(node, ast.Tuple):
-        return Tuple(tuple(subscript_key(c, s, e) for e in node.elts))
+        keys = [_starred(c, s, [e]) if isinstance(e, ast.Starred) else [subscript_key(c, s, e)] for e in node.elts]
+        return Tuple(tuple(k for part in keys for k in part))
     return evaluate(c, s, node)
 
 
@@ -327,7 +342,7 @@ def item(c: Context, t: Term, key: Term) -> Term:
             return _tuple_item(t, key)
         case Dict():
             if not (isinstance(key, Static) and isinstance(key.obj, str)):
-                raise TileTypeError(f"a key must be a string constant, not a {describe(key)}")
+                raise TileTypeError(f"a key must be a string constant, not {phrase(key)}")
             if key.obj not in t.items:
                 raise TileTypeError(f"no keyword argument {key.obj!r} was passed", help=f"passed: {', '.join(t.items) or 'none'}")
             return t.items[key.obj]
@@ -339,10 +354,10 @@ def item(c: Context, t: Term, key: Term) -> Term:
             return shape.index_tile(c, t, key)
         case Leaf(value=Value(type=ArrayType() as a)):
             raise TileTypeError(
-                f"a {describe(t)} cannot be subscripted",
+                f"{phrase(t)} cannot be subscripted",
                 help="ct.load(array, index, shape) reads a tile, ct.gather(array, indices) single elements, "
                      f"array.slice(axis, start, stop) makes a smaller view (rank {a.ndim})")
-    raise TileTypeError(f"a {describe(t)} cannot be subscripted")
+    raise TileTypeError(f"{phrase(t)} cannot be subscripted")
 
 
 def _tuple_item(t: Tuple, key: Term) -> Term:
@@ -352,13 +367,13 @@ def _tuple_item(t: Tuple, key: Term) -> Term:
         if not -len(t.items) <= key.value < len(t.items):
             raise TileTypeError(f"index {key.value} is out of range for a tuple of {len(t.items)} items")
         return t.items[key.value]
-    raise TileTypeError(f"a tuple is indexed by an integer constant or a constant slice, not by a {describe(key)}",
+    raise TileTypeError(f"a tuple is indexed by an integer constant or a constant slice, not by {phrase(key)}",
                         help="loop with ct.static_iter to visit every item")
 
 
 def _call(c: Context, s: Scope, node: ast.Call) -> Term:
-    if static_keyword(node) and static.is_static_call(c, s, node):
-        return static.expression(c, s, node)
+    if (keyword := static.keyword(s, node)) is not None:
+        return static.expression(c, s, node, keyword)
     func = evaluate(c, s, node.func)
     if isinstance(func, Static) and func.obj is tuple and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
         return static.tuple_of(c, s, node.args[0])
@@ -373,22 +388,19 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         else:
             new = {}
             if not is_poisoned(t):
-                c.report(TileTypeError(f"only a dict of keyword arguments can be passed with **, not a {describe(t)}"))
+                c.report(TileTypeError(f"only a dict of keyword arguments can be passed with **, not {phrase(t)}"), s.span(k.value))
         for name, value in new.items():
             if name in kwargs:
                 c.report(TileTypeError(f"keyword argument `{name}` is given twice"))
             kwargs[name] = value
     if isinstance(func, Poison):
         return POISON
-    return call.call(c, func, tuple(args), kwargs, c.span)
+    spans = call.ArgumentSpans([s.span(a) for a in node.args], {k.arg: s.span(k.value) for k in node.keywords})
+    return call.call(c, func, tuple(args), kwargs, c.span, spans)
 
 
 def _generator(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
     return static.tuple_of(c, s, node)
-
-
-def _yield(c: Context, s: Scope, node: ast.Yield) -> Term:
-    return c.report(TileSyntaxError("yield is supported only as one plain statement of a context manager function"))
 
 
 EXPRESSIONS: dict[type[ast.expr], Callable[[Context, Scope, ast.expr], Term]] = {
@@ -406,6 +418,5 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Context, Scope, ast.expr], Term]] = 
     ast.Subscript: _subscript,
     ast.Call: _call,
     ast.GeneratorExp: _generator,
-    ast.Yield: _yield,
 }
 

@@ -6,14 +6,17 @@ constant, other numbers of one type become a new run-time value; everything comp
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Iterator, Sequence
 
 from cutile.dtypes import DType
 from cutile.errors import Span, TileTypeError
+from cutile.front import closures
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Group, Known, Shown, Template, Value
 from cutile.ir.terms import (
+    POISON,
     Bound,
     Closure,
     Const,
@@ -21,7 +24,7 @@ from cutile.ir.terms import (
     FString,
     IndexSlice,
     Leaf,
-    Poison,
+    Manager,
     PySlice,
     Range,
     RawMemory,
@@ -32,6 +35,8 @@ from cutile.ir.terms import (
     Unusable,
     View,
     describe,
+    article,
+    is_poisoned,
     parts_of,
 )
 from cutile.ops._types import value_of
@@ -72,6 +77,13 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
             return RawMemory(rebuild(t.array, new))
         case IndexSlice():
             return IndexSlice(rebuild(t.start, new), rebuild(t.length, new))
+        case Closure():
+            defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}
+            captured = t.captured and {k: rebuild(v, new) for k, v in t.captured.items()}
+            return dataclasses.replace(t, defaults=defaults, captured=captured)
+        case Manager():
+            args = tuple(rebuild(a, new) for a in t.args)
+            return dataclasses.replace(t, args=args, kwargs={k: rebuild(v, new) for k, v in t.kwargs.items()})
         case _:
             return t
 
@@ -97,9 +109,14 @@ def same_structure(a: Term, b: Term) -> bool:
             key = [[p if isinstance(p, str) else p[1] for p in t.parts] for t in (a, b)]
             return key[0] == key[1] and _pairwise(a, b)
         case Closure():
-            return (a is b or a.definition.node is b.definition.node and a.scope is b.scope
-                    and a.defaults.keys() == b.defaults.keys()
-                    and all(same_structure(v, b.defaults[k]) for k, v in a.defaults.items()))
+            return a is b or (
+                a.definition.node is b.definition.node
+                and (a.scope is b.scope or a.captured is not None and b.captured is not None
+                     and a.captured.keys() == b.captured.keys() and closures.same_outside(a.scope, b.scope))
+                and _pairwise(a, b))
+        case Manager():
+            return a is b or a.func.obj is b.func.obj and list(a.kwargs) == list(b.kwargs) and not (a.used or b.used) and (
+                _pairwise(a, b))
         case Tuple() | Bound() | PySlice() | RawMemory() | IndexSlice():
             return _pairwise(a, b)
         case _:
@@ -132,8 +149,8 @@ class Join:
 
     def merge(self, terms: Sequence[Term]) -> Term | None:
         """The joined term, or None if the types differ."""
-        if any(isinstance(t, Poison) for t in terms):
-            return next(t for t in terms if isinstance(t, Poison))
+        if any(map(is_poisoned, terms)):
+            return POISON
         first = terms[0]
         if not all(same_structure(first, t) for t in terms[1:]):
             return None
@@ -163,17 +180,33 @@ class Join:
 
 def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusable:
     """A variable that has different types on different paths: an error only if it is used [JOIN-2]."""
-    texts = [describe(t) for t in terms]
-    kinds = list(dict.fromkeys(texts))
+    paths = sorted(zip(map(type_text, terms), spans, strict=True), key=lambda path: (path[1].line, path[1].col))
+    message = f"Type of `{name}` depends on path taken: {versus([text for text, _ in paths])}"
 
     def error(span: Span) -> TileTypeError:
-        return TileTypeError(f"Type of `{name}` depends on path taken: {' vs. '.join(kinds)}", span,
-                             notes=[(f"here `{name}` is a {t}", s) for t, s in zip(texts, spans, strict=True)],
-                             help=_conflict_help(terms))
+        return TileTypeError(message, span,
+                             notes=[(f"here `{name}` is {article(text)}", s) for text, s in paths], help=conflict_help(terms))
     return Unusable(error)
 
 
-def _conflict_help(terms: Sequence[Term]) -> str:
+def versus(texts: Sequence[str]) -> str:
+    """The different ones of some types; all of them where they only look alike, as two lambdas of one line do."""
+    different = list(dict.fromkeys(texts))
+    return " vs. ".join(different if len(different) > 1 else texts)
+
+
+def type_text(t: Term) -> str:
+    """What a term is, when its type matters and not its value: "int32 scalar" also for a constant."""
+    match t:
+        case Const():
+            return t.type.describe()
+        case Tuple():
+            return "tuple (" + ", ".join(map(type_text, t.items)) + ("," if len(t.items) == 1 else "") + ")"
+        case _:
+            return describe(t)
+
+
+def conflict_help(terms: Sequence[Term]) -> str:
     numbers = [t for t in terms if isinstance(t, Const | Leaf)]
     if len(numbers) == len(terms) and len({t.type.dtype for t in numbers if hasattr(t.type, "dtype")}) > 1:
         d = numbers[0].type.dtype

@@ -15,9 +15,8 @@ from cutile.front.context import Context
 from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, template_of, undefined
 from cutile.front.scope import Edge, LoopState, Scope, Var
 from cutile.front.source import assigned_names
-from cutile.front.syntax import static_keyword
 from cutile.ir.nodes import Block, Break, Continue, For, Value, While, Yield
-from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, describe, is_poisoned
+from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, is_poisoned, phrase
 from cutile.ops._types import value_of
 from cutile.types import TileType
 
@@ -25,7 +24,7 @@ from cutile.types import TileType
 def while_(c: Context, s: Scope, node: ast.While) -> bool:
     c.need_branch_free("a loop", c.span)
     header = _Header(c, s, assigned_names(node.body))
-    with c.into(Block()) as cond_block, c.at(s.definition.span(node.test, s.call_site)):
+    with c.into(Block()) as cond_block, c.at(s.span(node.test)):
         cond = expr.condition(c, s, node.test)
         if not isinstance(cond, bool):
             c.append(Yield((cond,), c.span))
@@ -41,16 +40,16 @@ def while_(c: Context, s: Scope, node: ast.While) -> bool:
 
 
 def for_(c: Context, s: Scope, node: ast.For) -> bool:
-    if static_keyword(node.iter) == "static_iter" and (items := static.iterate(c, s, node.iter)) is not None:
-        return _unroll(c, s, node, items)
+    if static.keyword(s, node.iter) == "static_iter":
+        return _unroll(c, s, node, static.iterate(c, s, node.iter))
     source = expr.evaluate(c, s, node.iter)
-    iter_span = s.definition.span(node.iter, s.call_site)
+    iter_span = s.span(node.iter)
     if isinstance(source, Poison):
         source = None
     elif not isinstance(source, Range):
         hint = "unroll it with `for … in ct.static_iter(…)`" if isinstance(source, Tuple) else (
             "loop over range(…) and load or extract one tile at a time")
-        c.report(TileTypeError(f"a for loop runs over range(...) or ct.static_iter(...), not over a {describe(source)}",
+        c.report(TileTypeError(f"a for loop runs over range(...) or ct.static_iter(...), not over {phrase(source)}",
                                help=hint), iter_span)
         source = None
     c.need_branch_free("a loop", c.span)
@@ -61,7 +60,7 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
         ast.For(node.target, ast.Constant(0), [], []), node)]))
 
     def run() -> bool:
-        stmt.assign(c, s, node.target, Leaf(iv) if source else POISON, s.definition.span(node.target, s.call_site))
+        stmt.assign(c, s, node.target, Leaf(iv) if source else POISON, s.span(node.target))
         return stmt.block(c, s, node.body)
 
     body = header.body(run, infinite=False)
@@ -81,7 +80,7 @@ class _Header:
     def __init__(self, c: Context, s: Scope, assigned: frozenset[str]):
         self.c, self.s = c, s
         self.before = dict(s.vars)
-        self.local = [n for n in sorted(assigned) if n not in s.vars]
+        self.local = [n for n in sorted(assigned) if n not in s.vars or isinstance(s.vars[n].term, Unusable)]
         self.names = [n for n in s.vars if n in assigned and not isinstance(s.vars[n].term, Unusable)]
         terms = [s.vars[n].term for n in self.names]
         self.init_terms = dict(zip(self.names, terms, strict=True))
@@ -93,7 +92,8 @@ class _Header:
         for n in self.names:
             s.vars[n] = Var(rebuild(self.before[n].term, fresh), self.before[n].span)
         for n in self.local:
-            s.vars[n] = Var(undefined(n, "in the first iteration it has not been assigned yet"), c.span)
+            if n not in s.vars:
+                s.vars[n] = Var(undefined(n, "in the first iteration it has not been assigned yet"), c.span)
         self.at_start = dict(s.vars)
         self.state = LoopState({n: s.vars[n].term for n in self.names}, len(s.cleanups), False)
 
@@ -236,7 +236,7 @@ def _unroll(c: Context, s: Scope, node: ast.For, items: Iterable[Term]) -> bool:
     s.unrolling += 1
     try:
         for item in items:
-            stmt.assign(c, s, node.target, item, s.definition.span(node.target, s.call_site))
+            stmt.assign(c, s, node.target, item, s.span(node.target))
             if not stmt.block(c, s, node.body):
                 return False
     finally:

@@ -6,11 +6,10 @@ import ast
 from collections.abc import Sequence
 
 from cutile.errors import TileSyntaxError, TileTypeError, UnsupportedCallError
-from cutile.front import call, expr, objects, stmt
+from cutile.front import call, expr, objects, stmt, syntax
 from cutile.front.context import Context
 from cutile.front.scope import Scope, of_function
-from cutile.front.source import Definition, definition_of
-from cutile.ir.terms import NONE, Manager, Static, Term, describe, is_poisoned
+from cutile.ir.terms import NONE, Manager, Static, Term, is_poisoned, phrase
 
 
 def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.stmt]) -> bool:
@@ -19,11 +18,12 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
         return stmt.block(c, s, body)
     head, *rest = items
     manager = expr.evaluate(c, s, head.context_expr)
-    where = s.definition.span(head.context_expr, s.call_site)
+    where = s.span(head.context_expr)
     if not isinstance(manager, Manager):
         if not is_poisoned(manager):
             cls = UnsupportedCallError if isinstance(manager, Static) else TileTypeError
-            c.report(cls(f"`with` needs a function decorated with @contextlib.contextmanager, not a {describe(manager)}"), where)
+            c.report(cls(f"`with` needs a function decorated with @contextlib.contextmanager, not {phrase(manager)}"),
+                     where)
         return enter(c, s, rest, body)
     if manager.used:
         c.report(TileTypeError("this context manager has been used already", help="call the function again for a new one"), where)
@@ -50,39 +50,39 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
 def _split(c: Context, manager: Manager) -> tuple[Scope, list[ast.stmt], ast.expr | None, list[ast.stmt]]:
     """The scope of the generator's activation, and its code around the one yield."""
     fn = manager.func.obj
-    definition = definition_of(fn)
+    definition = c.definition(fn)
     scope = of_function(fn, definition, manager.span)
-    scope.unrolling = 1  # no return, break or continue
-    call.check_syntax(c, scope)
+    call.check_syntax(c, scope, manager=True)
+    body = definition.node.body
+    at = _the_yield(scope, body)
     defaults = call.python_defaults(fn)
     terms = call.bind(c, definition, manager.args, manager.kwargs, lambda n: objects.capture(c, defaults[n], n))
     for name, term in terms.items():
         stmt.assign(c, scope, ast.Name(name, ast.Store()), term, definition.header_span(manager.span))
-    body = definition.node.body
-    at = [i for i, st in enumerate(body) if _is_yield(st)]
-    if len(at) != 1 or _yields(body) != 1:
-        raise TileTypeError(f"the context manager {definition.name} must contain exactly one yield, at the top level of its body",
-                            definition.header_span(manager.span))
-    st = body[at[0]]
-    target, value = _yield_parts(definition, st)
-    if target is not None:
-        raise TileSyntaxError("the value of yield cannot be used", definition.span(st, manager.span))
-    return scope, body[:at[0]], value, body[at[0] + 1:]
+    return scope, body[:at], body[at].value.value, [*_received(body[at]), *body[at + 1:]]
+
+
+def _the_yield(s: Scope, body: list[ast.stmt]) -> int:
+    """Where in the body the one yield stands [CM-1]."""
+    if returns := syntax.own(body, ast.Return):
+        raise TileSyntaxError("a context manager function cannot return", s.span(returns[0]),
+                              help="let it run to its end: the code after yield is what leaves the with statement")
+    found = syntax.own(body, ast.Yield)
+    at = [i for i, st in enumerate(body) if isinstance(st, ast.Expr | ast.Assign) and isinstance(st.value, ast.Yield)]
+    odd = next((y for y in found if not any(body[i].value is y for i in at)), None) or (found[1] if len(found) > 1 else None)
+    if odd is not None:
+        raise TileTypeError(f"the context manager {s.function} must contain exactly one yield, outside of loops and branches",
+                            s.span(odd), help="yield in a statement of its own, at the top level of the function")
+    return at[0]
+
+
+def _received(st: ast.stmt) -> list[ast.stmt]:
+    """`y = yield x` gives y the value None when the with statement is left."""
+    if isinstance(st, ast.Expr):
+        return []
+    return [ast.copy_location(ast.Assign(st.targets, ast.copy_location(ast.Constant(None), st)), st)]
 
 
 def _enter_code(c: Context, inner: Scope, before: list[ast.stmt], value: ast.expr | None) -> Term:
     stmt.block(c, inner, before)
     return NONE if value is None else expr.evaluate(c, inner, value)
-
-
-def _is_yield(st: ast.stmt) -> bool:
-    return isinstance(st, ast.Expr | ast.Assign) and isinstance(st.value, ast.Yield)
-
-
-def _yields(body: list[ast.stmt]) -> int:
-    return sum(isinstance(n, ast.Yield | ast.YieldFrom) for st in body for n in ast.walk(st))
-
-
-def _yield_parts(definition: Definition, st: ast.stmt) -> tuple[ast.expr | None, ast.expr | None]:
-    return (st.targets[0] if isinstance(st, ast.Assign) else None), st.value.value
-

@@ -19,6 +19,7 @@ from cutile.ir.terms import (
     POISON,
     Bound,
     Const,
+    Dict,
     Leaf,
     Poison,
     PySlice,
@@ -31,6 +32,7 @@ from cutile.ir.terms import (
     describe,
     is_array,
     is_tile,
+    phrase,
 )
 from cutile.ops import memory, views
 from cutile.ops._op import OpDef, methods
@@ -129,6 +131,9 @@ def attribute(c: Context, t: Term, name: str) -> Term:
             return _class_attribute(c, cls, name)
         case Record():
             return _record_attribute(c, t, name)
+        case Dict():
+            if name == "get":
+                return Bound(Static(dict.get), t)
         case View():
             if name in ("tile_shape", "traversal_steps"):
                 return const_term(t.tile_shape if name == "tile_shape" else t.steps)
@@ -151,8 +156,8 @@ def attribute(c: Context, t: Term, name: str) -> Term:
         case Leaf() if is_array(t):
             return _array_attribute(c, t, name)
         case Leaf() if isinstance(t.type, ListType):
-            raise TileTypeError(f"a {describe(t)} has no attribute `{name}`", help="index it: arrays[i], or len(arrays)")
-    raise TileTypeError(f"a {describe(t)} has no attribute `{name}` in tile code")
+            raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help="index it: arrays[i], or len(arrays)")
+    raise TileTypeError(f"{phrase(t)} has no attribute `{name}` in tile code")
 
 
 _TILE_HINTS = {"T": "ct.transpose(x)", "sum": "ct.sum(x, axis)", "max": "ct.max(x, axis)", "min": "ct.min(x, axis)",
@@ -168,7 +173,7 @@ def _method(t: Term, kind: str, name: str) -> Term:
     close = nearest(name, names)
     hint = _TILE_HINTS.get(name) if kind == "tile" else None
     help = f"write {hint}" if hint else f"did you mean `{close}`?" if close else f"there are: {', '.join(sorted(names))}"
-    raise TileTypeError(f"a {describe(t)} has no attribute `{name}`", help=help)
+    raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help=help)
 
 
 def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
@@ -182,9 +187,9 @@ def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
         case "strides":
             return memory.array_strides(c, t)
         case "foreign_pointer":
-            return views.foreign_pointer_of(c, t)
+            return views.array_foreign_pointer(c, t)
     if name in ("T", "size", "reshape", "astype", "sum"):
-        raise TileTypeError(f"a {describe(t)} has no attribute `{name}`",
+        raise TileTypeError(f"{phrase(t)} has no attribute `{name}`",
                             help="an array is memory: load a tile first, then work on the tile")
     return _method(t, "array", name)
 
@@ -250,6 +255,7 @@ def _class_attribute(c: Context, cls: type, name: str) -> Term:
             return capture(c, cls[name], f"{cls.__name__}.{name}")
         raise TileTypeError(f"enum {cls.__name__} has no member `{name}`", help="members: " + ", ".join(cls.__members__))
     raw = inspect.getattr_static(cls, name, None)
+    c.reads.add(cls, name, raw)
     if isinstance(raw, classmethod):
         return Bound(Static(raw.__func__), Static(cls))
     if isinstance(raw, staticmethod):
@@ -263,6 +269,7 @@ def _record_attribute(c: Context, t: Record, name: str) -> Term:
     if name in t.fields:
         return t.fields[name]
     raw = inspect.getattr_static(t.cls, name, None)
+    c.reads.add(t.cls, name, raw)
     match raw:
         case None:
             close = nearest(name, [*t.fields, *(n for n in dir(t.cls) if not n.startswith("_"))])

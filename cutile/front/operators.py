@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from cutile.dtypes import bool_, from_foreign
 from cutile.errors import Span, TileTypeError
@@ -45,8 +45,8 @@ BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, object, str]] = {
 _REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def binary(c: Context, operator: type, x: Term, y: Term, span: Span) -> Term:
-    """`x operator y` for any two terms."""
+def binary(c: Context, operator: type, x: Term, y: Term, span: Span, spans: Mapping[str, Span] | None = None) -> Term:
+    """`x operator y` for any two terms; `spans` tells where x and y stand."""
     if is_poisoned(x) or is_poisoned(y):
         return POISON
     symbol, op, dunder = BINARY[operator]
@@ -55,7 +55,7 @@ def binary(c: Context, operator: type, x: Term, y: Term, span: Span) -> Term:
     if (special := _COMPILE_TIME.get((symbol, kind(x), kind(y)))) is not None:
         return c.attempt(span, special, c, x, y)
     if is_tile(x) and is_tile(y):
-        return call.call_op(c, op, {"x": x, "y": y}, span)
+        return call.call_op(c, op, {"x": x, "y": y}, span, spans or {})
     return c.report(_unsupported(symbol, x, y), span)
 
 

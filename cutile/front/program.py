@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from cutile.errors import TileError, TileInternalError, TileSyntaxError, TileTypeError
+from cutile.errors import TileError, TileInternalError, TileRecursionError, TileSyntaxError, TileTypeError
 from cutile.front import call
 from cutile.front.context import Context, Reads, StopCompiling
 from cutile.front.scope import of_function
@@ -45,8 +46,8 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
     """
     definition = definition_of(fn)
     s = of_function(fn, definition, None)
-    s.is_kernel = True
     c = Context(definition.header_span())
+    c.definition(fn)
     c.call_function = call.call
     params: list[tuple[str, Value]] = []
     try:
@@ -59,10 +60,13 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
     except StopCompiling:
         pass
     except TileError as e:
+        e.loc = e.loc or c.span
         c.errors.append(e)
+    except RecursionError:
+        c.errors.append(TileRecursionError(f"calls are nested deeper than Python's stack allows here ({c.depth} of them)",
+                                           c.span, help="compile in a thread with a larger stack: threading.stack_size(…)"))
     if c.errors:
         raise _combined(c.errors)
-    c.reads.add(fn, "__code__", fn.__code__)
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.block,
                           definition.header_span()), c.reads)
 
@@ -103,14 +107,26 @@ def _combined(errors: list[TileError]) -> TileError:
     return first
 
 
+_DEEP = 100_000  # Python's recursion limit while anything is compiled
+_deep_lock = threading.Lock()
+_deep = [0, 0]  # compilations that run now, and the limit before the first of them
+
+
 @contextmanager
 def _deep_recursion() -> Iterator[None]:
-    """Inlining to the language's limit nests our own functions deeper than Python's default allows [CALL-4]."""
-    limit = sys.getrecursionlimit()
-    sys.setrecursionlimit(max(limit, 100_000))
+    """Inlining to the language's limit nests our own functions deeper than Python's default allows [CALL-4].
+
+    The limit is the whole process's, so the last of the threads that compile restores it.
+    """
+    with _deep_lock:
+        if _deep[0] == 0:
+            _deep[1] = sys.getrecursionlimit()
+            sys.setrecursionlimit(max(_deep[1], _DEEP))
+        _deep[0] += 1
     try:
         yield
     finally:
-        sys.setrecursionlimit(limit)
-
-
+        with _deep_lock:
+            _deep[0] -= 1
+            if _deep[0] == 0:
+                sys.setrecursionlimit(_deep[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import types
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 from cutile.errors import Span
 from cutile.front.source import Definition
 from cutile.ir.nodes import Block, Return
-from cutile.ir.terms import Closure, Term
+from cutile.ir.terms import Term
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +69,15 @@ class Scope:
     loops: list[LoopState] = field(default_factory=list)
     cleanups: list[Callable[[], None]] = field(default_factory=list)
     unrolling: int = 0  # inside the body of a static_iter: no break, continue or return
-    is_kernel: bool = False
+    names: frozenset[str] | None = None  # what is looked up here and not outside; None: the definition's locals
+    unknown: set[str] = field(default_factory=set)  # names already reported as undefined
+
+    def __post_init__(self):
+        self.names = self.definition.locals if self.names is None else self.names
+
+    def span(self, node: ast.AST) -> Span:
+        """The span of a piece of this function's syntax, as called here."""
+        return self.definition.span(node, self.call_site)
 
     @property
     def function(self) -> str:
@@ -81,10 +90,16 @@ def of_function(fn: types.FunctionType, definition: Definition, call_site: Span 
     return Scope(definition, fn.__globals__, cells, None, call_site)
 
 
-def of_closure(closure: Closure, call_site: Span | None) -> Scope:
-    """A fresh activation of a function that tile code defined."""
-    outer: Scope = closure.scope
-    return Scope(closure.definition, outer.globals, outer.cells, outer, call_site)
+def of_generator(outer: Scope, names: frozenset[str]) -> Scope:
+    """The scope of a generator expression, which holds its loop variables."""
+    return Scope(outer.definition, outer.globals, outer.cells, outer, outer.call_site, names=names)
+
+
+def home_of(s: Scope | None, name: str) -> Scope | None:
+    """The scope in which a name is looked up; None if it is a free variable of the Python function or a global."""
+    while s is not None and name not in s.names:
+        s = s.parent
+    return s
 
 
 MISSING = object()

@@ -27,10 +27,8 @@ class Definition:
     @functools.cached_property
     def locals(self) -> frozenset[str]:
         """Names that are local to the function: parameters and everything its body assigns."""
-        a = self.node.args
-        params = [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]
         body = self.node.body if isinstance(self.node.body, list) else []
-        return frozenset([p.arg for p in params]) | assigned_names(body)
+        return frozenset(parameter_names(self.node.args)) | assigned_names(body)
 
     def span(self, node: ast.AST, call_site: Span | None = None) -> Span:
         """The span of a piece of this definition's syntax."""
@@ -99,8 +97,7 @@ def _first_line(n) -> int:
 
 
 def _matches(n, code: types.CodeType) -> bool:
-    a = n.args
-    params = [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]]
+    params = parameter_names(n.args)
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     return getattr(n, "name", "<lambda>") == code.co_name and tuple(map(_mangled, params)) == tuple(
         map(_mangled, code.co_varnames[:count]))
@@ -122,6 +119,11 @@ def _by_position(found: list, code: types.CodeType) -> list:
 
 
 # ------------------------------------------------------------------ names
+
+
+def parameter_names(a: ast.arguments) -> list[str]:
+    """The names of all parameters, in the order of `co_varnames`."""
+    return [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs, *filter(None, (a.vararg, a.kwarg))]]
 
 
 def assigned_names(body: list[ast.stmt]) -> frozenset[str]:

@@ -9,9 +9,12 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
+import types
 from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import Any
+
+import numpy as np
 
 from cutile.errors import (
     StaticException,
@@ -22,11 +25,13 @@ from cutile.errors import (
     TileTypeError,
 )
 from cutile.front import expr, objects, operators, stmt
-from cutile.front.context import Context
+from cutile.front.context import Context, StopCompiling
 from cutile.front.proxies import EVALUATOR, Array, Evaluator, Tile, _Proxy, proxy
-from cutile.front.scope import MISSING, Scope, Var, outer_object
+from cutile.front.scope import MISSING, Scope, home_of, of_generator, outer_object
+from cutile.front.source import assigned_names
 from cutile.ir.terms import (
     NONE,
+    POISON,
     Bound,
     Closure,
     Const,
@@ -40,6 +45,7 @@ from cutile.ir.terms import (
     is_array,
     is_poisoned,
     is_tile,
+    phrase,
 )
 from cutile.ops import memory
 from cutile.ops._op import EAGER, OpDef
@@ -76,38 +82,50 @@ def ensure_constant(value, /):
     raise RuntimeError("ct.ensure_constant() works in tile code only")
 
 
-_KEYWORDS = {f.__name__: f for f in (static_eval, static_assert, static_iter, static_exception)}
+KEYWORDS = {f.__name__: f for f in (static_eval, static_assert, static_iter, static_exception)}
 
 
-def is_static_call(c: Context, s: Scope, node: ast.Call) -> bool:
-    """The spelling of a static construct really denotes ours."""
-    func = expr.evaluate(c, s, node.func)
-    return isinstance(func, Static) and func.obj in _KEYWORDS.values()
+def keyword(s: Scope, node: ast.AST) -> str | None:
+    """The static construct that an expression is, if any: a call of ours by a global name or module attribute [SEVAL-1]."""
+    if not isinstance(node, ast.Call):
+        return None
+    obj = _outside(s, node.func)
+    return next((name for name, f in KEYWORDS.items() if obj is f), None)
+
+
+def _outside(s: Scope, node: ast.expr) -> Any:
+    """The Python object that a dotted name denotes outside of tile code; MISSING for all else."""
+    match node:
+        case ast.Name(id=name):
+            return outer_object(s, name)[2] if home_of(s, name) is None else MISSING
+        case ast.Attribute(value=value, attr=name):
+            base = _outside(s, value)
+            return getattr(base, name, MISSING) if isinstance(base, types.ModuleType) else MISSING
+    return MISSING
 
 
 # ------------------------------------------------------------------ constructs
 
 
-def expression(c: Context, s: Scope, node: ast.Call) -> Term:
+def expression(c: Context, s: Scope, node: ast.Call, keyword: str) -> Term:
     """A static construct in the place of an expression."""
-    name = expr.evaluate(c, s, node.func).obj.__name__
-    if name == "static_eval":
-        _arguments(node, name, 1)
-        return _to_term(c, run(c, s, node.args[0], name), name)
-    if name == "static_assert":
-        return _static_assert(c, s, node)
-    return c.report(TileSyntaxError(f"{name}() is allowed only " + (
-        "as the iterable of a for loop, or in tuple(… for … in …)" if name == "static_iter" else "after raise")))
-
-
-def _arguments(node: ast.Call, name: str, *counts: int) -> None:
-    if len(node.args) not in counts:
-        raise TileTypeError(f"{name}() takes {' or '.join(map(str, counts))} arguments, got {len(node.args)}")
+    try:
+        match keyword:
+            case "static_eval":
+                return _to_term(c, run(c, s, node.args[0], keyword), keyword)
+            case "static_assert":
+                return _static_assert(c, s, node)
+    except _Poisoned:
+        return POISON
+    where = "after raise" if keyword == "static_exception" else (
+        "as the iterable of a for loop, or in tuple(… for … in …)")
+    return c.report(TileSyntaxError(f"{keyword}() is allowed only {where}"))
 
 
 def _static_assert(c: Context, s: Scope, node: ast.Call) -> Term:
-    _arguments(node, "static_assert", 1, 2)
     value = run(c, s, node.args[0], "static_assert")
+    if isinstance(value, np.bool_):
+        value = bool(value)
     if isinstance(value, _Proxy):
         return c.report(TileTypeError("static_assert() needs a condition that is known at compile time, got "
                                       f"{value!r}", help="ct.assert_(cond, message) checks while the kernel runs"))
@@ -122,63 +140,64 @@ def _static_assert(c: Context, s: Scope, node: ast.Call) -> Term:
     return NONE
 
 
-def iterate(c: Context, s: Scope, node: ast.Call) -> list[Term] | None:
-    """The items of a static_iter, or None if the call is not ours."""
-    if not is_static_call(c, s, node):
-        return None
-    _arguments(node, "static_iter", 1)
-    value = run(c, s, node.args[0], "static_iter")
-    if not isinstance(value, Iterable):
-        c.report(TileTypeError(f"static_iter() needs an iterable, got {value!r}"))
-        return []
-    with _errors(c, "static_iter"):
-        items = list(itertools.islice(value, ITEM_LIMIT + 1))
-    if len(items) > ITEM_LIMIT:
-        c.report(TileStaticEvalError(f"static_iter() unrolls at most {ITEM_LIMIT} items",
-                                     help="loop over range(…) at run time instead"))
-    return [_to_term(c, i, "static_iter", TileStaticEvalError) for i in items]
+def iterate(c: Context, s: Scope, node: ast.Call) -> list[Term]:
+    """The items of a static_iter [SEVAL-7]."""
+    with c.at(s.span(node)):
+        try:
+            value = run(c, s, node.args[0], "static_iter")
+        except _Poisoned:
+            return []
+        if not isinstance(value, Iterable):
+            c.report(TileTypeError(f"static_iter() needs an iterable, got {value!r}"))
+            return []
+        with _errors(c, "static_iter"), _evaluator(c, "static_iter"):
+            items = list(itertools.islice(value, ITEM_LIMIT + 1))
+        if len(items) > ITEM_LIMIT:
+            c.report(TileStaticEvalError(f"static_iter() unrolls at most {ITEM_LIMIT} items",
+                                         help="loop over range(…) at run time instead"))
+        return [_to_term(c, i, "static_iter", TileStaticEvalError) for i in items]
 
 
 def tuple_of(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
     """tuple(element for target in ct.static_iter(…) if …) [EX-3]."""
     out: list[Term] = []
-    saved = dict(s.vars)
+    targets = [ast.For(g.target, ast.Constant(0), [], []) for g in node.generators]
+    inner = of_generator(s, assigned_names(targets))  # a generator has its own scope
 
     def loop(depth: int) -> None:
         if depth == len(node.generators):
-            out.append(expr.evaluate(c, s, node.elt))
+            out.append(expr.evaluate(c, inner, node.elt))
             return
         g = node.generators[depth]
-        for item in iterate(c, s, g.iter) or ():
-            stmt.assign(c, s, g.target, item, c.span)
-            if all(_holds(c, s, test) for test in g.ifs):
+        for item in iterate(c, inner if depth else s, g.iter):
+            stmt.assign(c, inner, g.target, item, s.span(g.target))
+            if all(_holds(c, inner, test) for test in g.ifs):
                 loop(depth + 1)
 
     loop(0)
-    s.vars = saved  # a generator has its own scope
     return Tuple(tuple(out))
 
 
 def _holds(c: Context, s: Scope, test: ast.expr) -> bool:
-    cond = expr.condition(c, s, test)
+    term = expr.evaluate(c, s, test)
+    cond = not is_poisoned(term) and expr.truth(c, term)
     if isinstance(cond, bool):
         return cond
-    c.report(TileTypeError("the condition of a generator must be known at compile time"))
+    c.report(TileTypeError(f"the condition of a generator must be known at compile time, got {phrase(term)}"), s.span(test))
     return False
 
 
-def exception(c: Context, s: Scope, node: ast.Call) -> TileError:
-    """The error that `raise ct.static_exception(exc)` stops with."""
-    if not is_static_call(c, s, node):
-        return TileSyntaxError("tile code does not support raise",
-                               help="raise ct.static_exception(ValueError('…')) stops compilation with that error")
-    _arguments(node, "static_exception", 1)
-    value = run(c, s, node.args[0], "static_exception")
+def exception(c: Context, s: Scope, node: ast.Call) -> Term:
+    """Stop with the error that `raise ct.static_exception(exc)` asks for [ST-8]."""
+    try:
+        value = run(c, s, node.args[0], "static_exception")
+    except _Poisoned:
+        return POISON
     if isinstance(value, type) and issubclass(value, BaseException):
         value = value()
     if not isinstance(value, BaseException):
-        return TileTypeError(f"static_exception() needs an exception, got {value!r}")
-    return _wrapped(value)
+        return c.report(StaticException(f"static_exception() needs an exception, got {value!r}"))
+    return c.report(_wrapped(value))
 
 
 def ensure(c: Context, term: Term) -> Term:
@@ -204,19 +223,31 @@ def is_constant(t: Term) -> bool:
 
 def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
     """Run an expression as Python."""
-    if c.static is not None:
-        raise TileStaticEvalError(f"{construct}() cannot be used inside {c.static}()")
+    nested = next((k for n in ast.walk(node) if (k := keyword(s, n)) is not None), None)
+    if nested is not None:
+        raise TileStaticEvalError(f"{nested}() cannot be used inside {construct}()",
+                                  help=f"what stands inside {construct}() is Python already")
     code = compile(ast.Expression(node), s.definition.filename, "eval")
+    namespace = _namespace(c, s, node)
+    with _errors(c, construct), _evaluator(c, construct):
+        return eval(code, namespace)  # the user's own code, run as Python by their request
+
+
+@contextmanager
+def _evaluator(c: Context, construct: str):
+    """Operators of proxies and ops build IR here."""
     c.static = construct
     token, eager = EVALUATOR.set(_Evaluator(c)), EAGER.set(_eager(c))
     try:
-        namespace = _namespace(c, s, node)
-        with _errors(c, construct):
-            return eval(code, namespace)  # the user's own code, run as Python by their request
+        yield
     finally:
         c.static = None
         EVALUATOR.reset(token)
         EAGER.reset(eager)
+
+
+class _Poisoned(Exception):
+    """A static construct reads a variable that an earlier error left without a value."""
 
 
 @contextmanager
@@ -224,8 +255,7 @@ def _errors(c: Context, construct: str):
     """A Python exception in a static construct becomes a StaticException with it as cause [SEVAL-5]."""
     try:
         yield
-    except TileError as e:
-        e.loc = e.loc or c.span
+    except (TileError, StopCompiling):
         raise
     except Exception as e:
         error = _wrapped(e)
@@ -243,27 +273,27 @@ def _wrapped(e: BaseException) -> StaticException:
 def _namespace(c: Context, s: Scope, node: ast.expr) -> dict[str, Any]:
     """The globals for an expression: every name it mentions that can be seen from here."""
     space: dict[str, Any] = {"__builtins__": s.globals.get("__builtins__", __builtins__)}
-    for name in {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}:
-        var = _visible(s, name)
-        if var is not None:
-            if isinstance(var.term, Unusable):
-                c.report(var.term.error(c.span))
-            else:
-                space[name] = to_python(c, var.term)
-            continue
-        container, key, obj = outer_object(s, name)
-        if obj is not MISSING:
-            c.reads.add(container, key, obj)
-            space[name] = obj
+    for name in dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+        home = home_of(s, name)
+        if home is None:
+            container, key, obj = outer_object(s, name)
+            if obj is not MISSING:
+                c.reads.add(container, key, obj)
+                c.reads.inside(obj)
+                space[name] = obj
+        elif name in home.vars:
+            term = home.vars[name].term
+            if isinstance(term, Unusable):
+                c.report(term.error(c.span))
+            if isinstance(term, Unusable) or is_poisoned(term):
+                raise _Poisoned
+            space[name] = to_python(c, term)
+    for n in ast.walk(node):
+        if isinstance(n, ast.Attribute) and isinstance(module := _outside(s, n.value), types.ModuleType):
+            obj = getattr(module, n.attr, MISSING)
+            c.reads.add(module, n.attr, obj)
+            c.reads.inside(obj)
     return space
-
-
-def _visible(s: Scope | None, name: str) -> Var | None:
-    while s is not None:
-        if name in s.definition.locals:
-            return s.vars.get(name)
-        s = s.parent
-    return None
 
 
 def to_python(c: Context, t: Term) -> Any:
@@ -286,7 +316,7 @@ def to_python(c: Context, t: Term) -> Any:
             return proxy(t, Array)
         case Closure() | Bound():
             return _Opaque(t)
-    raise TileTypeError(f"a {describe(t)} cannot be used inside a static construct")
+    raise TileTypeError(f"{phrase(t)} cannot be used inside a static construct")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -296,7 +326,8 @@ class _Opaque:
     term: Term
 
     def __call__(self, *args, **kwargs):
-        raise TypeError("a function defined in tile code cannot be called inside a static construct")
+        raise TileStaticEvalError(f"{describe(self.term)} is defined in tile code and cannot be called inside a static construct",
+                                  help="call it before, and use the result here; or define it at module level")
 
 
 def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTypeError) -> Term:

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 
-from cutile.errors import Span, TileSyntaxError, TileTypeError, TileValueError
-from cutile.front import expr, loops, operators, static
+from cutile.errors import Span, TileError, TileSyntaxError, TileTypeError, TileValueError
+from cutile.front import closures, expr, loops, operators, static
 from cutile.front.context import Context
-from cutile.front.join import Join, conflict, template_of, undefined
+from cutile.front.join import Join, conflict, template_of, type_text, undefined, versus
 from cutile.front.scope import ReturnPoint, Scope, Var
 from cutile.front.source import nested_definition
 from cutile.ir.nodes import Block, If, Return, Value, Yield
@@ -29,17 +29,21 @@ from cutile.ir.terms import (
     Term,
     Tuple,
     Unusable,
-    describe,
+    article,
     is_poisoned,
+    phrase,
 )
 
 
 def block(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
     """Type statements in order; False if control cannot reach the end."""
     for node in body:
-        with c.at(s.definition.span(node, s.call_site)):
-            if not STATEMENTS[type(node)](c, s, node):
-                return False
+        with c.at(s.span(node)):
+            try:
+                if not STATEMENTS[type(node)](c, s, node):
+                    return False
+            except TileError as e:
+                c.report(e)
     return True
 
 
@@ -51,7 +55,7 @@ def assign(c: Context, s: Scope, target: ast.AST, term: Term, span: Span) -> Non
     match target:
         case ast.Name(id=name):
             s.vars[name] = Var(term, span)
-            if not is_poisoned(term):
+            if not is_poisoned(term) and not isinstance(term, Unusable):
                 c.bind(name, template_of(term), span)
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             for t, item in zip(targets, _unpack(c, len(targets), term, span), strict=True):
@@ -64,7 +68,7 @@ def _unpack(c: Context, n: int, term: Term, span: Span) -> tuple[Term, ...]:
     if isinstance(term, Poison):
         return (POISON,) * n
     if not isinstance(term, Tuple):
-        c.report(TileTypeError(f"cannot unpack a {describe(term)}: only tuples can be unpacked"), span)
+        c.report(TileTypeError(f"cannot unpack {phrase(term)}: only tuples can be unpacked"), span)
         return (POISON,) * n
     if len(term.items) != n:
         few = "not enough" if len(term.items) < n else "too many"
@@ -83,13 +87,14 @@ def _assign_item(c: Context, s: Scope, target: ast.Subscript, term: Term, span: 
         return
     help = "write to memory with ct.store(array, index, tile) or ct.scatter(array, indices, value)" if (
         isinstance(obj, Leaf)) else "tuples and dicts are immutable: build a new one"
-    c.report(TileTypeError(f"a {describe(obj)} cannot be assigned to by item", help=help), span)
+    c.report(TileTypeError(f"{phrase(obj)} cannot be assigned to by item", help=help), span)
 
 
 def _assign_stmt(c: Context, s: Scope, node: ast.Assign) -> bool:
-    term = expr.evaluate(c, s, node.value)
+    lazy = all(isinstance(t, ast.Name) for t in node.targets)
+    term = (expr.evaluate_unused if lazy else expr.evaluate)(c, s, node.value)
     for t in node.targets:
-        assign(c, s, t, term, s.definition.span(t, s.call_site) if isinstance(t, ast.Subscript) else c.span)
+        assign(c, s, t, term, s.span(t) if isinstance(t, ast.Subscript) else c.span)
     return True
 
 
@@ -116,8 +121,8 @@ def _as_load(target: ast.AST) -> ast.expr:
 
 
 def _expr_stmt(c: Context, s: Scope, node: ast.Expr) -> bool:
-    if not isinstance(node.value, ast.Constant):  # docstrings and `...` mean nothing
-        expr.evaluate(c, s, node.value)
+    if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):  # a docstring means nothing
+        expr.evaluate_unused(c, s, node.value)
     return True
 
 
@@ -140,11 +145,11 @@ def make_closure(c: Context, s: Scope, node: ast.FunctionDef | ast.Lambda) -> Cl
 
 
 def _if(c: Context, s: Scope, node: ast.If) -> bool:
-    with c.at(s.definition.span(node.test, s.call_site)):
+    with c.at(s.span(node.test)):
         cond = expr.condition(c, s, node.test)
     if isinstance(cond, bool):
         return block(c, s, node.body if cond else node.orelse)
-    c.need_branch_free("a branch on a run-time value", s.definition.span(node.test, s.call_site))
+    c.need_branch_free("a branch on a run-time value", s.span(node.test))
     return branch(c, s, cond, lambda: block(c, s, node.body), lambda: block(c, s, node.orelse))
 
 
@@ -234,6 +239,7 @@ def _return(c: Context, s: Scope, node: ast.Return) -> bool:
 
 
 def return_value(c: Context, s: Scope, term: Term) -> None:
+    term = closures.leaving(term, s)
     node = Return((), c.span)
     s.returns.append(ReturnPoint(term, c.block, node, c.span))
     c.append(node)
@@ -250,10 +256,11 @@ def join_returns(c: Context, s: Scope) -> tuple[Term, tuple[Value, ...]]:
     join = Join(len(points), inside=True)
     term = join.merge([p.term for p in points])
     if term is None:
-        texts = [describe(p.term) for p in points]
+        points = sorted(points, key=lambda p: p.span.line)
+        texts = [type_text(p.term) for p in points]
         c.report(TileTypeError(
-            f"Type of return value depends on path taken: {' vs. '.join(dict.fromkeys(texts))}",
-            notes=[(f"here {s.function} returns a {t}", p.span) for t, p in zip(texts, points, strict=True)],
+            f"Type of return value depends on path taken: {versus(texts)}",
+            notes=[(f"here {s.function} returns {article(t)}", p.span) for t, p in zip(texts, points, strict=True)],
             help="return the same type on every path; falling off the end returns None"), points[-1].span)
         return POISON, ()
     for i, p in enumerate(points):
@@ -263,7 +270,7 @@ def join_returns(c: Context, s: Scope) -> tuple[Term, tuple[Value, ...]]:
 
 
 def _raise(c: Context, s: Scope, node: ast.Raise) -> bool:
-    c.report(static.exception(c, s, node.exc))
+    static.exception(c, s, node.exc)
     return False
 
 

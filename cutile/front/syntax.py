@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import functools
+from collections.abc import Callable, Iterable
 
 from cutile.errors import TileSyntaxError
 from cutile.front.source import Definition
@@ -38,41 +38,37 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
     **({ast.TemplateStr: ("a template string", "use an f-string")} if hasattr(ast, "TemplateStr") else {}),
 }
 
-STATIC_NAMES = ("static_eval", "static_assert", "static_iter", "static_exception")
+_STATIC_ARGUMENTS = {"static_eval": (1,), "static_iter": (1,), "static_exception": (1,), "static_assert": (1, 2)}
 
 
-def static_keyword(node: ast.AST) -> str | None:
-    """The static construct that a call is by its spelling, if any [SEVAL-1]."""
-    if isinstance(node, ast.Call):
-        f = node.func
-        name = f.id if isinstance(f, ast.Name) else f.attr if isinstance(f, ast.Attribute) else None
-        if name in STATIC_NAMES:
-            return name
-    return None
+def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | None], *,
+            manager: bool = False) -> list[TileSyntaxError]:
+    """Everything in a function's body that tile code does not have, functions nested in it included, in program order.
 
-
-def refused(definition: Definition) -> tuple[TileSyntaxError, ...]:
-    """Everything in a function's body that tile code does not have, in program order."""
-    return _refused(definition.node, definition)
-
-
-@functools.lru_cache(maxsize=512)
-def _refused(root: ast.AST, definition: Definition) -> tuple[TileSyntaxError, ...]:
+    `static_keyword` tells which static construct an expression is, if any: what stands in one is ordinary Python.
+    `manager`: the function is a context manager, so it may yield.
+    """
+    root = definition.node
     found: list[TileSyntaxError] = []
 
     def refuse(node: ast.AST, message: str, help: str | None = None) -> None:
         found.append(TileSyntaxError(message, definition.span(node), help=help))
 
-    def visit(node: ast.AST, inside: str) -> None:
-        """`inside`: "function", "lambda" or "loop"."""
+    def visit(node: ast.AST) -> None:
         if type(node) in UNSUPPORTED and not _is_pattern(node):
             what, help = UNSUPPORTED[type(node)]
             return refuse(node, f"tile code does not support {what}", help)
         match node:
-            case ast.FunctionDef(decorator_list=[d, *_]):
-                refuse(d, "tile code does not support decorators on nested functions", "decorate it at module level")
             case ast.FunctionDef() | ast.Lambda():
-                return  # its own body is checked when it is called
+                if decorators := getattr(node, "decorator_list", []):
+                    refuse(decorators[0], "tile code does not support decorators on nested functions",
+                           "decorate it at module level")
+                parts = node.body if isinstance(node.body, list) else [node.body]
+                return visit_all([*node.args.defaults, *filter(None, node.args.kw_defaults), *parts])
+            case ast.Yield() if not manager or node not in own_yields:
+                refuse(node, "tile code does not support yield except in context managers",
+                       "decorate the function with @contextlib.contextmanager and use it in a with statement; "
+                       "a tuple(… for … in ct.static_iter(…)) makes several values")
             case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]):
                 refuse(first, "tile code does not support else on a loop", "set a flag in the loop and test it afterwards")
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.For() | ast.With():
@@ -88,12 +84,17 @@ def _refused(root: ast.AST, definition: Definition) -> tuple[TileSyntaxError, ..
                 return
             case ast.Call(func=ast.Name(id="tuple"), args=[ast.GeneratorExp() as g]):
                 for comp in g.generators:
+                    check_target(comp.target)
                     if static_keyword(comp.iter) != "static_iter":
                         refuse(comp.iter, "a generator in tile code must loop over ct.static_iter(...)")
-                return
-            case ast.Call() if static_keyword(node):
+                    visit_all([comp.iter, *comp.ifs])
+                return visit(g.elt)
+            case ast.Call() if (keyword := static_keyword(node)):
                 if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
-                    refuse(node, f"{static_keyword(node)}() takes plain positional arguments only")
+                    refuse(node, f"{keyword}() takes plain positional arguments only")
+                if len(node.args) not in _STATIC_ARGUMENTS[keyword]:
+                    counts = " or ".join(map(str, _STATIC_ARGUMENTS[keyword]))
+                    refuse(node, f"{keyword}() takes {counts} argument{'s' * (counts != '1')}, got {len(node.args)}")
                 for walrus in (n for a in node.args for n in ast.walk(a) if isinstance(n, ast.NamedExpr)):
                     refuse(walrus, "an assignment expression (:=) cannot be used in a static construct")
                 return  # the rest is ordinary Python
@@ -106,11 +107,12 @@ def _refused(root: ast.AST, definition: Definition) -> tuple[TileSyntaxError, ..
                     refuse(node, "tile code does not support !r, !s, !a or = in f-strings")
                 if node.format_spec is not None and not all(isinstance(v, ast.Constant) for v in node.format_spec.values):
                     refuse(node, "the format specification of an f-string field must be literal text")
-            case ast.Yield():
-                pass  # legal only in context managers, which check it themselves
-        for child in ast.iter_child_nodes(node):
-            if not isinstance(child, ast.expr_context | ast.arguments) and not _is_annotation(node, child):
-                visit(child, inside)
+        visit_all(child for child in ast.iter_child_nodes(node)
+                  if not isinstance(child, ast.expr_context) and not _is_annotation(node, child))
+
+    def visit_all(nodes: Iterable[ast.AST]) -> None:
+        for node in nodes:
+            visit(node)
 
     def check_target(t: ast.AST) -> None:
         match t:
@@ -124,9 +126,23 @@ def _refused(root: ast.AST, definition: Definition) -> tuple[TileSyntaxError, ..
                     check_target(e)
 
     body = root.body if isinstance(root.body, list) else [root.body]
-    for stmt in body:
-        visit(stmt, "function")
-    return tuple(found)
+    own_yields = own(body, ast.Yield)
+    if isinstance(root, ast.AsyncFunctionDef):
+        refuse(root, "tile code does not support async def")
+        return found
+    visit_all(body)
+    return found
+
+
+def own(body: list[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:
+    """The nodes of a kind in a function itself, in order; those in functions nested in it apart."""
+    found: list[ast.AST] = []
+    for node in body:
+        if isinstance(node, kind):
+            found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            found += own(list(ast.iter_child_nodes(node)), kind)
+    return found
 
 
 def _targets(node) -> list[ast.AST]:

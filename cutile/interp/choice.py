@@ -250,7 +250,7 @@ def foreign(memory: Memory, at: np.ndarray, shape: Sequence[np.ndarray], strides
         first, odd = divmod(origin, a.itemsize)
         reach = sum(s * (n - 1) for s, n in zip(steps, size, strict=True))
         if not odd and min(size, default=1) > 0 and 0 <= first and first + reach < a.size:
-            view = np.lib.stride_tricks.as_strided(memory.line[first:], size, tuple(s * a.itemsize for s in steps))
+            view = np.ndarray(size, a.dtype, memory.flat, origin, tuple(s * a.itemsize for s in steps))
             inner = Memory(view, memory.dtype, writable=memory.writable, name=memory.name)
             inner.may_change = memory.may_change
             return ArrayView(inner, (0,) * len(size), size, steps, index_dtype)

@@ -18,7 +18,7 @@ from cutile.interp import control, running
 from cutile.interp.control import Combine, Joint, Region
 from cutile.interp.emit import CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.places import (
-    NOWHERE, Position, assign, attribute, call, constant, delete, load, place, position, tuple_of, unpack,
+    NOWHERE, Position, assign, attribute, call, constant, delete, header, load, place, position, tuple_of, unpack,
 )
 from cutile.interp.running import ARRAY, RECORD
 from cutile.ir import nodes as ir
@@ -139,9 +139,9 @@ class Unit:
 
     def function(self, scope: Scope, b: Block, slot: str, params: Sequence[Value], records: Sequence[str], tail: type, *,
                  leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
-        body = Body(self, scope, tail, leaving).emit(b, params)
         at = at or scope.span
-        self.program.define(scope.name, [CTX, *self.temps(params), *records], body, scope.span.filename, position(at),
+        body = Body(self, scope, tail, leaving).emit(b, 0 if tail is ir.Yield else at.line, params)
+        self.program.define(scope.name, [CTX, *self.temps(params), *records], body, scope.span.filename, header(at),
                             slot, done)
 
 
@@ -153,14 +153,20 @@ class Body:
         self.program = unit.program
         self.line = 0  # of the latest statement
 
-    def emit(self, b: Block, params: Sequence[Value]) -> list[ast.stmt]:
+    def emit(self, b: Block, line: int, params: Sequence[Value]) -> list[ast.stmt]:
+        """The statements. `line` is that of the header of a function or loop, whose variables the first Binds tell of."""
         out: list[ast.stmt] = []
+        telling = line
         last = self.unit.needs.last(b)
         later = self._needed_after(b)
         alive = dict.fromkeys(params)
         for n, dead, after in zip(b.nodes, last, later, strict=True):
             if isinstance(n, TERMINATORS):
                 return out + self.terminator(n)
+            if isinstance(n, ir.Bind):
+                out += self.bind(n) if n.span.line > telling else []
+                continue
+            telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
             out += EMIT[type(n)](self, n)
             results = ir.results_of(n)
             ended = [v for v in dead if v in alive or v in results]
@@ -184,7 +190,7 @@ class Body:
 
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
         """After a node that blocks may have left: go on with the others, and with their values."""
-        at = position(n.span)
+        at = NOWHERE
         moved = [v for v in values if rank_of(v) is not RECORD]
         narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
                                           self.unit.ref(ranks_of(moved), "ranks")])
@@ -193,7 +199,7 @@ class Body:
         return [place(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
 
     def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
-        at = position(n.span)
+        at = header(n.span) if isinstance(n, ir.If | ir.For | ir.While) else position(n.span)
         self.line = at[0]
         return place(stmt, at)
 
@@ -311,5 +317,4 @@ class Body:
         return position(n.span) if isinstance(n, ir.Return) and n.operands else NOWHERE
 
 
-EMIT: dict[type, Callable] = {Op: Body.op, ir.Bind: Body.bind, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,
-                              ir.Frame: Body.frame}
+EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_, ir.Frame: Body.frame}

@@ -19,7 +19,7 @@ from cutile.errors import Span
 from cutile.interp.control import bad_step, count_step
 from cutile.interp.emit import BLOCK, CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.places import (
-    NOWHERE, Position, assign, assign_all, attribute, call, constant, delete, load, place, position, tuple_of,
+    NOWHERE, Position, assign, assign_all, attribute, call, constant, delete, header, load, place, position, tuple_of,
 )
 from cutile.interp.running import Running
 from cutile.interp.show import Shown, Tile, record_class
@@ -102,8 +102,8 @@ class Function:
             if p != self.program.temp(v):
                 self.names[p] = frozenset((v,))
                 start.append(place(assign([self.program.temp(v)], load(p)), NOWHERE))
-        stmts, falls = self.block(body, values)
-        at = position(span)
+        stmts, falls = self.block(body, span.line, values)
+        at = header(span)
         if not stmts:
             stmts = [place(ast.Pass(), at)]
         self.program.define(name, [CTX, BLOCK, *params], start + stmts, span.filename, at, slot)
@@ -136,20 +136,24 @@ class Function:
 
     # -------------------------------------------------------------- blocks
 
-    def block(self, b: Block, own: Iterable[Value] = ()) -> tuple[list[ast.stmt], bool]:
-        """The statements of a block, and whether control can reach its end. `own`: values that end with this block."""
+    def block(self, b: Block, line: int = 0, own: Iterable[Value] = ()) -> tuple[list[ast.stmt], bool]:
+        """The statements of a block, and whether control can reach its end.
+
+        `line` is that of the header of a function or loop, whose variables the first Binds tell of; `own` are values that
+        end with this block.
+        """
         out: list[ast.stmt] = []
         local = set(own)
-        joining = None  # the control node that the Binds here tell the joined variables of
+        telling = line  # Binds up to this line are no assignments of the user's: they tell what variables hold
         for i, (n, last) in enumerate(zip(b.nodes, self.needs.last(b), strict=True)):
             if isinstance(n, TERMINATORS):
                 before = b.nodes[i - 1] if i else None
                 return out + TERMINATE[type(n)](self, n, before), isinstance(n, ir.Yield | ir.Continue)
             if isinstance(n, ir.Bind):
-                out += self.bind(n, arriving=i == 0 or joining is not None and _inside(n.span, joining.span))
+                out += self.bind(n, arriving=n.span.line <= telling)
                 falls = True
             else:
-                joining = n if isinstance(n, ir.If | ir.For | ir.While) else None
+                telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
                 stmts, falls = EMIT[type(n)](self, n)
                 out += stmts
             local.update(ir.results_of(n))
@@ -209,7 +213,7 @@ class Function:
     # -------------------------------------------------------------- structured nodes
 
     def if_(self, n: ir.If) -> tuple[list[ast.stmt], bool]:
-        at = position(n.span)
+        at = header(n.span)
         test = self.carrier(n.cond)
         before, arriving, sides = self.names, [], []
         for b in (n.then, n.orelse):
@@ -228,7 +232,7 @@ class Function:
         return stmts
 
     def for_(self, n: ir.For) -> tuple[list[ast.stmt], bool]:
-        at, p = position(n.span), self.program
+        at, p = header(n.span), self.program
         iv, i = p.temp(n.iv), p.temp(n.iv) + "i"
         start, stop, step = (self.carrier(v) for v in (n.start, n.stop, n.step))
         bad = ast.If(ast.Compare(step, [ast.LtE()], [constant(0)]),
@@ -237,15 +241,15 @@ class Function:
 
         def body(loop: Loop) -> tuple[list[ast.stmt], list[ast.stmt]]:
             first = [place(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
-            return first + self.block(n.body)[0], [loop.claims]
+            return first + self.block(n.body, n.span.line)[0], [loop.claims]
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
         stmts, falls = self.loop(n, body, lambda b: ast.For(
             ast.Name(i, ast.Store()), call(load(".range"), bounds), b, []), at)
-        return [place(bad, at), *stmts], falls
+        return [*stmts[:-1], place(bad, at), stmts[-1]], falls
 
     def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
-        at = position(n.span)
+        at = header(n.span)
 
         def body(loop: Loop) -> tuple[list[ast.stmt], list[Names]]:
             stmts, out = [], []
@@ -253,7 +257,7 @@ class Function:
                 self.ends.append(lambda y: self._leave_unless(y, out))
                 stmts, _ = self.block(n.cond)
                 self.ends.pop()
-            return stmts + self.count(n.span, at) + self.block(n.body)[0], out
+            return stmts + self.count(n.span, at) + self.block(n.body, n.span.line)[0], out
 
         return self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
 

@@ -17,146 +17,10 @@ from math import prod
 
 import numpy as np
 
-from cutile.dtypes import DType, info, int32, tfloat32
+from cutile.dtypes import DType, info, int32
 from cutile.interp import updates, windows
-from cutile.interp.windows import Coord, Place, Window
-from cutile.ops import _numeric
-
-CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
-
-
-class Memory:
-    """The memory of one array argument, for one launch.
-
-    `may_change`: a kernel parameter that is stored to may share this memory, so loads copy. The launcher clears it
-    where it can prove otherwise. `writable`: stores are possible; the launcher refuses the launch if a kernel stores
-    to a parameter that is not.
-    """
-
-    def __init__(self, array: np.ndarray, dtype: DType, *, writable: bool, name: str):
-        i = info(dtype)
-        self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
-        self.may_change = writable
-        self.carrier = i.carrier
-        self.plain = i.carrier == i.storage and dtype is not tfloat32  # memory holds carriers
-        self.low = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s < 0 and n > 0)
-        self.flat = _bytes_of(array)
-        self.place = Place(self.flat, -self.low, array.strides, array.dtype)
-        self.line = array.reshape(-1) if array.flags.c_contiguous else None  # the elements one after another
-        self.number: int | None = None  # by which foreign pointers know it
-        self._converted: np.ndarray | None = None
-        self._read = 0
-
-    def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
-        """The array that begins `at` bytes from element (0, …) [FPTR-3]."""
-        from cutile.interp.choice import foreign  # which is written in terms of this module
-
-        return foreign(self, at, shape, strides, index_dtype)
-
-    # -- reading as carriers
-
-    def source(self, n: int) -> tuple[np.ndarray, bool]:
-        """The array to read `n` elements from, and whether what is read must still be converted to carriers.
-
-        Memory that does not change is converted as a whole once a launch has read as many elements as it holds.
-        """
-        if self.plain:
-            return self.array, False
-        if self._converted is not None:
-            return self._converted, False
-        self._read += n
-        if self.may_change or self._read <= self.array.size or self.array.size > CONVERT_LIMIT:
-            return self.array, True
-        self._converted = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
-        return self._converted, False
-
-    def convert(self, stored: np.ndarray) -> np.ndarray:
-        return _numeric.to_carrier(stored, self.dtype)
-
-    def store(self, x: np.ndarray) -> np.ndarray:
-        return x if self.plain else _numeric.to_storage(x, self.dtype)
-
-    def reading(self, n: int) -> tuple[Place, bool]:
-        source, convert = self.source(n)
-        if source is self.array:
-            return self.place, convert
-        return Place(source.reshape(-1), 0, source.strides, source.dtype), convert
-
-    def take(self, at: updates.Position, n: int) -> np.ndarray:
-        """The carriers at positions that are known to exist."""
-        source, convert = self.source(n)
-        x = np.asarray(source[at] if isinstance(at, tuple) else source.reshape(-1).take(at))
-        return self.convert(x) if convert else x
-
-    def position(self, coords: Sequence[np.ndarray]) -> updates.Position:
-        """Coordinates as a flat position where elements lie one after another, else as they are."""
-        if self.line is None or not coords:
-            return tuple(coords)
-        at = 0
-        for c, n in zip(coords, self.array.shape, strict=True):
-            at = at * n + c
-        return at
-
-    def locate(self, offset: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Byte offsets from element (0, …): which name an element, and its coordinates (zeros elsewhere)."""
-        a = self.array
-        if a.size == 0:
-            return np.zeros(offset.shape, bool), [np.zeros(offset.shape, np.int64)] * a.ndim
-        rest = offset - self.low
-        ok = (rest >= 0) & (rest < len(self.flat))
-        rest = np.where(ok, rest, 0)
-        coords = [np.zeros(offset.shape, np.int64) for _ in range(a.ndim)]
-        steps = sorted((k for k in range(a.ndim) if a.shape[k] > 1 and a.strides[k]), key=lambda k: -abs(a.strides[k]))
-        reach = 0
-        for k in reversed(steps):
-            if abs(a.strides[k]) <= reach:  # elements overlap or interleave: look them up
-                return self._look_up(rest, ok)
-            reach += abs(a.strides[k]) * (a.shape[k] - 1)
-        for k in steps:
-            q, rest = np.divmod(rest, abs(a.strides[k]))
-            ok &= q < a.shape[k]
-            coords[k] = q if a.strides[k] > 0 else a.shape[k] - 1 - q
-        ok &= rest == 0
-        return ok, [np.where(ok, c, 0) for c in coords]
-
-    def _look_up(self, rest: np.ndarray, ok: np.ndarray):
-        a = self.array
-        every = np.zeros((1,) * a.ndim, np.int64) - self.low
-        for k, (n, s) in enumerate(zip(a.shape, a.strides, strict=True)):
-            every = every + (s * np.arange(n)).reshape([-1 if j == k else 1 for j in range(a.ndim)])
-        found, first = np.unique(every, return_index=True)
-        i = np.minimum(np.searchsorted(found, rest), found.size - 1)
-        ok &= found[i] == rest
-        return ok, list(np.unravel_index(np.where(ok, first[i], 0), a.shape))
-
-
-def _bytes_of(a: np.ndarray) -> np.ndarray:
-    """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
-    if a.size == 0:
-        return np.empty(0, np.uint8)
-    at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
-    reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
-    as_strided = np.lib.stride_tricks.as_strided
-    one = as_strided(a[(*at, ...)], (1,), (a.itemsize,))  # the lowest element, as a vector
-    return as_strided(one.view(np.uint8), (reach,), (1,))
-
-
-def as_ndarray(obj, dtype: DType) -> np.ndarray:
-    """A NumPy array on the memory of `obj`, elements as `dtype` is stored. TypeError if there is no such view."""
-    if isinstance(obj, np.ndarray):
-        a = obj
-    elif hasattr(obj, "__array_interface__"):
-        a = np.asarray(obj)
-    elif hasattr(obj, "__dlpack__"):
-        a = np.from_dlpack(obj)
-    else:
-        raise TypeError(f"{type(obj).__name__} is no array: it has neither __array_interface__ nor __dlpack__")
-    storage = info(dtype).storage
-    if a.dtype != storage:
-        if a.dtype.itemsize != storage.itemsize or not a.dtype.isnative:
-            raise TypeError(f"an array of NumPy dtype {a.dtype} does not hold {dtype.name} elements")
-        a = a.view(storage)
-    return a
+from cutile.interp.storage import Memory, as_ndarray
+from cutile.interp.windows import Coord, Line, Place, Start, Window, affine, as_array
 
 
 def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None = None,
@@ -182,6 +46,7 @@ class ArrayView:
         self.memory, self.start, self.size, self.steps = memory, start, size, steps
         self.dtype, self.index_dtype = memory.dtype, index_dtype
         self.index = info(index_dtype).carrier
+        self.fixed = not any(isinstance(c, np.ndarray) for c in (*start, *size))  # the same for all blocks
         self.low = tuple(_clamp(s, np.maximum) for s in start)
         self.high = tuple(_add_clamped(s, n, d) for s, n, d in zip(start, size, memory.array.shape, strict=True))
 
@@ -226,7 +91,7 @@ class ArrayView:
         def pick(group):
             return tuple(coord(take(c, 0)) if isinstance(c, np.ndarray) else c for c in group)
 
-        if not any(isinstance(c, np.ndarray) for c in (*self.start, *self.size)):
+        if self.fixed:
             return self
         return ArrayView(self.memory, pick(self.start), pick(self.size), self.steps, self.index_dtype)
 
@@ -251,18 +116,42 @@ class ArrayView:
              steps: Sequence[int] | None = None) -> np.ndarray:
         """The tile at tile index `origin`; dimension i of it runs along axis order[i], tiles begin every steps[i]."""
         memory = self.memory
+        if self.fixed:
+            place, convert = memory.reading(prod(shape))
+            v = self._inside(place, origin, shape, order, steps)
+            if v is not None:
+                return memory.convert(v) if convert else v.copy() if memory.may_change else windows.read_only(v)
         w = self._window(origin, shape, order, steps)
         return _read(memory, w, order, fill, prod(w.lead) * prod(shape))
 
     def put(self, origin: Sequence[np.ndarray], tile: np.ndarray, shape: tuple[int, ...], order: Sequence[int],
             steps: Sequence[int] | None = None) -> None:
         """Store a carrier tile; elements outside the array are dropped."""
+        if self.fixed and tile.ndim == len(shape):
+            v = self._inside(self.memory.place, origin, shape, order, steps)
+            if v is not None:
+                v[...] = self.memory.store(tile)
+                return
         _write(self.memory, self._window(origin, shape, order, steps), order, tile)
+
+    def _inside(self, place: Place, origin, shape, order, steps) -> np.ndarray | None:
+        """The memory of one tile for all blocks, if it lies inside the array: the short way for single blocks."""
+        offset, strides = place.base, []
+        for j, n, step, k in zip(origin, shape, steps or shape, order, strict=True):
+            if j.ndim:
+                return None
+            j = int(j)
+            s = j * step + self.start[k]
+            if j < 0 or s < 0 or s + n > self.high[k]:
+                return None
+            stride = place.strides[k]
+            offset += s * stride
+            strides.append(stride)
+        return np.ndarray(shape, place.dtype, place.buffer, offset, strides)
 
     def _window(self, origin, shape, order, steps) -> Window:
         # Tile indices are not negative, so a tile never reaches below the array's own start.
-        starts = [_tile_start(j, step) + self.start[k]
-                  for j, step, k in zip(origin, steps or shape, order, strict=True)]
+        starts = [_tile_start(j, step, self.start[k]) for j, step, k in zip(origin, steps or shape, order, strict=True)]
         return Window(tuple(starts), (0,) * len(starts), tuple(self.high[k] for k in order), tuple(shape))
 
     def rows(self, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: tuple[int, ...],
@@ -321,18 +210,19 @@ class ArrayView:
         """Which indices are in range [GS-3], and the memory coordinates (0 where not)."""
         ok, coords = None, []
         for k, i in enumerate(indices):
-            c = _shift(np.asarray(i), self.start[k], len(core))
             low, high = self.low[k], self.high[k]
-            if isinstance(high, int) and isinstance(low, int) and low == 0:
-                inside = c.view(np.uint64) < np.uint64(max(high, 0))
+            if isinstance(self.start[k], int) and self.start[k] == 0 and isinstance(high, int):
+                c = np.asarray(i)
+                inside = _below(c, high)
             else:
+                c = _shift(np.asarray(i), self.start[k], len(core))
                 inside = (c >= _beside(low, len(core))) & (c < _beside(high, len(core)))
             ok = inside if ok is None else ok & inside
             coords.append(c)
         if ok is None:
             return np.ones((1,) * len(core), bool), []
         if not ok.all():
-            coords = [np.where(ok, c, 0) for c in coords]
+            coords = [np.where(ok, c, c.dtype.type(0)) for c in coords]
         return ok, coords
 
     def tile_indices(self, origin: Sequence[np.ndarray], shape: tuple[int, ...],
@@ -340,9 +230,9 @@ class ArrayView:
         """Element indices of a tile, as index tiles for `update`."""
         out = []
         for k, (j, step) in enumerate(zip(origin, steps, strict=True)):
-            begin = _tile_start(j, step)
+            begin = as_array(_tile_start(j, step, 0))
             along = np.arange(shape[k]).reshape([-1 if a == k else 1 for a in range(len(shape))])
-            out.append(_beside(np.asarray(begin), len(shape)) + along)
+            out.append(_beside(begin, len(shape)) + along)
         return out
 
     # -- elements by offset from the first one, in elements [RAW-5]
@@ -393,20 +283,39 @@ OUTSIDE = 1 << 40  # indices beyond it cannot lie in any array
 NOWHERE = 1 << 60  # a coordinate outside of every array, with room to add to
 
 
-def _tile_start(j: np.ndarray, step: int) -> Coord:
-    """Where tile j begins, in elements; a negative index counts as far outside [IDX-2, D-56]."""
-    if np.ndim(j) == 0:
+def _tile_start(j: np.ndarray, step: int, base: Coord) -> Start:
+    """Where tile j begins, in elements from `base` on; a negative index counts as far outside [IDX-2, D-56]."""
+    if j.ndim == 0:
         i = int(j)
-        return i * step if 0 <= i < OUTSIDE else NOWHERE
+        return (i * step if 0 <= i < OUTSIDE else NOWHERE) + base
+    line = affine(j) if isinstance(base, int) else None
+    if line is not None:
+        ends = [line.c]
+        for d, n in zip(line.steps, line.shape, strict=True):
+            ends += [e + d * (n - 1) for e in ends] if d else []
+        if 0 <= min(ends) and max(ends) < OUTSIDE:
+            return Line(line.c * step + base, tuple(d * step for d in line.steps), line.shape)
     i = j.astype(np.int64, copy=False)
     wrong = (i < 0) | (i >= OUTSIDE)
-    return np.where(wrong, NOWHERE, i * step) if wrong.any() else i * step
+    return (np.where(wrong, NOWHERE, i * step) if wrong.any() else i * step) + base
 
 
 def _positions(i: np.ndarray) -> np.ndarray:
     """Indices as int64; those that count as out of every range are NOWHERE."""
     i = np.asarray(i).astype(np.int64)
     return np.where((i < 0) | (i >= OUTSIDE), NOWHERE, i)
+
+
+def _below(i: np.ndarray, high: int) -> np.ndarray:
+    """Which indices lie in 0 … high-1, as unsigned numbers: one comparison."""
+    limit = max(high, 0)
+    if i.dtype.kind == "i":
+        if limit > np.iinfo(i.dtype).max:
+            return i >= 0
+        i = i.view(f"u{i.dtype.itemsize}")
+    elif limit > np.iinfo(i.dtype).max:
+        return np.ones(i.shape, bool)
+    return np.less(i, i.dtype.type(limit))
 
 
 def _shift(i: np.ndarray, start: Coord, core: int) -> np.ndarray:
@@ -460,10 +369,10 @@ def _take(memory: Memory, ok, mask, coords, fill, core) -> np.ndarray:
 def _put(memory: Memory, ok, mask, coords, value, core) -> None:
     keep = ok if mask is None else ok & mask
     shape = np.broadcast_shapes(keep.shape, np.shape(value), core)
-    keep, value = np.broadcast_to(keep, shape), np.broadcast_to(value, shape)
     if not keep.any():
         return
-    at, value = updates.chosen(memory, keep, coords, shape), memory.store(value[keep])
+    some = None if keep.all() else np.broadcast_to(keep, shape)
+    at, value = updates.chosen(memory, some, coords, shape), memory.store(updates.kept(value, shape, some))
     if isinstance(at, tuple):
         memory.array[at] = value if at else value[-1]
     else:

@@ -29,13 +29,27 @@ def _byte_column(filename: str, line: int, col: int) -> int:
     return max(col, 0) if text.isascii() else len(text[:col].encode())
 
 
+def header(span: Span) -> Position:
+    """The first line of a compound statement."""
+    at = position(span)
+    return at if at[0] == at[2] else _first_line(at)
+
+
+def _first_line(at: Position) -> Position:
+    return at[0], at[1], at[0], at[1] + 1
+
+
 def place(stmt: ast.stmt, at: Position) -> ast.stmt:
-    """The statement with every node of it that has no position yet standing at `at`."""
+    """The statement with every node of it that has no position yet standing at `at`.
+
+    Python takes an attribute to stand at the end of its expression; in a piece of several lines it shall not.
+    """
     pending: list[ast.AST] = [stmt]
     while pending:
         n = pending.pop()
         if "lineno" in n._attributes and not hasattr(n, "lineno"):
-            n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = at
+            here = _first_line(at) if isinstance(n, ast.Attribute) and at[0] != at[2] else at
+            n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = here
         pending += ast.iter_child_nodes(n)
     return stmt
 

@@ -20,14 +20,18 @@ UFUNCS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise
           "xor": np.bitwise_xor}
 
 
-def chosen(memory, keep: np.ndarray, coords: Sequence[np.ndarray], shape: tuple[int, ...]) -> Position:
+def kept(x: np.ndarray, shape: tuple[int, ...], keep: np.ndarray | None) -> np.ndarray:
+    """The kept elements of a value, in row-major order; None keeps all."""
+    x = np.broadcast_to(x, shape)
+    return x.reshape(-1) if keep is None else x[keep]
+
+
+def chosen(memory, keep: np.ndarray | None, coords: Sequence[np.ndarray], shape: tuple[int, ...]) -> Position:
     """Positions of the kept elements, in row-major order."""
     if not coords:
         return ()
     at = memory.position(coords)
-    if isinstance(at, tuple):
-        return tuple(np.broadcast_to(c, shape)[keep] for c in at)
-    return np.broadcast_to(at, shape)[keep]
+    return tuple(kept(c, shape, keep) for c in at) if isinstance(at, tuple) else kept(at, shape, keep)
 
 
 def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: Sequence[np.ndarray],
@@ -37,18 +41,23 @@ def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
     seen = np.zeros(shape if old else (1,) * len(shape), memory.carrier)
     if not keep.any():
         return keep, np.broadcast_to(seen, shape)
-    values = [np.broadcast_to(x, shape)[keep] for x in operands]
-    at = chosen(memory, keep, coords, shape)
-    if at == () if isinstance(at, tuple) else False:
-        line, at = memory.array.reshape(1), np.zeros(len(values[0]), np.int64)
+    some = None if keep.all() else keep
+    at = chosen(memory, some, coords, shape)
+    if isinstance(at, tuple) and not at:
+        line, at = memory.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)
     else:
         line = memory.array if isinstance(at, tuple) else memory.line
     if not old and _at_once(memory.dtype, kind):
-        UFUNCS[kind].at(line, at, memory.store(values[0]))
+        x = operands[0]  # one number for all is much faster than many equal ones
+        x = x.reshape(-1)[0] if x.size == 1 or not any(x.strides) else kept(x, shape, some)
+        UFUNCS[kind].at(line, at, memory.store(np.asarray(x))[()])
         return keep, np.broadcast_to(seen, shape)
-    before = _in_order(memory, kind, line, at, values)
+    before = _in_order(memory, kind, line, at, [kept(x, shape, some) for x in operands])
     if old:
-        seen[keep] = before
+        if some is None:
+            seen = before.reshape(shape)
+        else:
+            seen[keep] = before
     return keep, np.broadcast_to(seen, shape)
 
 
@@ -77,6 +86,9 @@ def _groups(memory, at: Position) -> tuple[np.ndarray, np.ndarray]:
     key = at
     if isinstance(at, tuple):
         key = sum(c * s for c, s in zip(at, memory.array.strides, strict=True))
+    least = key.min()
+    if key.max() - least < 1 << 16:
+        key = (key - least).astype(np.uint16)  # which NumPy sorts by radix
     order = np.argsort(key, kind="stable")
     key = key[order]
     return order, np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))

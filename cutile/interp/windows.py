@@ -1,7 +1,8 @@
 """Tiles of memory as strided NumPy views: where a tile lies for many blocks at once, and moving it.
 
 A tile is described per tile dimension by its `start`, and by the bounds `low <= coordinate < high` inside which
-memory exists. Each is an int, or an int64 array over the leading axes that stand for blocks. Three ways to move it,
+memory exists. Each is an int, or an int64 array over the leading axes that stand for blocks; a start may also be
+a `Line`, an array that is known to be affine. Three ways to move it,
 the fastest that applies:
 
 * boxes: the starts are affine in the block axes. One strided view per box of blocks, usually one for all; blocks at an
@@ -20,7 +21,25 @@ from math import prod
 
 import numpy as np
 
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """c + sum(steps[a] * i[a]) over leading axes of lengths `shape`; a step is 0 where the length is 1."""
+
+    c: int
+    steps: tuple[int, ...]
+    shape: tuple[int, ...]
+
+    def array(self) -> np.ndarray:
+        out = np.full((1,) * len(self.shape), self.c, np.int64)
+        for a, (d, n) in enumerate(zip(self.steps, self.shape, strict=True)):
+            if d:
+                out = out + (d * np.arange(n)).reshape([-1 if k == a else 1 for k in range(len(self.shape))])
+        return np.broadcast_to(out, self.shape)
+
+
 Coord = int | np.ndarray
+Start = int | np.ndarray | Line
 Range = tuple[int, int]
 MAX_EDGES = 16  # partly covered positions of one block axis up to which boxes are used
 
@@ -44,14 +63,15 @@ class Place:
 class Window:
     """Where a tile of shape `tile` lies; `lead` is the common shape of the leading axes."""
 
-    start: tuple[Coord, ...]
+    start: tuple[Start, ...]
     low: tuple[Coord, ...]
     high: tuple[Coord, ...]
     tile: tuple[int, ...]
 
     @property
     def lead(self) -> tuple[int, ...]:
-        return np.broadcast_shapes(*(np.shape(c) for group in (self.start, self.low, self.high) for c in group))
+        shapes = {c.shape for group in (self.start, self.low, self.high) for c in group if not isinstance(c, int)}
+        return () if not shapes else shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
 
 
 # ------------------------------------------------------------------ reading and writing
@@ -60,11 +80,11 @@ class Window:
 def read(place: Place, w: Window, fill, carrier: np.dtype, convert: Callable | None, copy: bool) -> np.ndarray:
     """The tile, converted by `convert` if given. Without copy=True it may be a read-only view of memory."""
     lead = w.lead
+    v = inside(place, w, lead)
+    if v is not None:
+        return convert(v) if convert else v.copy() if copy else read_only(v)
     boxes = boxes_of(w, lead)
     if boxes is not None:
-        if len(boxes) == 1 and boxes[0].covers(lead, w.tile):
-            v = boxes[0].view(place)
-            return convert(v) if convert else v.copy() if copy else _read_only(v)
         out = np.full(lead + w.tile, fill, carrier)
         for box in boxes:
             v = box.view(place)
@@ -89,6 +109,10 @@ def write(place: Place, w: Window, value: np.ndarray) -> None:
     """Write storage values with leading axes; where blocks meet, the last one in row-major order stays."""
     lead = w.lead
     value = _last_of(value, lead, len(w.tile))
+    v = inside(place, w, lead)
+    if v is not None:
+        v[...] = value
+        return
     boxes = boxes_of(w, lead)
     if boxes is not None:
         for box in boxes:
@@ -103,7 +127,7 @@ def write(place: Place, w: Window, value: np.ndarray) -> None:
         box.view(place)[...] = value[lane][box.key]
 
 
-def _read_only(v: np.ndarray) -> np.ndarray:
+def read_only(v: np.ndarray) -> np.ndarray:
     v.flags.writeable = False
     return v
 
@@ -111,6 +135,8 @@ def _read_only(v: np.ndarray) -> np.ndarray:
 def _last_of(value: np.ndarray, lead: tuple[int, ...], core: int) -> np.ndarray:
     """`value` brought to the leading axes of its destination: blocks that share one leave the last value."""
     axes = value.shape[:value.ndim - core]
+    if axes == lead:
+        return value
     if len(axes) > len(lead):
         assert not lead
         return value[(-1,) * len(axes)]
@@ -120,6 +146,29 @@ def _last_of(value: np.ndarray, lead: tuple[int, ...], core: int) -> np.ndarray:
 
 
 # ------------------------------------------------------------------ boxes
+
+
+def inside(place: Place, w: Window, lead: tuple[int, ...]) -> np.ndarray | None:
+    """All of the window as one view, if its starts are affine and every tile lies inside: the usual case."""
+    offset, across = place.base, [0] * len(lead)
+    for s, low, high, t, stride in zip(w.start, w.low, w.high, w.tile, place.strides, strict=True):
+        least = most = s
+        if isinstance(s, Line):
+            least = most = s.c
+            for a, (d, n) in enumerate(zip(s.steps, s.shape, strict=True), len(lead) - len(s.shape)):
+                if d:
+                    across[a] += d * stride
+                    if d > 0:
+                        most += d * (n - 1)
+                    else:
+                        least += d * (n - 1)
+            s = s.c
+        if not (isinstance(s, int) and isinstance(low, int) and isinstance(high, int)):
+            return None
+        if least < low or most + t > high:
+            return None
+        offset += s * stride
+    return np.ndarray(lead + w.tile, place.dtype, place.buffer, offset, (*across, *place.strides))
 
 
 @dataclass(slots=True)
@@ -133,9 +182,6 @@ class Box:
     @property
     def key(self) -> tuple[slice, ...]:
         return tuple(slice(lo, hi) for lo, hi in (*self.lead, *self.tile))
-
-    def covers(self, lead: tuple[int, ...], tile: tuple[int, ...]) -> bool:
-        return all(r == (0, n) for r, n in zip((*self.lead, *self.tile), lead + tile, strict=True))
 
     def view(self, place: Place) -> np.ndarray:
         first = [lo for lo, _ in self.lead]
@@ -156,10 +202,10 @@ def boxes_of(w: Window, lead: tuple[int, ...]) -> list[Box] | None:
         return None
     coefs = []
     for s in w.start:
-        c = (s, (0,) * len(lead)) if isinstance(s, int) else affine(s, len(lead))
-        if c is None:
+        line = s if isinstance(s, Line) else Line(s, (), ()) if isinstance(s, int) else affine(s)
+        if line is None:
             return None
-        coefs.append(c)
+        coefs.append((line.c, (0,) * (len(lead) - len(line.steps)) + line.steps))
     boxes = [Box([(0, n) for n in lead], [(0, t) for t in w.tile], coefs)]
     for k, t in enumerate(w.tile):
         cut: list[Box] = []
@@ -172,33 +218,32 @@ def boxes_of(w: Window, lead: tuple[int, ...]) -> list[Box] | None:
     return boxes
 
 
-def _limit(start: Coord, high: Coord, t: int) -> int | None:
+def _limit(start: Start, high: Coord, t: int) -> int | None:
     """One upper bound for all blocks: none is needed where every tile ends below its own."""
     if isinstance(high, int):
         return high
-    return 1 << 62 if (np.asarray(start) + t <= high).all() else None
+    return 1 << 62 if (as_array(start) + t <= high).all() else None
 
 
-def affine(s: np.ndarray, naxes: int) -> tuple[int, tuple[int, ...]] | None:
-    """(c, d) with s[i…] == c + sum(d[a] * i[a]), or None."""
-    shape = (1,) * (naxes - s.ndim) + s.shape
-    varying = [a for a, n in enumerate(shape) if n > 1]
+def as_array(s: Start) -> np.ndarray:
+    return s.array() if isinstance(s, Line) else np.asarray(s, np.int64)
+
+
+def affine(s: np.ndarray) -> Line | None:
+    """An array with leading axes as a line, if it is one."""
+    varying = [a for a, n in enumerate(s.shape) if n > 1]
     if not varying:
-        return s.item(), (0,) * naxes
+        return Line(s.item(), (0,) * s.ndim, s.shape)
     if len(varying) == 1:
-        v = s.ravel()
-        c, step = int(v[0]), int(v[1]) - int(v[0])
-        if v.size > 2 and not (v[1:] - v[:-1] == step).all():
+        values = s.ravel().tolist()
+        c, step, n = values[0], values[1] - values[0], len(values)
+        if values != (list(range(c, c + step * n, step)) if step else [c] * n):
             return None
-        return c, tuple(step if a == varying[0] else 0 for a in range(naxes))
-    s = s.reshape(shape)
-    c = int(s[(0,) * naxes])
-    steps = tuple(int(s[tuple(int(b == a) for b in range(naxes))]) - c if n > 1 else 0 for a, n in enumerate(shape))
-    expected = c
-    for a, d in enumerate(steps):
-        if shape[a] > 1:
-            expected = expected + (d * np.arange(shape[a])).reshape([-1 if b == a else 1 for b in range(naxes)])
-    return (c, steps) if (expected == s).all() else None
+        return Line(c, tuple(step if a == varying[0] else 0 for a in range(s.ndim)), s.shape)
+    c = int(s[(0,) * s.ndim])
+    steps = tuple(int(s[tuple(int(b == a) for b in range(s.ndim))]) - c if n > 1 else 0 for a, n in enumerate(s.shape))
+    line = Line(c, steps, s.shape)
+    return line if (line.array() == s).all() else None
 
 
 def _cut(box: Box, k: int, t: int, low: int, high: int) -> list[Box] | None:
@@ -254,7 +299,7 @@ class _Lanes:
 
     def __init__(self, w: Window, lead: tuple[int, ...]):
         self.n, self.tile = prod(lead), w.tile
-        flat = [[np.broadcast_to(np.asarray(c, np.int64), lead).reshape(-1) for c in group]
+        flat = [[np.broadcast_to(as_array(c), lead).reshape(-1) for c in group]
                 for group in (w.start, w.low, w.high)]
         self.start, low, self.high = flat
         self.first = [np.maximum(lo - s, 0) for lo, s in zip(low, self.start, strict=True)]

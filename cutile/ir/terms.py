@@ -141,11 +141,15 @@ class PySlice(Term):
 
 @dataclass(slots=True, eq=False)
 class Closure(Term):
-    """A function or lambda made in tile code: its definition, and the live scope it sees [CALL-5]."""
+    """A function or lambda made in tile code: its definition, and the live scope it sees [CALL-5].
+
+    `captured` are the last values of what it uses of scopes that have ended; `scope` is then the first live one outside.
+    """
 
     definition: Any  # front.source.Definition
     scope: Any  # front.scope.Scope
     defaults: dict[str, Term] = field(default_factory=dict)
+    captured: dict[str, Term] | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -194,6 +198,10 @@ def parts_of(t: Term) -> Iterable[Term]:
             return (t.array,)
         case IndexSlice():
             return (t.start, t.length)
+        case Closure():
+            return [*t.defaults.values(), *(t.captured or {}).values()]
+        case Manager():
+            return [*t.args, *t.kwargs.values()]
         case _:
             return ()
 
@@ -250,9 +258,20 @@ def describe(t: Term) -> str:
             return "slice"
         case Range():
             return "range"
-        case Closure() | Bound():
-            return "function"
+        case Closure():
+            return f"function {t.definition.name} (line {t.definition.node.lineno})"
+        case Bound():
+            return f"method of {phrase(t.receiver)}"
         case Manager():
             return "context manager"
         case _:
             return type(t).__name__.lower()
+
+
+def phrase(t: Term) -> str:
+    """What a term is, with its article: "an int32 scalar", "a tuple (…)", "None"."""
+    return article(describe(t))
+
+
+def article(text: str) -> str:
+    return text if text == "None" else f"{'an' if text[0] in 'aeio' else 'a'} {text}"

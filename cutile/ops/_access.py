@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cutile import settings
-from cutile.dtypes import DType, info, int_range
+from cutile.dtypes import DType, bool_, info, int_range
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
@@ -18,8 +18,18 @@ from cutile.ir.terms import Const, Leaf, Term, Tuple, describe, is_array, is_sca
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef, Sig
 from cutile.ops._types import (
-    bool_, broadcast, broadcast_arg, common_shape, const_bool, const_int, enum_arg, implicit_cast, invalid, is_none,
-    shape_arg, tile_arg, value_of,
+    broadcast,
+    broadcast_arg,
+    common_shape,
+    const_bool,
+    const_int,
+    enum_arg,
+    implicit_cast,
+    invalid,
+    is_none,
+    shape_arg,
+    tile_arg,
+    value_of,
 )
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
@@ -102,7 +112,8 @@ def stored(b: Builder, op: OpDef, name: str, t: Term, dtype: DType, shape: tuple
            what: str = "store into", container: str = "array") -> Value:
     """A value on its way to memory: implicitly cast to the array's dtype, then broadcast to `shape` [IMPL-1]."""
     article = "an" if dtype.name.startswith("int") else "a"
-    t = implicit_cast(b, tile_arg(op, name, t), dtype, where=f"to {what} {article} {dtype.name} {container}")
+    with about(name):
+        t = implicit_cast(b, tile_arg(op, name, t), dtype, where=f"to {what} {article} {dtype.name} {container}")
     return value_of(b, t if shape is None else broadcast_arg(b, op, name, t, shape))
 
 
@@ -121,7 +132,8 @@ def padding_scalar_or_tile(b: Builder, op: OpDef, t: Term, dtype: DType, shape: 
     """A padding value, cast to the array's dtype; a scalar stays a scalar [GS-6]."""
     if is_none(t):
         invalid(op, "padding_value", "expected a tile or scalar, got None", help="write padding_value=0")
-    t = implicit_cast(b, tile_arg(op, "padding_value", t), dtype, where=f"to pad a tile of {dtype.name}")
+    with about("padding_value"):
+        t = implicit_cast(b, tile_arg(op, "padding_value", t), dtype, where=f"to pad a tile of {dtype.name}")
     if t.type.shape:
         t = broadcast_arg(b, op, "padding_value", t, shape)
     return value_of(b, t)

@@ -157,7 +157,7 @@ def to_storage(x: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def _encode16(x: np.ndarray) -> np.ndarray:
-    """As to_bits, but NaN needs no care: scaling leaves it NaN, and a NaN of float16 has its payload in the top bits."""
+    """As to_bits, but NaN needs no care: scaling leaves it NaN, and a float16 NaN has its payload in the top bits."""
     u = x.view(_U32)
     mag = np.asarray(u & _MAGNITUDE)
     f = mag.view(_F32)

@@ -1,10 +1,11 @@
 """Arithmetic rounded exactly once: fused multiply-add, and the directed rounding modes.
 
 The exact result is represented as a float64 `y` and the sign of what is missing, from error-free transformations
-(Knuth's two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to odd: of
-the two neighbours that enclose the exact value take the one with the odd last bit. Any later rounding to at most 51
-bits then gives what rounding the exact value would give, in every mode. For float64 itself the transformations need
-exponents away from the ends of the range; what lies beyond goes element by element through Fraction.
+(Knuth's two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to
+odd: of the two neighbours that enclose the exact value take the one with the odd last bit. Any later rounding to at
+most 51 bits then gives what rounding the exact value would give, in every mode. For float64 itself the
+transformations need exponents away from the ends of the range; what lies beyond goes element by element through
+Fraction.
 """
 
 from __future__ import annotations
@@ -113,11 +114,12 @@ def _nearest64(q: Fraction) -> float:
 def rsqrt(x) -> np.ndarray:
     """1 / sqrt(x) of float64, within 0.51 ulp: the two rounded operations, corrected by what each of them missed."""
     tiny = x < 2.0**-900  # scaled, so that products of the root keep their errors
-    s = np.sqrt(np.where(tiny, x * 2.0**200, x))
+    x = np.where(tiny, x * 2.0**200, x)
+    s = np.sqrt(x)
     y = 1.0 / s
     p, e = two_prod(s, s)
     q, f = two_prod(y, s)
-    root_missed = ((np.where(tiny, x * 2.0**200, x) - p) - e) / (2.0 * s)
+    root_missed = ((x - p) - e) / (2.0 * s)
     correction = y * (((1.0 - q) - f) - root_missed * y)
     y = np.where(np.isfinite(correction), y + correction, y)
     return np.where(tiny, y * 2.0**100, y)

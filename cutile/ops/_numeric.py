@@ -1,8 +1,8 @@
 """The numbers behind the meanings: casts, integer and floating-point arithmetic on carriers.
 
-NumPy carriers of any shape in and out, no knowledge of ops or IR. What is exact or rounded once stands in `_exact`, formats
-in `_rounding` and `_encoding`; the meanings reach all of it through this module. Where a result is undefined by
-the language, the value given here is the one that hardware was seen to give, or else a stated one.
+NumPy carriers of any shape in and out, no knowledge of ops or IR. What is exact or rounded once stands in `_exact`,
+formats in `_rounding` and `_encoding`; the meanings reach all of it through this module. Where a result is undefined
+by the language, the value given here is the one that hardware was seen to give, or else a stated one.
 """
 
 from __future__ import annotations

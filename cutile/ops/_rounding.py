@@ -2,8 +2,8 @@
 
 Everything works on carriers of any shape and knows nothing of ops. A format with `m` fraction bits and smallest normal
 exponent `emin` has the values k * 2**(max(e, emin) - m); rounding is choosing k. Where the carrier is wider than
-the format this is done by adding and subtracting 1.5 * 2**(e + p - m), p being the fraction bits of the carrier: the sum has
-exactly the wanted last place, so the addition itself rounds to nearest even, subnormals included.
+the format this is done by adding and subtracting 1.5 * 2**(e + p - m), p being the fraction bits of the carrier: the
+sum has exactly the wanted last place, so the addition itself rounds to nearest even, subnormals included.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ def _overflow16(x: np.ndarray) -> np.ndarray:
 def saturate(dtype: DType, x: np.ndarray) -> np.ndarray:
     """Clamp to the finite range of an 8- or 4-bit format.
 
-    NaN stays NaN; in float4, which has none, it becomes the largest value. The unsigned formats: zeros and what underflows
-    become the smallest value; negative numbers become 0 in float8_e5m3fnu and NaN in float8_e8m0fnu, where no
-    zero is near [CAST-12, D-72].
+    NaN stays NaN; in float4, which has none, it becomes the largest value. In the unsigned formats zeros and what
+    underflows become the smallest value; negative numbers become 0 in float8_e5m3fnu and NaN in float8_e8m0fnu, where
+    no zero is near [CAST-12, D-72].
     """
     f = info(dtype).format
     low = -f.max if f.signed else 0.0 if f.has_zero else 2.0**f.emin

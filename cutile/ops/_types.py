@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ from cutile.dtypes import (
 from cutile.errors import TileError, TileTypeError, TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
-from cutile.ir.terms import Const, Leaf, Static, Term, Tuple, describe, is_array, is_scalar, is_tile
+from cutile.ir.terms import Const, Leaf, Static, Term, Tuple, describe, is_array, is_scalar, is_tile, phrase
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef, Sig
 from cutile.types import ArrayType, TileType, is_power_of_two
@@ -34,11 +35,21 @@ E = TypeVar("E", bound=enum.Enum)
 
 def invalid(op: OpDef | str, name: str, why: str, *, help: str | None = None, cls: type[TileError] = TileTypeError) -> NoReturn:
     """Refuse the argument `name` of an op [GEN-1, EXC-4]."""
-    raise cls(f'Invalid argument "{name}" of {op if isinstance(op, str) else op.name}(): {why}', help=help)
+    raise cls(f'Invalid argument "{name}" of {op if isinstance(op, str) else op.name}(): {why}', help=help, argument=name)
 
 
 def refuse(message: str, *, help: str | None = None, cls: type[TileError] = TileTypeError) -> NoReturn:
     raise cls(message, help=help)
+
+
+@contextmanager
+def about(argument: str) -> Iterator[None]:
+    """What is refused inside is the argument for this parameter of the op: an error points at it."""
+    try:
+        yield
+    except TileError as e:
+        e.argument = e.argument or argument
+        raise
 
 
 # ------------------------------------------------------------------ reading arguments
@@ -320,7 +331,7 @@ def implicit_cast(b: Builder, t: Const | Leaf, dtype: DType, *, where: str) -> C
         return cast(b, t, dtype)
     s = t.type.dtype
     if s is not dtype and promote(s, dtype) is not dtype:
-        refuse(f"a {describe(t)} cannot be converted implicitly to {dtype.name} {where}",
+        refuse(f"{phrase(t)} cannot be converted implicitly to {dtype.name} {where}",
                help=f"convert explicitly: value.astype(ct.{dtype.name})")
     return cast(b, t, dtype)
 

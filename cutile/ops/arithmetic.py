@@ -198,12 +198,20 @@ def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     """Sum of two tiles, element by element: `x + y`.
 
     [ARITH-1.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-1.restricted]  a restricted float: TileTypeError
+    [ARITH-1.operator]  the operator equals the function
     [ARITH-1.int]  integers wrap modulo 2**width
     [ARITH-1.float]  floats round to nearest, ties to even
     [ARITH-15.add]  two bool_ operands: TileTypeError
-    [RM-1.add]  rounding_mode: RN, RZ, RM, RP
-    [RM-2.add]  rounding_mode with an integer result: TileTypeError
-    [FTZ-1.add]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    [RM-1.add.RN]  RN, which None means: to nearest, ties to even
+    [RM-1.add.RZ]  RZ: toward zero
+    [RM-1.add.RM]  RM: toward minus infinity
+    [RM-1.add.RP]  RP: toward plus infinity
+    [RM-1.add.other]  any other rounding mode: TileTypeError
+    [RM-2.add.int]  a rounding mode with an integer result: TileTypeError
+    [RM-2.add.const]  between constants the options do not count: they fold as without
+    [FTZ-1.add]  flush_to_zero makes subnormal inputs and results zeros of their sign
+    [FTZ-1.add.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("add", np.add, x, y, rounding_mode, flush_to_zero, sig)
 
@@ -213,12 +221,20 @@ def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     """Difference of two tiles, element by element: `x - y`.
 
     [ARITH-2.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-2.restricted]  a restricted float: TileTypeError
+    [ARITH-2.operator]  the operator equals the function
     [ARITH-2.int]  integers wrap modulo 2**width
     [ARITH-2.float]  floats round to nearest, ties to even
     [ARITH-15.sub]  two bool_ operands: TileTypeError
-    [RM-1.sub]  rounding_mode: RN, RZ, RM, RP
-    [RM-2.sub]  rounding_mode with an integer result: TileTypeError
-    [FTZ-1.sub]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    [RM-1.sub.RN]  RN, which None means: to nearest, ties to even
+    [RM-1.sub.RZ]  RZ: toward zero
+    [RM-1.sub.RM]  RM: toward minus infinity
+    [RM-1.sub.RP]  RP: toward plus infinity
+    [RM-1.sub.other]  any other rounding mode: TileTypeError
+    [RM-2.sub.int]  a rounding mode with an integer result: TileTypeError
+    [RM-2.sub.const]  between constants the options do not count: they fold as without
+    [FTZ-1.sub]  flush_to_zero makes subnormal inputs and results zeros of their sign
+    [FTZ-1.sub.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig)
 
@@ -228,13 +244,21 @@ def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     """Product of two tiles, element by element: `x * y`.
 
     [ARITH-3.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-3.restricted]  a restricted float: TileTypeError
+    [ARITH-3.operator]  the operator equals the function
     [ARITH-3.int]  integers wrap modulo 2**width
     [ARITH-3.float]  floats round to nearest, ties to even
     [ARITH-3.mask]  a bool_ tile times a number counts as 0 or 1
     [ARITH-15.mul]  two bool_ operands: TileTypeError
-    [RM-1.mul]  rounding_mode: RN, RZ, RM, RP
-    [RM-2.mul]  rounding_mode with an integer result: TileTypeError
-    [FTZ-1.mul]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    [RM-1.mul.RN]  RN, which None means: to nearest, ties to even
+    [RM-1.mul.RZ]  RZ: toward zero
+    [RM-1.mul.RM]  RM: toward minus infinity
+    [RM-1.mul.RP]  RP: toward plus infinity
+    [RM-1.mul.other]  any other rounding mode: TileTypeError
+    [RM-2.mul.int]  a rounding mode with an integer result: TileTypeError
+    [RM-2.mul.const]  between constants the options do not count: they fold as without
+    [FTZ-1.mul]  flush_to_zero makes subnormal inputs and results zeros of their sign
+    [FTZ-1.mul.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("mul", np.multiply, x, y, rounding_mode, flush_to_zero, sig)
 
@@ -245,15 +269,26 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     """Quotient of two tiles, element by element: `x / y`.
 
     [ARITH-4.dtype]  the result is a float: the promoted dtype if it is one, float32 otherwise
+    [ARITH-4.restricted]  a restricted float: TileTypeError
+    [ARITH-4.operator]  the operator equals the function
     [ARITH-4.int]  integers are converted to the float dtype before they are divided
     [ARITH-4.float]  the quotient rounds to nearest, ties to even
     [ARITH-4.zero]  at run time x / 0 is an infinity of the signs' product
     [ARITH-4.zeros]  at run time 0 / 0 is NaN
     [ARITH-4.const]  a constant divided by a constant zero: TileValueError
     [ARITH-15.truediv]  two bool_ operands give float32
-    [RM-1.truediv]  rounding_mode: RN, RZ, RM, RP, FULL, APPROX
-    [RM-2.truediv]  FULL or APPROX with a result other than float32: TileTypeError
-    [FTZ-1.truediv]  flush_to_zero makes subnormal inputs and results zeros of their sign; the result must be float32
+    [RM-1.truediv.RN]  RN, which None means: to nearest, ties to even
+    [RM-1.truediv.RZ]  RZ: toward zero
+    [RM-1.truediv.RM]  RM: toward minus infinity
+    [RM-1.truediv.RP]  RP: toward plus infinity
+    [RM-1.truediv.FULL]  FULL: within 2 ulp over the whole range
+    [RM-1.truediv.APPROX]  APPROX: within 2 ulp where the divisor is at most 2**126 in magnitude
+    [RM-1.truediv.other]  RA and RZI: TileTypeError
+    [RM-2.truediv.FULL]  FULL with a result other than float32: TileTypeError
+    [RM-2.truediv.APPROX]  APPROX with a result other than float32: TileTypeError
+    [RM-2.truediv.const]  between constants the options do not count: they fold as without
+    [FTZ-1.truediv]  flush_to_zero makes subnormal inputs and results zeros of their sign
+    [FTZ-1.truediv.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig)
 
@@ -263,12 +298,15 @@ def floordiv(x, y, /, *, sig):
     """Quotient rounded toward minus infinity: `x // y`.
 
     [ARITH-5.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-5.restricted]  a restricted float: TileTypeError
+    [ARITH-5.operator]  the operator equals the function
     [ARITH-5.signed]  signed integers: the floor of the exact quotient
     [ARITH-5.unsigned]  unsigned integers: the floor of the exact quotient
     [ARITH-5.wrap]  the smallest integer // -1 wraps to itself
-    [ARITH-5.zero]  an integer // 0 is undefined; here: -1 for x >= 0 and -2 for x < 0, all ones if unsigned
+    [ARITH-5.zero]  an integer // 0 is undefined: any value
+    [ARITH-5.zero.measured]  as measured, -1 for x >= 0 and -2 for x < 0; all ones if unsigned
     [ARITH-5.float]  floats: the floor of the rounded quotient, so x // 0.0 is what x / 0.0 is
-    [ARITH-5.const]  a constant divided by a constant zero: TileValueError
+    [ARITH-5.const]  a constant // a constant zero: TileValueError
     [ARITH-15.floordiv]  two bool_ operands: TileTypeError
     """
     dtype = sig.result.dtype
@@ -280,9 +318,12 @@ def mod(x, y, /, *, sig):
     """Remainder with the sign of the divisor: `x % y`.
 
     [ARITH-7.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-7.restricted]  a restricted float: TileTypeError
+    [ARITH-7.operator]  the operator equals the function
     [ARITH-7.signed]  signed integers: x - (x // y) * y, which has the sign of y
     [ARITH-7.unsigned]  unsigned integers: the remainder of the exact quotient
-    [ARITH-7.zero]  an integer % 0 is undefined; here: -1, all ones if unsigned
+    [ARITH-7.zero]  an integer % 0 is undefined: any value
+    [ARITH-7.zero.measured]  as measured, -1; all ones if unsigned
     [ARITH-7.float]  floats: the exact remainder of the truncated quotient, plus y if it is not zero and its sign is not
         that of y, rounded once
     [ARITH-7.float.zero]  x % 0.0 is NaN
@@ -305,11 +346,13 @@ def cdiv(x, y, /, *, sig):
     """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
 
     [ARITH-6.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-6.restricted]  a restricted float: TileTypeError
     [ARITH-6.signed]  signed integers: the ceiling of the exact quotient
     [ARITH-6.unsigned]  unsigned integers: the ceiling of the exact quotient
-    [ARITH-6.zero]  an integer divisor of 0 is undefined; here one more than x // 0 gives, 0 or -1
+    [ARITH-6.zero]  an integer divisor of 0 is undefined: any value
+    [ARITH-6.zero.measured]  as measured, one more than x // 0 gives, 0 or -1
     [ARITH-6.float]  floats: the ceiling of the rounded quotient
-    [ARITH-6.const]  a constant divided by a constant zero: TileValueError
+    [ARITH-6.const]  constants, a divisor of zero: TileValueError
     [ARITH-6.host]  on the host it divides Python numbers
     [ARITH-15.cdiv]  two bool_ operands: TileTypeError
     """
@@ -324,8 +367,13 @@ def divmod(x, y, /):
     """The pair (x // y, x % y) of integers.
 
     [ARITH-8.pair]  the result is a tuple of the two, each of the promoted dtype and the broadcast shape
+    [ARITH-8.signed]  the quotient rounds down and the remainder has the sign of y, so q * y + r == x
+    [ARITH-8.unsigned]  unsigned integers: the exact quotient and remainder
+    [ARITH-8.builtin]  the built-in divmod(x, y) is the same
+    [ARITH-8.restricted]  a restricted float: TileTypeError
     [ARITH-8.float]  run-time floats: TileTypeError
     [ARITH-8.const]  constants fold, floats included
+    [ARITH-8.const.zero]  a constant divided by a constant zero: TileValueError
     [ARITH-15.divmod]  two bool_ operands: TileTypeError
     """
     return _numeric.floordiv(x, y), _numeric.mod(x, y)
@@ -342,12 +390,17 @@ def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The smaller of two tiles, element by element; `min(x, y)` in tile code.
 
     [ARITH-9.min.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-9.min.builtin]  the built-in min(x, y) is the same
+    [ARITH-9.min.restricted]  a restricted float: TileTypeError
+    [ARITH-9.min.float]  floats: the smaller, infinities included
     [ARITH-9.min.int]  integers compare by their signedness
     [ARITH-9.min.nan]  where one operand is NaN the result is the other; where both are, NaN
     [ARITH-9.min.propagate]  with propagate_nan=True a NaN in either gives NaN
     [ARITH-9.min.zero]  minimum(0.0, -0.0) and minimum(-0.0, 0.0) are -0.0
     [ARITH-15.minimum]  two bool_ operands: TileTypeError
-    [FTZ-1.minimum]  flush_to_zero makes subnormal inputs zeros of their sign; the result must be float32
+    [FTZ-1.minimum]  flush_to_zero makes subnormal inputs zeros of their sign
+    [FTZ-1.minimum.dtype]  flush_to_zero with a result other than float32: TileTypeError
+    [FTZ-1.minimum.const]  between constants the options do not count: they fold as without
     """
     return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan)
 
@@ -357,12 +410,17 @@ def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The greater of two tiles, element by element; `max(x, y)` in tile code.
 
     [ARITH-9.max.dtype]  the result has the promoted dtype and the broadcast shape
+    [ARITH-9.max.builtin]  the built-in max(x, y) is the same
+    [ARITH-9.max.restricted]  a restricted float: TileTypeError
+    [ARITH-9.max.float]  floats: the greater, infinities included
     [ARITH-9.max.int]  integers compare by their signedness
     [ARITH-9.max.nan]  where one operand is NaN the result is the other; where both are, NaN
     [ARITH-9.max.propagate]  with propagate_nan=True a NaN in either gives NaN
     [ARITH-9.max.zero]  maximum(0.0, -0.0) and maximum(-0.0, 0.0) are +0.0
     [ARITH-15.maximum]  two bool_ operands: TileTypeError
-    [FTZ-1.maximum]  flush_to_zero makes subnormal inputs zeros of their sign; the result must be float32
+    [FTZ-1.maximum]  flush_to_zero makes subnormal inputs zeros of their sign
+    [FTZ-1.maximum.dtype]  flush_to_zero with a result other than float32: TileTypeError
+    [FTZ-1.maximum.const]  between constants the options do not count: they fold as without
     """
     return _chosen(_numeric.maximum, x, y, flush_to_zero, propagate_nan)
 
@@ -374,6 +432,8 @@ def negative(x, /):
     [ARITH-12.bool]  a bool_ tile becomes int32 first
     [ARITH-12.int]  integers wrap: the smallest signed integer stays, unsigned ones are taken modulo 2**width
     [ARITH-12.float]  floats flip their sign, zeros and NaN included
+    [ARITH-12.restricted]  a restricted float: TileTypeError
+    [ARITH-12.const]  constants stay constant: a literal is Python's, a strict one wraps in its dtype
     """
     return np.negative(x)
 
@@ -384,6 +444,8 @@ def positive(x, /):
 
     [ARITH-13.bool]  a bool_ tile becomes int32
     [ARITH-13.other]  anything else stays as it is
+    [ARITH-13.restricted]  a restricted float: TileTypeError
+    [ARITH-13.const]  constants stay constant
     """
     return x
 
@@ -396,6 +458,9 @@ def abs(x, /):
     [ARITH-14.signed]  signed integers wrap: the smallest one stays
     [ARITH-14.unsigned]  unsigned integers come back as they are
     [ARITH-14.float]  floats lose their sign, zeros and infinities included
+    [ARITH-14.builtin]  the built-in abs(x) is the same
+    [ARITH-14.restricted]  a restricted float: TileTypeError
+    [ARITH-14.const]  constants stay constant: a literal is Python's, a strict one wraps in its dtype
     """
     return np.abs(x)
 

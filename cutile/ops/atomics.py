@@ -13,7 +13,13 @@ from cutile.dtypes import DType, bfloat16, float16, float32, float64, int32, int
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, Term, describe
 from cutile.ops._access import (
-    ATOMIC_ORDERS, element_indices, mask_arg, memory_arguments, stored, tile_index, tile_origin,
+    ATOMIC_ORDERS,
+    element_indices,
+    mask_arg,
+    memory_arguments,
+    stored,
+    tile_index,
+    tile_origin,
 )
 from cutile.ops._op import ATOMIC, OpDef, op
 from cutile.ops._types import array_arg, const_bool, invalid, tile_arg, value_of

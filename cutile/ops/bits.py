@@ -95,7 +95,10 @@ def bitwise_and(x, y, /):
     [BIT-1.and.int]  integers: bit by bit
     [BIT-1.and.bool]  bool_ operands: logical and, a bool_ result
     [BIT-1.and.float]  a float operand: TileTypeError
+    [BIT-1.and.operator]  the operator equals the function
+    [BIT-1.and.const]  constants fold; literals as in Python
     [PROMO-8.and]  two tiles of different dtypes: TileTypeError
+    [PROMO-8.and.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
     """
     return np.bitwise_and(x, y)
 
@@ -107,7 +110,10 @@ def bitwise_or(x, y, /):
     [BIT-1.or.int]  integers: bit by bit
     [BIT-1.or.bool]  bool_ operands: logical or, a bool_ result
     [BIT-1.or.float]  a float operand: TileTypeError
+    [BIT-1.or.operator]  the operator equals the function
+    [BIT-1.or.const]  constants fold; literals as in Python
     [PROMO-8.or]  two tiles of different dtypes: TileTypeError
+    [PROMO-8.or.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
     """
     return np.bitwise_or(x, y)
 
@@ -119,7 +125,10 @@ def bitwise_xor(x, y, /):
     [BIT-1.xor.int]  integers: bit by bit
     [BIT-1.xor.bool]  bool_ operands: true where they differ, a bool_ result
     [BIT-1.xor.float]  a float operand: TileTypeError
+    [BIT-1.xor.operator]  the operator equals the function
+    [BIT-1.xor.const]  constants fold; literals as in Python
     [PROMO-8.xor]  two tiles of different dtypes: TileTypeError
+    [PROMO-8.xor.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
     """
     return np.bitwise_xor(x, y)
 
@@ -129,8 +138,10 @@ def bitwise_not(x, /):
     """Bitwise complement: `~x`.
 
     [BIT-2.int]  integers: every bit flips
+    [BIT-2.operator]  the operator equals the function
     [BIT-2.bool]  bool_ tiles: logical not
     [BIT-2.const]  ct.bitwise_not(True) is False; the operator refuses bool constants, for Python's ~True is -2
+    [BIT-2.strict]  a strict constant is complemented in its dtype
     [BIT-2.float]  a float operand: TileTypeError
     """
     return np.invert(x)
@@ -142,10 +153,16 @@ def bitwise_lshift(x, y, /):
     """Shift to the left: `x << y`.
 
     [BIT-3.left]  bits shifted out are lost
-    [BIT-3.left.wide]  an amount of the width or more, taken as unsigned, is undefined; here 0
+    [BIT-3.left.wide]  an amount of the width or more, taken as unsigned, is undefined: any value
+    [BIT-3.left.wide.measured]  as measured, 0
+    [BIT-3.left.int64.measured]  as measured, of a 64-bit amount only the low 32 bits count
+    [BIT-3.left.negative]  a constant negative amount of a signed tile is accepted
     [BIT-3.left.const]  a negative amount in a constant expression: TileValueError
+    [BIT-3.left.range]  a negative literal as the amount of an unsigned tile: TileValueError
+    [BIT-3.left.strict]  strict constants fold in their common dtype
     [BIT-4.left.bool]  a bool_ operand: TileTypeError
     [BIT-4.left.float]  a float operand: TileTypeError
+    [BIT-4.left.operator]  the operator equals the function
     [PROMO-9.left]  the result has the promoted dtype of both operands
     """
     return _numeric.shift_left(x, y)
@@ -158,10 +175,16 @@ def bitwise_rshift(x, y, /):
 
     [BIT-3.right.signed]  signed integers fill with the sign
     [BIT-3.right.unsigned]  unsigned integers fill with zeros
-    [BIT-3.right.wide]  an amount of the width or more, taken as unsigned, is undefined; here all fill
+    [BIT-3.right.wide]  an amount of the width or more, taken as unsigned, is undefined: any value
+    [BIT-3.right.wide.measured]  as measured, all fill
+    [BIT-3.right.int64.measured]  as measured, of a 64-bit amount only the low 32 bits count
+    [BIT-3.right.negative]  a constant negative amount of a signed tile is accepted
     [BIT-3.right.const]  a negative amount in a constant expression: TileValueError
+    [BIT-3.right.range]  a negative literal as the amount of an unsigned tile: TileValueError
+    [BIT-3.right.strict]  strict constants fold in their common dtype
     [BIT-4.right.bool]  a bool_ operand: TileTypeError
     [BIT-4.right.float]  a float operand: TileTypeError
+    [BIT-4.right.operator]  the operator equals the function
     [PROMO-9.right]  the result has the promoted dtype of both operands
     """
     return _numeric.shift_right(x, y)

@@ -62,10 +62,14 @@ def equal(x, y, /):
     """`x == y`, element by element.
 
     [CMP-1.eq]  the operands promote and broadcast; the result is bool_
+    [CMP-1.eq.operator]  the operator equals the function
+    [CMP-1.eq.const]  constants compare at compile time
     [CMP-2.eq.nan]  NaN equals nothing
     [CMP-2.eq.zero]  -0.0 == +0.0
+    [CMP-2.eq.int]  integers and bools compare by value
     [CMP-3.eq.restricted]  restricted floats: TileTypeError
     [CMP-3.eq.range]  an integer tile against a literal beyond its range: TileValueError
+    [CMP-3.eq.float]  an integer tile against a float literal compares in float32
     """
     return np.equal(x, y)
 
@@ -75,10 +79,14 @@ def not_equal(x, y, /):
     """`x != y`, element by element.
 
     [CMP-1.ne]  the operands promote and broadcast; the result is bool_
+    [CMP-1.ne.operator]  the operator equals the function
+    [CMP-1.ne.const]  constants compare at compile time
     [CMP-2.ne.nan]  NaN differs from everything, itself too
     [CMP-2.ne.zero]  -0.0 does not differ from +0.0
+    [CMP-2.ne.int]  integers and bools compare by value
     [CMP-3.ne.restricted]  restricted floats: TileTypeError
     [CMP-3.ne.range]  an integer tile against a literal beyond its range: TileValueError
+    [CMP-3.ne.float]  an integer tile against a float literal compares in float32
     """
     return np.not_equal(x, y)
 
@@ -88,10 +96,14 @@ def less(x, y, /):
     """`x < y`, element by element.
 
     [CMP-1.lt]  the operands promote and broadcast; the result is bool_
+    [CMP-1.lt.operator]  the operator equals the function
+    [CMP-1.lt.const]  constants compare at compile time
     [CMP-2.lt.nan]  false where an operand is NaN
+    [CMP-2.lt.zero]  -0.0 and +0.0 are equal
     [CMP-2.lt.sign]  integers compare by their signedness, False < True
     [CMP-3.lt.restricted]  restricted floats: TileTypeError
     [CMP-3.lt.range]  an integer tile against a literal beyond its range: TileValueError
+    [CMP-3.lt.float]  an integer tile against a float literal compares in float32
     """
     return np.less(x, y)
 
@@ -101,10 +113,14 @@ def less_equal(x, y, /):
     """`x <= y`, element by element.
 
     [CMP-1.le]  the operands promote and broadcast; the result is bool_
+    [CMP-1.le.operator]  the operator equals the function
+    [CMP-1.le.const]  constants compare at compile time
     [CMP-2.le.nan]  false where an operand is NaN
+    [CMP-2.le.zero]  -0.0 and +0.0 are equal
     [CMP-2.le.sign]  integers compare by their signedness, False < True
     [CMP-3.le.restricted]  restricted floats: TileTypeError
     [CMP-3.le.range]  an integer tile against a literal beyond its range: TileValueError
+    [CMP-3.le.float]  an integer tile against a float literal compares in float32
     """
     return np.less_equal(x, y)
 
@@ -114,10 +130,14 @@ def greater(x, y, /):
     """`x > y`, element by element.
 
     [CMP-1.gt]  the operands promote and broadcast; the result is bool_
+    [CMP-1.gt.operator]  the operator equals the function
+    [CMP-1.gt.const]  constants compare at compile time
     [CMP-2.gt.nan]  false where an operand is NaN
+    [CMP-2.gt.zero]  -0.0 and +0.0 are equal
     [CMP-2.gt.sign]  integers compare by their signedness, False < True
     [CMP-3.gt.restricted]  restricted floats: TileTypeError
     [CMP-3.gt.range]  an integer tile against a literal beyond its range: TileValueError
+    [CMP-3.gt.float]  an integer tile against a float literal compares in float32
     """
     return np.greater(x, y)
 
@@ -127,10 +147,14 @@ def greater_equal(x, y, /):
     """`x >= y`, element by element.
 
     [CMP-1.ge]  the operands promote and broadcast; the result is bool_
+    [CMP-1.ge.operator]  the operator equals the function
+    [CMP-1.ge.const]  constants compare at compile time
     [CMP-2.ge.nan]  false where an operand is NaN
+    [CMP-2.ge.zero]  -0.0 and +0.0 are equal
     [CMP-2.ge.sign]  integers compare by their signedness, False < True
     [CMP-3.ge.restricted]  restricted floats: TileTypeError
     [CMP-3.ge.range]  an integer tile against a literal beyond its range: TileValueError
+    [CMP-3.ge.float]  an integer tile against a float literal compares in float32
     """
     return np.greater_equal(x, y)
 

@@ -55,14 +55,15 @@ def check_cast(op_name: str, src: DType, dst: DType, mode: RoundingMode | None) 
     if s.kind == "p" and src is not dst:
         invalid(op_name, "x", f"a {src.name} cannot be converted to {dst.name}")
     if mode is not None and not (s.floating and d.floating):
-        invalid(op_name, "rounding_mode", f"a rounding mode needs a float source and target, but this converts {src.name} "
-                                          f"to {dst.name}", help="leave rounding_mode out")
+        invalid(op_name, "rounding_mode", f"a rounding mode needs a float source and target, but this converts "
+                                          f"{src.name} to {dst.name}", help="leave rounding_mode out")
     if src is dst or not d.floating:
         return
     if not s.floating:
         if dst is float8_e8m0fnu:
             refuse(f"{src.name} cannot be converted to {dst.name}",
-                   help=f"go by way of a float: x.astype(ct.float32).astype(ct.{dst.name}, rounding_mode=ct.RoundingMode.RZ)")
+                   help=f"go by way of a float: x.astype(ct.float32)"
+                        f".astype(ct.{dst.name}, rounding_mode=ct.RoundingMode.RZ)")
         return
     modes = _SOURCES.get(dst, _NEAREST_ONLY)
     if src not in modes.get(mode or RN, ()):
@@ -115,7 +116,8 @@ def unpacked(b: Builder, op, x: Term, dtype: Term) -> Term:
     dst = _dtype_with_bits(op, dtype)
     bits = 8 * x.type.size
     if bits % dst.bitwidth:
-        invalid(op, "dtype", f"{x.type.size} bytes do not divide into elements of {dst.name}, which has {dst.bitwidth} bits")
+        invalid(op, "dtype", f"{x.type.size} bytes do not divide into elements of {dst.name}, "
+                             f"which has {dst.bitwidth} bits")
     return Leaf(b.op1(op, value_of(b, x), result=TileType(dst, (bits // dst.bitwidth,))))
 
 
@@ -202,6 +204,10 @@ def astype(x, *, rounding_mode=None, sig):
     """The elements converted to another dtype.
 
     [CAST-1.same]  to the same dtype: x itself
+    [CAST-1.e8m0.int]  an integer or bool_ to float8_e8m0fnu: TileTypeError
+    [CAST-1.method]  x.astype(dtype) is the same
+    [CAST-1.constructor]  ct.float32(x) of a run-time scalar is the same
+    [CAST-1.dtype]  dtype: a numeric dtype; anything else is a TileTypeError
     [CAST-2.narrow]  integer to a narrower integer: the low bits
     [CAST-2.wide]  integer to a wider integer: extended by the signedness of the source
     [CAST-2.same]  integer to an integer of the same width: the same bits
@@ -211,27 +217,31 @@ def astype(x, *, rounding_mode=None, sig):
     [CAST-4.nearest]  integer to float: rounded once, to nearest, ties to even
     [CAST-4.inf]  integer to float beyond the range: infinity
     [CAST-4.f8]  integer to a float of 8 or 4 bits: by way of float16, saturating
-    [CAST-5]  float to integer: truncated toward zero
-    [CAST-5.saturate]  beyond the range of 16 or more bits (undefined): the nearest end of the range
-    [CAST-5.byte]  beyond the range of 8 bits (undefined): saturated to 16 bits, of which the low byte stays
-    [CAST-5.nan]  NaN (undefined): 0, but only the highest bit set for 64-bit targets and float64 sources
+    [CAST-5.truncate]  float to integer: truncated toward zero
+    [CAST-5.undefined]  beyond the range, or NaN: any value
+    [CAST-5.saturate.measured]  as measured, beyond the range of 16 or more bits: the nearest end of the range
+    [CAST-5.byte.measured]  as measured, beyond the range of 8 bits: saturated to 16 bits, the low byte stays
+    [CAST-5.nan.measured]  as measured, NaN: 0; the highest bit alone for 64-bit targets and from float64
     [CAST-6.wide]  float to a wider float: exact
     [CAST-6.nearest]  float to a narrower float: rounded once, to nearest, ties to even
     [CAST-6.inf]  to float16, bfloat16, float32 beyond the range: infinity
     [CAST-7.max]  to float8_e4m3fn, float8_e5m2, float4_e2m1fn beyond the range: the largest value of the sign
     [CAST-7.inf]  an infinity, too, becomes the largest value of its sign there
-    [CAST-7.nan]  NaN stays NaN; float4_e2m1fn has none (undefined): 6.0
+    [CAST-7.nan]  NaN stays NaN in float8_e4m3fn and float8_e5m2
+    [CAST-7.f4.nan]  NaN to float4_e2m1fn, which has none: any value
     [CAST-8.kind]  rounding_mode with an integer or bool_ on either side: TileTypeError
     [CAST-8.same]  rounding_mode with equal float dtypes is ignored
-    [CAST-9.RZ]  RZ rounds toward zero, and what exceeds the range becomes the largest finite value
+    [CAST-9.RZ]  RZ rounds toward zero; what exceeds the range becomes the largest finite value
+    [CAST-9.inf]  infinities stay infinite in every mode where the format has them
     [CAST-9.RM]  RM rounds toward minus infinity
     [CAST-9.RP]  RP rounds toward plus infinity
     [CAST-9.RA]  RA rounds to nearest, ties away from zero
-    [CAST-9.e8m0]  to float8_e8m0fnu only with RZ or RP
-    [CAST-10]  a mode that the pair of dtypes does not have: TileTypeError
+    [CAST-9.f8e8m0]  to float8_e8m0fnu, positive numbers round by RZ or RP, and beyond the range become 2**127
+    [CAST-10.pair]  a mode that the pair of dtypes does not have: TileTypeError
+    [CAST-10.mode]  FULL, APPROX and RZI: TileTypeError
     [CAST-11.fold]  constants without a mode, or with RN, give constants, converted by ENC-1…3
     [CAST-11.runtime]  constants with another mode give run-time values
-    [CAST-12]  to float8_e8m0fnu (undefined): zeros become 2**-127, negative numbers NaN
+    [CAST-12.undefined]  zeros and negative numbers to float8_e8m0fnu: any value
     [CAST-13]  to tfloat32: ten fraction bits
     """
     return _numeric.convert(x, sig.x.dtype, sig.result.dtype, rounding_mode or RN)
@@ -248,6 +258,7 @@ def bitcast(x, *, sig):
     [BITC-1.literal]  a literal counts as its dtype: int32, float32
     [BITC-1.runtime]  the result is no constant
     [BITC-1.tf32]  float32 to tfloat32 is allowed; the low 13 bits do not count
+    [BITC-1.nan]  NaN payloads stay
     """
     return _numeric.from_bits(_numeric.to_bits(x, sig.x.dtype), sig.result.dtype)
 

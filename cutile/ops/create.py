@@ -152,9 +152,16 @@ def constant(value, *, sig):
 def full(fill_value, /, *, shape):
     """A tile of one value: `full(shape, fill_value, dtype)`.
 
-    [FACT-1.shape]  shape: a tuple of constant powers of two, or a single one for rank 1
+    [FACT-1.shape]  shape: a tuple of constant powers of two
+    [FACT-1.shape.int]  a single integer stands for rank 1
+    [FACT-1.shape.power]  a dimension that is no positive power of two: TileTypeError
+    [FACT-1.shape.const]  a run-time or non-integer dimension: TileTypeError
     [FACT-1.scalar]  shape () gives a scalar, a strict constant if the value is one
-    [FACT-1.fill]  fill_value: a numeric scalar; anything else is a TileTypeError
+    [FACT-1.fill]  fill_value: a numeric scalar; a tile, a string, a tuple: TileTypeError
+    [FACT-1.dtype]  dtype: a numeric dtype; anything else is a TileTypeError
+    [FACT-1.float]  a constant rounds to nearest; beyond the range it is infinite, or NaN, or float4's largest
+    [FACT-1.bool]  for bool_ any constant but zero is True
+    [FACT-1.negative]  a negative constant for an unsigned float format: TileValueError
     [FACT-1.wrap]  a constant integer wraps into the dtype, without an error
     [FACT-1.trunc]  a constant float truncates toward zero for an integer dtype
     [FACT-1.nan]  NaN or inf for an integer dtype: TileValueError
@@ -168,7 +175,9 @@ def full(fill_value, /, *, shape):
 def ones(shape, dtype):
     """A tile of ones; stands in the IR as full(shape, 1, dtype).
 
-    [FACT-2.ones]  every element is 1 converted to the dtype; both parameters are required
+    [FACT-2.ones]  every element is 1 converted to the dtype
+    [FACT-2.ones.shape]  shape as for full; () gives a strict constant
+    [FACT-2.ones.required]  both parameters are required: TileTypeError
     """
 
 
@@ -176,7 +185,9 @@ def ones(shape, dtype):
 def zeros(shape, dtype):
     """A tile of zeros; stands in the IR as full(shape, 0, dtype).
 
-    [FACT-2.zeros]  every element is 0 converted to the dtype; both parameters are required
+    [FACT-2.zeros]  every element is 0 converted to the dtype
+    [FACT-2.zeros.shape]  shape as for full; () gives a strict constant
+    [FACT-2.zeros.required]  both parameters are required: TileTypeError
     [FACT-2.zeros.e8m0]  float8_e8m0fnu, which has no zero, gives 2**-127
     """
 
@@ -186,12 +197,15 @@ def arange(size, /, *, dtype, start=0, step=1):
     """start + i * step for i = 0 … size-1; stands in the IR as iota, mul, add and casts.
 
     [FACT-3.size]  size: a constant power of two; anything else is a TileTypeError
+    [FACT-3.start]  element i is start + i * step
     [FACT-3.int]  integer dtypes count in the dtype itself, modulo 2**width
     [FACT-3.other]  other dtypes count in int32 and are cast then
     [FACT-3.bool]  bool_ gives False, True, True, …
     [FACT-3.convert]  start and step are converted to the dtype, constants as constants: start=1.5 with int32 is 1
-    [FACT-3.runtime]  start and step may be run-time values, also tiles that broadcast with shape (size,)
+    [FACT-3.runtime]  start and step may be run-time scalars
+    [FACT-3.tile]  or tiles that broadcast with shape (size,); else TileTypeError
     [FACT-3.order]  step multiplies first, then start is added, in the arithmetic of the dtype
+    [FACT-3.fused]  in floats the two are one fused multiply-add
     [FACT-3.plain]  bool_ or a restricted float with a start or step: TileTypeError
     [FACT-3.range]  more than 2**width elements in an integer dtype: TileValueError
     """
@@ -203,6 +217,7 @@ def astile(value, /, *, dtype):
 
     [FACT-4.scalar]  a scalar is cast to the dtype; a constant stays constant
     [FACT-4.tuple]  a tuple of scalars gives a tile of rank 1, tuples in it further axes
+    [FACT-4.cast]  elements are cast to the dtype, constants as constants
     [FACT-4.length]  a tuple whose length is no power of two: TileTypeError
     [FACT-4.uniform]  tuples of different lengths or depths: TileTypeError
     [FACT-4.element]  an element that is no scalar: TileTypeError

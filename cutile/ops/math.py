@@ -213,13 +213,20 @@ def exp(x, /, *, rounding_mode=None):
     """e to the power of each element.
 
     [UN-1.exp.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.exp.restricted]  a restricted float: TileTypeError
+    [UN-4.exp.f32]  float32: within 2 ulp of the exact value
+    [UN-4.exp.f64]  float64: within 1 ulp
+    [UN-4.exp.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.exp.const]  constants fold
     [UN-4.exp.ninf]  exp(-inf) == +0
     [UN-4.exp.inf]  exp(inf) == inf
     [UN-4.exp.nan]  exp(nan) is NaN
     [UN-4.exp.overflow]  beyond the range: inf
     [LOOSE-5.exp]  a constant beyond the range of double precision: TileValueError
-    [RM-1.exp]  rounding_mode: FULL, the default, or APPROX
-    [RM-2.exp]  rounding_mode with a result other than float32: TileTypeError
+    [RM-1.exp.FULL]  FULL is the default
+    [RM-1.exp.APPROX]  APPROX: within 62 ulp
+    [RM-1.exp.other]  any other rounding mode: TileTypeError
+    [RM-2.exp]  a rounding mode with a result other than float32: TileTypeError
     """
     return wide(np.exp, x)
 
@@ -229,12 +236,18 @@ def exp2(x, /, *, flush_to_zero=False):
     """2 to the power of each element.
 
     [UN-1.exp2.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.exp2.restricted]  a restricted float: TileTypeError
+    [UN-4.exp2.f32]  float32: within 3 ulp of the exact value
+    [UN-4.exp2.f64]  float64: within 1 ulp
+    [UN-4.exp2.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.exp2.const]  constants fold
     [UN-4.exp2.ninf]  exp2(-inf) == +0
     [UN-4.exp2.inf]  exp2(inf) == inf
     [UN-4.exp2.nan]  exp2(nan) is NaN
     [UN-4.exp2.overflow]  beyond the range: inf
     [LOOSE-5.exp2]  a literal integer exponent of at least 0 gives an integer: exp2(3) == 8
-    [FTZ-1.exp2]  flush_to_zero makes subnormal inputs and results zeros; the result must be float32
+    [FTZ-1.exp2]  flush_to_zero makes subnormal inputs and results zeros
+    [FTZ-1.exp2.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     if not flush_to_zero:
         return wide(np.exp2, x)
@@ -246,9 +259,16 @@ def log(x, /):
     """Natural logarithm of each element.
 
     [UN-1.log.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.log.restricted]  a restricted float: TileTypeError
+    [UN-4.log.f32]  float32: within 1 ulp of the exact value
+    [UN-4.log.f64]  float64: within 1 ulp
+    [UN-4.log.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.log.const]  constants fold
     [UN-4.log.zero]  log(0) == log(-0.0) == -inf
     [UN-4.log.negative]  log(x) is NaN for x < 0
     [UN-4.log.inf]  log(inf) == inf
+    [UN-4.log.nan]  log(nan) is NaN
+    [UN-4.log.one]  log(1) is +0
     [LOOSE-5.log]  a constant of 0 or less: TileValueError
     """
     return wide(np.log, x)
@@ -259,9 +279,16 @@ def log2(x, /):
     """Base-2 logarithm of each element.
 
     [UN-1.log2.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.log2.restricted]  a restricted float: TileTypeError
+    [UN-4.log2.f32]  float32: within 1 ulp of the exact value
+    [UN-4.log2.f64]  float64: within 1 ulp
+    [UN-4.log2.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.log2.const]  constants fold
     [UN-4.log2.zero]  log2(0) == log2(-0.0) == -inf
     [UN-4.log2.negative]  log2(x) is NaN for x < 0
     [UN-4.log2.inf]  log2(inf) == inf
+    [UN-4.log2.nan]  log2(nan) is NaN
+    [UN-4.log2.one]  log2(1) is +0
     [LOOSE-5.log2]  a constant of 0 or less: TileValueError
     """
     return wide(np.log2, x)
@@ -272,7 +299,13 @@ def sin(x, /):
     """Sine of each element, in radians.
 
     [UN-1.sin.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.sin.restricted]  a restricted float: TileTypeError
+    [UN-4.sin.f32]  float32: within 2 ulp of the exact value
+    [UN-4.sin.f64]  float64: within 1 ulp
+    [UN-4.sin.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.sin.const]  constants fold
     [UN-4.sin.inf]  sin(inf) is NaN
+    [UN-4.sin.nan]  sin(nan) is NaN
     [UN-4.sin.zero]  sin(-0.0) is -0.0
     [LOOSE-5.sin]  an infinite constant: TileValueError
     """
@@ -284,7 +317,13 @@ def cos(x, /):
     """Cosine of each element, in radians.
 
     [UN-1.cos.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.cos.restricted]  a restricted float: TileTypeError
+    [UN-4.cos.f32]  float32: within 2 ulp of the exact value
+    [UN-4.cos.f64]  float64: within 1 ulp
+    [UN-4.cos.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.cos.const]  constants fold
     [UN-4.cos.inf]  cos(inf) is NaN
+    [UN-4.cos.nan]  cos(nan) is NaN
     [UN-4.cos.zero]  cos(0) == 1
     [LOOSE-5.cos]  an infinite constant: TileValueError
     """
@@ -296,7 +335,13 @@ def tan(x, /):
     """Tangent of each element, in radians.
 
     [UN-1.tan.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.tan.restricted]  a restricted float: TileTypeError
+    [UN-4.tan.f32]  float32: within 3 ulp of the exact value
+    [UN-4.tan.f64]  float64: within 2 ulp
+    [UN-4.tan.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.tan.const]  constants fold
     [UN-4.tan.inf]  tan(inf) is NaN
+    [UN-4.tan.nan]  tan(nan) is NaN
     [UN-4.tan.zero]  tan(-0.0) is -0.0
     [LOOSE-5.tan]  an infinite constant: TileValueError
     """
@@ -308,7 +353,13 @@ def sinh(x, /):
     """Hyperbolic sine of each element.
 
     [UN-1.sinh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.sinh.restricted]  a restricted float: TileTypeError
+    [UN-4.sinh.f32]  float32: within 3 ulp of the exact value
+    [UN-4.sinh.f64]  float64: within 1 ulp
+    [UN-4.sinh.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.sinh.const]  constants fold
     [UN-4.sinh.inf]  sinh(inf) == inf and sinh(-inf) == -inf
+    [UN-4.sinh.nan]  sinh(nan) is NaN
     [UN-4.sinh.zero]  sinh(-0.0) is -0.0
     [LOOSE-5.sinh]  a constant whose result is beyond double precision: TileValueError
     """
@@ -320,22 +371,37 @@ def cosh(x, /):
     """Hyperbolic cosine of each element.
 
     [UN-1.cosh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.cosh.restricted]  a restricted float: TileTypeError
+    [UN-4.cosh.f32]  float32: within 3 ulp of the exact value
+    [UN-4.cosh.f64]  float64: within 1 ulp
+    [UN-4.cosh.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.cosh.const]  constants fold
     [UN-4.cosh.inf]  cosh(inf) == cosh(-inf) == inf
+    [UN-4.cosh.nan]  cosh(nan) is NaN
     [UN-4.cosh.zero]  cosh(0) == 1
     [LOOSE-5.cosh]  a constant whose result is beyond double precision: TileValueError
     """
     return wide(np.cosh, x)
 
 
-@op(float_unary, loose=math.tanh, ulp=ulps(2), tileir="tanh", freedom="APPROX: 129 ulp, that is about 2**-11 of the value")
+@op(float_unary, loose=math.tanh, ulp=ulps(2), tileir="tanh",
+    freedom="APPROX: 129 ulp, that is about 2**-11 of the value")
 def tanh(x, /, *, rounding_mode=None):
     """Hyperbolic tangent of each element.
 
     [UN-1.tanh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.tanh.restricted]  a restricted float: TileTypeError
+    [UN-4.tanh.f32]  float32: within 2 ulp of the exact value
+    [UN-4.tanh.f64]  float64: within 1 ulp
+    [UN-4.tanh.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.tanh.const]  constants fold
     [UN-4.tanh.inf]  tanh(inf) == 1 and tanh(-inf) == -1
+    [UN-4.tanh.nan]  tanh(nan) is NaN
     [UN-4.tanh.zero]  tanh(-0.0) is -0.0
-    [RM-1.tanh]  rounding_mode: FULL, the default, or APPROX
-    [RM-2.tanh]  rounding_mode with a result other than float32: TileTypeError
+    [RM-1.tanh.FULL]  FULL is the default
+    [RM-1.tanh.APPROX]  APPROX: within 129 ulp
+    [RM-1.tanh.other]  any other rounding mode: TileTypeError
+    [RM-2.tanh]  a rounding mode with a result other than float32: TileTypeError
     """
     return wide(np.tanh, x)
 
@@ -345,14 +411,23 @@ def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig):
     """Square root of each element.
 
     [UN-1.sqrt.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.sqrt.restricted]  a restricted float: TileTypeError
+    [UN-4.sqrt.const]  constants fold
     [UN-4.sqrt.nearest]  correctly rounded, to nearest, ties to even
     [UN-4.sqrt.negative]  sqrt(x) is NaN for x < 0
     [UN-4.sqrt.zero]  sqrt(-0.0) is -0.0
     [UN-4.sqrt.inf]  sqrt(inf) == inf
+    [UN-4.sqrt.nan]  sqrt(nan) is NaN
     [LOOSE-5.sqrt]  a negative constant: TileValueError
-    [RM-1.sqrt]  rounding_mode: RN, RZ, RM, RP, APPROX
+    [RM-1.sqrt.RN]  RN, which None means: to nearest, ties to even
+    [RM-1.sqrt.RZ]  RZ: toward zero
+    [RM-1.sqrt.RM]  RM: toward minus infinity
+    [RM-1.sqrt.RP]  RP: toward plus infinity
+    [RM-1.sqrt.APPROX]  APPROX: within 1 ulp
+    [RM-1.sqrt.other]  any other rounding mode: TileTypeError
     [RM-2.sqrt]  APPROX with a result other than float32: TileTypeError
-    [FTZ-1.sqrt]  flush_to_zero makes subnormal inputs zeros; the result must be float32
+    [FTZ-1.sqrt]  flush_to_zero makes subnormal inputs zeros
+    [FTZ-1.sqrt.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     if flush_to_zero:
         x = _numeric.flush(x)  # no root of a normal number is subnormal
@@ -366,12 +441,19 @@ def rsqrt(x, /, *, flush_to_zero=False):
     """1 / sqrt of each element.
 
     [UN-1.rsqrt.dtype]  integers and bool_ are converted to float32; floats keep their dtype
+    [UN-1.rsqrt.restricted]  a restricted float: TileTypeError
+    [UN-4.rsqrt.f32]  float32: within 2 ulp of the exact value
+    [UN-4.rsqrt.f64]  float64: within 1 ulp
+    [UN-4.rsqrt.f16]  float16 and bfloat16: within 1 ulp
+    [UN-4.rsqrt.const]  constants fold
     [UN-4.rsqrt.zero]  rsqrt(0) == inf
     [UN-4.rsqrt.nzero]  rsqrt(-0.0) == -inf
     [UN-4.rsqrt.negative]  rsqrt(x) is NaN for x < 0
     [UN-4.rsqrt.inf]  rsqrt(inf) == +0
+    [UN-4.rsqrt.nan]  rsqrt(nan) is NaN
     [LOOSE-5.rsqrt]  a constant zero: TileValueError
-    [FTZ-1.rsqrt]  flush_to_zero makes subnormal inputs zeros, so their result is infinite; the result must be float32
+    [FTZ-1.rsqrt]  flush_to_zero makes subnormal inputs zeros, so that their result is infinite
+    [FTZ-1.rsqrt.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return wide(_numeric.rsqrt, _numeric.flush(x) if flush_to_zero else x)
 
@@ -381,6 +463,9 @@ def floor(x, /):
     """The largest integral value that is not greater, for each element.
 
     [UN-2.floor.dtype]  the dtype is kept
+    [UN-2.floor.value]  the largest integer that is not greater, exactly
+    [UN-2.floor.restricted]  a restricted float: TileTypeError
+    [UN-2.floor.strict]  a strict constant keeps its dtype
     [UN-2.floor.int]  an integer or bool_ tile: TileTypeError
     [UN-2.floor.special]  infinities, NaN and zeros of either sign stay as they are
     [LOOSE-5.floor]  a loose constant gives an integer: floor(2.5) == 2
@@ -393,6 +478,9 @@ def ceil(x, /):
     """The smallest integral value that is not less, for each element.
 
     [UN-2.ceil.dtype]  the dtype is kept
+    [UN-2.ceil.value]  the smallest integer that is not less, exactly
+    [UN-2.ceil.restricted]  a restricted float: TileTypeError
+    [UN-2.ceil.strict]  a strict constant keeps its dtype
     [UN-2.ceil.int]  an integer or bool_ tile: TileTypeError
     [UN-2.ceil.special]  infinities, NaN and zeros of either sign stay as they are
     [UN-2.ceil.nzero]  between -1 and 0 the result is -0.0
@@ -406,6 +494,8 @@ def isnan(x, /):
     """Whether each element is NaN.
 
     [UN-3.isnan]  the result is bool_: True for NaN, False for everything else
+    [UN-3.isnan.restricted]  a restricted float: TileTypeError
+    [UN-3.isnan.strict]  a strict float constant: a constant
     [UN-3.isnan.int]  an integer or bool_ tile, or a strict integer constant: TileTypeError
     [UN-3.isnan.loose]  a loose integer constant: False
     """
@@ -419,6 +509,9 @@ def atan2(x1, x2, /):
     [ARITH-11.dtype]  the operands promote and broadcast
     [ARITH-11.int]  operands that meet in an integer dtype: TileTypeError
     [ARITH-11.range]  results lie in [-pi, pi]
+    [ARITH-11.error]  within 2 ulp in float32, 1 in float16, bfloat16 and float64
+    [ARITH-11.const]  constants fold
+    [ARITH-11.restricted]  a restricted float: TileTypeError
     [ARITH-11.zero]  atan2(0, -1) is pi and atan2(-0.0, -1) is -pi
     [ARITH-11.inf]  atan2(inf, -inf) is 3 pi / 4
     [ARITH-11.nan]  NaN if either operand is NaN
@@ -431,16 +524,24 @@ def pow(x, y, /, *, sig):
     """x to the power of y, element by element: `x ** y`.
 
     [POW-1.choice]  a float to the power of an integer of at most 32 bits: repeated multiplication, in the dtype of x
+    [POW-1.operator]  the operator equals the function
     [POW-1.literal]  an integer literal that fits int32 counts as such an exponent
     [POW-2.dtype]  otherwise the operands promote to a common dtype
+    [POW-2.error]  within 1 ulp of the exact value
+    [POW-2.wide]  an exponent of int64, uint32 or uint64 is promoted
+    [POW-2.restricted]  a restricted float: TileTypeError
+    [POW-2.inf]  infinities as in C: inf ** y and x ** inf are 0, 1 or inf by magnitude and sign
     [POW-2.zero]  x ** 0.0 == 1 for every x, NaN included
     [POW-2.one]  1.0 ** y == 1 for every y, NaN included
     [POW-2.negative]  NaN for x < 0 and a y that is finite and not integral
     [POW-2.pole]  0.0 ** y == inf for y < 0
     [POW-3.wrap]  integer ** integer wraps modulo 2**width
+    [POW-3.zero]  integer ** 0 is 1
     [POW-3.negative]  a negative exponent gives the truncated quotient: 0 unless x is 1 or -1; 0 for x == 0
     [POW-3.bool]  two bool_ operands: TileTypeError
     [POW-3.loose]  literals follow Python: 2 ** -1 == 0.5
+    [POW-3.complex]  a negative literal to a fractional power: TileTypeError
+    [POW-3.pole]  a literal 0 to a negative power: TileValueError
     [POW-3.strict]  strict integer constants truncate: ct.int32(2) ** -1 == 0
     """
     if info(sig.result.dtype).floating:
@@ -454,8 +555,8 @@ def powi(x, n, /, *, sig):
 
     [POW-1.square]  x ** 2 is x * x, rounded once
     [POW-1.zero]  x ** 0 == 1 for every x, NaN included
-    [POW-1.steps]  |n| is taken from its lowest bit: each step squares x, and multiplies it to the result where the bit is set,
-        each product rounded to the dtype
+    [POW-1.steps]  |n| is taken from its lowest bit: each step squares x, and multiplies it to the result where the bit
+        is set, each product rounded to the dtype
     [POW-1.negative]  for n < 0 the result is 1 / x ** |n|, that quotient rounded once
     [POW-1.overflow]  so where x ** |n| overflows the result for -|n| is 0
     [POW-1.nofold]  constants give a run-time value

@@ -13,12 +13,33 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, IndexSlice, Leaf, Term, Tuple, describe, is_scalar, is_tile
 from cutile.ops._access import (
-    LOAD_ORDERS, STORE_ORDERS, beside, element_indices, fill_of, hints, mask_arg, memory_arguments,
-    padding_mode as mode_arg, padding_scalar_or_tile, stored, tile_index, tile_origin, tile_shape,
+    LOAD_ORDERS,
+    STORE_ORDERS,
+    beside,
+    element_indices,
+    fill_of,
+    hints,
+    mask_arg,
+    memory_arguments,
+    padding_scalar_or_tile,
+    stored,
+    tile_index,
+    tile_origin,
+    tile_shape,
+)
+from cutile.ops._access import (
+    padding_mode as mode_arg,
 )
 from cutile.ops._op import READ, WRITE, op
 from cutile.ops._types import (
-    array_arg, const_int, int_scalar_arg, invalid, loose, refuse, tile_arg, value_of,
+    array_arg,
+    const_int,
+    int_scalar_arg,
+    invalid,
+    loose,
+    refuse,
+    tile_arg,
+    value_of,
 )
 from cutile.ops.grid import order_arg
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode, TileType, is_power_of_two

@@ -218,19 +218,30 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     [MMA-1.acc]  acc has exactly the shape of the product, else TileTypeError
     [MMA-1.result]  the result has the dtype and shape of acc
     [MMA-1.small]  there is no smallest size: 1×1 works
-    [MMA-2.float8_e4m3fn]  float8_e4m3fn accumulates in float16 or float32
-    [MMA-2.float8_e5m2]  float8_e5m2 accumulates in float16 or float32
-    [MMA-2.float16]  float16 accumulates in float16 or float32
-    [MMA-2.bfloat16]  bfloat16 accumulates in float32
-    [MMA-2.float32]  float32 accumulates in float32
-    [MMA-2.tfloat32]  tfloat32 accumulates in float32
-    [MMA-2.float64]  float64 accumulates in float64
-    [MMA-2.int8]  int8 and uint8, in any mix, accumulate in int32
-    [MMA-3.other]  any other combination is a TileTypeError; nothing is promoted
+    [MMA-2.float8_e4m3fn.float16]  float8_e4m3fn accumulates in float16
+    [MMA-2.float8_e4m3fn.float32]  float8_e4m3fn accumulates in float32
+    [MMA-2.float8_e5m2.float16]  float8_e5m2 accumulates in float16
+    [MMA-2.float8_e5m2.float32]  float8_e5m2 accumulates in float32
+    [MMA-2.float16.float16]  float16 accumulates in float16
+    [MMA-2.float16.float32]  float16 accumulates in float32
+    [MMA-2.bfloat16.float32]  bfloat16 accumulates in float32
+    [MMA-2.float32.float32]  float32 accumulates in float32
+    [MMA-2.tfloat32.float32]  tfloat32 accumulates in float32
+    [MMA-2.float64.float64]  float64 accumulates in float64
+    [MMA-2.int8.int8]  int8 times int8 accumulates in int32
+    [MMA-2.int8.uint8]  int8 times uint8 accumulates in int32
+    [MMA-2.uint8.int8]  uint8 times int8 accumulates in int32
+    [MMA-2.uint8.uint8]  uint8 times uint8 accumulates in int32
+    [MMA-3.acc]  any other accumulator dtype: TileTypeError
+    [MMA-3.mixed]  operands of different dtypes, other than int8 and uint8: TileTypeError
+    [MMA-3.dtype]  operands of a dtype without a row: TileTypeError
     [MMA-4.int]  integer products are exact and int32 accumulation wraps
-    [MMA-4.float]  float products are accumulated in the precision of acc, in unspecified order
+    [MMA-4.float]  float products are accumulated in unspecified order, within 4 * 2**-p of the sum of magnitudes
+    [MMA-4.float8]  float8 products too, but hardware may keep as few as 13 bits of the running sum
+    [MMA-4.product]  the product of one element each is exact before it is added
     [MMA-4.float32]  float32 operands are not rounded to tfloat32
     [MMA-5.float8]  use_fast_acc=True is for float8_e4m3fn and float8_e5m2 operands, else TileTypeError
+    [MMA-5.value]  it changes the result within the freedom of float8 only
     [MMA-5.const]  use_fast_acc is a bool constant, else TileTypeError
     """
     tx, ty, _ = sig.operands
@@ -248,8 +259,10 @@ def mma_scaled(x, x_scale, y, y_scale, /, acc, *, sig: Sig):
 
     Products are exact and summed in float64; the result, acc included, is rounded once.
 
-    [MMA-8.dtypes]  x and y have one dtype, the scales have one dtype, else TileTypeError
-    [MMA-8.acc]  acc is float32 and has exactly the shape of the product, else TileTypeError
+    [MMA-8.dtypes]  x and y have one dtype, else TileTypeError
+    [MMA-8.scales]  the scales have one dtype, else TileTypeError
+    [MMA-8.acc]  acc is float32, else TileTypeError
+    [MMA-8.acc.shape]  acc has exactly the shape of the product, else TileTypeError
     [MMA-8.dims]  a scale has the shape of its operand, except along K, else TileTypeError
     [MMA-8.rank]  x and y have rank 2 or 3, else TileTypeError
     [MMA-8.batch]  batch dimensions broadcast between x and y
@@ -258,7 +271,8 @@ def mma_scaled(x, x_scale, y, y_scale, /, acc, *, sig: Sig):
     [MMA-8.e2m1.e8m0]  float4_e2m1fn with float8_e8m0fnu: 16 or 32 elements a scale
     [MMA-8.e2m1.e4m3]  float4_e2m1fn with float8_e4m3fn: 16 elements a scale
     [MMA-8.e2m1.e5m3]  float4_e2m1fn with float8_e5m3fnu: 16 or 32 elements a scale
-    [MMA-8.other]  any other pair of dtypes or block size is a TileTypeError
+    [MMA-8.pair]  any other pair of dtypes: TileTypeError
+    [MMA-8.block]  any other block size: TileTypeError
     [MMA-8.value]  result = Σ_k x·sx[k//B]·y·sy[k//B] + acc
     """
     tx, tsx, ty, tsy, _ = sig.operands
@@ -281,6 +295,10 @@ def matmul(x, y, /):
     [MMA-6.column]  y of rank 1 counts as (K, 1), and the result has no N dimension
     [MMA-6.rank]  ranks are 1, 2 or 3, else TileTypeError
     [MMA-6.promote]  operands are promoted: int8 @ float16 gives float16, bool_ @ int8 gives int8
+    [MMA-6.value]  element (i, j) is the sum over k of x[i, k] * y[k, j]
+    [MMA-6.batch]  batch dimensions broadcast
+    [MMA-6.k]  different K: TileTypeError
+    [MMA-6.operator]  x @ y is the same
     [MMA-6.dtype]  a common dtype without a matrix product (int16, int32, bool_) is a TileTypeError
     [MMA-6.float16]  float16 @ float16 accumulates in float16
     [MMA-6.float8]  float8 @ float8 accumulates in float16 and saturates to the float8 dtype

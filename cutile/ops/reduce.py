@@ -159,10 +159,16 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     [RED-3.sum.scalar]  axis=None on a scalar gives the scalar
     [RED-4.sum.dtype]  the result has the dtype of x: integers wrap, float16 sums are float16
     [RED-4.sum.bool]  bool_ gives int32: the number of True elements
-    [RED-5.sum.order]  the order is unspecified; equal inputs give equal results
+    [RED-5.sum.order]  the order is unspecified: within n * 2**-p of the sum of magnitudes
+    [RED-5.sum.same]  equal inputs give equal results
     [RED-5.sum.axes]  several axes are reduced one by one, in increasing order
-    [RED-7.sum.rounding]  rounding_mode RN, RZ, RM or RP for f16, bf16, f32 and f64; others are a TileTypeError
-    [RED-7.sum.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and sums become zero
+    [RED-7.sum.RN]  RN, which None means: to nearest, ties to even
+    [RED-7.sum.RZ]  RZ: toward zero
+    [RED-7.sum.RM]  RM: toward minus infinity
+    [RED-7.sum.RP]  RP: toward plus infinity
+    [RED-7.sum.mode]  any other rounding mode, or one with a dtype that is no float: TileTypeError
+    [RED-7.sum.ftz]  flush_to_zero makes subnormal elements and results zeros
+    [RED-7.sum.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _fold("add", x, sig.x, axis, rounding_mode, flush_to_zero)
 
@@ -175,13 +181,19 @@ def prod(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     Arguments as for `sum`. Order: a halving tree, x[i] * x[i + n/2], again and again, rounded to the dtype each time.
 
     [RED-1.prod.restricted]  a restricted float dtype is a TileTypeError
-    [RED-2.prod.tuple]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-2.prod.axis]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-2.prod.kind]  axes as for sum, or TileTypeError
     [RED-3.prod.keepdims]  keepdims=True keeps reduced axes with size 1
     [RED-4.prod.dtype]  the result has the dtype of x: integers wrap
     [RED-4.prod.bool]  bool_ gives int32
-    [RED-5.prod.order]  the order is unspecified; equal inputs give equal results
-    [RED-7.prod.rounding]  rounding_mode RN, RZ, RM or RP for f16, bf16, f32 and f64; others are a TileTypeError
-    [RED-7.prod.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and products become zero
+    [RED-5.prod.order]  the order is unspecified: within n * 2**-p of the exact product
+    [RED-7.prod.RN]  RN, which None means: to nearest, ties to even
+    [RED-7.prod.RZ]  RZ: toward zero
+    [RED-7.prod.RM]  RM: toward minus infinity
+    [RED-7.prod.RP]  RP: toward plus infinity
+    [RED-7.prod.mode]  any other rounding mode, or one with a dtype that is no float: TileTypeError
+    [RED-7.prod.ftz]  flush_to_zero makes subnormal elements and results zeros
+    [RED-7.prod.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _fold("mul", x, sig.x, axis, rounding_mode, flush_to_zero)
 
@@ -208,15 +220,18 @@ def max(x, /, *, axis, flush_to_zero, propagate_nan, sig):
     Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
 
     [RED-1.max.restricted]  a restricted float dtype is a TileTypeError
-    [RED-2.max.tuple]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-2.max.axis]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-2.max.kind]  axes as for sum, or TileTypeError
     [RED-3.max.keepdims]  keepdims=True keeps reduced axes with size 1
     [RED-4.max.dtype]  the result has the dtype of x
+    [RED-4.max.value]  it is the largest, by the signedness of the dtype
     [RED-4.max.bool]  bool_ gives int32
     [RED-6.max.nan]  all NaN gives NaN
     [RED-7.max.nan]  NaN elements among others are passed over by default
     [RED-7.max.propagate]  propagate_nan=True gives NaN if any element is NaN
     [RED-7.max.zero]  -0 is smaller than +0
-    [RED-7.max.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal elements count as zero
+    [RED-7.max.ftz]  flush_to_zero makes subnormal elements zeros
+    [RED-7.max.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _extreme(x, sig.x.dtype, axis, 1, flush_to_zero, propagate_nan)
 
@@ -229,15 +244,18 @@ def min(x, /, *, axis, flush_to_zero, propagate_nan, sig):
     Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
 
     [RED-1.min.restricted]  a restricted float dtype is a TileTypeError
-    [RED-2.min.tuple]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-2.min.axis]  axis is None, an integer constant, or a tuple of them; () gives x
+    [RED-2.min.kind]  axes as for sum, or TileTypeError
     [RED-3.min.keepdims]  keepdims=True keeps reduced axes with size 1
     [RED-4.min.dtype]  the result has the dtype of x
+    [RED-4.min.value]  it is the smallest, by the signedness of the dtype
     [RED-4.min.bool]  bool_ gives int32
     [RED-6.min.nan]  all NaN gives NaN
     [RED-7.min.nan]  NaN elements among others are passed over by default
     [RED-7.min.propagate]  propagate_nan=True gives NaN if any element is NaN
     [RED-7.min.zero]  -0 is smaller than +0
-    [RED-7.min.ftz]  flush_to_zero=True needs float32, else TileTypeError; subnormal elements count as zero
+    [RED-7.min.ftz]  flush_to_zero makes subnormal elements zeros
+    [RED-7.min.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _extreme(x, sig.x.dtype, axis, -1, flush_to_zero, propagate_nan)
 
@@ -262,6 +280,8 @@ def argmax(x, /, *, axis, propagate_nan):
     [RED-4.argmax.dtype]  the result is int32
     [RED-8.argmax.flat]  axis=None gives the row-major index into the flattened tile
     [RED-8.argmax.axis]  axis is a single integer constant; a tuple is a TileTypeError
+    [RED-8.argmax.value]  it is the index of the largest element
+    [RED-8.argmax.kind]  a bool, float or run-time axis, or one out of range: TileTypeError
     [RED-8.argmax.tie]  of equal elements the one with the smallest index counts; -0 and +0 are equal
     [RED-8.argmax.nan]  NaN is worse than any number, -inf included
     [RED-8.argmax.allnan]  all NaN gives 0
@@ -281,6 +301,8 @@ def argmin(x, /, *, axis, propagate_nan):
     [RED-4.argmin.dtype]  the result is int32
     [RED-8.argmin.flat]  axis=None gives the row-major index into the flattened tile
     [RED-8.argmin.axis]  axis is a single integer constant; a tuple is a TileTypeError
+    [RED-8.argmin.value]  it is the index of the smallest element
+    [RED-8.argmin.kind]  a bool, float or run-time axis, or one out of range: TileTypeError
     [RED-8.argmin.tie]  of equal elements the one with the smallest index counts; -0 and +0 are equal
     [RED-8.argmin.nan]  NaN is worse than any number, +inf included
     [RED-8.argmin.allnan]  all NaN gives 0
@@ -310,10 +332,18 @@ def reduce(xs, /, *, axis, identity, combine, sig: Sig):
     [RED-9.identity]  identity is a constant scalar, or a tuple of as many as there are tiles; else TileTypeError
     [RED-10.args]  func gets scalars (a, b) or (a0, …, b0, …)
     [RED-10.result]  func returns one scalar, or a tuple of as many as there are tiles; else TileTypeError
+    [RED-10.arity]  a function that cannot be called so: TileTypeError
     [RED-10.cast]  each result is converted implicitly to the dtype of its tile; a narrowing one is a TileTypeError
     [RED-12.int]  the identity is converted silently to the dtype of the tile
+    [RED-12.bool]  for bool_ an identity is true if it is not zero
+    [RED-11.memory]  memory operations, print and assert_ in func: TileSyntaxError
+    [RED-11.branch]  if, and, or with a run-time condition in func: TileSyntaxError
+    [RED-11.loop]  a loop in func: TileSyntaxError
+    [RED-11.nested]  a reduction or scan in func: TileSyntaxError
+    [RED-11.outer]  func may use variables around it, ct.bid, tuples and constant conditions
     [RED-13.two]  two elements give f(x0, x1)
     [RED-13.four]  four elements give f(f(x0, x2), f(x1, x3))
+    [RED-13.value]  an associative and commutative function gives the combination of all elements
     [RED-14.restricted]  restricted floats may be reduced by a function that only moves them
     [RED-14.rank]  a scalar has no axis to reduce: TileTypeError
     [RED-3.reduce.keepdims]  keepdims=True keeps the reduced axis with size 1

@@ -85,8 +85,14 @@ def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     [SCAN-3.cumsum.bool]  bool_ gives int32
     [SCAN-3.cumsum.restricted]  a restricted float dtype is a TileTypeError
     [SCAN-5.cumsum.order]  the order inside a prefix is unspecified
-    [RM-1.cumsum]  rounding_mode is RN, RZ, RM or RP
-    [FTZ-1.cumsum]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and sums become zero
+    [RM-1.cumsum.RN]  RN, which None means: to nearest, ties to even
+    [RM-1.cumsum.RZ]  RZ: toward zero
+    [RM-1.cumsum.RM]  RM: toward minus infinity
+    [RM-1.cumsum.RP]  RP: toward plus infinity
+    [RM-1.cumsum.other]  any other rounding mode: TileTypeError
+    [RM-2.cumsum.int]  a rounding mode with a dtype that is no float: TileTypeError
+    [FTZ-1.cumsum]  flush_to_zero makes subnormal elements and results zeros
+    [FTZ-1.cumsum.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _accumulate("add", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
@@ -101,12 +107,20 @@ def cumprod(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     [SCAN-1.cumprod.first]  result[0] is x[0], and result[j] is result[j-1] * x[j]
     [SCAN-1.cumprod.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] * x[j]
     [SCAN-2.cumprod.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
+    [SCAN-2.cumprod.rank]  a scalar has no axis to scan: TileTypeError
+    [SCAN-2.cumprod.const]  reverse is a bool constant; else TileTypeError
     [SCAN-3.cumprod.dtype]  the result has the dtype of x: integers wrap
     [SCAN-3.cumprod.bool]  bool_ gives int32
     [SCAN-3.cumprod.restricted]  a restricted float dtype is a TileTypeError
     [SCAN-5.cumprod.order]  the order inside a prefix is unspecified
-    [RM-1.cumprod]  rounding_mode is RN, RZ, RM or RP
-    [FTZ-1.cumprod]  flush_to_zero=True needs float32, else TileTypeError; subnormal inputs and products become zero
+    [RM-1.cumprod.RN]  RN, which None means: to nearest, ties to even
+    [RM-1.cumprod.RZ]  RZ: toward zero
+    [RM-1.cumprod.RM]  RM: toward minus infinity
+    [RM-1.cumprod.RP]  RP: toward plus infinity
+    [RM-1.cumprod.other]  any other rounding mode: TileTypeError
+    [RM-2.cumprod.int]  a rounding mode with a dtype that is no float: TileTypeError
+    [FTZ-1.cumprod]  flush_to_zero makes subnormal elements and results zeros
+    [FTZ-1.cumprod.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _accumulate("mul", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
@@ -124,10 +138,13 @@ def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
     [SCAN-1.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is f(result[j+1], x[j])
     [SCAN-2.axis]  axis is a single integer constant; None or a tuple is a TileTypeError
     [SCAN-2.rank]  a scalar has no axis to scan: TileTypeError
+    [SCAN-2.const]  reverse is a bool constant; else TileTypeError
     [SCAN-4.tuple]  a tuple of tiles is scanned side by side, with a function that returns a tuple
     [SCAN-4.func]  func is anything callable; else TileTypeError
     [SCAN-4.identity]  identity is a constant scalar, or a tuple of as many as there are tiles; else TileTypeError
     [SCAN-4.cast]  each result is converted implicitly to the dtype of its tile; a narrowing one is a TileTypeError
+    [SCAN-4.body]  func is restricted as that of reduce: memory, branches, loops: TileSyntaxError
+    [SCAN-4.result]  func returns one scalar, or a tuple of as many as there are tiles; else TileTypeError
     """
     n = sig.x.shape[axis]
     steps = [tuple(cut(x, axis, j, j + 1) for x in xs) for j in range(n)]

@@ -26,14 +26,19 @@ def chosen(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
 def where(cond, x, y, /):
     """x where cond is true, y elsewhere.
 
-    [WHERE-1.cond]  a condition that is not bool_ is true where it is not zero; NaN is true
-    [WHERE-1.dtype]  x and y promote together; two literals give the dtype of the higher category
+    [WHERE-1.cond]  x where cond is true, y elsewhere
+    [WHERE-1.cond.int]  an integer condition is true where it is not zero
+    [WHERE-1.cond.float]  a float condition is true where it is not zero, NaN included
+    [WHERE-1.dtype]  x and y promote together; dtypes without a common one: TileTypeError
+    [WHERE-1.literal]  a literal takes the dtype of the other side, or its own if that is of a higher category
+    [WHERE-1.literals]  two literals give the dtype of the higher category
     [WHERE-1.range]  a literal beyond the range of the other side's integer dtype: TileValueError
     [WHERE-1.bool]  two bool_ operands give bool_
     [WHERE-1.shape]  the result has the broadcast shape of all three
     [WHERE-1.mismatch]  shapes that do not broadcast: TileTypeError
     [WHERE-2.restricted]  restricted floats of one dtype may be chosen between, also against a literal
     [WHERE-2.pointer]  so may foreign pointers of one dtype
+    [WHERE-2.other]  an array, None or a tuple: TileTypeError
     [WHERE-2.both]  both sides are always evaluated
     [WHERE-2.runtime]  the result is never constant
     """

@@ -236,9 +236,13 @@ def reshape(x, /, shape, *, sig):
 
     [SHAPE-1.order]  row-major order is preserved
     [SHAPE-1.minus]  one dimension may be -1 and is computed
-    [SHAPE-1.count]  another number of elements, a 0, two -1 or less than -1: TileTypeError
+    [SHAPE-1.count]  another number of elements: TileTypeError
+    [SHAPE-1.zero]  a dimension of 0: TileTypeError
+    [SHAPE-1.two]  two dimensions of -1: TileTypeError
+    [SHAPE-1.negative]  a dimension below -1: TileTypeError
     [SHAPE-1.int]  shape must be a tuple, also for rank 1
     [SHAPE-1.same]  the same shape gives back x, constants included
+    [SHAPE-1.method]  x.reshape(shape) is the same
     """
     lead, _ = _split(x, sig.x.ndim)
     return np.reshape(x, lead + shape)
@@ -248,9 +252,10 @@ def reshape(x, /, shape, *, sig):
 def broadcast_to(x, /, shape, *, sig):
     """x repeated along axes of size 1 and new axes in front.
 
-    [SHAPE-2.shape]  shape: a tuple of constant powers of two
-    [SHAPE-2.rule]  the rank may not shrink, and dimensions, aligned at the end, must be equal or 1; else
-        TileTypeError
+    [SHAPE-2.shape]  shape: a tuple of constant powers of two; an int or another size: TileTypeError
+    [SHAPE-2.value]  elements repeat along axes of size 1 and new axes in front
+    [SHAPE-2.rank]  fewer axes than x has: TileTypeError
+    [SHAPE-2.rule]  dimensions, aligned at the end, must be equal or 1; else TileTypeError
     """
     lead, core = _split(x, sig.x.ndim)
     return np.broadcast_to(np.reshape(x, lead + (1,) * (len(shape) - len(core)) + core), lead + shape)
@@ -261,6 +266,8 @@ def expand_dims(x, /, axis):
     """x with a new axis of size 1 at `axis`; stands in the IR as a reshape.
 
     [SHAPE-3.axis]  axis: a constant from -(n+1) to n for rank n; anything else is a TileTypeError
+    [SHAPE-3.place]  the new axis stands at `axis` of the result
+    [SHAPE-3.const]  an axis that is no integer constant: TileTypeError
     """
 
 
@@ -270,6 +277,9 @@ def permute(x, /, axes, *, sig):
 
     [SHAPE-4.shape]  dimension i of the result is dimension axes[i] of x
     [SHAPE-4.axes]  axes: each axis once, negative ones counting from the end; anything else is a TileTypeError
+    [SHAPE-4.repeat]  an axis given twice, in whatever sign: TileTypeError
+    [SHAPE-4.length]  more or fewer axes than x has: TileTypeError
+    [SHAPE-4.method]  x.permute(axes) is the same
     """
     n = x.ndim - sig.x.ndim
     return np.transpose(x, (*range(n), *(n + a for a in axes)))
@@ -280,6 +290,9 @@ def transpose(x, /, axis0=None, axis1=None):
     """x with two axes swapped; stands in the IR as a permute.
 
     [SHAPE-5.rank]  rank 0 and 1: TileTypeError
+    [SHAPE-5.swap]  the two axes swap, negative ones counting from the end
+    [SHAPE-5.range]  an axis out of range: TileTypeError
+    [SHAPE-5.method]  x.transpose(axis0, axis1) is the same
     [SHAPE-5.default]  without axes, a tile of rank 2 is transposed; another rank is a TileTypeError
     [SHAPE-5.one]  exactly one axis: TileTypeError
     """
@@ -290,10 +303,12 @@ def cat(tiles, /, axis, *, sig):
     """Two tiles of equal shape joined along an axis.
 
     [SHAPE-6.two]  the second follows the first
+    [SHAPE-6.axis]  axis: a constant, negative counting from the end; out of range: TileTypeError
     [SHAPE-6.one]  one tile comes back as it is
     [SHAPE-6.count]  none, or more than two: TileTypeError
     [SHAPE-6.dtype]  different dtypes: TileTypeError, there is no promotion
     [SHAPE-6.shape]  different shapes: TileTypeError
+    [SHAPE-6.rank]  different ranks: TileTypeError
     [SHAPE-6.scalar]  scalars: TileTypeError
     """
     n = sig.result.ndim
@@ -309,9 +324,14 @@ def extract(x, /, index, shape, *, sig):
     [SHAPE-7.grid]  element e of the result is element index * shape + e of x
     [SHAPE-7.scalar]  shape () gives the element at `index` as a scalar
     [SHAPE-7.divide]  a shape that does not divide x.shape: TileTypeError
-    [SHAPE-7.index]  index: a tuple of signed integer scalars of any width, or a single one for rank 1
+    [SHAPE-7.rank]  a shape of another rank: TileTypeError
+    [SHAPE-7.method]  x.extract(index, shape) is the same
+    [SHAPE-7.index]  index: a tuple of signed integer scalars of any width, constant or run-time
+    [SHAPE-7.single]  a single index stands for rank 1
+    [SHAPE-7.length]  another number of indices than axes: TileTypeError
+    [SHAPE-7.kind]  an unsigned, bool_, float or tile index: TileTypeError
     [SHAPE-7.range]  a constant index out of range: TileTypeError
-    [SHAPE-7.undefined]  a run-time index out of range is undefined; here it is clamped to the nearest part
+    [SHAPE-7.undefined]  a run-time index out of range is undefined: any value
     """
     core = sig.x.shape
     part = shape or (1,) * len(core)
@@ -336,7 +356,9 @@ def insert(x, /, index, value, *, sig):
     [SHAPE-8.rank]  a value that is no scalar and has another rank: TileTypeError
     [SHAPE-8.divide]  a value whose shape does not divide x.shape: TileTypeError
     [SHAPE-8.range]  a constant index out of range: TileTypeError
-    [SHAPE-8.undefined]  a run-time index out of range is undefined; here it is clamped to the nearest part
+    [SHAPE-8.index]  index as for extract, run-time scalars included
+    [SHAPE-8.method]  x.insert(index, value) is the same
+    [SHAPE-8.undefined]  a run-time index out of range is undefined: any value
     """
     core, part = sig.x.shape, sig.operands[-1].shape
     n = len(core)

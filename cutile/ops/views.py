@@ -15,12 +15,33 @@ from cutile.dtypes import foreign_pointer_dtype, info, int32, int64
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, RawMemory, Term, View, describe, is_scalar, is_tile
 from cutile.ops._access import (
-    beside, fill_of, hints, mask_arg, padding_mode as mode_arg, padding_scalar_or_tile, stored, tile_index, tile_origin,
+    beside,
+    fill_of,
+    hints,
+    mask_arg,
+    padding_scalar_or_tile,
+    stored,
+    tile_index,
+    tile_origin,
+)
+from cutile.ops._access import (
+    padding_mode as mode_arg,
+)
+from cutile.ops._access import (
     tile_shape as shape_of_tile,
 )
 from cutile.ops._op import READ, WRITE, op
 from cutile.ops._types import (
-    array_arg, axis_arg, int_scalar_arg, invalid, is_none, items_arg, refuse, shape_arg, tile_arg, value_of,
+    array_arg,
+    axis_arg,
+    int_scalar_arg,
+    invalid,
+    is_none,
+    items_arg,
+    refuse,
+    shape_arg,
+    tile_arg,
+    value_of,
 )
 from cutile.types import ArrayType, PaddingMode, TileType
 

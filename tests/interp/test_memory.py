@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cutile import dtypes as dt
 from cutile.interp.choice import ArrayList, Choice, join
 from cutile.interp.memory import wrap
-from cutile.interp.windows import affine
+from cutile.interp.windows import Line, affine
 
 FILL = np.float32(-99)
 SETTINGS = settings(max_examples=60, deadline=None)
@@ -162,10 +162,12 @@ def test_blocks_that_store_to_one_place_leave_the_last():
 
 def test_affine_finds_steps_and_refuses_the_rest():
     i = np.arange(4)[:, None, None] * 6 + np.arange(3)[None, :, None] * -2 + 5
-    assert affine(i, 3) == (5, (6, -2, 0))
+    line = affine(i)
+    assert line == Line(5, (6, -2, 0), (4, 3, 1)) and np.array_equal(line.array(), i)
     i[2, 1, 0] += 1
-    assert affine(i, 3) is None
-    assert affine(np.array([7, 7, 7]), 1) == (7, (0,))
+    assert affine(i) is None
+    assert affine(np.array([7, 7, 7])) == Line(7, (0,), (3,))
+    assert affine(np.array([7, 7, 8])) is None and affine(np.array([3, 2, 1])) == Line(3, (-1,), (3,))
 
 
 def test_interior_and_edges_need_no_index_arrays(monkeypatch):
@@ -197,7 +199,9 @@ def index_cases(draw):
         return np.array([draw(st.integers(-2, 10)) for _ in range(count)]).astype(dtype).reshape(shape)
 
     indices = [tile() for _ in a.shape]
-    mask = None if draw(st.booleans()) else np.array([draw(st.booleans()) for _ in range(int(np.prod(core)))]).reshape(core)
+    mask = None
+    if draw(st.booleans()):
+        mask = np.array([draw(st.booleans()) for _ in range(int(np.prod(core)))]).reshape(core)
     return base, a, lead, core, indices, mask
 
 
@@ -249,8 +253,8 @@ def test_raw_offsets_reach_own_elements_only(layout, offsets):
     assert got.tolist() == [own.get(o, FILL) for o in offsets.tolist()]
     before = base.copy()
     view.scatter_raw(offsets, np.full(offsets.shape, 7, np.float32), None, offsets.shape)
-    for at, o in zip(np.ndindex(a.shape), [sum(s // 4 * i for s, i in zip(a.strides, at)) for at in np.ndindex(a.shape)]):
-        if o in offsets:
+    for at in np.ndindex(a.shape):
+        if sum(s // 4 * i for s, i in zip(a.strides, at)) in offsets:
             assert a[at] == 7
             _same_place(before, base, a)[at] = 7
     assert np.array_equal(base, before)
@@ -313,7 +317,8 @@ def test_updates_of_integers_are_a_sequence(kind, dtype, lead, places, seed, tra
     index = np.array(places, np.int32)
     core = index.shape
     lo, hi = (0, 3) if kind == "cas" else dt.int_range(dtype)
-    operands = [rng.integers(lo, hi, lead + core, dtype=i.storage, endpoint=True) for _ in range(2 if kind == "cas" else 1)]
+    operands = [rng.integers(lo, hi, lead + core, dtype=i.storage, endpoint=True)
+                for _ in range(2 if kind == "cas" else 1)]
     want, olds = array.copy(), []
     for n in range(int(np.prod(lead))):
         for x, p in enumerate(places):
@@ -470,8 +475,12 @@ def test_wrap_knows_read_only_arrays():
     a = np.zeros(3, np.float32)
     a.flags.writeable = False
     view = wrap(a, dt.float32, name="weights")
-    assert not view.writable and view.name == "weights" and view.memory.may_change is False
+    assert not view.writable and view.name == "weights"
     assert wrap(np.zeros(3, np.float32), dt.float32).writable
+    with pytest.raises(ValueError, match="read-only"):
+        view.put([np.zeros((), np.int32)], np.ones(2, np.float32), (2,), (0,))
+    with pytest.raises(ValueError, match="read-only"):
+        view.scatter([np.arange(2)], np.ones(2, np.float32), None, (2,))
 
 
 def test_shape_and_strides_are_carriers_of_the_index_dtype():
@@ -498,7 +507,8 @@ def test_list_items_may_differ_by_block():
         a = np.append(arrays[k] if k < 3 else [], [FILL] * 16)
         assert got[n].tolist() == np.where(np.arange(8) + 8 * j < (len(arrays[k]) if k < 3 else 0), a[8 * j:8 * j + 8],
                                            FILL).tolist()
-    item.put([np.zeros((), np.int32)], np.arange(5, dtype=np.float32)[:, None] + np.zeros((5, 8), np.float32), (8,), (0,))
+    value = np.arange(5, dtype=np.float32)[:, None] + np.zeros((5, 8), np.float32)
+    item.put([np.zeros((), np.int32)], value, (8,), (0,))
     assert [a[0] for a in arrays] == [1, 2, 3]
     assert views.pick(np.asarray(1)) is views[1]
     assert views.pick(np.asarray(-1)).tile([np.zeros((), np.int32)], (2,), (0,), FILL).tolist() == [FILL] * 2
@@ -523,7 +533,10 @@ def test_join_of_descriptors():
     arrays, views = three_arrays()
     sliced = views[2].slice(0, np.array([4, 6], np.int32), np.array([8, 7], np.int32))
     lanes = [np.array([0, 3]), np.array([1, 2])]
-    flat = lambda n: lambda x, core: np.broadcast_to(x, (n,))
+
+    def flat(n):
+        return lambda x, core: np.broadcast_to(x, (n,))
+
     both = join((4,), [(lanes[0], views[0], flat(2)), (lanes[1], sliced, flat(2))])
     assert isinstance(both, Choice) and both.shape[0].tolist() == [8, 4, 1, 8]
     got = both.tile([np.zeros((), np.int32)], (2,), (0,), FILL)

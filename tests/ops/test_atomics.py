@@ -97,10 +97,12 @@ def test_an_unused_result_need_not_be_made():
 
 def test_compare_and_swap(bench):
     a = np.array([1, 2, 3], np.int32)
-    old = bench(atomics.atomic_cas, param(bench, a), bench.tile([0, 1, 5], dt.int32), bench.tile([1, 7, 8], dt.int32), 9)
+    index, expected = bench.tile([0, 1, 5], dt.int32), bench.tile([1, 7, 8], dt.int32)
+    old = bench(atomics.atomic_cas, param(bench, a), index, expected, 9)
     assert a.tolist() == [9, 2, 3] and old.tolist() == [1, 2, 8]
     raw = bench.call(views.get_raw_memory, param(bench, a))
-    old = bench(atomics.atomic_cas_offset, raw, bench.tile([2, 1], dt.int32), 3, 0, mask=bench.tile([True, False], dt.bool_))
+    mask = bench.tile([True, False], dt.bool_)
+    old = bench(atomics.atomic_cas_offset, raw, bench.tile([2, 1], dt.int32), 3, 0, mask=mask)
     assert a.tolist() == [9, 2, 0] and old.tolist() == [3, 3]
 
 
@@ -124,7 +126,8 @@ def test_implicit_casts(bench):
 def test_memory_arguments(bench):
     a = param(bench, np.zeros(2, np.int32))
     bench.call(atomics.atomic_add, a, 0, 1, memory_order="RELAXED", memory_scope="SYS")
-    for bad in ({"memory_order": "WEAK"}, {"memory_scope": "NONE"}, {"memory_scope": "CLUSTER"}, {"memory_order": None}):
+    for bad in ({"memory_order": "WEAK"}, {"memory_scope": "NONE"}, {"memory_scope": "CLUSTER"},
+                {"memory_order": None}):
         with refused("memory_(order|scope)"):
             bench.call(atomics.atomic_add, a, 0, 1, **bad)
 

@@ -124,7 +124,7 @@ def test_rounding_mode_by_name_and_effect(bench):
         bench.call(convert.astype, x, dt(bfloat16), rounding_mode="nearest_even")
 
 
-@pytest.mark.parametrize("src, dst", [(int32, float32), (float32, int32), (bool_, float32), (int8, int8), (int8, int32)])
+@pytest.mark.parametrize("src, dst", [(int32, float32), (float32, int32), (bool_, float32), (int8, int8)])
 def test_rounding_mode_needs_floats(src, dst, bench):
     with pytest.raises(TileTypeError, match="float source and target"):
         bench.call(convert.astype, bench.tile([1], src), dt(dst), rounding_mode=Static(RN))
@@ -178,8 +178,10 @@ def test_bitcast(bench):
     assert isinstance(bench.call(convert.bitcast, 1.0, dt(float32)), Leaf)
 
 
-@pytest.mark.parametrize("pair", [(float16, bfloat16, int16, uint16), (float8_e5m2, float8_e4m3fn, float8_e5m3fnu, int8),
-                                  (float32, int32, uint32), (float64, int64)], ids=str)
+@pytest.mark.parametrize("pair", [
+    (float16, bfloat16, int16, uint16), (float8_e5m2, float8_e4m3fn, float8_e5m3fnu, int8), (float32, int32, uint32),
+    (float64, int64),
+], ids=str)
 def test_bitcast_there_and_back(pair):
     width = pair[0].bitwidth
     bits = np.random.default_rng(1).integers(0, 1 << width, 512, dtype=f"u{width // 8}")

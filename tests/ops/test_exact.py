@@ -51,6 +51,10 @@ def near_ties(dtype: DType, n: int):
     return x, y, z
 
 
+def scaled(dtype: DType, exponents) -> np.ndarray:
+    return N.round_to(dtype, np.ldexp(rng.standard_normal(400), exponents).astype(info(dtype).carrier))
+
+
 def fma_reference(a: float, b: float, c: float, dtype: DType) -> float:
     if not all(map(math.isfinite, (a, b, c))):
         if math.isfinite(a) and math.isfinite(b):
@@ -69,15 +73,14 @@ def fma_reference(a: float, b: float, c: float, dtype: DType) -> float:
 @pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
 def test_fma_rounds_once(dtype):
     triples = [near_ties(dtype, 1500), tuple(floats(1000, dtype) for _ in range(3))]
-    small = tuple(N.round_to(dtype, np.ldexp(rng.standard_normal(400), rng.integers(-8, 8, 400)).astype(info(dtype).carrier))
-                  for _ in range(2))
-    tiny = np.ldexp(rng.standard_normal(400), FORMATS[dtype][1] - 3).astype(info(dtype).carrier)
-    tiny = N.round_to(dtype, tiny)
+    small = [scaled(dtype, rng.integers(-8, 8, 400)) for _ in range(2)]
+    tiny = scaled(dtype, FORMATS[dtype][1] - 3)
     triples += [(*small, tiny), (tiny, small[0], tiny[::-1]), (tiny, tiny, tiny)]
     for x, y, z in triples:
         got = N.fma(x, y, z, dtype)
         assert got.dtype == info(dtype).carrier
-        assert_same(got, [fma_reference(*v, dtype) for v in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)], dtype)
+        want = [fma_reference(*v, dtype) for v in zip(x.tolist(), y.tolist(), z.tolist(), strict=True)]
+        assert_same(got, want, dtype)
 
 
 @pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
@@ -87,6 +90,17 @@ def test_fma_special_values(dtype):
     grid = np.array(np.meshgrid(values, values, values), info(dtype).carrier).reshape(3, -1)
     want = [fma_reference(*v, dtype) for v in zip(*grid.tolist(), strict=True)]
     assert_same(N.fma(*grid, dtype), want)
+
+
+def test_fma_beside_a_tie_between_subnormals():
+    """The product lies 2**-46 of itself below half a unit, which float64 cannot tell beside z."""
+    x, y = (np.float32((1 + s * 2.0**-23) * 2.0**-75) for s in (-1, 1))
+    z = np.array([(2**19 + 1) * 2.0**-149, (2**19 + 2) * 2.0**-149], np.float32)
+    for sign in (1, -1):
+        got = N.fma(np.full(2, x * np.float32(sign)), y, z * np.float32(sign), float32)
+        want = [fma_reference(float(x) * sign, float(y), float(v) * sign, float32) for v in z]
+        assert want == [sign * float(v) for v in z]
+        assert_same(got, want)
 
 
 def test_fma_broadcasts_and_differs_from_two_roundings():

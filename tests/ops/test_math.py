@@ -40,8 +40,8 @@ mpmath.mp.prec = 140
 
 UNARY = {
     "exp": mpmath.exp, "exp2": lambda v: mpmath.power(2, v), "log": mpmath.log, "log2": lambda v: mpmath.log(v, 2),
-    "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "sinh": mpmath.sinh, "cosh": mpmath.cosh, "tanh": mpmath.tanh,
-    "rsqrt": lambda v: 1 / mpmath.sqrt(v), "sqrt": mpmath.sqrt,
+    "sin": mpmath.sin, "cos": mpmath.cos, "tan": mpmath.tan, "sinh": mpmath.sinh, "cosh": mpmath.cosh,
+    "tanh": mpmath.tanh, "rsqrt": lambda v: 1 / mpmath.sqrt(v), "sqrt": mpmath.sqrt,
 }
 POSITIVE = ("log", "log2", "rsqrt", "sqrt")
 
@@ -89,20 +89,20 @@ def test_unary_within_their_freedom(name, dtype, bench):
 
 
 SPECIAL = {
-    "exp": {-INF: 0.0, INF: INF, 0.0: 1.0, NAN: NAN, 1e30: INF},
-    "exp2": {-INF: 0.0, INF: INF, 3.0: 8.0, NAN: NAN, 1e30: INF},
-    "log": {0.0: -INF, -0.0: -INF, -1.0: NAN, INF: INF, 1.0: 0.0, NAN: NAN},
-    "log2": {0.0: -INF, -0.0: -INF, -1.0: NAN, INF: INF, 8.0: 3.0, NAN: NAN},
-    "sin": {INF: NAN, -INF: NAN, 0.0: 0.0, -0.0: -0.0},
-    "cos": {INF: NAN, -INF: NAN, 0.0: 1.0},
-    "tan": {INF: NAN, -INF: NAN, -0.0: -0.0},
-    "sinh": {INF: INF, -INF: -INF, -0.0: -0.0},
-    "cosh": {INF: INF, -INF: INF, 0.0: 1.0},
-    "tanh": {INF: 1.0, -INF: -1.0, -0.0: -0.0},
-    "sqrt": {-1.0: NAN, -0.0: -0.0, INF: INF, 4.0: 2.0, NAN: NAN},
-    "rsqrt": {0.0: INF, -0.0: -INF, -1.0: NAN, INF: 0.0, 4.0: 0.5},
-    "floor": {INF: INF, -INF: -INF, NAN: NAN, -0.0: -0.0, 2.5: 2.0, -2.5: -3.0, -0.5: -1.0},
-    "ceil": {INF: INF, -INF: -INF, NAN: NAN, -0.0: -0.0, 2.5: 3.0, -2.5: -2.0, -0.5: -0.0},
+    "exp": [(-INF, 0.0), (INF, INF), (0.0, 1.0), (-0.0, 1.0), (NAN, NAN), (1e30, INF)],
+    "exp2": [(-INF, 0.0), (INF, INF), (3.0, 8.0), (NAN, NAN), (1e30, INF)],
+    "log": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, INF), (1.0, 0.0), (NAN, NAN)],
+    "log2": [(0.0, -INF), (-0.0, -INF), (-1.0, NAN), (INF, INF), (8.0, 3.0), (NAN, NAN)],
+    "sin": [(INF, NAN), (-INF, NAN), (0.0, 0.0), (-0.0, -0.0)],
+    "cos": [(INF, NAN), (-INF, NAN), (0.0, 1.0)],
+    "tan": [(INF, NAN), (-INF, NAN), (0.0, 0.0), (-0.0, -0.0)],
+    "sinh": [(INF, INF), (-INF, -INF), (0.0, 0.0), (-0.0, -0.0)],
+    "cosh": [(INF, INF), (-INF, INF), (0.0, 1.0)],
+    "tanh": [(INF, 1.0), (-INF, -1.0), (0.0, 0.0), (-0.0, -0.0)],
+    "sqrt": [(-1.0, NAN), (0.0, 0.0), (-0.0, -0.0), (INF, INF), (4.0, 2.0), (NAN, NAN)],
+    "rsqrt": [(0.0, INF), (-0.0, -INF), (-1.0, NAN), (INF, 0.0), (4.0, 0.5)],
+    "floor": [(INF, INF), (-INF, -INF), (NAN, NAN), (-0.0, -0.0), (2.5, 2.0), (-2.5, -3.0), (-0.5, -1.0)],
+    "ceil": [(INF, INF), (-INF, -INF), (NAN, NAN), (-0.0, -0.0), (2.5, 3.0), (-2.5, -2.0), (-0.5, -0.0)],
 }
 
 
@@ -113,11 +113,7 @@ def same(a: float, b: float) -> bool:
 @pytest.mark.parametrize("dtype", [float32, float64, bfloat16], ids=str)
 @pytest.mark.parametrize("name", list(SPECIAL))
 def test_special_values(name, dtype, bench):
-    for x, want in [*SPECIAL[name].items(), (-0.0, SPECIAL[name].get(-0.0))]:
-        x = -0.0 if want is SPECIAL[name].get(-0.0) and x == 0 and name != "exp" and -0.0 in SPECIAL[name] else x
-        if want is None:
-            continue
-        x = float(_numeric.round_to(dtype, np.array(x, info(dtype).carrier)))
+    for x, want in SPECIAL[name]:
         got = bench(getattr(M, name), bench.tile(x, dtype)).item()
         assert same(got, want), f"{name}({x!r}) = {got!r}, want {want!r}"
 
@@ -158,8 +154,8 @@ def test_loose_constants(name, x, want, bench):
 
 
 @pytest.mark.parametrize("name, x", [
-    ("sqrt", -1), ("log", 0), ("log", -1), ("log2", 0.0), ("rsqrt", 0), ("exp", 1000.0), ("exp2", 2000.0), ("exp2", 100),
-    ("exp2", 10**9), ("sin", INF), ("cosh", 1000.0), ("floor", INF), ("ceil", NAN),
+    ("sqrt", -1), ("log", 0), ("log", -1), ("log2", 0.0), ("rsqrt", 0), ("exp", 1000.0), ("exp2", 2000.0),
+    ("exp2", 100),    ("exp2", 10**9), ("sin", INF), ("cosh", 1000.0), ("floor", INF), ("ceil", NAN),
 ])
 def test_loose_constants_without_value(name, x, bench):
     with pytest.raises(TileValueError):
@@ -224,7 +220,8 @@ def test_flush_to_zero(bench):
     tiny = bench.tile([1e-40, -1e-40], float32)
     assert bench(M.rsqrt, tiny, flush_to_zero=True).tolist() == [INF, -INF]
     assert bench(M.sqrt, bench.tile([1e-40], float32), flush_to_zero=True).tolist() == [0.0]
-    assert bench(M.exp2, bench.tile([-126.0, -127.0, -140.0], float32), flush_to_zero=True).tolist() == [2.0**-126, 0, 0]
+    powers = bench.tile([-126.0, -127.0, -140.0], float32)
+    assert bench(M.exp2, powers, flush_to_zero=True).tolist() == [2.0**-126, 0, 0]
     assert bench(M.exp2, bench.tile([-127.0, -149.0], float32)).tolist() == [2.0**-127, 2.0**-149]
 
 
@@ -232,7 +229,8 @@ def test_sqrt_in_directions(bench):
     x = bench.tile([2.0, 3.0, 4.0], float32)
     down, up, near = (bench(M.sqrt, x, rounding_mode=m) for m in ("RM", "RP", "RN"))
     assert (down <= near).all() and (near <= up).all()
-    assert [Fraction(float(d)) ** 2 <= v <= Fraction(float(u)) ** 2 for d, u, v in zip(down, up, (2, 3, 4), strict=True)] == [True] * 3
+    for d, u, v in zip(down.tolist(), up.tolist(), (2, 3, 4), strict=True):
+        assert Fraction(d) ** 2 <= v <= Fraction(u) ** 2
     assert (np.nextafter(down, np.float32(INF)) == up).tolist() == [True, True, False]
     assert (bench(M.sqrt, x, rounding_mode="RZ") == down).all()
 
@@ -277,7 +275,9 @@ def test_atan2_operands(bench):
 
 
 @pytest.mark.parametrize("base", [float16, bfloat16, float32, float64], ids=str)
-@pytest.mark.parametrize("exponent, takes", [(int8, int8), (int16, int16), (int32, int32), (uint8, int16), (uint16, int32)])
+@pytest.mark.parametrize("exponent, takes", [
+    (int8, int8), (int16, int16), (int32, int32), (uint8, int16), (uint16, int32),
+])
 def test_integer_powers_keep_the_base_dtype(base, exponent, takes, bench):
     y = bench.call(M.pow, bench.tile([2.0, 3.0], base), bench.tile([[3], [2]], exponent))
     assert y.type == TileType(base, (2, 2))
@@ -307,8 +307,9 @@ def test_integer_power_by_algorithm(bench):
 
 
 @pytest.mark.parametrize("x, y, dtype", [
-    ((float32, 2.0), (int64, 3), float32), ((float32, 2.0), (uint32, 3), float32), ((float16, 2.0), (bool_, 1), float16),
-    ((int32, 2), 2.0, float32), (2, (float16, 3.0), float16), ((float16, 2.0), (float32, 3.0), float32),
+    ((float32, 2.0), (int64, 3), float32), ((float32, 2.0), (uint32, 3), float32),
+    ((float16, 2.0), (bool_, 1), float16), ((int32, 2), 2.0, float32), (2, (float16, 3.0), float16),
+    ((float16, 2.0), (float32, 3.0), float32),
     ((float32, 2.0), 1 << 40, float32), ((int8, 2), (int32, 3), int32), ((bool_, 1), (int16, 3), int16),
     ((uint8, 2), 3, uint8),
 ])

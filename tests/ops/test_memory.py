@@ -83,7 +83,8 @@ def test_load_pads(bench, mode, want, dtype):
     x = bench(memory.load, param(bench, a), (0, 0), (4, 4), padding_mode=mode)
     assert np.array_equal(x[:3, :3], a.astype(np.float64))
     pad = np.concatenate([x[3], x[:, 3]]).astype(np.float64)
-    assert np.array_equal(pad, np.full(8, want), equal_nan=True) and set(np.signbit(pad)) == {math.copysign(1, want) < 0}
+    assert np.array_equal(pad, np.full(8, want), equal_nan=True)
+    assert set(np.signbit(pad)) == {math.copysign(1, want) < 0}
 
 
 def test_poisoned_padding():
@@ -96,7 +97,8 @@ def test_poisoned_padding():
 
 
 @pytest.mark.parametrize(("dtype", "mode", "want"), [
-    (dt.float8_e4m3fn, "POS_INF", math.nan), (dt.float8_e5m2, "NEG_INF", -math.inf), (dt.float4_e2m1fn, "NEG_INF", -6.0),
+    (dt.float8_e4m3fn, "POS_INF", math.nan), (dt.float8_e5m2, "NEG_INF", -math.inf),
+    (dt.float4_e2m1fn, "NEG_INF", -6.0),
     (dt.float4_e2m1fn, "NAN", 0.0), (dt.float8_e8m0fnu, "ZERO", 2.0**-127), (dt.float8_e8m0fnu, "NEG_INF", 2.0**-127),
     (dt.float8_e5m3fnu, "NEG_ZERO", 0.0), (dt.float8_e8m0fnu, "NAN", math.nan)])
 def test_padding_of_formats_without_the_value(dtype, mode, want):
@@ -231,7 +233,7 @@ def test_store_takes_relaxed_and_release_only(bench):
 
 def test_store_refusals(bench):
     a = param(bench, np.zeros((4, 4), np.float16))
-    with refused("float32 tile of shape .* cannot be converted implicitly to float16 to store into a float16 array") as e:
+    with refused("float32 tile of shape .* cannot be converted implicitly .* to store into a float16 array") as e:
         bench.call(memory.store, a, (0, 0), bench.tile(np.zeros((2, 2)), dt.float32))
     assert "astype(ct.float16)" in e.value.help
     with refused(r"a tile of shape \(4,\) has rank 1, but the array has rank 2") as e:
@@ -343,7 +345,8 @@ def test_advanced_indexing_reads_rows(bench):
     nan = math.nan
     want = [[30, 31, nan, nan], [6, 7, nan, nan], [nan] * 4, [nan] * 4]
     assert np.array_equal(bench.value(x), want, equal_nan=True)
-    y = bench(memory.load_advanced_indexing, param(bench, a), (bench.call(memory.Slice, 1, 2), bench.tile([7, 2], dt.uint8)))
+    columns = bench.call(memory.Slice, 1, 2), bench.tile([7, 2], dt.uint8)
+    y = bench(memory.load_advanced_indexing, param(bench, a), columns)
     assert y.tolist() == [[15, 10], [23, 18]]
 
 

@@ -112,7 +112,7 @@ def test_int_to_narrow_floats_goes_through_float16():
     x = np.array([0, 1, 17, 449, 70000, -70000, 2**31 - 1], np.int32)
     assert_same(N.convert(x, int32, float8_e4m3fn), [0, 1, 16, 448, 448, -448, 448])
     assert_same(N.convert(x, int32, float4_e2m1fn), [0, 1, 6, 6, 6, -6, 6])
-    # 4095 is 4096 in float16... and 2049 is 2048, which e5m2 then holds
+    # float16 holds 2049 as 2048, and 4095 as 4096
     assert_same(N.convert(np.array([2049, 4095], np.int32), int32, float8_e5m2), [2048, 4096])
 
 
@@ -264,7 +264,8 @@ def test_minimum_and_maximum(propagate):
         for a, b in ((x, y), (x.astype(np.float64), y.astype(np.float64))):
             got = fn(a, b, propagate)
             assert got.dtype == a.dtype
-            assert_same(got, [extreme_reference(*v, larger, propagate) for v in zip(a.tolist(), b.tolist(), strict=True)])
+            want = [extreme_reference(*v, larger, propagate) for v in zip(a.tolist(), b.tolist(), strict=True)]
+            assert_same(got, want)
     if propagate:
         odd_nan = np.array([0xFFC00123], np.uint32).view(np.float32)
         assert N.maximum(odd_nan, np.float32([1]), True).view(np.uint32).tolist() == [0x7FC00000], "canonical"
@@ -278,7 +279,7 @@ def test_extremes_of_ints_and_bools():
 
 
 def test_float_floordiv_floors_the_rounded_quotient():
-    x, y = (N.round_to(float16, rng.uniform(1, 60, 20000).astype(np.float32)) for _ in range(2))
+    x, y = (N.round_to(float16, rng.uniform(1, 60, 4000).astype(np.float32)) for _ in range(2))
     exact = [Fraction(a) / Fraction(b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     want = [math.floor(reference(q, float16)) for q in exact]
     assert want != [math.floor(q) for q in exact], "the sample shows the difference"
@@ -351,5 +352,6 @@ def test_pow_by_squaring(dtype):
         assert_same(N.pow_by_squaring(x, np.array(n, np.int32), dtype), want, n)
         assert_same(N.pow_by_squaring(x, np.full(x.shape, n, np.int32), dtype), want, n)
     mixed = rng.integers(-9, 9, x.shape).astype(np.int8)
-    assert_same(N.pow_by_squaring(x, mixed, dtype), [pow_reference(v, int(n), dtype) for v, n in zip(x.tolist(), mixed, strict=True)])
+    want = [pow_reference(v, n, dtype) for v, n in zip(x.tolist(), mixed.tolist(), strict=True)]
+    assert_same(N.pow_by_squaring(x, mixed, dtype), want)
     assert_same(N.pow_by_squaring(np.array([1.0], x.dtype), np.array([-(2**31)], np.int32), dtype), [1.0])

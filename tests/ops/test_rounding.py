@@ -56,7 +56,8 @@ def quiet():
 def around_ties(dtype: DType, carrier: type) -> tuple[np.ndarray, list[float]]:
     """Every non-negative value, the midpoint to the next and its neighbours, with what they round to."""
     half = 1 << (dtype.bitwidth - info(dtype).format.signed)
-    values = [v for k in range(half) if math.isfinite(v := value_of_code(dtype, k))]  # ascending, and even codes are even
+    values = [v for k in range(half) if math.isfinite(v := value_of_code(dtype, k))]
+    # Codes ascend with the values, and the even ones stand for even multiples of the unit.
     top, m = values[-1], FORMATS[dtype][0]
     low, up = np.array(values), np.array([*values[1:], top + 2.0 ** (exponent(Fraction(top)) - m)])
     to = np.array([*values[1:], INF if dtype in (float16, bfloat16) else top])
@@ -67,7 +68,7 @@ def around_ties(dtype: DType, carrier: type) -> tuple[np.ndarray, list[float]]:
 
 
 @pytest.mark.parametrize("carrier", [np.float32, np.float64])
-@pytest.mark.parametrize("dtype", [float16, bfloat16, float8_e4m3fn, float8_e5m2, float8_e5m3fnu, float4_e2m1fn], ids=str)
+@pytest.mark.parametrize("dtype", [float16, bfloat16, *(d for d in NARROW if d is not float8_e8m0fnu)], ids=str)
 def test_round_to_at_every_tie(dtype, carrier):
     x, want = around_ties(dtype, carrier)
     assert_same(N.round_to(dtype, x), want)
@@ -78,8 +79,8 @@ def test_round_to_at_every_tie(dtype, carrier):
 @pytest.mark.parametrize("carrier", [np.float32, np.float64])
 @pytest.mark.parametrize("dtype", [float16, bfloat16, tfloat32, float32, *NARROW], ids=str)
 def test_round_to_on_a_sample(dtype, carrier):
-    x = floats(4000, float32 if carrier is np.float32 else float64)
-    x = np.concatenate([x, (rng.standard_normal(4000) * 10.0 ** rng.integers(-6, 6, 4000)).astype(carrier)])
+    x = floats(2000, float32 if carrier is np.float32 else float64)
+    x = np.concatenate([x, (rng.standard_normal(2000) * 10.0 ** rng.integers(-6, 6, 2000)).astype(carrier)])
     x = x[np.isfinite(x)]
     if not info(dtype).format.signed:
         x = np.abs(x)
@@ -137,8 +138,9 @@ def test_encode_floats(dtype):
 @pytest.mark.parametrize("value, dtype, want", [
     (464, float8_e4m3fn, 448), (465, float8_e4m3fn, NAN), (INF, float8_e4m3fn, NAN), (61440, float8_e5m2, INF),
     (61439, float8_e5m2, 57344), (3, float8_e8m0fnu, 4), (0, float8_e8m0fnu, 2.0**-127), (INF, float8_e8m0fnu, NAN),
-    (5, float4_e2m1fn, 4), (INF, float4_e2m1fn, 6), (-1e9, float4_e2m1fn, -6), (1e9, float16, INF), (1e39, float32, INF),
-    (NAN, float8_e8m0fnu, NAN), (-0.0, float8_e4m3fn, -0.0), (True, float16, 1.0), (2**64, float32, 2.0**64),
+    (5, float4_e2m1fn, 4), (INF, float4_e2m1fn, 6), (-1e9, float4_e2m1fn, -6), (1e9, float16, INF),
+    (1e39, float32, INF), (NAN, float8_e8m0fnu, NAN), (-0.0, float8_e4m3fn, -0.0), (True, float16, 1.0),
+    (2**64, float32, 2.0**64),
     (2**24 + 1, float32, 2.0**24), (2**60 + 2**36 + 1, float32, 2.0**60 + 2.0**37), (10**400, float64, INF),
     (1e30, float8_e5m3fnu, NAN), (0.1, float64, 0.1),
 ])
@@ -147,8 +149,10 @@ def test_encode_float_examples(value, dtype, want):
 
 
 @pytest.mark.parametrize("value, dtype, want", [
-    (300, int8, 44), (-1, uint8, 255), (1 << 40, int32, 0), (1.9, int32, 1), (-1.9, int32, -1), (2.0**31, int32, -(2**31)),
-    (True, int8, 1), (0.5, bool_, True), (NAN, bool_, True), (0, bool_, False), (-0.0, bool_, False), (2**63, uint64, 2**63),
+    (300, int8, 44), (-1, uint8, 255), (1 << 40, int32, 0), (1.9, int32, 1), (-1.9, int32, -1),
+    (2.0**31, int32, -(2**31)), (True, int8, 1), (0.5, bool_, True), (NAN, bool_, True), (0, bool_, False),
+    (-0.0, bool_, False),
+    (2**63, uint64, 2**63),
 ])
 def test_encode_integers(value, dtype, want):
     got = N.encode(value, dtype)
@@ -165,14 +169,13 @@ def test_encode_refuses(value, dtype):
 
 
 @pytest.mark.deep
-def test_every_float32_rounds_to_float16_and_bfloat16_monotonically():
-    """All 2**32 patterns in chunks: results are values of the format, and order is kept."""
+def test_every_positive_float32_rounds_in_order():
+    """All 2**31 patterns, in chunks: results are values of the format, and order is kept."""
     for start in range(0, 1 << 31, 1 << 22):
         x = np.arange(start, start + (1 << 22), dtype=np.uint32).view(np.float32)
         for dtype in (float16, bfloat16):
             y = N.round_to(dtype, x)
             assert (np.isnan(x) == np.isnan(y)).all()
             y = y[~np.isnan(y)]
-            assert (np.diff(y[np.isfinite(y)]) >= 0).all()
-            assert_values = N.from_bits(N.to_bits(y, dtype), dtype)
-            assert (assert_values == y).all()
+            assert (y[1:] >= y[:-1]).all()
+            assert (N.from_bits(N.to_bits(y, dtype), dtype) == y).all()

@@ -39,13 +39,16 @@ def grid(rows=4, cols=8):
 
 def test_slice_shares_memory(bench):
     a = grid()
-    s = bench.call(views.slice_, param(bench, a, static_shape=(None, 8)), axis=-2, start=1, stop=bench.tile(3, dt.int64))
+    array = param(bench, a, static_shape=(None, 8))
+    s = bench.call(views.slice_, array, axis=-2, start=1, stop=bench.tile(3, dt.int64))
     assert s.type == ArrayType(dt.float32, 2, static_shape=(None, 8))
     assert [int(x) for x in bench.value(s).shape] == [2, 8]
     x = bench(memory.load, s, (0, 0), (4, 4), padding_mode="NEG_INF")
     assert x[:2].tolist() == a[1:3, :4].tolist() and np.isneginf(x[2:]).all()
     bench(memory.store, s, (0, 1), bench.tile(np.zeros((4, 4)), dt.float32))
-    assert not a[1:3, 4:].any() and a[0].all() == (a[0] != 0).all() and (a[3] != 0).all()
+    want = grid()
+    want[1:3, 4:] = 0
+    assert np.array_equal(a, want)
 
 
 def test_constant_slices_have_static_sizes(bench):
@@ -98,7 +101,8 @@ def test_view_is_structure(bench):
     assert methods()["view", "load"] is views.view_load
 
 
-@pytest.mark.parametrize(("size", "tile", "step", "want"), [(16, 2, 3, 6), (8, 2, 1, 8), (9, 4, None, 3), (0, 4, None, 0)])
+@pytest.mark.parametrize(("size", "tile", "step", "want"), [
+    (16, 2, 3, 6), (8, 2, 1, 8), (9, 4, None, 3), (0, 4, None, 0)])
 def test_num_tiles(bench, size, tile, step, want):
     v = bench.call(views.tiled_view, param(bench, np.zeros(size, np.float32)), tile, traversal_steps=step)
     n = bench.call(views.view_num_tiles, v, axis=-1)
@@ -161,7 +165,7 @@ def test_raw_load(bench):
     base = grid()
     r = raw(bench, base[1:, 2:])
     assert isinstance(r, RawMemory)
-    x = bench.call(views.load_offset, r, bench.tile([[0, 8, 6], [-1, 22, 21]], dt.int32, shape=(2, 3)), padding_value=-9)
+    x = bench.call(views.load_offset, r, bench.tile([[0, 8, 6], [-1, 22, 21]], dt.int32), padding_value=-9)
     assert x.type == TileType(dt.float32, (2, 3))
     assert bench.value(x).tolist() == [[10, 18, -9], [-9, -9, 31]]  # 6, -1 and 22 are not elements of the argument
     assert bench(views.load_offset, r, 1) == 11

@@ -1,0 +1,334 @@
+"""An oracle for numbers, independent of NumPy's own arithmetic: formats, exact rounding in every mode, and kernels that
+apply a function of tiles to codes.
+
+A *code* is the unsigned integer that encodes a number; kernels turn codes into dtypes by `ct.bitcast`, so that any
+implementation can be shown any format.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from conformance.api import ct, run
+
+# ------------------------------------------------------------------ formats
+
+
+@dataclass(frozen=True)
+class Format:
+    """A float format. `top` is the code of the largest finite magnitude, `emin` the exponent of the smallest normal."""
+
+    bits: int
+    fraction: int
+    emin: int
+    top: int
+    signed: bool = True
+    inf: bool = True
+    nan: bool = True
+
+    @property
+    def sign(self) -> int:
+        return 1 << (self.bits - 1) if self.signed else 0
+
+
+FORMATS = {
+    "float16": Format(16, 10, -14, 0x7BFF),
+    "bfloat16": Format(16, 7, -126, 0x7F7F),
+    "float32": Format(32, 23, -126, 0x7F7FFFFF),
+    "float64": Format(64, 52, -1022, 0x7FEFFFFFFFFFFFFF),
+    "float8_e4m3fn": Format(8, 3, -6, 0x7E, inf=False),
+    "float8_e5m2": Format(8, 2, -14, 0x7B),
+    "float8_e8m0fnu": Format(8, 0, -127, 0xFE, signed=False, inf=False),
+    "float8_e5m3fnu": Format(8, 3, -14, 0xFE, signed=False, inf=False),
+    "float4_e2m1fn": Format(4, 1, 0, 7, inf=False, nan=False),
+}
+FORMATS["tfloat32"] = Format(19, 10, -126, (0xFE << 10) | 0x3FF)
+FLOATS = tuple(FORMATS)
+INTEGERS = tuple(f"{u}int{w}" for u in ("", "u") for w in (8, 16, 32, 64))
+SMALL = tuple(n for n in FLOATS if FORMATS[n].bits <= 16)  # formats whose every value is tried
+
+
+def width(name: str) -> int:
+    """Bits of a stored code."""
+    return {"float4_e2m1fn": 8, "tfloat32": 32, "bool_": 8}.get(name) or (
+        FORMATS[name].bits if name in FORMATS else int(name.lstrip("uint")))
+
+
+def value(name: str, code: int) -> float:
+    """The number behind a code, exactly, as a double."""
+    f = FORMATS[name]
+    sign = -1.0 if code & f.sign else 1.0
+    mag = code & ~f.sign if f.signed else code
+    if mag > f.top:
+        return sign * math.inf if f.inf and mag == f.top + 1 else math.nan
+    if name == "float8_e8m0fnu":
+        return math.ldexp(1.0, mag - 127)
+    field, fraction = mag >> f.fraction, mag & ((1 << f.fraction) - 1)
+    if field:
+        return sign * math.ldexp((1 << f.fraction) + fraction, field - 1 + f.emin - f.fraction)
+    return sign * math.ldexp(fraction, f.emin - f.fraction)
+
+
+@functools.cache
+def _magnitudes(name: str) -> np.ndarray:
+    """All finite magnitudes in the order of their codes, and the one that would follow if the exponent went on."""
+    f = FORMATS[name]
+    out = [value(name, c) for c in range(f.top + 1)]
+    step = out[-1] if name == "float8_e8m0fnu" else math.ldexp(1.0, math.frexp(out[-1])[1] - 1 - f.fraction)
+    return np.array([*out, out[-1] + step])
+
+
+@functools.cache
+def _all_values(name: str) -> np.ndarray:
+    return np.array([value(name, c) for c in range(1 << FORMATS[name].bits)])
+
+
+def codes(name: str) -> np.ndarray:
+    """Every code of a format of at most 16 bits."""
+    return np.arange(1 << FORMATS[name].bits).astype(f"u{width(name) // 8}")
+
+
+def values(name: str, c: np.ndarray) -> np.ndarray:
+    """The numbers behind codes, as doubles (float64: the doubles themselves)."""
+    c = np.asarray(c)
+    if name == "float64":
+        return c.view(np.float64)
+    if name == "float32":
+        return c.view(np.float32).astype(np.float64)
+    if name == "tfloat32":
+        return (c & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+    return _all_values(name)[c & ((1 << FORMATS[name].bits) - 1)]
+
+
+# ------------------------------------------------------------------ rounding
+
+
+def rounded(name: str, x: np.ndarray, mode: str = "RN", *, saturate: bool = False) -> np.ndarray:
+    """Doubles rounded to a format of at most 19 bits, as doubles. Overflow: infinity or, without one, NaN; or the largest.
+
+    Signed zeros are kept; NaN stays.
+    """
+    x = np.asarray(x, np.float64)
+    table = _magnitudes(name)
+    f = FORMATS[name]
+    low = 0 if table[0] == 0 else table[0]
+    mag = np.clip(np.nan_to_num(np.abs(x), nan=0.0, posinf=table[-1]), low, table[-1])
+    hi = np.searchsorted(table, mag, side="left")
+    lo = np.where(table[hi] == mag, hi, np.maximum(hi - 1, 0))
+    middle = (table[lo] + table[hi]) / 2
+    up = {
+        "RN": (mag > middle) | (mag == middle) & (lo % 2 == 1),
+        "RA": mag >= middle,
+        "RZ": np.zeros(x.shape, bool),
+        "RP": x > 0,
+        "RM": x < 0,
+    }[mode]
+    k = np.where(up, hi, lo)
+    past = k > f.top
+    grows = {"RN": True, "RA": True, "RZ": False, "RP": x > 0, "RM": x < 0}[mode]
+    y = table[np.minimum(k, f.top)]
+    over = np.inf if f.inf else np.nan
+    if saturate:
+        over = table[f.top]
+    y = np.where(past & grows, over, y)
+    y = np.where(np.isinf(x), over, y)
+    y = np.copysign(y, x)
+    return np.where(np.isnan(x), np.nan, y)
+
+
+def nearest(name: str, q: Fraction, mode: str = "RN", zero: float = 0.0) -> float:
+    """An exact number rounded to a format with infinities: float16, bfloat16, float32, float64. `zero`: what 0 becomes."""
+    f = FORMATS[name]
+    if q == 0:
+        return zero
+    sign, m = (-1, -q) if q < 0 else (1, q)
+    e = m.numerator.bit_length() - m.denominator.bit_length()
+    e -= m < Fraction(2) ** e
+    unit = Fraction(2) ** (max(e, f.emin) - f.fraction)
+    k, rest = divmod(m, unit)
+    half = unit / 2
+    k += {"RN": rest > half or rest == half and k % 2 == 1, "RZ": False, "RP": rest > 0 and sign > 0,
+          "RM": rest > 0 and sign < 0, "RA": rest >= half}[mode]
+    y = k * unit
+    largest = Fraction(value(name, f.top))
+    if y > largest:
+        away = {"RN": True, "RA": True, "RZ": False, "RP": sign > 0, "RM": sign < 0}[mode]
+        return sign * (math.inf if away else float(largest))
+    return math.copysign(float(y), sign)
+
+
+# ------------------------------------------------------------------ samples
+
+
+def specials(name: str) -> list[float]:
+    """Zeros, ones, the ends of the range, subnormals, infinities, NaN."""
+    f = FORMATS[name]
+    tiny, least, top = value(name, 1), math.ldexp(1.0, f.emin), value(name, f.top)
+    some = [0.0, 1.0, 1.5, 2.0, 3.0, 0.5, tiny, 3 * tiny, least, least - tiny, top, math.ldexp(1.0, f.emin // 2), math.inf]
+    return [s * v for v in some for s in (1.0, -1.0)] + [math.nan]
+
+
+def sample(name: str, n: int, seed: int = 0, *, near: bool = False) -> np.ndarray:
+    """`n` codes of a format, all specials among them; `near`: of magnitudes around one."""
+    rng = np.random.default_rng(seed)
+    if near:
+        floats = np.ldexp(rng.uniform(1, 2, n), rng.integers(-6, 7, n)) * rng.choice([-1.0, 1.0], n)
+        return encode(name, floats)
+    c = rng.integers(0, 1 << 62, n).astype(np.uint64) * np.uint64(4) + rng.integers(0, 4, n).astype(np.uint64)
+    c = c.astype(f"u{width(name) // 8}") if width(name) < 64 else c
+    if name == "tfloat32":
+        c &= np.uint32(0xFFFFE000)
+    s = encode(name, np.array(specials(name)))
+    c[:min(len(s), n)] = s[:n]
+    return c
+
+
+def encode(name: str, x: Iterable[float]) -> np.ndarray:
+    """Codes of numbers, rounded to nearest."""
+    x = np.asarray(x, np.float64)
+    if name == "float64":
+        return x.view(np.uint64)
+    with np.errstate(all="ignore"):
+        if name == "float32":
+            return x.astype(np.float32).view(np.uint32)
+        if name == "float16":
+            return x.astype(np.float16).view(np.uint16)
+        y = rounded(name, x)
+        if name == "bfloat16":
+            return (y.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+        if name == "tfloat32":
+            return y.astype(np.float32).view(np.uint32)
+    table = _all_values(name)
+    order = {(v, math.copysign(1.0, v)): c for c, v in reversed(list(enumerate(table)))}
+    return np.array([order[(v, math.copysign(1.0, v))] if v == v else (1 << FORMATS[name].bits) - 1 for v in y], np.uint8)
+
+
+# ------------------------------------------------------------------ kernels
+
+
+def dtype(name: str):
+    return getattr(ct, name)
+
+
+def word(name: str):
+    """The unsigned dtype of a dtype's codes."""
+    return getattr(ct, f"uint{width(name)}")
+
+
+def read(a, n, d):
+    """In tile code: block's `n` elements of dtype `d` from an array of codes."""
+    if d == ct.bool_:
+        return ct.load(a, ct.bid(0), n)
+    if d == ct.float4_e2m1fn:
+        x = ct.load(a, ct.bid(0), n).astype(ct.uint8)
+        pairs = ct.reshape(x, (n // 2, 2))
+        low = ct.reshape(ct.extract(pairs, (0, 0), (n // 2, 1)), (n // 2,))
+        high = ct.reshape(ct.extract(pairs, (0, 1), (n // 2, 1)), (n // 2,))
+        return ct.unpack_from_bytes((low & 15) | (high << 4), ct.float4_e2m1fn)
+    return ct.bitcast(ct.load(a, ct.bid(0), n), d)
+
+
+def write(out, y, n, d):
+    """In tile code: the codes of `y`, which has dtype `d`."""
+    if d == ct.bool_:
+        ct.store(out, ct.bid(0), y)
+    elif d == ct.float4_e2m1fn:
+        b = ct.reshape(ct.pack_to_bytes(y), (n // 2, 1))
+        ct.store(out, ct.bid(0), ct.reshape(ct.cat((b & 15, b >> 4), 1), (n,)))
+    else:
+        ct.store(out, ct.bid(0), ct.bitcast(y, WORDS[ct.static_eval(d.bitwidth)]))
+
+
+WORDS = (None,) * 8 + (ct.uint8,) + (None,) * 7 + (ct.uint16,) + (None,) * 15 + (ct.uint32,) + (None,) * 31 + (ct.uint64,)
+
+
+def unary(fn: Callable, src: str, dst: str) -> object:
+    """The kernel out = fn(a), codes in and out; `fn` must give dtype `dst`."""
+    d, o = dtype(src), dtype(dst)
+
+    @ct.kernel
+    def k(a, out, n: ct.Constant):
+        y = fn(read(a, n, d))
+        write(out, y, n, o)
+
+    return k
+
+
+def binary(fn: Callable, left: str, right: str, dst: str) -> object:
+    """The kernel out = fn(a, b)."""
+    d, e, o = dtype(left), dtype(right), dtype(dst)
+
+    @ct.kernel
+    def k(a, b, out, n: ct.Constant):
+        y = fn(read(a, n, d), read(b, n, e))
+        write(out, y, n, o)
+
+    return k
+
+
+def ternary(fn: Callable, name: str) -> object:
+    """The kernel out = fn(a, b, c), all of one dtype."""
+    d = dtype(name)
+
+    @ct.kernel
+    def k(a, b, c, out, n: ct.Constant):
+        y = fn(read(a, n, d), read(b, n, d), read(c, n, d))
+        write(out, y, n, d)
+
+    return k
+
+
+def apply(kernel: object, dst: str, *inputs: np.ndarray) -> np.ndarray:
+    """Run one of these kernels over codes of any number; the codes of the results."""
+    inputs = tuple(np.ravel(a) for a in np.broadcast_arrays(*inputs))
+    size = inputs[0].size
+    n = min(1024, 1 << max(size - 1, 1).bit_length())
+    total = -(-size // n) * n
+    padded = [np.concatenate([a, np.broadcast_to(a[-1:], total - size)]) for a in inputs]
+    out = np.zeros(total, np.bool_ if dst == "bool_" else f"u{width(dst) // 8}")
+    return run(kernel, *padded, out, n, grid=(total // n,))[:size]
+
+
+def numbers_of(name: str, c: np.ndarray) -> np.ndarray:
+    """What stands behind codes of any dtype: doubles, integers or bools."""
+    if name in FORMATS:
+        return values(name, c)
+    return c if name == "bool_" else c.view(name)
+
+
+def same_numbers(got: np.ndarray, want: np.ndarray, about: object = "") -> None:
+    """Equal doubles, signs of zeros included; any NaN equals any NaN."""
+    got, want = np.asarray(got), np.asarray(want)
+    assert got.shape == want.shape
+    ok = got == want
+    if got.dtype.kind == "f":
+        ok = ok & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want)
+    bad = np.flatnonzero(~ok)
+    assert not len(bad), f"{about}: {len(bad)} of {got.size} differ, first at {bad[0]}: got {got[bad[0]]!r}, " \
+                         f"wanted {want[bad[0]]!r}"
+
+
+def nullary(fn: Callable, dst: str) -> object:
+    """The kernel out = fn()."""
+    o = dtype(dst)
+
+    @ct.kernel
+    def k(out, n: ct.Constant):
+        write(out, fn(), n, o)
+
+    return k
+
+
+def made(fn: Callable, dst: str, n: int) -> np.ndarray:
+    """The numbers of the tile of `n` elements and dtype `dst` that `fn` makes of nothing."""
+    return numbers_of(dst, apply_nullary(nullary(fn, dst), dst, n))
+
+
+def apply_nullary(kernel: object, dst: str, n: int) -> np.ndarray:
+    return run(kernel, np.zeros(n, np.bool_ if dst == "bool_" else f"u{width(dst) // 8}"), n)

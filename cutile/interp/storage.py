@@ -1,0 +1,152 @@
+"""The memory of an array argument: its bytes, reading it as carriers, and which addresses are elements of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutile.dtypes import DType, info, tfloat32
+from cutile.interp.updates import Position
+from cutile.interp.windows import Place
+from cutile.ops import _numeric
+
+if TYPE_CHECKING:
+    from cutile.interp.memory import ArrayView
+
+CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
+
+
+class Memory:
+    """The memory of one array argument, for one launch.
+
+    `may_change`: a kernel parameter that is stored to may share this memory, so loads copy. It is assumed until
+    the launcher knows better. `writable`: stores are possible.
+    """
+
+    def __init__(self, array: np.ndarray, dtype: DType, *, writable: bool, name: str):
+        i = info(dtype)
+        self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
+        self.may_change = True
+        self.carrier = i.carrier
+        self.plain = i.carrier == i.storage and dtype is not tfloat32  # memory holds carriers
+        self.low = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s < 0 and n > 0)
+        self.flat = _bytes_of(array)
+        self.place = Place(self.flat, -self.low, array.strides, array.dtype)
+        self.line = array.reshape(-1) if array.flags.c_contiguous else None  # the elements one after another
+        self.number: int | None = None  # by which foreign pointers know it
+        self._converted: np.ndarray | None = None
+        self._read = 0
+
+    def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
+        """The array that begins `at` bytes from element (0, …) [FPTR-3]."""
+        from cutile.interp.choice import foreign  # which is written in terms of this module
+
+        return foreign(self, at, shape, strides, index_dtype)
+
+    # -- reading as carriers
+
+    def source(self, n: int) -> tuple[np.ndarray, bool]:
+        """The array to read `n` elements from, and whether what is read must still be converted to carriers.
+
+        Memory that does not change is converted as a whole once a launch has read as many elements as it holds.
+        """
+        if self.plain:
+            return self.array, False
+        if self._converted is not None:
+            return self._converted, False
+        self._read += n
+        if self.may_change or self._read <= self.array.size or self.array.size > CONVERT_LIMIT:
+            return self.array, True
+        self._converted = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
+        return self._converted, False
+
+    def convert(self, stored: np.ndarray) -> np.ndarray:
+        return _numeric.to_carrier(stored, self.dtype)
+
+    def store(self, x: np.ndarray) -> np.ndarray:
+        return x if self.plain else _numeric.to_storage(x, self.dtype)
+
+    def reading(self, n: int) -> tuple[Place, bool]:
+        if self.plain:
+            return self.place, False
+        source, convert = self.source(n)
+        if source is self.array:
+            return self.place, convert
+        return Place(source.reshape(-1), 0, source.strides, source.dtype), convert
+
+    def take(self, at: Position, n: int) -> np.ndarray:
+        """The carriers at positions that are known to exist."""
+        source, convert = self.source(n)
+        x = np.asarray(source[at] if isinstance(at, tuple) else source.reshape(-1).take(at))
+        return self.convert(x) if convert else x
+
+    def position(self, coords: Sequence[np.ndarray]) -> Position:
+        """Coordinates as a flat position where elements lie one after another, else as they are."""
+        if self.line is None or not coords:
+            return tuple(c.astype(np.int64, copy=False) for c in coords)
+        at, *rest = coords
+        for c, n in zip(rest, self.array.shape[1:], strict=True):
+            at = at.astype(np.int64, copy=False) * n + c.astype(np.int64, copy=False)
+        return at if at.dtype.kind == "i" else at.astype(np.int64)
+
+    def locate(self, offset: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Byte offsets from element (0, …): which name an element, and its coordinates (zeros elsewhere)."""
+        a = self.array
+        if a.size == 0:
+            return np.zeros(offset.shape, bool), [np.zeros(offset.shape, np.int64)] * a.ndim
+        rest = offset - self.low
+        ok = (rest >= 0) & (rest < len(self.flat))
+        rest = np.where(ok, rest, 0)
+        coords = [np.zeros(offset.shape, np.int64) for _ in range(a.ndim)]
+        steps = sorted((k for k in range(a.ndim) if a.shape[k] > 1 and a.strides[k]), key=lambda k: -abs(a.strides[k]))
+        reach = 0
+        for k in reversed(steps):
+            if abs(a.strides[k]) <= reach:  # elements overlap or interleave: look them up
+                return self._look_up(rest, ok)
+            reach += abs(a.strides[k]) * (a.shape[k] - 1)
+        for k in steps:
+            q, rest = np.divmod(rest, abs(a.strides[k]))
+            ok &= q < a.shape[k]
+            coords[k] = q if a.strides[k] > 0 else a.shape[k] - 1 - q
+        ok &= rest == 0
+        return ok, [np.where(ok, c, 0) for c in coords]
+
+    def _look_up(self, rest: np.ndarray, ok: np.ndarray):
+        a = self.array
+        every = np.zeros((1,) * a.ndim, np.int64) - self.low
+        for k, (n, s) in enumerate(zip(a.shape, a.strides, strict=True)):
+            every = every + (s * np.arange(n)).reshape([-1 if j == k else 1 for j in range(a.ndim)])
+        found, first = np.unique(every, return_index=True)
+        i = np.minimum(np.searchsorted(found, rest), found.size - 1)
+        ok &= found[i] == rest
+        return ok, list(np.unravel_index(np.where(ok, first[i], 0), a.shape))
+
+
+def _bytes_of(a: np.ndarray) -> np.ndarray:
+    """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
+    if a.size == 0:
+        return np.empty(0, np.uint8)
+    at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
+    reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
+    lowest = a[(*at, ...)].reshape(1).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(lowest, (reach,), (1,))
+
+
+def as_ndarray(obj, dtype: DType) -> np.ndarray:
+    """A NumPy array on the memory of `obj`, elements as `dtype` is stored. TypeError if there is no such view."""
+    if isinstance(obj, np.ndarray):
+        a = obj
+    elif hasattr(obj, "__array_interface__"):
+        a = np.asarray(obj)
+    elif hasattr(obj, "__dlpack__"):
+        a = np.from_dlpack(obj)
+    else:
+        raise TypeError(f"{type(obj).__name__} is no array: it has neither __array_interface__ nor __dlpack__")
+    storage = info(dtype).storage
+    if a.dtype != storage:
+        if a.dtype.itemsize != storage.itemsize or not a.dtype.isnative:
+            raise TypeError(f"an array of NumPy dtype {a.dtype} does not hold {dtype.name} elements")
+        a = a.view(storage)
+    return a

@@ -1,0 +1,218 @@
+"""The choice of a schedule, and chunks."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given, strategies as st
+
+from cutile import interp, settings
+from cutile.dtypes import float32
+from cutile.errors import TileAssertionError, TileError, TileValueError
+from cutile.interp import debugger, schedule
+from cutile.ir.nodes import Block, Continue, For, If, Kernel, Return, Value, While, Yield
+from cutile.ops import create, debug
+from cutile.types import ArrayType, ListType, TileType
+from tests.interp.programs import B1, I32, Code
+
+
+def simple(*, stop: bool = False) -> Kernel:
+    c = Code()
+    if stop:
+        c.op(debug.breakpoint, kind="breakpoint")
+    c.show("block", c.bid(0))
+    c.add(Return((), c.span()))
+    return c.kernel()
+
+
+# ------------------------------------------------------------------ choice
+
+
+def test_batch_is_the_default():
+    assert schedule.choose(simple(), None)[0] == "batch"
+
+
+def test_the_argument_comes_before_the_setting():
+    with settings.override(SCHEDULE="block"):
+        assert schedule.choose(simple(), None) == ("block", "CUTILE_SCHEDULE")
+        assert schedule.choose(simple(), "batch") == ("batch", "asked for")
+
+
+def test_a_breakpoint_means_block():
+    assert schedule.choose(simple(stop=True), None) == ("block", "the kernel has a breakpoint")
+    assert schedule.choose(simple(stop=True), "batch")[0] == "batch"
+
+
+def test_a_debugger_means_block(monkeypatch):
+    monkeypatch.setattr(debugger, "attached", lambda: True)
+    assert schedule.choose(simple(), None) == ("block", "a debugger is attached")
+
+
+def test_one_block_only(capsys):
+    with settings.override(BLOCK=(2, 0, 0)):
+        assert schedule.choose(simple(), None) == ("block", "CUTILE_BLOCK")
+        interp.run(simple(), (5,), [])
+    assert capsys.readouterr().out == "block 2\n"
+
+
+@pytest.mark.parametrize("name", ["interleave", "fast"])
+def test_unknown_schedules(name):
+    with pytest.raises(ValueError, match=name):
+        schedule.choose(simple(), name)
+
+
+def test_a_choice_between_lists_is_not_batched():
+    c = Code()
+    a, b = (Value(ListType(ArrayType(float32, 1))) for _ in range(2))
+    cond, r = c.less(c.bid(0), c.const(1)), Value(a.type)
+    sides = [Block([Yield((v,), c.span())]) for v in (a, b)]
+    c.add(If(cond, *sides, (r,), c.span()))
+    c.add(Return((), c.span()))
+    name, why = schedule.choose(c.kernel(("a", a), ("b", b)), "batch")
+    assert name == "block" and "lists" in why
+
+
+# ------------------------------------------------------------------ debuggers
+
+
+def test_coverage_and_profilers_are_no_debuggers():
+    class Owner:
+        def trace(self, frame, event, arg):
+            return None
+
+    assert not debugger._measures(Owner().trace)
+    Owner.__module__ = "coverage.pytracer"
+    Owner.trace.__module__ = "coverage.pytracer"
+    assert debugger._measures(Owner().trace)
+
+
+def test_debuggers_that_do_not_trace(monkeypatch):
+    import sys
+    import types
+    monkeypatch.setattr(debugger, "_traced", lambda: False)
+    monkeypatch.setattr(debugger, "_monitored", lambda: False)
+    monkeypatch.delitem(sys.modules, "debugpy", raising=False)
+    monkeypatch.delitem(sys.modules, "_pydevd_bundle.pydevd_constants", raising=False)
+    assert not debugger.attached()
+    monkeypatch.setitem(sys.modules, "debugpy", types.SimpleNamespace(is_client_connected=lambda: True))
+    assert debugger.attached()
+    monkeypatch.setitem(sys.modules, "debugpy", types.SimpleNamespace(is_client_connected=lambda: False))
+    assert not debugger.attached()
+    holder = types.SimpleNamespace(GlobalDebuggerHolder=types.SimpleNamespace(global_dbg=object()))
+    monkeypatch.setitem(sys.modules, "_pydevd_bundle.pydevd_constants", holder)
+    assert debugger.attached()
+
+
+def test_a_tracing_debugger_is_seen():
+    import sys
+    before = sys.gettrace()
+    try:
+        sys.settrace(lambda frame, event, arg: None)
+        seen = debugger.attached()
+    finally:
+        sys.settrace(before)
+    assert seen
+
+
+# ------------------------------------------------------------------ chunks
+
+
+@given(st.tuples(*[st.integers(1, 70)] * 3), st.integers(1, 1 << 20))
+def test_chunks_cover_the_grid_once(grid, value_bytes):
+    f = schedule.Facts(value_bytes, schedule.BUDGET, False, None)
+    extent = schedule.chunk_of(grid, f)
+    blocks = max(1, min(schedule.BUDGET // value_bytes, schedule.MAX_BLOCKS))
+    assert extent[0] * extent[1] * extent[2] <= blocks
+    total = 0
+    last = (-1, -1, -1)
+    for origin, size in schedule.chunks(grid, extent):
+        assert origin > last
+        last = origin
+        assert all(o + n <= g and n > 0 for o, n, g in zip(origin, size, grid, strict=True))
+        total += size[0] * size[1] * size[2]
+    assert total == grid[0] * grid[1] * grid[2]
+
+
+@pytest.mark.parametrize("name", ["batch", "block"])
+@pytest.mark.parametrize("grid", [(0,), (3, 0, 2)])
+def test_empty_grids(grid, name, capsys):
+    interp.run(simple(), grid, [], schedule=name)
+    assert capsys.readouterr().out == ""
+
+
+# ------------------------------------------------------------------ what a run reports
+
+
+@pytest.mark.parametrize("name", ["batch", "block"])
+def test_print_comes_in_block_order(name, capsys, monkeypatch):
+    monkeypatch.setattr(schedule, "MAX_BLOCKS", 3)
+    c = Code()
+    x, y = c.bid(0), c.bid(1)
+    c.show("a", x, y)
+    c.show("b", x, y)
+    c.add(Return((), c.span()))
+    interp.run(c.kernel(), (3, 2), [], schedule=name)
+    blocks = itertools.product(range(3), range(2))
+    assert capsys.readouterr().out == "".join(f"a {x} {y}\nb {x} {y}\n" for x, y in blocks)
+
+
+def asserting() -> Kernel:
+    """Block 3 fails early, block 1 late."""
+    c = Code()
+    x = c.bid(0)
+    c.op(debug.assert_, c.less(x, c.const(3)), message="early")
+    c.show("between", x)
+    c.op(debug.assert_, c.equal(c.equal(x, c.const(1)), c.op(create.constant, result=B1, value=False)), message="late")
+    c.add(Return((), c.span()))
+    return c.kernel()
+
+
+@pytest.mark.parametrize("name", ["batch", "block"])
+def test_the_first_failing_block_is_named(name, capsys):
+    with pytest.raises(TileAssertionError, match=r"late in block \(1, 0, 0\)") as e:
+        interp.run(asserting(), (5,), [], schedule=name)
+    assert isinstance(e.value, AssertionError) and e.value.loc.filename == "<program>"
+    assert "between 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["batch", "block"])
+def test_step_limit(name):
+    c = Code()
+    with c.block() as (inner, body):
+        inner.add(Continue((), inner.span()))
+    c.add(While(None, (), (), body, (), c.span()))
+    kernel = c.kernel()
+    with settings.override(STEP_LIMIT=50), pytest.raises(TileError, match="50 iterations"):
+        interp.run(kernel, (2,), [], schedule=name)
+
+
+@pytest.mark.parametrize("name", ["batch", "block"])
+@pytest.mark.parametrize("varying", [False, True])
+def test_a_step_that_is_not_positive(name, varying):
+    c = Code()
+    step = c.bid(0) if varying else c.const(0)
+    with c.block() as (inner, body):
+        inner.add(Continue((), inner.span()))
+    c.add(For(Value(I32), c.const(0), c.const(3), step, (), (), body, (), c.span()))
+    c.add(Return((), c.span()))
+    with pytest.raises(TileValueError, match="must be positive, got 0"):
+        interp.run(c.kernel(), (2,), [], schedule=name)
+
+
+def test_debug_tells_the_schedule(capsys):
+    with settings.override(DEBUG=1):
+        interp.run(simple(), (2,), [], schedule="batch")
+        assert "runs as batch in chunks of (2, 1, 1) (asked for)" in capsys.readouterr().err
+        interp.run(simple(), (2,), [], schedule="block")
+        assert "runs as block (asked for)" in capsys.readouterr().err
+
+
+def test_numbers_become_carriers(capsys):
+    c = Code()
+    n, b = Value(I32), Value(TileType(float32))
+    c.show("n", n)
+    c.op(debug.emit_text, b, layout=(1,), parts=((0, "%.3f"), "\n"))
+    c.add(Return((), c.span()))
+    interp.run(c.kernel(("n", n), ("b", b)), (1,), [7, 0.5])
+    assert capsys.readouterr().out == "n 7\n0.500\n"
