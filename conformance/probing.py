@@ -115,6 +115,20 @@ def unary(f: Callable[[Any], Any], a: str, want: str | None, *, error: str = "Ti
     _judge(k, want, error, a)
 
 
+def unaries(a: str, want: str, *functions: Callable[[Any], Any]) -> None:
+    """Each of the functions gives a tile of dtype `want` for one of dtype `a`."""
+    x, expected = DTYPES[a], DTYPES[want]
+
+    @ct.kernel
+    def k():
+        for f in ct.static_iter(functions):
+            d = f(ct.ones((2,), x)).dtype
+            ct.static_assert(d == expected)
+
+    with on_target(a, want):
+        accepts(k)
+
+
 def binary(f: Callable[[Any, Any], Any], a: str, b: str, want: str | None, *, error: str = "TileTypeError") -> None:
     """f of two tiles has dtype `want`; None: it is refused."""
     x, y, expected = DTYPES[a], DTYPES[b], want and DTYPES[want]

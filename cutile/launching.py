@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from cutile.ir.recursion import deep_recursion
 from cutile.kernel import Kernel
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
@@ -30,8 +31,9 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
     from cutile import interp  # back ends are loaded when they are needed
 
     arguments = kernel.understand(kernel_args)
-    program = kernel.program(arguments)
-    interp.launch(program.kernel, dims, [leaf for a in arguments for leaf in a.leaves])
+    with deep_recursion():
+        program = kernel.program(arguments)
+        interp.launch(program.kernel, dims, [leaf for a in arguments for leaf in a.leaves])
 
 
 def _one_tuple(value: Any) -> str:

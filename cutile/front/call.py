@@ -79,7 +79,7 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
             return call(c, Static(fn), (func, *args), kwargs, span)
         case Static(obj):
             return c.attempt(span, _call_object, c, obj, args, kwargs, span)
-    return c.report(UnsupportedCallError(f"{phrase(func)} cannot be called"), span)
+    return c.report(TileTypeError(f"{phrase(func)} cannot be called"), span)
 
 
 # ------------------------------------------------------------------ ops
@@ -286,6 +286,8 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
     if isinstance(obj, types.MethodType):
         receiver = objects.capture(c, obj.__self__, "self")
         return call(c, Static(obj.__func__), (receiver, *args), kwargs, span)
+    if not callable(obj):
+        raise TileTypeError(f"{phrase(Static(obj))} cannot be called")
     raise UnsupportedCallError(f"{_name_of(obj)} cannot be called from tile code", help=_call_help(obj))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import enum
 from collections.abc import Callable
 
@@ -73,7 +74,7 @@ def _name(c: Context, s: Scope, node: ast.Name) -> Term:
         return _variable(c, home, name)
     container, key, obj = outer_object(s, name)
     if obj is MISSING:
-        close = nearest(name, [*s.vars, *s.cells, *s.globals, *container])
+        close = nearest(name, [n for n in (*s.vars, *s.cells, *s.globals, *dir(builtins)) if n != name])
         return _undefined(c, s, name, "", f"did you mean `{close}`?" if close else None)
     c.reads.add(container, key, obj)
     return objects.capture(c, obj, name)

@@ -34,8 +34,8 @@ from cutile.ir.terms import (
     Tuple,
     Unusable,
     View,
-    describe,
     article,
+    describe,
     is_poisoned,
     parts_of,
 )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 import types
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +13,7 @@ from cutile.front.context import Context, Reads, StopCompiling
 from cutile.front.scope import of_function
 from cutile.front.source import Definition, definition_of
 from cutile.ir.nodes import Kernel, Value
+from cutile.ir.recursion import deep_recursion
 from cutile.ir.terms import Leaf, Static, Term, Tuple, describe, is_poisoned
 from cutile.types import ArrayType, ListType, TileType
 
@@ -51,7 +49,7 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
     c.call_function = call.call
     params: list[tuple[str, Value]] = []
     try:
-        with _deep_recursion():
+        with deep_recursion():
             call.check_syntax(c, s)
             names = _parameter_names(definition)
             terms = {n: _parameter(c, n, b, params) for n, b in zip(names, blueprints, strict=True)}
@@ -105,28 +103,3 @@ def _combined(errors: list[TileError]) -> TileError:
     first = next((e for e in errors if not isinstance(e, TileInternalError)), errors[0])
     first.errors = (first, *(e for e in errors if e is not first))
     return first
-
-
-_DEEP = 100_000  # Python's recursion limit while anything is compiled
-_deep_lock = threading.Lock()
-_deep = [0, 0]  # compilations that run now, and the limit before the first of them
-
-
-@contextmanager
-def _deep_recursion() -> Iterator[None]:
-    """Inlining to the language's limit nests our own functions deeper than Python's default allows [CALL-4].
-
-    The limit is the whole process's, so the last of the threads that compile restores it.
-    """
-    with _deep_lock:
-        if _deep[0] == 0:
-            _deep[1] = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(_deep[1], _DEEP))
-        _deep[0] += 1
-    try:
-        yield
-    finally:
-        with _deep_lock:
-            _deep[0] -= 1
-            if _deep[0] == 0:
-                sys.setrecursionlimit(_deep[1])

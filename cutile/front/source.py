@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import functools
 import linecache
+import os
+import time
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -56,17 +58,57 @@ def definition_of(fn: types.FunctionType) -> Definition:
     lines = linecache.getlines(code.co_filename, fn.__globals__)
     if not lines:
         raise _no_source(fn, "Python cannot show its source")
+    text = "".join(lines)
     try:
-        tree = _parse(code.co_filename, "".join(lines))
+        tree = _parse(code.co_filename, text)
     except SyntaxError as e:
         raise _no_source(fn, f"its file no longer parses ({e.msg}, line {e.lineno})") from None
     found = [n for n in _functions(tree) if _first_line(n) == code.co_firstlineno and _matches(n, code)]
     if len(found) > 1:
         found = _by_position(found, code)
-    if len(found) != 1:
-        raise _no_source(fn, "its source has changed since it was defined" if not found else "several functions on one "
-                         "line cannot be told apart")
+    if len(found) > 1:
+        raise _no_source(fn, "several functions on one line cannot be told apart")
+    if not found or _may_have_changed(code.co_filename) and not _compiles_to(found[0], code, text):
+        raise _no_source(fn, "its source has changed since it was defined")
     return Definition(found[0], code.co_filename, tuple(lines))
+
+
+_LOADED = time.time()
+
+
+def _may_have_changed(filename: str) -> bool:
+    """Whether the text may be younger than the function: always for cells, for files if written since this was imported."""
+    try:
+        return os.stat(filename).st_mtime > _LOADED
+    except OSError:
+        return True
+
+
+def _compiles_to(node: ast.AST, code: types.CodeType, text: str) -> bool:
+    """Whether the text still gives the function's code. Test tools rewrite assert statements, so these prove nothing."""
+    if any(isinstance(n, ast.Assert) for n in ast.walk(node)):
+        return True
+    now = _codes(code.co_filename, text)
+    return now is None or any(_essence(c) == _essence(code) for c in now if c.co_firstlineno == code.co_firstlineno)
+
+
+@functools.lru_cache(maxsize=64)
+def _codes(filename: str, text: str) -> tuple[types.CodeType, ...] | None:
+    """All code objects of a text; None if it cannot stand alone, as a cell with `await`."""
+    try:
+        stack = [compile(_parse(filename, text), filename, "exec", dont_inherit=True)]
+    except (SyntaxError, ValueError):
+        return None
+    found: list[types.CodeType] = []
+    while stack:
+        found.append(stack.pop())
+        stack += [c for c in found[-1].co_consts if isinstance(c, types.CodeType)]
+    return tuple(found)
+
+
+def _essence(code: types.CodeType) -> tuple:
+    constants = [repr(c) for c in code.co_consts if not isinstance(c, types.CodeType)]
+    return code.co_name, code.co_code, code.co_names, code.co_varnames, constants
 
 
 def nested_definition(outer: Definition, node: ast.FunctionDef | ast.Lambda) -> Definition:

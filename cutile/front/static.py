@@ -35,6 +35,7 @@ from cutile.ir.terms import (
     Bound,
     Closure,
     Const,
+    Dict,
     Leaf,
     Record,
     Static,
@@ -305,6 +306,8 @@ def to_python(c: Context, t: Term) -> Any:
             return obj
         case Tuple():
             return tuple(to_python(c, i) for i in t.items)
+        case Dict():
+            return {k: to_python(c, v) for k, v in t.items.items()}
         case Record():
             obj = object.__new__(t.cls)
             for name, value in t.fields.items():

@@ -17,7 +17,7 @@ from cutile.front.context import Context
 from cutile.front.join import Join, conflict, template_of, type_text, undefined, versus
 from cutile.front.scope import ReturnPoint, Scope, Var
 from cutile.front.source import nested_definition
-from cutile.ir.nodes import Block, If, Return, Value, Yield
+from cutile.ir.nodes import Bind, Block, If, Known, Return, Value, Yield
 from cutile.ir.terms import (
     NONE,
     POISON,
@@ -38,13 +38,24 @@ from cutile.ir.terms import (
 def block(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
     """Type statements in order; False if control cannot reach the end."""
     for node in body:
+        start = len(c.block.nodes)
         with c.at(s.span(node)):
+            falls = True
             try:
-                if not STATEMENTS[type(node)](c, s, node):
-                    return False
+                falls = STATEMENTS[type(node)](c, s, node)
             except TileError as e:
                 c.report(e)
+            _mark(c, node, start)
+        if not falls:
+            return False
     return True
+
+
+def _mark(c: Context, node: ast.stmt, start: int) -> None:
+    """A statement that left nothing in the IR still has a line to stop at, and to count."""
+    if _is_docstring(node) or any(n.span.line == c.span.line for n in c.block.nodes[start:]):
+        return
+    c.block.nodes.insert(start, Bind("", Known(None), c.span))
 
 
 # ------------------------------------------------------------------ assignment
@@ -121,9 +132,13 @@ def _as_load(target: ast.AST) -> ast.expr:
 
 
 def _expr_stmt(c: Context, s: Scope, node: ast.Expr) -> bool:
-    if not (isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)):  # a docstring means nothing
+    if not _is_docstring(node):
         expr.evaluate_unused(c, s, node.value)
     return True
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
 def _function_def(c: Context, s: Scope, node: ast.FunctionDef) -> bool:

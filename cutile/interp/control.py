@@ -1,9 +1,9 @@
 """Control flow of the batch schedule: branches, loops and calls over sets of running blocks.
 
 The emitted code makes a Python function of every nested block of the IR, called with the running set, the loop's own
-values, and the values it captures. A function from which no control can leave sideways returns the tuple of its results.
-Others are `leaving`: they return (running set, results) for the blocks that reached the end, or None if there are none;
-blocks that left by Break, Continue or Return were appended to the exit record of their loop or frame before.
+values, and the values it captures. A function from which no control can leave sideways returns the tuple of its
+results. Others are `leaving`: they return (running set, results) for the blocks that reached the end, or None if there
+are none; blocks that left by Break, Continue or Return were appended to the exit record of their loop or frame before.
 
 Blocks that agree run on together, and nothing is split or copied as long as all agree.
 """
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cutile.errors import Span, TileError, TileValueError
-from cutile.interp.running import Part, Running, Widened, merge, narrow, widen
+from cutile.interp.joining import Part, merge, narrow
+from cutile.interp.running import Running, Widened, widen
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ def _meet(ctx: Running, parts: Sequence[Part], joint: Joint) -> Part | None:
 
 
 class _Loop:
-    """The state of a running loop: the blocks still in it, what they carry, what they captured, and the exits so far."""
+    """A running loop: the blocks still in it, what they carry, what they captured, and the exits so far."""
 
     def __init__(self, ctx: Running, inits: tuple, joint: Joint):
         self.outer, self.ctx, self.carried, self.joint = ctx, ctx, inits, joint
@@ -142,7 +143,8 @@ def count_step(launch, span: Span) -> None:
     """Count one iteration of any loop of a launch against CUTILE_STEP_LIMIT."""
     launch.steps += 1
     if launch.steps > launch.step_limit:
-        raise TileError(f"the loops of this launch ran more than {launch.step_limit} iterations (CUTILE_STEP_LIMIT)", span)
+        raise TileError(f"the loops of this launch ran more than {launch.step_limit} iterations (CUTILE_STEP_LIMIT)",
+                        span)
 
 
 def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: Region, values: tuple,
@@ -185,7 +187,8 @@ def _trips(start: np.ndarray, stop: np.ndarray, step: np.ndarray, span: Span):
     a, z, s = (x.astype(np.int64) for x in (start, stop, step))
     a, z, s = np.broadcast_arrays(a, z, s)
     distance = z.astype(np.uint64) - a.astype(np.uint64)  # exact where z > a, also when it exceeds int64
-    trips = np.where(z > a, (distance - np.uint64(1)) // s.astype(np.uint64) + np.uint64(1), np.uint64(0)).astype(np.int64)
+    trips = (distance - np.uint64(1)) // s.astype(np.uint64) + np.uint64(1)
+    trips = np.where(z > a, trips, np.uint64(0)).astype(np.int64)
     if a.size and _same(a) and _same(s) and _same(trips):
         return int(a.flat[0]), int(s.flat[0]), int(trips.flat[0])
     return a, s, trips

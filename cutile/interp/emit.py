@@ -12,14 +12,14 @@ import functools
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from cutile.dtypes import info
 from cutile.interp import checking
-from cutile.interp.places import Position, attribute, call, constant, function, load, tuple_of
+from cutile.interp.places import Position, attribute, call, constant, function, load, place, tuple_of
 from cutile.ir.nodes import Bind, Block, Node, Op, Value, blocks_of, inner_of, results_of, uses_of
 from cutile.ir.walk import blocks, shown_values
 from cutile.ops import _numeric
@@ -38,7 +38,7 @@ class Program:
     step_limit: bool = False
     objects: dict[str, Any] = field(default_factory=dict)
     depth: int = 0  # how deep its blocks nest
-    _codes: list[tuple[str, Any, str, Callable | None]] = field(default_factory=list)
+    _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)
     _numbers: dict[Value, int] = field(default_factory=dict)
     _slots: int = 0
@@ -70,29 +70,44 @@ class Program:
 
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
                done: Callable[[FunctionType], None] | None = None) -> None:
-        """Compile a function under the user's file name; it becomes the object `slot`."""
-        tree = ast.Module([function(name, params, body, at)], [])
-        self._codes.append((slot, compile(tree, filename, "exec"), name, done))
+        """A function under the user's file name, compiled at the end; it becomes the object `slot`."""
+        self._functions.append((slot, function(name, params, body, at), filename, done))
+
+    def evaluate(self, x: ast.expr) -> Any:
+        """What an expression over these objects is."""
+        whole = ast.Expression(place(x, (1, 0, 1, 0)))
+        with np.errstate(all="ignore"):
+            return eval(compile(whole, "<cutile>", "eval"), dict(self.objects))
 
     def finish(self) -> None:
         """Make the functions. Each sees the globals of the user's module besides ours, for the debugger's sake."""
         scopes: dict[str, dict] = {}
-        for slot, code, name, done in self._codes:
-            scope = scopes.setdefault(code.co_filename, _module_of(code.co_filename))
-            made: dict[str, FunctionType] = {}
-            exec(code, scope, made)
-            self.objects[slot] = made[name]
+        for slot, tree, filename, done in self._functions:
+            scope = scopes.setdefault(filename, _module_of(filename))
+            module = compile(ast.Module([tree], []), filename, "exec")  # never run: a debugger would stop in it
+            code = next(c for c in module.co_consts if isinstance(c, CodeType))
+            self.objects[slot] = FunctionType(code, scope)
             if done is not None:
                 done(self.objects[slot])
         for scope in scopes.values():
             scope.update(self.objects)
 
 
+# What a debugger may want to use of the user's globals; arrays are left out, so that a program keeps none alive.
+_USEFUL = (ModuleType, type, FunctionType, BuiltinFunctionType, bool, int, float, complex, str)
+
+
+def _is_useful(v: Any) -> bool:
+    return isinstance(v, _USEFUL) or type(v).__module__.split(".")[0] == "cutile"
+
+
 def _module_of(filename: str) -> dict[str, Any]:
-    for module in list(sys.modules.values()):
-        if getattr(module, "__file__", None) == filename:
-            return dict(vars(module))
-    return {"__name__": "kernel", "__file__": filename}
+    """The globals of emitted functions: those of the user's module, or of __main__, where notebooks define things."""
+    known = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == filename]
+    module = next(iter(known), sys.modules.get("__main__"))
+    found = {k: v for k, v in list(vars(module).items()) if _is_useful(v)} if module else {}
+    return {**found, "__name__": found.get("__name__", "kernel"), "__file__": filename,
+            "__builtins__": builtins.__dict__}
 
 
 # ------------------------------------------------------------------ ops
@@ -104,7 +119,8 @@ def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine:
     args = [_grouped(x) for x in o.group(operands, n.layout)]
     keywords = [(k, _attribute(program, v)) for k, v in n.attrs.items()]
     if "sig" in o.given:
-        keywords.append(("sig", program.ref(Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results)), "sig")))
+        sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
+        keywords.append(("sig", program.ref(sig, "sig")))
     if "ctx" in o.given:
         ctx = load(CTX)
         if o.effect == HOST:  # for the error or the text that it makes
@@ -199,7 +215,7 @@ class Needs:
         return found
 
     def last(self, b: Block) -> list[tuple[Value, ...]]:
-        """For each node of a block, the values among those it reads or defines that no later node of the block reads."""
+        """For each node of a block, the values that it reads or defines and that no later node of the block reads."""
         seen: set[Value] = set()
         out: list[tuple[Value, ...]] = []
         for n in reversed(b.nodes):

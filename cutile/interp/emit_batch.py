@@ -1,8 +1,8 @@
 """The batch schedule's code: straight-line Python over carriers with leading axes, one function per nested block.
 
-Every block of the IR becomes a function of the running set, the loop's own values and what the block captures; `control`
-runs them. Locals end with their last use, so that the allocator hands hot memory out again. The functions carry the
-user's file, names and positions, for tracebacks and coverage.
+Every block of the IR becomes a function of the running set, the loop's own values and what the block captures;
+`control` runs them. Locals end with their last use, so that the allocator hands hot memory out again. The functions
+carry the user's file, names and positions, for tracebacks and coverage.
 """
 
 from __future__ import annotations
@@ -14,13 +14,25 @@ from dataclasses import dataclass
 
 from cutile.dtypes import info
 from cutile.errors import Span
-from cutile.interp import control, running
+from cutile.interp import control, joining, running
 from cutile.interp.control import Combine, Joint, Region
 from cutile.interp.emit import CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.joining import ARRAY, RECORD
 from cutile.interp.places import (
-    NOWHERE, Position, assign, attribute, call, constant, delete, header, load, place, position, tuple_of, unpack,
+    NOWHERE,
+    Position,
+    assign,
+    attribute,
+    call,
+    constant,
+    delete,
+    header,
+    load,
+    place,
+    position,
+    tuple_of,
+    unpack,
 )
-from cutile.interp.running import ARRAY, RECORD
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
 from cutile.ir.walk import blocks
@@ -32,7 +44,7 @@ NARROWER, OUT = ".next", ".out"  # locals of emitted functions
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     """The kernel as a Python function (ctx, *arguments), the object ".kernel" of the program."""
     program = Program(check, step_limit)
-    for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, running.narrow,
+    for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, joining.narrow,
               running.with_lead):
         program.objects["." + f.__name__] = f
     needs = Needs(kernel.body, shown=False)
@@ -137,8 +149,8 @@ class Unit:
                                                 done=lambda f: setattr(region, "function", f), at=at))
         return region, tuple_of([*map(load, self.temps(captured)), *map(load, records)])
 
-    def function(self, scope: Scope, b: Block, slot: str, params: Sequence[Value], records: Sequence[str], tail: type, *,
-                 leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
+    def function(self, scope: Scope, b: Block, slot: str, params: Sequence[Value], records: Sequence[str],
+                 tail: type, *, leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
         at = at or scope.span
         body = Body(self, scope, tail, leaving).emit(b, 0 if tail is ir.Yield else at.line, params)
         self.program.define(scope.name, [CTX, *self.temps(params), *records], body, scope.span.filename, header(at),
@@ -154,7 +166,7 @@ class Body:
         self.line = 0  # of the latest statement
 
     def emit(self, b: Block, line: int, params: Sequence[Value]) -> list[ast.stmt]:
-        """The statements. `line` is that of the header of a function or loop, whose variables the first Binds tell of."""
+        """`line` is that of the header of a function or loop, whose variables the first Binds tell of."""
         out: list[ast.stmt] = []
         telling = line
         last = self.unit.needs.last(b)
@@ -216,7 +228,7 @@ class Body:
         return [self.positioned(assign(self.unit.temps(n.results), y), n)]
 
     def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
-        """The user's function over carriers. If it captures values, the operands get as many leading axes as those may have."""
+        """The user's function over carriers. If it captures values, operands get the leading axes those may have."""
         scope = Scope(n.span.function, n.span)
         region, captured = self.unit.region(scope, n.region, ir.Yield, n.region.params)
         if region.ranks:
@@ -239,9 +251,10 @@ class Body:
             return [self.positioned(unpack(self.unit.temps(results), outcome), n)]
         none = ast.Compare(load(OUT), [ast.Is()], [constant(None)])
         targets = ast.Tuple([ast.Name(t, ast.Store()) for t in self.unit.temps(results)], ast.Store())
+        both = ast.Tuple([ast.Name(NARROWER, ast.Store()), targets], ast.Store())
         return [self.positioned(assign([OUT], outcome), n),
                 place(ast.If(none, [ast.Return(constant(None))], []), NOWHERE),
-                place(ast.Assign([ast.Tuple([ast.Name(NARROWER, ast.Store()), targets], ast.Store())], load(OUT)), NOWHERE),
+                place(ast.Assign([both], load(OUT)), NOWHERE),
                 place(delete([OUT]), NOWHERE)]
 
     def if_(self, n: ir.If) -> list[ast.stmt]:
@@ -266,8 +279,8 @@ class Body:
 
     def for_(self, n: ir.For) -> list[ast.stmt]:
         joint = self.unit.ref(Joint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "joint")
-        outcome = call(load(".for_loop"), [load(CTX), self.unit.loads((n.start, n.stop, n.step)), self.unit.loads(n.inits),
-                                           *self.loop_body(n), joint])
+        bounds = self.unit.loads((n.start, n.stop, n.step))
+        outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *self.loop_body(n), joint])
         return self.entered(n, n.results, self.only_results(n, outcome))
 
     def while_(self, n: ir.While) -> list[ast.stmt]:
@@ -306,7 +319,8 @@ class Body:
         if isinstance(n, self.tail):
             result = tuple_of([load(CTX), values]) if self.leaving else values
             return [place(ast.Return(result), self.tail_position(n))]
-        record = {ir.Break: self.scope.breaks, ir.Continue: self.scope.continues, ir.Return: self.scope.returns}[type(n)]
+        s = self.scope
+        record = {ir.Break: s.breaks, ir.Continue: s.continues, ir.Return: s.returns}[type(n)]
         stmts = []
         if record is not None:  # nothing is recorded of blocks that leave the kernel
             stmts.append(ast.Expr(call(attribute(load(record), "append"), [tuple_of([load(CTX), values])])))
@@ -317,4 +331,5 @@ class Body:
         return position(n.span) if isinstance(n, ir.Return) and n.operands else NOWHERE
 
 
-EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_, ir.Frame: Body.frame}
+EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,
+                              ir.Frame: Body.frame}

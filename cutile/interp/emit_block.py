@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,17 +18,31 @@ from cutile.errors import Span
 from cutile.interp.control import bad_step, count_step
 from cutile.interp.emit import BLOCK, CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.places import (
-    NOWHERE, Position, assign, assign_all, attribute, call, constant, delete, header, load, place, position, tuple_of,
+    NOWHERE,
+    Position,
+    assign,
+    assign_all,
+    attribute,
+    call,
+    constant,
+    delete,
+    header,
+    load,
+    place,
+    position,
+    settle,
+    tuple_of,
 )
 from cutile.interp.running import Running
 from cutile.interp.show import Shown, Tile, record_class
+from cutile.interp.tidy import is_temp, tidy
+from cutile.interp.variables import NOTHING, Loop, Names, assigned_in, common, renamed
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Known, Node, Op, Template, Value
 from cutile.types import TileType
 
-Names = dict[str, frozenset[Value]]  # the user's variables, and which values each is known to hold
-NOTHING: frozenset[Value] = frozenset()
-
+FOLDED = ("constant", "broadcast_to")  # what the front end inserts for a number beside a tile
+OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # where functions stand that the user did not write
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the program."""
@@ -38,75 +51,59 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     needs = Needs(kernel.body, shown=True)
     program.depth = needs.depth
     queue: deque[Callable[[], None]] = deque()
-    single = [n for n in kernel.param_names if kernel.param_names.count(n) == 1]
-    params = [n if n in single else program.temp(v) for v, n in zip(kernel.params, kernel.param_names, strict=True)]
     top = Function(program, needs, queue)
-    top.define(kernel.name, kernel.span, kernel.body, ".kernel", params, kernel.params)
+    enter = place(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NOWHERE)
+    params = [CTX, BLOCK, *top.temps(kernel.params)]
+    program.define("launch", params, [enter], OURS.filename, position(OURS), ".kernel")
     while queue:  # frames nest deeper than Python's stack allows recursion here
         queue.popleft()()
     program.finish()
     return program
 
 
-@dataclass
-class Loop:
-    """A loop being emitted. `claims`: what each variable that its body assigns holds whenever an iteration begins."""
-
-    node: ir.For | ir.While
-    claims: Names
-    exits: list[Names] = field(default_factory=list)
-    wrong: bool = False  # a claim did not hold: emit again with the rest
-
-    def next(self, names: Names, operands: Sequence[Value]) -> None:
-        """Control goes back to the header with these carried values: keep what the claims still say."""
-        arriving = renamed(names, operands, self.node.params)
-        for name, values in self.claims.items():
-            if not values <= arriving.get(name, NOTHING):
-                self.claims[name] = values & arriving.get(name, NOTHING)
-                self.wrong = True
-
-
-def renamed(names: Names, old: Sequence[Value], new: Sequence[Value]) -> Names:
-    """What variables hold when values arrive under further names: inits as params, operands as results.
-
-    What was called by a new name before is not it: a param of the iteration that ends.
-    """
-    stale = frozenset(new)
-    extra: dict[Value, set[Value]] = {}
-    for a, b in zip(old, new, strict=False):
-        extra.setdefault(a, set()).add(b)
-    return {n: (values - stale).union(*(extra.get(v, ()) for v in values)) for n, values in names.items()}
-
-
-def common(paths: Sequence[Names]) -> Names:
-    """What holds on every path that arrives."""
-    first, *rest = paths
-    return {n: values & frozenset.intersection(*(p.get(n, NOTHING) for p in rest)) if rest else values
-            for n, values in first.items() if all(n in p for p in rest)}
-
-
 class Function:
     """One Python function under construction."""
 
-    def __init__(self, program: Program, needs: Needs, queue: deque):
+    def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, ast.expr] | None = None):
         self.program, self.needs, self.queue = program, needs, queue
+        self.constants = {} if constants is None else constants  # in all functions of a kernel
         self.names: Names = {}
         self.loops: list[Loop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost block does
 
-    def define(self, name: str, span: Span, body: Block, slot: str, params: Sequence[str],
-               values: Sequence[Value]) -> None:
-        """Emit a body. Parameters that are temporaries hold their values; others are variables of the user."""
-        start: list[ast.stmt] = []
-        for p, v in zip(params, values, strict=True):
-            if p != self.program.temp(v):
-                self.names[p] = frozenset((v,))
-                start.append(place(assign([self.program.temp(v)], load(p)), NOWHERE))
-        stmts, falls = self.block(body, span.line, values)
-        at = header(span)
-        if not stmts:
-            stmts = [place(ast.Pass(), at)]
-        self.program.define(name, [CTX, BLOCK, *params], start + stmts, span.filename, at, slot)
+    def enter(self, name: str, span: Span, body: Block, values: Sequence[Value]) -> ast.expr:
+        """A call of a function whose body reads `values`, which are visible here; the function is queued.
+
+        The first Binds of a body, up to the line of its header, tell what its parameters are. They become parameters of
+        the Python function, so that all of them are there when a debugger stops in its first line.
+        """
+        told: dict[str, Template] = {}
+        for skip, n in enumerate(body.nodes):
+            if not isinstance(n, ir.Bind) or not n.name or n.span.line > span.line:
+                break
+            told[n.name] = n.template
+        read = {v for n in body.nodes[skip:] for v in self.needs.reads(n)}
+        values = [v for v in values if v in read]
+        slot, inner = self.program.slot("function"), Function(self.program, self.needs, self.queue, self.constants)
+        inner.names = {name: frozenset((v,)) for name, v in told.items() if isinstance(v, Value)}
+        params = [*told, *self.temps(values)]
+        made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, told.values()), *map(self.use, values)])
+        self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
+        return made
+
+    def define(self, name: str, span: Span, body: Block, slot: str, params: Sequence[str], own: Sequence[Value],
+               skip: int = 0, entry: ast.Call | None = None) -> None:
+        """Emit a body. `own` are the values that are temporaries among its parameters; `skip` nodes need no code.
+
+        Where `entry` is its one call, it passes no temporary that the body does not read.
+        """
+        stmts, _ = self.block(body, span.line, own, skip)
+        reads = tidy(stmts)
+        if entry is not None:
+            unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
+            params = [p for i, p in enumerate(params) if i not in unread]
+            entry.args[:] = [x for i, x in enumerate(entry.args, -2) if i not in unread]
+        self.program.define(name, [CTX, BLOCK, *params], settle(stmts), span.filename, header(span), slot)
 
     # -------------------------------------------------------------- values
 
@@ -115,7 +112,7 @@ class Function:
         for name in reversed(self.names):
             if v in self.names[name]:
                 return load(name)
-        return load(self.program.temp(v))
+        return self.constants.get(v) or load(self.program.temp(v))
 
     def carrier(self, v: Value) -> ast.expr:
         """The value as an operand of a meaning: a tile's carrier, an array's descriptor."""
@@ -136,16 +133,18 @@ class Function:
 
     # -------------------------------------------------------------- blocks
 
-    def block(self, b: Block, line: int = 0, own: Iterable[Value] = ()) -> tuple[list[ast.stmt], bool]:
-        """The statements of a block, and whether control can reach its end.
+    def block(self, b: Block, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
+        """The statements of a block from node `skip` on, and whether control can reach its end.
 
-        `line` is that of the header of a function or loop, whose variables the first Binds tell of; `own` are values that
-        end with this block.
+        `line` is that of the header of a function or loop, whose variables the first Binds tell of; `own` are values
+        that end with this block.
         """
         out: list[ast.stmt] = []
         local = set(own)
         telling = line  # Binds up to this line are no assignments of the user's: they tell what variables hold
         for i, (n, last) in enumerate(zip(b.nodes, self.needs.last(b), strict=True)):
+            if i < skip:
+                continue
             if isinstance(n, TERMINATORS):
                 before = b.nodes[i - 1] if i else None
                 return out + TERMINATE[type(n)](self, n, before), isinstance(n, ir.Yield | ir.Continue)
@@ -169,6 +168,9 @@ class Function:
         at = position(n.span)
         if is_breakpoint(n):
             return [place(ast.Expr(breakpoint_call(n)), at)], True
+        if n.op.name in FOLDED and all(v in self.constants for v in n.operands):
+            self.constants[n.results[0]] = self.folded(n)
+            return [], True
         combine = None if n.region is None else self.combine(n)
         y = meaning_call(self.program, n, [self.carrier(v) for v in n.operands], combine)
         if len(n.results) == 1 and isinstance(n.results[0].type, TileType):
@@ -179,9 +181,16 @@ class Function:
                       for t, v in zip(self.temps(n.results), n.results, strict=True) if isinstance(v.type, TileType)]
         return stmts, True
 
+    def folded(self, n: Op) -> ast.expr:
+        """An op on constants that the user did not write: computed once, and never stepped into."""
+        y = self.tile(meaning_call(self.program, n, [self.carrier(v) for v in n.operands], None), n.results[0].type)
+        return self.program.ref(self.program.evaluate(y), "constant")
+
     def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
         """`name = template`. Where a join only tells what the variable holds already, nothing happens."""
         v = n.template
+        if not n.name:  # it tells only that control came here
+            return [place(ast.Pass(), position(n.span))]
         if isinstance(v, Value):
             if arriving and v in self.names.get(n.name, NOTHING):
                 return []
@@ -269,10 +278,11 @@ class Function:
     def count(self, span: Span, at: Position) -> list[ast.stmt]:
         if not self.program.step_limit:
             return []
-        launch = attribute(load(CTX), "launch")
-        return [place(ast.Expr(call(self.program.ref(count_step, "count"), [launch, self.program.ref(span, "span")])), at)]
+        args = [attribute(load(CTX), "launch"), self.program.ref(span, "span")]
+        return [place(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
 
-    def loop(self, n: ir.For | ir.While, body: Callable, statement: Callable, at: Position) -> tuple[list[ast.stmt], bool]:
+    def loop(self, n: ir.For | ir.While, body: Callable, statement: Callable,
+             at: Position) -> tuple[list[ast.stmt], bool]:
         """A loop. `body(loop)` gives its statements, and the variables at its normal exits.
 
         Carried values share the temporaries of the results, so whatever way control leaves, they are in place.
@@ -280,7 +290,7 @@ class Function:
         for p, r in zip(n.params, n.results, strict=False):
             self.program.share(p, r)
         start = self.move(self.temps(n.params), n.inits)
-        assigned = _assigned(n)
+        assigned = assigned_in(n)
         kept = {name: values for name, values in self.names.items() if name not in assigned}
         claims = {name: values & frozenset(n.params) for name, values in renamed(self.names, n.inits, n.params).items()
                   if name in assigned}
@@ -298,22 +308,20 @@ class Function:
         return [*start, place(statement(stmts), at)], bool(exits)
 
     def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
-        slot, values = self.program.slot("frame"), self.needs[n.body]
-        args = [load(CTX), load(BLOCK), *map(self.use, values)]
-        inner = Function(self.program, self.needs, self.queue)
-        self.queue.append(lambda: inner.define(n.function, n.def_span, n.body, slot, self.temps(values), values))
-        return [place(assign(self.temps(n.results), call(load(slot), args)), position(n.span))], True
+        y = self.enter(n.function, n.def_span, n.body, self.needs[n.body])
+        return [place(assign(self.temps(n.results), y), position(n.span))], True
 
     def combine(self, n: Op) -> ast.expr:
         """The user's function of a reduce or scan, called element by element."""
         slot, values = self.program.slot("combine"), self.needs[n.region]
-        inner = Function(self.program, self.needs, self.queue)
+        inner = Function(self.program, self.needs, self.queue, self.constants)
         inner.ends.append(inner.give)
         params = [*n.region.params, *values]
-        self.queue.append(lambda: inner.define(n.span.function, n.span, n.region, slot, self.temps(params), params))
-        types = tuple(v.type for v in n.region.params)
-        return call(load(".partial"), [self.program.ref(combine_elements, "elements"), load(slot), load(CTX), load(BLOCK),
-                                       self.program.ref(types, "types"), tuple_of(map(self.use, values))])
+        self.queue.append(lambda: inner.define("combine", OURS, n.region, slot, self.temps(params), params))
+        types = self.program.ref(tuple(v.type for v in n.region.params), "types")
+        elements = self.program.ref(combine_elements, "elements")
+        return call(load(".partial"), [elements, load(slot), load(CTX), load(BLOCK), types,
+                                       tuple_of(map(self.use, values))])
 
     # -------------------------------------------------------------- terminators
 
@@ -344,24 +352,12 @@ class Function:
 
 EMIT: dict[type, Callable] = {Op: Function.op, ir.If: Function.if_, ir.For: Function.for_, ir.While: Function.while_,
                               ir.Frame: Function.frame}
-TERMINATE: dict[type, Callable] = {ir.Yield: Function.yield_, ir.Continue: Function.continue_, ir.Break: Function.break_,
-                                   ir.Return: Function.return_}
+TERMINATE: dict[type, Callable] = {ir.Yield: Function.yield_, ir.Continue: Function.continue_,
+                                   ir.Break: Function.break_, ir.Return: Function.return_}
 
 
 def _inside(inner: Span, outer: Span) -> bool:
     return outer.line <= inner.line <= outer.end_line
-
-
-def _assigned(n: ir.For | ir.While) -> set[str]:
-    """The variables of the user that a loop may assign, calls apart."""
-    found, pending = set(), [n]
-    while pending:
-        m = pending.pop()
-        if isinstance(m, ir.Bind):
-            found.add(m.name)
-        if not isinstance(m, ir.Frame | Op):
-            pending += (k for b in ir.blocks_of(m) for k in b.nodes)
-    return found
 
 
 def combine_elements(function: Callable, ctx: Running, block: tuple, types: tuple[TileType, ...], captured: tuple,

@@ -1,8 +1,8 @@
 """Python AST with the user's positions: short names for the nodes that the emitters build, and where they stand.
 
-Positions in a `Span` count characters; Python's AST counts UTF-8 bytes. A statement that the user did not write (a value
-arriving at a join, the end of a temporary) stands nowhere: Python then gives its instructions the line of what ran
-before, so that no debugger stops there and no coverage counts it.
+Positions in a `Span` count characters; Python's AST counts UTF-8 bytes. A statement that the user did not write (a
+value arriving at a join, the end of a temporary) stands nowhere: Python then gives its instructions the line of what
+ran before, so that no debugger stops there and no coverage counts it.
 """
 
 from __future__ import annotations
@@ -52,6 +52,22 @@ def place(stmt: ast.stmt, at: Position) -> ast.stmt:
             n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = here
         pending += ast.iter_child_nodes(n)
     return stmt
+
+
+def settle(body: list[ast.stmt]) -> list[ast.stmt]:
+    """A function's first statements, if they stand nowhere, get the place of the first one that stands somewhere.
+
+    Else they would count as its header, and a debugger would stop there.
+    """
+    first = next((s for s in body if s.lineno > 0), None)
+    for s in body:
+        if s is first or first is None:
+            break
+        for n in ast.walk(s):
+            if getattr(n, "lineno", 1) < 0:
+                n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = (
+                    first.lineno, first.col_offset, first.end_lineno, first.end_col_offset)
+    return body
 
 
 def load(name: str) -> ast.expr:

@@ -145,7 +145,8 @@ def _argument(v: Value, given):
         carrier = info(v.type.dtype).carrier
         if isinstance(given, np.ndarray) and given.dtype == carrier and given.shape == v.type.shape:
             return given
-        return np.asarray(_numeric.encode(given.item() if isinstance(given, np.generic) else given, v.type.dtype), carrier)
+        number = given.item() if isinstance(given, np.generic) else given
+        return np.asarray(_numeric.encode(number, v.type.dtype), carrier)
     return ArrayList(given) if isinstance(v.type, ListType) else given
 
 
@@ -175,7 +176,8 @@ def chunk_of(grid: Block, f: Facts) -> Block:
     blocks = max(1, min(f.budget // f.value_bytes, MAX_BLOCKS))
     extent = [1, 1, 1]
     while True:
-        can = [k for k in range(3) if extent[k] < grid[k] and prod(extent) // extent[k] * min(2 * extent[k], grid[k]) <= blocks]
+        wider = [prod(extent) // e * min(2 * e, g) for e, g in zip(extent, grid, strict=True)]
+        can = [k for k in range(3) if extent[k] < grid[k] and wider[k] <= blocks]
         if not can:
             break
         k = min(can, key=lambda k: (extent[k], k))

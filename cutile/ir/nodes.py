@@ -154,6 +154,7 @@ class Return:
 class Bind:
     """From here on the user's variable `name` denotes `template`: for the debugger only, never a use.
 
+    Without a name it tells only that control came here: at a statement that leaves nothing else, such as `pass`.
     A template is a `Value`, a `Known` (compile-time value, shown by its repr), or a `Group` of templates.
     """
 

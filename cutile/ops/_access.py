@@ -18,6 +18,7 @@ from cutile.ir.terms import Const, Leaf, Term, Tuple, describe, is_array, is_sca
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef, Sig
 from cutile.ops._types import (
+    about,
     broadcast,
     broadcast_arg,
     common_shape,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutile.dtypes import DType, bfloat16, float16, float32, float64, int32, int64, uint32, uint64
+from cutile.dtypes import DType, bfloat16, float16, float32, float64, info, int32, int64, uint32, uint64
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, Term, describe
 from cutile.ops._access import (
@@ -32,23 +32,25 @@ INTS: tuple[DType, ...] = (int32, uint32, int64, uint64)
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """An update: what it does in words, the array dtypes that have it, whether the update needs exactly that dtype."""
+    """An update: what it does in words and as a formula, the array dtypes that have it, whether the update needs
+    exactly that dtype."""
 
     text: str
+    formula: str
     dtypes: tuple[DType, ...]
     exact: bool = False
 
 
 KINDS = {
-    "xchg": Kind("replace each element by the update", (*INTS, float32, float64)),
-    "add": Kind("add the update to each element", (*INTS, float32, float64, float16, bfloat16)),
-    "max": Kind("replace each element by the larger of it and the update", INTS),
-    "min": Kind("replace each element by the smaller of it and the update", INTS),
-    "and": Kind("bitwise AND of each element with the update", INTS, True),
-    "or": Kind("bitwise OR of each element with the update", INTS, True),
-    "xor": Kind("bitwise exclusive OR of each element with the update", INTS, True),
+    "xchg": Kind("replace each element by the update", "update", (*INTS, float32, float64)),
+    "add": Kind("add the update to each element", "x + update", (*INTS, float32, float64, float16, bfloat16)),
+    "max": Kind("replace each element by the larger of it and the update", "max(x, update)", INTS),
+    "min": Kind("replace each element by the smaller of it and the update", "min(x, update)", INTS),
+    "and": Kind("bitwise AND of each element with the update", "x & update", INTS, True),
+    "or": Kind("bitwise OR of each element with the update", "x | update", INTS, True),
+    "xor": Kind("bitwise exclusive OR of each element with the update", "x ^ update", INTS, True),
 }
-CAS = Kind("compare and swap", (*INTS, float32, float64))
+CAS = Kind("compare and swap", "desired where x == expected", (*INTS, float32, float64))
 
 # ------------------------------------------------------------------ typing rules
 
@@ -121,14 +123,27 @@ def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_ord
     Indices are as for gather. Each element is updated atomically; the order of updates to one element is unspecified.
 
     [ATOM-1.cas.type]  the result has the dtype of the array and the shape of the indices
-    [ATOM-2.cas]  the array is of int32, uint32, int64, uint64, float32 or float64 (TileTypeError)
-    [ATOM-3.cas]  expected and desired broadcast to the index shape and are implicitly cast (TileTypeError)
+    [ATOM-1.cas.old]  it is what the elements were before
+    [ATOM-1.cas.options]  there is no mask (TileTypeError)
+    [ATOM-2.cas.i32]  int32: has it
+    [ATOM-2.cas.u32]  uint32: has it
+    [ATOM-2.cas.i64]  int64: has it
+    [ATOM-2.cas.u64]  uint64: has it
+    [ATOM-2.cas.f32]  float32: has it
+    [ATOM-2.cas.f64]  float64: has it
+    [ATOM-2.cas.f16]  float16: is refused (TileTypeError)
+    [ATOM-2.cas.bf16]  bfloat16: is refused (TileTypeError)
+    [ATOM-2.cas.others]  arrays of other dtypes are refused (TileTypeError)
+    [ATOM-3.cas.broadcast]  expected and desired broadcast to the index shape, or are refused (TileTypeError)
+    [ATOM-3.cas.cast]  they are implicitly cast to the dtype of the array, or refused (IMPL-1, IMPL-2)
+    [ATOM-4.cas]  of several updates of one element, each sees what the one before left
     [MEM-3]  a tile-wide atomic is one independent update per element
-    [ATOM-5.bits]  floats are compared by their bits: -0.0 is not +0.0, a NaN equals an identical one
+    [ATOM-5.swap]  elements that equal `expected` become `desired`, others stay
+    [ATOM-5.zero]  floats are compared by their bits: -0.0 is not +0.0
+    [ATOM-5.nan]  and a NaN equals an identical one
     [ATOM-5.old]  the result is the old value whether or not it matched
     [ATOM-6.cas]  where an index is out of range, nothing happens and the result is `expected`
-    [MEMARG-3.order]  memory_order is RELAXED, ACQUIRE, RELEASE or ACQ_REL (TileTypeError)
-    [MEMARG-3.scope]  memory_scope is BLOCK, DEVICE or SYS (TileTypeError)
+    [ATOM-7.cas]  check_bounds=False with an index out of range is undefined: nothing happens here
     """
     core = sig.result.shape
     done, old = array.update("cas", indices, (expected, desired), None, core, ctx.lead, want_old)
@@ -141,8 +156,12 @@ def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_ord
 def atomic_cas_offset(array, offset, expected, desired, mask, /, *, memory_order, memory_scope, want_old, sig, ctx):
     """atomic_cas of the elements at offsets from the first one of an array.
 
+    [RAW-3.element]  elements that equal `expected` become `desired`; the result is what they were before
     [RAW-3.offset]  offsets are as for load_offset
+    [RAW-3.dtype]  dtypes, broadcasts and casts are those of atomic_cas (TileTypeError)
     [RAW-3.mask]  where the mask is False, nothing happens and the result is `expected`
+    [RAW-3.mask.type]  the mask is None or of dtype bool_ (TileTypeError)
+    [RAW-3.foreign]  memory that is not the argument's own is undefined: nothing happens here, the result is `expected`
     """
     core = sig.result.shape
     done, old = array.update_raw("cas", offset, (expected, desired), mask, core, ctx.lead, want_old)
@@ -152,18 +171,28 @@ def atomic_cas_offset(array, offset, expected, desired, mask, /, *, memory_order
 # ------------------------------------------------------------------ read, modify, write
 
 
+def _dtype_clauses(kind: str) -> str:
+    """One line per dtype that some update has."""
+    has = KINDS[kind].dtypes
+    return "\n    ".join(f"[ATOM-2.{kind}.{info(d).short}]  {d.name}: "
+                         f"{'has it' if d in has else 'is refused (TileTypeError)'}" for d in KINDS["add"].dtypes)
+
+
 def _clauses(kind: str) -> str:
     """What a kind of update says about its result."""
     if kind == "add":
         return """
     [ATOM-4.int]  integers wrap
-    [ATOM-4.float]  floats round to nearest even after each update"""
+    [ATOM-4.float]  floats round to nearest even after each update
+    [ATOM-4.f16]  float16 too: to float16
+    [ATOM-4.bf16]  bfloat16 too: to bfloat16"""
     if kind in ("max", "min"):
         return f"""
     [ATOM-2.{kind}.sign]  integers compare as their dtype says, signed or unsigned"""
     if kind in ("and", "or", "xor"):
         return f"""
-    [ATOM-3.{kind}.exact]  the update has exactly the dtype of the array; a literal counts as int32 (TileTypeError)"""
+    [ATOM-3.{kind}.exact]  an update of another dtype than the array's is refused (TileTypeError)
+    [ATOM-3.{kind}.literal]  a literal counts as int32 (TileTypeError)"""
     return ""
 
 
@@ -190,20 +219,32 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
 
     [ATOM-1.{kind}.type]  the result has the dtype of the array and the shape of the indices
-    [ATOM-2.{kind}]  the array is of {names} (TileTypeError)
-    [ATOM-3.{kind}]  the update broadcasts to the index shape and is implicitly cast (TileTypeError){_clauses(kind)}
+    [ATOM-1.{kind}.old]  it is what the elements were before
+    [ATOM-1.{kind}.options]  there is no mask (TileTypeError)
+    {_dtype_clauses(kind)}
+    [ATOM-2.{kind}.others]  arrays of other dtypes are refused (TileTypeError)
+    [ATOM-3.{kind}.broadcast]  the update broadcasts to the index shape, or is refused (TileTypeError)
+    [ATOM-3.{kind}.cast]  it is implicitly cast to the dtype of the array, or refused (IMPL-1, IMPL-2)
+    [ATOM-4.{kind}]  each element becomes: {row.formula}
+    [ATOM-4.{kind}.order]  several updates of one element happen one after another, in any order{_clauses(kind)}
     [ATOM-6.{kind}]  where an index is out of range, nothing happens; the result there is unspecified: 0 here
     [ATOM-7.{kind}]  check_bounds=False with an index out of range is undefined: nothing happens here
     """
     by_offset.__doc__ = f"""Atomically {row.text}, at offsets from the first element of an array; the values before.
 
+    [RAW-4.{kind}.element]  elements become what atomic_{kind} makes of them; the result is what they were before
     [RAW-4.{kind}.offset]  offsets are as for load_offset
+    [RAW-4.{kind}.dtype]  dtypes, broadcasts and casts are those of atomic_{kind} (TileTypeError)
     [RAW-4.{kind}.mask]  where the mask is False, nothing happens; the result there is unspecified: 0 here
+    [RAW-4.{kind}.mask.type]  the mask is None or of dtype bool_ (TileTypeError)
+    [RAW-4.{kind}.foreign]  memory that is not the argument's own is undefined: nothing happens here, the result is 0
     """
     by_tile.__doc__ = f"""Atomically {row.text}, for the tile of a view at a tile index; no result.
 
-    [TVOP-4.{kind}]  each element is updated, in no particular order; elements outside the array are left out
+    [TVOP-4.{kind}]  each element is updated as by atomic_{kind}; elements outside the array are left out
     [TVOP-4.{kind}.dtype]  the array is of {names} (TileTypeError)
+    [TVOP-4.{kind}.update]  the update broadcasts to the tile shape and is cast as by atomic_{kind} (TileTypeError)
+    [TVOP-4.{kind}.result]  the result is None
     """
     options = {"effect": ATOMIC, "exact": True}
     indexed = op(_by_index(row, "update"), name=f"atomic_{kind}", operands="array *indices update", **options,

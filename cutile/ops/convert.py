@@ -242,6 +242,7 @@ def astype(x, *, rounding_mode=None, sig):
     [CAST-11.fold]  constants without a mode, or with RN, give constants, converted by ENC-1…3
     [CAST-11.runtime]  constants with another mode give run-time values
     [CAST-12.undefined]  zeros and negative numbers to float8_e8m0fnu: any value
+    [CAST-12.e5m3]  negative numbers to float8_e5m3fnu: any value
     [CAST-13]  to tfloat32: ten fraction bits
     """
     return _numeric.convert(x, sig.x.dtype, sig.result.dtype, rounding_mode or RN)

@@ -15,6 +15,7 @@ from cutile.ops._types import (
     carry, cast, check_dim, const_int, invalid, loose, numeric_dtype_arg, refuse, scalar_arg, shape_arg, strict,
     tile_arg, value_of,
 )
+from cutile.ops.convert import check_cast
 from cutile.types import TileType, is_power_of_two
 
 # ------------------------------------------------------------------ typing rules
@@ -32,7 +33,14 @@ def filled(b: Builder, op, shape: Term, fill_value: Term, dtype: Term) -> Term:
     """Rule of full: a constant fill converts as a constant, a run-time one is cast [FACT-1]."""
     dims = shape_arg(op, "shape", shape)
     fill = _number_arg(op, "fill_value", fill_value)
-    return _fill(b, dims, cast(b, fill, numeric_dtype_arg(op, "dtype", dtype)))
+    return _fill(b, dims, _converted(b, op, fill, numeric_dtype_arg(op, "dtype", dtype)))
+
+
+def _converted(b: Builder, op, x: Const | Leaf, dtype: DType) -> Const | Leaf:
+    """A constant as a constant, a run-time value by a cast that the language has [CAST-1]."""
+    if isinstance(x, Leaf):
+        check_cast(op.name, x.type.dtype, dtype, None)
+    return cast(b, x, dtype)
 
 
 def _fill(b: Builder, dims: tuple[int, ...], fill: Const | Leaf) -> Const | Leaf:
@@ -88,7 +96,7 @@ def _iota(b: Builder, op, n: int, d: DType) -> Const | Leaf:
     if n > 1 << counter.bitwidth:
         invalid(op, "size", f"{n} elements are more than {d.name} can express", cls=TileValueError,
                 help="use a wider dtype")
-    return cast(b, Leaf(b.op1(iota, result=TileType(counter, (n,)))), d)
+    return _converted(b, op, Leaf(b.op1(iota, result=TileType(counter, (n,)))), d)
 
 
 def _arithmetic(b: Builder, op, x: Term, y: Term) -> Term:
@@ -99,7 +107,7 @@ def stacked(b: Builder, op, value: Term, dtype: Term) -> Term:
     """Rule of astile: a scalar is cast; a nested tuple of scalars becomes a tile, row by row [FACT-4]."""
     d = numeric_dtype_arg(op, "dtype", dtype)
     if is_tile(value):
-        return cast(b, _number_arg(op, "value", value), d)
+        return _converted(b, op, _number_arg(op, "value", value), d)
     shape: list[int] = []
     level = value
     while isinstance(level, Tuple):
@@ -116,7 +124,7 @@ def _elements(b: Builder, op, t: Term, shape: tuple[int, ...], d: DType) -> list
     if not shape:
         if isinstance(t, Tuple):
             invalid(op, "value", "the tuples are nested to different depths")
-        return [value_of(b, cast(b, _number_arg(op, "value", t), d))]
+        return [value_of(b, _converted(b, op, _number_arg(op, "value", t), d))]
     if not isinstance(t, Tuple):
         invalid(op, "value", f"expected a tuple of length {shape[0]} here as elsewhere, got {describe(t)}")
     if len(t.items) != shape[0]:
@@ -166,6 +174,7 @@ def full(fill_value, /, *, shape):
     [FACT-1.trunc]  a constant float truncates toward zero for an integer dtype
     [FACT-1.nan]  NaN or inf for an integer dtype: TileValueError
     [FACT-1.cast]  a run-time value is cast
+    [FACT-1.nocast]  a run-time value that astype without a mode would refuse, to float8_e8m0fnu: TileTypeError
     """
     dims = np.shape(fill_value)
     return np.broadcast_to(np.reshape(fill_value, dims + (1,) * len(shape)), dims + shape)

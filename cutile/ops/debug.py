@@ -250,29 +250,72 @@ def print(*args):
 
     [PRINT-1.once]  it prints once per block that executes it
     [PRINT-1.sep]  sep stands between the arguments, end after the last
-    [PRINT-1.strings]  sep and end are strings or formatted strings; None or anything else is a TileTypeError
+    [PRINT-1.default]  sep is one space, end a new line where they are not given
+    [PRINT-1.strings]  sep and end are strings or formatted strings
+    [PRINT-1.refused]  None or anything else as sep or end is refused (TileTypeError)
+    [PRINT-1.file]  there are no parameters file and flush (TileTypeError)
+    [PRINT-1.builtin]  Python's print in tile code is the same
     [PRINT-1.none]  it returns None
-    [PRINT-2.string]  strings and formatted strings are shown as they are, % included
+    [PRINT-2.string]  strings are shown as they are
+    [PRINT-2.formatted]  formatted strings are shown with their fields filled in
+    [PRINT-2.percent]  a percent sign in text is literal
     [PRINT-2.tile]  a tile of any rank is shown as nested lists: [[1, 2], [3, 4]]
     [PRINT-2.const]  a scalar constant is shown as Python's str() does: 5, 2.5, True, nan, 10000000000.0
     [PRINT-2.none]  None is shown as None
     [PRINT-2.tuple]  a tuple is shown as Python does, strings in it quoted: (1, 'b', None), (1,), ()
-    [PRINT-2.record]  a dataclass is shown as P(x=1, y=2), or by its __str__
+    [PRINT-2.nested]  run-time values in tuples and dataclasses are shown as they are alone
+    [PRINT-2.record]  a dataclass is shown as P(x=1, y=2)
+    [PRINT-2.record.str]  or by its own __str__
     [PRINT-2.dtype]  a dtype is shown by its name
     [PRINT-2.enum]  an enum member is shown as RoundingMode.RN
     [PRINT-2.function]  a function is shown by its Python repr
     [PRINT-2.other]  arrays, views and ranges are shown as <object of type …>
-    [PRINT-3.bool]  run-time booleans are shown as %d
-    [PRINT-3.int]  run-time signed integers are shown as %d, 64-bit ones as %lld
-    [PRINT-3.uint]  run-time unsigned integers are shown as %u, 64-bit ones as %llu
-    [PRINT-3.float]  run-time floats of every format are shown as %f, with 6 decimals
-    [PRINT-4.spec]  a field of a formatted string takes [<>^][+ -][#][0][width][.precision][type], as C has them
-    [PRINT-4.left]  < aligns to the left, > and ^ to the right
-    [PRINT-4.kind]  an integer type letter on a float, or the other way round, is a TileTypeError
-    [PRINT-4.unknown]  any other spec is a TileTypeError
+    [PRINT-3.b1]  run-time values of this dtype are shown as %d
+    [PRINT-3.i8]  run-time values of this dtype are shown as %d
+    [PRINT-3.i16]  run-time values of this dtype are shown as %d
+    [PRINT-3.i32]  run-time values of this dtype are shown as %d
+    [PRINT-3.i64]  run-time values of this dtype are shown as %lld
+    [PRINT-3.u8]  run-time values of this dtype are shown as %u
+    [PRINT-3.u16]  run-time values of this dtype are shown as %u
+    [PRINT-3.u32]  run-time values of this dtype are shown as %u
+    [PRINT-3.u64]  run-time values of this dtype are shown as %llu
+    [PRINT-3.f16]  run-time values of this dtype are shown as %f
+    [PRINT-3.bf16]  run-time values of this dtype are shown as %f
+    [PRINT-3.f32]  run-time values of this dtype are shown as %f
+    [PRINT-3.f64]  run-time values of this dtype are shown as %lf
+    [PRINT-3.restricted]  those of restricted float formats are shown as %f
+    [PRINT-4.default]  a field of a formatted string without a spec is shown as print shows a run-time value
+    [PRINT-4.order]  a spec is [<>^][+ -][#][0][width][.precision][type]; its parts may be combined
+    [PRINT-4.d]  type d shows an integer as a signed decimal number
+    [PRINT-4.i]  type i shows an integer like d
+    [PRINT-4.o]  type o shows an integer in octal
+    [PRINT-4.u]  type u shows an integer as an unsigned decimal number: negative ones modulo 2^32 (2^64 for 64 bits)
+    [PRINT-4.x]  type x shows an integer in hexadecimal, small letters
+    [PRINT-4.X.capital]  type X shows an integer in hexadecimal, capitals
+    [PRINT-4.e]  type e shows a float as d.dddddde±dd
+    [PRINT-4.E.capital]  type E shows a float as d.ddddddE±dd
+    [PRINT-4.f]  type f shows a float with 6 decimals
+    [PRINT-4.F.capital]  type F shows a float like f
+    [PRINT-4.g]  type g shows a float as %e or %f, whichever is shorter, without trailing zeros
+    [PRINT-4.G.capital]  type G shows a float as %E or %F, so
+    [PRINT-4.a]  type a shows a float as 0xh.hhhp±d
+    [PRINT-4.A.capital]  type A shows a float as 0XH.HHHP±D
+    [PRINT-4.plus]  + puts a plus sign before what is not negative
+    [PRINT-4.space]  a space puts a space before what is not negative
+    [PRINT-4.minus]  - as a sign changes nothing
+    [PRINT-4.alt]  # puts 0, 0x or 0X before octal and hexadecimal integers, and keeps the point of floats
+    [PRINT-4.zero]  0 fills up to the width with zeros, after the sign and after 0x
+    [PRINT-4.width]  the width is the least number of characters, aligned to the right
+    [PRINT-4.precision]  the precision is the number of decimals, of digits for g, the least number of digits for
+        integers
+    [PRINT-4.left]  < aligns to the left
+    [PRINT-4.right]  > and ^ align to the right
+    [PRINT-4.nonfinite]  inf and nan are shown as inf and nan, capitals for a capital type, and not filled with zeros
+    [PRINT-4.kind]  an integer type letter on a float, or the other way round, is refused (TileTypeError)
+    [PRINT-4.unknown]  any other spec is refused (TileTypeError)
     [PRINT-4.const]  constants in formatted strings are shown as run-time values are: 1 for True, 2.500000 for 2.5
     [PRINT-4.wide]  a spec with a type letter shows all 64 bits of a 64-bit integer
-    [PRINT-4.tuple]  a spec on a tuple is a TileTypeError
+    [PRINT-4.tuple]  a spec on a tuple is refused (TileTypeError)
     """
 
 
@@ -283,14 +326,22 @@ def printf(format, *args):
     Conversions are %[flag][width][.precision][hh, h, l or ll]type with at most one of the flags 0 # + - and space;
     types d i u o x X take booleans and integers, e E f F g G a A take floats.
 
-    [PRINT-5.format]  format is a string constant, else TileTypeError
-    [PRINT-5.grammar]  anything but %[flag][width][.prec][hh h l ll]type and %% is a TileTypeError
-    [PRINT-5.int]  d i u o x X take bool and integers; a float is a TileTypeError
-    [PRINT-5.float]  e E f F g G a A take floats; an integer is a TileTypeError
+    [PRINT-5.text]  text is written as it stands, conversions as C writes the arguments, in order
+    [PRINT-5.end]  nothing is added at the end
+    [PRINT-5.format]  a format that is no string constant is refused (TileTypeError)
+    [PRINT-5.flag]  at most one of the flags 0 # + - and space stands in a conversion (TileTypeError)
+    [PRINT-5.width]  width and precision are decimal numbers; * is refused (TileTypeError)
+    [PRINT-5.grammar]  any other conversion is refused: c s p n, L, a lone % (TileTypeError)
+    [PRINT-5.int]  d i u o x X take bool and integers
+    [PRINT-5.int.kind]  and refuse floats (TileTypeError)
+    [PRINT-5.float]  e E f F g G a A take floats
+    [PRINT-5.float.kind]  and refuse integers (TileTypeError)
     [PRINT-5.percent]  %% is a percent sign
-    [PRINT-5.count]  there are as many arguments as conversions, else TileTypeError
-    [PRINT-5.args]  arguments are tiles and scalars, else TileTypeError
-    [PRINT-5.length]  length modifiers are not checked against the dtype
+    [PRINT-5.count]  another number of arguments than of conversions is refused (TileTypeError)
+    [PRINT-5.args]  arguments that are no tiles or scalars are refused (TileTypeError)
+    [PRINT-5.tile]  a tile is written as nested lists, each element by the conversion
+    [PRINT-5.length]  length modifiers hh h l ll are allowed for every dtype
+    [PRINT-5.once]  it prints once per block that executes it
     """
 
 
@@ -302,9 +353,16 @@ def assert_(cond, /, message=None, *, sig: Sig, ctx):
 
     [ASSERT-1.fail]  a False element makes the launch end with an error that carries the message
     [ASSERT-1.hold]  where all elements are True nothing happens
-    [ASSERT-1.dtype]  cond is a bool_ tile, else TileTypeError
+    [ASSERT-1.element]  so does one False element among True ones
+    [ASSERT-1.dtype]  a cond of a dtype other than bool_ is refused (TileTypeError)
+    [ASSERT-1.kind]  a cond that is no tile is refused (TileTypeError)
     [ASSERT-1.const]  constants are allowed: False compiles, and fails when it runs
-    [ASSERT-1.message]  message is a string constant or None, else TileTypeError
+    [ASSERT-1.message]  message is a string constant or None, and may be given by name
+    [ASSERT-1.message.kind]  any other message is refused, a formatted string included (TileTypeError)
+    [ASSERT-1.cond]  cond is positional only (TileTypeError)
+    [ASSERT-1.block]  the error names the first failing block in grid order
+    [ASSERT-1.stores]  stores made before the failure stay
+    [ASSERT-1.none]  the result is None
     """
     ctx.fail(sig, cond, message)
 

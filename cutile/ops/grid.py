@@ -78,8 +78,16 @@ def ordering(b: Builder, op) -> Term:
 def bid(axis, *, ctx):
     """Index of the running block along a grid axis.
 
-    [GRID-1.dtype]  an int32 scalar from 0 to num_blocks(axis) - 1
-    [GRID-1.axis]  axis: the integer constant 0, 1 or 2; anything else is a TileTypeError
+    [GRID-1.dtype]  it is an int32 scalar
+    [GRID-1.value.0]  bid(0) is the first coordinate of the block, from 0 to num_blocks(0) - 1
+    [GRID-1.value.1]  bid(1) is the second
+    [GRID-1.value.2]  bid(2) is the third
+    [GRID-1.axis]  the axis is an integer constant of any integer dtype, and may be given by name
+    [GRID-1.range]  an axis above 2 is refused (TileTypeError)
+    [GRID-1.negative]  a negative axis is refused (TileTypeError)
+    [GRID-1.bool]  a bool as axis is refused (TileTypeError)
+    [GRID-1.float]  a float as axis is refused (TileTypeError)
+    [GRID-1.constant]  a run-time axis is refused (TileTypeError)
     """
     return ctx.bid(axis)
 
@@ -88,8 +96,17 @@ def bid(axis, *, ctx):
 def num_blocks(axis, *, ctx):
     """Number of blocks along a grid axis.
 
-    [GRID-2.dtype]  an int32 scalar: the extent of the grid
-    [GRID-2.axis]  axis: the integer constant 0, 1 or 2; anything else is a TileTypeError
+    [GRID-2.dtype]  it is an int32 scalar
+    [GRID-2.value.0]  num_blocks(0) is the first extent of the grid
+    [GRID-2.value.1]  num_blocks(1) is the second
+    [GRID-2.value.2]  num_blocks(2) is the third
+    [GRID-2.one]  extents that the launch does not give are 1
+    [GRID-2.axis]  the axis is an integer constant of any integer dtype, and may be given by name
+    [GRID-2.range]  an axis above 2 is refused (TileTypeError)
+    [GRID-2.negative]  a negative axis is refused (TileTypeError)
+    [GRID-2.bool]  a bool as axis is refused (TileTypeError)
+    [GRID-2.float]  a float as axis is refused (TileTypeError)
+    [GRID-2.constant]  a run-time axis is refused (TileTypeError)
     """
     return ctx.num_blocks(axis)
 
@@ -98,11 +115,21 @@ def num_blocks(axis, *, ctx):
 def num_tiles(array, /, axis, shape, order="C"):
     """Number of tiles of `shape` along an axis of the tile space of an array.
 
-    [NT-1.value]  an int32 scalar: the size of array dimension order[axis] divided by shape[axis], rounded up
-    [NT-1.axis]  axis: a constant, negative ones counting from the end; out of range is a TileTypeError
-    [NT-1.shape]  shape: a tuple of constant powers of two as long as the rank, a single one for rank 1, or () for ones
-    [NT-1.order]  axis and shape count in the order given by `order`
-    [NT-1.rank0]  an array of rank 0: TileTypeError
+    [NT-1.value]  the size of array dimension order[axis] divided by shape[axis], rounded up
+    [NT-1.dtype]  it is an int32 scalar
+    [NT-1.negative]  a negative axis counts from the end
+    [NT-1.range]  an axis out of range is refused (TileTypeError)
+    [NT-1.constant]  an axis that is no integer constant is refused (TileTypeError)
+    [NT-1.int]  for rank 1 the shape may be a single integer constant
+    [NT-1.int.rank]  for another rank it may not (TileTypeError)
+    [NT-1.empty]  shape () is a shape of ones
+    [NT-1.pow2]  a size that is no positive power of two is refused (TileTypeError)
+    [NT-1.rank]  a shape of another rank than the array's is refused (TileTypeError)
+    [NT-1.F]  with order "F", axis and shape count from the last dimension of the array
+    [NT-1.order]  with a permutation, position k of shape and axis k mean array dimension order[k]
+    [NT-1.order.bad]  an order that is no permutation is refused (TileTypeError)
+    [NT-1.rank0]  an array of rank 0 is refused (TileTypeError)
+    [NT-1.array]  `array` is positional only, the other parameters may be given by name
     """
     n = np.asarray(array.shape[order[axis]]).astype(np.int64)
     return ((n - 1) // shape[axis] + 1).astype(np.int32)
@@ -112,11 +139,15 @@ def num_tiles(array, /, axis, shape, order="C"):
 def assume_divisible_by(x, divisor):
     """x, with the promise that it is a multiple of `divisor`.
 
-    [ASSUME-1.value]  x comes back unchanged
-    [ASSUME-1.x]  x: an integer scalar; bool, float, a tile of higher rank: TileTypeError
-    [ASSUME-1.divisor]  divisor: an integer constant of 1 or more; anything else is a TileTypeError
-    [ASSUME-1.const]  a constant x that is not divisible: TileTypeError
+    [ASSUME-1.value]  x comes back unchanged, its dtype included
+    [ASSUME-1.bool]  a bool as x is refused (TileTypeError)
+    [ASSUME-1.float]  a float as x is refused (TileTypeError)
+    [ASSUME-1.rank]  a tile of rank 1 or more as x is refused (TileTypeError)
+    [ASSUME-1.positive]  a divisor below 1 is refused (TileTypeError)
+    [ASSUME-1.constant]  a divisor that is no integer constant is refused (TileTypeError)
+    [ASSUME-1.const]  a constant x that is not divisible is refused (TileTypeError)
     [ASSUME-1.one]  divisor 1 says nothing, and x stays what it was, constants included
+    [ASSUME-1.names]  both parameters may be given by name
     """
     return x
 

@@ -183,20 +183,32 @@ def load(array, index, /, *, shape, order, padding_mode, check_bounds, latency, 
     [LOAD-1.type]  the result has the dtype of the array and shape `shape`
     [LOAD-2.scalar]  for rank 1 the index may be a single signed integer scalar
     [LOAD-2.tuple]  otherwise it is a tuple of as many as the array has axes (TileTypeError)
-    [LOAD-2.kind]  bool, unsigned, float and one-element tile indices are refused (TileTypeError)
+    [LOAD-2.width]  a signed integer of every width is an index
+    [LOAD-2.bool]  a bool index is refused (TileTypeError)
+    [LOAD-2.unsigned]  an unsigned index is refused (TileTypeError)
+    [LOAD-2.float]  a float index is refused (TileTypeError)
+    [LOAD-2.tile]  a tile as index, of one element too, is refused (TileTypeError)
     [LOAD-3.int]  for rank 1 the shape may be a single integer constant
     [LOAD-3.rank]  a shape of another rank than the array's is refused (TileTypeError)
     [LOAD-3.pow2]  a dimension that is no positive power of two is refused (TileTypeError)
+    [LOAD-3.constant]  a dimension that is no integer constant is refused (TileTypeError)
     [LOAD-3.scalar]  shape () loads the one element at the index, as a scalar, for any rank
     [LOAD-3.rank0]  an array of rank 0 is loaded with index () and shape ()
     [LOAD-4.C]  order "C" is the identity, the default
     [LOAD-4.F]  order "F" reverses the axes
-    [LOAD-4.permutation]  a tuple of constants, negative ones counted from the end, permutes them
-    [LOAD-4.bad]  a repeated axis, a wrong length and another string are refused (TileTypeError)
+    [LOAD-4.permutation]  a tuple of constants permutes them
+    [LOAD-4.negative]  negative axes are counted from the end
+    [LOAD-4.repeated]  a repeated axis is refused (TileTypeError)
+    [LOAD-4.length]  an order of a length other than the rank is refused (TileTypeError)
+    [LOAD-4.string]  a string other than "C" and "F" is refused (TileTypeError)
+    [LOAD-4.range]  an axis out of range is refused (TileTypeError)
+    [LOAD-4.constant]  an axis that is no integer constant is refused (TileTypeError)
     [LOAD-5.edge]  elements beyond an edge of the array read as the padding value
     [LOAD-5.outside]  a tile wholly outside, or at a negative index, is undefined: it reads as padding here
     [LOAD-6]  special padding values on integer and bool arrays are refused (TileTypeError)
-    [LOAD-7]  `array` is positional only, the other parameters may be given by name
+    [LOAD-7.array]  `array` is positional only (TileTypeError)
+    [LOAD-7.names]  index and shape may be given by name
+    [LOAD-7.options]  the other parameters are given by name only (TileTypeError)
     [LOAD-8]  a weak or relaxed load whose result is unused may be removed
     [IDX-2.wide]  an index wider than the index dtype of the array is truncated to it
     [IDX-2.narrow]  a narrower one keeps its value
@@ -207,13 +219,6 @@ def load(array, index, /, *, shape, order, padding_mode, check_bounds, latency, 
     [PAD-1.POS_INF]  +inf, for floats
     [PAD-1.NEG_INF]  -inf, for floats
     [PAD-2]  a format without the value: unspecified; here what encoding the value as a constant gives
-    [HINT-1.range]  latency is None or an integer constant from 1 to 10 (TileValueError)
-    [HINT-1.kind]  a latency that is no integer constant is refused (TileTypeError)
-    [HINT-2]  allow_tma is None or a bool constant (TileTypeError)
-    [HINT-3.load]  check_bounds=False promises that every element is in range
-    [MEMARG-1.order]  memory_order is WEAK, RELAXED or ACQUIRE (TileTypeError)
-    [MEMARG-1.scope]  memory_scope is NONE with WEAK, otherwise BLOCK, DEVICE or SYS (TileTypeError)
-    [MEMARG-6.default]  an order other than WEAK needs a scope to be given (TileTypeError)
     """
     t = sig.x
     dims = shape or (1,) * t.ndim
@@ -233,12 +238,19 @@ def store(array, index, tile, /, *, order, check_bounds, latency, allow_tma, mem
     [STORE-1.outside]  a tile wholly outside, or at a negative index, is undefined: nothing is written here
     [STORE-2.scalar]  a scalar is stored as one element, for any rank
     [STORE-2.rank]  a tile whose rank is not the array's is refused (TileTypeError)
+    [STORE-2.result]  the result is None
     [STORE-3.cast]  the tile is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
-    [STORE-3.kind]  None, a tuple or an array as tile is refused (TileTypeError)
-    [STORE-4]  index and order as for load; there is no padding_mode
-    [STORE-5]  each element is written once; stores of different blocks to one element race
-    [MEMARG-2.order]  memory_order is WEAK, RELAXED or RELEASE (TileTypeError)
-    [MEMARG-2.scope]  memory_scope is NONE with WEAK, otherwise BLOCK, DEVICE or SYS (TileTypeError)
+    [STORE-3.type]  a dtype that does not go into that of the array is refused (TileTypeError)
+    [STORE-3.range]  a literal out of its range is refused (TileValueError)
+    [STORE-3.none]  None as tile is refused (TileTypeError)
+    [STORE-3.tuple]  a tuple as tile is refused (TileTypeError)
+    [STORE-3.array]  an array as tile is refused (TileTypeError)
+    [STORE-4.index]  the index as for load: signed scalars, one per axis (TileTypeError)
+    [STORE-4.order]  the order as for load: "C", "F" or a permutation (TileTypeError)
+    [STORE-4.padding]  there is no padding_mode (TileTypeError)
+    [STORE-4.names]  index and tile may be given by name, the array may not (TileTypeError)
+    [STORE-5.once]  elements of the tile go to elements of the array one to one
+    [STORE-5.race]  where blocks store to one element, the value of one of them stays
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
     array.put(tile_origin(index, sig), beside(tile, len(shape), rank), shape or (1,) * rank, order)
@@ -254,15 +266,22 @@ def load_advanced_indexing(array, sparse, starts, /, *, axis, shape, padding_mod
 
     [ADV-1.rank]  the array has rank 2 or more (TileTypeError)
     [ADV-1.tuple]  indices is a tuple with an entry per axis (TileTypeError)
-    [ADV-1.one]  exactly one entry is a 1-D integer tile, all others are ct.Slice (TileTypeError)
+    [ADV-1.none]  no 1-D integer tile among the entries is refused (TileTypeError)
+    [ADV-1.two]  more than one is refused (TileTypeError)
+    [ADV-1.scalar]  a scalar as entry is refused (TileTypeError)
+    [ADV-1.matrix]  a tile of rank 2 as entry is refused (TileTypeError)
+    [ADV-1.float]  a float or bool tile as entry is refused (TileTypeError)
+    [ADV-1.slice]  a Python slice as entry is refused (TileTypeError)
     [ADV-2.constant]  the length of each ct.Slice is an integer constant (TileTypeError)
-    [ADV-2.pow2]  that is a positive power of two (TileTypeError)
+    [ADV-2.positive]  a length of 0 or less is refused (TileTypeError)
+    [ADV-2.pow2]  a length that is no power of two is refused (TileTypeError)
     [ADV-2.start]  its start may be a run-time value
     [ADV-3.shape]  a dimension of the result is the length of the sparse tile, or that of the slice
     [ADV-3.element]  positions and starts count elements, not tiles: element i is array[sparse[i_s], start_k + i_k]
     [ADV-4.padding]  positions and coordinates beyond an end read as the padding value
     [ADV-4.negative]  negative ones are out of range, never counted from the end
-    [ADV-5]  positions and starts of every integer width keep their value
+    [ADV-5.sparse]  positions of every integer dtype keep their value
+    [ADV-5.start]  starts of every signed width keep their value
     """
     return array.rows(axis, sparse, starts, shape, fill_of(padding_mode, sig.x.dtype))
 
@@ -273,7 +292,9 @@ def store_advanced_indexing(array, sparse, starts, tile, /, *, axis, shape, late
     """Write a tile to positions along one axis and ranges along the others; `indices` as for load_advanced_indexing.
 
     [ADV-4.dropped]  elements whose position or coordinate is out of range are not written
-    [ADV-6.shape]  the tile has exactly the shape that the indices imply: no broadcasting, no scalars (TileTypeError)
+    [ADV-6.shape]  a tile of another shape than the indices imply is refused, also one that broadcasts (TileTypeError)
+    [ADV-6.scalar]  a scalar is refused (TileTypeError)
+    [ADV-6.result]  the result is None
     [ADV-6.cast]  it is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
     [ADV-6.duplicates]  which of several writes to one element stays is unspecified: the last one here
     """
@@ -284,7 +305,7 @@ def store_advanced_indexing(array, sparse, starts, tile, /, *, axis, shape, late
 def Slice(start, length, /):
     """Range of positions along an axis, for advanced indexing. It exists while a kernel is compiled only.
 
-    [ADV-2.signed]  start and length are signed integer scalars (TileTypeError)
+    [ADV-2.signed]  start and length are signed integer scalars, nothing unsigned, bool or float (TileTypeError)
     [ADV-2.positional]  both are positional only
     [ADV-2.opaque]  a slice has no readable attributes (TileTypeError)
     """
@@ -301,24 +322,32 @@ def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig
     `indices`: an integer tile per array axis, broadcast together (a single one for rank 1). Where an index is out of
     range or `mask` is False, the result is `padding_value`.
 
-    [GS-1.kind]  indices are integer tiles or scalars, signed or unsigned; bool and float are refused (TileTypeError)
-    [GS-1.count]  as many as the array has axes; for rank 1 a single tile will do (TileTypeError)
+    [GS-1.kind]  indices are integer tiles or scalars of every integer dtype
+    [GS-1.bool]  a bool index is refused (TileTypeError)
+    [GS-1.float]  a float index is refused (TileTypeError)
+    [GS-1.count]  there are as many as the array has axes (TileTypeError)
+    [GS-1.single]  for rank 1 a single tile without a tuple will do
     [GS-1.rank0]  an array of rank 0 takes ()
     [GS-1.shapes]  they broadcast together (TileTypeError)
     [GS-2]  the result has the broadcast shape of the indices
     [GS-3.sign]  negative indices are out of range, never counted from the end
     [GS-3.wide]  an index counts with its whole value, whatever its dtype and the index dtype of the array
     [IDX-3]  ranges are tested and places computed with 64 bits, whatever the index dtype of the array
-    [HINT-3.gather]  check_bounds=False promises that every index is in range
     [GS-4.bounds]  an element out of range reads as padding_value
     [GS-4.mask]  an element whose mask is False reads as padding_value
-    [GS-5.shape]  the mask broadcasts to the index shape (TileTypeError)
-    [GS-5.dtype]  it is None or of dtype bool_ (TileTypeError)
-    [GS-6.cast]  padding_value is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
-    [GS-6.shape]  it broadcasts to the index shape (TileTypeError)
-    [GS-6.none]  None is refused (TileTypeError)
+    [GS-5.none]  mask None masks nothing
+    [GS-5.broadcast]  the mask broadcasts to the index shape
+    [GS-5.shape]  a mask that does not broadcast to the index shape is refused (TileTypeError)
+    [GS-5.dtype]  a mask of a dtype other than bool_ is refused, 1 included (TileTypeError)
+    [GS-6.default]  padding_value is 0 where it is not given
+    [GS-6.broadcast]  it may be a tile that broadcasts to the index shape
+    [GS-6.cast]  it is implicitly cast to the dtype of the array, or refused (IMPL-1, IMPL-2)
+    [GS-6.shape]  a shape that does not broadcast to the index shape is refused (TileTypeError)
+    [GS-6.none]  padding_value None is refused (TileTypeError)
     [GS-7]  check_bounds=False with an index out of range and no mask is undefined: padding_value here
-    [GS-9]  the result has the dtype of the array, every dtype included
+    [GS-9.dtype]  the result has the dtype of the array
+    [GS-9.every]  every dtype can be gathered and scattered
+    [GS-9.pure]  a gathered tile does not change when its elements are overwritten later
     """
     core = sig.result.shape
     fill = beside(padding_value, sig.operands[-1].ndim, len(core))
@@ -331,8 +360,11 @@ def scatter(array, indices, value, mask, /, *, check_bounds, latency, sig):
     """Write elements of an array at tiles of indices, which are as for gather.
 
     [GS-4.dropped]  an element out of range or whose mask is False is not written
-    [GS-8.shape]  value broadcasts to the index shape (TileTypeError)
-    [GS-8.cast]  it is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
+    [GS-8.element]  element i of value goes to the array element at the indices i
+    [GS-8.broadcast]  value broadcasts to the index shape
+    [GS-8.shape]  a value that does not broadcast to it is refused (TileTypeError)
+    [GS-8.cast]  it is implicitly cast to the dtype of the array, or refused (IMPL-1, IMPL-2)
+    [GS-8.result]  the result is None
     [GS-8.duplicates]  which of several writes to one element stays is unspecified: the last one in row-major order here
     """
     core = sig.operands[-1].shape
@@ -382,7 +414,10 @@ def list_len_op(arrays, /):
 def list_item_op(arrays, index, /):
     """Array of a list.
 
-    [LIST-1.item]  x[i] takes an integer scalar of any width and sign, as int32
+    [LIST-1.item]  x[i] is the i-th array
+    [LIST-1.width]  i is an integer scalar of any width and sign, and counts as int32
+    [LIST-1.refused]  a float, a bool, a slice or a tile as i is refused (TileTypeError)
+    [LIST-1.negative]  a negative constant is refused: items are not counted from the end (TileValueError)
     [LIST-1.range]  an index that is negative or out of range is undefined: an array without elements here
     """
     return arrays.pick(index.astype(np.int32))

@@ -158,9 +158,13 @@ def tiled_view(array, /, tile_shape, *, padding_mode=UNDETERMINED, traversal_ste
 def view_load(array, index, /, *, shape, steps, padding_mode, check_bounds, latency, allow_tma, sig):
     """Tile of a view at a tile index.
 
+    [TVOP-1.type]  the result has the dtype of the array and shape tile_shape
     [TVOP-1.element]  element x of the tile is the array element at index * step + x
     [TVOP-1.padding]  elements outside the array read as the padding of the view
     [TVOP-1.index]  the index has as many entries as the array has axes (TileTypeError)
+    [TVOP-1.kind]  they are signed integer scalars; for rank 1 a single one will do (TileTypeError)
+    [TVOP-1.name]  index may be given by name
+    [TVOP-1.options]  there is no order, shape or padding_mode here (TileTypeError)
     [TVOP-1.scalar]  with tile_shape () the result is a scalar
     """
     t = sig.x
@@ -174,10 +178,16 @@ def view_load(array, index, /, *, shape, steps, padding_mode, check_bounds, late
 def view_store(array, index, tile, /, *, steps, check_bounds, latency, allow_tma, sig):
     """Write a tile to a view at a tile index.
 
-    [TVOP-2.shape]  the tile broadcasts to the tile shape of the view (TileTypeError)
-    [TVOP-2.cast]  it is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
+    [TVOP-2.element]  element x of the tile goes to the array element at index * step + x
+    [TVOP-2.broadcast]  the tile broadcasts to the tile shape of the view
+    [TVOP-2.shape]  a tile that does not broadcast to it is refused (TileTypeError)
+    [TVOP-2.cast]  it is implicitly cast to the dtype of the array, or refused (IMPL-1, IMPL-2)
+    [TVOP-2.index]  the index has as many entries as the array has axes (TileTypeError)
+    [TVOP-2.result]  the result is None
     [TVOP-2.edge]  elements outside the array are dropped; the padding mode plays no part
-    [TVOP-5]  a literal stays loosely typed, so 1.0 goes into a float16 view and 1 into a uint8 view
+    [TVOP-5.float]  a literal stays loosely typed: 1.0 goes into a float16 view
+    [TVOP-5.int]  and 1 into a uint8 view
+    [TVOP-6]  where steps are smaller than the tile, tiles overlap, and the store that comes later stays
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
     array.put(tile_origin(index, sig), beside(tile, len(shape), rank), shape or (1,) * rank, range(rank), steps)
@@ -188,7 +198,8 @@ def view_store(array, index, tile, /, *, steps, check_bounds, latency, allow_tma
 def view_num_tiles(array, /, *, axis, step):
     """Number of tiles of a view along an axis.
 
-    [TVOP-3.axis]  axis is an integer constant, negative ones counted from the end (TileTypeError)
+    [TVOP-3.axis]  axis is an integer constant in range (TileTypeError)
+    [TVOP-3.negative]  negative ones are counted from the end
     [TVOP-3.type]  the result is an int32 scalar
     [TV-3]  it is ceil(size / step)
     """
@@ -247,11 +258,16 @@ def load_offset(array, offset, mask, padding_value, /, *, latency, sig):
 
     [RAW-1.element]  element i of the result is the element in memory offset[i] elements after the array's first
     [RAW-1.type]  the result has the dtype of the array and the shape of the offset
-    [RAW-1.offset]  offset is an integer tile or scalar; bool and float are refused (TileTypeError)
-    [RAW-1.mask]  where the mask is False, the result is padding_value
+    [RAW-1.offset]  offset is a tile or scalar of any integer dtype
+    [RAW-1.kind]  a bool or float offset and a tuple are refused (TileTypeError)
+    [RAW-1.bounds]  sizes and strides of the array play no part
+    [RAW-1.mask]  where the mask is False, the result is padding_value, 0 where it is not given
+    [RAW-1.mask.type]  the mask is None or of dtype bool_, and broadcasts to the shape of the offset (TileTypeError)
+    [RAW-1.padding]  padding_value broadcasts to that shape and is implicitly cast (TileTypeError)
     [RAW-1.none]  padding_value None leaves masked elements unspecified: they read as undetermined padding here
     [RAW-1.foreign]  memory that is not the argument's own is undefined: it reads as padding_value here
-    [RAW-5]  signed offsets keep their sign: negative ones lie below the first element
+    [RAW-5.sign]  signed offsets keep their sign: negative ones lie below the first element
+    [RAW-5.unsigned]  unsigned offsets of every width count with their whole value
     """
     core = sig.result.shape
     if padding_value is None:
@@ -266,9 +282,12 @@ def load_offset(array, offset, mask, padding_value, /, *, latency, sig):
 def store_offset(array, offset, value, mask, /, *, latency, sig):
     """Write elements at offsets from the first one of an array.
 
-    [RAW-2.shape]  value broadcasts to the shape of the offset (TileTypeError)
-    [RAW-2.cast]  it is implicitly cast to the dtype of the array (IMPL-1, IMPL-2)
+    [RAW-2.element]  element i of value goes to the element in memory offset[i] elements after the array's first
+    [RAW-2.broadcast]  value broadcasts to the shape of the offset
+    [RAW-2.shape]  a value that does not broadcast to it is refused (TileTypeError)
+    [RAW-2.cast]  it is implicitly cast to the dtype of the array, or refused (IMPL-1, IMPL-2)
     [RAW-2.mask]  where the mask is False, nothing is written
+    [RAW-2.result]  the result is None
     [RAW-2.foreign]  memory that is not the argument's own is undefined: it is not written here
     """
     array.scatter_raw(offset, value, mask, sig.operands[1].shape)

@@ -8,7 +8,20 @@ from random import Random
 from cutile.dtypes import bool_, int32
 from cutile.errors import Span
 from cutile.ir.nodes import (
-    Bind, Block, Break, Continue, For, Frame, If, Kernel, Node, Op, Return, Value, While, Yield,
+    Bind,
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    If,
+    Kernel,
+    Node,
+    Op,
+    Return,
+    Value,
+    While,
+    Yield,
 )
 from cutile.ops import arithmetic, compare, create, debug, grid, reduce, shape
 from cutile.types import TileType
@@ -116,8 +129,8 @@ class RandomKernel:
             if self.left <= 0:
                 return
             self.left -= 1
-            kind = self.rng.choice((self.arithmetic, self.arithmetic, self.bind, self.trace, self.tile, self.if_, self.if_,
-                                    self.for_, self.while_, self.forever, self.frame))
+            kind = self.rng.choice((self.arithmetic, self.arithmetic, self.bind, self.trace, self.tile, self.if_,
+                                    self.if_, self.for_, self.while_, self.forever, self.frame))
             kind(c, seen, loop, returned)
 
     def arithmetic(self, c, seen, loop, returned):
@@ -162,8 +175,10 @@ class RandomKernel:
         seen += results
 
     def for_(self, c, seen, loop, returned):
-        start, stop = c.const(self.rng.randrange(3)) if self.rng.random() < 0.7 else self.small(c, seen), self.small(c, seen)
-        step = c.const(self.rng.choice((1, 1, 2))) if self.rng.random() < 0.8 else c.add_(c.mod(self.pick(seen), 2), c.const(1))
+        some = self.rng.random
+        start = c.const(self.rng.randrange(3)) if some() < 0.7 else self.small(c, seen)
+        stop = self.small(c, seen)
+        step = c.const(self.rng.choice((1, 2))) if some() < 0.8 else c.add_(c.mod(self.pick(seen), 2), c.const(1))
         params = tuple(Value(I32) for _ in range(self.rng.randrange(3)))
         results = tuple(Value(I32) for _ in params)
         iv, inits, span = Value(I32), self.several(len(params), seen), c.span()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from cutile.interp.running import ARRAY, RECORD, Box, Lanes, Launch, Single, Widened, merge, narrow
+from cutile.dtypes import bool_, int32
+from cutile.interp.joining import ARRAY, RECORD, merge, narrow
+from cutile.interp.running import Box, Lanes, Launch, Single, Widened
 from cutile.ops._op import Sig
 from cutile.types import TileType
-from cutile.dtypes import bool_, int32
 
 EXTENTS = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
 
@@ -103,7 +105,8 @@ def test_narrow_passes_records_and_asks_arrays():
 @pytest.mark.parametrize("block", [(0, 0, 0), (2, 1, 5)])
 def test_single(block):
     ctx = Single(Launch((9, 9, 9)), block)
-    assert [ctx.bid(k).item() for k in range(3)] == list(block) and ctx.bid(0).dtype == np.int32 and ctx.bid(0).shape == ()
+    assert [ctx.bid(k).item() for k in range(3)] == list(block)
+    assert ctx.bid(0).dtype == np.int32 and ctx.bid(0).shape == ()
     assert ctx.num_blocks(1).item() == 9 and ctx.lead == () and ctx.blocks() == [block]
 
 

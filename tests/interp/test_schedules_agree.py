@@ -7,13 +7,13 @@ import io
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from cutile import interp
 from cutile import settings as options
 from cutile.ir.check import check
 from cutile.ir.text import parse, to_text
-
 from tests.interp import reference
 from tests.interp.programs import RandomKernel
 

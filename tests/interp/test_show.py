@@ -50,7 +50,8 @@ def test_tiles_are_read_only():
 
 def test_arithmetic_keeps_the_type():
     t = tile([1.0, 2.0], float16) + 1e-5
-    assert isinstance(t, Tile) and t.dtype is float16 and t.carrier.dtype == np.float32 and t.carrier.tolist() == [1.0, 2.0]
+    assert isinstance(t, Tile) and t.dtype is float16
+    assert t.carrier.dtype == np.float32 and t.carrier.tolist() == [1.0, 2.0]
     i = 2 * tile([100, 1], int8)
     assert i.carrier.dtype == np.int8 and i.carrier.tolist() == [-56, 2]
     assert isinstance(tile([1, 2], int32) + np.zeros((3, 2), np.int32), np.ndarray)

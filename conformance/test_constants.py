@@ -1,0 +1,385 @@
+"""Loosely and strictly typed constants [LOOSE, STRICT]."""
+
+import math
+
+import numpy as np
+import pytest
+
+from conformance.api import accepts, clause, ct, launch, refuses, run
+from conformance.probing import DTYPES, INTEGERS, constant, is_constant, look, refused, same_number, static
+
+NAN, INF = math.nan, math.inf
+BOOL, INT, WHOLE, FLOAT = True, 5, 1 << 40, 0.1
+DOUBLE = np.float64(0.1)
+
+
+def row(id, f, value, dtype=None):
+    return pytest.param(f, value, dtype, id=id, marks=clause(id))
+
+
+def check(f, value, dtype):
+    got, d = constant(f)
+    same_number(got, value)
+    if dtype is not None:
+        assert d.name == dtype
+
+
+# ------------------------------------------------------------------ loose
+
+
+@pytest.mark.parametrize("f, value, dtype", [
+    row("LOOSE-1.bool", lambda: True, True, "bool_"),
+    row("LOOSE-1.int", lambda: 5, 5, "int32"),
+    row("LOOSE-1.float", lambda: 2.5, 2.5, "float32"),
+    row("LOOSE-1.captured", lambda: BOOL, True, "bool_"),
+    row("LOOSE-1.captured", lambda: INT, 5, "int32"),
+    row("LOOSE-1.captured", lambda: FLOAT, 0.1, "float32"),
+    row("LOOSE-1.ndim", lambda: ct.zeros((2, 4), ct.int8).ndim, 2, "int32"),
+    row("LOOSE-1.shape", lambda: ct.zeros((2, 4), ct.int8).shape[1], 4, "int32"),
+    row("LOOSE-1.len", lambda: len((1, 2, 3)), 3, "int32"),
+    row("LOOSE-2.int32", lambda: 2147483647, (1 << 31) - 1, "int32"),
+    row("LOOSE-2.int32", lambda: -2147483648, -(1 << 31), "int32"),
+    row("LOOSE-2.int64", lambda: 2147483648, 1 << 31, "int64"),
+    row("LOOSE-2.int64", lambda: -2147483649, -(1 << 31) - 1, "int64"),
+    row("LOOSE-2.int64", lambda: 9223372036854775807, (1 << 63) - 1, "int64"),
+    row("LOOSE-2.int64", lambda: -9223372036854775807 - 1, -(1 << 63), "int64"),
+    row("LOOSE-2.uint64", lambda: 9223372036854775808, 1 << 63, "uint64"),
+    row("LOOSE-2.uint64", lambda: 18446744073709551615, (1 << 64) - 1, "uint64"),
+    row("LOOSE-3.fold", lambda: 0.1 + 0.2, 0.1 + 0.2, "float32"),
+    row("LOOSE-3.strict", lambda: ct.float64(0.1), 0.1, "float64"),
+    row("LOOSE-3.astype", lambda: ct.astype(0.1, ct.float64), 0.1, "float64"),
+    row("LOOSE-3.full", lambda: ct.full((), 0.1, ct.float64), 0.1, "float64"),
+    row("LOOSE-3.numpy", lambda: DOUBLE, 0.1, "float64"),
+    row("LOOSE-3.numpy", lambda: DOUBLE + DOUBLE, 0.2, "float64"),
+    row("LOOSE-3.f32", lambda: ct.float32(1e39), INF, "float32"),
+    row("LOOSE-3.f32", lambda: ct.float32(0.1), 0.10000000149011612, "float32"),
+    row("LOOSE-3.inf", lambda: 1e400, INF, "float32"),
+    row("LOOSE-4.truediv", lambda: 7 / 2, 3.5, "float32"),
+    row("LOOSE-4.truediv", lambda: 6 / 2, 3.0, "float32"),
+    row("LOOSE-4.floordiv", lambda: -7 // 2, -4, "int32"),
+    row("LOOSE-4.floordiv", lambda: 7 // 2, 3, "int32"),
+    row("LOOSE-4.floordiv", lambda: 7.5 // 2, 3.0, "float32"),
+    row("LOOSE-4.mod", lambda: -7 % 3, 2, "int32"),
+    row("LOOSE-4.mod", lambda: 7 % -3, -2, "int32"),
+    row("LOOSE-4.mod", lambda: -7.5 % 2, 0.5, "float32"),
+    row("LOOSE-4.pow.int", lambda: 3 ** 4, 81, "int32"),
+    row("LOOSE-4.pow.int", lambda: 2 ** 40, 1 << 40, "int64"),
+    row("LOOSE-4.pow.int", lambda: (-2) ** 63, -(1 << 63), "int64"),
+    row("LOOSE-4.pow.negative", lambda: 2 ** -1, 0.5, "float32"),
+    row("LOOSE-4.lshift", lambda: 3 << 4, 48, "int32"),
+    row("LOOSE-4.lshift", lambda: 1 << 40, 1 << 40, "int64"),
+    row("LOOSE-4.rshift", lambda: -9 >> 1, -5, "int32"),
+    row("LOOSE-4.rshift", lambda: 9 >> 70, 0, "int32"),
+    row("LOOSE-4.bitwise.bool", lambda: True & False, False, "bool_"),
+    row("LOOSE-4.bitwise.bool", lambda: True | False, True, "bool_"),
+    row("LOOSE-4.bitwise.bool", lambda: True ^ True, False, "bool_"),
+    row("LOOSE-4.bitwise.int", lambda: 12 & 10, 8, "int32"),
+    row("LOOSE-4.bitwise.int", lambda: 12 | 10, 14, "int32"),
+    row("LOOSE-4.bitwise.int", lambda: -12 ^ 10, -12 ^ 10, "int32"),
+    row("LOOSE-4.bitwise.mixed", lambda: 5 & True, 1, "int32"),
+    row("LOOSE-4.bool", lambda: True + True, 2, "int32"),
+    row("LOOSE-4.add", lambda: 2147483647 + 1, 1 << 31, "int64"),
+    row("LOOSE-4.sub", lambda: 5 - 7, -2, "int32"),
+    row("LOOSE-4.mul", lambda: 100000 * 100000, 10**10, "int64"),
+    row("LOOSE-4.mixed", lambda: 1 + 2.5, 3.5, "float32"),
+    row("LOOSE-4.mixed", lambda: True * 0.5, 0.5, "float32"),
+    row("LOOSE-4.compare", lambda: 1 < 2, True, "bool_"),
+    row("LOOSE-4.compare", lambda: 1 >= 2.5, False, "bool_"),
+    row("LOOSE-4.compare", lambda: 1 == 1.0, True, "bool_"),
+    row("LOOSE-4.compare", lambda: 2 != 2, False, "bool_"),
+    row("LOOSE-4.compare", lambda: 2 <= 1, False, "bool_"),
+    row("LOOSE-4.compare", lambda: 2 > 1, True, "bool_"),
+    row("LOOSE-4.compare", lambda: 18446744073709551615 > -1, True, "bool_"),
+    row("LOOSE-4.neg", lambda: -(5), -5, "int32"),
+    row("LOOSE-4.neg", lambda: -(True), -1, "int32"),
+    row("LOOSE-4.neg", lambda: -(0.0), -0.0, "float32"),
+    row("LOOSE-4.pos", lambda: +True, 1, "int32"),
+    row("LOOSE-4.pos", lambda: +2.5, 2.5, "float32"),
+    row("LOOSE-4.invert", lambda: ~5, -6, "int32"),
+    row("LOOSE-4.abs", lambda: abs(-5), 5, "int32"),
+    row("LOOSE-4.abs", lambda: abs(-2.5), 2.5, "float32"),
+    row("LOOSE-4.min", lambda: min(1, 2.5), 1, "int32"),
+    row("LOOSE-4.min", lambda: min(2.5, 1.0), 1.0, "float32"),
+    row("LOOSE-4.min", lambda: ct.minimum(3, 2), 2, "int32"),
+    row("LOOSE-4.max", lambda: max(1.0, 2), 2, "int32"),
+    row("LOOSE-4.max", lambda: ct.maximum(3, 2.5), 3, "int32"),
+    row("LOOSE-5.bitwise_not", lambda: ct.bitwise_not(True), False, "bool_"),
+    row("LOOSE-5.bitwise_not", lambda: ct.bitwise_not(5), -6, "int32"),
+    row("LOOSE-5.rsqrt.value", lambda: ct.rsqrt(4), 0.5, "float32"),
+    row("LOOSE-5.minimum.nan", lambda: ct.minimum(NAN, 1.0), NAN, "float32"),
+    row("LOOSE-5.maximum.nan", lambda: ct.maximum(1.0, NAN), 1.0, "float32"),
+    row("LOOSE-6.rounding", lambda: ct.add(1, 2, rounding_mode="RZ"), 3, "int32"),
+    row("LOOSE-6.rounding", lambda: ct.add(0.1, 0.2, rounding_mode=ct.RoundingMode.RZ), 0.1 + 0.2, "float32"),
+    row("LOOSE-6.ftz", lambda: ct.mul(1e-40, 1, flush_to_zero=True), 1e-40, "float32"),
+    row("LOOSE-6.ftz", lambda: ct.add(1, 2, flush_to_zero=True), 3, "int32"),
+    row("LOOSE-6.nan", lambda: ct.maximum(1.0, NAN, propagate_nan=True), 1.0, "float32"),
+    row("LOOSE-7.nan", lambda: NAN, NAN, "float32"),
+    row("LOOSE-7.nan", lambda: float("nan"), NAN, "float32"),
+    row("LOOSE-7.inf", lambda: INF, INF, "float32"),
+    row("LOOSE-7.inf", lambda: -math.inf, -INF, "float32"),
+])
+def test_loose_constants(f, value, dtype):
+    check(f, value, dtype)
+
+
+def error(id, f, cls):
+    return pytest.param(f, cls, id=id, marks=clause(id))
+
+
+@pytest.mark.parametrize("f, cls", [
+    error("LOOSE-2.beyond", lambda: 18446744073709551616, "TileValueError"),
+    error("LOOSE-2.beyond", lambda: 2 ** 64, "TileValueError"),
+    error("LOOSE-2.beyond", lambda: -9223372036854775808 - 1, "TileValueError"),
+    error("LOOSE-2.beyond", lambda: 1 << 200, "TileValueError"),
+    error("LOOSE-2.between", lambda: 2 ** 70 - 2 ** 70, "TileValueError"),
+    error("LOOSE-2.between", lambda: (18446744073709551615 + 1) // 2, "TileValueError"),
+    error("LOOSE-4.pow.complex", lambda: (-8) ** 0.5, "TileTypeError"),
+    error("LOOSE-4.shift.negative", lambda: 1 << -1, "TileValueError"),
+    error("LOOSE-4.shift.negative", lambda: 1 >> -1, "TileValueError"),
+    error("LOOSE-5.truediv.zero", lambda: 1 / 0, "TileValueError"),
+    error("LOOSE-5.truediv.zero", lambda: 1.0 / 0.0, "TileValueError"),
+    error("LOOSE-5.floordiv.zero", lambda: 1 // 0, "TileValueError"),
+    error("LOOSE-5.floordiv.zero", lambda: 1 // 0.0, "TileValueError"),
+    error("LOOSE-5.mod.zero", lambda: 1 % 0, "TileValueError"),
+    error("LOOSE-5.invert", lambda: ~True, "TileTypeError"),
+    error("LOOSE-5.shift.float", lambda: 1.0 << 1, "TileTypeError"),
+    error("LOOSE-5.shift.float", lambda: 1 >> 1.0, "TileTypeError"),
+    error("LOOSE-5.int.inf", lambda: int(INF), "TileValueError"),
+    error("LOOSE-5.int.inf", lambda: int(NAN), "TileValueError"),
+])
+def test_loose_expressions_without_value(f, cls):
+    refused(cls, f)
+
+
+@clause("LOOSE-4.divmod")
+def test_divmod():
+    got = look(lambda: divmod(-7, 2)[0], lambda: divmod(-7, 2)[1], lambda: divmod(7.5, 2)[0])
+    assert [(repr(v), d.name) for v, d in got] == [("-4", "int32"), ("1", "int32"), ("3.0", "float32")]
+
+
+@clause("LOOSE-1.literal", "LOOSE-1.result")
+def test_literals_adapt():
+    """A loose constant takes the dtype of the tile it meets, a strict one would not."""
+    dtypes = look(lambda: (ct.zeros((2,), ct.int8) + 5).dtype == ct.int8 and 1,
+                  lambda: (ct.zeros((2,), ct.int8) + (2 + 3) * 2).dtype == ct.int8 and 1,
+                  lambda: (ct.zeros((2,), ct.float16) + min(1.5, 2)).dtype == ct.float16 and 1,
+                  lambda: (ct.zeros((2,), ct.int8) + (-1)).dtype == ct.int8 and 1)
+    assert all(bool(v) for v, _ in dtypes)
+    refused("TileValueError", lambda: ct.zeros((2,), ct.int8) + (100 + 100))
+
+
+@clause("LOOSE-1.shape", "LOOSE-1.ndim", "LOOSE-1.len")
+def test_attributes_are_loose():
+    def same_dtype(f):
+        assert static(f) is True
+
+    same_dtype(lambda: (ct.zeros((2,), ct.int8) + ct.zeros((2, 4), ct.int8).shape[1]).dtype == ct.int8)
+    same_dtype(lambda: (ct.zeros((2,), ct.int8) + ct.zeros((2, 4), ct.int8).ndim).dtype == ct.int8)
+    same_dtype(lambda: (ct.zeros((2,), ct.int8) + len((1, 2))).dtype == ct.int8)
+
+
+@clause("LOOSE-1.parameter")
+def test_constant_parameters_are_loose():
+    @ct.kernel
+    def k(n: ct.Constant, x: ct.Constant[float], flag: ct.Constant[bool]):
+        a = (ct.zeros((n,), ct.int8) + n).dtype
+        b = (ct.zeros((2,), ct.float16) * x).dtype
+        c = (ct.zeros((2,), ct.int16) + flag).dtype
+        ct.static_assert(a == ct.int8 and b == ct.float16 and c == ct.int16)
+        ct.static_assert(n == 4 and x == 0.1 and flag is True)
+
+    accepts(k, 4, 0.1, True)
+
+
+@clause("LOOSE-1.static")
+def test_static_sizes_are_loose():
+    from typing import Annotated
+
+    @ct.kernel
+    def k(x: Annotated[object, ct.ArrayAnnotation(static_shape_dims=(0,))]):
+        n = x.shape[0]
+        d = (ct.zeros((2,), ct.int8) + n).dtype
+        ct.static_assert(n == 8 and d == ct.int8)
+
+    accepts(k, np.zeros(8, np.float32))
+
+
+@clause("LOOSE-3.keep")
+def test_variables_keep_doubles():
+    @ct.kernel
+    def k(out):
+        x = 0.1
+        ct.static_assert(x == 0.1)
+        same = x == 0.1
+        ct.static_assert(same)
+        y = x + 0.2
+        ct.static_assert(y == 0.30000000000000004)
+        ct.store(out, 0, y)
+
+    assert run(k, np.zeros(1)).tolist() == [0.30000000000000004]
+
+
+@clause("LOOSE-3.f64", "LOOSE-3.full", "LOOSE-3.numpy")
+def test_doubles_meet_float64():
+    @ct.kernel
+    def k(a, b, c):
+        ct.store(a, 0, ct.ones((2,), ct.float64) * 0.1)
+        ct.store(b, 0, ct.full((2,), 0.1, ct.float64))
+        ct.store(c, 0, ct.ones((2,), ct.float32) * DOUBLE)
+
+    a, b, c = np.zeros(2), np.zeros(2), np.zeros(2)
+    launch(k, a, b, c)
+    assert a.tolist() == b.tolist() == c.tolist() == [0.1, 0.1]
+
+
+@clause("LOOSE-3.f32")
+def test_literals_round_to_float32():
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.ones((2,), ct.float32) * 0.1)
+        ct.store(out, 1, ct.ones((2,), ct.float32) * 1e39)
+
+    assert run(k, np.zeros(4, np.float32)).tolist() == [np.float32(0.1)] * 2 + [INF] * 2
+
+
+# ------------------------------------------------------------------ strict
+
+
+@pytest.mark.parametrize("f, value, dtype", [
+    row("STRICT-1.call", lambda: ct.int16(5), 5, "int16"),
+    row("STRICT-1.call", lambda: ct.float16(2.5), 2.5, "float16"),
+    row("STRICT-1.call", lambda: ct.bool_(1), True, "bool_"),
+    row("STRICT-1.call", lambda: ct.uint64(18446744073709551615), (1 << 64) - 1, "uint64"),
+    row("STRICT-1.empty", lambda: ct.int32(), 0, "int32"),
+    row("STRICT-1.empty", lambda: ct.float64(), 0.0, "float64"),
+    row("STRICT-1.empty", lambda: ct.bool_(), False, "bool_"),
+    row("STRICT-1.string.int", lambda: ct.int32("5"), 5, "int32"),
+    row("STRICT-1.string.int", lambda: ct.int8(" -7 "), -7, "int8"),
+    row("STRICT-1.string.float", lambda: ct.float32("inf"), INF, "float32"),
+    row("STRICT-1.string.float", lambda: ct.float64("0.1"), 0.1, "float64"),
+    row("STRICT-1.string.bool", lambda: ct.bool_(""), False, "bool_"),
+    row("STRICT-1.string.bool", lambda: ct.bool_("0"), True, "bool_"),
+    row("STRICT-2.wrap", lambda: ct.uint8(-3), 253, "uint8"),
+    row("STRICT-2.wrap", lambda: ct.int8(200), -56, "int8"),
+    row("STRICT-2.round", lambda: ct.float16(0.1), 0.0999755859375, "float16"),
+    row("STRICT-2.round", lambda: ct.float16(1e10), INF, "float16"),
+    row("STRICT-2.round", lambda: ct.bfloat16(257), 256.0, "bfloat16"),
+    row("STRICT-2.round", lambda: ct.float32(16777217), 16777216.0, "float32"),
+    row("STRICT-2.e4m3", lambda: ct.float8_e4m3fn(1e9), NAN, "float8_e4m3fn"),
+    row("STRICT-2.trunc", lambda: ct.int32(-2.9), -2, "int32"),
+    row("STRICT-2.trunc", lambda: ct.uint8(2.9), 2, "uint8"),
+    row("STRICT-2.bool", lambda: ct.bool_(0.5), True, "bool_"),
+    row("STRICT-2.bool", lambda: ct.bool_(NAN), True, "bool_"),
+    row("STRICT-2.bool", lambda: ct.bool_(-0.0), False, "bool_"),
+    row("STRICT-2.reconvert", lambda: ct.int32(ct.int8(200)), -56, "int32"),
+    row("STRICT-2.reconvert", lambda: ct.float64(ct.float32(0.1)), 0.10000000149011612, "float64"),
+    row("STRICT-3.wrap", lambda: ct.int8(100) + ct.int8(100), -56, "int8"),
+    row("STRICT-3.wrap", lambda: ct.uint8(3) - 5, 254, "uint8"),
+    row("STRICT-3.wrap", lambda: ct.int32(65536) * 65536, 0, "int32"),
+    row("STRICT-3.floordiv", lambda: ct.int8(-128) // ct.int8(-1), -128, "int8"),
+    row("STRICT-3.floordiv", lambda: ct.int8(-7) // 2, -4, "int8"),
+    row("STRICT-3.abs", lambda: abs(ct.int8(-128)), -128, "int8"),
+    row("STRICT-3.abs", lambda: abs(ct.int8(-5)), 5, "int8"),
+    row("STRICT-3.neg", lambda: -ct.int8(-128), -128, "int8"),
+    row("STRICT-3.neg", lambda: -ct.uint8(1), 255, "uint8"),
+    row("STRICT-3.float", lambda: ct.float16(7) / 2, 3.5, "float16"),
+    row("STRICT-3.float", lambda: ct.float16(7) * 0.5, 3.5, "float16"),
+    row("STRICT-3.literal", lambda: ct.int8(1) + 2, 3, "int8"),
+    row("STRICT-3.literal", lambda: 2 - ct.int8(1), 1, "int8"),
+    row("STRICT-3.literal", lambda: ct.int8(1) + 0.5, 1.5, "float32"),
+    row("STRICT-4.promote", lambda: ct.int8(1) + ct.int16(2), 3, "int16"),
+    row("STRICT-4.promote", lambda: ct.int64(1) + ct.float16(2), 3.0, "float16"),
+    row("STRICT-4.truediv", lambda: ct.int64(6) / 2, 3.0, "float32"),
+    row("STRICT-4.truediv", lambda: ct.int8(1) / ct.int8(3), float(np.float32(1 / 3)), "float32"),
+    row("STRICT-4.pow", lambda: ct.int32(2) ** -1, 0, "int32"),
+    row("STRICT-4.pow", lambda: ct.int32(3) ** 4, 81, "int32"),
+    row("STRICT-5.round", lambda: ct.float32(0.1) + ct.float32(0.2), 0.30000001192092896, "float32"),
+    row("STRICT-5.round", lambda: ct.float16(2048) + 1, 2048.0, "float16"),
+    row("STRICT-5.round", lambda: ct.float16(2048) + 3, 2052.0, "float16"),
+    row("STRICT-5.round", lambda: ct.bfloat16(1) / 3, 0.333984375, "bfloat16"),
+    row("STRICT-5.over", lambda: ct.float16(60000) + ct.float16(10000), INF, "float16"),
+    row("STRICT-6.kept.arithmetic", lambda: (ct.int8(3) * 2 - 1) // 2 % 2, 0, "int8"),
+    row("STRICT-6.kept.compare", lambda: ct.int8(3) > 2, True, "bool_"),
+    row("STRICT-6.kept.compare", lambda: ct.uint8(255) < ct.uint8(0), False, "bool_"),
+    row("STRICT-6.kept.astype", lambda: ct.astype(ct.int8(3), ct.float16), 3.0, "float16"),
+    row("STRICT-6.kept.astype", lambda: ct.int32(300).astype(ct.int8), 44, "int8"),
+    row("STRICT-6.kept.full", lambda: ct.full((), 7, ct.int16), 7, "int16"),
+    row("STRICT-6.kept.astile", lambda: ct.astile(7, dtype=ct.int16), 7, "int16"),
+    row("STRICT-6.kept.reshape", lambda: ct.reshape(ct.int8(7), ()), 7, "int8"),
+    row("STRICT-6.kept.tuple", lambda: ((ct.int8(1), 2) + (3, 4))[1:][-1], 4, "int32"),
+    row("STRICT-6.kept.tuple", lambda: (ct.int8(1), 2)[0], 1, "int8"),
+    row("STRICT-6.kept.attribute", lambda: ct.int8(7).ndim, 0, "int32"),
+])
+def test_strict_constants(f, value, dtype):
+    check(f, value, dtype)
+
+
+@pytest.mark.parametrize("f, cls", [
+    error("STRICT-1.count", lambda: ct.int32(1, 2), "TileTypeError"),
+    error("STRICT-1.none", lambda: ct.int32(None), "TileTypeError"),
+    error("STRICT-1.tuple", lambda: ct.int32((1,)), "TileTypeError"),
+    error("STRICT-1.tile", lambda: ct.int32(ct.zeros((1,), ct.int32)), "TileTypeError"),
+    error("STRICT-1.string.other", lambda: ct.int32("a"), "TileTypeError"),
+    error("STRICT-1.string.other", lambda: ct.int32("1.5"), "TileTypeError"),
+    error("STRICT-1.string.other", lambda: ct.float32("one"), "TileTypeError"),
+    error("STRICT-1.e2m1", lambda: ct.float4_e2m1fn(1), "TileTypeError"),
+    error("STRICT-3.range", lambda: ct.int8(100) + 1000, "TileValueError"),
+    error("STRICT-3.range", lambda: ct.uint8(1) - (-1), "TileValueError"),
+    error("STRICT-3.compare", lambda: ct.int8(1) == 200, "TileValueError"),
+    error("STRICT-4.refuse", lambda: ct.int8(1) + ct.uint8(1), "TileTypeError"),
+    error("STRICT-4.refuse", lambda: ct.float16(1) + ct.bfloat16(1), "TileTypeError"),
+    error("STRICT-6.isnan", lambda: ct.isnan(ct.int32(1)), "TileTypeError"),
+])
+def test_strict_constants_that_cannot_be(f, cls):
+    refused(cls, f)
+
+
+@clause("STRICT-1.array")
+def test_no_constant_of_an_array():
+    @ct.kernel
+    def k(x):
+        ct.float32(x)
+
+    refuses("TileTypeError", k, np.zeros(1, np.float32))
+
+
+@clause("STRICT-1.runtime")
+def test_run_time_scalars_are_cast():
+    @ct.kernel
+    def k(n, x, out, half):
+        a = ct.int8(n)
+        d = a.dtype
+        ct.static_assert(d == ct.int8)
+        ct.store(out, 0, a)
+        ct.store(out, 1, ct.int8(x))
+        ct.store(half, 0, ct.float16(x))
+
+    out, half = np.zeros(2, np.int8), np.zeros(1, np.float16)
+    run(k, 300, -2.9, out, half)
+    assert out.tolist() == [44, -2] and half.tolist() == [float(np.float16(-2.9))]
+
+
+@pytest.mark.parametrize("f", [pytest.param(f, id=id, marks=clause(id)) for id, f in [
+    ("STRICT-6.power", lambda: ct.float32(2) ** 3),
+    ("STRICT-6.power", lambda: ct.float16(2) ** ct.int32(3)),
+    ("STRICT-6.where", lambda: ct.where(True, 1, 2)),
+    ("STRICT-6.bitcast", lambda: ct.bitcast(ct.int32(1), ct.float32)),
+    ("STRICT-6.full", lambda: ct.full((1,), 1, ct.int32)),
+    ("STRICT-6.zeros", lambda: ct.zeros((1,), ct.int32)),
+    ("STRICT-6.zeros", lambda: ct.ones((2,), ct.int32)),
+    ("STRICT-6.arange", lambda: ct.arange(1, dtype=ct.int32)),
+    ("STRICT-6.astile", lambda: ct.astile((1,), dtype=ct.int32)),
+    ("STRICT-6.reshape", lambda: ct.reshape(ct.int32(1), (1,))),
+    ("STRICT-6.broadcast", lambda: ct.broadcast_to(ct.int32(1), (2,))),
+]])
+def test_not_constant(f):
+    [(value, _)] = look(f)
+    assert not is_constant(value)
+    refused("TileStaticAssertionError", lambda: ct.ensure_constant(f()))
+
+
+@clause("STRICT-6.kept.arithmetic")
+@pytest.mark.parametrize("short", INTEGERS)
+def test_constants_can_be_shapes(short):
+    dtype = DTYPES[short]
+    assert static(lambda: ct.zeros((dtype(3) + 1, 2), ct.int8).shape) == (4, 2)

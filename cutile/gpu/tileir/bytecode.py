@@ -1,0 +1,350 @@
+"""Writing the bytecode of a program: header, then sections, each a table or a list of functions.
+
+    file     "\\x7fTileIR\\0" major:u8 minor:u8 tag:u16 section* 0x00
+    section  id:u8 (high bit: aligned) length:varint [alignment:varint padding] data
+    table    count:varint, padding, an offset for each entry, the entries
+
+Facts from lib/Bytecode of NVIDIA/cuda-tile 13.3 and, for newer versions, from asking `tileirdisasm`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from cutile.errors import TileInternalError
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.debuginfo import DebugInfo
+from cutile.gpu.tileir.opcodes import ENUMS, Attr
+from cutile.gpu.tileir.program import (
+    Block,
+    Bounded,
+    Constant,
+    DivBy,
+    Entry,
+    Global,
+    Hints,
+    Identity,
+    Operation,
+    Program,
+    SameElements,
+    Value,
+)
+
+MAGIC = b"\x7fTileIR\x00"
+PADDING = b"\xcb"
+SECTIONS = {"string": 1, "func": 2, "debug": 3, "constant": 4, "type": 5, "global": 6, "producer": 7}
+ATTR_TAGS = {"Integer": 1, "Float": 2, "Bool": 3, "Type": 4, "String": 5, "Array": 6, "DenseElements": 7, "DivBy": 8,
+             "SameElements": 9, "Dictionary": 10, "OptimizationHints": 11, "Bounded": 12}
+TYPE_TAGS = {ty.Pointer: 12, ty.Tile: 13, ty.TensorView: 14, ty.PartitionView: 15, ty.Function: 16, ty.Token: 17,
+             ty.GatherScatterView: 20, ty.StridedView: 21}
+DYNAMIC = -(1 << 63)
+IS_KERNEL, HAS_HINTS = 0x02, 0x04
+_MASK64 = (1 << 64) - 1
+
+
+def varint(n: int) -> bytes:
+    """Seven bits a byte, lowest first."""
+    if n < 0x80:
+        return bytes((n,))
+    out = bytearray()
+    while n >= 0x80:
+        out.append(n & 0x7F | 0x80)
+        n >>= 7
+    out.append(n)
+    return bytes(out)
+
+
+def signed_varint(n: int) -> bytes:
+    """A 64-bit number with its sign in the lowest bit; `n` may also be the unsigned form of it."""
+    n &= _MASK64
+    return varint(((n << 1) & _MASK64) ^ (_MASK64 if n >> 63 else 0))
+
+
+def int_list(values, width: int) -> bytes:
+    return varint(len(values)) + b"".join(v.to_bytes(width, "little", signed=True) for v in values)
+
+
+def section(name: str, data: bytes, alignment: int, position: int) -> bytes:
+    """A whole section that starts at `position` of the file."""
+    if alignment < 2:
+        return bytes((SECTIONS[name],)) + varint(len(data)) + data
+    head = bytes((SECTIONS[name] | 0x80,)) + varint(len(data)) + varint(alignment)
+    return head + PADDING * (-(position + len(head)) % alignment) + data
+
+
+def table(entries, width: int, before: int = 0) -> bytes:
+    """A count, an offset of `width` bytes for each entry, and the entries; `before` bytes stand ahead in the section."""
+    count = varint(len(entries))
+    out = [count, PADDING * (-(before + len(count)) % width)]
+    offset = 0
+    for e in entries:
+        out.append(offset.to_bytes(width, "little"))
+        offset += len(e)
+    return b"".join(out) + b"".join(entries)
+
+
+class Interned(dict):
+    """Numbers things in the order in which they are first asked for."""
+
+    def __missing__(self, key):
+        self[key] = n = len(self)
+        return n
+
+
+class Tables:
+    """What the sections share: strings, constants, types, each numbered."""
+
+    def __init__(self, version: ty.Version):
+        self.version = version
+        self.strings: Interned = Interned()
+        self.constants: Interned = Interned()
+        self._types: dict[ty.Type, int] = {}
+        self._type_data: list[bytes] = []
+
+    def string(self, text: str) -> int:
+        return self.strings[text.encode()]
+
+    def constant(self, value: Constant) -> int:
+        return self.constants[varint(len(value.data)) + value.data]
+
+    def type(self, t: ty.Type) -> int:
+        n = self._types.get(t)
+        if n is None:
+            data = self._encoded(t)  # numbers what it is made of first
+            n = self._types[t] = len(self._type_data)
+            self._type_data.append(data)
+        return n
+
+    def _encoded(self, t: ty.Type) -> bytes:
+        if isinstance(t, ty.Scalar):
+            return varint(t.tag)
+        return varint(TYPE_TAGS[type(t)]) + _TYPES[type(t)](self, t)
+
+    def types(self, types) -> bytes:
+        return varint(len(types)) + b"".join(varint(self.type(t)) for t in types)
+
+    def type_table(self) -> bytes:
+        return table(self._type_data, 4)
+
+
+def _pointer(tables: Tables, t: ty.Pointer) -> bytes:
+    return _no_pointer_attr(tables) + varint(tables.type(t.pointee))
+
+
+def _no_pointer_attr(tables: Tables) -> bytes:
+    """From 13.4 on a pointer and a tensor view can say more of their memory; we never do."""
+    return varint(0) if tables.version >= (13, 4) else b""
+
+
+def _tile(tables: Tables, t: ty.Tile) -> bytes:
+    return varint(tables.type(t.element)) + int_list(t.shape, 8)
+
+
+def _tensor_view(tables: Tables, t: ty.TensorView) -> bytes:
+    dims = [int_list([DYNAMIC if d is None else d for d in dims], 8) for dims in (t.shape, t.strides)]
+    return _no_pointer_attr(tables) + varint(tables.type(t.element)) + dims[0] + dims[1]
+
+
+def _view(middle: Callable[[Tables, ty.View], bytes], tables: Tables, t: ty.View) -> bytes:
+    """The views share their frame: whether there is padding, shape, what differs, the padding."""
+    padding = b"" if t.padding is None else varint(ty.PADDINGS.index(t.padding))
+    shape = int_list(t.tile_shape, 4)
+    if tables.version >= (13, 3):
+        return varint(bool(padding)) + shape + middle(tables, t) + padding
+    return shape + middle(tables, t) + bytes((bool(padding),)) + padding
+
+
+def _partition(tables: Tables, t: ty.PartitionView) -> bytes:
+    return varint(tables.type(t.tensor_view)) + int_list(t.dim_map, 4)
+
+
+def _strided(tables: Tables, t: ty.StridedView) -> bytes:
+    return int_list(t.traversal_strides, 4) + varint(tables.type(t.tensor_view)) + int_list(t.dim_map, 4)
+
+
+def _gather_scatter(tables: Tables, t: ty.GatherScatterView) -> bytes:
+    return varint(tables.type(t.tensor_view)) + varint(t.sparse_dim)
+
+
+_TYPES: dict[type, Callable[[Tables, ty.Type], bytes]] = {
+    ty.Pointer: _pointer, ty.Tile: _tile, ty.TensorView: _tensor_view, ty.Token: lambda tables, t: b"",
+    ty.PartitionView: partial(_view, _partition), ty.StridedView: partial(_view, _strided),
+    ty.GatherScatterView: partial(_view, _gather_scatter),
+    ty.Function: lambda tables, t: tables.types(t.inputs) + tables.types(t.results),
+}
+
+
+def _predicate(tables: Tables, p) -> bytes:
+    if isinstance(p, DivBy):
+        return varint(ATTR_TAGS["DivBy"]) + varint(p.divisor) + _maybe(p.every, p.along)
+    if isinstance(p, Bounded):
+        return varint(ATTR_TAGS["Bounded"]) + _maybe(p.lower, p.upper)
+    assert isinstance(p, SameElements)
+    return varint(ATTR_TAGS["SameElements"]) + int_list(p.sizes, 8)
+
+
+def _maybe(*values: int | None) -> bytes:
+    """A bit for each value that is there, then those values."""
+    flags = sum(1 << i for i, v in enumerate(values) if v is not None)
+    return bytes((flags,)) + b"".join(signed_varint(v) for v in values if v is not None)
+
+
+def _identities(tables: Tables, identities: tuple[Identity, ...]) -> bytes:
+    return varint(len(identities)) + b"".join(_identity(tables, i) for i in identities)
+
+
+def _identity(tables: Tables, i: Identity) -> bytes:
+    head = varint(tables.type(i.type))
+    if i.type.kind == "i":
+        return varint(ATTR_TAGS["Integer"]) + head + varint(i.bits)
+    return varint(ATTR_TAGS["Float"]) + head + (bytes((i.bits,)) if i.type.bits <= 8 else signed_varint(i.bits))
+
+
+def _hints(tables: Tables, hints: Hints) -> bytes:
+    out = varint(len(hints))
+    for arch, values in hints.items():
+        out += varint(tables.string(arch)) + varint(ATTR_TAGS["Dictionary"]) + varint(len(values))
+        for name, value in values.items():
+            out += varint(tables.string(name)) + _hint(tables, value)
+    return out
+
+
+def _hint(tables: Tables, value: int | bool) -> bytes:
+    if isinstance(value, bool):
+        return varint(ATTR_TAGS["Bool"]) + bytes((value,))
+    return varint(ATTR_TAGS["Integer"]) + varint(tables.type(ty.i32)) + varint(value)
+
+
+def _bools(tables: Tables, values) -> bytes:
+    return varint(len(values)) + bytes(map(bool, values))
+
+
+_ATTRS: dict[str, Callable[[Tables, object], bytes]] = {
+    "bool": lambda tables, x: bytes((x,)),
+    "int": lambda tables, x: varint(x),
+    "str": lambda tables, x: varint(tables.string(x)),
+    "i32s": lambda tables, x: int_list(x, 4),
+    "bools": _bools,
+    "dense": lambda tables, x: varint(tables.constant(x)),
+    "predicate": _predicate,
+    "identities": _identities,
+    "hints": _hints,
+}
+_ENUM_CODES = {name: {v: varint(i) for i, v in enumerate(values)} for name, values in ENUMS.items()}
+
+
+class FunctionWriter:
+    """The body of one entry. Values are numbered in order; those of a region are forgotten at its end."""
+
+    def __init__(self, tables: Tables, loc: Callable[[object], None]):
+        self.tables = tables
+        self.version = tables.version
+        self.loc = loc
+        self.numbers: dict[Value, int] = {}
+        self.next = 0
+
+    def body(self, block: Block) -> bytes:
+        self._number(block.args)
+        return b"".join(self._op(o) for o in _terminated(block))
+
+    def _number(self, values) -> None:
+        for v in values:
+            self.numbers[v] = self.next
+            self.next += 1
+
+    def _op(self, made: Operation) -> bytes:
+        spec = made.spec
+        self.loc(made.loc)
+        out = [varint(spec.opcode)]
+        if spec.counts_results:
+            out.append(varint(len(made.results)))
+        out += [varint(self.tables.type(r.type)) for r in made.results]
+        out.append(self._flags(made))
+        out += [self._attr(a, made.attrs[a.name]) for a in spec.attrs]
+        out += self._operands(made)
+        if spec.regions:
+            out.append(varint(spec.regions))
+            out += [self._region(r) for r in made.regions]
+        self._number(made.results)
+        return b"".join(out)
+
+    def _flags(self, made: Operation) -> bytes:
+        spec = made.spec
+        if not spec.flags or spec.flags_since > self.version:
+            return b""
+        there = {o.name for o, x in zip(spec.operands, made.operands) if x is not None and x != ()}
+        there |= {name for name, value in made.attrs.items() if value is not None and value is not False}
+        return varint(sum(1 << bit for bit, name in enumerate(spec.flags) if name in there))
+
+    def _attr(self, attr: Attr, value) -> bytes:
+        if attr.kind == "unit" or value is None or attr.since > self.version:
+            return b""
+        codes = _ENUM_CODES.get(attr.kind)
+        return codes[value] if codes else _ATTRS[attr.kind](self.tables, value)
+
+    def _operands(self, made: Operation) -> list[bytes]:
+        numbers = self.numbers
+        if not made.spec.segmented:
+            uses = [varint(numbers[v]) for v in made.uses()]
+            counted = any(o.variadic or o.optional for o in made.spec.operands)
+            return [varint(len(uses)), *uses] if counted else uses
+        out = []
+        for operand, x in zip(made.spec.operands, made.operands):
+            if operand.variadic:
+                out.append(varint(len(x)))
+                out += [varint(numbers[v]) for v in x]
+            elif x is not None:
+                out.append(varint(numbers[x]))
+        return out
+
+    def _region(self, block: Block) -> bytes:
+        before = self.next
+        self._number(block.args)
+        args = self.tables.types([a.type for a in block.args])
+        ops = [self._op(o) for o in _terminated(block)]
+        self.next = before
+        return varint(1) + args + varint(len(ops)) + b"".join(ops)
+
+
+def _terminated(block: Block) -> list[Operation]:
+    if not block.terminated:
+        raise TileInternalError("a block of Tile IR ends without a terminator",
+                                block.ops[-1].loc if block.ops else None)
+    return block.ops
+
+
+def _function(tables: Tables, debug: DebugInfo, entry: Entry) -> bytes:
+    name, signature = tables.string(entry.name), tables.type(entry.type)
+    function = debug.function(entry.name, entry.loc)
+    body = FunctionWriter(tables, function.add).body(entry.block)
+    flags = IS_KERNEL | (HAS_HINTS if entry.hints else 0)
+    hints = varint(ATTR_TAGS["OptimizationHints"]) + _hints(tables, entry.hints) if entry.hints else b""
+    return b"".join((varint(name), varint(signature), bytes((flags,)), varint(function.index), hints,
+                     varint(len(body)), body))
+
+
+def _global(tables: Tables, g: Global) -> bytes:
+    fields = [tables.string(g.name), tables.type(g.type), tables.constant(g.value), g.alignment]
+    if tables.version >= (13, 3):
+        fields += [ENUMS["Visibility"].index(g.visibility), int(g.constant)]
+    return b"".join(map(varint, fields))
+
+
+def encode(program: Program) -> bytes:
+    """The whole file."""
+    tables = Tables(program.version)
+    debug = DebugInfo(tables.string)
+    globals_ = varint(len(program.globals)) + b"".join(_global(tables, g) for g in program.globals)
+    functions = varint(len(program.entries)) + b"".join(_function(tables, debug, e) for e in program.entries)
+    functions += PADDING * (-len(functions) % 8)
+    producer = varint(tables.string(program.producer)) if program.producer and program.version >= (13, 3) else b""
+    sections = [("global", globals_ if program.globals else b"", 1), ("func", functions, 8),
+                ("constant", table(list(tables.constants), 8) if tables.constants else b"", 8),
+                ("debug", debug.section(), 8), ("type", tables.type_table(), 4), ("producer", producer, 1),
+                ("string", table(list(tables.strings), 4), 4)]
+    out = bytearray(MAGIC + bytes(program.version) + b"\0\0")
+    for name, data, alignment in sections:
+        if data:
+            out += section(name, data, alignment, len(out))
+    return bytes(out) + b"\0"

@@ -1,0 +1,96 @@
+"""Source positions in the bytecode: for each operation where it stands, in which function, and who called that.
+
+Each position names its scope, a subprogram; a call chain is a call site whose callee is the position and whose caller
+is the position of the call. The subprogram of the kernel carries the entry's name as linkage name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from cutile.errors import Span
+
+COMPILE_UNIT, FILE, LEXICAL_BLOCK, LOC, SUBPROGRAM, CALL_SITE = 1, 2, 3, 4, 5, 6
+UNKNOWN = 0  # the number of "no position", which is in no table
+
+
+class DebugInfo:
+    """The debug section in the making. `string` numbers a text."""
+
+    def __init__(self, string: Callable[[str], int]):
+        self._string = string
+        self._numbers: dict[tuple[int, ...], int] = {}
+        self._spans: dict[tuple[str, Span], int] = {}
+        self._lines: dict[tuple[str, str], int] = {}
+        self._functions: list[FunctionInfo] = []
+
+    def function(self, name: str, loc: Span | None) -> FunctionInfo:
+        """The positions of one entry. Without a position of its own its operations have none either."""
+        if loc is None:
+            return FunctionInfo(self, name, 0, [])
+        info = FunctionInfo(self, name, len(self._functions) + 1, [self.position(loc, name)])
+        self._functions.append(info)
+        return info
+
+    def position(self, span: Span, entry: str) -> int:
+        """The number of a position with its call chain, in the kernel whose symbol is `entry`."""
+        n = self._spans.get((entry, span))
+        if n is None:
+            n = self._loc(span, entry)
+            if span.call_site is not None:
+                n = self._attr(CALL_SITE, n, self.position(span.call_site, entry))
+            self._spans[entry, span] = n
+        return n
+
+    def _loc(self, span: Span, entry: str) -> int:
+        scope = self._subprogram(span, entry)
+        return self._attr(LOC, scope, self._string(span.filename), span.line, span.col + 1)
+
+    def _subprogram(self, span: Span, entry: str) -> int:
+        kernel = span.call_site is None
+        linkage = entry if kernel else f"{entry}${span.function}"
+        line = self._lines.setdefault((linkage, span.filename), span.line)  # the first one seen stands for its def
+        file = self._file(span.filename)
+        unit = self._attr(COMPILE_UNIT, file)
+        return self._attr(SUBPROGRAM, file, line, self._string(span.function), self._string(linkage), unit, line)
+
+    def _file(self, path: str) -> int:
+        folder, name = os.path.split(path)
+        return self._attr(FILE, self._string(name), self._string(folder))
+
+    def _attr(self, *fields: int) -> int:
+        return self._numbers.setdefault(fields, len(self._numbers) + 1)
+
+    def section(self) -> bytes:
+        """The section's data, empty where nothing has a position."""
+        from cutile.gpu.tileir.bytecode import PADDING, table, varint
+
+        if not self._functions:
+            return b""
+        out = bytearray(varint(len(self._functions)))
+        out += PADDING * (-len(out) % 4)
+        offset = 0
+        for f in self._functions:
+            out += offset.to_bytes(4, "little")
+            offset += len(f.positions)
+        out += varint(offset)
+        out += PADDING * (-len(out) % 8)
+        for f in self._functions:
+            for n in f.positions:
+                out += n.to_bytes(8, "little")
+        entries = [b"".join(map(varint, fields)) for fields in self._numbers]
+        return bytes(out) + table(entries, 4, len(out))
+
+
+class FunctionInfo:
+    """The positions of one entry, its own first, then those of its operations in the order of the bytecode."""
+
+    def __init__(self, debug: DebugInfo, name: str, index: int, positions: list[int]):
+        self._debug, self._name = debug, name
+        self.index = index
+        self.positions = positions
+
+    def add(self, loc: Span | None) -> None:
+        if self.index:
+            self.positions.append(UNKNOWN if loc is None else self._debug.position(loc, self._name))

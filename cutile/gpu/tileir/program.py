@@ -1,0 +1,149 @@
+"""A Tile IR module in memory: functions, blocks, operations, values. The builder makes it, the writer writes it, the
+reader reads it back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from cutile.errors import Span
+from cutile.gpu.tileir.opcodes import Spec
+from cutile.gpu.tileir.types import Function, Tile, Type
+
+
+@dataclass(frozen=True, slots=True)
+class DivBy:
+    """All elements are multiples of `divisor` (pointers: of that many bytes), a power of two. With `every` and
+    `along`: only the first of each `every` elements along that dimension; the others follow one by one."""
+
+    divisor: int
+    every: int | None = None
+    along: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """All elements, read as signed integers, lie between these bounds, both inclusive; None is no bound."""
+
+    lower: int | None = None
+    upper: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SameElements:
+    """For each dimension: elements are equal in groups of that size."""
+
+    sizes: tuple[int, ...]
+
+
+Predicate = DivBy | Bounded | SameElements
+# Architecture ("sm_90") or "default" -> hint -> value.
+Hints = Mapping[str, Mapping[str, int | bool]]
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The element with which a reduce or scan begins: the bits of a `type`."""
+
+    type: Type
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """Elements in order, little-endian, as the format stores them; one element stands for all of a tile."""
+
+    data: bytes
+
+
+class Value:
+    """A result of an operation or an argument of a block."""
+
+    __slots__ = ("type", "block")
+
+    def __init__(self, type: Type, block: Block):
+        self.type = type
+        self.block = block
+
+    def __repr__(self) -> str:
+        return f"<Value {self.type}>"
+
+
+class Block:
+    """A straight run of operations that ends in a terminator. While it is `open` its values can be used."""
+
+    __slots__ = ("args", "ops", "open")
+
+    def __init__(self, arg_types: Sequence[Type] = ()):
+        self.args = tuple(Value(t, self) for t in arg_types)
+        self.ops: list[Operation] = []
+        self.open = True
+
+    @property
+    def terminated(self) -> bool:
+        return bool(self.ops) and self.ops[-1].spec.terminator
+
+
+class Operation:
+    """One operation. `operands` holds a value, None or a tuple of values for each operand of the table."""
+
+    __slots__ = ("spec", "operands", "attrs", "results", "regions", "loc")
+
+    def __init__(self, spec: Spec, operands: tuple, attrs: dict[str, object], results: tuple[Value, ...],
+                 loc: Span | None):
+        self.spec = spec
+        self.operands = operands
+        self.attrs = attrs
+        self.results = results
+        self.regions: list[Block] = []
+        self.loc = loc
+
+    def uses(self) -> list[Value]:
+        """The operands in a row."""
+        out: list[Value] = []
+        for x in self.operands:
+            if type(x) is tuple:
+                out.extend(x)
+            elif x is not None:
+                out.append(x)
+        return out
+
+
+@dataclass(slots=True)
+class Entry:
+    """A kernel entry point. `arguments` are the values of its parameters."""
+
+    name: str
+    block: Block
+    hints: Hints | None = None
+    loc: Span | None = None
+
+    @property
+    def arguments(self) -> tuple[Value, ...]:
+        return self.block.args
+
+    @property
+    def type(self) -> Function:
+        return Function(tuple(a.type for a in self.block.args))
+
+
+@dataclass(slots=True)
+class Global:
+    """A variable in global memory with its first value."""
+
+    name: str
+    type: Tile
+    value: Constant
+    alignment: int = 0
+    constant: bool = False
+    visibility: str = "public"
+
+
+@dataclass(slots=True)
+class Program:
+    """What one bytecode file holds."""
+
+    version: tuple[int, int]
+    producer: str | None = None
+    entries: list[Entry] = field(default_factory=list)
+    globals: list[Global] = field(default_factory=list)
