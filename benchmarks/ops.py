@@ -100,10 +100,11 @@ REASONS: dict[str, str] = {}
 
 TEMPLATE = """
 @ct.kernel
-def kernel(a, b, mask, indices, out, more, rest_x, rest_y, rest_m, rest_index):
+def kernel(a, b, mask, indices, out, more, rest_x, rest_y, rest_m, rest_index, rest):
     i = ct.bid(0)
     row = (i * 64 + ct.arange(64, dtype=ct.int32))[:, None]
     col = ct.arange(64, dtype=ct.int32)[None, :]
+    {pin}
     {loads}
     {apply}
 """
@@ -114,14 +115,18 @@ LOADS = {
     "m": "m = ct.load(mask, (i, 0), (64, 64)); ct.store(rest_m, (i, 0), m)",
     "index": "index = ct.load(indices, (i, 0), (64, 64)); ct.store(rest_index, (i, 0), index)",
 }
+# How many blocks run at once depends on the families of a kernel's ops: both kernels get a small op of the family.
+ROW_PIN = "ct.store(rest, (i, 0), ct.sum(ct.zeros((1, 1), ct.float32), axis=0, keepdims=True))"
+ONE = "ct.zeros((1, 1), ct.float32)"
+PINS = {"reduce": ROW_PIN, "scan": ROW_PIN, "mma": f"ct.store(rest, (i, 0), ct.mma({ONE}, {ONE}, {ONE}))"}
 _numbers = itertools.count()
 
 
-def make(apply: str, operands: tuple[str, ...], dtype: ct.DType):
+def make(pin: str, apply: str, operands: tuple[str, ...], dtype: ct.DType):
     """A kernel from source text; linecache holds the text, so that the front end finds it."""
     names = {"ct": ct, "D": dtype, "N": integer_of(dtype), "ACC": accumulator(dtype)}
     file = f"<op {next(_numbers)}>"
-    text = TEMPLATE.format(loads="\n    ".join(LOADS[o] for o in operands), apply=apply)
+    text = TEMPLATE.format(pin=pin, loads="\n    ".join(LOADS[o] for o in operands), apply=apply)
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)
     exec(compile(text, file, "exec"), names)
     return names["kernel"]
@@ -158,7 +163,7 @@ def arguments(dtype: ct.DType, result: ct.DType) -> tuple:
     indices = np.random.default_rng(3).permutation(ELEMENTS).reshape(-1, TILE).astype(np.int32) // TILE
     return (random(dtype, 1, 6, 0), random(dtype, 1, 6, 1), random(ct.bool_, 0, 2, 2), indices,
             zeros(result, columns=8 * TILE), random(dtype, 1, 6, 4), zeros(dtype), zeros(dtype), zeros(ct.bool_),
-            zeros(ct.int32))
+            zeros(ct.int32), zeros(ct.float32))
 
 
 def seconds(*runs: tuple) -> list[float]:
@@ -173,39 +178,46 @@ def seconds(*runs: tuple) -> list[float]:
     return best
 
 
-def cell(expression: str, letter: str, dtype: ct.DType) -> float | None:
+def cell(family: str, expression: str, letter: str, dtype: ct.DType) -> float | None:
     """Nanoseconds an element; None where the op does not take the dtype."""
     operands = tuple(name for name in LOADS if re.search(rf"\b{name}\b", expression))
     apply = expression if expression.endswith(";") else f"r = {expression}{STORE}"
-    args = arguments(dtype, result_dtype(letter, dtype))
+    pin, args = PINS.get(family, ""), arguments(dtype, result_dtype(letter, dtype))
     try:
-        times = seconds((make(apply, operands, dtype), args), (make("", operands, dtype), args))
+        times = seconds((make(pin, apply, operands, dtype), args), (make(pin, "", operands, dtype), args))
     except (ct.TileTypeError, ct.TileValueError, ct.TileUnsupportedFeatureError):
         return None
     return max(0.0, (times[0] - times[1]) * 1e9 / ELEMENTS)
 
 
+def op_of(name: str) -> str:
+    return name.split()[0].rstrip(",")
+
+
 def shown(name: str, ns: float | None) -> str:
     if ns is None:
         return "–"
-    return f"{ns:.1f}!" if ns > LIMIT and name.split()[0] not in REASONS else f"{ns:.1f}"
+    return f"{ns:.1f}!" if ns > LIMIT and op_of(name) not in REASONS else f"{ns:.1f}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ops", nargs="*", help="names of ops; default all")
     chosen = parser.parse_args().ops
-    known = {name.split()[0].rstrip(",") for name in EXPRESSIONS}
+    known = {op_of(name) for name in EXPRESSIONS}
     missing = {name for name, op in registry().items() if op.public} - known - COMPUTE_NO_TILE
+    if wrong := set(chosen) - known:
+        raise SystemExit(f"no row is called {', '.join(sorted(wrong))}")
     if missing:
         raise SystemExit(f"no expression for the ops {', '.join(sorted(missing))}")
     print(f"{'':24}" + "".join(f"{INFO[d].short:>7}" for d in DTYPES), flush=True)
     slow = []
     for name, (expression, letter) in EXPRESSIONS.items():
-        if chosen and name.split()[0] not in chosen:
+        if chosen and op_of(name) not in chosen:
             continue
+        family = registry()[op_of(name)].family
         with settings.override(SCHEDULE="batch"):
-            row = [shown(name, cell(expression, letter, d)) for d in DTYPES]
+            row = [shown(name, cell(family, expression, letter, d)) for d in DTYPES]
         slow += [f"{name} {INFO[d].short}" for d, text in zip(DTYPES, row) if text.endswith("!")]
         print(f"{name:24}" + "".join(f"{text:>7}" for text in row), flush=True)
     for op, why in REASONS.items():

@@ -100,10 +100,15 @@ def values(name: str, c: np.ndarray) -> np.ndarray:
     if name == "float64":
         return c.view(np.float64)
     if name == "float32":
-        return c.view(np.float32).astype(np.float64)
+        return _widened(c)
     if name == "tfloat32":
-        return (c & np.uint32(0xFFFFE000)).view(np.float32).astype(np.float64)
+        return _widened(c & np.uint32(0xFFFFE000))
     return _all_values(name)[c & ((1 << FORMATS[name].bits) - 1)]
+
+
+def _widened(c: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore"):  # signalling NaNs
+        return c.view(np.float32).astype(np.float64)
 
 
 # ------------------------------------------------------------------ rounding
@@ -163,14 +168,72 @@ def nearest(name: str, q: Fraction, mode: str = "RN", zero: float = 0.0) -> floa
     return math.copysign(float(y), sign)
 
 
+def exact(op: str, name: str, *xs: float, mode: str = "RN") -> float:
+    """add, sub, mul, truediv, fma or sqrt of numbers of a format, rounded once; IEEE 754's special cases."""
+    if any(x != x for x in xs):
+        return math.nan
+    if op == "sqrt":
+        return _sqrt(name, *xs, mode)
+    if op == "sub":
+        op, xs = "add", (xs[0], -xs[1])
+    a, b = xs[:2]
+    if op == "truediv":
+        if b == 0 or math.isinf(a) or math.isinf(b):
+            return math.nan if a == b == 0 or math.isinf(a) and math.isinf(b) else _signed(
+                a, b, 0.0 if math.isinf(b) else math.inf)
+        return _signed(a, b, 0.0) if a == 0 else nearest(name, Fraction(a) / Fraction(b), mode)
+    if op == "add":
+        a, b, c = a, 1.0, b
+    else:
+        c = xs[2] if op == "fma" else None
+    if any(map(math.isinf, (a, b))) or a == 0 or b == 0:
+        product = a * b  # no rounding in these
+        if c is None or math.isinf(product) or math.isnan(product):
+            return product if c is None else product + c
+    elif c is None:
+        return nearest(name, Fraction(a) * Fraction(b), mode)
+    if math.isinf(c):
+        return c
+    q = Fraction(a) * Fraction(b) + Fraction(c)
+    if q:
+        return nearest(name, q, mode)
+    if _signed(a, b, 1.0) == math.copysign(1.0, c) and (a == 0 or b == 0):
+        return c
+    return -0.0 if mode == "RM" else 0.0
+
+
+def _signed(a: float, b: float, x: float) -> float:
+    return math.copysign(1.0, a) * math.copysign(1.0, b) * x
+
+
+def _sqrt(name: str, x: float, mode: str) -> float:
+    if x == 0 or x == math.inf:
+        return x
+    if x < 0:
+        return math.nan
+    q = Fraction(x)
+    shift = 2 * max(0, 130 - q.numerator.bit_length() + q.denominator.bit_length()) + 2 * q.denominator.bit_length()
+    scaled = (q.numerator << shift) // q.denominator  # exact: denominators are powers of two
+    root = math.isqrt(scaled)
+    odd = root * root != scaled  # what is missing only matters for its being there
+    return nearest(name, Fraction(2 * root + odd, 2 << (shift // 2)), mode)
+
+
+def flushed(x: float) -> float:
+    """Float32 subnormals as zeros."""
+    return math.copysign(0.0, x) if abs(x) < 2.0**-126 else x
+
+
 # ------------------------------------------------------------------ samples
 
 
 def specials(name: str) -> list[float]:
     """Zeros, ones, the ends of the range, subnormals, infinities, NaN."""
     f = FORMATS[name]
-    tiny, least, top = value(name, 1), math.ldexp(1.0, f.emin), value(name, f.top)
+    tiny, least, top = value(name, int(f.emin > -127)), math.ldexp(1.0, f.emin), value(name, f.top)
     some = [0.0, 1.0, 1.5, 2.0, 3.0, 0.5, tiny, 3 * tiny, least, least - tiny, top, math.ldexp(1.0, f.emin // 2), math.inf]
+    if not f.signed:
+        return [v or tiny for v in some if v != math.inf] + [math.nan]
     return [s * v for v in some for s in (1.0, -1.0)] + [math.nan]
 
 
@@ -189,6 +252,14 @@ def sample(name: str, n: int, seed: int = 0, *, near: bool = False) -> np.ndarra
     return c
 
 
+def pairs(name: str, n: int = 700, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """Codes of operands: specials by specials, close magnitudes, any magnitudes."""
+    s = encode(name, np.array(specials(name)))
+    near = [sample(name, n, seed + i, near=True) for i in (0, 1)]
+    far = [sample(name, n, seed + i)[len(s):] for i in (2, 3)]
+    return (np.concatenate([np.repeat(s, len(s)), near[0], far[0]]), np.concatenate([np.tile(s, len(s)), near[1], far[1]]))
+
+
 def encode(name: str, x: Iterable[float]) -> np.ndarray:
     """Codes of numbers, rounded to nearest."""
     x = np.asarray(x, np.float64)
@@ -204,7 +275,8 @@ def encode(name: str, x: Iterable[float]) -> np.ndarray:
             return (y.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
         if name == "tfloat32":
             return y.astype(np.float32).view(np.uint32)
-    table = _all_values(name)
+    table = _all_values(name)  # unsigned formats: of the magnitudes
+    y = y if FORMATS[name].signed else np.abs(y)
     order = {(v, math.copysign(1.0, v)): c for c, v in reversed(list(enumerate(table)))}
     return np.array([order[(v, math.copysign(1.0, v))] if v == v else (1 << FORMATS[name].bits) - 1 for v in y], np.uint8)
 

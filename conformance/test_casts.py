@@ -108,7 +108,7 @@ def test_e8m0_needs_a_mode(src):
 def test_modes_that_no_cast_has(mode):
     for dst in FLOATS:
         for src in FLOATS:
-            if src != dst and (isinstance(mode, str) or dst == "float16"):
+            if src != dst and "float16" in (src, dst):
                 d = dtype(dst)
                 refused(lambda x: x.astype(d, rounding_mode=mode), src)
 
@@ -322,8 +322,8 @@ def test_method_equals_function():
         got = values("float16", apply(unary(fn, "float32", "float16"), "float16", encode("float32", [0.1, 2049, -7])))
         assert list(got) == [float(np.float16(0.1)), 2048, -7]
     got = apply(unary(lambda x: x.astype(ct.float16, rounding_mode=ct.RoundingMode.RZ), "float32", "float16"), "float16",
-                encode("float32", [2050.999]))
-    assert values("float16", got)[0] == 2050 - 0 if True else None
+                encode("float32", [2051.5]))
+    assert values("float16", got)[0] == 2050
 
 
 @clause("CAST-1.constructor")
@@ -399,7 +399,7 @@ def test_constants_with_a_mode(mode, want):
 def test_bitcast(names):
     for src in names:
         for dst in names:
-            c = np.random.default_rng(1).integers(0, 256, 8 * 512, np.uint8).view(f"u{width(src) // 8}")
+            c = np.random.default_rng(1).integers(0, 256, 8 * 64, np.uint8).view(f"u{width(src) // 8}")
             if src in SMALL:
                 c = codes(src)
             d = dtype(dst)
@@ -438,13 +438,15 @@ def test_bitcast_refuses():
 
 @clause("BITC-1.pointer")
 def test_bitcast_of_pointers():
+    pointer = ct.foreign_pointer_dtype(ct.float32)
+
     @ct.kernel
     def from_pointer(a):
         ct.bitcast(a.foreign_pointer, ct.int64)
 
     @ct.kernel
     def to_pointer(a):
-        ct.bitcast(ct.full(4, 1, ct.int64), ct.foreign_pointer_dtype(ct.float32))
+        ct.bitcast(ct.full(4, 1, ct.int64), pointer)
 
     for k in (from_pointer, to_pointer):
         refuses("TileTypeError", k, np.zeros(4, np.float32))

@@ -70,12 +70,6 @@ def unpacked(t):
     return b * 10 + a
 
 
-def starred(t):
-    a, *b = t
-    *c, d = t
-    return (a, b, c, d) if a is not None else t
-
-
 def row(id, f, want):
     return pytest.param(f, want, id=id, marks=clause(id))
 
@@ -110,7 +104,6 @@ def row(id, f, want):
     row("CV-1.len", lambda: len(T), 4),
     row("CV-1.len", lambda: len(()), 0),
     row("CV-1.unpack", lambda: unpacked((1, 2)), 21),
-    row("CV-1.unpack", lambda: starred(T), (1, (2, 3, 4), (1, 2, 3), 4)),
     row("CV-1.tuple", lambda: tuple(T), (1, 2, 3, 4)),
     row("CV-1.tuple", lambda: tuple(), ()),
     row("CV-1.generator", lambda: tuple(x * x for x in ct.static_iter(T)), (1, 4, 9, 16)),

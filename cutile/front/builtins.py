@@ -12,7 +12,7 @@ import pdb
 from collections.abc import Callable
 from typing import Any
 
-from cutile.dtypes import int32
+from cutile.dtypes import foreign_pointer_dtype, from_foreign, info, int32
 from cutile.errors import TileTypeError
 from cutile.front import call, expr, objects, operators, static
 from cutile.front.context import Context
@@ -147,6 +147,15 @@ def _getattr(c: Context, *args: Term) -> Term:
     return objects.attribute(c, args[0], args[1].obj)
 
 
+def _pointer_dtype(c: Context, *args: Term) -> Term:
+    """[FPTR-1]"""
+    call.arity("foreign_pointer_dtype", args, 1)
+    d = from_foreign(args[0].obj) if isinstance(args[0], Static) else None
+    if d is None or info(d).kind == "p":
+        raise TileTypeError(f"foreign_pointer_dtype() takes an element dtype such as ct.float32, got {describe(args[0])}")
+    return Static(foreign_pointer_dtype(d))
+
+
 def _debugger(kind: str) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
         return call.call_op(c, debug.breakpoint, {"kind": Static(kind)}, c.span)
@@ -211,6 +220,7 @@ def _objects() -> dict[int, tuple[Any, Callable[..., Term]]]:
         bool: _bool, int: _int, float: _float, str: _str, repr: _repr, tuple: _tuple, slice: _slice, range: _range,
         getattr: _getattr, breakpoint: _debugger("breakpoint"), pdb.set_trace: _debugger("set_trace"),
         str.join: _join_strings, dict.get: _dict_get, static.ensure_constant: _ensure_constant,
+        foreign_pointer_dtype: _pointer_dtype,
     }
     return {id(f): (f, h) for f, h in table.items()}
 

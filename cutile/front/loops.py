@@ -183,12 +183,12 @@ class _Header:
             return Var(conflict(name, [self.init_terms[name], odd.term], [self.before[name].span, odd.span]), odd.span)
         joined = self._results(join, [v.term for v in vars])
         paths = [v.term for v in vars[:len(exits)]]
-        if normal_exit:
+        if normal_exit:  # the loop ends with what it began with, or with what an iteration left
             paths += [self.init_terms[name], *(e.vars[name].term for e in self.state.continues)]
-        agreed = [ts[0] if isinstance(ts[0], Const) and all(isinstance(t, Const) and t.same(ts[0]) for t in ts) else r
-                  for r, *ts in zip(leaves(joined), *map(leaves, paths), strict=True)] if all(
-                      same_structure(joined, p) for p in paths) else list(leaves(joined))
-        return Var(rebuild(joined, iter(agreed)), vars[-1].span)
+        if not all(same_structure(joined, p) for p in paths):
+            return Var(joined, vars[-1].span)
+        known = [_agreed(row) or r for r, *row in zip(leaves(joined), *map(leaves, paths), strict=True)]
+        return Var(rebuild(joined, iter(known)), vars[-1].span)
 
     @staticmethod
     def _results(join: Join, terms: list[Term]) -> Term:
@@ -204,6 +204,12 @@ class _Header:
 
     def bind_results(self) -> None:
         stmt.bind_results(self.c, self.s, self.before)
+
+
+def _agreed(terms: list[Term]) -> Const | None:
+    """The constant that all of some terms are, if there is one."""
+    first = terms[0]
+    return first if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in terms) else None
 
 
 def leave(c: Context, s: Scope, loop: LoopState, kind: type) -> None:

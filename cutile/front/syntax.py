@@ -92,16 +92,17 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
             case ast.Call() if (keyword := static_keyword(node)):
                 if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
                     refuse(node, f"{keyword}() takes plain positional arguments only")
-                if len(node.args) not in _STATIC_ARGUMENTS[keyword]:
+                elif len(node.args) not in _STATIC_ARGUMENTS[keyword]:
                     counts = " or ".join(map(str, _STATIC_ARGUMENTS[keyword]))
                     refuse(node, f"{keyword}() takes {counts} argument{'s' * (counts != '1')}, got {len(node.args)}")
                 for walrus in (n for a in node.args for n in ast.walk(a) if isinstance(n, ast.NamedExpr)):
                     refuse(walrus, "an assignment expression (:=) cannot be used in a static construct")
                 return  # the rest is ordinary Python
             case ast.Call():
-                for k in node.keywords:
-                    if k.arg is None and isinstance(k.value, ast.Dict):
-                        refuse(k.value, "tile code does not support ** of a dict display", "write the keywords out")
+                displays = [k for k in node.keywords if k.arg is None and isinstance(k.value, ast.Dict)]
+                for k in displays:
+                    refuse(k.value, "tile code does not support ** of a dict display", "write the keywords out")
+                return visit_all([node.func, *node.args, *(k.value for k in node.keywords if k not in displays)])
             case ast.FormattedValue():
                 if node.conversion != -1:
                     refuse(node, "tile code does not support !r, !s, !a or = in f-strings")

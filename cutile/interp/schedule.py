@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -96,14 +96,14 @@ def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
         raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch' and 'block'")
     if asked == "block":
         return asked, why
+    if settings.get("BLOCK") is not None:
+        return "block", "CUTILE_BLOCK"
     if f.unbatchable:
         return "block", f.unbatchable
     if asked:
         return asked, why
     if f.breakpoint:
         return "block", "the kernel has a breakpoint"
-    if settings.get("BLOCK") is not None:
-        return "block", "CUTILE_BLOCK"
     if debugger.attached():
         return "block", "a debugger is attached"
     return "batch", "default"
@@ -164,11 +164,21 @@ def _run_batch(function: Callable, launch: Launch, values: list, extent: Block) 
 def _run_block(function: Callable, launch: Launch, kernel: Kernel, values: list) -> None:
     shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
              for v, a in zip(kernel.params, values, strict=True)]
-    only = settings.get("BLOCK")
-    every = itertools.product(*map(range, launch.grid))
-    for block in every if only is None else [only]:
+    for block in _blocks(launch.grid, kernel.name):
         ctx = Single(launch, block)
         function(ctx, block, *shown)
+
+
+def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
+    """The blocks of a grid in order, or the one that CUTILE_BLOCK asks for."""
+    only = settings.get("BLOCK")
+    if only is None:
+        return itertools.product(*map(range, grid))
+    if all(i < n for i, n in zip(only, grid, strict=True)):
+        return [only]
+    print(f"cutile: CUTILE_BLOCK={','.join(map(str, only))} is outside the grid {grid} of {kernel}: no block of it runs",
+          file=sys.stderr)
+    return []
 
 
 def chunk_of(grid: Block, f: Facts) -> Block:

@@ -42,6 +42,10 @@ class Tile(SimpleNamespace):
         view.flags.writeable = False
         return view
 
+    def like(self, x: Any) -> Tile:
+        """A tile of this dtype and shape with the elements `x`, which broadcast: for `acc = acc.like(0)`."""
+        return tile_like(self.type, np.broadcast_to(np.asarray(_plain(x)), self.shape))
+
     def __array__(self, dtype=None, copy=None):
         return np.array(self.carrier, dtype=dtype, copy=True) if copy else np.asarray(self.numpy(), dtype=dtype)
 

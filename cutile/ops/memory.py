@@ -378,7 +378,8 @@ def scatter(array, indices, value, mask, /, *, check_bounds, latency, sig):
 def array_dim(array, /, *, dim, stride):
     """Size of an array along an axis or, with stride=True, its stride in elements.
 
-    [ARR-2]  sizes and strides have the index dtype of the array
+    [ARR-2.int32]  sizes and strides are int32 scalars
+    [ARR-2.int64]  int64 scalars, if the parameter is annotated ct.IndexedWithInt64
     [ARR-3.dynamic]  they are run-time values unless the array's type holds them
     """
     return (array.strides if stride else array.shape)[dim]

@@ -265,6 +265,12 @@ def broadcast_to(x, /, shape, *, sig):
 def expand_dims(x, /, axis):
     """x with a new axis of size 1 at `axis`; stands in the IR as a reshape.
 
+    [SHAPE-10.insert]  x[key] with None and full slices: each None inserts an axis of size 1 at its place
+    [SHAPE-10.dots]  one ... stands for the axes that are left; what follows it counts from the end
+    [SHAPE-10.rest]  axes beyond the last : stay at the end
+    [SHAPE-10.two]  two ... in a key: TileTypeError
+    [SHAPE-10.many]  more : than axes: TileTypeError
+    [SHAPE-10.other]  integers, tiles, partial slices, and : or ... outside a tuple: TileTypeError
     [SHAPE-3.axis]  axis: a constant from -(n+1) to n for rank n; anything else is a TileTypeError
     [SHAPE-3.place]  the new axis stands at `axis` of the result
     [SHAPE-3.const]  an axis that is no integer constant: TileTypeError

@@ -79,14 +79,24 @@ def slice_(array, start, stop, /, *, axis):
 
     [SLICE-1.base]  element i of the view is element start + i of the array along the axis
     [SLICE-1.size]  its size along the axis is stop - start; other sizes, and all strides, stay
-    [SLICE-2.axis]  axis is an integer constant, negative ones counted from the end (TileTypeError)
-    [SLICE-2.bounds]  start and stop are signed integer scalars, constants or not (TileTypeError)
+    [SLICE-2.axis]  axis is an integer constant: a run-time one, a bool or a float is refused (TileTypeError)
+    [SLICE-2.axis.negative]  a negative axis counts from the end
+    [SLICE-2.axis.range]  an axis out of range is refused (TileTypeError)
+    [SLICE-2.axis.rank0]  an array of rank 0 has no axis (TileTypeError)
+    [SLICE-2.bounds]  start and stop are signed integer scalars of any width, constants or not
+    [SLICE-2.bounds.unsigned]  unsigned ones are refused (TileTypeError)
+    [SLICE-2.bounds.bool]  bools are refused (TileTypeError)
+    [SLICE-2.bounds.float]  floats are refused (TileTypeError)
+    [SLICE-2.bounds.tile]  tiles of rank 1 are refused (TileTypeError)
     [SLICE-3.start]  a negative constant start is refused (TileTypeError)
     [SLICE-3.stop]  a negative constant stop is refused (TileTypeError)
     [SLICE-3.order]  constant bounds with stop < start are refused (TileTypeError)
     [SLICE-3.runtime]  run-time bounds outside 0 <= start <= stop <= size are undefined: elements that the array does
         not have read as padding and are not written here
+    [SLICE-3.beyond]  a constant stop beyond the size is no error when compiled
     [SLICE-4.static]  constant bounds make the size a constant
+    [SLICE-4.runtime]  a run-time bound leaves it a run-time value
+    [SLICE-4.others]  sizes and strides that are constants of the array stay constant
     [SLICE-4.cast]  the size is cast to the index dtype of the array
     [SLICE-5]  all three parameters may be given by name
     """
@@ -145,9 +155,15 @@ def _view_tiles(b: Builder, op, view, axis) -> Term:
 def tiled_view(array, /, tile_shape, *, padding_mode=UNDETERMINED, traversal_steps=None):
     """View of an array as a grid of tiles. It exists while a kernel is compiled only.
 
-    [TV-1.shape]  tile_shape: an int for rank 1 or a tuple of powers of two, of the array's rank (TileTypeError)
+    [TV-1.shape]  tile_shape is a tuple of powers of two, else TileTypeError
+    [TV-1.int]  or an int, for rank 1
+    [TV-1.rank]  it has the rank of the array, else TileTypeError
+    [TV-1.padding]  padding_mode is given by name, UNDETERMINED by default
     [TV-1.scalar]  tile_shape () stays (): tiles are single elements and load as scalars
-    [TV-2.steps]  tile j begins at element j * step; steps are positive integers of any value (TileTypeError)
+    [TV-2.steps]  tile j begins at element j * step
+    [TV-2.any]  steps are positive integers of any value; 0 and negative ones are refused (TileTypeError)
+    [TV-2.int]  a single int will do for rank 1
+    [TV-2.rank]  there are as many steps as the array has axes, else TileTypeError
     [TV-2.default]  None: the tile shape, or ones for tile_shape ()
     [TV-4.attributes]  dtype, tile_shape and traversal_steps are constants; shape, ndim and padding_mode are not there
     """
@@ -358,8 +374,12 @@ def foreign_pointer(array, /):
     """Pointer to the first element of an array.
 
     [FPTR-2.type]  array.foreign_pointer is a scalar of dtype foreign_pointer[array.dtype]
-    [FPTR-2.uses]  it may be passed around, chosen by where, and given to Array.from_foreign; all else is refused
-        (TileTypeError)
+    [FPTR-2.uses]  it may be passed around and given to Array.from_foreign
+    [FPTR-2.where]  where chooses between two of one dtype; between two dtypes: TileTypeError
+    [FPTR-2.arithmetic]  arithmetic with it is refused (TileTypeError)
+    [FPTR-2.comparison]  comparison is refused (TileTypeError)
+    [FPTR-2.cast]  astype and bitcast are refused (TileTypeError)
+    [FPTR-2.memory]  loads and stores of it are refused (TileTypeError)
     """
     return array.pointer(_encode)
 
@@ -370,8 +390,12 @@ def from_foreign(pointer, shape, strides, /, *, sig):
     """Array at a foreign pointer, with sizes and strides (in elements) of its own.
 
     [FPTR-3.pointer]  pointer is a foreign pointer scalar (TileTypeError)
-    [FPTR-3.entries]  shape and strides are tuples of equal length of signed integer scalars (TileTypeError)
-    [FPTR-3.constant]  constant entries are not negative (TileTypeError), and become static sizes and strides
+    [FPTR-3.element]  element (i0, …) lies Σ stride_k·i_k elements after the one pointed at; sizes bound it
+    [FPTR-3.entries]  shape and strides are tuples of signed integer scalars (TileTypeError)
+    [FPTR-3.length]  they are of equal length (TileTypeError)
+    [FPTR-3.negative]  a negative constant entry is refused (TileTypeError)
+    [FPTR-3.constant]  constant entries become static sizes and strides
+    [FPTR-3.runtime]  run-time entries stay run-time values
     [FPTR-3.index]  the index dtype is int64 if an entry is wider than 32 bits, else int32
     [FPTR-3.foreign]  elements that are not those of the argument pointed into are undefined: they read as padding and
         are not written here

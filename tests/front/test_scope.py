@@ -91,9 +91,9 @@ def test_module_constants():  # FN-7
     assert constant(lambda: np.newaxis) is None
 
     def k():
-        math.ip  # noqa: B018
+        math.pii  # noqa: B018
 
-    refused(k, at="math.ip", says="module `math` has no attribute `ip`", help="did you mean `pi`?")
+    refused(k, at="math.pii", says="module `math` has no attribute `pii`", help="did you mean `pi`?")
 
 
 # ------------------------------------------------------------------ closures

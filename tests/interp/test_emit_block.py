@@ -42,7 +42,7 @@ def steps(x, out, n):
     t = ct.load(x, index=(i,), shape=(four,))
     p = Point(t, 3)
     acc = ct.zeros((4,), dtype=ct.float32)
-    for j in range(0, n):
+    for j in range(n):
         if j == 1:
             continue
         acc = acc + twice(t, j)
@@ -147,7 +147,8 @@ def at(line: int) -> str:
 
 def test_a_conditional_breakpoint_on_the_block():
     text, out, result = debug(f"{at(6)}, __block__ == (1, 0, 0)\nc\np i, four, t, p, x, n\np i == 1, __block__")
-    assert "(i32 1, 4, f32[4] min 4 max 7 nan 0, Point(x=f32[4] min 4 max 7 nan 0, y=3), x: f32[8] array, i32 3)" in text
+    tile = "f32[4] min 4 max 7 nan 0"
+    assert f"(i32 1, 4, {tile}, Point(x={tile}, y=3), x: f32[8] array, i32 3)" in text
     assert "(True, (1, 0, 0))" in text and text.count("steps()") == 1
     assert (out == result).all()
 
@@ -158,7 +159,8 @@ def test_a_breakpoint_in_a_loop_stops_each_iteration():
 
 
 def test_the_stack_is_the_users():
-    text, _, _ = debug(f"b {__file__}:{twice.__code__.co_firstlineno + 1}\nc\np v, n\nup\np j, acc\ndown\nargs", grid=(1,))
+    first = twice.__code__.co_firstlineno + 1
+    text, _, _ = debug(f"b {__file__}:{first}\nc\np v, n\nup\np j, acc\ndown\nargs", grid=(1,))
     assert "(f32[4] min 0 max 3 nan 0, i32 0)" in text and "(i32 0, f32[4] min 0 max 0 nan 0)" in text
     assert "twice()" in text
 

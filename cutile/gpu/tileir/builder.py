@@ -142,7 +142,7 @@ class Builder:
         finally:
             self.loc = before
 
-    def op(self, name: str, operands: Sequence = (), result=None, loc: Span | None = None, **attrs):
+    def op(self, name: str, operands: Sequence = (), /, result=None, loc: Span | None = None, **attrs):
         """Append an operation and return its results (see the head of this module)."""
         made = self._append(name, operands, result, loc, attrs)
         results = made.results
