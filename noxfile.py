@@ -42,3 +42,10 @@ def deep(session: nox.Session) -> None:
     """What is too long for each change: whole-domain sweeps, long random programs."""
     session.install("-e", ".[examples,test]")
     session.run("pytest", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Write the generated pages."""
+    session.install("-e", ".")
+    session.run("python", "docs/generate.py")

@@ -21,7 +21,6 @@ from cutile.errors import TileError
 from cutile.front.program import Embedded, compile_kernel
 from cutile.ir.text import to_text
 from cutile.kernel import Kernel
-from cutile.ops._op import registry
 from cutile.passes.fma import fma
 from cutile.types import ArrayType, TileType
 
@@ -88,19 +87,6 @@ def _literal(text: str) -> Any:
         except ValueError:
             continue
     return {"True": True, "False": False, "None": None}.get(text, text)
-
-
-@app.command()
-def clauses() -> None:
-    """The clauses in the docstrings of ops, as conformance/spec/operations.md holds them."""
-    print("# Operations\n\nGenerated from the docstrings of cutile/ops by `python -m cutile clauses`.")
-    family = None
-    for o in registry().values():
-        if o.family != family:
-            family = o.family
-            print(f"\n## {family}\n")
-        for id, text in o.clauses.items():
-            print(f"[{id}]  {text}")
 
 
 @app.command("settings")

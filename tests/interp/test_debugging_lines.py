@@ -77,7 +77,8 @@ def by_statement(seen: list) -> list:
 def test_lines_are_visited_as_python_visits_them(name, deep, monkeypatch):
     x, out = np.zeros(16, np.float32), np.zeros(16, np.float32)
     kernel, args = getattr(control_flow, name), (x, out, 3, deep)
-    python = visited(lambda: getattr(as_python(monkeypatch), name)(*args))
+    plain = getattr(as_python(monkeypatch), name)
+    python = visited(lambda: plain(*args))
     ours = visited(lambda: ct.launch(None, (1,), kernel, args))
     assert by_statement(ours) == by_statement(python)
     assert len(python) > 10
