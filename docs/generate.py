@@ -92,7 +92,7 @@ own.
 | several writes to one element by one scatter or store | keep any of them | the last in row-major order stays |
 | result of an atomic in a masked or out-of-range lane | be anything (`atomic_cas`: the expected value) | 0 (`atomic_cas`: the expected value) |
 | a false promise (assume_divisible_by, static or divisible dims of an exported signature) | do anything | the promise is ignored |
-| a range with a run-time step that is not positive | do anything | no iteration |
+| a range with a run-time step that is not positive | do anything | TileValueError at the loop |
 | a failed assert_ | let the block go on | earlier stores stay; TileAssertionError names the first failing block |
 | a reduce or scan function that is not associative (reduce: and commutative) | group and order operands in any way | halving tree for reduce, left to right for scan |
 

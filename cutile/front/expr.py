@@ -387,7 +387,7 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         elif isinstance(t, Dict):
             new = t.items
         else:
-            new = {}
+            new = {"**": POISON}  # the call is not looked at further
             if not is_poisoned(t):
                 c.report(TileTypeError(f"only a dict of keyword arguments can be passed with **, not {phrase(t)}"), s.span(k.value))
         for name, value in new.items():

@@ -85,6 +85,13 @@ def _not_a_value(obj: Any, name: str) -> TileTypeError:
     return TileTypeError(f"`{name}` is a {what}, which cannot be used in tile code", help=help)
 
 
+def is_value(obj: Any) -> bool:
+    """Whether an object can be a tile-code value [OBJ-5]; of a tuple, whether its type can."""
+    plain = bool | int | float | str | enum.Enum | np.generic | tuple | type | types.ModuleType | OpDef
+    return (obj is None or obj is Ellipsis or isinstance(obj, plain) or callable(obj) or is_record(obj)
+            or from_foreign(obj) is not None)
+
+
 def is_record(obj: Any) -> bool:
     """A frozen dataclass instance."""
     return dataclasses.is_dataclass(obj) and not isinstance(obj, type) and type(obj).__dataclass_params__.frozen

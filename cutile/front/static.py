@@ -343,15 +343,10 @@ def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTy
         return Tuple(tuple(_to_term(c, o, construct, cls) for o in obj))
     if objects.is_record(obj):
         return Record(type(obj), {f.name: _to_term(c, getattr(obj, f.name), construct, cls) for f in dataclasses.fields(obj)})
-    if isinstance(obj, list | dict | set | bytes | complex) or not _capturable(obj):
+    if not objects.is_value(obj):
         return c.report(cls(f"{construct}() gave a {type(obj).__name__}, which is no tile-code value: {obj!r:.80}",
                             help="convert it: tuple(…), int(…), float(…)"))
     return objects.capture(c, obj, construct)
-
-
-def _capturable(obj: Any) -> bool:
-    return callable(obj) or obj is None or obj is Ellipsis or isinstance(obj, bool | int | float | str) or (
-        not hasattr(obj, "__dict__") or hasattr(obj, "name") or hasattr(obj, "dtype") or type(obj).__module__ != "builtins")
 
 
 class _Evaluator(Evaluator):

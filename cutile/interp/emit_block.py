@@ -64,7 +64,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 class Function:
     """One Python function under construction."""
 
-    def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, ast.expr] | None = None):
+    def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
         self.program, self.needs, self.queue = program, needs, queue
         self.constants = {} if constants is None else constants  # in all functions of a kernel
         self.names: Names = {}
@@ -112,7 +112,7 @@ class Function:
         for name in reversed(self.names):
             if v in self.names[name]:
                 return load(name)
-        return self.constants.get(v) or load(self.program.temp(v))
+        return load(self.constants.get(v) or self.program.temp(v))
 
     def carrier(self, v: Value) -> ast.expr:
         """The value as an operand of a meaning: a tile's carrier, an array's descriptor."""
@@ -181,10 +181,11 @@ class Function:
                       for t, v in zip(self.temps(n.results), n.results, strict=True) if isinstance(v.type, TileType)]
         return stmts, True
 
-    def folded(self, n: Op) -> ast.expr:
+    def folded(self, n: Op) -> str:
         """An op on constants that the user did not write: computed once, and never stepped into."""
-        y = self.tile(meaning_call(self.program, n, [self.carrier(v) for v in n.operands], None), n.results[0].type)
-        return self.program.ref(self.program.evaluate(y), "constant")
+        operands = [attribute(load(self.constants[v]), "carrier") for v in n.operands]  # not what a variable holds
+        y = self.tile(meaning_call(self.program, n, operands, None), n.results[0].type)
+        return self.program.ref(self.program.evaluate(y), "constant").id
 
     def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
         """`name = template`. Where a join only tells what the variable holds already, nothing happens."""

@@ -414,6 +414,7 @@ def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig):
     [UN-1.sqrt.restricted]  a restricted float: TileTypeError
     [UN-4.sqrt.const]  constants fold
     [UN-4.sqrt.nearest]  correctly rounded, to nearest, ties to even
+    [RM-1.none]  operations other than add, sub, mul, truediv, sqrt, exp, tanh have no rounding_mode: TileTypeError
     [UN-4.sqrt.negative]  sqrt(x) is NaN for x < 0
     [UN-4.sqrt.zero]  sqrt(-0.0) is -0.0
     [UN-4.sqrt.inf]  sqrt(inf) == inf
