@@ -194,7 +194,7 @@ looks = pytest.mark.parametrize("look", LOOKS, ids=lambda f: f.__name__)
 
 def blocks(grid: Sequence[int] = GRID):
     """Block coordinates in grid order: the first axis slowest."""
-    return itertools.product(*map(range, (*grid, 1, 1)[:3]))
+    return itertools.product(*map(range, (*grid, 1, 1, 1)[:3]))
 
 
 def fitting(look: Callable, tile: Sequence[int], edge: Sequence[int]) -> tuple[int, ...]:

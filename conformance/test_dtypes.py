@@ -67,7 +67,7 @@ def test_comparison_in_tile_code():
                     (lambda: ct.int16 in t, False), (lambda: ct.int16 not in t, True)):
         assert static(f) is want
     for f in (lambda: ct.int8 == 1, lambda: ct.int8 != 2.5, lambda: ct.int8 < ct.int16, lambda: ct.int8 >= ct.int16,
-              lambda: ct.int8 + ct.int8, lambda: ct.int8 in (1, 2)):
+              lambda: ct.int8 + ct.int8):
         refused("TileTypeError", f)
 
 
@@ -267,11 +267,11 @@ def test_bits_of_restricted_floats(short):
 def test_conversion_of_restricted_floats(short):
     """To a restricted float at run time, and from it."""
     dtype = DTYPES[short]
-    options = {"rounding_mode": ct.RoundingMode.RZ} if short == "e8m0" else {}
+    mode = ct.RoundingMode.RZ if short == "e8m0" else None
 
     @ct.kernel
     def k(x, out):
-        ct.store(out, 0, ct.load(x, 0, 4).astype(dtype, **options).astype(ct.float32))
+        ct.store(out, 0, ct.load(x, 0, 4).astype(dtype, rounding_mode=mode).astype(ct.float32))
 
     with on_target(short):
         got = run(k, np.array([1, 2, 4, 0.5], np.float32), np.zeros(4, np.float32))

@@ -53,7 +53,7 @@ class ArrayAnnotation:
                 raise TypeError(f"{name} must be a tuple of ints, not {dims!r}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ListAnnotation:
     """The annotation of the elements of a list of arrays [ANN-4]."""
 

@@ -61,7 +61,7 @@ def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> A
         return _scalar(where, value, spec)
     if type(value) is list:
         return _list(where, value, spec)
-    array = host_array(value)
+    array = _host_array(where, value)
     if array is not None:
         return _array(where, *array, spec)
     raise TypeError(f"{where}: {_kind(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
@@ -168,7 +168,7 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
         raise TypeError(f"{where}: its annotation does not ask for a list, got one")
     if not value:
         raise TypeError(f"{where}: an empty list of arrays has no dtype and rank")
-    found = [host_array(v) for v in value]
+    found = [_host_array(where, v) for v in value]
     if any(f is None for f in found):
         i = found.index(None)
         raise TypeError(f"{where}: item {i} of the list is no array but {_kind(value[i])}")
@@ -186,6 +186,15 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
 # How array objects of other libraries become NumPy arrays over the same memory. None of them is imported here.
 
 
+def _host_array(where: _Where, value: Any) -> tuple[np.ndarray, DType] | None:
+    try:
+        return host_array(value)
+    except TypeError as e:
+        raise TypeError(f"{where}: {e}") from None
+    except TileUnsupportedFeatureError as e:
+        raise TileUnsupportedFeatureError(f"{where}: {e.message}", help=e.help) from None
+
+
 def host_array(obj: Any) -> tuple[np.ndarray, DType] | None:
     """A NumPy view of an array object in CPU memory and its dtype; None if the object is no array.
 
@@ -193,7 +202,7 @@ def host_array(obj: Any) -> tuple[np.ndarray, DType] | None:
     """
     if isinstance(obj, np.ndarray):
         array: np.ndarray | None = obj
-    elif isinstance(obj, np.generic):
+    elif isinstance(obj, np.generic | type):
         return None
     elif (found := _torch(obj)) is not None:
         return found
@@ -210,6 +219,9 @@ def host_array(obj: Any) -> tuple[np.ndarray, DType] | None:
     if dtype is None:
         what = "byte order is not the machine's" if array.dtype.newbyteorder("=") in _native() else "dtype is not supported"
         raise TypeError(f"an array of dtype {array.dtype} cannot be passed to a kernel: its {what}; convert it first")
+    if any(s % array.itemsize for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        raise TypeError(f"an array whose strides {array.strides} are no multiples of its {array.itemsize}-byte elements "
+                        f"cannot be passed to a kernel; copy it first")
     return array, dtype
 
 

@@ -73,7 +73,7 @@ class TileError(Exception):
         self.errors: tuple[TileError, ...] = (self,)
 
     def __reduce__(self):
-        return (_rebuild, (type(self), self.__dict__.copy()))
+        return (_blank, (type(self), self.message), self.__dict__.copy())  # the state may hold this error itself
 
     def render(self) -> str:
         """This error alone."""
@@ -107,10 +107,9 @@ def _shortened(frames: list[str]) -> list[str]:
     return out
 
 
-def _rebuild(cls, state):
+def _blank(cls: type[TileError], message: str) -> TileError:
     e = cls.__new__(cls)
-    e.__dict__.update(state)
-    Exception.__init__(e, state["message"])
+    Exception.__init__(e, message)
     return e
 
 
@@ -173,6 +172,14 @@ class TileCompilerTimeoutError(InternalCompilerError):
 
 class TileAssertionError(TileError, AssertionError):
     """`ct.assert_` failed in a running block."""
+
+
+class TileDeadlockError(TileError):
+    """Every block that has not finished waits for memory that no block changes."""
+
+
+class TileStepLimitError(TileError):
+    """The loops of a launch ran more iterations than CUTILE_STEP_LIMIT allows."""
 
 
 class TileSanitizerError(TileError):

@@ -87,6 +87,13 @@ def _block(given: Any) -> tuple[int, int, int]:
     return block + (0,) * (3 - len(block))
 
 
+def _seconds(given: Any) -> float:
+    seconds = float(given)
+    if not seconds > 0:
+        raise ValueError
+    return seconds
+
+
 def _text(given: Any) -> str:
     return os.fspath(given)
 
@@ -100,7 +107,10 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "what to show on stderr, each level with those below: 1 launches and fallbacks, 2 timings, 3 IR, "
             "4 IR after each pass, 5 Tile IR text, 6 tool command lines"),
     Setting("SCHEDULE", None, _one_of("batch", "block", "interleave"), "batch, block or interleave",
-            "how the interpreter runs the blocks of a grid; unset: block under a debugger, otherwise batch"),
+            "how the interpreter runs the blocks of a grid; unset: interleave where blocks wait for each other, else "
+            "block under a debugger, else batch"),
+    Setting("SEED", 0, _integer(0), "an integer, 0 or more",
+            "which order the blocks take turns in under the schedule interleave"),
     Setting("UNDETERMINED", "zero", _one_of("zero", "poison"), "zero or poison",
             "what undetermined elements read as: zero, or NaN and the lowest integer"),
     Setting("PORTABLE", False, _flag, "1 or 0",
@@ -114,6 +124,10 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "what the sanitizer looks for"),
     Setting("CACHE_DIR", None, _text, "a directory",
             "where compiled kernels are kept; unset: the user's cache directory"),
+    Setting("COMPILER_TIMEOUT", None, _seconds, "a positive number of seconds",
+            "how long the assembler of GPU code may run; unset: no limit"),
+    Setting("REPRODUCE", None, _text, "a directory",
+            "where bytecode, command and messages are kept when the assembler fails; unset: nowhere"),
     Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 

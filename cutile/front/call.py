@@ -278,7 +278,7 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
         return convert.construct(c, d, _only_positional(obj, args, kwargs))
     if isinstance(obj, type):
         return _call_class(c, obj, args, kwargs, span)
-    if isinstance(obj, types.FunctionType):
+    if isinstance(obj, types.FunctionType) and obj.__module__ != "dataclasses":  # asdict and its kin need containers
         wrapped = getattr(obj, "__wrapped__", None)
         if wrapped is not None and inspect.isgeneratorfunction(wrapped) and obj.__code__.co_filename == contextlib.__file__:
             return Manager(Static(wrapped), args, kwargs, span)

@@ -29,6 +29,7 @@ from cutile.ir.terms import (
     Term,
     Tuple,
     View,
+    article,
     describe,
     is_array,
     is_tile,
@@ -82,7 +83,7 @@ def _not_a_value(obj: Any, name: str) -> TileTypeError:
         help = "declare the dataclass with @dataclass(frozen=True)"
     else:
         help = "read it inside ct.static_eval(...), or pass what you need from it as a kernel argument"
-    return TileTypeError(f"`{name}` is a {what}, which cannot be used in tile code", help=help)
+    return TileTypeError(f"`{name}` is {article(what)}, which cannot be used in tile code", help=help)
 
 
 def is_value(obj: Any) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cutile.errors import Span, TileError, TileValueError
+from cutile.errors import Span, TileStepLimitError, TileValueError
 from cutile.interp.joining import Part, merge, narrow
 from cutile.interp.running import Running, Widened, widen
 
@@ -120,7 +120,7 @@ class _Loop:
     def step(self, body: Region, lead: tuple, values: tuple) -> None:
         """One run of the body: afterwards, the blocks that continue and what they carry."""
         if self.ctx.launch.step_limit is not None:
-            count_step(self.ctx.launch, self.joint.span)
+            count_step(self.ctx, self.joint.span)
         if not body.leaving:
             self.carried = body.function(self.ctx, *lead, *self.carried, *values)
             return
@@ -139,12 +139,13 @@ class _Loop:
         return merge(self.outer, self.exits, ranks) if self.exits else None
 
 
-def count_step(launch, span: Span) -> None:
-    """Count one iteration of any loop of a launch against CUTILE_STEP_LIMIT."""
-    launch.steps += 1
+def count_step(ctx: Running, span: Span) -> None:
+    """Count one iteration of any loop, for each block, against CUTILE_STEP_LIMIT."""
+    launch = ctx.launch
+    launch.steps += ctx.count
     if launch.steps > launch.step_limit:
-        raise TileError(f"the loops of this launch ran more than {launch.step_limit} iterations (CUTILE_STEP_LIMIT)",
-                        span)
+        raise TileStepLimitError(f"the loops of this launch ran more than {launch.step_limit} iterations "
+                                 f"(CUTILE_STEP_LIMIT); block {ctx.blocks()[0]} was in this one", span)
 
 
 def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: Region, values: tuple,

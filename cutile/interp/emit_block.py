@@ -44,14 +44,18 @@ from cutile.types import TileType
 FOLDED = ("constant", "broadcast_to")  # what the front end inserts for a number beside a tile
 OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # where functions stand that the user did not write
 
+
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the program."""
     program = Program(check, step_limit)
+    return emit_kernel(kernel, Function(program, Needs(kernel.body, shown=True), deque()))
+
+
+def emit_kernel(kernel: Kernel, top: Function) -> Program:
+    """The program of `top`, which enters the kernel."""
+    program, queue = top.program, top.queue
     program.objects[".Tile"] = Tile
-    needs = Needs(kernel.body, shown=True)
-    program.depth = needs.depth
-    queue: deque[Callable[[], None]] = deque()
-    top = Function(program, needs, queue)
+    program.depth = top.needs.depth
     enter = place(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NOWHERE)
     params = [CTX, BLOCK, *top.temps(kernel.params)]
     program.define("launch", params, [enter], OURS.filename, position(OURS), ".kernel")
@@ -62,7 +66,10 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 
 
 class Function:
-    """One Python function under construction."""
+    """One Python function under construction.
+
+    The interleave schedule adds to it by `inner`, `called`, `pause`, `activation` and `iteration`.
+    """
 
     def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
         self.program, self.needs, self.queue = program, needs, queue
@@ -84,12 +91,12 @@ class Function:
             told[n.name] = n.template
         read = {v for n in body.nodes[skip:] for v in self.needs.reads(n)}
         values = [v for v in values if v in read]
-        slot, inner = self.program.slot("function"), Function(self.program, self.needs, self.queue, self.constants)
+        slot, inner = self.program.slot("function"), self.inner()
         inner.names = {name: frozenset((v,)) for name, v in told.items() if isinstance(v, Value)}
         params = [*told, *self.temps(values)]
         made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, told.values()), *map(self.use, values)])
         self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
-        return made
+        return self.called(made, body)
 
     def define(self, name: str, span: Span, body: Block, slot: str, params: Sequence[str], own: Sequence[Value],
                skip: int = 0, entry: ast.Call | None = None) -> None:
@@ -104,6 +111,28 @@ class Function:
             params = [p for i, p in enumerate(params) if i not in unread]
             entry.args[:] = [x for i, x in enumerate(entry.args, -2) if i not in unread]
         self.program.define(name, [CTX, BLOCK, *params], settle(stmts), span.filename, header(span), slot)
+
+    # -------------------------------------------------------------- what the interleave schedule adds
+
+    def inner(self) -> Function:
+        """A function that is called from this one."""
+        return Function(self.program, self.needs, self.queue, self.constants)
+
+    def called(self, y: ast.Call, body: Block) -> ast.expr:
+        """What a call of the function with that body gives."""
+        return y
+
+    def pause(self, n: Op) -> list[ast.stmt]:
+        """Before an op."""
+        return []
+
+    def activation(self, n: ir.While) -> list[ast.stmt]:
+        """Before a loop."""
+        return []
+
+    def iteration(self, n: ir.While) -> list[ast.stmt]:
+        """Before the condition of a loop, each time."""
+        return []
 
     # -------------------------------------------------------------- values
 
@@ -175,7 +204,7 @@ class Function:
         y = meaning_call(self.program, n, [self.carrier(v) for v in n.operands], combine)
         if len(n.results) == 1 and isinstance(n.results[0].type, TileType):
             y = self.tile(y, n.results[0].type)
-        stmts = [place(assign(self.temps(n.results), y), at)]
+        stmts = [*self.pause(n), place(assign(self.temps(n.results), y), at)]
         if len(n.results) > 1:
             stmts += [place(assign([t], self.tile(load(t), v.type)), at)
                       for t, v in zip(self.temps(n.results), n.results, strict=True) if isinstance(v.type, TileType)]
@@ -262,14 +291,16 @@ class Function:
         at = header(n.span)
 
         def body(loop: Loop) -> tuple[list[ast.stmt], list[Names]]:
-            stmts, out = [], []
+            stmts, out = self.iteration(n), []
             if n.cond is not None:
                 self.ends.append(lambda y: self._leave_unless(y, out))
-                stmts, _ = self.block(n.cond)
+                stmts += self.block(n.cond)[0]
                 self.ends.pop()
             return stmts + self.count(n.span, at) + self.block(n.body, n.span.line)[0], out
 
-        return self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
+        before = self.activation(n)
+        stmts, falls = self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
+        return before + stmts, falls
 
     def _leave_unless(self, y: ir.Yield, out: list[Names]) -> list[ast.stmt]:
         test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
@@ -279,7 +310,7 @@ class Function:
     def count(self, span: Span, at: Position) -> list[ast.stmt]:
         if not self.program.step_limit:
             return []
-        args = [attribute(load(CTX), "launch"), self.program.ref(span, "span")]
+        args = [load(CTX), self.program.ref(span, "span")]
         return [place(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
 
     def loop(self, n: ir.For | ir.While, body: Callable, statement: Callable,

@@ -264,8 +264,17 @@ class Single(Running):
     def fail(self, sig, cond, message):
         """Nothing after a failed assertion runs."""
         super().fail(sig, cond, message)
-        if self.launch.failed:
+        if self.block in self.launch.failed:
             raise self.launch.failed[self.block]
+
+
+class Turn(Single):
+    """One block of the interleave schedule: others run between its accesses to memory, so its text waits."""
+
+    __slots__ = ()
+
+    def write(self, texts):
+        Running.write(self, texts)
 
 
 class Widened(Running):

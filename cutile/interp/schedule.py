@@ -1,7 +1,7 @@
 """How the blocks of a grid run: the choice of a schedule, chunks of blocks, the run itself.
 
 The default, `batch`, takes a cache-sized box of blocks at a time. `block` runs one block after another, for debuggers
-and as the oracle of batching. Blocks are counted in row-major order of their coordinates: the last grid axis runs
+and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait for each other. Blocks are counted in row-major order of their coordinates: the last grid axis runs
 fastest. What they print comes in that order.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from cutile import settings
 from cutile.dtypes import info
-from cutile.interp import debugger, emit_batch, emit_block
+from cutile.interp import debugger, emit_batch, emit_block, emit_interleave, interleave
 from cutile.interp.choice import ArrayList
 from cutile.interp.emit import Program, is_breakpoint
 from cutile.interp.running import Block, Box, Launch, Single
@@ -28,6 +28,7 @@ from cutile.interp.show import Tile
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
 from cutile.ops import _numeric
+from cutile.passes.waits import waiting_loops
 from cutile.types import ListType, TileType
 
 # Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
@@ -35,6 +36,8 @@ BUDGET = 128 << 10
 ROW_BUDGET = 256 << 10  # kernels that reduce or scan
 MATMUL_BUDGET = 512 << 10
 MAX_BLOCKS = 1 << 14  # of a chunk
+
+EMITTERS = {"batch": emit_batch, "block": emit_block, "interleave": emit_interleave}  # by schedule
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Facts:
     budget: int
     breakpoint: bool
     unbatchable: str | None  # why the batch schedule cannot run it
+    waiting: str | None = None  # where its blocks wait for each other
 
 
 class _Cache:
@@ -83,19 +87,21 @@ def _facts(kernel: Kernel) -> Facts:
             families.add(n.op.family)
             stops = stops or is_breakpoint(n)
     budget = MATMUL_BUDGET if "mma" in families else ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
-    return Facts(largest, budget, stops, unbatchable)
+    waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
+    why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
+    return Facts(largest, budget, stops, unbatchable, why)
 
 
 def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
     """The schedule for a launch, and why."""
     f = facts(kernel)
     asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
-    if asked == "interleave":
-        raise ValueError("the schedule 'interleave' does not exist yet; use 'batch' or 'block'")
-    if asked not in (None, "batch", "block"):
-        raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch' and 'block'")
-    if asked == "block":
+    if asked not in (None, *EMITTERS):
+        raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch', 'block' and 'interleave'")
+    if asked in ("block", "interleave"):
         return asked, why
+    if f.waiting and not asked:
+        return "interleave", f.waiting
     if settings.get("BLOCK") is not None:
         return "block", "CUTILE_BLOCK"
     if f.unbatchable:
@@ -112,9 +118,8 @@ def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
 def program(kernel: Kernel, schedule: str) -> Program:
     """The kernel compiled for a schedule, under the settings of now."""
     check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
-    compile_kernel = {"batch": emit_batch, "block": emit_block}[schedule].compile_kernel
     return _cache.get(kernel, (schedule, check, limited),
-                      lambda: compile_kernel(kernel, check=check, step_limit=limited))
+                      lambda: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
 
 
 # ------------------------------------------------------------------ running
@@ -136,8 +141,14 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
     with np.errstate(all="ignore"), _deep_enough(code.depth):
         if name == "batch":
             _run_batch(code.objects[".kernel"], launch, values, extent)
+        elif name == "block":
+            for block, shown in _one_by_one(kernel, launch, values):
+                code.objects[".kernel"](Single(launch, block), block, *shown)
         else:
-            _run_block(code.objects[".kernel"], launch, kernel, values)
+            turns = (interleave.Block(code.objects[".kernel"], launch, block, shown)
+                     for block, shown in _one_by_one(kernel, launch, values))
+            with _printing(launch):
+                interleave.run(turns, launch, settings.get("SEED"))
 
 
 def _argument(v: Value, given):
@@ -151,22 +162,28 @@ def _argument(v: Value, given):
 
 
 def _run_batch(function: Callable, launch: Launch, values: list, extent: Block) -> None:
-    try:
+    with _printing(launch):
         for origin, size in chunks(launch.grid, extent):
             function(Box(launch, origin, size), *values)
             if launch.failed:
                 raise launch.failed[min(launch.failed)]
+
+
+@contextmanager
+def _printing(launch: Launch) -> Iterator[None]:
+    """In the end, what the blocks printed comes out in their order."""
+    try:
+        yield
     finally:
         for block in sorted(launch.printed):
             sys.stdout.write("".join(launch.printed[block]))
 
 
-def _run_block(function: Callable, launch: Launch, kernel: Kernel, values: list) -> None:
+def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Block, list]]:
+    """Each block with the arguments as a debugger shows them."""
     shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
              for v, a in zip(kernel.params, values, strict=True)]
-    for block in _blocks(launch.grid, kernel.name):
-        ctx = Single(launch, block)
-        function(ctx, block, *shown)
+    return ((block, shown) for block in _blocks(launch.grid, kernel.name))
 
 
 def _blocks(grid: Block, kernel: str) -> Iterable[Block]:

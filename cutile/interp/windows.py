@@ -22,13 +22,27 @@ from math import prod
 import numpy as np
 
 
+INDEX = np.dtype(np.int32)  # of block indices
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
-    """c + sum(steps[a] * i[a]) over leading axes of lengths `shape`; a step is 0 where the length is 1."""
+    """c + sum(steps[a] * i[a]) over leading axes of lengths `shape`; a step is 0 where the length is 1.
+
+    One may stand in the place of a tile index, whose dtype it then has.
+    """
 
     c: int
     steps: tuple[int, ...]
     shape: tuple[int, ...]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return INDEX
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
     def array(self) -> np.ndarray:
         out = np.full((1,) * len(self.shape), self.c, np.int64)

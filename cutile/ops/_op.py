@@ -21,7 +21,9 @@ Calling convention of a meaning (the only one there is):
 * Attributes come by keyword, under the names of the op's parameters.
 * A meaning may ask for more by naming a keyword-only parameter, which is no part of the public signature:
   `sig` the types of operands and results (`Sig`); `ctx` the running blocks (see interp/schedule: block coordinates,
-  printing, failing); `combine` the user's function of a reduce or scan, taking and giving tuples of carriers.
+  printing, failing); `combine` the user's function of a reduce or scan, taking and giving tuples of carriers;
+  `out` an array of the result's carrier and of at least its shape into which it may put its result, returning it: a
+  back end gives one, or None, and only where the carrier holds exactly the values of the result's dtype.
 * An array operand is an `interp.memory` descriptor (tile/put/gather/scatter/update), a list is a sequence of them.
 * It returns one carrier, or a tuple if the op has several results, or None if it has none. Rounding a float result to its
   dtype is the framework's, unless the op says `exact=True` (its results are values among its operands).
@@ -40,6 +42,7 @@ from cutile.ir.nodes import Value
 from cutile.types import LeafType
 
 GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
+OUT = "out"  # what it may hand to one
 
 # What an op does besides computing [GEN-3]: passes ask for these, never for names of ops.
 PURE, READ, WRITE, ATOMIC, HOST = "pure", "read", "write", "atomic", "host"
@@ -69,7 +72,7 @@ class OpDef:
                  effect: str = PURE, exact: bool = False, loose: Callable | None = None, tileir: Any = None,
                  ulp: Mapping | int | None = None, freedom: str | None = None, public: bool = True,
                  method: tuple[str, str] | None = None, host: Callable | None = None,
-                 signature: Callable | None = None):
+                 signature: Callable | None = None, target: Callable | None = None):
         self.meaning = meaning
         self.name = name or meaning.__name__
         self.__name__ = self.__qualname__ = self.name
@@ -79,11 +82,12 @@ class OpDef:
         self.family = meaning.__module__.rpartition(".")[2]
         self.rule, self.effect, self.exact, self.loose = rule, effect, exact, loose
         self.tileir, self.ulp, self.freedom, self.host = tileir, ulp, freedom, host
-        self.public, self.method = public, method
+        self.public, self.method, self.target = public, method, target
         full = inspect.signature(meaning)
         self.given = tuple(p for p in full.parameters if p in GIVEN)
+        self.takes_out = OUT in full.parameters
         self.__signature__ = inspect.signature(signature) if signature is not None else full.replace(
-            parameters=[p for n, p in full.parameters.items() if n not in GIVEN])
+            parameters=[p for n, p in full.parameters.items() if n not in (*GIVEN, OUT)])
         if operands is None:
             operands = " ".join(n for n, p in self.__signature__.parameters.items() if p.kind is p.POSITIONAL_ONLY)
         self.operands: tuple[str, ...] = tuple(operands.split())
@@ -160,6 +164,8 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     public    True: users call it as ct.<name>. False: a method only, or made by rules and passes
     method    ("tile", "astype"): also a method of tiles, arrays ("array"), tiled views ("view") or raw memory ("raw")
     host      what calling it on the host does instead of raising RuntimeError
+    target    of an op that writes a tile: a function of its other arguments that gives the memory the tile goes to, for
+              an op to put its result there at once, or None where that is no one array
     signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
               give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
     """

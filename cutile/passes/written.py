@@ -8,7 +8,7 @@ superset of the truth.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from cutile.dtypes import info
 from cutile.ir.nodes import (
@@ -20,11 +20,17 @@ from cutile.types import ArrayType, ListType, TileType
 
 def written_params(kernel: Kernel) -> frozenset[Value]:
     """The array and list parameters that a store or atomic may reach."""
+    written = is_written(kernel)
+    return frozenset(p for p in kernel.params if written(p))
+
+
+def is_written(kernel: Kernel) -> Callable[[Value], bool]:
+    """A test for any value of the kernel: may it stand for memory that a store or atomic of the kernel reaches?"""
     classes = _Classes()
     targets: list[Value] = []
     _visit(kernel.body, classes, targets, (), ())
     stored = {classes.find(v) for v in targets}
-    return frozenset(p for p in kernel.params if _is_memory(p) and classes.find(p) in stored)
+    return lambda v: _is_memory(v) and classes.find(v) in stored
 
 
 class _Classes:

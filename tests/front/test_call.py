@@ -181,7 +181,7 @@ def test_recursion_over_the_limit():  # CALL-4, ERR-6
                 help="recursion must end at compile time")
     assert len(e.loc.frames()) == 1001
     shown = str(e)
-    assert "… and 996 more times the same call" in shown
+    assert "… and 997 more times the same call" in shown
     assert shown.count("countdown(n - 1)") == 3
 
 

@@ -93,6 +93,8 @@ class Module:
         if any(e.name == name for e in self.program.entries):
             raise TileInternalError(f"the module has an entry named {name!r} already", loc)
         for t in arg_types:
+            if not isinstance(t, ty.Tile) or t.shape:
+                raise TileInternalError(f"an entry takes numbers and pointers, not {t}", loc)
             check_type(self.version, t, loc)
         entry = Entry(name, Block(arg_types), hints or None, loc)
         self.program.entries.append(entry)

@@ -74,7 +74,7 @@ def section(name: str, data: bytes, alignment: int, position: int) -> bytes:
 
 
 def table(entries, width: int, before: int = 0) -> bytes:
-    """A count, an offset of `width` bytes for each entry, and the entries; `before` bytes stand ahead in the section."""
+    """A count, an offset of `width` bytes for each entry, the entries; `before` bytes stand ahead in the section."""
     count = varint(len(entries))
     out = [count, PADDING * (-(before + len(count)) % width)]
     offset = 0

@@ -2,55 +2,51 @@
 
 from __future__ import annotations
 
-import math
 import operator
 
 import ml_dtypes
 import numpy as np
 
+from cutile import dtypes
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.program import Constant, Identity
+from cutile.ops._encoding import to_bits
 
 _NUMPY = {
     ty.i8: np.uint8, ty.i16: np.uint16, ty.i32: np.uint32, ty.i64: np.uint64,
     ty.f16: np.float16, ty.bf16: ml_dtypes.bfloat16, ty.f32: np.float32, ty.tf32: np.float32, ty.f64: np.float64,
     ty.e4m3: ml_dtypes.float8_e4m3fn, ty.e5m2: ml_dtypes.float8_e5m2, ty.e8m0: ml_dtypes.float8_e8m0fnu,
-    ty.e2m1: ml_dtypes.float4_e2m1fn,
+    ty.e2m1: ml_dtypes.float4_e2m1fn, ty.e5m3: np.uint8,
 }
 
 
 def constant(type: ty.Tile, data) -> Constant:
     """`data`: one number for all elements, or an array-like of the tile's shape.
 
-    Numbers are converted as C would; rounding a value to a narrow float beforehand is the caller's business.
+    Integers wrap. Floats must be values of the type already, apart from NaN: rounding is the caller's business.
     """
     element, values = type.element, np.asarray(data)
-    if not isinstance(element, ty.Scalar):
-        raise ValueError(f"a constant of type {type} cannot be written; make the integer and convert it")
+    if element is not ty.i1 and element not in _NUMPY:
+        raise ValueError(f"a constant of type {type} cannot be written; make it of another type and convert it")
     if values.ndim and values.shape != type.shape:
         raise ValueError(f"a constant of type {type} cannot have data of shape {values.shape}")
     if element is ty.i1:
         return Constant(_booleans(values))
     if element is ty.tf32:
         return Constant(_tf32(values))
-    return Constant(np.ascontiguousarray(_as(element, values)).astype(_storage(element), copy=False).tobytes())
+    return Constant(_as(element, values).tobytes())
 
 
 def _as(element: ty.Scalar, values: np.ndarray) -> np.ndarray:
-    """In the NumPy dtype of the element; integers wrap."""
+    """The elements as they are stored, on the little-endian machines that have GPUs."""
     target = np.dtype(_NUMPY[element])
-    if element.kind == "i":
+    if element.kind == "i" and values.dtype.kind not in "biu":
         mask = (1 << element.bits) - 1
-        if values.dtype.kind not in "biu":
-            values = np.vectorize(lambda x: operator.index(x) & mask, otypes=[object])(values)
-        return values.astype(target)
+        return np.vectorize(lambda x: operator.index(x) & mask, otypes=[target])(values)
     with np.errstate(all="ignore"):
+        if element is ty.e5m3:
+            return to_bits(values.astype(np.float32), dtypes.float8_e5m3fnu).astype(target)
         return values.astype(target)
-
-
-def _storage(element: ty.Scalar) -> np.dtype:
-    return np.dtype(_NUMPY[element]).newbyteorder("<") if element.storage > 1 and element is not ty.bf16 else np.dtype(
-        _NUMPY[element])
 
 
 def _booleans(values: np.ndarray) -> bytes:
@@ -71,13 +67,11 @@ def bits_of(element: ty.Scalar, value: int | float) -> int:
     """The bits of one number in an element type, as an unsigned integer."""
     if element.kind == "i":
         return int(value) & ((1 << element.bits) - 1)
-    raw = np.asarray(value, np.float64).astype(_NUMPY[element])
-    bits = int.from_bytes(raw.tobytes(), "little")
+    bits = int.from_bytes(_as(element, np.asarray(value, np.float64)).tobytes(), "little")
     return bits >> 13 if element is ty.tf32 else bits
 
 
 def identity(element: ty.Scalar, value: int | float) -> Identity:
-    if element.kind == "i" and isinstance(value, float) and (math.isinf(value) or not value.is_integer()):
+    if element.kind == "i" and isinstance(value, float) and not value.is_integer():
         raise ValueError(f"{value!r} is no {element}")
-    with np.errstate(all="ignore"):
-        return Identity(element, bits_of(element, value))
+    return Identity(element, bits_of(element, value))

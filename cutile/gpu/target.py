@@ -1,0 +1,148 @@
+"""GPU architectures: their names, and what each can do.
+
+[ARCH-1.names]  a target is `sm_` and digits, with at most one letter behind (`sm_90a`); else ValueError
+[ARCH-1.known]  sm_80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120 and 121 are known; another is refused
+[ARCH-2.f8]  float8_e4m3fn and float8_e5m2 need sm_90
+[ARCH-2.scales]  float8_e8m0fnu and float4_e2m1fn need sm_100
+[ARCH-2.e5m3]  float8_e5m3fnu needs sm_107
+
+What the assembler does beyond ARCH-2 was found by asking it: it takes e5m3fnu for sm_107 alone, and releases from 13.5
+on also take the float8 dtypes for sm_89, which 13.4 refuses; we keep to what every release takes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from cutile import dtypes
+from cutile.dtypes import DType
+from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.gpu.tileir import types as ty
+
+ARCHITECTURES = (80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Target:
+    """An architecture. `suffix` is the letter of names such as sm_90a, which the assembler does without."""
+
+    number: int
+    suffix: str = ""
+
+    @property
+    def tool_name(self) -> str:
+        return f"sm_{self.number}"
+
+    @property
+    def compute_capability(self) -> tuple[int, int]:
+        return divmod(self.number, 10)
+
+    def __str__(self) -> str:
+        return f"sm_{self.number}{self.suffix}"
+
+
+_NAME = re.compile(r"sm_(\d+)([a-z]?)")
+
+
+def parse_target(name: str | Target) -> Target:
+    """`"sm_90"` or `"sm_90a"`. ValueError for what is no such name, TileUnsupportedFeatureError for an unknown one."""
+    if isinstance(name, Target):
+        return name
+    found = _NAME.fullmatch(name)
+    if not found:
+        raise ValueError(f"a GPU architecture is written like 'sm_90', not {name!r}")
+    target = Target(int(found[1]), found[2])
+    if target.number not in ARCHITECTURES:
+        raise TileUnsupportedFeatureError(f"GPU architecture {name} is not supported",
+                                          help=f"the supported ones are {names(ARCHITECTURES)}")
+    return target
+
+
+def of_device(major: int, minor: int) -> Target:
+    """The target for a device of compute capability `major.minor`: itself, or the newest older one of its generation.
+
+    TileUnsupportedFeatureError where there is none.
+    """
+    number = 10 * major + minor
+    for known in reversed(ARCHITECTURES):
+        if known <= number and known // 10 == major:
+            return Target(known)
+    raise TileUnsupportedFeatureError(f"a GPU of compute capability {major}.{minor} is not supported",
+                                      help=f"the supported architectures are {names(ARCHITECTURES)}")
+
+
+def names(numbers) -> str:
+    """`sm_80, sm_86 and sm_87`."""
+    out = [f"sm_{n}" for n in numbers]
+    return ", ".join(out[:-1]) + " and " + out[-1] if len(out) > 1 else out[0]
+
+
+def _since(first: int) -> tuple[int, ...]:
+    return tuple(n for n in ARCHITECTURES if n >= first)
+
+
+# What only some architectures have; what is not listed all have. Hints (num_ctas, allow_tma, …) are none of it: an
+# architecture that cannot follow one ignores it.
+FEATURES: dict[str | DType, tuple[int, ...]] = {
+    dtypes.float8_e4m3fn: _since(90),
+    dtypes.float8_e5m2: _since(90),
+    dtypes.float8_e8m0fnu: _since(100),
+    dtypes.float4_e2m1fn: _since(100),
+    dtypes.float8_e5m3fnu: (107,),
+    "mma_scaled": _since(100),
+}
+
+# First bytecode version of a feature of the language [VER-*]. Operations and types of Tile IR have their own in
+# opcodes and types; what a feature has to do with them is the lowering's to say, and what can be expressed in an
+# older version by other means is not listed.
+FEATURE_SINCE: dict[str | DType, ty.Version] = {
+    dtypes.float8_e8m0fnu: (13, 2),
+    dtypes.float4_e2m1fn: (13, 3),
+    dtypes.float8_e5m3fnu: (13, 4),
+    "atan2": (13, 2),
+    "tanh approx": (13, 2),
+    "exp approx": (13, 3),
+    "use_fast_acc": (13, 3),
+    "mma_scaled": (13, 3),
+    "pack and unpack of bytes": (13, 3),
+    "atomic_store of a tiled view": (13, 3),
+    "traversal_steps": (13, 3),
+    "advanced indexing": (13, 3),
+    "compilation for every target": (13, 3),
+    "insert": (13, 4),
+    "check_bounds=False": (13, 4),
+    "grid_dependency_control": (13, 4),
+    "float casts with a rounding mode other than RN": (13, 4),
+    "num_worker_warps other than 4 and 8": (13, 5),
+}
+
+
+def supports(target: Target | None, feature: str | DType) -> bool:
+    """Whether a target has a feature; None stands for every target, of which nothing is checked [EXP-5]."""
+    return target is None or target.number in FEATURES.get(feature, ARCHITECTURES)
+
+
+def check(target: Target | None, feature: str | DType, loc: Span | None = None) -> None:
+    """TileUnsupportedFeatureError, naming the targets that have it, where a target lacks a feature."""
+    if supports(target, feature):
+        return
+    raise TileUnsupportedFeatureError(
+        f"{_words(feature)} is not supported on {target}", loc,
+        help=f"compile for {'one of ' if len(FEATURES[feature]) > 1 else ''}{names(FEATURES[feature])}, "
+             "or run the kernel in the interpreter (arrays in host memory)")
+
+
+def check_version(version: ty.Version, feature: str | DType, loc: Span | None = None) -> None:
+    """TileUnsupportedFeatureError where a bytecode version lacks a feature [VER-*]."""
+    since = FEATURE_SINCE.get(feature, ty.VERSIONS[0])
+    if version < since:
+        written = since in ty.VERSIONS
+        raise TileUnsupportedFeatureError(
+            f"{_words(feature)} needs Tile IR bytecode {ty.version_text(since)} or newer; "
+            f"this kernel is compiled as {ty.version_text(version)}", loc,
+            help=f'leave bytecode_version out, or ask for "{ty.version_text(since)}"' if written else None)
+
+
+def _words(feature: str | DType) -> str:
+    return f"dtype {feature.name}" if isinstance(feature, DType) else feature

@@ -1,0 +1,64 @@
+"""Reading what `tileiras` prints: the reason of a failure, and the place in the user's source that it names.
+
+A place is printed as `loc("file":line:column)`; inside a call it is a call site, the innermost place first.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from cutile.errors import Span
+
+_ERROR = re.compile(r"\berror: (.*)")
+_PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+)\)'
+                    r'(?: in #?[\w.]*di_subprogram\w*<[^\n]*?\bname = "([^"]*)")?')
+# Lines that follow the reason and say only that something went wrong.
+_EMPTY = ("failed to compile Tile IR program", "input does not correspond to Tile IR bytecode",
+          "verification failed for deserialized")
+
+
+def errors(output: str) -> list[str]:
+    """The errors that say something, without their places and the names of the tool's inside."""
+    said = [m[1].strip() for line in output.splitlines() if (m := _ERROR.search(line))]
+    return [_plain(text) for text in said if not text.startswith(_EMPTY)]
+
+
+def first_error(output: str) -> str:
+    """The reason, "" if none is given."""
+    found = errors(output)
+    if found:
+        return found[0]
+    rest = [line.strip() for line in output.splitlines() if line.strip() and not _ERROR.search(line)]
+    return rest[0] if rest else ""
+
+
+def _plain(text: str) -> str:
+    return text.replace("'cuda_tile.", "'").replace("!cuda_tile.", "")
+
+
+def location(output: str, spans: Iterable[Span] = ()) -> Span | None:
+    """Where the first error with a place is, with its call chain; the very span out of `spans` if it is among them."""
+    for line in output.splitlines():
+        if "error: " not in line:
+            continue
+        places = [(m[1], int(m[2]), int(m[3]), m[4] or "?") for m in _PLACE.finditer(line.split("error: ", 1)[0])]
+        if places:
+            return _among(places, spans) or _span(places)
+    return None
+
+
+def _among(places: list[tuple[str, int, int, str]], spans: Iterable[Span]) -> Span | None:
+    wanted = [p[:3] for p in places]
+    for span in spans:
+        if [(s.filename, s.line, s.col + 1) for s in reversed(span.frames())] == wanted:
+            return span
+    return None
+
+
+def _span(places: list[tuple[str, int, int, str]]) -> Span:
+    span = None
+    for file, line, column, function in reversed(places):
+        col = max(column - 1, 0)
+        span = Span(file, line, col, line, col + 1, function, span)
+    return span

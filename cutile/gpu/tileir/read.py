@@ -1,0 +1,422 @@
+"""Reading bytecode back into a program: the round-trip oracle of the writer, and the source of `python -m cutile show`.
+
+It reads what `bytecode` writes, by the same table of operations, and refuses everything else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from cutile.errors import Span
+from cutile.gpu.tileir import debuginfo as di
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.bytecode import ATTR_TAGS, DYNAMIC, HAS_HINTS, IS_KERNEL, MAGIC, SECTIONS, TYPE_TAGS
+from cutile.gpu.tileir.opcodes import BY_OPCODE, ENUMS, Attr, Spec
+from cutile.gpu.tileir.program import (
+    Block,
+    Bounded,
+    Constant,
+    DivBy,
+    Entry,
+    Global,
+    Hints,
+    Identity,
+    Operation,
+    Program,
+    SameElements,
+    Value,
+)
+
+
+class MalformedBytecode(ValueError):
+    """Not bytecode, or bytecode with something that this package does not write."""
+
+
+class Cursor:
+    """A place in some bytes."""
+
+    def __init__(self, data: bytes, at: int = 0):
+        self.data, self.at = data, at
+
+    @property
+    def done(self) -> bool:
+        return self.at >= len(self.data)
+
+    def take(self, n: int) -> bytes:
+        if self.at + n > len(self.data):
+            raise MalformedBytecode(f"{n} bytes wanted at {self.at}, {len(self.data) - self.at} left")
+        self.at += n
+        return self.data[self.at - n:self.at]
+
+    def byte(self) -> int:
+        return self.take(1)[0]
+
+    def varint(self) -> int:
+        out = shift = 0
+        while True:
+            b = self.byte()
+            out |= (b & 0x7F) << shift
+            if b < 0x80:
+                return out
+            shift += 7
+            if shift > 63:
+                raise MalformedBytecode(f"a number of more than 64 bits at {self.at}")
+
+    def signed(self) -> int:
+        n = self.varint()
+        return (n >> 1) ^ -(n & 1)
+
+    def ints(self, width: int) -> tuple[int, ...]:
+        return tuple(int.from_bytes(self.take(width), "little", signed=True) for _ in range(self.varint()))
+
+    def align(self, width: int) -> None:
+        self.take(-self.at % width)
+
+
+def table(cursor: Cursor, width: int) -> list[bytes]:
+    """The entries of a table that reaches to the end of its section."""
+    count = cursor.varint()
+    cursor.align(width)
+    offsets = [int.from_bytes(cursor.take(width), "little") for _ in range(count)]
+    rest = cursor.take(len(cursor.data) - cursor.at)
+    bounds = [*offsets, len(rest)]
+    if bounds != sorted(bounds):
+        raise MalformedBytecode("the offsets of a table are not in order")
+    return [rest[a:b] for a, b in zip(bounds, bounds[1:])]
+
+
+def sections(data: bytes) -> tuple[ty.Version, dict[str, bytes]]:
+    """The version and the sections by name."""
+    cursor = Cursor(data)
+    if cursor.take(len(MAGIC)) != MAGIC:
+        raise MalformedBytecode("this is no Tile IR bytecode")
+    version = (cursor.byte(), cursor.byte())
+    if version not in ty.VERSIONS or cursor.take(2) != b"\0\0":
+        raise MalformedBytecode(f"bytecode version {ty.version_text(version)} is not known")
+    names = {n: name for name, n in SECTIONS.items()}
+    found: dict[str, bytes] = {}
+    while (head := cursor.byte()) != 0:
+        name = names.get(head & 0x7F)
+        if name is None or name in found:
+            raise MalformedBytecode(f"unexpected section {head & 0x7F}")
+        length = cursor.varint()
+        if head & 0x80:
+            cursor.align(cursor.varint())
+        found[name] = cursor.take(length)
+    if not cursor.done:
+        raise MalformedBytecode("bytes after the end of the bytecode")
+    return version, found
+
+
+class Tables:
+    """Strings, types and constants by number."""
+
+    def __init__(self, version: ty.Version, found: dict[str, bytes]):
+        self.version = version
+        self.strings = [s.decode() for s in _table_of(found, "string", 4)]
+        self.constants = [self._constant(Cursor(c)) for c in _table_of(found, "constant", 8)]
+        self._types: list[ty.Type] = []
+        for entry in _table_of(found, "type", 4):
+            cursor = Cursor(entry)
+            self._types.append(self._read_type(cursor))
+            if not cursor.done:
+                raise MalformedBytecode(f"bytes left after type {self._types[-1]}")
+
+    @staticmethod
+    def _constant(cursor: Cursor) -> Constant:
+        return Constant(cursor.take(cursor.varint()))
+
+    def string(self, cursor: Cursor) -> str:
+        return self.strings[cursor.varint()]
+
+    def type(self, cursor: Cursor) -> ty.Type:
+        return self._types[cursor.varint()]
+
+    def types(self, cursor: Cursor) -> tuple[ty.Type, ...]:
+        return tuple(self.type(cursor) for _ in range(cursor.varint()))
+
+    def _read_type(self, cursor: Cursor) -> ty.Type:
+        tag = cursor.varint()
+        if tag in _SCALARS:
+            return _SCALARS[tag]
+        if tag not in _TYPES:
+            raise MalformedBytecode(f"unknown type tag {tag}")
+        return _TYPES[tag](self, cursor)
+
+    def no_pointer_attr(self, cursor: Cursor) -> None:
+        if self.version >= (13, 4) and cursor.varint():
+            raise MalformedBytecode("a pointer with an attribute")
+
+
+def _table_of(found: dict[str, bytes], name: str, width: int) -> list[bytes]:
+    return table(Cursor(found[name]), width) if name in found else []
+
+
+_SCALARS = {s.tag: s for s in ty.SCALARS}
+
+
+def _pointer(tables: Tables, cursor: Cursor) -> ty.Pointer:
+    tables.no_pointer_attr(cursor)
+    return ty.Pointer(tables.type(cursor))
+
+
+def _tile(tables: Tables, cursor: Cursor) -> ty.Tile:
+    return ty.Tile(tables.type(cursor), cursor.ints(8))
+
+
+def _tensor_view(tables: Tables, cursor: Cursor) -> ty.TensorView:
+    tables.no_pointer_attr(cursor)
+    element = tables.type(cursor)
+    shape, strides = (tuple(None if d == DYNAMIC else d for d in cursor.ints(8)) for _ in range(2))
+    return ty.TensorView(element, shape, strides)
+
+
+def _view(middle: Callable, tables: Tables, cursor: Cursor) -> ty.View:
+    early = tables.version >= (13, 3)
+    padded = cursor.varint() if early else None
+    shape = cursor.ints(4)
+    make = middle(tables, cursor)
+    if not early:
+        padded = cursor.byte()
+    return make(shape, ty.PADDINGS[cursor.varint()] if padded else None)
+
+
+def _partition(tables: Tables, cursor: Cursor) -> Callable:
+    view, dim_map = tables.type(cursor), cursor.ints(4)
+    return lambda shape, padding: ty.PartitionView(shape, view, dim_map, padding)
+
+
+def _strided(tables: Tables, cursor: Cursor) -> Callable:
+    steps, view, dim_map = cursor.ints(4), tables.type(cursor), cursor.ints(4)
+    return lambda shape, padding: ty.StridedView(shape, steps, view, dim_map, padding)
+
+
+def _gather_scatter(tables: Tables, cursor: Cursor) -> Callable:
+    view, sparse = tables.type(cursor), cursor.varint()
+    return lambda shape, padding: ty.GatherScatterView(shape, view, sparse, padding)
+
+
+_TYPES: dict[int, Callable[[Tables, Cursor], ty.Type]] = {TYPE_TAGS[t]: read for t, read in {
+    ty.Pointer: _pointer, ty.Tile: _tile, ty.TensorView: _tensor_view, ty.Token: lambda tables, cursor: ty.token,
+    ty.PartitionView: partial(_view, _partition), ty.StridedView: partial(_view, _strided),
+    ty.GatherScatterView: partial(_view, _gather_scatter),
+    ty.Function: lambda tables, cursor: ty.Function(tables.types(cursor), tables.types(cursor)),
+}.items()}
+
+
+def _tag(cursor: Cursor, *names: str) -> str:
+    tag = cursor.varint()
+    for name in names:
+        if ATTR_TAGS[name] == tag:
+            return name
+    raise MalformedBytecode(f"attribute tag {tag} where {' or '.join(names)} was expected")
+
+
+def _maybe(cursor: Cursor) -> list[int | None]:
+    flags = cursor.byte()
+    return [cursor.signed() if flags & bit else None for bit in (1, 2)]
+
+
+def _predicate(tables: Tables, cursor: Cursor):
+    match _tag(cursor, "DivBy", "Bounded", "SameElements"):
+        case "DivBy":
+            return DivBy(cursor.varint(), *_maybe(cursor))
+        case "Bounded":
+            return Bounded(*_maybe(cursor))
+        case _:
+            return SameElements(cursor.ints(8))
+
+
+def _identity(tables: Tables, cursor: Cursor) -> Identity:
+    tag, t = _tag(cursor, "Integer", "Float"), tables.type(cursor)
+    if tag == "Integer":
+        return Identity(t, cursor.varint())
+    return Identity(t, cursor.byte() if t.bits <= 8 else cursor.signed() & ((1 << 64) - 1))
+
+
+def _hints(tables: Tables, cursor: Cursor) -> Hints:
+    out: dict[str, dict[str, int | bool]] = {}
+    for _ in range(cursor.varint()):
+        values = out[tables.string(cursor)] = {}
+        _tag(cursor, "Dictionary")
+        for _ in range(cursor.varint()):
+            name = tables.string(cursor)
+            values[name] = _hint(tables, cursor)
+    return out
+
+
+def _hint(tables: Tables, cursor: Cursor) -> int | bool:
+    if _tag(cursor, "Bool", "Integer") == "Bool":
+        return bool(cursor.byte())
+    tables.type(cursor)
+    return cursor.varint()
+
+
+_ATTRS: dict[str, Callable[[Tables, Cursor], object]] = {
+    "bool": lambda tables, cursor: bool(cursor.byte()),
+    "int": lambda tables, cursor: cursor.varint(),
+    "str": lambda tables, cursor: tables.string(cursor),
+    "i32s": lambda tables, cursor: cursor.ints(4),
+    "bools": lambda tables, cursor: tuple(bool(cursor.byte()) for _ in range(cursor.varint())),
+    "dense": lambda tables, cursor: tables.constants[cursor.varint()],
+    "predicate": _predicate,
+    "identities": lambda tables, cursor: tuple(_identity(tables, cursor) for _ in range(cursor.varint())),
+    "hints": _hints,
+}
+
+
+class FunctionReader:
+    """The body of one entry. `places` are its positions, its own first."""
+
+    def __init__(self, tables: Tables, cursor: Cursor, places: list[Span | None]):
+        self.tables, self.cursor = tables, cursor
+        self.version = tables.version
+        self.values: list[Value] = []
+        self.places = iter(places[1:])
+
+    def body(self, block: Block, end: int) -> None:
+        self.values = list(block.args)
+        while self.cursor.at < end:
+            self._op(block)
+
+    def _op(self, block: Block) -> None:
+        cursor, tables = self.cursor, self.tables
+        opcode = cursor.varint()
+        if opcode not in BY_OPCODE or BY_OPCODE[opcode].since > self.version:
+            raise MalformedBytecode(f"opcode {opcode:#x} is not known in {ty.version_text(self.version)}")
+        spec = BY_OPCODE[opcode]
+        loc = next(self.places, None)
+        count = cursor.varint() if spec.counts_results else len([r for r in spec.results if r.since <= self.version])
+        results = tuple(Value(tables.type(cursor), block) for _ in range(count))
+        flags = cursor.varint() if spec.flags and spec.flags_since <= self.version else 0
+        there = {name for bit, name in enumerate(spec.flags) if flags >> bit & 1}
+        attrs = {a.name: self._attr(a, there) for a in spec.attrs}
+        made = Operation(spec, self._operands(spec, there), attrs, results, loc)
+        block.ops.append(made)
+        if spec.regions:
+            if cursor.varint() != spec.regions:
+                raise MalformedBytecode(f"{spec.name} has another number of regions than {spec.regions}")
+            made.regions = [self._region() for _ in range(spec.regions)]
+        self.values += results
+
+    def _attr(self, attr: Attr, there: set[str]):
+        if attr.kind == "unit":
+            return attr.name in there
+        if attr.since > self.version or (attr.optional and attr.name not in there):
+            return attr.default
+        if attr.kind in ENUMS:
+            return ENUMS[attr.kind][self.cursor.varint()]
+        return _ATTRS[attr.kind](self.tables, self.cursor)
+
+    def _operands(self, spec: Spec, there: set[str]) -> tuple:
+        if spec.segmented:
+            return tuple(self._row(self.cursor.varint()) if o.variadic
+                         else None if o.optional and o.name not in there else self._value() for o in spec.operands)
+        fixed = [o for o in spec.operands if not o.variadic]
+        if len(fixed) == len(spec.operands):
+            return self._row(len(fixed))
+        row = self._row(self.cursor.varint())  # only the last operand of a row is ever variadic
+        return (*row[:len(fixed)], row[len(fixed):])
+
+    def _row(self, n: int) -> tuple[Value, ...]:
+        return tuple(self._value() for _ in range(n))
+
+    def _value(self) -> Value:
+        n = self.cursor.varint()
+        if n >= len(self.values):
+            raise MalformedBytecode(f"value {n} does not exist")
+        return self.values[n]
+
+    def _region(self) -> Block:
+        if self.cursor.varint() != 1:
+            raise MalformedBytecode("a region of other than one block")
+        before = len(self.values)
+        block = Block(self.tables.types(self.cursor))
+        self.values += block.args
+        for _ in range(self.cursor.varint()):
+            self._op(block)
+        del self.values[before:]
+        return block
+
+
+def _debug(tables: Tables, data: bytes) -> list[list[Span | None]]:
+    """For each function the places of itself and its operations."""
+    cursor = Cursor(data)
+    count = cursor.varint()
+    cursor.align(4)
+    starts = [int.from_bytes(cursor.take(4), "little") for _ in range(count)]
+    total = cursor.varint()
+    cursor.align(8)
+    numbers = [int.from_bytes(cursor.take(8), "little") for _ in range(total)]
+    entries = [_fields(e) for e in table(cursor, 4)]
+    spans: dict[int, Span | None] = {}
+
+    def span(n: int, site: Span | None = None) -> Span | None:
+        if n == di.UNKNOWN:
+            return None
+        kind, *fields = entries[n - 1]
+        if kind == di.CALL_SITE:
+            return span(fields[0], span(fields[1]))
+        if kind != di.LOC:
+            raise MalformedBytecode(f"debug entry {n} is no place")
+        scope, file, line, column = fields
+        function = tables.strings[entries[scope - 1][3]]
+        return Span(tables.strings[file], line, column - 1, line, column, function, site)
+
+    def known(n: int) -> Span | None:
+        if n not in spans:
+            spans[n] = span(n)
+        return spans[n]
+
+    bounds = [*starts, total]
+    return [[known(n) for n in numbers[a:b]] for a, b in zip(bounds, bounds[1:])]
+
+
+def _fields(entry: bytes) -> tuple[int, ...]:
+    cursor, out = Cursor(entry), []
+    while not cursor.done:
+        out.append(cursor.varint())
+    return tuple(out)
+
+
+def _entry(tables: Tables, cursor: Cursor, places: list[list[Span | None]]) -> Entry:
+    name, signature = tables.string(cursor), tables.type(cursor)
+    flags, index = cursor.byte(), cursor.varint()
+    if flags & ~HAS_HINTS != IS_KERNEL:
+        raise MalformedBytecode(f"function {name} is no entry")
+    hints = None
+    if flags & HAS_HINTS:
+        _tag(cursor, "OptimizationHints")
+        hints = _hints(tables, cursor)
+    own = places[index - 1] if index else [None]
+    entry = Entry(name, Block(signature.inputs), hints, own[0])
+    length = cursor.varint()
+    FunctionReader(tables, cursor, own).body(entry.block, cursor.at + length)
+    return entry
+
+
+def _global(tables: Tables, cursor: Cursor) -> Global:
+    made = Global(tables.string(cursor), tables.type(cursor), tables.constants[cursor.varint()], cursor.varint())
+    if tables.version >= (13, 3):
+        made.visibility = ENUMS["Visibility"][cursor.varint()]
+        made.constant = bool(cursor.varint())
+    return made
+
+
+def decode(data: bytes) -> Program:
+    """The program that some bytecode holds. MalformedBytecode where it cannot be read."""
+    version, found = sections(data)
+    try:
+        tables = Tables(version, found)
+        producer = tables.strings[Cursor(found["producer"]).varint()] if "producer" in found else None
+        program = Program(version, producer)
+        if "global" in found:
+            cursor = Cursor(found["global"])
+            program.globals = [_global(tables, cursor) for _ in range(cursor.varint())]
+        places = _debug(tables, found["debug"]) if "debug" in found else []
+        cursor = Cursor(found["func"])
+        program.entries = [_entry(tables, cursor, places) for _ in range(cursor.varint())]
+    except (IndexError, KeyError, UnicodeDecodeError) as e:
+        raise MalformedBytecode(f"the bytecode refers to something that is not there: {e}") from e
+    return program

@@ -1,0 +1,308 @@
+"""Running `tileiras`, NVIDIA's assembler of Tile IR: where it is, which versions it reads, bytecode to cubin.
+
+The tool runs in an environment of our own making: with CUDA_HOME or CUDA_PATH set it would load that toolkit's libnvvm
+and fail without a word. Whatever goes wrong comes back as an error of cutile at the user's line.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.metadata
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutile import settings
+from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutError
+from cutile.gpu.target import Target, parse_target
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.diagnostics import first_error, location
+
+PACKAGES = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
+_EXE = ".exe" if os.name == "nt" else ""
+# What of the environment the tool sees.
+_KEPT = ("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "LANG")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An assembler found on this machine. `origin` says where it came from."""
+
+    path: Path
+    origin: str
+
+    @property
+    def version(self) -> str:
+        """Its release and build, as "13.5.37"; "unknown" if it does not say."""
+        return _version(self.path)
+
+    @property
+    def disassembler(self) -> Path:
+        return self.path.with_name("tileirdisasm" + _EXE)
+
+
+# ------------------------------------------------------------------ finding it
+
+
+def find_tool() -> Tool:
+    """pip packages, then PATH, then toolkits: CUDA_HOME, CUDA_PATH, the usual folders. FileNotFoundError if nowhere."""
+    return _find(tuple(os.environ.get(v) for v in ("PATH", "CUDA_HOME", "CUDA_PATH")))
+
+
+@functools.lru_cache(maxsize=8)
+def _find(environment: tuple[str | None, ...]) -> Tool:
+    tool, problem = _of_packages()
+    if tool is None:
+        tool = next(_elsewhere(*environment), None)
+    if tool is None:
+        raise FileNotFoundError(
+            f"tileiras, which makes GPU code, was not found{': ' + problem if problem else ''}. "
+            "Install it: pip install 'cutile[gpu]', or a CUDA toolkit 13.1 or newer")
+    if problem:
+        warnings.warn(f"{problem}; using {tool.path} ({tool.origin})", RuntimeWarning, stacklevel=3)
+    return tool
+
+
+def _of_packages() -> tuple[Tool | None, str]:
+    """The tool of the pip packages, or what is wrong with them ("" if they are not there at all)."""
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.distribution(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    if PACKAGES[0] not in found:
+        return None, ""
+    missing = [name for name in PACKAGES if name not in found]
+    if missing:
+        return None, f"{PACKAGES[0]} is installed without {' and '.join(missing)}, which it needs"
+    releases = {name: ".".join(d.version.split(".")[:2]) for name, d in found.items()}
+    if len(set(releases.values())) > 1:
+        versions = ", ".join(f"{name} {d.version}" for name, d in found.items())
+        return None, f"the compiler packages are not of one release ({versions}); install equal versions"
+    for file in found[PACKAGES[0]].files or ():
+        if file.name == "tileiras" + _EXE:
+            path = Path(found[PACKAGES[0]].locate_file(file))
+            if path.is_file():
+                return Tool(path, f"pip package {PACKAGES[0]} {found[PACKAGES[0]].version}"), ""
+    return None, f"{PACKAGES[0]} is installed but holds no tileiras"
+
+
+def _elsewhere(path: str | None, *homes: str | None) -> Iterator[Tool]:
+    on_path = shutil.which("tileiras", path=path) if path else None
+    if on_path:
+        yield Tool(Path(on_path), "PATH")
+    newest_first = sorted(Path("/usr/local").glob("cuda-1[3-9]*"), reverse=True) if os.name != "nt" else []
+    for folder, origin in [*zip(homes, ("CUDA_HOME", "CUDA_PATH")), (Path("/usr/local/cuda"), "/usr/local/cuda"),
+                           *((p, str(p)) for p in newest_first)]:
+        file = Path(folder) / "bin" / ("tileiras" + _EXE) if folder else None
+        if file and file.is_file():
+            yield Tool(file, origin)
+
+
+@functools.lru_cache(maxsize=8)
+def _version(path: Path) -> str:
+    out = _run([str(path), "--version"], 60).output
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", out)
+    return found[1] if found else "unknown"
+
+
+@functools.lru_cache(maxsize=8)
+def versions(tool: Tool | None = None) -> tuple[ty.Version, ...]:
+    """The bytecode versions that both the tool reads and this package writes, oldest first."""
+    tool = tool or find_tool()
+    done = _run([str(tool.path), "--list-versions"], 60)
+    if done.code == 0:
+        listed = {tuple(map(int, v)) for v in re.findall(r"^(\d+)\.(\d+)\s*$", done.output, re.M)}
+        return tuple(v for v in ty.VERSIONS if v in listed)
+    return tuple(v for v in ty.VERSIONS if _reads(tool, v))  # 13.1 cannot be asked
+
+
+def _reads(tool: Tool, version: ty.Version) -> bool:
+    from cutile.gpu.tileir.builder import Module
+
+    try:
+        assemble(Module(version).to_bytes(), "sm_120", tool=tool)
+    except TileCompilerExecutionError:
+        return False
+    return True
+
+
+def newest_version(tool: Tool | None = None) -> ty.Version:
+    """The newest bytecode version that the tool reads; 13.1, with a warning, if it reads none that we write."""
+    known = versions(tool)
+    if known:
+        return known[-1]
+    warnings.warn(f"{(tool or find_tool()).path} reads no bytecode version that cutile writes; trying 13.1",
+                  RuntimeWarning, stacklevel=2)
+    return ty.VERSIONS[0]
+
+
+# ------------------------------------------------------------------ running it
+
+_limit: ContextVar[float | None] = ContextVar("cutile_compiler_timeout", default=None)
+
+
+@contextmanager
+def compiler_timeout(seconds: float | None) -> Iterator[None]:
+    """Let the assembler run at most so long, in this context; None is no limit. [ENV-3]
+
+    Exceeding it is a TileCompilerTimeoutError. Outside of it CUTILE_COMPILER_TIMEOUT holds.
+    """
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"compiler_timeout takes a positive number of seconds, not {seconds!r}")
+    before = _limit.set(float("inf") if seconds is None else float(seconds))
+    try:
+        yield
+    finally:
+        _limit.reset(before)
+
+
+def time_limit() -> float | None:
+    """Seconds, or None."""
+    limit = _limit.get()
+    if limit is None:
+        limit = settings.get("COMPILER_TIMEOUT")
+    return None if limit in (None, float("inf")) else limit
+
+
+def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo: bool = False,
+             device_debug: bool = False, tool: Tool | None = None, spans: Iterable[Span] = (),
+             name: str = "kernel") -> bytes:
+    """Bytecode to cubin. `spans` are those of the program, to give an error its exact place; `name` is for messages.
+
+    TileCompilerExecutionError where the tool refuses or crashes, with what it printed as `.tool_output`;
+    TileCompilerTimeoutError where it runs too long; FileNotFoundError where there is none. Safe in threads.
+    """
+    target = parse_target(target)
+    tool = tool or find_tool()
+    flags = [f"--gpu-name={target.tool_name}", f"-O{opt_level}"]
+    flags += ["--device-debug"] * device_debug + ["--lineinfo"] * (lineinfo and not device_debug)
+    with tempfile.TemporaryDirectory(prefix="cutile-") as folder:
+        source, cubin = Path(folder, "kernel.tileirbc"), Path(folder, "kernel.cubin")
+        source.write_bytes(code)
+        command = [str(tool.path), *flags, str(source), "-o", str(cubin)]
+        _say(command)
+        done = _run(command, time_limit())
+        if done.code == 0 and cubin.is_file():
+            return cubin.read_bytes()
+    raise _failure(done, code, target, tool, flags, spans, name)
+
+
+def disassemble(code: bytes, *, debug_info: bool = False, tool: Tool | None = None) -> str:
+    """The text of bytecode, by the tool's own disassembler. FileNotFoundError, TileCompilerExecutionError."""
+    tool = tool or find_tool()
+    if not tool.disassembler.is_file():
+        raise FileNotFoundError(f"{tool.path} has no tileirdisasm beside it")
+    with tempfile.TemporaryDirectory(prefix="cutile-") as folder:
+        source = Path(folder, "kernel.tileirbc")
+        source.write_bytes(code)
+        command = [str(tool.disassembler), *["-g"] * debug_info, str(source)]
+        done = _run(command, time_limit(), merged=False)
+    if done.code == 0:
+        return done.output
+    error = TileCompilerExecutionError(f"tileirdisasm cannot read this bytecode: {first_error(done.output)}",
+                                       compiler_version=tool.version)
+    error.tool_output = done.output
+    raise error
+
+
+def _failure(done: Outcome, code: bytes, target: Target, tool: Tool, flags: list[str], spans: Iterable[Span],
+             name: str) -> TileCompilerExecutionError | TileCompilerTimeoutError:
+    context = {"compiler_flags": " ".join(flags), "compiler_version": tool.version}
+    if done.code is None:
+        error = TileCompilerTimeoutError(
+            f"tileiras needed more than {time_limit():g} s for {name} on {target}", **context,
+            help="give it longer with ct.compiler_timeout(seconds) or CUTILE_COMPILER_TIMEOUT, or use smaller tiles")
+    elif done.code < 0:
+        error = TileCompilerExecutionError(
+            f"Return code {done.code}: tileiras crashed ({_signal(-done.code)}) on {name} for {target}", **context)
+    else:
+        said = first_error(done.output) or "it gave no reason"
+        error = TileCompilerExecutionError(
+            f"Return code {done.code}: tileiras did not accept {name} for {target}: {said}",
+            location(done.output, spans), **context)
+    error.tool_output = done.output
+    kept = _reproduction(code, tool, flags, done.output)
+    if kept:
+        error.notes += ((f"the bytecode, the command and what the tool said are in {kept}*", None),)
+    return error
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _reproduction(code: bytes, tool: Tool, flags: list[str], output: str) -> str | None:
+    """Write down the failure where CUTILE_REPRODUCE says; the common start of the files' names."""
+    folder = settings.get("REPRODUCE")
+    if folder is None:
+        return None
+    stem = Path(folder, "tileiras-" + hashlib.sha256(code + " ".join(flags).encode()).hexdigest()[:12])
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        bytecode = stem.with_suffix(".tileirbc")
+        bytecode.write_bytes(code)
+        stem.with_suffix(".txt").write_text(
+            f"{tool.path} {' '.join(flags)} {bytecode} -o {stem.with_suffix('.cubin')}\n"
+            f"version {tool.version} ({tool.origin})\n\n{output}")
+    except OSError as e:
+        warnings.warn(f"could not keep the failure in {folder}: {e}", RuntimeWarning, stacklevel=2)
+        return None
+    return str(stem)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a process ended: its return code (None: it ran out of time) and what it printed."""
+
+    code: int | None
+    output: str
+
+
+def _run(command: list[str], limit: float | None, merged: bool = True) -> Outcome:
+    environment = {k: os.environ[k] for k in _KEPT if k in os.environ}
+    own_group = {"process_group": 0} if os.name == "posix" else {}
+    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, encoding="utf-8",
+                          errors="replace", **own_group) as process:
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            out, _ = process.communicate()
+            return Outcome(None, out or "")
+        except BaseException:
+            _kill(process)
+            raise
+    return Outcome(process.returncode, (out or "") if process.returncode == 0 else (out or "") + (err or ""))
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """End the tool and what it started."""
+    if os.name == "posix":
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+            return
+        except ProcessLookupError:
+            pass
+    process.kill()
+
+
+def _say(command: list[str]) -> None:
+    if settings.get("DEBUG") >= 6:
+        print(f"cutile: {' '.join(command)}", file=sys.stderr)

@@ -1,0 +1,133 @@
+import dataclasses
+
+import pytest
+
+from cutile.dtypes import float32, int32
+from cutile.errors import Span
+from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, template_of, type_text, versus
+from cutile.ir.build import Builder
+from cutile.ir.nodes import Group, Known, Shown, Value
+from cutile.ir.terms import (
+    POISON, Bound, Const, Dict, FString, IndexSlice, Leaf, PySlice, Range, RawMemory, Record, Static, Term, Tuple, View,
+)
+from cutile.ops._types import loose, strict
+from cutile.types import ArrayType, PaddingMode, TileType
+
+SPAN = Span("k.py", 1, 0, 1, 1, "k")
+
+
+@dataclasses.dataclass(frozen=True)
+class P:
+    x: int
+    y: int
+
+
+def leaf(dtype=int32) -> Leaf:
+    return Leaf(Value(TileType(dtype)))
+
+
+def array() -> Leaf:
+    return Leaf(Value(ArrayType(float32, 1)))
+
+
+STRUCTURES = [
+    lambda: leaf(), lambda: Tuple((leaf(), Tuple((leaf(float32),)))), lambda: Record(P, {"x": leaf(), "y": leaf()}),
+    lambda: Dict({"a": leaf()}), lambda: FString(("n = ", (leaf(), "d"))), lambda: Bound(Static(len), leaf()),
+    lambda: Range(leaf(), leaf(), leaf(), int32), lambda: PySlice(leaf(), Static(None), loose(1)),
+    lambda: View(array(), (4,), (4,), PaddingMode.ZERO, False), lambda: RawMemory(array()), lambda: IndexSlice(leaf(), loose(4)),
+]
+
+
+@pytest.mark.parametrize("make", STRUCTURES)
+def test_rebuild_puts_leaves_back_in_order(make):
+    t = make()
+    same = rebuild(t, leaves(t))
+    assert [id(a) for a in leaves(same)] == [id(a) for a in leaves(t)]
+    assert same_structure(t, same)
+
+
+@pytest.mark.parametrize("make", STRUCTURES)
+def test_joining_two_of_a_kind(make):  # JOIN-5, JOIN-6
+    b, a, c = Builder(SPAN), make(), make()
+    join = Join(2)
+    t = join.merge([a, c])
+    varying = [(x, y) for x, y in zip(leaves(a), leaves(c), strict=True) if not isinstance(x, Const)]
+    assert same_structure(t, a)
+    assert join.types == [x.type for x, _ in varying]
+    assert join.operands(b, 0) == tuple(x.value for x, _ in varying)
+    assert join.operands(b, 1) == tuple(y.value for _, y in varying)
+
+
+@pytest.mark.parametrize("i", range(len(STRUCTURES)))
+def test_different_kinds_do_not_join(i):  # JOIN-2
+    for j, other in enumerate(STRUCTURES):
+        assert same_structure(STRUCTURES[i](), other()) == (i == j)
+
+
+DIFFERENT = [
+    (leaf(), leaf(float32)), (loose(1), loose(1.0)), (loose(1), loose(2**40)), (Static("a"), Static("b")),
+    (Static(int32), Static(float32)), (Static(None), leaf()), (Tuple((leaf(),)), Tuple((leaf(), leaf()))),
+    (Dict({"a": leaf()}), Dict({"b": leaf()})), (FString(("a",)), FString(("b",))),
+    (View(array(), (4,), (4,), PaddingMode.ZERO, False), View(array(), (2,), (2,), PaddingMode.ZERO, False)),
+    (Static(True), Static(1)),
+]
+
+
+@pytest.mark.parametrize("a,b", DIFFERENT)
+def test_conflicts(a, b):  # JOIN-2
+    assert Join(2).merge([a, b]) is None
+    assert Join(2).merge([a, a]) is not None
+
+
+def test_equal_constants_stay():  # JOIN-1
+    join = Join(2)
+    assert join.merge([loose(4), loose(4)]).value == 4
+    assert join.merge([strict(4, int32), strict(4, int32)]).loose is False
+    assert join.results == []
+
+
+@pytest.mark.parametrize("a,b", [(loose(1), loose(2)), (loose(0.0), loose(-0.0)), (loose(1), strict(1, int32))])
+def test_unequal_constants_of_one_dtype_become_values(a, b):  # JOIN-1
+    join = Join(2)
+    assert isinstance(join.merge([a, b]), Leaf)
+    assert len(join.results) == 1
+
+
+def test_not_a_number_equals_itself():  # SPEC-1
+    assert isinstance(Join(2).merge([loose(float("nan")), loose(float("nan"))]), Const)
+
+
+def test_one_value_on_all_paths_needs_no_result():
+    x = leaf()
+    assert Join(2).merge([x, Leaf(x.value)]).value is x.value
+    handed_out = Join(2, inside=True)
+    assert handed_out.merge([x, Leaf(x.value)]).value is not x.value
+
+
+@pytest.mark.parametrize("t", [POISON, Tuple((POISON, Static(None)))])
+def test_poison_wins(t: Term):
+    assert Join(2).merge([leaf(), t]) is POISON
+
+
+def test_conflict_shows_both_lines_in_order():
+    later = Span("k.py", 9, 0, 9, 1, "k")
+    e = conflict("y", [loose(1.0), loose(1)], [later, SPAN]).error(later)
+    assert e.message == "Type of `y` depends on path taken: int32 scalar vs. float32 scalar"
+    assert [s.line for _, s in e.notes] == [1, 9]
+    assert "ct.float32(…)" in e.help
+
+
+def test_texts():
+    assert type_text(Tuple((loose(1), leaf(float32)))) == "tuple (int32 scalar, float32 scalar)"
+    assert versus(["a", "b", "a"]) == "a vs. b"
+    assert versus(["f", "f"]) == "f vs. f"
+
+
+def test_templates():
+    x = leaf()
+    assert template_of(x) is x.value
+    assert template_of(Tuple((loose(1), Static("a"), Static(None)))) == Group("tuple", (), (Known(1), Known("a"), Known(None)))
+    assert template_of(Record(P, {"x": x, "y": loose(2)})) == Group("P", ("x", "y"), (x.value, Known(2)))
+    assert template_of(Static(int32)) == Shown("int32")
+    assert template_of(Dict({"a": loose(1)})) == Group("dict", ("a",), (Known(1),))
+    assert isinstance(template_of(Static(len)), Shown)

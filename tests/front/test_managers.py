@@ -1,0 +1,226 @@
+"""Context managers [CM-*, ST-16]."""
+
+import contextlib
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile.errors import UnsupportedCallError
+from tests.front.compiling import AI, I32, cell, refused, result, typed
+
+
+@contextlib.contextmanager
+def logged(x, i):
+    """Counts entries in x[i] and exits in x[i + 1]."""
+    n = ct.gather(x, i) + 1
+    ct.scatter(x, i, n)
+    yield n
+    ct.scatter(x, i + 1, ct.gather(x, i + 1) + 1)
+
+
+@contextlib.contextmanager
+def plain():
+    yield
+
+
+def test_enter_body_exit():  # CM-2
+    def f(x):
+        with logged(x, 0) as n, logged(x, 2):
+            m = ct.gather(x, 0) * 10 + ct.gather(x, 1) + ct.gather(x, 2) * 100
+        with plain() as p:
+            ct.static_assert(p is None)
+        with plain():
+            pass
+        return m * 10 + n
+
+    x = np.zeros(4, np.int32)
+    assert result(f, x) == 1101
+    assert x.tolist() == [1, 1, 1, 1]
+
+
+def test_tuple_targets():
+    @contextlib.contextmanager
+    def pair(a):
+        yield a, (a + 1, 2)
+
+    def f(n):
+        with pair(n) as (a, (b, c)):
+            return a * 100 + b * 10 + c
+
+    assert result(f, 4) == 452
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 5])
+def test_exit_code_runs_on_every_way_out(n):  # CM-2
+    def reference(x, n):
+        for i in range(10):
+            x[0] += 1
+            x[1] += 1
+            if i == n:
+                x[2] += 1
+                x[3] += 1
+                if n == 1:
+                    return i
+                if n == 2:
+                    return 77
+                continue
+            if i == 4:
+                return i
+
+    def kernel(x, n):
+        i = -1
+        for i in range(10):
+            with logged(x, 0):
+                if i == n:
+                    with logged(x, 2):
+                        if n == 1:
+                            break
+                        if n == 2:
+                            return 77
+                        continue
+                if i == 4:
+                    break
+        return i
+
+    got, want = np.zeros(4, np.int32), [0] * 4
+    assert result(kernel, got, n) == reference(want, n)
+    assert got.tolist() == want
+
+
+def test_return_value_is_evaluated_before_the_exit():  # CM-2
+    def f(x):
+        with logged(x, 0):
+            return ct.gather(x, 1)
+
+    assert result(f, np.zeros(2, np.int32)) == 0
+
+
+def test_managers_are_values_used_once():  # CM-3
+    def make(x, n):
+        i = n * 2
+        return logged(x, i)
+
+    def f(x, n):
+        with make(x, n) as a:
+            return a
+
+    assert result(f, np.zeros(4, np.int32), 1) == 1
+
+    def twice(x):
+        m = logged(x, 0)
+        with m:
+            pass
+        with m:
+            pass
+
+    refused(twice, AI, at="m", says="has been used already")
+
+
+def test_received_value_of_yield_is_none():
+    @contextlib.contextmanager
+    def receives(x):
+        got = yield 1
+        ct.scatter(x, 0, 5 if got is None else 6)
+
+    def f(x):
+        with receives(x):
+            pass
+        return ct.gather(x, 0)
+
+    assert result(f, np.zeros(1, np.int32)) == 5
+
+
+def test_functions_inside_managers():  # CM-1: a return of a nested function is its own
+    @contextlib.contextmanager
+    def with_helper(a):
+        def h(b):
+            return a + b
+        yield h
+
+    def f(n):
+        with with_helper(n) as h:
+            m = h(1)
+        return m + h(2)
+
+    assert result(f, 10) == 23
+
+
+MANAGERS = {
+    "conditional": ("if a:\n        yield a", ct.TileTypeError, "yield a", "exactly one yield"),
+    "loop": ("for i in range(a):\n        yield a", ct.TileTypeError, "yield a", "exactly one yield"),
+    "two": ("yield 1\n    yield 2", ct.TileTypeError, "yield 2", "exactly one yield"),
+    "in an expression": ("b = 1 + (yield a)", ct.TileTypeError, "yield a", "exactly one yield"),
+    "try": ("try:\n        yield a\n    finally:\n        pass", ct.TileSyntaxError, "try:", "try"),
+    "return": ("yield a\n    return", ct.TileSyntaxError, "return", "cannot return"),
+    "early return": ("if a:\n        return\n    yield a", ct.TileSyntaxError, "return", "cannot return"),
+    "yield from": ("yield from a", ct.TileSyntaxError, "yield from a", "yield from"),
+}
+
+
+@pytest.mark.parametrize("name", MANAGERS)
+def test_generators_that_are_no_managers(name):  # CM-1
+    body, cls, at, says = MANAGERS[name]
+    k = cell(f"""
+import contextlib
+@contextlib.contextmanager
+def manager(a):
+    {body}
+def k(n):
+    with manager(n):
+        pass
+""")["k"]
+    refused(k, I32, cls=cls, at=at, says=says)
+
+
+class Classic:
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *args):
+        pass
+
+
+def test_other_managers():  # CM-3
+    space = {"contextlib": contextlib, "Classic": Classic, "plain": plain}
+    for source, cls in (("contextlib.nullcontext()", UnsupportedCallError), ("Classic()", UnsupportedCallError),
+                        ("n", ct.TileTypeError), ("f'{n}'", ct.TileTypeError), ("plain", UnsupportedCallError)):
+        refused(cell(f"def k(n):\n    with {source}: pass", **space)["k"], I32, cls=cls, at=source)
+
+
+def test_wrong_arguments():
+    k = cell("def k():\n    with plain(1): pass", plain=plain)["k"]
+    refused(k, says="plain(): too many positional arguments")
+
+
+def test_errors_inside_show_the_call_chain():
+    @contextlib.contextmanager
+    def broken():
+        nothing  # noqa: B018, F821
+        yield
+
+    def k():
+        with broken():
+            pass
+
+    e = refused(k, cls=ct.TileSyntaxError, at="nothing")
+    assert [s.function for s in e.loc.frames()] == ["k", "broken"]
+
+
+def test_loops_in_managers():
+    @contextlib.contextmanager
+    def summing(n):
+        total = 0
+        for i in range(n):
+            if i == 4:
+                break
+            total += i
+        yield total
+
+    def f(n):
+        with summing(n) as t:
+            return t
+
+    assert result(f, 3) == 3
+    assert result(f, 9) == 6
+    typed(lambda: None)

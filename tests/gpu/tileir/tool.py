@@ -1,0 +1,19 @@
+"""The assembler that these tests ask, or the reason why they are skipped."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutile.gpu.tileir import tileiras
+
+
+def _missing() -> str:
+    try:
+        tool = tileiras.find_tool()
+    except FileNotFoundError as e:
+        return str(e)
+    return "" if tool.disassembler.is_file() else f"no tileirdisasm beside {tool.path}"
+
+
+MISSING = _missing()
+needs_tool = pytest.mark.skipif(bool(MISSING), reason=f"these tests ask NVIDIA's tools: {MISSING}")
