@@ -273,7 +273,7 @@ def test_two_loose_constants():
 # ------------------------------------------------------------------ bitwise operations and shifts
 
 
-@clause("PROMO-8.same", "PROMO-8.different")
+@clause("PROMO-8.same", "PROMO-8.different", "PROMO-8.and", "PROMO-8.or", "PROMO-8.xor")
 @pytest.mark.parametrize("f", [operator.and_, operator.or_, operator.xor])
 def test_bitwise_operations_need_one_dtype(f):
     for a in ("b1", *INTEGERS):
@@ -296,7 +296,7 @@ def test_bitwise_operations_with_literals(f):
         unary(lambda x: f(x, 1), a, None)
 
 
-@clause("PROMO-9.wide", "PROMO-9.mixed")
+@clause("PROMO-9.wide", "PROMO-9.mixed", "PROMO-9.left", "PROMO-9.right")
 @pytest.mark.parametrize("f", [operator.lshift, operator.rshift])
 def test_shifts_promote(f):
     for a in INTEGERS:

@@ -106,7 +106,9 @@ def spec_of(annotation: Any, name: str) -> ParameterSpec:
         field = _FIELDS.get(type(m))
         if field is not None:
             if fields or base.constant or base.scalar or base.array or base.list:
-                raise TypeError(f"parameter `{name}`: only one of Constant, scalar, array and list annotations can be given")
+                raise TypeError(
+                    f"parameter `{name}`: only one of Constant, scalar, array and list annotations can be given"
+                )
             fields[field] = True if field == "constant" else m
     return ParameterSpec(**{**base.__dict__, **fields}) if fields else base
 
@@ -115,7 +117,7 @@ _FIELDS = {ConstantAnnotation: "constant", ScalarAnnotation: "scalar", ArrayAnno
 
 
 def _tuple_spec(annotation: Any, name: str) -> ParameterSpec:
-    if get_origin(annotation) not in (tuple, typing.Tuple):  # noqa: UP006
+    if get_origin(annotation) not in (tuple, typing.Tuple):
         return PLAIN
     args = get_args(annotation)
     if len(args) == 2 and args[1] is Ellipsis:

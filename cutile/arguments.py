@@ -64,8 +64,10 @@ def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> A
     array = _host_array(where, value)
     if array is not None:
         return _array(where, *array, spec)
-    raise TypeError(f"{where}: {_kind(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
-                    f"arrays and tuples of these{_constant_hint(value)}")
+    raise TypeError(
+        f"{where}: {_kind(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
+        f"arrays and tuples of these{_constant_hint(value)}"
+    )
 
 
 def _kind(value: Any) -> str:
@@ -85,7 +87,9 @@ def _constant_hint(value: Any) -> str:
 
 def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
     if spec.array or spec.list:
-        raise TypeError(f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {_kind(value)}")
+        raise TypeError(
+            f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {_kind(value)}"
+        )
     if isinstance(value, bool):
         dtype: DType = bool_
     elif isinstance(value, int):
@@ -217,11 +221,17 @@ def host_array(obj: Any) -> tuple[np.ndarray, DType] | None:
         return None
     dtype = of_storage(array.dtype)
     if dtype is None:
-        what = "byte order is not the machine's" if array.dtype.newbyteorder("=") in _native() else "dtype is not supported"
+        what = (
+            "byte order is not the machine's"
+            if array.dtype.newbyteorder("=") in _native()
+            else "dtype is not supported"
+        )
         raise TypeError(f"an array of dtype {array.dtype} cannot be passed to a kernel: its {what}; convert it first")
     if any(s % array.itemsize for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-        raise TypeError(f"an array whose strides {array.strides} are no multiples of its {array.itemsize}-byte elements "
-                        f"cannot be passed to a kernel; copy it first")
+        raise TypeError(
+            f"an array whose strides {array.strides} are no multiples of its {array.itemsize}-byte elements "
+            f"cannot be passed to a kernel; copy it first"
+        )
     return array, dtype
 
 

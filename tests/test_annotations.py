@@ -13,7 +13,12 @@ I64 = ct.ArrayAnnotation(index_dtype=ct.int64)
 
 
 def test_constants():  # ANN-1
-    for a in (ct.Constant, ct.Constant[int], Annotated[int, ct.ConstantAnnotation()], Annotated[int, "other", ct.ConstantAnnotation()]):
+    for a in (
+        ct.Constant,
+        ct.Constant[int],
+        Annotated[int, ct.ConstantAnnotation()],
+        Annotated[int, "other", ct.ConstantAnnotation()],
+    ):
         assert spec_of(a, "p").constant
 
 

@@ -38,7 +38,13 @@ class Level(enum.IntEnum):
 
 
 def test_scalars():  # ARG-4…6
-    for value, dtype in ((True, ct.bool_), (3, ct.int32), (Level.LOW, ct.int32), (2.5, ct.float32), (np.float64(2.5), ct.float32)):
+    for value, dtype in (
+        (True, ct.bool_),
+        (3, ct.int32),
+        (Level.LOW, ct.int32),
+        (2.5, ct.float32),
+        (np.float64(2.5), ct.float32),
+    ):
         a = got(value)
         assert a.blueprint == TileType(dtype) and a.leaves == (value,) and type(a.leaves[0]) in (bool, int, float)
 
@@ -64,8 +70,17 @@ def test_arrays():  # ARG-2
             assert got(np.zeros(4, INFO[d].storage)).blueprint.dtype is d
 
 
-@pytest.mark.parametrize("dtype,says", [(complex, "complex128"), (object, "object"), ("U3", "<U3"), ("M8[s]", "datetime64"),
-                                        (">f4", "byte order"), (np.dtype([("a", "f4")]), "not supported")])
+@pytest.mark.parametrize(
+    "dtype,says",
+    [
+        (complex, "complex128"),
+        (object, "object"),
+        ("U3", "<U3"),
+        ("M8[s]", "datetime64"),
+        (">f4", "byte order"),
+        (np.dtype([("a", "f4")]), "not supported"),
+    ],
+)
 def test_arrays_of_other_dtypes(dtype, says):  # ARG-3, D-30
     refused(np.zeros(3, dtype), says=says)
 
@@ -158,8 +173,25 @@ def test_tuples():  # ARG-8, ANN-5
         got((deep,))
 
 
-@pytest.mark.parametrize("value", [True, 3, -1, 2.5, 2**70, "a", None, Color.RED, Level.LOW, ct.int8, np.float32, np.int16(3),
-                                   np.dtype("f4"), ct.RoundingMode.RZ])
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        3,
+        -1,
+        2.5,
+        2**70,
+        "a",
+        None,
+        Color.RED,
+        Level.LOW,
+        ct.int8,
+        np.float32,
+        np.int16(3),
+        np.dtype("f4"),
+        ct.RoundingMode.RZ,
+    ],
+)
 def test_constants(value):  # ANN-1
     a = got(value, CONSTANT)
     assert a.blueprint == Embedded(value) and a.leaves == ()
@@ -170,16 +202,30 @@ def test_what_is_no_constant(value):
     refused(value, CONSTANT)
 
 
-@pytest.mark.parametrize("value,says", [(None, "ct.Constant"), ("a", "ct.Constant"), (Color.RED, "ct.Constant"), (ct.int8, "ct.Constant"),
-                                        (np.int16(3), "ct.Constant"), (len, "by naming it there"), ({}, "dict"), (1j, "complex"),
-                                        (object(), "object")])
+@pytest.mark.parametrize(
+    "value,says",
+    [
+        (None, "ct.Constant"),
+        ("a", "ct.Constant"),
+        (Color.RED, "ct.Constant"),
+        (ct.int8, "ct.Constant"),
+        (np.int16(3), "ct.Constant"),
+        (len, "by naming it there"),
+        ({}, "dict"),
+        (1j, "complex"),
+        (object(), "object"),
+    ],
+)
 def test_what_is_no_argument(value, says):  # ARG-9
     refused(value, says=says)
 
 
 def test_annotated_kind_must_match():
     x = np.zeros(3, np.float32)
-    array, lists = spec_of(ct.IndexedWithInt64, "p"), ParameterSpec(list=ct.ListAnnotation(element=ct.ArrayAnnotation()))
+    array, lists = (
+        spec_of(ct.IndexedWithInt64, "p"),
+        ParameterSpec(list=ct.ListAnnotation(element=ct.ArrayAnnotation())),
+    )
     refused(3, array, says="asks for an array")
     refused(3, lists, says="asks for a list")
     refused(x, lists, says="asks for a list")
@@ -199,8 +245,25 @@ def test_keys_of_scalars_and_arrays():  # SPEC-1, SPEC-4
 
 
 def test_keys_of_constants():  # SPEC-1
-    values = (1, True, 1.0, 0.0, -0.0, 0, False, None, "1", Color.RED, Level.LOW, ct.int8, np.int8(1), np.int16(1), np.float32(1),
-              math.inf, ml_dtypes.bfloat16(1))
+    values = (
+        1,
+        True,
+        1.0,
+        0.0,
+        -0.0,
+        0,
+        False,
+        None,
+        "1",
+        Color.RED,
+        Level.LOW,
+        ct.int8,
+        np.int8(1),
+        np.int16(1),
+        np.float32(1),
+        math.inf,
+        ml_dtypes.bfloat16(1),
+    )
     keys = [key(v, CONSTANT) for v in values]
     assert len(set(keys)) == len(values)
     assert key(math.nan, CONSTANT) == key(float("nan"), CONSTANT)

@@ -10,7 +10,14 @@ import cutile as ct
 from cutile import errors
 from cutile.errors import Span, TileError, TileTypeError
 
-SOURCE = ["def k(x):\n", "    y = helper(x +\n", "               1)\n", "\n", "def helper(z):\n", "    return z.größe\n"]
+SOURCE = [
+    "def k(x):\n",
+    "    y = helper(x +\n",
+    "               1)\n",
+    "\n",
+    "def helper(z):\n",
+    "    return z.größe\n",
+]
 linecache.cache["<errors>"] = (0, None, SOURCE, "<errors>")
 CALL = Span("<errors>", 2, 8, 3, 17, "k")
 PLACE = Span("<errors>", 6, 11, 6, 18, "helper", CALL)
@@ -80,8 +87,17 @@ def test_hierarchy():
     assert issubclass(ct.TileCompilerExecutionError, errors.InternalCompilerError)
     assert issubclass(ct.TileCompilerTimeoutError, ct.TileInternalError)
     assert issubclass(ct.TileAssertionError, AssertionError)
-    for name in ("TileSyntaxError", "TileTypeError", "TileValueError", "TileRecursionError", "TileUnsupportedFeatureError",
-                 "TileStaticEvalError", "TileStaticAssertionError", "TileInternalError", "TileSanitizerError"):
+    for name in (
+        "TileSyntaxError",
+        "TileTypeError",
+        "TileValueError",
+        "TileRecursionError",
+        "TileUnsupportedFeatureError",
+        "TileStaticEvalError",
+        "TileStaticAssertionError",
+        "TileInternalError",
+        "TileSanitizerError",
+    ):
         cls = getattr(ct, name)
         assert cls.__bases__ == (TileError,) and cls.__name__ == name
     assert not hasattr(ct, "UnsupportedCallError")

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile import kernel as kernels
 from cutile import settings
 from tests.front.compiling import cell
+
+kernels = sys.modules["cutile.kernel"]  # cutile.kernel itself is the decorator
 
 
 @ct.kernel
@@ -36,7 +37,7 @@ def launch(k, *args):
 def test_decorator():  # KERN-1
     assert add_one.__name__ == "add_one" and add_one.__doc__ == "Adds one."
     assert repr(add_one) == f"<kernel {__name__}.add_one>"
-    for target in (3, len, functools.partial(print), object.method if hasattr(object, "method") else [].append, int):
+    for target in (3, len, functools.partial(print), [].append, int):
         with pytest.raises(TypeError, match="needs a Python function"):
             ct.kernel(target)
     x = np.zeros(1, np.int32)
@@ -45,7 +46,10 @@ def test_decorator():  # KERN-1
 
 
 def test_called_like_a_function():  # FN-4
-    with pytest.raises(TypeError, match=r"add_one cannot be called like a function; start it with ct.launch\(stream, grid, add_one, args\)"):
+    with pytest.raises(
+        TypeError,
+        match=r"add_one cannot be called like a function; start it with ct.launch\(stream, grid, add_one, args\)",
+    ):
         add_one(np.zeros(1))
 
 
@@ -54,7 +58,7 @@ def test_replace_hints():  # KERN-5
     assert other is not add_one and other._options.num_ctas == 2 and add_one._options.num_ctas is None
     x = np.zeros(1, np.int32)
     launch(other, x)
-    assert x[0] == 1 and other._programs.keys() != add_one._programs.keys() or other._programs is not add_one._programs
+    assert x[0] == 1 and other._programs is not add_one._programs
     with pytest.raises(TypeError, match="unknown kernel option 'nope'"):
         add_one.replace_hints(nope=1)
 
@@ -160,6 +164,9 @@ def test_functions_on_the_host():  # FN-1, FN-3
 
 
 def test_import_and_decoration_load_no_back_end():
-    code = ("import sys, cutile as ct\nk = ct.kernel(lambda x: None)\n"
-            "assert not [m for m in sys.modules if m.startswith(('cutile.interp', 'cutile.gpu', 'torch', 'cuda'))], sys.modules")
+    code = (
+        "import sys, cutile as ct\nk = ct.kernel(lambda x: None)\n"
+        "back_ends = ('cutile.interp', 'cutile.gpu', 'torch', 'cuda')\n"
+        "assert not [m for m in sys.modules if m.startswith(back_ends)], sys.modules"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -25,11 +25,21 @@ def test_grids(grid):  # LAUNCH-3, MACH-3, D-75
     assert x.tolist() == [1] * n + [0] * (32 - n)
 
 
-@pytest.mark.parametrize("grid,cls,says", [
-    (5, TypeError, "write (5,)"), ([5], TypeError, "got list"), (None, TypeError, "tuple of at most three ints"),
-    ((1, 1, 1, 1), ValueError, "at most three dimensions, got 4"), ((1.0,), TypeError, "ct.cdiv"), ((True,), TypeError, "must be ints"),
-    (("1",), TypeError, "must be ints"), ((-1,), OverflowError, "must not be negative, got -1"), ((2, -3), OverflowError, "-3"),
-    ((2**24,), ValueError, "at most 16777215")])
+@pytest.mark.parametrize(
+    "grid,cls,says",
+    [
+        (5, TypeError, "write (5,)"),
+        ([5], TypeError, "got list"),
+        (None, TypeError, "tuple of at most three ints"),
+        ((1, 1, 1, 1), ValueError, "at most three dimensions, got 4"),
+        ((1.0,), TypeError, "ct.cdiv"),
+        ((True,), TypeError, "must be ints"),
+        (("1",), TypeError, "must be ints"),
+        ((-1,), OverflowError, "must not be negative, got -1"),
+        ((2, -3), OverflowError, "-3"),
+        ((2**24,), ValueError, "at most 16777215"),
+    ],
+)
 def test_wrong_grids(grid, cls, says):  # LAUNCH-3
     with pytest.raises(cls) as e:
         ct.launch(None, grid, nothing, ())
@@ -40,10 +50,17 @@ def plain(x):
     pass
 
 
-@pytest.mark.parametrize("kernel,args,says", [
-    (plain, (), "plain is a plain function, not a kernel: decorate it with @ct.kernel"), (3, (), "must be a kernel, got int"),
-    (nothing, [], "kernel_args must be a tuple, got list"), (nothing, 3, "a tuple of one argument is written (x,)"),
-    (nothing, (1,), "expects 0 argument(s) (), got 1"), (mark, (), "expects 1 argument(s) (x), got 0")])
+@pytest.mark.parametrize(
+    "kernel,args,says",
+    [
+        (plain, (), "plain is a plain function, not a kernel: decorate it with @ct.kernel"),
+        (3, (), "must be a kernel, got int"),
+        (nothing, [], "kernel_args must be a tuple, got list"),
+        (nothing, 3, "a tuple of one argument is written (x,)"),
+        (nothing, (1,), "expects 0 argument(s) (), got 1"),
+        (mark, (), "expects 1 argument(s) (x), got 0"),
+    ],
+)
 def test_wrong_kernels_and_arguments(kernel, args, says):  # LAUNCH-4
     with pytest.raises(TypeError) as e:
         ct.launch(None, (1,), kernel, args)

@@ -5,7 +5,12 @@ import pytest
 import cutile as ct
 from cutile.options import Options
 
-ALLOWED = {"num_ctas": (1, 2, 4, 8, 16), "occupancy": range(1, 33), "opt_level": range(4), "num_worker_warps": (1, 2, 4, 8, 16, 32)}
+ALLOWED = {
+    "num_ctas": (1, 2, 4, 8, 16),
+    "occupancy": range(1, 33),
+    "opt_level": range(4),
+    "num_worker_warps": (1, 2, 4, 8, 16, 32),
+}
 
 
 def k():

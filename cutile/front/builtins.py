@@ -53,8 +53,10 @@ def _len(c: Context, *args: Term) -> Term:
 def _two(op: OpDef, name: str) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
         if len(args) != 2:
-            raise TileTypeError(f"{name}() takes exactly two arguments in tile code, got {len(args)}",
-                                help=f"nest the calls, or reduce a tile with ct.{name}(tile, axis)" if name in ("min", "max") else None)
+            raise TileTypeError(
+                f"{name}() takes exactly two arguments in tile code, got {len(args)}",
+                help=f"nest the calls, or reduce a tile with ct.{name}(tile, axis)" if name in ("min", "max") else None,
+            )
         return call.call_op(c, op, dict(zip(op.__signature__.parameters, args, strict=False)), c.span)
     return apply
 
@@ -152,7 +154,9 @@ def _pointer_dtype(c: Context, *args: Term) -> Term:
     call.arity("foreign_pointer_dtype", args, 1)
     d = from_foreign(args[0].obj) if isinstance(args[0], Static) else None
     if d is None or info(d).kind == "p":
-        raise TileTypeError(f"foreign_pointer_dtype() takes an element dtype such as ct.float32, got {describe(args[0])}")
+        raise TileTypeError(
+            f"foreign_pointer_dtype() takes an element dtype such as ct.float32, got {describe(args[0])}"
+        )
     return Static(foreign_pointer_dtype(d))
 
 
@@ -206,10 +210,27 @@ def _getitem(c: Context, *args: Term) -> Term:
 @functools.cache
 def _objects() -> dict[int, tuple[Any, Callable[..., Term]]]:
     o = operator
-    binary = {o.add: ast.Add, o.sub: ast.Sub, o.mul: ast.Mult, o.truediv: ast.Div, o.floordiv: ast.FloorDiv, o.mod: ast.Mod,
-              o.pow: ast.Pow, o.matmul: ast.MatMult, o.and_: ast.BitAnd, o.or_: ast.BitOr, o.xor: ast.BitXor,
-              o.lshift: ast.LShift, o.rshift: ast.RShift, o.lt: ast.Lt, o.le: ast.LtE, o.gt: ast.Gt, o.ge: ast.GtE,
-              o.eq: ast.Eq, o.ne: ast.NotEq}
+    binary = {
+        o.add: ast.Add,
+        o.sub: ast.Sub,
+        o.mul: ast.Mult,
+        o.truediv: ast.Div,
+        o.floordiv: ast.FloorDiv,
+        o.mod: ast.Mod,
+        o.pow: ast.Pow,
+        o.matmul: ast.MatMult,
+        o.and_: ast.BitAnd,
+        o.or_: ast.BitOr,
+        o.xor: ast.BitXor,
+        o.lshift: ast.LShift,
+        o.rshift: ast.RShift,
+        o.lt: ast.Lt,
+        o.le: ast.LtE,
+        o.gt: ast.Gt,
+        o.ge: ast.GtE,
+        o.eq: ast.Eq,
+        o.ne: ast.NotEq,
+    }
     unary = {o.neg: ast.USub, o.pos: ast.UAdd, o.invert: ast.Invert, o.inv: ast.Invert, o.not_: ast.Not}
     table: dict[Any, Callable[..., Term]] = {
         **{f: _operator(n) for f, n in binary.items()},

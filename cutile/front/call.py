@@ -21,7 +21,7 @@ from cutile.errors import (
     TileValueError,
     UnsupportedCallError,
 )
-from cutile.front import builtins, closures, expr, objects, static, stmt, syntax
+from cutile.front import builtins, closures, expr, objects, records, static, stmt, syntax
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling
 from cutile.front.join import template_of
 from cutile.front.scope import Scope, Var, of_function
@@ -57,7 +57,9 @@ class ArgumentSpans:
 
     def by_parameter(self, signature: inspect.Signature) -> dict[str, Span]:
         """The spans by the names of the parameters that the arguments fill."""
-        names = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        names = [
+            p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+        ]
         return {**dict(zip(names, self.args, strict=False)), **{n: s for n, s in self.kwargs.items() if n is not None}}
 
 
@@ -75,7 +77,7 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
             return call(c, func.func, (func.receiver, *args), kwargs, span)
         case Closure():
             return _call_closure(c, func, args, kwargs, span)
-        case Record() if (fn := getattr(func.cls, "__call__", None)) is not None:
+        case Record() if (fn := inspect.getattr_static(func.cls, "__call__", None)) is not None:
             return call(c, Static(fn), (func, *args), kwargs, span)
         case Static(obj):
             return c.attempt(span, _call_object, c, obj, args, kwargs, span)
@@ -266,12 +268,14 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
         obj = space.fn
     if isinstance(obj, types.FunctionType) and obj in static.KEYWORDS.values():
         name = obj.__name__
-        raise TileSyntaxError(f"{name}() must be called directly by its name", help=f"write ct.{name}(…), without giving "
-                              f"the function another name first")
+        raise TileSyntaxError(
+            f"{name}() must be called directly by its name",
+            help=f"write ct.{name}(…), without giving the function another name first",
+        )
     if obj is print:
         return call(c, Static(debug.print), args, kwargs, span)
     if obj is dataclasses.replace:
-        return _replace(c, args, kwargs)
+        return records.replace(c, args, kwargs)
     if (handler := builtins.handler(obj)) is not None:
         return handler(c, *_only_positional(obj, args, kwargs))
     if (d := from_foreign(obj)) is not None:
@@ -280,7 +284,11 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
         return _call_class(c, obj, args, kwargs, span)
     if isinstance(obj, types.FunctionType) and obj.__module__ != "dataclasses":  # asdict and its kin need containers
         wrapped = getattr(obj, "__wrapped__", None)
-        if wrapped is not None and inspect.isgeneratorfunction(wrapped) and obj.__code__.co_filename == contextlib.__file__:
+        if (
+            wrapped is not None
+            and inspect.isgeneratorfunction(wrapped)
+            and obj.__code__.co_filename == contextlib.__file__
+        ):
             return Manager(Static(wrapped), args, kwargs, span)
         return _call_function(c, obj, args, kwargs, span)
     if isinstance(obj, types.MethodType):
@@ -299,9 +307,17 @@ def _name_of(obj: Any) -> str:
     return f"`{name}`" if module in ("", "builtins", "__main__") else f"`{module}.{name}`"
 
 
-_REPLACEMENTS = {"enumerate": "for i in range(…), or ct.static_iter(enumerate(…))", "zip": "ct.static_iter(zip(…))",
-                 "sum": "ct.sum(tile, axis)", "pow": "x ** y", "round": "ct.floor(x + 0.5)", "map": "a loop over ct.static_iter(…)",
-                 "sorted": None, "list": "a tuple", "isinstance": "ct.static_eval(isinstance(…))"}
+_REPLACEMENTS = {
+    "enumerate": "for i in range(…), or ct.static_iter(enumerate(…))",
+    "zip": "ct.static_iter(zip(…))",
+    "sum": "ct.sum(tile, axis)",
+    "pow": "x ** y",
+    "round": "ct.floor(x + 0.5)",
+    "map": "a loop over ct.static_iter(…)",
+    "sorted": None,
+    "list": "a tuple",
+    "isinstance": "ct.static_eval(isinstance(…))",
+}
 
 
 def _call_help(obj: Any) -> str | None:
@@ -334,8 +350,12 @@ def _call_class(c: Context, cls: type, args, kwargs, span: Span) -> Term:
     if issubclass(cls, enum.Enum):
         return _enum_member(c, cls, _only_positional(cls, args, kwargs))
     if dataclasses.is_dataclass(cls):
-        return _make_record(c, cls, args, kwargs)
-    hint = "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)" if cls.__module__ != "builtins" else _call_help(cls)
+        return records.make(c, cls, args, kwargs)
+    hint = (
+        "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)"
+        if cls.__module__ != "builtins"
+        else _call_help(cls)
+    )
     raise UnsupportedCallError(f"objects of class `{cls.__qualname__}` cannot be created in tile code", help=hint)
 
 
@@ -348,41 +368,3 @@ def _enum_member(c: Context, cls: type[enum.Enum], args: tuple[Term, ...]) -> Te
         return objects.capture(c, cls(value), cls.__name__)
     except ValueError as e:
         raise TileValueError(str(e)) from None
-
-
-def _make_record(c: Context, cls: type, args, kwargs) -> Term:
-    """Instantiate a frozen dataclass [DC-1]."""
-    name = cls.__name__
-    if not cls.__dataclass_params__.frozen:
-        raise TileTypeError(f"dataclass {name} is not frozen", help="declare it with @dataclasses.dataclass(frozen=True)")
-    if objects.is_user_function(cls.__init__) or "__new__" in vars(cls) or "__dataclass_fields__" not in vars(cls):
-        raise TileTypeError(f"dataclass {name} must keep the __init__ that dataclass generates")
-    fields = dataclasses.fields(cls)
-    for f in fields:
-        if not f.init or f.default_factory is not dataclasses.MISSING:
-            raise TileTypeError(f"field `{f.name}` of dataclass {name} uses init=False or default_factory, which tile code cannot run")
-    P = inspect.Parameter
-    params = [P(f.name, P.KEYWORD_ONLY if f.kw_only else P.POSITIONAL_OR_KEYWORD,
-                default=P.empty if f.default is dataclasses.MISSING else f.default)
-              for f in sorted(fields, key=lambda f: f.kw_only)]
-    try:
-        bound = inspect.Signature(params).bind(*args, **kwargs)
-    except TypeError as e:
-        raise TileTypeError(f"{name}(): {e}") from None
-    record = Record(cls, {f.name: bound.arguments[f.name] if f.name in bound.arguments
-                          else objects.capture(c, f.default, f.name) for f in fields})
-    post = getattr(cls, "__post_init__", None)
-    if post is not None:
-        c.call(Static(post), (record,))
-    return record
-
-
-def _replace(c: Context, args, kwargs) -> Term:
-    arity("dataclasses.replace", args, 1)
-    record = args[0]
-    if not isinstance(record, Record):
-        raise TileTypeError(f"dataclasses.replace() needs a frozen dataclass instance, got {describe(record)}")
-    unknown = [k for k in kwargs if k not in record.fields]
-    if unknown:
-        raise TileTypeError(f"{record.cls.__name__} has no field `{unknown[0]}`")
-    return Record(record.cls, {**record.fields, **kwargs})

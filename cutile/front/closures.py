@@ -23,8 +23,12 @@ def scope_of(closure: Closure, call_site: Span | None) -> Scope:
     """A fresh activation of a function that tile code defined."""
     outer: Scope = closure.scope
     if closure.captured is not None:
-        outer = Scope(closure.definition, outer.globals, outer.cells, outer.parent, None, names=frozenset(closure.captured))
-        outer.vars = {n: Var(_anchored(t, outer), closure.definition.header_span()) for n, t in closure.captured.items()}
+        outer = Scope(
+            closure.definition, outer.globals, outer.cells, outer.parent, None, names=frozenset(closure.captured)
+        )
+        outer.vars = {
+            n: Var(_anchored(t, outer), closure.definition.header_span()) for n, t in closure.captured.items()
+        }
     return Scope(closure.definition, outer.globals, outer.cells, outer, call_site)
 
 
@@ -50,7 +54,9 @@ def _frozen(closure: Closure, ending: Scope) -> Closure:
         return Closure(other.definition, _SELF, other.defaults)
 
     while wanted:
-        for name in sorted(free_names(wanted.pop().definition.node) - captured.keys() - (closure.captured or {}).keys()):
+        for name in sorted(
+            free_names(wanted.pop().definition.node) - captured.keys() - (closure.captured or {}).keys()
+        ):
             home = next((s for s in chain if name in s.names), None)
             if home is not None and name in home.vars:
                 captured[name] = _map_closures(home.vars[name].term, inner)
@@ -91,7 +97,9 @@ def _map_closures(t: Term, fn: Callable[[Closure], Closure]) -> Term:
         case Bound():
             return Bound(*on((t.func, t.receiver)))
         case Manager():
-            return dataclasses.replace(t, args=on(t.args), kwargs=dict(zip(t.kwargs, on(t.kwargs.values()), strict=True)))
+            return dataclasses.replace(
+                t, args=on(t.args), kwargs=dict(zip(t.kwargs, on(t.kwargs.values()), strict=True))
+            )
         case _:
             return t
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import enum
-import inspect
-import itertools
 import types
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -22,7 +19,7 @@ from cutile.errors import (
     TileStaticEvalError,
     TileSyntaxError,
 )
-from cutile.front import scope as scopes
+from cutile.front.reads import Reads
 from cutile.front.source import Definition, definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Block, Value
@@ -120,92 +117,6 @@ def _same(a: TileError, b: TileError) -> bool:
     def place(e):
         return e.loc and (e.loc.filename, e.loc.line, e.loc.col)
     return type(a) is type(b) and a.message == b.message and place(a) == place(b)
-
-
-class Reads:
-    """What a compilation read from outside the kernel, so that a launch can see whether any of it has changed."""
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
-        self._snapshots: dict[int, tuple[Any, tuple | dict]] = {}
-
-    def add(self, container: Any, key: Any, obj: Any) -> None:
-        """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
-        self._seen.setdefault((id(container), key), (container, key, obj))
-
-    def inside(self, obj: Any, depth: int = 0) -> None:
-        """Python code has been handed `obj`: what it holds, or as a function reads, counts too, some levels deep."""
-        if depth == SNAPSHOT_DEPTH:
-            return
-        if isinstance(obj, types.FunctionType):
-            self._function(obj, depth)
-        elif id(obj) not in self._snapshots and (held := _contents(obj)) is not None:
-            self._snapshots[id(obj)] = (obj, held)
-            for item in held.values() if isinstance(held, dict) else held:
-                self.inside(item, depth + 1)
-
-    def _function(self, fn: types.FunctionType, depth: int) -> None:
-        """What a function that Python runs reads: its code, its closure, its globals."""
-        if (id(fn), "__code__") in self._seen:
-            return
-        self.add(fn, "__code__", fn.__code__)
-        for cell in fn.__closure__ or ():
-            obj = _look(cell, None)
-            self.add(cell, None, obj)
-            self.inside(obj, depth + 1)
-        for name in fn.__code__.co_names:
-            if name in fn.__globals__:
-                self.add(fn.__globals__, name, fn.__globals__[name])
-                if not isinstance(fn.__globals__[name], types.ModuleType):
-                    self.inside(fn.__globals__[name], depth + 1)
-
-    def fresh(self) -> bool:
-        """Everything read still denotes the same object, and mutable objects hold what they held."""
-        return all(_look(container, key) is obj for container, key, obj in self._seen.values()) and all(
-            _same_contents(_contents(obj), held) for obj, held in self._snapshots.values())
-
-    def __len__(self) -> int:
-        return len(self._seen)
-
-
-SNAPSHOT_LIMIT = 1000  # items of a container that are compared at a launch
-SNAPSHOT_DEPTH = 4
-
-
-def _contents(obj: Any) -> tuple | dict | None:
-    """What a mutable object holds; None if it holds nothing that could change."""
-    if isinstance(obj, list | tuple | set | frozenset):
-        return tuple(itertools.islice(obj, SNAPSHOT_LIMIT))
-    if isinstance(obj, dict):
-        return dict(itertools.islice(obj.items(), SNAPSHOT_LIMIT))
-    if isinstance(obj, type | types.ModuleType | types.FunctionType | enum.Enum) or not hasattr(obj, "__dict__"):
-        return None
-    return dict(vars(obj))
-
-
-def _same_contents(now: tuple | dict, then: tuple | dict) -> bool:
-    if len(now) != len(then):
-        return False
-    if isinstance(now, dict):
-        return all(k in now and _same_item(now[k], v) for k, v in then.items())
-    return all(map(_same_item, now, then))
-
-
-def _same_item(a: Any, b: Any) -> bool:
-    return a is b or type(a) is type(b) and isinstance(a, bool | int | float | str) and repr(a) == repr(b)
-
-
-def _look(container: Any, key: Any) -> Any:
-    try:
-        if key is None:
-            return container.cell_contents
-        if type(container) is dict:
-            return container.get(key, scopes.MISSING)
-        if isinstance(container, type):
-            return inspect.getattr_static(container, key, scopes.MISSING)
-        return getattr(container, key, scopes.MISSING)
-    except ValueError:  # an empty cell
-        return scopes.MISSING
 
 
 def nearest(name: str, names: Sequence[str]) -> str | None:

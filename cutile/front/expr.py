@@ -83,7 +83,9 @@ def _name(c: Context, s: Scope, node: ast.Name) -> Term:
 def _variable(c: Context, home: Scope, name: str) -> Term:
     var = home.vars.get(name)
     if var is None:
-        return _undefined(c, home, name, ": it is assigned only later or elsewhere", f"assign `{name}` before this line")
+        return _undefined(
+            c, home, name, ": it is assigned only later or elsewhere", f"assign `{name}` before this line"
+        )
     if isinstance(var.term, Unusable):
         home.vars[name] = Var(POISON, var.span)  # one use is enough to say so
         return c.report(var.term.error(c.span))
@@ -113,8 +115,11 @@ def _starred(c: Context, s: Scope, elts: list[ast.expr]) -> list[Term]:
             out += t.items
         else:
             bad = is_poisoned(t)
-            out.append(POISON if bad else c.report(TileTypeError(f"only a tuple can be unpacked with *, not {phrase(t)}"),
-                                                   s.span(e)))
+            out.append(
+                POISON
+                if bad
+                else c.report(TileTypeError(f"only a tuple can be unpacked with *, not {phrase(t)}"), s.span(e))
+            )
     return out
 
 
@@ -195,7 +200,11 @@ def _membership(c: Context, x: Term, y: Term, positive: bool) -> Term:
             result = loose(True)
             break
         if not isinstance(same, Const):
-            result = same if isinstance(result, Const) else call.call_op(c, bits.bitwise_or, {"x": result, "y": same}, c.span)
+            result = (
+                same
+                if isinstance(result, Const)
+                else call.call_op(c, bits.bitwise_or, {"x": result, "y": same}, c.span)
+            )
     return result if positive else call.call_op(c, bits.bitwise_not, {"x": result}, c.span)
 
 
@@ -345,7 +354,9 @@ def item(c: Context, t: Term, key: Term) -> Term:
             if not (isinstance(key, Static) and isinstance(key.obj, str)):
                 raise TileTypeError(f"a key must be a string constant, not {phrase(key)}")
             if key.obj not in t.items:
-                raise TileTypeError(f"no keyword argument {key.obj!r} was passed", help=f"passed: {', '.join(t.items) or 'none'}")
+                raise TileTypeError(
+                    f"no keyword argument {key.obj!r} was passed", help=f"passed: {', '.join(t.items) or 'none'}"
+                )
             return t.items[key.obj]
         case Leaf(value=Value(type=ListType())):
             return memory.list_item(c, t, key)
@@ -376,7 +387,12 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
     if (keyword := static.keyword(s, node)) is not None:
         return static.expression(c, s, node, keyword)
     func = evaluate(c, s, node.func)
-    if isinstance(func, Static) and func.obj is tuple and len(node.args) == 1 and isinstance(node.args[0], ast.GeneratorExp):
+    if (
+        isinstance(func, Static)
+        and func.obj is tuple
+        and len(node.args) == 1
+        and isinstance(node.args[0], ast.GeneratorExp)
+    ):
         return static.tuple_of(c, s, node.args[0])
     args = _starred(c, s, node.args)
     kwargs: dict[str, Term] = {}
@@ -389,7 +405,10 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         else:
             new = {"**": POISON}  # the call is not looked at further
             if not is_poisoned(t):
-                c.report(TileTypeError(f"only a dict of keyword arguments can be passed with **, not {phrase(t)}"), s.span(k.value))
+                c.report(
+                    TileTypeError(f"only a dict of keyword arguments can be passed with **, not {phrase(t)}"),
+                    s.span(k.value),
+                )
         for name, value in new.items():
             if name in kwargs:
                 c.report(TileTypeError(f"keyword argument `{name}` is given twice"))

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import functools
 from collections.abc import Iterator, Sequence
 
-from cutile.dtypes import DType
+from cutile.dtypes import DType, promote
 from cutile.errors import Span, TileTypeError
 from cutile.front import closures
 from cutile.ir.build import Builder
@@ -37,6 +38,7 @@ from cutile.ir.terms import (
     article,
     describe,
     is_poisoned,
+    is_tile,
     parts_of,
 )
 from cutile.ops._types import value_of
@@ -102,7 +104,9 @@ def same_structure(a: Term, b: Term) -> bool:
         case Dict():
             return list(a.items) == list(b.items) and _pairwise(a, b)
         case View():
-            return (a.tile_shape, a.steps, a.padding_mode) == (b.tile_shape, b.steps, b.padding_mode) and _pairwise(a, b)
+            return (a.tile_shape, a.steps, a.padding_mode) == (b.tile_shape, b.steps, b.padding_mode) and _pairwise(
+                a, b
+            )
         case Range():
             return a.dtype is b.dtype and _pairwise(a, b)
         case FString():
@@ -115,8 +119,13 @@ def same_structure(a: Term, b: Term) -> bool:
                      and a.captured.keys() == b.captured.keys() and closures.same_outside(a.scope, b.scope))
                 and _pairwise(a, b))
         case Manager():
-            return a is b or a.func.obj is b.func.obj and list(a.kwargs) == list(b.kwargs) and not (a.used or b.used) and (
-                _pairwise(a, b))
+            return (
+                a is b
+                or a.func.obj is b.func.obj
+                and list(a.kwargs) == list(b.kwargs)
+                and not (a.used or b.used)
+                and (_pairwise(a, b))
+            )
         case Tuple() | Bound() | PySlice() | RawMemory() | IndexSlice():
             return _pairwise(a, b)
         case _:
@@ -161,7 +170,12 @@ class Join:
         first = row[0]
         if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in row):
             return first
-        if not self.inside and isinstance(first, Leaf) and len(row) > 1 and all(isinstance(t, Leaf) and t.value is first.value for t in row):
+        if (
+            not self.inside
+            and isinstance(first, Leaf)
+            and len(row) > 1
+            and all(isinstance(t, Leaf) and t.value is first.value for t in row)
+        ):
             return first
         v = Value(first.type)
         self.results.append(v)
@@ -184,8 +198,13 @@ def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusabl
     message = f"Type of `{name}` depends on path taken: {versus([text for text, _ in paths])}"
 
     def error(span: Span) -> TileTypeError:
-        return TileTypeError(message, span,
-                             notes=[(f"here `{name}` is {article(text)}", s) for text, s in paths], help=conflict_help(terms))
+        return TileTypeError(
+            message,
+            span,
+            notes=[(f"here `{name}` is {article(text)}", s) for text, s in paths],
+            help=conflict_help(terms),
+        )
+
     return Unusable(error)
 
 
@@ -207,9 +226,9 @@ def type_text(t: Term) -> str:
 
 
 def conflict_help(terms: Sequence[Term]) -> str:
-    numbers = [t for t in terms if isinstance(t, Const | Leaf)]
-    if len(numbers) == len(terms) and len({t.type.dtype for t in numbers if hasattr(t.type, "dtype")}) > 1:
-        d = numbers[0].type.dtype
+    dtypes = [t.type.dtype for t in terms if is_tile(t)]
+    if len(dtypes) == len(terms) and len(set(dtypes)) > 1:
+        d = functools.reduce(lambda a, b: a and promote(a, b), dtypes) or dtypes[0]
         return (f"give it one type on every path; for example convert with ct.{d.name}(…) or .astype(ct.{d.name}), "
                 f"or write literals alike (1.0 instead of 1)")
     return "give it one type on every path, or use different names"

@@ -26,7 +26,10 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
                      where)
         return enter(c, s, rest, body)
     if manager.used:
-        c.report(TileTypeError("this context manager has been used already", help="call the function again for a new one"), where)
+        c.report(
+            TileTypeError("this context manager has been used already", help="call the function again for a new one"),
+            where,
+        )
     manager.used = True
     inner, before, value, after = _split(c, manager)
     yielded = _enter_code(c, inner, before, value)
@@ -69,10 +72,15 @@ def _the_yield(s: Scope, body: list[ast.stmt]) -> int:
                               help="let it run to its end: the code after yield is what leaves the with statement")
     found = syntax.own(body, ast.Yield)
     at = [i for i, st in enumerate(body) if isinstance(st, ast.Expr | ast.Assign) and isinstance(st.value, ast.Yield)]
-    odd = next((y for y in found if not any(body[i].value is y for i in at)), None) or (found[1] if len(found) > 1 else None)
+    odd = next((y for y in found if not any(body[i].value is y for i in at)), None) or (
+        found[1] if len(found) > 1 else None
+    )
     if odd is not None:
-        raise TileTypeError(f"the context manager {s.function} must contain exactly one yield, outside of loops and branches",
-                            s.span(odd), help="yield in a statement of its own, at the top level of the function")
+        raise TileTypeError(
+            f"the context manager {s.function} must contain exactly one yield, outside of loops and branches",
+            s.span(odd),
+            help="yield in a statement of its own, at the top level of the function",
+        )
     return at[0]
 
 

@@ -78,7 +78,9 @@ def _not_a_value(obj: Any, name: str) -> TileTypeError:
         shape = getattr(obj, "shape", None)
         what = f"host array ({what}{f' of shape {tuple(shape)}' if shape is not None else ''})"
     elif isinstance(obj, list):
-        help = "use a tuple; a list of arrays can be a kernel argument; ct.static_iter and ct.static_eval can read lists"
+        help = (
+            "use a tuple; a list of arrays can be a kernel argument; ct.static_iter and ct.static_eval can read lists"
+        )
     elif dataclasses.is_dataclass(obj):
         help = "declare the dataclass with @dataclass(frozen=True)"
     else:
@@ -180,7 +182,9 @@ def _method(t: Term, kind: str, name: str) -> Term:
     names = [n for k, n in methods() if k == kind]
     close = nearest(name, names)
     hint = _TILE_HINTS.get(name) if kind == "tile" else None
-    help = f"write {hint}" if hint else f"did you mean `{close}`?" if close else f"there are: {', '.join(sorted(names))}"
+    help = (
+        f"write {hint}" if hint else f"did you mean `{close}`?" if close else f"there are: {', '.join(sorted(names))}"
+    )
     raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help=help)
 
 
@@ -261,7 +265,9 @@ def _class_attribute(c: Context, cls: type, name: str) -> Term:
     if issubclass(cls, enum.Enum):
         if name in cls.__members__:
             return capture(c, cls[name], f"{cls.__name__}.{name}")
-        raise TileTypeError(f"enum {cls.__name__} has no member `{name}`", help="members: " + ", ".join(cls.__members__))
+        raise TileTypeError(
+            f"enum {cls.__name__} has no member `{name}`", help="members: " + ", ".join(cls.__members__)
+        )
     raw = inspect.getattr_static(cls, name, None)
     c.reads.add(cls, name, raw)
     if isinstance(raw, classmethod):
@@ -281,7 +287,9 @@ def _record_attribute(c: Context, t: Record, name: str) -> Term:
     match raw:
         case None:
             close = nearest(name, [*t.fields, *(n for n in dir(t.cls) if not n.startswith("_"))])
-            raise TileTypeError(f"a {t.cls.__name__} has no attribute `{name}`", help=f"did you mean `{close}`?" if close else None)
+            raise TileTypeError(
+                f"a {t.cls.__name__} has no attribute `{name}`", help=f"did you mean `{close}`?" if close else None
+            )
         case property():
             return c.call(Static(raw.fget), (t,))
         case classmethod():

@@ -114,7 +114,11 @@ def _tuples_equal(c: Context, x: Tuple, y: Tuple) -> Term:
         if isinstance(same, Const) and not same.value:
             return loose(False)
         if not isinstance(same, Const):
-            result = same if isinstance(result, Const) else call.call_op(c, bits.bitwise_and, {"x": result, "y": same}, c.span)
+            result = (
+                same
+                if isinstance(result, Const)
+                else call.call_op(c, bits.bitwise_and, {"x": result, "y": same}, c.span)
+            )
     return result
 
 
@@ -148,7 +152,11 @@ _COMPILE_TIME: dict[tuple[str, str, str], Callable[[Context, Term, Term], Term]]
     ("<=", "str", "str"): _string_order(str.__le__),
     (">", "str", "str"): _string_order(str.__gt__),
     (">=", "str", "str"): _string_order(str.__ge__),
-    **{(sym, k, k): fn for k in ("str", "enum", "dtype") for sym, fn in (("==", _objects_equal), ("!=", _objects_unequal))},
+    **{
+        (sym, k, k): fn
+        for k in ("str", "enum", "dtype")
+        for sym, fn in (("==", _objects_equal), ("!=", _objects_unequal))
+    },
 }
 
 

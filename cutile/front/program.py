@@ -9,7 +9,8 @@ from typing import Any
 
 from cutile.errors import TileError, TileInternalError, TileRecursionError, TileSyntaxError, TileTypeError
 from cutile.front import call
-from cutile.front.context import Context, Reads, StopCompiling
+from cutile.front.context import Context, StopCompiling
+from cutile.front.reads import Reads
 from cutile.front.scope import of_function
 from cutile.front.source import Definition, definition_of
 from cutile.ir.nodes import Kernel, Value
@@ -61,8 +62,13 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
         e.loc = e.loc or c.span
         c.errors.append(e)
     except RecursionError:
-        c.errors.append(TileRecursionError(f"calls are nested deeper than Python's stack allows here ({c.depth} of them)",
-                                           c.span, help="compile in a thread with a larger stack: threading.stack_size(…)"))
+        c.errors.append(
+            TileRecursionError(
+                f"calls are nested deeper than Python's stack allows here ({c.depth} of them)",
+                c.span,
+                help="compile in a thread with a larger stack: threading.stack_size(…)",
+            )
+        )
     if c.errors:
         raise _combined(c.errors)
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.block,

@@ -77,7 +77,7 @@ _LOADED = time.time()
 
 
 def _may_have_changed(filename: str) -> bool:
-    """Whether the text may be younger than the function: always for cells, for files if written since this was imported."""
+    """Whether the text may be younger than the function: for files, if written since this was imported."""
     try:
         return os.stat(filename).st_mtime > _LOADED
     except OSError:
@@ -85,7 +85,7 @@ def _may_have_changed(filename: str) -> bool:
 
 
 def _compiles_to(node: ast.AST, code: types.CodeType, text: str) -> bool:
-    """Whether the text still gives the function's code. Test tools rewrite assert statements, so these prove nothing."""
+    """Whether the text still gives the function's code. Functions with assert may: test tools rewrite these."""
     if any(isinstance(n, ast.Assert) for n in ast.walk(node)):
         return True
     now = _codes(code.co_filename, text)

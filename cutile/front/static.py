@@ -69,12 +69,12 @@ def static_assert(condition, message=None, /):
 
 
 def static_iter(iterable, /):
-    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop [SEVAL-7]. On the host, the iterable itself."""
+    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop [SEVAL-7]. On the host: iterable."""
     return iterable
 
 
 def static_exception(exception, /):
-    """In tile code, `raise ct.static_exception(exc)` stops compilation with that error [ST-8]. On the host, the exception."""
+    """In tile code, `raise ct.static_exception(exc)` ends compilation with it [ST-8]. On the host: exception."""
     return exception
 
 
@@ -87,7 +87,7 @@ KEYWORDS = {f.__name__: f for f in (static_eval, static_assert, static_iter, sta
 
 
 def keyword(s: Scope, node: ast.AST) -> str | None:
-    """The static construct that an expression is, if any: a call of ours by a global name or module attribute [SEVAL-1]."""
+    """The static construct that an expression is, called by a global name or module attribute, if any [SEVAL-1]."""
     if not isinstance(node, ast.Call):
         return None
     obj = _outside(s, node.func)
@@ -184,7 +184,9 @@ def _holds(c: Context, s: Scope, test: ast.expr) -> bool:
     cond = not is_poisoned(term) and expr.truth(c, term)
     if isinstance(cond, bool):
         return cond
-    c.report(TileTypeError(f"the condition of a generator must be known at compile time, got {phrase(term)}"), s.span(test))
+    c.report(
+        TileTypeError(f"the condition of a generator must be known at compile time, got {phrase(term)}"), s.span(test)
+    )
     return False
 
 
@@ -329,8 +331,10 @@ class _Opaque:
     term: Term
 
     def __call__(self, *args, **kwargs):
-        raise TileStaticEvalError(f"{describe(self.term)} is defined in tile code and cannot be called inside a static construct",
-                                  help="call it before, and use the result here; or define it at module level")
+        raise TileStaticEvalError(
+            f"{describe(self.term)} is defined in tile code and cannot be called inside a static construct",
+            help="call it before, and use the result here; or define it at module level",
+        )
 
 
 def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTypeError) -> Term:
@@ -342,7 +346,9 @@ def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTy
     if isinstance(obj, tuple) and type(obj) is tuple:
         return Tuple(tuple(_to_term(c, o, construct, cls) for o in obj))
     if objects.is_record(obj):
-        return Record(type(obj), {f.name: _to_term(c, getattr(obj, f.name), construct, cls) for f in dataclasses.fields(obj)})
+        return Record(
+            type(obj), {f.name: _to_term(c, getattr(obj, f.name), construct, cls) for f in dataclasses.fields(obj)}
+        )
     if not objects.is_value(obj):
         return c.report(cls(f"{construct}() gave a {type(obj).__name__}, which is no tile-code value: {obj!r:.80}",
                             help="convert it: tuple(…), int(…), float(…)"))
@@ -362,7 +368,9 @@ class _Evaluator(Evaluator):
         return self._back(operators.binary(self.c, self.binary_nodes[symbol], *terms, self.c.span))
 
     def unary(self, symbol: str, x: Any) -> Any:
-        return self._back(operators.unary(self.c, self.unary_nodes[symbol], _to_term(self.c, x, "static_eval"), self.c.span))
+        return self._back(
+            operators.unary(self.c, self.unary_nodes[symbol], _to_term(self.c, x, "static_eval"), self.c.span)
+        )
 
     def array_dims(self, leaf: Leaf, strides: bool) -> tuple:
         get = memory.array_strides if strides else memory.array_shape

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 from cutile.errors import TileSyntaxError
 from cutile.front.source import Definition
 
-_LOOP_HELP = "tile code has no containers but tuples; write a tuple, or a loop over ct.static_iter(...) for an unrolled one"
+_LOOP_HELP = (
+    "tile code has no containers but tuples; write a tuple, or a loop over ct.static_iter(...) for an unrolled one"
+)
 
 # Statements and expressions that are refused wherever they stand: what they are called, and what to write instead.
 UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
@@ -17,7 +19,10 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
     ast.Nonlocal: ("nonlocal", "return the new value from the inner function"),
     ast.Import: ("import", "import at module level; modules and their constants can be read in tile code"),
     ast.ImportFrom: ("from … import", "import at module level"),
-    ast.Assert: ("assert", "ct.assert_(cond, 'message') checks while the kernel runs, ct.static_assert(cond) while it compiles"),
+    ast.Assert: (
+        "assert",
+        "ct.assert_(cond, 'message') checks while the kernel runs, ct.static_assert(cond) while it compiles",
+    ),
     ast.Try: ("try", "tile code has no exceptions"),
     ast.TryStar: ("try", "tile code has no exceptions"),
     ast.Match: ("match", "write if / elif / else"),
@@ -70,7 +75,9 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                        "decorate the function with @contextlib.contextmanager and use it in a with statement; "
                        "a tuple(… for … in ct.static_iter(…)) makes several values")
             case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]):
-                refuse(first, "tile code does not support else on a loop", "set a flag in the loop and test it afterwards")
+                refuse(
+                    first, "tile code does not support else on a loop", "set a flag in the loop and test it afterwards"
+                )
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.For() | ast.With():
                 for t in _targets(node):
                     check_target(t)
@@ -106,7 +113,9 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
             case ast.FormattedValue():
                 if node.conversion != -1:
                     refuse(node, "tile code does not support !r, !s, !a or = in f-strings")
-                if node.format_spec is not None and not all(isinstance(v, ast.Constant) for v in node.format_spec.values):
+                if node.format_spec is not None and not all(
+                    isinstance(v, ast.Constant) for v in node.format_spec.values
+                ):
                     refuse(node, "the format specification of an f-string field must be literal text")
         visit_all(child for child in ast.iter_child_nodes(node)
                   if not isinstance(child, ast.expr_context) and not _is_annotation(node, child))

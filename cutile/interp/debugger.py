@@ -18,13 +18,12 @@ def _traced() -> bool:
 
 
 def _measures(trace) -> bool:
-    """The owner of a trace function: the object that it is a method of, or its module."""
+    """Whose is a trace function: its module, that of the object that it is a method of, or what `python -m` runs."""
     owner = getattr(trace, "__self__", None) or trace
-    for x in (trace, owner, type(owner)):
-        module = getattr(x, "__module__", None) or ""
-        if module.split(".")[0] in _MEASURING:
-            return True
-    return False
+    modules = [getattr(x, "__module__", None) for x in (trace, owner, type(owner))]
+    function = getattr(trace, "__func__", trace)
+    modules.append(getattr(getattr(function, "__globals__", {}).get("__spec__"), "name", None))
+    return any((m or "").split(".")[0] in _MEASURING for m in modules)
 
 
 def _monitored() -> bool:

@@ -10,7 +10,7 @@ import ast
 import builtins
 import functools
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -113,11 +113,25 @@ def _module_of(filename: str) -> dict[str, Any]:
 # ------------------------------------------------------------------ ops
 
 
-def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine: ast.expr | None) -> ast.expr:
-    """The call of an op's meaning, its results rounded: one carrier, or a tuple of them."""
+def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine: ast.expr | None,
+                 **changed: ast.expr) -> ast.expr:
+    """The call of an op's meaning, its results rounded: one carrier, or a tuple of them.
+
+    `changed` are keyword arguments, in place of attributes or besides them.
+    """
+    o = n.op
+    args, keywords = arguments(program, n, operands, changed)
+    if combine is not None:
+        keywords.append(("combine", combine))
+    return _finished(program, n, call(program.ref(o.meaning, o.name + "_"), args, keywords))
+
+
+def arguments(program: Program, n: Op, operands: Sequence[ast.expr],
+              changed: dict[str, ast.expr]) -> tuple[list[ast.expr], list[tuple[str, ast.expr]]]:
+    """What a meaning is called with, a combine function apart."""
     o = n.op
     args = [_grouped(x) for x in o.group(operands, n.layout)]
-    keywords = [(k, _attribute(program, v)) for k, v in n.attrs.items()]
+    keywords = [(k, _attribute(program, v)) for k, v in n.attrs.items() if k not in changed] + [*changed.items()]
     if "sig" in o.given:
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
         keywords.append(("sig", program.ref(sig, "sig")))
@@ -126,9 +140,7 @@ def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine:
         if o.effect == HOST:  # for the error or the text that it makes
             ctx = call(attribute(ctx, "at"), [program.ref(n.span, "span")])
         keywords.append(("ctx", ctx))
-    if combine is not None:
-        keywords.append(("combine", combine))
-    return _finished(program, n, call(program.ref(o.meaning, o.name + "_"), args, keywords))
+    return args, keywords
 
 
 def _grouped(x: ast.expr | tuple | None) -> ast.expr:
@@ -180,11 +192,12 @@ def is_breakpoint(n: Node) -> bool:
 class Needs:
     """What the blocks of a kernel take from outside, and when a value is read for the last time.
 
-    With `shown`, what a Bind shows counts as read.
+    With `shown`, what a Bind shows counts as read. `reads` and `results` tell of one node, nested blocks apart.
     """
 
-    def __init__(self, root: Block, shown: bool):
-        self.shown = shown
+    def __init__(self, root: Block, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
+                 results: Callable[[Node], tuple[Value, ...]] = results_of):
+        self.shown, self._reads, self._results = shown, reads, results
         self._free: dict[Block, tuple[Value, ...]] = {}
         every = [b for b, _ in blocks(root)]
         for b in reversed(every):
@@ -203,12 +216,12 @@ class Needs:
         defined: set[Value] = set(b.params)
         for n in b.nodes:
             free.update((v, None) for v in self.reads(n) if v not in defined)
-            defined.update(results_of(n))
+            defined.update(self._results(n))
         return tuple(free)
 
     def reads(self, n: Node) -> list[Value]:
         """What a node reads, the nodes nested in it included."""
-        found = list(shown_values(n.template) if self.shown and isinstance(n, Bind) else uses_of(n))
+        found = list(shown_values(n.template) if self.shown and isinstance(n, Bind) else self._reads(n))
         inner = inner_of(n)
         for b in blocks_of(n):
             found += (v for v in self._free[b] if v not in inner)
@@ -219,7 +232,7 @@ class Needs:
         seen: set[Value] = set()
         out: list[tuple[Value, ...]] = []
         for n in reversed(b.nodes):
-            touched = dict.fromkeys([*self.reads(n), *results_of(n)])
+            touched = dict.fromkeys([*self.reads(n), *self._results(n)])
             out.append(tuple(v for v in touched if v not in seen))
             seen.update(touched)
         return out[::-1]

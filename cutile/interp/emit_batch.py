@@ -12,12 +12,15 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from cutile.dtypes import info
+import numpy as np
+
+from cutile.dtypes import float32, info
 from cutile.errors import Span
 from cutile.interp import control, joining, running
 from cutile.interp.control import Combine, Joint, Region
-from cutile.interp.emit import CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.emit import CTX, Needs, Program, arguments, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.joining import ARRAY, RECORD
+from cutile.interp.settled import Settled
 from cutile.interp.places import (
     NOWHERE,
     Position,
@@ -38,7 +41,7 @@ from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_
 from cutile.ir.walk import blocks
 from cutile.types import ListType, TileType
 
-NARROWER, OUT = ".next", ".out"  # locals of emitted functions
+NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
@@ -47,9 +50,12 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, joining.narrow,
               running.with_lead):
         program.objects["." + f.__name__] = f
-    needs = Needs(kernel.body, shown=False)
+    program.objects[".empty_like"] = np.empty_like
+    settled = Settled(kernel, check)
+    program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
+    needs = Needs(kernel.body, False, settled.reads, settled.results)
     program.depth = needs.depth
-    unit = Unit(program, needs, Exits(kernel.body), deque())
+    unit = Unit(program, needs, settled, Exits(kernel.body), deque())
     top = Scope(kernel.name, kernel.span)
     unit.function(top, kernel.body, ".kernel", kernel.params, (), ir.Return, leaving=False)
     while unit.queue:
@@ -115,8 +121,8 @@ class Scope:
 class Unit:
     """All functions of one kernel."""
 
-    def __init__(self, program: Program, needs: Needs, exits: Exits, queue: deque):
-        self.program, self.needs, self.exits, self.queue = program, needs, exits, queue
+    def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, queue: deque):
+        self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, queue
         self.records = 0
 
     def record(self, kind: str) -> str:
@@ -179,6 +185,9 @@ class Body:
                 out += self.bind(n) if n.span.line > telling else []
                 continue
             telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
+            if n in self.unit.settled.skipped:
+                out += self.bind(n)
+                continue
             out += EMIT[type(n)](self, n)
             results = ir.results_of(n)
             ended = [v for v in dead if v in alive or v in results]
@@ -220,12 +229,36 @@ class Body:
     def op(self, n: Op) -> list[ast.stmt]:
         if is_breakpoint(n):
             return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
-        operands = list(map(load, self.unit.temps(n.operands)))
-        combine = None
+        operands, combine, settled = self.operands(n), None, self.unit.settled
         if n.region is not None:
             combine, operands = self.combine(n, operands)
-        y = meaning_call(self.program, n, operands, combine)
-        return [self.positioned(assign(self.unit.temps(n.results), y), n)]
+        changed = {}
+        if "want_old" in n.attrs and settled.unread(n):
+            changed["want_old"] = constant(False)
+        before: list[ast.stmt] = []
+        if n.op.takes_out:
+            store = settled.direct.get(n)
+            if store is not None:
+                before = [self.positioned(assign([TARGET], self.target(store)), store)]
+                changed["out"] = load(TARGET)
+            elif len(operands) == 1 and n.results[0].type == n.operands[0].type and n.results[0].type.dtype is float32:
+                changed["out"] = call(load(".empty_like"), operands)
+        y = meaning_call(self.program, n, operands, combine, **changed)
+        stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
+        if settled.direct_from.get(n) is not None:
+            there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
+            stmt = place(ast.If(there, [stmt], []), NOWHERE)
+        return [*before, stmt]
+
+    def operands(self, n: Op) -> list[ast.expr]:
+        axes, lines = self.unit.settled.axes, self.unit.settled.is_line
+        return [call(attribute(load(CTX), "line"), [constant(axes[v])]) if v in axes and lines(n, i) else
+                load(self.program.temp(v)) for i, v in enumerate(n.operands)]
+
+    def target(self, store: Op) -> ast.expr:
+        """Where a store puts its tile."""
+        args, keywords = arguments(self.program, store, self.operands(store), {"ctx": load(CTX)})
+        return call(self.unit.ref(store.op.target, "target"), args[:-1], keywords)
 
     def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
         """The user's function over carriers. If it captures values, operands get the leading axes those may have."""
@@ -237,7 +270,7 @@ class Body:
         bind = attribute(self.unit.ref(Combine(region), "combine"), "bind")
         return call(bind, [load(CTX), captured]), operands
 
-    def bind(self, n: ir.Bind) -> list[ast.stmt]:
+    def bind(self, n: ir.Bind | Op) -> list[ast.stmt]:
         """For coverage: a line of the user that computes nothing still ran."""
         if n.span.line == self.line:
             return []

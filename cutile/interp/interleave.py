@@ -24,6 +24,7 @@ from cutile.interp.show import Tile
 RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or none of them gets on
 PATIENCE = 50_000
 COMPARED = 1 << 18  # bytes: stores to larger arrays count as changes, unless the block seems to spin
+MANY = 16  # iterations of one block that look like spinning
 SHOWN = 8  # blocks that an error names for each line
 
 
@@ -61,13 +62,22 @@ def _same(a, b) -> bool:
 class Block:
     """A block that has begun."""
 
+    __slots__ = ("coordinates", "steps", "at", "changing", "repeats", "idle", "version")
+
     def __init__(self, function: Callable, launch: Launch, coordinates: Coordinates, args: Sequence):
         self.coordinates = coordinates
         self.steps: Iterator[tuple] = function(Turn(launch, coordinates), coordinates, *args)
         self.at: Span | None = None  # of the access that comes next, or came last
-        self.changing: Sequence = ()  # arrays that it may change
-        self.spin: Spin | None = None
-        self.idle = 0  # iterations of waiting loops since memory changed
+        self.changing: Sequence = ()  # arrays that the next access may change
+        self.repeats = 0  # how often its waiting loop came back to the same state
+        self.idle, self.version = 0, 0  # iterations of waiting loops at this version of memory
+
+    def content(self) -> list[bytes] | None:
+        """What the next access may change; None: that is too much to compare."""
+        arrays = [m.array for a in self.changing for m in a.memories]
+        if self.repeats < MANY and sum(a.nbytes for a in arrays) > COMPARED:
+            return None
+        return [a.tobytes() for a in arrays]
 
 
 class _Run:
@@ -82,28 +92,100 @@ class _Run:
         self.finished = 0
 
     def all(self) -> None:
-        self.begin(RESIDENT)
-        while self.ready:
-            i = self.random.randrange(len(self.ready))
-            block = self.ready[i]
-            if not self.turn(block):
-                self.ready[i] = self.ready[-1]
-                self.ready.pop()
-            if not self.ready or self.idle > PATIENCE and self.nobody_gets_on():
-                self.begin(RESIDENT)
+        """Run every block, until none is left or none gets on."""
+        while self.begin(RESIDENT):
+            while self.ready and not self.hopeless():
+                i = self.random.randrange(len(self.ready))
+                if self.turn(self.ready[i]):
+                    continue
+                last = self.ready.pop()
+                if i < len(self.ready):
+                    self.ready[i] = last
         if self.launch.failed:
             raise self.launch.failed[min(self.launch.failed)]
-        if self.parked:
+        if self.ready or self.parked:
             raise self.deadlock()
 
-    def begin(self, n: int) -> None:
-        self.ready += islice(self.coming, n)
+    def begin(self, n: int) -> bool:
+        """Let more blocks begin; whether there were any."""
+        new = list(islice(self.coming, n))
+        self.ready += new
+        return bool(new)
 
     def turn(self, block: Block) -> bool:
-        """Let a block make its next access, and run on to the one after; whether it is still ready."""
-        before = self.content(block)
-        going = self.run(block)
-        if before is not None and before != self.content(block):
+        """Let a block make its next access and go on up to the one after; whether it is ready for that one."""
+        before = block.content()
+        event = self.step(block)
+        if block.changing and (before is None or before != block.content()):
             self.changed()
-        ...
-        return going
+        block.changing = ()
+        while event is not None:
+            why, *values = event
+            if isinstance(why, Access):
+                block.at, block.changing = why.span, values
+                return True
+            if self.idles(block, why, values):
+                self.parked.append(block)
+                return False
+            event = self.step(block)
+        self.finished += 1
+        self.begin(1)
+        return False
+
+    def step(self, block: Block) -> tuple | None:
+        """Up to the next pause; None at the end of the block."""
+        try:
+            return next(block.steps, None)
+        except TileAssertionError:
+            if block.coordinates not in self.launch.failed:
+                raise
+            return None  # the others run on, to know which block fails first in the order of the grid
+
+    def changed(self) -> None:
+        self.version += 1
+        self.idle = 0
+        self.ready += self.parked
+        self.parked.clear()
+
+    def idles(self, block: Block, spin: Spin, values: Sequence) -> bool:
+        """A block begins an iteration of a waiting loop: does it wait until memory changes?"""
+        stuck = spin.stuck(values, self.version)
+        block.repeats = spin.repeats
+        block.idle = block.idle + 1 if block.version == self.version else 0
+        block.version = self.version
+        self.idle += 1
+        return stuck
+
+    def hopeless(self) -> bool:
+        """Blocks go round and round in waiting loops, and no other block is there that might change memory."""
+        if self.idle <= PATIENCE:
+            return False
+        self.idle = 0
+        return all(b.version == self.version and b.idle > MANY for b in self.ready)
+
+    def deadlock(self) -> TileDeadlockError:
+        lines: dict[Span, list[Coordinates]] = defaultdict(list)
+        for block in sorted([*self.ready, *self.parked], key=lambda b: b.coordinates):
+            lines[block.at].append(block.coordinates)
+        waiting = sum(map(len, lines.values()))
+        notes = [(f"{_listed(blocks)} here", span) for span, blocks in lines.items()]
+        return TileDeadlockError(
+            f"deadlock: {_count(waiting, 'block')} for memory that no block changes; {self.finished} finished",
+            next(iter(lines)), notes=notes,
+            help="release a lock, or set a flag, on every path; a block can only wait for what a block of this launch does")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what} waits" if n == 1 else f"{n} {what}s wait"
+
+
+def _listed(blocks: Sequence[Coordinates]) -> str:
+    names = ", ".join(map(str, blocks[:SHOWN]))
+    more = len(blocks) - SHOWN
+    return ("block " if len(blocks) == 1 else "blocks ") + names + (f" and {more} more" if more > 0 else "") + (
+        " waits" if len(blocks) == 1 else " wait")
+
+
+def run(blocks: Iterable[Block], launch: Launch, seed: int) -> None:
+    """Run blocks in turns. TileDeadlockError if those that are left wait for each other."""
+    _Run(blocks, launch, seed).all()

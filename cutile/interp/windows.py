@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,8 +26,7 @@ import numpy as np
 INDEX = np.dtype(np.int32)  # of block indices
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """c + sum(steps[a] * i[a]) over leading axes of lengths `shape`; a step is 0 where the length is 1.
 
     One may stand in the place of a tile index, whose dtype it then has.

@@ -36,7 +36,7 @@ class Leaf(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Const(Term):
-    """A constant scalar. Loose ones hold an exact Python value and a dtype that only counts when asked for [LOOSE-1]."""
+    """A constant scalar. Loose ones hold an exact Python value; their dtype only counts when asked for [LOOSE-1]."""
 
     value: bool | int | float
     dtype: DType
@@ -143,7 +143,7 @@ class PySlice(Term):
 class Closure(Term):
     """A function or lambda made in tile code: its definition, and the live scope it sees [CALL-5].
 
-    `captured` are the last values of what it uses of scopes that have ended; `scope` is then the first live one outside.
+    `captured` are the last values of what it uses of scopes that have ended; `scope` then only leads outside.
     """
 
     definition: Any  # front.source.Definition

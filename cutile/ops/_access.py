@@ -5,6 +5,7 @@ Reading them stands first, what meanings need for them last.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import numpy as np
@@ -210,11 +211,16 @@ def fill_of(mode: PaddingMode, dtype: DType):
     e2m1fn; zero: 2^-127 in e8m0fnu). Where that is refused, unsigned formats give their lowest value for -0.0 and -inf,
     and e2m1fn gives 0 for NaN. UNDETERMINED is zero, or with CUTILE_UNDETERMINED=poison NaN or the lowest value.
     """
-    i = info(dtype)
     if mode is PaddingMode.UNDETERMINED:
         if settings.get("UNDETERMINED") == "poison":
             return _poison(dtype)
         mode = PaddingMode.ZERO
+    return _fill(mode, dtype)
+
+
+@functools.cache
+def _fill(mode: PaddingMode, dtype: DType):
+    i = info(dtype)
     if not i.floating:
         return i.carrier.type(0)
     value = _SPECIAL[mode]

@@ -20,6 +20,7 @@ from cutile.ops._rounding import RM, RN, RP, RZ, round_directed, round_to
 from cutile.types import RoundingMode
 
 _F64, _I64 = np.float64, np.int64
+_HALFWAY, _MAGNITUDE = np.iinfo(_I64).min, np.uint32(0x7FFFFFFF)
 
 
 def two_sum(a, b):
@@ -55,23 +56,34 @@ def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
 # ------------------------------------------------------------------ fused multiply-add
 
 
-def fma(x, y, z, dtype: DType) -> np.ndarray:
-    """x * y + z, rounded once to `dtype` [MEAS-2]."""
+def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
+    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if given, where the dtype is float32."""
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
-    z = np.asarray(z).astype(_F64)
     p = np.multiply(x, y, dtype=_F64)  # exact: at most 48 bits
-    s = np.asarray(p + z)
-    # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin.
+    s = np.asarray(np.add(p, z, dtype=_F64))
+    # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin. A glance
+    # at the extremes tells that all is well, as a rule.
     f = info(dtype).format
-    drop = 52 - f.mantissa
-    half = (s.view(np.uint64) << np.uint64(64 - drop)) == np.uint64(1 << 63)
-    hard = np.asarray(half | ((np.abs(s) < 2.0**f.emin) & (s != 0)))
-    if hard.any():
-        at = np.nonzero(hard)
-        p, z = (np.broadcast_to(v, s.shape)[at] for v in (p, z))
-        s[at] = to_odd(*two_sum(p, z))
-    return round_to(dtype, s)
+    low_bits = s.view(np.uint64) << np.uint64(12 + f.mantissa)  # what rounding drops, at the top
+    easy = low_bits.view(_I64).min() != _HALFWAY
+    r = _narrowed(s, dtype, out)
+    if easy and (r.view(np.uint32) & _MAGNITUDE).min() > np.float32(2.0**f.emin).view(np.uint32):
+        return r
+    hard = (low_bits == np.uint64(1 << 63)) | ((np.abs(s) < 2.0**f.emin) & (s != 0))
+    if not hard.any():
+        return r
+    at = np.nonzero(hard)
+    p, z = (np.broadcast_to(v, s.shape)[at] for v in (p, np.asarray(z).astype(_F64)))
+    s[at] = to_odd(*two_sum(p, z))
+    return _narrowed(s, dtype, out)
+
+
+def _narrowed(s: np.ndarray, dtype: DType, out: np.ndarray | None) -> np.ndarray:
+    if out is None or out.shape != s.shape:
+        return round_to(dtype, s)
+    np.copyto(out, s, casting="same_kind")
+    return out
 
 
 def _fma64(x, y, z) -> np.ndarray:

@@ -26,8 +26,10 @@ __all__ = [
 _F32, _F64 = np.float32, np.float64
 
 
-def wide(fn: Callable, *xs) -> np.ndarray:
-    """`fn` evaluated in float64; the framework rounds the result to its dtype, once."""
+def wide(fn: Callable, *xs, out: np.ndarray | None = None) -> np.ndarray:
+    """`fn` evaluated in float64; the framework rounds the result to its dtype, once, or NumPy as it fills `out`."""
+    if out is not None and isinstance(fn, np.ufunc):
+        return fn(*xs, out=out, dtype=_F64, casting="same_kind")
     return fn(*(np.asarray(x).astype(_F64, copy=False) for x in xs))
 
 

@@ -33,9 +33,13 @@ E = TypeVar("E", bound=enum.Enum)
 # ------------------------------------------------------------------ refusing
 
 
-def invalid(op: OpDef | str, name: str, why: str, *, help: str | None = None, cls: type[TileError] = TileTypeError) -> NoReturn:
+def invalid(
+    op: OpDef | str, name: str, why: str, *, help: str | None = None, cls: type[TileError] = TileTypeError
+) -> NoReturn:
     """Refuse the argument `name` of an op [GEN-1, EXC-4]."""
-    raise cls(f'Invalid argument "{name}" of {op if isinstance(op, str) else op.name}(): {why}', help=help, argument=name)
+    raise cls(
+        f'Invalid argument "{name}" of {op if isinstance(op, str) else op.name}(): {why}', help=help, argument=name
+    )
 
 
 def refuse(message: str, *, help: str | None = None, cls: type[TileError] = TileTypeError) -> NoReturn:
@@ -121,8 +125,13 @@ def const_str(op: OpDef, name: str, t: Term) -> str:
 
 def _not_constant(op: OpDef, name: str, want: str, t: Term) -> NoReturn:
     if isinstance(t, Leaf) and is_tile(t):
-        invalid(op, name, f"expected {want}, but the given value is not constant ({describe(t)})",
-                help="constants are literals, captured globals, tile shapes, and kernel parameters annotated ct.Constant[int]")
+        invalid(
+            op,
+            name,
+            f"expected {want}, but the given value is not constant ({describe(t)})",
+            help="constants are literals, captured globals, tile shapes, "
+                 "and kernel parameters annotated ct.Constant[int]",
+        )
     invalid(op, name, f"expected {want}, got {describe(t)}")
 
 
@@ -322,7 +331,9 @@ def implicit_cast(b: Builder, t: Const | Leaf, dtype: DType, *, where: str) -> C
     if isinstance(t, Const) and t.loose:
         i = info(dtype)
         if i.kind == "b" and (isinstance(t.value, float) or t.value not in (0, 1)):
-            refuse(f"the constant {t.value!r} cannot be converted implicitly to bool_ {where}", help="write True or False")
+            refuse(
+                f"the constant {t.value!r} cannot be converted implicitly to bool_ {where}", help="write True or False"
+            )
         if i.integral:
             if isinstance(t.value, float):
                 refuse(f"the float constant {t.value!r} cannot be converted implicitly to {dtype.name} {where}",

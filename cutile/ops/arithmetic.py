@@ -182,19 +182,19 @@ def fused(b: Builder, op, x: Term, y: Term, z: Term, rounding_mode: Term, flush_
 # ------------------------------------------------------------------ meanings
 
 
-def _rounded(name: str, plain: Callable, x, y, mode: RoundingMode | None, flush: bool, sig: Sig):
+def _rounded(name: str, plain: Callable, x, y, mode: RoundingMode | None, flush: bool, sig: Sig, out):
     """x `plain` y, rounded to nearest by the framework or in a direction here."""
     if flush:
         x, y = _numeric.flush(x), _numeric.flush(y)
     if mode is None or mode in (RN, FULL, APPROX):
-        z = plain(x, y)
+        z = plain(x, y, out)
     else:
         z = _numeric.directed(name, mode, sig.result.dtype, x, y)
     return _numeric.flush(z) if flush else z
 
 
 @op(rounded_pair, loose=operator.add, tileir=("addi", "addf"))
-def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Sum of two tiles, element by element: `x + y`.
 
     [ARITH-1.dtype]  the result has the promoted dtype and the broadcast shape
@@ -213,11 +213,11 @@ def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     [FTZ-1.add]  flush_to_zero makes subnormal inputs and results zeros of their sign
     [FTZ-1.add.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
-    return _rounded("add", np.add, x, y, rounding_mode, flush_to_zero, sig)
+    return _rounded("add", np.add, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
 @op(rounded_pair, loose=operator.sub, tileir=("subi", "subf"))
-def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Difference of two tiles, element by element: `x - y`.
 
     [ARITH-2.dtype]  the result has the promoted dtype and the broadcast shape
@@ -236,11 +236,11 @@ def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     [FTZ-1.sub]  flush_to_zero makes subnormal inputs and results zeros of their sign
     [FTZ-1.sub.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
-    return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig)
+    return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
 @op(rounded_pair, loose=operator.mul, tileir=("muli", "mulf"))
-def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Product of two tiles, element by element: `x * y`.
 
     [ARITH-3.dtype]  the result has the promoted dtype and the broadcast shape
@@ -260,12 +260,12 @@ def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     [FTZ-1.mul]  flush_to_zero makes subnormal inputs and results zeros of their sign
     [FTZ-1.mul.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
-    return _rounded("mul", np.multiply, x, y, rounding_mode, flush_to_zero, sig)
+    return _rounded("mul", np.multiply, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
 @op(divided, loose=operator.truediv, tileir="divf",
     freedom="FULL: 2 ulp. APPROX: 2 ulp, and any value where the divisor is beyond 2**126")
-def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
+def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Quotient of two tiles, element by element: `x / y`.
 
     [ARITH-4.dtype]  the result is a float: the promoted dtype if it is one, float32 otherwise
@@ -290,7 +290,7 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig):
     [FTZ-1.truediv]  flush_to_zero makes subnormal inputs and results zeros of their sign
     [FTZ-1.truediv.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
-    return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig)
+    return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
 @op(plain_pair, loose=operator.floordiv, tileir=("divi", None), freedom="integers: y == 0 gives any value")
@@ -466,7 +466,7 @@ def abs(x, /):
 
 
 @op(fused, public=False, tileir="fma")
-def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig):
+def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """x * y + z rounded once; formed by the fma pass.
 
     [MACH-7.once]  the exact product and sum are rounded once
@@ -475,7 +475,7 @@ def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig):
         x, y, z = map(_numeric.flush, (x, y, z))
     dtype = sig.result.dtype
     if rounding_mode is None:
-        w = _numeric.fma(x, y, z, dtype)
+        w = _numeric.fma(x, y, z, dtype, out)
     elif dtype is float64:
         w = fma64_directed(rounding_mode, x, y, z)
     else:  # float64 holds the product exactly

@@ -16,6 +16,7 @@ from cutile.ops._types import (
     tile_arg, value_of,
 )
 from cutile.ops.convert import check_cast
+from cutile.ops.shape import repeated
 from cutile.types import TileType, is_power_of_two
 
 # ------------------------------------------------------------------ typing rules
@@ -177,7 +178,7 @@ def full(fill_value, /, *, shape):
     [FACT-1.nocast]  a run-time value that astype without a mode would refuse, to float8_e8m0fnu: TileTypeError
     """
     dims = np.shape(fill_value)
-    return np.broadcast_to(np.reshape(fill_value, dims + (1,) * len(shape)), dims + shape)
+    return repeated(np.reshape(fill_value, dims + (1,) * len(shape)), dims + shape)
 
 
 @op(filled_with(1))

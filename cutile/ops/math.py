@@ -209,7 +209,7 @@ def ulps(f32: int, f64: int = 1) -> Mapping[DType, int]:
 
 @op(float_unary, loose=math.exp, ulp=ulps(2), tileir="exp",
     freedom="APPROX: 62 ulp")
-def exp(x, /, *, rounding_mode=None):
+def exp(x, /, *, rounding_mode=None, out=None):
     """e to the power of each element.
 
     [UN-1.exp.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -228,11 +228,11 @@ def exp(x, /, *, rounding_mode=None):
     [RM-1.exp.other]  any other rounding mode: TileTypeError
     [RM-2.exp]  a rounding mode with a result other than float32: TileTypeError
     """
-    return wide(np.exp, x)
+    return wide(np.exp, x, out=out)
 
 
 @op(float_unary, loose=_loose_exp2, ulp=ulps(3), tileir="exp2")
-def exp2(x, /, *, flush_to_zero=False):
+def exp2(x, /, *, flush_to_zero=False, out=None):
     """2 to the power of each element.
 
     [UN-1.exp2.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -250,12 +250,12 @@ def exp2(x, /, *, flush_to_zero=False):
     [FTZ-1.exp2.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     if not flush_to_zero:
-        return wide(np.exp2, x)
+        return wide(np.exp2, x, out=out)
     return _numeric.flush(_numeric.round_to(float32, wide(np.exp2, _numeric.flush(x))))
 
 
 @op(float_unary, loose=math.log, ulp=ulps(1), tileir="log")
-def log(x, /):
+def log(x, /, *, out=None):
     """Natural logarithm of each element.
 
     [UN-1.log.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -271,11 +271,11 @@ def log(x, /):
     [UN-4.log.one]  log(1) is +0
     [LOOSE-5.log]  a constant of 0 or less: TileValueError
     """
-    return wide(np.log, x)
+    return wide(np.log, x, out=out)
 
 
 @op(float_unary, loose=math.log2, ulp=ulps(1), tileir="log2")
-def log2(x, /):
+def log2(x, /, *, out=None):
     """Base-2 logarithm of each element.
 
     [UN-1.log2.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -291,11 +291,11 @@ def log2(x, /):
     [UN-4.log2.one]  log2(1) is +0
     [LOOSE-5.log2]  a constant of 0 or less: TileValueError
     """
-    return wide(np.log2, x)
+    return wide(np.log2, x, out=out)
 
 
 @op(float_unary, loose=math.sin, ulp=ulps(2), tileir="sin")
-def sin(x, /):
+def sin(x, /, *, out=None):
     """Sine of each element, in radians.
 
     [UN-1.sin.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -309,11 +309,11 @@ def sin(x, /):
     [UN-4.sin.zero]  sin(-0.0) is -0.0
     [LOOSE-5.sin]  an infinite constant: TileValueError
     """
-    return wide(np.sin, x)
+    return wide(np.sin, x, out=out)
 
 
 @op(float_unary, loose=math.cos, ulp=ulps(2), tileir="cos")
-def cos(x, /):
+def cos(x, /, *, out=None):
     """Cosine of each element, in radians.
 
     [UN-1.cos.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -327,11 +327,11 @@ def cos(x, /):
     [UN-4.cos.zero]  cos(0) == 1
     [LOOSE-5.cos]  an infinite constant: TileValueError
     """
-    return wide(np.cos, x)
+    return wide(np.cos, x, out=out)
 
 
 @op(float_unary, loose=math.tan, ulp=ulps(3, 2), tileir="tan")
-def tan(x, /):
+def tan(x, /, *, out=None):
     """Tangent of each element, in radians.
 
     [UN-1.tan.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -345,11 +345,11 @@ def tan(x, /):
     [UN-4.tan.zero]  tan(-0.0) is -0.0
     [LOOSE-5.tan]  an infinite constant: TileValueError
     """
-    return wide(np.tan, x)
+    return wide(np.tan, x, out=out)
 
 
 @op(float_unary, loose=math.sinh, ulp=ulps(3), tileir="sinh")
-def sinh(x, /):
+def sinh(x, /, *, out=None):
     """Hyperbolic sine of each element.
 
     [UN-1.sinh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -363,11 +363,11 @@ def sinh(x, /):
     [UN-4.sinh.zero]  sinh(-0.0) is -0.0
     [LOOSE-5.sinh]  a constant whose result is beyond double precision: TileValueError
     """
-    return wide(np.sinh, x)
+    return wide(np.sinh, x, out=out)
 
 
 @op(float_unary, loose=math.cosh, ulp=ulps(3), tileir="cosh")
-def cosh(x, /):
+def cosh(x, /, *, out=None):
     """Hyperbolic cosine of each element.
 
     [UN-1.cosh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -381,12 +381,12 @@ def cosh(x, /):
     [UN-4.cosh.zero]  cosh(0) == 1
     [LOOSE-5.cosh]  a constant whose result is beyond double precision: TileValueError
     """
-    return wide(np.cosh, x)
+    return wide(np.cosh, x, out=out)
 
 
 @op(float_unary, loose=math.tanh, ulp=ulps(2), tileir="tanh",
     freedom="APPROX: 129 ulp, that is about 2**-11 of the value")
-def tanh(x, /, *, rounding_mode=None):
+def tanh(x, /, *, rounding_mode=None, out=None):
     """Hyperbolic tangent of each element.
 
     [UN-1.tanh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -403,11 +403,11 @@ def tanh(x, /, *, rounding_mode=None):
     [RM-1.tanh.other]  any other rounding mode: TileTypeError
     [RM-2.tanh]  a rounding mode with a result other than float32: TileTypeError
     """
-    return wide(np.tanh, x)
+    return wide(np.tanh, x, out=out)
 
 
 @op(float_unary, loose=math.sqrt, tileir="sqrt", freedom="APPROX: 1 ulp")
-def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig):
+def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Square root of each element.
 
     [UN-1.sqrt.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -433,7 +433,7 @@ def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig):
     if flush_to_zero:
         x = _numeric.flush(x)  # no root of a normal number is subnormal
     if rounding_mode in (None, RN, APPROX):
-        return np.sqrt(x)
+        return np.sqrt(x, out)
     return _numeric.directed("sqrt", rounding_mode, sig.result.dtype, x)
 
 

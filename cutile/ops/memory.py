@@ -226,7 +226,11 @@ def load(array, index, /, *, shape, order, padding_mode, check_bounds, latency, 
     return x if shape else x.reshape(x.shape[:x.ndim - t.ndim])
 
 
-@op(_store, operands="array *index tile", effect=WRITE, exact=True,
+def _store_target(array, index, /, *, order, sig, ctx, **_):
+    return array.target(tile_origin(index, sig), sig.operands[-1].shape, order, ctx.lead)
+
+
+@op(_store, operands="array *index tile", effect=WRITE, exact=True, target=_store_target,
     signature=lambda array, /, index, tile, *, order="C", check_bounds=True, latency=None, allow_tma=None,
     memory_order=WEAK, memory_scope=NO_SCOPE: None)
 def store(array, index, tile, /, *, order, check_bounds, latency, allow_tma, memory_order, memory_scope, sig):

@@ -200,11 +200,15 @@ def prod(x, /, *, axis, rounding_mode, flush_to_zero, sig):
 
 def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, propagate_nan: bool) -> np.ndarray:
     """The largest (sign 1) or smallest (sign -1) element along an axis."""
-    skip_nan, take_nan = (np.fmax, np.maximum) if sign > 0 else (np.fmin, np.minimum)
+    pick = np.maximum if sign > 0 else np.minimum
     if not info(dtype).floating:
-        return take_nan.reduce(x, axis=axis)
+        return pick.reduce(x, axis=axis)
     x = _numeric.flush(x) if flush else x
-    r = (take_nan if propagate_nan else skip_nan).reduce(x, axis=axis)
+    r = pick.reduce(x, axis=axis)  # NaN where there is one
+    if not propagate_nan and np.isnan(r).any():
+        nan = np.isnan(x)  # not by np.fmax, which takes signalling NaNs for numbers here and there
+        r = pick.reduce(np.where(nan, x.dtype.type(-sign * np.inf), x), axis=axis)
+        r = np.where(nan.all(axis=axis), x.dtype.type(np.nan), r)
     zero, nan = r == 0, np.isnan(r)
     if zero.any():  # NumPy takes either zero; here -0 < +0 [ARITH-9]
         wanted = (x == 0) & (np.signbit(x) != (sign > 0))

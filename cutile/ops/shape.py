@@ -230,6 +230,15 @@ def _split(x, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return x.shape[:k], x.shape[k:]
 
 
+def repeated(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """A read-only view of x with axes of length 1 repeated; what np.broadcast_to gives, in less time."""
+    if x.ndim != len(shape) or not x.flags.c_contiguous:
+        return np.broadcast_to(x, shape)
+    y = np.ndarray(shape, x.dtype, x, 0, [0 if n == 1 else s for s, n in zip(x.strides, x.shape, strict=True)])
+    y.flags.writeable = False
+    return y
+
+
 @op(reshape_rule, method=("tile", "reshape"), exact=True, tileir="reshape")
 def reshape(x, /, shape, *, sig):
     """The same elements in row-major order at another shape.
@@ -258,7 +267,7 @@ def broadcast_to(x, /, shape, *, sig):
     [SHAPE-2.rule]  dimensions, aligned at the end, must be equal or 1; else TileTypeError
     """
     lead, core = _split(x, sig.x.ndim)
-    return np.broadcast_to(np.reshape(x, lead + (1,) * (len(shape) - len(core)) + core), lead + shape)
+    return repeated(np.reshape(x, lead + (1,) * (len(shape) - len(core)) + core), lead + shape)
 
 
 @op(expand_rule)

@@ -35,8 +35,15 @@ def text(fn: types.FunctionType, *kinds: Blueprint) -> str:
     return to_text(typed(fn, *kinds), spans=False)
 
 
-def refused(fn: types.FunctionType, *kinds: Blueprint, cls: type[ct.TileError] = ct.TileTypeError, at: str | None = None,
-            says: str = "", help: str = "", alone: bool = True) -> ct.TileError:
+def refused(
+    fn: types.FunctionType,
+    *kinds: Blueprint,
+    cls: type[ct.TileError] = ct.TileTypeError,
+    at: str | None = None,
+    says: str = "",
+    help: str = "",
+    alone: bool = True,
+) -> ct.TileError:
     """The error of a refused kernel: exactly its class, the source under its carets, parts of its message and help."""
     with pytest.raises(ct.TileError) as caught:
         compile_kernel(fn, kinds)

@@ -1,4 +1,4 @@
-"""Random helper functions over three ints whose meaning in tile code is Python's: nested branches, loops, returns, calls."""
+"""Random functions of three ints that mean in tile code what they mean in Python: branches, loops, returns, calls."""
 
 from __future__ import annotations
 
@@ -69,8 +69,14 @@ class Program:
             return [f"{pad}{v} = 0", f"{pad}while {v} < ({self.expression(1)}) % 4 + 1 and {v} < 4:",
                     f"{pad}    {v} = {v} + 1", *self.block(depth - 1, True, inner)], False
         if kind == 10:
-            return [f"{pad}{v} = 0", f"{pad}while True:", f"{pad}    {v} = {v} + 1", f"{pad}    if {v} > {r.randrange(1, 4)}:",
-                    f"{pad}        break", *self.block(depth - 1, True, inner)], False
+            return [
+                f"{pad}{v} = 0",
+                f"{pad}while True:",
+                f"{pad}    {v} = {v} + 1",
+                f"{pad}    if {v} > {r.randrange(1, 4)}:",
+                f"{pad}        break",
+                *self.block(depth - 1, True, inner),
+            ], False
         return [f"{pad}return {self.expression()}"], True
 
     def simple(self, kind: int, in_loop: bool, pad: str) -> tuple[list[str], bool]:

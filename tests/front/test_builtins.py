@@ -70,8 +70,26 @@ def test_keyword_arguments_of_builtins():
     refused(cell("def k(): min(1, 2, key=abs)")["k"], says="takes no keyword arguments in tile code: key")
 
 
-BINARY = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and_", "or_", "xor", "lshift", "rshift", "lt", "le", "gt",
-          "ge", "eq", "ne"]
+BINARY = [
+    "add",
+    "sub",
+    "mul",
+    "truediv",
+    "floordiv",
+    "mod",
+    "pow",
+    "and_",
+    "or_",
+    "xor",
+    "lshift",
+    "rshift",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "eq",
+    "ne",
+]
 
 
 @pytest.mark.parametrize("name", BINARY)

@@ -24,9 +24,18 @@ def test_full_signatures():  # CALL-1
     assert constant(lambda: f(1, c=0, d=4)) == (1, 2, 0, (), 4, 5, None)
 
 
-@pytest.mark.parametrize("call,says", [
-    ("f()", "missing a required"), ("f(1, 2, 3)", "too many positional"), ("f(1, b=2, c=3)", "unexpected keyword argument 'c'"),
-    ("g(1)", "missing a required"), ("g(1, 2)", "too many positional"), ("h(a=1)", "a"), ("f(1, a=2)", "multiple values")])
+@pytest.mark.parametrize(
+    "call,says",
+    [
+        ("f()", "missing a required"),
+        ("f(1, 2, 3)", "too many positional"),
+        ("f(1, b=2, c=3)", "unexpected keyword argument 'c'"),
+        ("g(1)", "missing a required"),
+        ("g(1, 2)", "too many positional"),
+        ("h(a=1)", "a"),
+        ("f(1, a=2)", "multiple values"),
+    ],
+)
 def test_binding_errors(call, says):  # EX-7, ERR-4
     k = cell(f"""
         def f(a, b=1): pass
@@ -227,11 +236,27 @@ def test_kernel_inside_a_kernel():  # FN-4
     refused(k, A1, at="some_kernel", says="`some_kernel` is a kernel", help="plain function")
 
 
-@pytest.mark.parametrize("call,help", [
-    ("enumerate((1, 2))", "static_iter(enumerate"), ("zip((1,), (2,))", "static_iter(zip"), ("sum((1, 2))", "ct.sum"),
-    ("isinstance(n, int)", "static_eval"), ("sorted((1, 2))", ""), ("round(n)", "ct.floor"), ("math.sin(1.0)", "ct.sin"),
-    ("np.exp(n)", "ct.exp"), ("np.zeros(3)", "ct.zeros"), ("np.linalg.norm(n)", "host"), ("operator.iadd(n, 1)", ""),
-    ("Plain()", "frozen dataclass"), ("partial(1)", "lambda"), ("cached(1)", ""), ("list((1,))", "tuple"), ("dict(a=1)", "")])
+@pytest.mark.parametrize(
+    "call,help",
+    [
+        ("enumerate((1, 2))", "static_iter(enumerate"),
+        ("zip((1,), (2,))", "static_iter(zip"),
+        ("sum((1, 2))", "ct.sum"),
+        ("isinstance(n, int)", "static_eval"),
+        ("sorted((1, 2))", ""),
+        ("round(n)", "ct.floor"),
+        ("math.sin(1.0)", "ct.sin"),
+        ("np.exp(n)", "ct.exp"),
+        ("np.zeros(3)", "ct.zeros"),
+        ("np.linalg.norm(n)", "host"),
+        ("operator.iadd(n, 1)", ""),
+        ("Plain()", "frozen dataclass"),
+        ("partial(1)", "lambda"),
+        ("cached(1)", ""),
+        ("list((1,))", "tuple"),
+        ("dict(a=1)", ""),
+    ],
+)
 def test_what_cannot_be_called(call, help):  # FN-6, ERR-3
     import operator
 
@@ -243,8 +268,16 @@ def test_what_cannot_be_called(call, help):  # FN-6, ERR-3
     refused(cell(f"def k(n): {call}", **space)["k"], F32, cls=UnsupportedCallError, at=call, help=help)
 
 
-@pytest.mark.parametrize("call,says", [("n()", "an int32 scalar cannot be called"), ("(1, 2)()", "a tuple"), ("f()", "a string 'a'"),
-                                       ("None()", "None cannot be called"), ("x()", "a float32 array")])
+@pytest.mark.parametrize(
+    "call,says",
+    [
+        ("n()", "an int32 scalar cannot be called"),
+        ("(1, 2)()", "a tuple"),
+        ("f()", "a string 'a'"),
+        ("None()", "None cannot be called"),
+        ("x()", "a float32 array"),
+    ],
+)
 def test_what_is_no_function(call, says):  # ERR-4
     import warnings
 
@@ -336,6 +369,14 @@ def test_bound_methods_as_values():  # FN-5
     assert result(f, 4) == 8 + 12
 
 
+def test_calling_an_instance_without_call():  # DC-3
+    @dataclasses.dataclass(frozen=True)
+    class Plain:
+        a: int
+
+    refused(cell("def k(): T(1)(2)", T=Plain)["k"], at="T(1)(2)", says="a Plain instance cannot be called")
+
+
 def test_replace():  # DC-4
     def f(n):
         s = dataclasses.replace(Scale(n, (1,)), k=n + 1)
@@ -343,10 +384,17 @@ def test_replace():  # DC-4
         return s.k
 
     assert result(f, 4) == 5
-    refused(cell("def k(): dataclasses.replace(S(1), z=2)", dataclasses=dataclasses, S=Scale)["k"], says="has no field `z`")
-    refused(cell("def k(): dataclasses.replace(1, z=2)", dataclasses=dataclasses)["k"], says="needs a frozen dataclass instance")
+    refused(
+        cell("def k(): dataclasses.replace(S(1), z=2)", dataclasses=dataclasses, S=Scale)["k"], says="has no field `z`"
+    )
+    refused(
+        cell("def k(): dataclasses.replace(1, z=2)", dataclasses=dataclasses)["k"],
+        says="needs a frozen dataclass instance",
+    )
     for name in ("asdict", "astuple", "fields"):
-        refused(cell(f"def k(): dataclasses.{name}(S(1))", dataclasses=dataclasses, S=Scale)["k"], cls=UnsupportedCallError)
+        refused(
+            cell(f"def k(): dataclasses.{name}(S(1))", dataclasses=dataclasses, S=Scale)["k"], cls=UnsupportedCallError
+        )
 
 
 def test_instantiation_errors():  # DC-1
@@ -422,13 +470,13 @@ class Kind(enum.Enum):
 
 def test_enum_argument_of_a_helper():  # CALL-2
     def f(kind, n):
-        return n if kind == Kind.A else nothing  # noqa: F821
+        return n if kind == Kind.A else nothing
 
     assert result(lambda n: f(Kind.A, n), 4) == 4
 
 
 def test_annotations_of_helpers_mean_nothing():  # ANN-7
-    def f(n: ct.Constant[int], m: "nonsense" = 1) -> "more nonsense":  # noqa: F821
+    def f(n: ct.Constant[int], m: "nonsense" = 1) -> "more nonsense":
         return n + m
 
     assert result(f, 4) == 5

@@ -1,4 +1,4 @@
-"""Expressions: evaluation order, short circuits, subscripts, what is refused [EX-*, COND-*]; loose constants [LOOSE-*]."""
+"""Expressions: evaluation order, short circuits, subscripts, conditions [EX-*, COND-*]; constants [LOOSE-*]."""
 
 import math
 
@@ -36,7 +36,9 @@ def test_double_star():  # EX-7
 
     assert constant(lambda: g(c=3)) == (1, 2, 3)
     refused(cell("def f(a): return a\ndef k(n): f(**n)")["k"], I32, at="n", says="only a dict of keyword arguments")
-    refused(cell("def f(**kw): return g(a=1, **kw)\ndef g(a): return a\ndef k(): f(a=2)")["k"], says="`a` is given twice")
+    refused(
+        cell("def f(**kw): return g(a=1, **kw)\ndef g(a): return a\ndef k(): f(a=2)")["k"], says="`a` is given twice"
+    )
 
 
 def test_argument_order():  # CALL-8
@@ -45,7 +47,7 @@ def test_argument_order():  # CALL-8
             ct.scatter(x, i, ct.gather(x, 9) + 1)
             ct.scatter(x, 9, ct.gather(x, 9) + 1)
             return i
-        h = lambda *a, **k: 0  # noqa: E731
+        h = lambda *a, **k: 0
         return h(note(0), note(1), z=note(3), *(note(2),))
 
     out = np.zeros(10, np.int32)
@@ -96,8 +98,8 @@ def test_and_or_short_circuit_and_give_bool(n):  # EX-13
 
 def test_and_or_of_constants_give_bool():  # EX-13
     assert constant(lambda: (5 and 3, 0 or 7, 0 and 1, "" or 0, (1,) and "a")) == (True, True, False, False, True)
-    assert constant(lambda: False and nothing) is False  # noqa: F821
-    assert constant(lambda: "a" or nothing) is True  # noqa: F821
+    assert constant(lambda: False and nothing) is False
+    assert constant(lambda: "a" or nothing) is True
 
 
 def test_ternary_evaluates_one_side():  # EX-14
@@ -109,7 +111,7 @@ def test_ternary_evaluates_one_side():  # EX-14
 
     out = np.zeros(2, np.int32)
     assert result(f, out, 5) == 10 and out.tolist() == [1, 0]
-    assert constant(lambda: 1 if True else nothing) == 1  # noqa: F821
+    assert constant(lambda: 1 if True else nothing) == 1
 
 
 def test_ternary_of_tuples():  # EX-14, JOIN-5
@@ -136,7 +138,12 @@ def test_membership():  # EX-12
         return (n in (1, n + 1, 5)) * 1 + (n not in (1, 2)) * 2
 
     assert [int(result(f, n)) for n in (1, 5, 7)] == [1, 3, 2]
-    assert constant(lambda: (3 in (1, 2), "a" in ("b", "a"), ct.int8 in (ct.int16,), 1 in ())) == (False, True, False, False)
+    assert constant(lambda: (3 in (1, 2), "a" in ("b", "a"), ct.int8 in (ct.int16,), 1 in ())) == (
+        False,
+        True,
+        False,
+        False,
+    )
     assert constant(lambda **kw: 0) == 0
 
     def g(**kw):
@@ -181,7 +188,13 @@ def test_list_parameter():  # ARG-7, EX-6
 
 
 def test_arrays_are_not_subscripted():  # ARR-4
-    refused(cell("def k(x): x[0]")["k"], A2, at="x[0]", says="a float32 array of rank 2 cannot be subscripted", help="ct.load")
+    refused(
+        cell("def k(x): x[0]")["k"],
+        A2,
+        at="x[0]",
+        says="a float32 array of rank 2 cannot be subscripted",
+        help="ct.load",
+    )
 
 
 def test_star_in_a_subscript():
@@ -208,9 +221,17 @@ def test_conditions():  # COND-1
     assert [int(result(f, v)) for v in (0, -2, 0.0, -0.0, 0.5, math.nan, True, False)] == [0, 1, 0, 0, 1, 1, 1, 0]
 
 
-@pytest.mark.parametrize("source,says", [
-    ("x", "a float32 array of rank 1"), ("ct.zeros((1,), ct.int32)", "an int32 tile of shape (1,)"), ("range(3)", "a range"),
-    ("x.tiled_view(4)", "a tiled view"), ("x.get_raw_memory()", "a raw memory"), ("ct.Slice(0, 4)", "a ct.Slice")])
+@pytest.mark.parametrize(
+    "source,says",
+    [
+        ("x", "a float32 array of rank 1"),
+        ("ct.zeros((1,), ct.int32)", "an int32 tile of shape (1,)"),
+        ("range(3)", "a range"),
+        ("x.tiled_view(4)", "a tiled view"),
+        ("x.get_raw_memory()", "a raw memory"),
+        ("ct.Slice(0, 4)", "a ct.Slice"),
+    ],
+)
 def test_what_is_no_condition(source, says):  # COND-1, TILE-6
     for form in (f"if {source}: pass", f"while {source}: pass", f"1 if {source} else 2", f"{source} and True"):
         refused(cell(f"def k(x):\n    {form}")["k"], A1, says=f"{says}".removesuffix("s"))
@@ -222,7 +243,9 @@ def test_tile_condition_says_how_to_choose():
         if t > 0:
             pass
 
-    e = refused(k, A1, at="t > 0", says="a bool_ tile of shape (4,) cannot be used as a condition", help="ct.where(mask, x, y)")
+    e = refused(
+        k, A1, at="t > 0", says="a bool_ tile of shape (4,) cannot be used as a condition", help="ct.where(mask, x, y)"
+    )
     assert "ct.max" in e.help
 
 
@@ -261,7 +284,9 @@ def reference(source: str):
     return value
 
 
-numbers = st.one_of(st.booleans(), st.integers(-20, 20), st.integers(-2**40, 2**40), st.sampled_from([0.5, -1.5, 2.0, 0.0]))
+numbers = st.one_of(
+    st.booleans(), st.integers(-20, 20), st.integers(-(2**40), 2**40), st.sampled_from([0.5, -1.5, 2.0, 0.0])
+)
 operators = st.sampled_from(["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<", ">>", "**", "<", "<=", "==", "!="])
 
 
@@ -270,7 +295,13 @@ operators = st.sampled_from(["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<",
 def test_binary_folding_is_pythons(x, op, y):  # LOOSE-4
     source = f"({x!r}) {op} ({y!r})"
     want = reference(source)
-    if op in ("**", "<<") and isinstance(y, int) and y > 64 or op in ("+", "-", "*", "//", "**") and type(x) is type(y) is bool:
+    if (
+        op in ("**", "<<")
+        and isinstance(y, int)
+        and y > 64
+        or op in ("+", "-", "*", "//", "**")
+        and type(x) is type(y) is bool
+    ):
         return  # refused early, and PROMO-7
     f = cell(f"def f(): return {source}")["f"]
     if isinstance(want, type):
@@ -285,11 +316,15 @@ terms = st.recursive(
     st.integers(-9, 9).map(lambda n: f"({n})"),
     lambda inner: st.one_of(
         st.tuples(inner, st.sampled_from(["+", "-", "*", "//", "%", "&", "|", "^", "<", ">="]), inner).map(
-            lambda t: f"({t[0]} {t[1]} {t[2]})"),
+            lambda t: f"({t[0]} {t[1]} {t[2]})"
+        ),
         st.tuples(st.sampled_from(["-", "+"]), inner).map("".join).map(lambda s: f"({s})"),
         st.tuples(inner, inner, inner).map(lambda t: f"({t[0]} if {t[1]} else {t[2]})"),
-        st.tuples(inner, inner).map(lambda t: f"min({t[0]}, {t[1]})"), st.tuples(inner, inner).map(lambda t: f"({t[0]}, {t[1]})[1]")),
-    max_leaves=12)
+        st.tuples(inner, inner).map(lambda t: f"min({t[0]}, {t[1]})"),
+        st.tuples(inner, inner).map(lambda t: f"({t[0]}, {t[1]})[1]"),
+    ),
+    max_leaves=12,
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -358,10 +393,19 @@ def test_strict_constants():  # STRICT-1…4
     assert constant(f) == (-56, 253, 5, math.inf, 0, ct.float16)
 
 
-@pytest.mark.parametrize("source,cls", [
-    ("ct.int16(1, 2)", ct.TileTypeError), ("ct.int16(None)", ct.TileTypeError), ("ct.int16('a')", ct.TileTypeError),
-    ("ct.int8(100) + 1000", ct.TileValueError), ("ct.int8(1) == 200", ct.TileValueError),
-    ("ct.int16(x)", ct.TileTypeError), ("ct.int16(value=1)", ct.TileTypeError), ("ct.float4_e2m1fn(1)", ct.TileTypeError)])
+@pytest.mark.parametrize(
+    "source,cls",
+    [
+        ("ct.int16(1, 2)", ct.TileTypeError),
+        ("ct.int16(None)", ct.TileTypeError),
+        ("ct.int16('a')", ct.TileTypeError),
+        ("ct.int8(100) + 1000", ct.TileValueError),
+        ("ct.int8(1) == 200", ct.TileValueError),
+        ("ct.int16(x)", ct.TileTypeError),
+        ("ct.int16(value=1)", ct.TileTypeError),
+        ("ct.float4_e2m1fn(1)", ct.TileTypeError),
+    ],
+)
 def test_refused_strict_constants(source, cls):  # STRICT-1, STRICT-3
     refused(cell(f"def k(x): {source}")["k"], A1, cls=cls)
 

@@ -8,7 +8,21 @@ from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, t
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Group, Known, Shown, Value
 from cutile.ir.terms import (
-    POISON, Bound, Const, Dict, FString, IndexSlice, Leaf, PySlice, Range, RawMemory, Record, Static, Term, Tuple, View,
+    POISON,
+    Bound,
+    Const,
+    Dict,
+    FString,
+    IndexSlice,
+    Leaf,
+    PySlice,
+    Range,
+    RawMemory,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    View,
 )
 from cutile.ops._types import loose, strict
 from cutile.types import ArrayType, PaddingMode, TileType
@@ -31,10 +45,17 @@ def array() -> Leaf:
 
 
 STRUCTURES = [
-    lambda: leaf(), lambda: Tuple((leaf(), Tuple((leaf(float32),)))), lambda: Record(P, {"x": leaf(), "y": leaf()}),
-    lambda: Dict({"a": leaf()}), lambda: FString(("n = ", (leaf(), "d"))), lambda: Bound(Static(len), leaf()),
-    lambda: Range(leaf(), leaf(), leaf(), int32), lambda: PySlice(leaf(), Static(None), loose(1)),
-    lambda: View(array(), (4,), (4,), PaddingMode.ZERO, False), lambda: RawMemory(array()), lambda: IndexSlice(leaf(), loose(4)),
+    lambda: leaf(),
+    lambda: Tuple((leaf(), Tuple((leaf(float32),)))),
+    lambda: Record(P, {"x": leaf(), "y": leaf()}),
+    lambda: Dict({"a": leaf()}),
+    lambda: FString(("n = ", (leaf(), "d"))),
+    lambda: Bound(Static(len), leaf()),
+    lambda: Range(leaf(), leaf(), leaf(), int32),
+    lambda: PySlice(leaf(), Static(None), loose(1)),
+    lambda: View(array(), (4,), (4,), PaddingMode.ZERO, False),
+    lambda: RawMemory(array()),
+    lambda: IndexSlice(leaf(), loose(4)),
 ]
 
 
@@ -126,7 +147,9 @@ def test_texts():
 def test_templates():
     x = leaf()
     assert template_of(x) is x.value
-    assert template_of(Tuple((loose(1), Static("a"), Static(None)))) == Group("tuple", (), (Known(1), Known("a"), Known(None)))
+    assert template_of(Tuple((loose(1), Static("a"), Static(None)))) == Group(
+        "tuple", (), (Known(1), Known("a"), Known(None))
+    )
     assert template_of(Record(P, {"x": x, "y": loose(2)})) == Group("P", ("x", "y"), (x.value, Known(2)))
     assert template_of(Static(int32)) == Shown("int32")
     assert template_of(Dict({"a": loose(1)})) == Group("dict", ("a",), (Known(1),))

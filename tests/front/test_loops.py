@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from tests.front.compiling import A1, AI, C, I32, cell, constant, refused, result, text, typed
+from tests.front.compiling import A1, AI, I32, C, cell, constant, refused, result, text, typed
 
 
 def test_for_range_forms():  # LOOP-1, LOOP-2
@@ -42,7 +42,9 @@ def test_range_object_is_reused():  # LOOP-1
     assert result(f, 4) == 36
 
 
-@pytest.mark.parametrize("dtype,induction", [("int8", "int32"), ("int16", "int32"), ("int32", "int32"), ("int64", "int64")])
+@pytest.mark.parametrize(
+    "dtype,induction", [("int8", "int32"), ("int16", "int32"), ("int32", "int32"), ("int64", "int64")]
+)
 def test_induction_dtype(dtype, induction):  # LOOP-3, IDX-4
     k = cell(f"""
         def k(n):
@@ -56,7 +58,9 @@ def test_induction_dtype(dtype, induction):  # LOOP-3, IDX-4
     typed(k, I32)
 
 
-@pytest.mark.parametrize("bound", ["1.0", "True", "ct.uint32(3)", "ct.zeros((2,), ct.int32)", "None", "x", "(1,)", "n > 1"])
+@pytest.mark.parametrize(
+    "bound", ["1.0", "True", "ct.uint32(3)", "ct.zeros((2,), ct.int32)", "None", "x", "(1,)", "n > 1"]
+)
 def test_what_range_refuses(bound):  # LOOP-1
     refused(cell(f"def k(x, n):\n    range({bound})")["k"], A1, I32, says='argument "stop" of range()')
 
@@ -88,8 +92,16 @@ def test_induction_variable_is_never_constant():  # LOOP-4
     refused(k, says="not constant")
 
 
-@pytest.mark.parametrize("source,says", [("x", "a float32 array of rank 1"), ("(1, 2)", "a tuple"), ("x.shape", "a tuple"),
-                                         ("n", "an int32 scalar"), ("'ab'", "a string 'ab'")])
+@pytest.mark.parametrize(
+    "source,says",
+    [
+        ("x", "a float32 array of rank 1"),
+        ("(1, 2)", "a tuple"),
+        ("x.shape", "a tuple"),
+        ("n", "an int32 scalar"),
+        ("'ab'", "a string 'ab'"),
+    ],
+)
 def test_what_a_loop_does_not_run_over(source, says):  # ST-13
     k = cell(f"def k(x, n):\n    for i in {source}:\n        i + 1")["k"]
     refused(k, A1, I32, at=source, says=f"not over {says}", help="static_iter" if says == "a tuple" else "range")
@@ -124,7 +136,9 @@ def test_carried_type_is_fixed():  # LOOP-5
         d = y.dtype
         ct.static_assert(d == ct.float32)
 
-    e = refused(changes, I32, at="y = y + 1.0", says="Type of `y` depends on path taken: int32 scalar vs. float32 scalar")
+    e = refused(
+        changes, I32, at="y = y + 1.0", says="Type of `y` depends on path taken: int32 scalar vs. float32 scalar"
+    )
     assert "a variable that a loop carries" in e.message
     assert len(e.notes) == 2
     refused(widens, I32, says="int8 scalar vs. int32 scalar")
@@ -488,8 +502,8 @@ def test_other_type_at_a_break_is_a_conflict_only_if_used():  # JOIN-2, LOOP-5
 
 def test_all_errors_of_a_loop_once():
     def k(n):
-        for i in range(nothing):  # noqa: F821
-            j = i + other  # noqa: F821
+        for i in range(nothing):
+            j = i + other
             n = j
 
     e = refused(k, I32, cls=ct.TileSyntaxError, at="nothing", alone=False)
@@ -581,7 +595,11 @@ def test_item_limit_and_kinds():  # SEVAL-7
 
     refused(many, cls=ct.TileStaticEvalError, says="at most 1000 items")
     refused(cell("def k():\n    for i in ct.static_iter(3): pass")["k"], says="needs an iterable, got 3")
-    refused(cell("def k():\n    for i in ct.static_iter([[1], 2]): pass")["k"], cls=ct.TileStaticEvalError, says="gave a list")
+    refused(
+        cell("def k():\n    for i in ct.static_iter([[1], 2]): pass")["k"],
+        cls=ct.TileStaticEvalError,
+        says="gave a list",
+    )
     typed(enough)
 
 

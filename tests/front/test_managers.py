@@ -196,7 +196,7 @@ def test_wrong_arguments():
 def test_errors_inside_show_the_call_chain():
     @contextlib.contextmanager
     def broken():
-        nothing  # noqa: B018, F821
+        nothing
         yield
 
     def k():

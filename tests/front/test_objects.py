@@ -19,22 +19,31 @@ def test_what_can_be_captured():  # OBJ-5
     values = (True, 3, 2.5, "a", None, ..., Color.RED, (1, ("x", None)), ct.int8, np.float32, math, len, Color, int,
               ct.RoundingMode.RZ, ct.PaddingMode)
     for value in values:
-        got = constant(lambda: value)  # noqa: B023
+        got = constant(lambda: value)
         assert got is value or got == value
 
 
 def test_numpy_scalars():  # OBJ-5
     for value in (np.int16(3), np.float64(0.1), np.bool_(True), np.float16(1.5), np.uint8(200)):
-        assert constant(lambda: value) == value  # noqa: B023
-        assert constant(lambda: value.dtype).name.rstrip("_") == value.dtype.name.rstrip("_")  # noqa: B023
+        assert constant(lambda: value) == value
+        assert constant(lambda: value.dtype).name.rstrip("_") == value.dtype.name.rstrip("_")
     refused(cell("def k(): z", z=np.complex64(1))["k"], says="NumPy complex64 scalar")
 
 
-@pytest.mark.parametrize("value,says,help", [
-    ([1], "`v` is a list", "tuple"), (collections.namedtuple("pair", "a b")(1, 2), "`v` is a", ""),
-     ({}, "`v` is a dict", "static_eval"), ({1}, "`v` is a set", ""),
-    (np.zeros(3), "host array (numpy.ndarray of shape (3,))", "add a parameter for `v`"), (object(), "`v` is an object", ""),
-    (1j, "`v` is a complex", ""), (b"", "`v` is a bytes", ""), ((1, [2]), "`v[1]` is a list", "")])
+@pytest.mark.parametrize(
+    "value,says,help",
+    [
+        ([1], "`v` is a list", "tuple"),
+        (collections.namedtuple("pair", "a b")(1, 2), "`v` is a", ""),
+        ({}, "`v` is a dict", "static_eval"),
+        ({1}, "`v` is a set", ""),
+        (np.zeros(3), "host array (numpy.ndarray of shape (3,))", "add a parameter for `v`"),
+        (object(), "`v` is an object", ""),
+        (1j, "`v` is a complex", ""),
+        (b"", "`v` is a bytes", ""),
+        ((1, [2]), "`v[1]` is a list", ""),
+    ],
+)
 def test_what_cannot(value, says, help):  # OBJ-4
     refused(cell("def k(): v", v=value)["k"], at="v", says=says, help=help)
 
@@ -56,8 +65,17 @@ def test_tile_attributes():  # TILE-2, TILE-3
     assert constant(f) == (ct.float16, (2, 4), 2, ct.int32, (), 0)
 
 
-@pytest.mark.parametrize("name,help", [("T", "ct.transpose(x)"), ("sum", "ct.sum(x, axis)"), ("mean", "ct.sum(x, axis) / n"),
-                                       ("reshap", "did you mean `reshape`?"), ("__add__", ""), ("size", "x.shape")])
+@pytest.mark.parametrize(
+    "name,help",
+    [
+        ("T", "ct.transpose(x)"),
+        ("sum", "ct.sum(x, axis)"),
+        ("mean", "ct.sum(x, axis) / n"),
+        ("reshap", "did you mean `reshape`?"),
+        ("__add__", ""),
+        ("size", "x.shape"),
+    ],
+)
 def test_unknown_tile_attributes(name, help):  # TILE-4
     k = cell(f"def k():\n    t = ct.zeros((4,), ct.int32)\n    t.{name}")["k"]
     refused(k, at=f"t.{name}", says=f"an int32 tile of shape (4,) has no attribute `{name}`", help=help)
@@ -72,7 +90,12 @@ def test_array_attributes():  # ARR-3, ARR-4
 
     typed(k, A2)
     for name in ("T", "size", "reshape", "sum", "copy", "flat", "dtyp"):
-        refused(cell(f"def k(x): x.{name}")["k"], A2, at=f"x.{name}", says=f"a float32 array of rank 2 has no attribute `{name}`")
+        refused(
+            cell(f"def k(x): x.{name}")["k"],
+            A2,
+            at=f"x.{name}",
+            says=f"a float32 array of rank 2 has no attribute `{name}`",
+        )
 
 
 def test_array_sizes_are_run_time_values():  # ARR-3
@@ -104,18 +127,44 @@ def test_view_and_memory_attributes():  # TV-4, RAWMEM-1
         refused(cell(f"def k(x): {source}")["k"], A2, at=source, says="has no attribute")
 
 
-@pytest.mark.parametrize("source", ["xs.shape", "ct.int8.name", "ct.int8.bitwidth", "(1, 2).index", "'a'.upper", "None.x", "(lambda: 1).x",
-                                    "range(3).start", "slice(1, 2, None).start", "ct.Slice(0, 4).start", "len.x", "make(a=1).items",
-                                    "Color.RED.x", "int.from_bytes", "ct.Tile.sum", "ct.Array.load"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "xs.shape",
+        "ct.int8.name",
+        "ct.int8.bitwidth",
+        "(1, 2).index",
+        "'a'.upper",
+        "None.x",
+        "(lambda: 1).x",
+        "range(3).start",
+        "slice(1, 2, None).start",
+        "ct.Slice(0, 4).start",
+        "len.x",
+        "make(a=1).items",
+        "Color.RED.x",
+        "int.from_bytes",
+        "ct.Tile.sum",
+        "ct.Array.load",
+    ],
+)
 def test_no_such_attribute(source):  # EX-5, DT-1, CV-5, ADV-2
     k = cell(f"def make(**d): return d\ndef k(xs): {source}", Color=Color)["k"]
     refused(k, ARRAYS, at=source)
 
 
 def test_missing_name_in_ct_offers_the_idiom():
-    for name, idiom in (("sigmoid", "1 / (1 + ct.exp(-x))"), ("mean", "ct.sum(x, axis) / n"), ("zeros_like", "ct.zeros(x.shape, x.dtype)"),
-                        ("var", "ct.sum(d * d, axis) / n"), ("program_id", "ct.bid(axis)"), ("maxium", "did you mean `maximum`?")):
-        refused(cell(f"def k(n): ct.{name}(n)")["k"], I32, at=f"ct.{name}", says=f"has no attribute `{name}`", help=idiom)
+    for name, idiom in (
+        ("sigmoid", "1 / (1 + ct.exp(-x))"),
+        ("mean", "ct.sum(x, axis) / n"),
+        ("zeros_like", "ct.zeros(x.shape, x.dtype)"),
+        ("var", "ct.sum(d * d, axis) / n"),
+        ("program_id", "ct.bid(axis)"),
+        ("maxium", "did you mean `maximum`?"),
+    ):
+        refused(
+            cell(f"def k(n): ct.{name}(n)")["k"], I32, at=f"ct.{name}", says=f"has no attribute `{name}`", help=idiom
+        )
 
 
 def test_every_idiom_is_missing_and_parses():

@@ -10,7 +10,7 @@ import cutile as ct
 from cutile.front.program import Embedded, compile_kernel
 from cutile.ir.nodes import Bind, Frame
 from cutile.ir.walk import walk
-from tests.front.compiling import A1, ARRAYS, AI, I32, C, cell, refused, text, typed
+from tests.front.compiling import A1, AI, ARRAYS, I32, C, cell, refused, text, typed
 
 
 def test_a_whole_kernel():
@@ -94,7 +94,7 @@ def test_errors_are_collected_and_symptoms_silent():
 
     def k(x, n):
         y = helper(n)
-        z = y * 2 + undefined  # noqa: F821
+        z = y * 2 + undefined
         for i in range(z):
             if i > y:
                 ct.store(x, i, y)
@@ -105,7 +105,10 @@ def test_errors_are_collected_and_symptoms_silent():
     e = refused(k, A1, I32, says="has no attribute `wrong`", alone=False)
     assert e is e.errors[0]
     assert [x.message.split(":")[0] for x in e.errors] == [
-        "an int32 scalar has no attribute `wrong`", "Undefined variable `undefined` used", 'Invalid argument "shape" of zeros()']
+        "an int32 scalar has no attribute `wrong`",
+        "Undefined variable `undefined` used",
+        'Invalid argument "shape" of zeros()',
+    ]
     assert [s.function for s in e.loc.frames()] == ["k", "helper"]
     shown = str(e)
     assert shown.startswith(e.message + "\n3 errors in this kernel:\n\n[1] TileTypeError: ")
@@ -125,8 +128,8 @@ def test_an_error_in_a_helper_is_reported_once():
 
 def test_errors_survive_pickling():
     def k(n):
-        n.wrong  # noqa: B018
-        m = nothing  # noqa: F821
+        n.wrong
+        m = nothing
 
     e = refused(k, I32, alone=False)
     again = pickle.loads(pickle.dumps(e))
@@ -153,14 +156,44 @@ def test_program_is_the_same_each_time():
 # ------------------------------------------------------------------ random nesting passes the checker
 
 blocks = st.recursive(
-    st.sampled_from(["a = a + 1", "b = a", "c = (a, b)", "d = c[0]", "ct.scatter(x, a, b)", "e = 4", "pass", "f = lambda: a",
-                     "a = f()", "t = t + 1.0", "break", "continue", "return", "g = h(a)", "c = (b, c[0])"]),
+    st.sampled_from(
+        [
+            "a = a + 1",
+            "b = a",
+            "c = (a, b)",
+            "d = c[0]",
+            "ct.scatter(x, a, b)",
+            "e = 4",
+            "pass",
+            "f = lambda: a",
+            "a = f()",
+            "t = t + 1.0",
+            "break",
+            "continue",
+            "return",
+            "g = h(a)",
+            "c = (b, c[0])",
+        ]
+    ),
     lambda inner: st.one_of(
-        st.tuples(st.sampled_from(["if a > b:", "while a < b:", "for i in range(b):", "while True:", "if True:",
-                                   "for j in ct.static_iter((1, 2)):", "with manager(a) as m:"]),
-                  st.lists(inner, min_size=1, max_size=3)).map(lambda p: [p[0], *p[1]]),
-        st.lists(inner, min_size=2, max_size=3).map(lambda p: ["if a == b:", p[0], "else:", *p[1:]])),
-    max_leaves=14)
+        st.tuples(
+            st.sampled_from(
+                [
+                    "if a > b:",
+                    "while a < b:",
+                    "for i in range(b):",
+                    "while True:",
+                    "if True:",
+                    "for j in ct.static_iter((1, 2)):",
+                    "with manager(a) as m:",
+                ]
+            ),
+            st.lists(inner, min_size=1, max_size=3),
+        ).map(lambda p: [p[0], *p[1]]),
+        st.lists(inner, min_size=2, max_size=3).map(lambda p: ["if a == b:", p[0], "else:", *p[1:]]),
+    ),
+    max_leaves=14,
+)
 
 
 def render(block, depth: int) -> list[str]:
@@ -209,7 +242,17 @@ def k(x, a, b):
 
 
 def test_every_error_has_a_place():
-    for source in ("range()", "len()", "ct.static_eval(1, 2)", "getattr(n)", "f(*n)", "-(1, 2)", "n.x", "n[0]", "ct.nope"):
+    for source in (
+        "range()",
+        "len()",
+        "ct.static_eval(1, 2)",
+        "getattr(n)",
+        "f(*n)",
+        "-(1, 2)",
+        "n.x",
+        "n[0]",
+        "ct.nope",
+    ):
         with pytest.raises(ct.TileError) as e:
             compile_kernel(cell(f"def f(a): pass\ndef k(n): {source}")["k"], (I32,))
         assert e.value.loc.line == 2

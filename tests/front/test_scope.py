@@ -6,7 +6,7 @@ import types
 import numpy as np
 
 import cutile as ct
-from cutile.front.context import Reads
+from cutile.front.reads import Reads
 from tests.front.compiling import AI, I32, cell, constant, refused, result, typed
 
 ANSWER = 42
@@ -32,7 +32,7 @@ def test_local_before_closure_before_global_before_builtin():  # EX-4
 
 def test_undefined_name():  # EX-4, ERR-2
     def k(x):
-        return ANSWRE  # noqa: F821
+        return ANSWRE
 
     e = refused(k, I32, cls=ct.TileSyntaxError, at="ANSWRE", says="Undefined variable `ANSWRE` used")
     assert e.help == "did you mean `ANSWER`?"
@@ -40,8 +40,8 @@ def test_undefined_name():  # EX-4, ERR-2
 
 def test_undefined_name_is_reported_once():
     def k(x):
-        ct.scatter(x, nothing, nothing)  # noqa: F821
-        ct.scatter(x, 0, nothing)  # noqa: F821
+        ct.scatter(x, nothing, nothing)
+        ct.scatter(x, 0, nothing)
 
     assert "did you mean" not in (refused(k, AI, cls=ct.TileSyntaxError, at="nothing").help or "")
 
@@ -49,10 +49,10 @@ def test_undefined_name_is_reported_once():
 def test_undefined_name_only_if_reached():  # EX-4, COND-2
     def k(x):
         if False:
-            nothing  # noqa: B018, F821
-        y = 1 if True else nothing  # noqa: F821
+            nothing
+        y = 1 if True else nothing
         return
-        nothing  # noqa: B018, F821
+        nothing
 
     typed(k, AI)
 
@@ -91,7 +91,7 @@ def test_module_constants():  # FN-7
     assert constant(lambda: np.newaxis) is None
 
     def k():
-        math.pii  # noqa: B018
+        math.pii
 
     refused(k, at="math.pii", says="module `math` has no attribute `pii`", help="did you mean `pi`?")
 
@@ -102,7 +102,7 @@ def test_module_constants():  # FN-7
 def test_late_binding():  # CALL-5
     def f():
         y = 1
-        g = lambda: y  # noqa: E731
+        g = lambda: y
         y = 2
         return g()
 
@@ -113,7 +113,7 @@ def test_loop_of_lambdas_sees_the_last_value():  # CALL-5
     def f():
         fs = ()
         for i in ct.static_iter(range(3)):
-            fs = (*fs, lambda: i)  # noqa: B023
+            fs = (*fs, lambda: i)
         return fs[0](), fs[1](), fs[2]()
 
     assert constant(f) == (2, 2, 2)
@@ -132,7 +132,7 @@ def test_default_is_early_binding():  # CALL-1
 def test_closure_sees_changes_in_a_loop():  # CALL-5
     def f(n):
         y = 0
-        g = lambda: y + 1  # noqa: E731
+        g = lambda: y + 1
         for _ in range(n):
             y = g()
         return g()
@@ -165,7 +165,7 @@ def test_functions_call_later_ones():  # CALL-5
     assert constant(f, 7) is False
 
 
-# ------------------------------------------------------------------ staleness: what a launch sees [CONST-4 under the policy]
+# ------------------------------------------------------------------ what a launch sees of changes [CONST-4, policy]
 
 
 def launches(k, out, *args):

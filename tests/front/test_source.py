@@ -21,7 +21,7 @@ def source_of(fn) -> str:
 # Two functions that begin on one line, and more of the kind.
 first, second = (lambda x: x + 1), (lambda x: x + 2)
 same, again = (lambda x: x), (lambda y: y)
-nested = lambda x: (lambda x: x * 3)(x)  # noqa: E731
+nested = lambda x: (lambda x: x * 3)(x)
 
 
 def test_lambdas_of_one_line_are_told_apart():
@@ -94,7 +94,7 @@ def test_locals():
         def r():
             s = 1
         t = [u for u in b]
-        v += lambda: w  # noqa: F821
+        v += lambda: w
 
     assert definition_of(f).locals == set("abcdeghijknoprtv")
 

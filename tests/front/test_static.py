@@ -60,7 +60,9 @@ def test_proxies():  # SEVAL-2, SEVAL-3
     seen = []
 
     def f(x, n):
-        ct.static_eval(seen.append((n.dtype, n.shape, n.ndim, type(n), x.dtype, x.ndim, len(x.shape), type(x), type(x.shape[0]))))
+        ct.static_eval(
+            seen.append((n.dtype, n.shape, n.ndim, type(n), x.dtype, x.ndim, len(x.shape), type(x), type(x.shape[0])))
+        )
         a = ct.static_eval(n * 2 + 1 - (-n) // 3)
         b = ct.static_eval(ct.maximum(n, 3) + ct.where.__name__.count("w"))
         c = ct.static_eval((n > 3, 10 - n))
@@ -73,7 +75,16 @@ def test_proxies():  # SEVAL-2, SEVAL-3
 
 
 def test_proxies_have_no_value():  # SEVAL-3
-    for source in ("bool(n)", "int(n)", "1 if n else 2", "range(n)", "[1, 2][n]", "max(n, 3)", "n and 3", "x == x and bool(x)"):
+    for source in (
+        "bool(n)",
+        "int(n)",
+        "1 if n else 2",
+        "range(n)",
+        "[1, 2][n]",
+        "max(n, 3)",
+        "n and 3",
+        "x == x and bool(x)",
+    ):
         e = refused(cell(f"def k(x, n): ct.static_eval({source})")["k"], A1, I32, cls=ct.StaticException, alone=True)
         assert isinstance(e.__cause__, ValueError | TypeError)
 
@@ -91,15 +102,23 @@ def test_errors_of_operators_on_proxies():
 
 
 def test_what_is_not_handed_in():  # SEVAL-2, TV-5, RAWMEM-1
-    for source, says in (("range(3)", "a range"), ("x.tiled_view(4)", "a tiled view"), ("x.get_raw_memory()", "a raw memory"),
-                         ("xs", "a list of"), ("f'{n}'", "a formatted string"), ("ct.Slice(0, 4)", "a ct.Slice")):
+    for source, says in (
+        ("range(3)", "a range"),
+        ("x.tiled_view(4)", "a tiled view"),
+        ("x.get_raw_memory()", "a raw memory"),
+        ("xs", "a list of"),
+        ("f'{n}'", "a formatted string"),
+        ("ct.Slice(0, 4)", "a ct.Slice"),
+    ):
         k = cell(f"def k(x, xs, n):\n    v = {source}\n    ct.static_eval(v)")["k"]
         refused(k, A1, ARRAYS, I32, at="ct.static_eval(v)", says=f"{says}")
 
 
 def test_results():  # SEVAL-4
     for source in ("[1]", "{1: 2}", "{1}", "b'x'", "1j", "object()", "range(3)", "np.zeros(3)", "(1, [2])", "iter(())"):
-        refused(cell(f"def k(): ct.static_eval({source})")["k"], at=f"ct.static_eval({source})", says="static_eval() gave a")
+        refused(
+            cell(f"def k(): ct.static_eval({source})")["k"], at=f"ct.static_eval({source})", says="static_eval() gave a"
+        )
     assert constant(lambda: ct.static_eval((1, None, "a", Mode.FAST, ct.int8, (2.5,), len))) == (
         1, None, "a", Mode.FAST, ct.int8, (2.5,), len)
     assert constant(lambda: ct.static_eval(Config(3)).block) == 3
@@ -125,7 +144,11 @@ def test_nesting():  # SEVAL-1
 
 def test_aliasing():  # SEVAL-1: a local name, a container, an argument are no direct call
     for k in ("e = ct.static_eval\n    e(3)", "(ct.static_eval,)[0](3)", "(lambda f: f(3))(ct.static_eval)"):
-        refused(cell(f"def k():\n    {k}")["k"], cls=ct.TileSyntaxError, says="static_eval() must be called directly by its name")
+        refused(
+            cell(f"def k():\n    {k}")["k"],
+            cls=ct.TileSyntaxError,
+            says="static_eval() must be called directly by its name",
+        )
 
 
 def test_same_spelling_of_something_else():
@@ -138,8 +161,14 @@ def test_same_spelling_of_something_else():
 
 
 def test_misplaced():  # SEVAL-1
-    refused(cell("def k(): a = ct.static_iter((1, 2))")["k"], cls=ct.TileSyntaxError, says="only as the iterable of a for loop")
-    refused(cell("def k(): a = ct.static_exception(ValueError())")["k"], cls=ct.TileSyntaxError, says="only after raise")
+    refused(
+        cell("def k(): a = ct.static_iter((1, 2))")["k"],
+        cls=ct.TileSyntaxError,
+        says="only as the iterable of a for loop",
+    )
+    refused(
+        cell("def k(): a = ct.static_exception(ValueError())")["k"], cls=ct.TileSyntaxError, says="only after raise"
+    )
 
 
 def test_functions_made_inside_are_callable_afterwards():  # SEVAL-9
@@ -162,7 +191,7 @@ def test_module_functions_are_python_inside():  # SEVAL-9
 
 def test_functions_of_tile_code_are_not_called_inside():
     def k():
-        g = lambda: 1  # noqa: E731
+        g = lambda: 1
         ct.static_eval(g())
 
     refused(k, cls=ct.TileStaticEvalError, says="is defined in tile code and cannot be called")
@@ -176,7 +205,7 @@ def test_undefined_and_poisoned_variables():
         ct.static_eval(y)
 
     def poisoned():
-        y = nothing  # noqa: F821
+        y = nothing
         z = ct.static_eval(y)
         ct.static_assert(y)
         for i in ct.static_iter(y):
@@ -194,7 +223,10 @@ def test_static_assert():  # SEVAL-6
     typed(cell("def k(): ct.static_assert(True, 1 / 0)")["k"])
     cls = ct.TileStaticAssertionError
     assert refused(cell("def k(): ct.static_assert(1 > 2)")["k"], cls=cls).message == "Static assertion failed"
-    assert refused(cell("def k(): ct.static_assert(False, 'a' + 'b')")["k"], cls=cls).message == "Static assertion failed: ab"
+    assert (
+        refused(cell("def k(): ct.static_assert(False, 'a' + 'b')")["k"], cls=cls).message
+        == "Static assertion failed: ab"
+    )
     assert refused(cell("def k(): ct.static_assert(False, 3)")["k"], cls=cls).message == "Static assertion failed: 3"
     assert refused(cell("def k(): ct.static_assert(False, None)")["k"], cls=cls).message == "Static assertion failed"
     refused(cell("def k(): ct.static_assert(1)")["k"], says="needs a bool constant, got 1")
@@ -204,9 +236,9 @@ def test_static_assert():  # SEVAL-6
 
 def test_static_assertions_end_collection():
     def k():
-        nothing  # noqa: B018, F821
+        nothing
         ct.static_assert(False)
-        other  # noqa: B018, F821
+        other
 
     e = refused(k, cls=ct.TileSyntaxError, alone=False)
     assert [type(x) for x in e.errors] == [ct.TileSyntaxError, ct.TileStaticAssertionError]
@@ -220,8 +252,14 @@ def test_static_exception():  # ST-8
                 says="ValueError: ('a', 1)")
     assert e.__cause__.args == ("a", 1)
     refused(cell("def k(): raise ct.static_exception(KeyError)")["k"], cls=ct.StaticException, says="KeyError")
-    refused(cell("def k(n):\n    if n > 1:\n        raise ct.static_exception(ValueError('x'))")["k"], I32, cls=ct.StaticException)
-    refused(cell("def k(): raise ct.static_exception(3)")["k"], cls=ct.StaticException, says="needs an exception, got 3")
+    refused(
+        cell("def k(n):\n    if n > 1:\n        raise ct.static_exception(ValueError('x'))")["k"],
+        I32,
+        cls=ct.StaticException,
+    )
+    refused(
+        cell("def k(): raise ct.static_exception(3)")["k"], cls=ct.StaticException, says="needs an exception, got 3"
+    )
     typed(cell("def k():\n    if False:\n        raise ct.static_exception(ValueError('x'))")["k"])
 
 

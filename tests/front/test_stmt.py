@@ -21,7 +21,7 @@ def test_assignment():  # ST-2
         [d, e] = a, b
         g = h = c
         i: int = 7
-        j: int  # noqa: F842
+        j: int
         return a, b, c, d, e, g, h, i
 
     assert constant(f) == (1, 2, 3, 1, 2, 3, 3, 7)
@@ -35,7 +35,7 @@ def test_augmented_assignment(op, value):  # ST-4
 
 def test_augmented_assignment_of_an_undefined_name():  # ST-4
     def k():
-        z += 1  # noqa: F821
+        z += 1
 
     refused(k, cls=ct.TileSyntaxError, at="z", says="Undefined variable `z`")
 
@@ -58,7 +58,9 @@ def test_unpack_what_is_no_tuple():
     refused(k, I32, says="cannot unpack an int32 scalar")
 
 
-@pytest.mark.parametrize("target,says", [("x", "array of rank 1"), ("n", "int32 scalar"), ("t", "tuple"), ("d", "dict")])
+@pytest.mark.parametrize(
+    "target,says", [("x", "array of rank 1"), ("n", "int32 scalar"), ("t", "tuple"), ("d", "dict")]
+)
 def test_item_assignment(target, says):  # ST-6, OBJ-2
     k = cell(f"""
         def make(**d): return d
@@ -74,7 +76,7 @@ def test_expression_statements():
         """Docstring."""
         "another string"
         ...
-        1  # noqa: B018
+        1
         ct.store(x, 0, 0.0)
 
     assert "store" in text(k, A1)
@@ -94,7 +96,7 @@ def test_constant_condition_compiles_one_side():  # COND-2
         if flag:
             return 1
         else:
-            return nothing  # noqa: F821
+            return nothing
 
     assert constant(f, True) == 1
 
@@ -134,10 +136,23 @@ def test_different_constants_are_no_longer_loose():  # JOIN-1, PROMO-5
     typed(k, I32)
 
 
-CONFLICTS = [("1", "2.0"), ("1", "1 << 40"), ("1", "None"), ("'a'", "'b'"), ("ct.int8", "ct.int16"), ("len", "abs"),
-             ("(1, 2)", "(1, 2, 3)"), ("(1, 2)", "(1, 2.0)"), ("ct.zeros((2,), ct.int32)", "ct.zeros((4,), ct.int32)"),
-             ("x", "x.slice(0, 0, 4)"), ("x.tiled_view(4)", "x.tiled_view(2)"), ("ct.MemoryOrder.WEAK", "ct.MemoryOrder.ACQUIRE"),
-             ("(lambda: 1)", "(lambda: 2)"), ("ct.int32(1)", "ct.int64(1)"), ("range(n)", "range(ct.int64(n))")]
+CONFLICTS = [
+    ("1", "2.0"),
+    ("1", "1 << 40"),
+    ("1", "None"),
+    ("'a'", "'b'"),
+    ("ct.int8", "ct.int16"),
+    ("len", "abs"),
+    ("(1, 2)", "(1, 2, 3)"),
+    ("(1, 2)", "(1, 2.0)"),
+    ("ct.zeros((2,), ct.int32)", "ct.zeros((4,), ct.int32)"),
+    ("x", "x.slice(0, 0, 4)"),
+    ("x.tiled_view(4)", "x.tiled_view(2)"),
+    ("ct.MemoryOrder.WEAK", "ct.MemoryOrder.ACQUIRE"),
+    ("(lambda: 1)", "(lambda: 2)"),
+    ("ct.int32(1)", "ct.int64(1)"),
+    ("range(n)", "range(ct.int64(n))"),
+]
 
 
 @pytest.mark.parametrize("one,two", CONFLICTS)
@@ -173,7 +188,9 @@ def test_defined_on_one_path():  # JOIN-3
         ct.assert_(y > 0)
         ct.assert_(y > 1)
 
-    refused(k, I32, at="y", says="Use of potentially undefined variable `y`", help="assign `y` before the branch or loop")
+    refused(
+        k, I32, at="y", says="Use of potentially undefined variable `y`", help="assign `y` before the branch or loop"
+    )
 
 
 def test_a_path_that_leaves_does_not_join():  # JOIN-4
@@ -242,7 +259,7 @@ def test_closures_of_one_definition_join():  # JOIN-6, CALL-6
 def test_poison_in_a_branch_is_silent_afterwards():
     def k(n):
         if n > 1:
-            t = (nothing, 1)  # noqa: F821
+            t = (nothing, 1)
         else:
             t = (1, 1)
         a, b = t
@@ -277,7 +294,9 @@ def test_return_types_must_match():  # CALL-3
             if i == 3:
                 return i
 
-    e = refused(lambda n: f(n) and None, I32, says="Type of return value depends on path taken: int32 scalar vs. float32 scalar")
+    e = refused(
+        lambda n: f(n) and None, I32, says="Type of return value depends on path taken: int32 scalar vs. float32 scalar"
+    )
     assert len(e.notes) == 2
     refused(lambda n: g(n) and None, I32, says="int32 scalar")
 
@@ -334,7 +353,7 @@ def test_kernel_may_return_none():  # KERN-7
 def test_ternary_of_two_types_is_refused_only_where_it_is_used():  # EX-14
     def unused(n):
         a = 1 if n > 1 else None
-        None if n > 1 else ct.assert_(n > 0)  # noqa: B018
+        None if n > 1 else ct.assert_(n > 0)
 
     def used(n):
         a = 1 if n > 1 else None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from cutile import interp, settings
 from cutile.dtypes import float32
-from cutile.errors import TileAssertionError, TileError, TileValueError
+from cutile.errors import TileAssertionError, TileStepLimitError, TileValueError
 from cutile.interp import debugger, schedule
 from cutile.ir.nodes import Block, Continue, For, If, Kernel, Return, Value, While, Yield
 from cutile.ops import create, debug
@@ -58,10 +58,9 @@ def test_one_block_only(capsys):
     assert capsys.readouterr().out == "block 2\n"
 
 
-@pytest.mark.parametrize("name", ["interleave", "fast"])
-def test_unknown_schedules(name):
-    with pytest.raises(ValueError, match=name):
-        schedule.choose(simple(), name)
+def test_unknown_schedules():
+    with pytest.raises(ValueError, match="no schedule 'fast'"):
+        schedule.choose(simple(), "fast")
 
 
 def test_a_choice_between_lists_is_not_batched():
@@ -137,7 +136,7 @@ def test_chunks_cover_the_grid_once(grid, value_bytes):
     assert total == grid[0] * grid[1] * grid[2]
 
 
-@pytest.mark.parametrize("name", ["batch", "block"])
+@pytest.mark.parametrize("name", ["batch", "block", "interleave"])
 @pytest.mark.parametrize("grid", [(0,), (3, 0, 2)])
 def test_empty_grids(grid, name, capsys):
     interp.run(simple(), grid, [], schedule=name)
@@ -147,7 +146,7 @@ def test_empty_grids(grid, name, capsys):
 # ------------------------------------------------------------------ what a run reports
 
 
-@pytest.mark.parametrize("name", ["batch", "block"])
+@pytest.mark.parametrize("name", ["batch", "block", "interleave"])
 def test_print_comes_in_block_order(name, capsys, monkeypatch):
     monkeypatch.setattr(schedule, "MAX_BLOCKS", 3)
     c = Code()
@@ -171,7 +170,7 @@ def asserting() -> Kernel:
     return c.kernel()
 
 
-@pytest.mark.parametrize("name", ["batch", "block"])
+@pytest.mark.parametrize("name", ["batch", "block", "interleave"])
 def test_the_first_failing_block_is_named(name, capsys):
     with pytest.raises(TileAssertionError, match=r"late in block \(1, 0, 0\)") as e:
         interp.run(asserting(), (5,), [], schedule=name)
@@ -179,18 +178,34 @@ def test_the_first_failing_block_is_named(name, capsys):
     assert "between 0" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", ["batch", "block"])
+@pytest.mark.parametrize("name", ["batch", "block", "interleave"])
 def test_step_limit(name):
     c = Code()
     with c.block() as (inner, body):
         inner.add(Continue((), inner.span()))
     c.add(While(None, (), (), body, (), c.span()))
     kernel = c.kernel()
-    with settings.override(STEP_LIMIT=50), pytest.raises(TileError, match="50 iterations"):
+    with settings.override(STEP_LIMIT=50), pytest.raises(TileStepLimitError, match=r"50 iterations .* block \(0, 0, 0\)") as e:
         interp.run(kernel, (2,), [], schedule=name)
+    assert e.value.loc.filename == "<program>"
 
 
-@pytest.mark.parametrize("name", ["batch", "block"])
+@pytest.mark.parametrize("name", ["batch", "block", "interleave"])
+def test_the_step_limit_counts_the_iterations_of_every_block(name):
+    """Block i makes i iterations: 10 in all."""
+    c = Code()
+    with c.block() as (inner, body):
+        inner.add(Continue((), inner.span()))
+    c.add(For(Value(I32), c.const(0), c.bid(0), c.const(1), (), (), body, (), c.span()))
+    c.add(Return((), c.span()))
+    kernel = c.kernel()
+    with settings.override(STEP_LIMIT=10):
+        interp.run(kernel, (5,), [], schedule=name)
+    with settings.override(STEP_LIMIT=9), pytest.raises(TileStepLimitError, match="9 iterations"):
+        interp.run(kernel, (5,), [], schedule=name)
+
+
+@pytest.mark.parametrize("name", ["batch", "block", "interleave"])
 @pytest.mark.parametrize("varying", [False, True])
 def test_a_step_that_is_not_positive(name, varying):
     c = Code()

@@ -1,4 +1,4 @@
-"""The batch schedule gives what one block after another gives, for every program."""
+"""Every schedule gives what one block after another gives, for every program that has one result."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ def test_random_programs(rng, grid):
     expected = reference.run(kernel, grid, [4])
     assert trace(kernel, grid, [4], "block") == expected
     assert trace(kernel, grid, [4], "batch") == expected
+    assert trace(kernel, grid, [4], "interleave") == expected
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -45,6 +46,7 @@ def test_seeded_programs(seed):
     expected = reference.run(kernel, grid, [seed])
     assert trace(kernel, grid, [seed], "block") == expected
     assert trace(kernel, grid, [seed], "batch") == expected
+    assert trace(kernel, grid, [seed], "interleave") == expected
 
 
 def test_the_traces_say_something():

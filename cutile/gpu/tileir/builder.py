@@ -46,14 +46,15 @@ chosen version lacks is a `TileUnsupportedFeatureError` that names the version. 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cutile.errors import Span, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu.tileir import constants
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode import encode
-from cutile.gpu.tileir.opcodes import ENUM_SINCE, ENUMS, OPS, Attr, Operand, Spec
+from cutile.gpu.tileir.checking import RESULT_RULES, check_hints, check_type, too_old, wrong_value
+from cutile.gpu.tileir.opcodes import ENUM_SINCE, OPS, Attr, Operand, Spec
 from cutile.gpu.tileir.program import (
     Block,
     Bounded,
@@ -96,6 +97,7 @@ class Module:
             if not isinstance(t, ty.Tile) or t.shape:
                 raise TileInternalError(f"an entry takes numbers and pointers, not {t}", loc)
             check_type(self.version, t, loc)
+        check_hints(self.version, hints or {}, loc)
         entry = Entry(name, Block(arg_types), hints or None, loc)
         self.program.entries.append(entry)
         return EntryBuilder(entry, Builder(self, entry.block, loc))
@@ -104,7 +106,7 @@ class Module:
                  visibility: str = "public") -> None:
         """A variable in global memory, whose address `get_global` takes."""
         if self.version < (13, 3) and (constant or visibility != "public"):
-            raise TileUnsupportedFeatureError(_too_old("a constant or private variable", (13, 3), self.version))
+            raise TileUnsupportedFeatureError(too_old("a constant or private variable", (13, 3), self.version))
         value = constants.constant(type, data)
         self.program.globals.append(Global(name, type, value, alignment, constant, visibility))
 
@@ -213,7 +215,7 @@ class Builder:
         if spec is None:
             raise self.misuse(f"Tile IR has no operation {name!r}", loc)
         if spec.since > self.version:
-            raise TileUnsupportedFeatureError(_too_old(name, spec.since, self.version), loc)
+            raise TileUnsupportedFeatureError(too_old(name, spec.since, self.version), loc)
         if self.block.terminated:
             raise self.misuse(f"{name} after {self.block.ops[-1].spec.name}, which ends its block", loc)
         ins = self._operands(spec, operands, attrs, loc)
@@ -254,7 +256,7 @@ class Builder:
                 raise self.misuse(f"operand {operand.name} of {spec.name} belongs to a region that is closed", loc)
         if values and operand.since > self.version:
             what = f"operand {operand.name} of {spec.name}"
-            raise TileUnsupportedFeatureError(_too_old(what, operand.since, self.version), loc)
+            raise TileUnsupportedFeatureError(too_old(what, operand.since, self.version), loc)
         return values if operand.variadic else x
 
     def _attributes(self, spec: Spec, given: dict, ins: tuple, loc) -> dict[str, object]:
@@ -262,12 +264,14 @@ class Builder:
         for attr in spec.attrs:
             value = given.pop(attr.name, None)
             if value is None:
-                value = _filled(spec, attr, ins)
+                value = spec.filled(attr, ins)
             if value is None and not attr.flagged:
                 raise self.misuse(f"{spec.name} needs its attribute {attr.name}", loc)
-            problem = None if value is None else _KINDS.get(attr.kind, _enum)(attr, value)
+            problem = None if value is None else wrong_value(attr, value)
             if problem:
                 raise self.misuse(f"attribute {attr.name} of {spec.name} is {value!r}; {problem}", loc)
+            if attr.kind == "hints":
+                check_hints(self.version, value or {}, loc)
             self._check_attr_version(spec, attr, value, ins, loc)
             out[attr.name] = value
         if given:
@@ -276,11 +280,11 @@ class Builder:
 
     def _check_attr_version(self, spec: Spec, attr: Attr, value, ins, loc) -> None:
         since = ENUM_SINCE.get((attr.kind, value), spec.since) if isinstance(value, str) else spec.since
-        if attr.since > self.version and value != _filled(spec, attr, ins):
+        if attr.since > self.version and value != spec.filled(attr, ins):
             since = max(since, attr.since)
         if since > self.version:
             what = f"{attr.name}={value!r} of {spec.name}"
-            raise TileUnsupportedFeatureError(_too_old(what, since, self.version), loc)
+            raise TileUnsupportedFeatureError(too_old(what, since, self.version), loc)
 
     def _result_types(self, spec: Spec, ins: tuple, given, loc) -> list[ty.Type]:
         results = [r for r in spec.results if r.since <= self.version]
@@ -300,81 +304,10 @@ class Builder:
             raise self.misuse(f"{spec.name} needs the type of its result", loc)
         if rule.isdigit():
             return ins[int(rule)].type
-        return _RULES[rule](ins[0] if ins else None)
+        return RESULT_RULES[rule](ins[0] if ins else None)
 
     def misuse(self, text: str, loc: Span | None = None) -> TileInternalError:
         return TileInternalError(text, self.loc if loc is None else loc)
-
-
-# How the type of a result follows from the first operand.
-_RULES: dict[str, Callable[[Value], ty.Type]] = {
-    "token": lambda _: ty.token,
-    "i32": lambda _: ty.Tile(ty.i32),
-    "bool": lambda x: ty.Tile(ty.i1, x.type.shape),
-    "pointee": lambda x: ty.Tile(x.type.element.pointee, x.type.shape),
-    "view": lambda x: ty.Tile(x.type.tensor_view.element, x.type.tile_shape),
-}
-
-
-def _filled(spec: Spec, attr: Attr, ins: tuple):
-    """The value of an attribute that was not given, or None."""
-    if attr.kind == "bools":  # one for each index: nothing is promised
-        index = next(i for i, o in enumerate(spec.operands) if o.name == "index")
-        return (False,) * len(ins[index])
-    return attr.default
-
-
-def _enum(attr: Attr, value) -> str | None:
-    return None if value in ENUMS[attr.kind] else f"it can be one of {', '.join(ENUMS[attr.kind])}"
-
-
-def _is(*types: type) -> Callable[[Attr, object], str | None]:
-    def check(attr: Attr, value) -> str | None:
-        wrong = not isinstance(value, types) or (isinstance(value, bool) and bool not in types)
-        return f"it must be of kind {attr.kind}" if wrong else None
-
-    return check
-
-
-def _all(kind: type) -> Callable[[Attr, object], str | None]:
-    def check(attr: Attr, value) -> str | None:
-        fine = isinstance(value, (tuple, list)) and all(type(x) is kind for x in value)
-        return None if fine else f"it must be a tuple of {kind.__name__}"
-
-    return check
-
-
-_KINDS: dict[str, Callable[[Attr, object], str | None]] = {
-    "unit": _is(bool), "bool": _is(bool), "int": _is(int), "str": _is(str), "i32s": _all(int), "bools": _all(bool),
-    "dense": _is(Constant), "predicate": _is(DivBy, Bounded, SameElements), "identities": _all(Identity),
-    "hints": _is(dict),
-}
-
-
-def check_type(version: ty.Version, t: ty.Type, loc: Span | None = None) -> None:
-    """TileUnsupportedFeatureError where the version lacks a type or something it is made of."""
-    since = type_since(t)
-    if since > version:
-        raise TileUnsupportedFeatureError(_too_old(f"the type {t}", since, version), loc)
-
-
-def type_since(t: ty.Type) -> ty.Version:
-    """The first version that has a type."""
-    if isinstance(t, ty.Scalar):
-        return t.since
-    if isinstance(t, ty.Token):
-        return (13, 1)
-    if isinstance(t, ty.Pointer):
-        return type_since(t.pointee)
-    if isinstance(t, (ty.Tile, ty.TensorView)):
-        return type_since(t.element)
-    own = (13, 1) if isinstance(t, ty.PartitionView) else (13, 3)
-    return max(own, type_since(t.tensor_view))
-
-
-def _too_old(what: str, since: ty.Version, version: ty.Version) -> str:
-    return (f"{what} needs Tile IR bytecode {ty.version_text(since)} or newer; "
-            f"this module is written as {ty.version_text(version)}")
 
 
 class Region:

@@ -43,10 +43,15 @@ IS_KERNEL, HAS_HINTS = 0x02, 0x04
 _MASK64 = (1 << 64) - 1
 
 
+_SHORT = [bytes((n,)) for n in range(0x80)]
+
+
 def varint(n: int) -> bytes:
     """Seven bits a byte, lowest first."""
-    if n < 0x80:
-        return bytes((n,))
+    if 0 <= n < 0x80:
+        return _SHORT[n]
+    if n < 0:
+        raise ValueError(f"{n} is negative")
     out = bytearray()
     while n >= 0x80:
         out.append(n & 0x7F | 0x80)

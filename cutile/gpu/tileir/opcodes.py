@@ -39,6 +39,14 @@ ENUMS: dict[str, tuple[str, ...]] = {
 }
 # Values of enumerations that came later than the enumeration itself.
 ENUM_SINCE: dict[tuple[str, str], Version] = {("RoundingMode", "nearest_away"): (13, 4)}
+# Hints: the keys (architectures) and the names that a version takes; those not listed came with 13.3, which takes any.
+# From 13.3 on "default" stands for every architecture that has no key of its own.
+HINT_SINCE: dict[str, Version] = {
+    **{f"sm_{n}": (13, 1) for n in (80, 90, 100, 103, 110, 120, 121)},
+    **{f"sm_{n}": (13, 2) for n in (86, 87, 88, 89, 107)},
+    **dict.fromkeys(("num_cta_in_cga", "occupancy", "allow_tma", "latency"), (13, 1)),
+}
+HINTS_FREE: Version = (13, 3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +76,7 @@ class Attr:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """`rule` is empty where the caller gives the type; see `builder._RULES`."""
+    """`rule` is empty where the caller gives the type; see `checking.RESULT_RULES`."""
 
     name: str
     rule: str = ""
@@ -92,10 +100,13 @@ class Spec:
     terminator: bool
     flags: tuple[str, ...]  # what each bit of the flags stands for
     flags_since: Version  # the version from which on there are flags
+    counts_results: bool  # the number of results stands before their types
 
-    @property
-    def counts_results(self) -> bool:
-        return any(o.variadic for o in self.operands) or any(r.variadic for r in self.results)
+    def filled(self, attr: Attr, operands: tuple) -> object:
+        """The value of an attribute that was not given, None if it has none. A `bools` promises nothing."""
+        if attr.kind == "bools":
+            return (False,) * len(operands[[o.name for o in self.operands].index("index")])
+        return attr.default
 
 
 def _since(text: str, default: Version) -> tuple[str, Version]:
@@ -142,9 +153,10 @@ def _op(name, opcode, operands="", attrs="", results="", *, regions=0, since="13
     ins = tuple(_operand(t, version) for t in operands.split())
     attributes = tuple(_attr(t, version) for t in attrs.split())
     flags = _flags(segmented, attributes, ins)
-    return Spec(name, opcode, ins, attributes, tuple(_result(t, version) for t in results.split()), regions, version,
-                segmented, uniform, terminator, tuple(f.name for f in flags),
-                min((f.since for f in flags), default=version))
+    outs = tuple(_result(t, version) for t in results.split())
+    return Spec(name, opcode, ins, attributes, outs, regions, version, segmented, uniform, terminator,
+                tuple(f.name for f in flags), min((f.since for f in flags), default=version),
+                any(x.variadic for x in (*ins, *outs)))
 
 
 def _unary(name, opcode, attrs="", **options):

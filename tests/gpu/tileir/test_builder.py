@@ -7,6 +7,7 @@ from cutile.gpu.tileir.builder import DivBy, Module
 from cutile.gpu.tileir.types import f32, i1, i32, ptr, tile
 from tests.gpu.tileir.samples import SAMPLES, Scene, add
 
+LOWERING_REFUSES = ("ftof.rz",)  # which casts may round how is not the builder's to know
 F, N = tile(f32, (8,)), tile(i32, (8,))
 LOC = Span("k.py", 3, 4, 3, 9, "k")
 
@@ -50,12 +51,11 @@ def test_errors_point_at_the_current_source(s):
     assert s.b.loc is None
 
 
-@pytest.mark.parametrize("name", [n for n, (since, _) in SAMPLES.items() if since > "13.1"])
+@pytest.mark.parametrize("name", [
+    n for n, (since, _) in SAMPLES.items() if since > "13.1" and n not in LOWERING_REFUSES])
 def test_a_sample_is_refused_in_the_version_before_its_own(name):
     since = SAMPLES[name][0]
     older = f"13.{int(since[3:]) - 1}"
-    if name == "ftof.rz":
-        pytest.skip("a rounding mode of a cast is the lowering's to refuse")
     with pytest.raises(TileUnsupportedFeatureError, match=f"needs Tile IR bytecode {since} or newer"):
         add(Module(older), name)
 
@@ -66,6 +66,17 @@ def test_a_type_is_refused_in_the_version_before_its_own(element, since):
     Module(since).entry("k", [tile(ptr(element))])
     with pytest.raises(TileUnsupportedFeatureError, match=f"type .*{element}.* needs Tile IR bytecode {since}"):
         Module(older).entry("k", [tile(ptr(element))])
+
+
+@pytest.mark.parametrize("hints, since", [
+    ({"default": {"occupancy": 2}}, "13.3"), ({"sm_89": {"occupancy": 2}}, "13.2"),
+    ({"sm_90": {"num_worker_warps_per_cta": 4}}, "13.3"),
+])
+def test_a_hint_is_refused_in_the_version_before_its_own(hints, since):
+    older = f"13.{int(since[3:]) - 1}"
+    Module(since).entry("k", [], hints=hints)
+    with pytest.raises(TileUnsupportedFeatureError, match=f"among hints needs Tile IR bytecode {since}"):
+        Module(older).entry("k", [], hints=hints)
 
 
 def test_a_version_that_does_not_exist():

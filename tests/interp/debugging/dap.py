@@ -118,14 +118,19 @@ def session(python: str, program: Path) -> Iterator[Client]:
         port = s.getsockname()[1]
     child = subprocess.Popen([python, "-Xfrozen_modules=off", "-m", "debugpy", "--listen", f"127.0.0.1:{port}",
                               "--wait-for-client", str(program)],
-                             env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                             env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         with _connect(port, child) as connection:
             connection.settimeout(PATIENCE)
-            yield Client(connection)
+            client = Client(connection)
+            try:
+                yield client
+            finally:  # so that debugpy's adapter, a process of its own, ends too
+                client.send("disconnect", terminateDebuggee=True)
+                child.wait(10)
     finally:
         child.kill()
-        child.communicate()
+        child.wait()
 
 
 def _connect(port: int, child: subprocess.Popen) -> socket.socket:

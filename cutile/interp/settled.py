@@ -1,0 +1,115 @@
+"""What of a kernel the batch schedule settles once, before it emits code that runs for every chunk of blocks.
+
+* Constants, and what is made of nothing but constants by moving and converting, are computed here.
+* What no one reads is left out; an atomic whose result no one reads need not return it.
+* A block index that serves as a tile index stays what it is, a line, so that no one has to find out that it is one.
+* An op whose result is only stored, next, may put it where it goes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from cutile.dtypes import info, tfloat32
+from cutile.interp import checking
+from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Value, blocks_of, results_of, uses_of
+from cutile.ir.walk import walk
+from cutile.ops import grid
+from cutile.ops._op import PURE, Sig
+from cutile.ops._types import evaluate
+from cutile.types import ArrayType, TileType
+
+FAMILIES = ("create", "shape", "convert", "arithmetic")  # whose results depend on no setting
+LARGEST = 1 << 16  # bytes of a constant that is kept
+INDEX = "*index"  # the operand that holds tile indices, in ops that have some
+
+
+class Settled:
+    """`constants` by value; `axes`, the grid axis of each block index; `skipped` nodes, which need no code."""
+
+    def __init__(self, kernel: Kernel, check: bool):
+        self._check = check
+        self.constants: dict[Value, np.ndarray] = {}
+        self.axes: dict[Value, int] = {}
+        self.skipped: set[Node] = set()
+        self.direct: dict[Op, Op] = {}  # ops whose result goes to a store alone, and that store
+        self.direct_from: dict[Op, Op] = {}  # the inverse
+        self._params = frozenset(kernel.params)
+        nodes = list(walk(kernel.body))
+        for n in nodes:
+            if isinstance(n, Op):
+                self._constant(n)
+                if n.op is grid.bid:
+                    self.axes[n.results[0]] = n.attrs["axis"]
+        self._reads = Counter(v for n in nodes for v in self.reads(n))
+        self._leave_out(nodes)
+        for b in _blocks(kernel.body, nodes):
+            self._find_direct(b)
+
+    def reads(self, n: Node) -> Iterator[Value]:
+        """The values that code for a node itself takes from locals."""
+        if n in self.skipped or isinstance(n, Bind):
+            return
+        for i, v in enumerate(uses_of(n)):
+            if v not in self.constants and not (v in self.axes and self.is_line(n, i)):
+                yield v
+
+    def results(self, n: Node) -> tuple[Value, ...]:
+        return () if n in self.skipped else results_of(n)
+
+    def is_line(self, n: Node, i: int) -> bool:
+        """Whether the operand, a block index, is a tile index of a parameter."""
+        return isinstance(n, Op) and INDEX in n.op.operands and n.operands[0] in self._params \
+            and 0 < i <= n.layout[n.op.operands.index(INDEX)]
+
+    def unread(self, n: Op) -> bool:
+        """No one reads a result of the op."""
+        return not any(self._reads[v] for v in n.results)
+
+    def _constant(self, n: Op) -> None:
+        o = n.op
+        if o.effect != PURE or o.family not in FAMILIES or n.region is not None or "ctx" in o.given \
+                or not all(v in self.constants for v in n.operands) or len(n.results) != 1:
+            return
+        t = n.results[0].type
+        if not isinstance(t, TileType):
+            return
+        sig = Sig(tuple(v.type for v in n.operands), (t,))
+        y = evaluate(o, sig, o.group([self.constants[v] for v in n.operands], n.layout), n.attrs)
+        y = np.asarray(checking.finish(n, y) if self._check else y).view()
+        if y.nbytes > LARGEST and 0 not in y.strides:
+            return
+        y.flags.writeable = False
+        self.constants[n.results[0]] = y
+        self.skipped.add(n)
+
+    def _leave_out(self, nodes: list[Node]) -> None:
+        for n in reversed(nodes):
+            if isinstance(n, Op) and n.op.effect == PURE and n.region is None and n.results and self.unread(n) \
+                    and n not in self.skipped:
+                self._reads.subtract(self.reads(n))
+                self.skipped.add(n)
+
+    def _find_direct(self, b: Block) -> None:
+        nodes = [n for n in b.nodes if n not in self.skipped and not isinstance(n, Bind)]
+        for n, following in zip(nodes, nodes[1:], strict=False):
+            if isinstance(n, Op) and isinstance(following, Op) and self._goes_to(n, following):
+                self.direct[n], self.direct_from[following] = following, n
+
+    def _goes_to(self, n: Op, store: Op) -> bool:
+        if not n.op.takes_out or store.op.target is None or len(n.results) != 1:
+            return False
+        (y,), array = n.results, store.operands[0]
+        dtype = y.type.dtype
+        return self._reads[y] == 1 and store.operands[-1] is y and array in self._params \
+            and isinstance(array.type, ArrayType) and dtype is array.type.dtype \
+            and info(dtype).carried_exactly and dtype is not tfloat32 and y.type.ndim == array.type.ndim > 0
+
+
+def _blocks(root: Block, nodes: list[Node]) -> Iterator[Block]:
+    yield root
+    for n in nodes:
+        yield from blocks_of(n)

@@ -1,0 +1,172 @@
+"""Find the fastest of several configurations of a kernel by running them [TUNE-1…11].
+
+Times are wall-clock times of a launch on CPU arrays. Every configuration is warmed up and sampled; then the fastest that
+is not yet known precisely is sampled again, until the best few are.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from cutile import launching
+from cutile.kernel import Kernel
+
+__all__ = ["Measurement", "TuningResult", "exhaustive_search"]
+
+T = TypeVar("T")
+
+WARM_UPS = 3
+BATCH = 5  # samples a round
+MIN_SAMPLES, MAX_SAMPLES = 5, 1000
+MAX_SECONDS = 5.0  # accumulated time of one configuration
+TOP = 5  # configurations that must be known precisely
+MARGIN, MARGIN_US = 0.01, 0.5  # relative or absolute error margin that counts as precise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Generic[T]):
+    """What one configuration took: mean time of a launch in microseconds, with its 95 % error margin."""
+
+    config: T
+    mean_us: float
+    num_samples: int
+    error_margin_us: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningResult(Generic[T]):
+    """All configurations that ran, those that failed as (config, exception class, message), and the fastest."""
+
+    best: Measurement
+    successes: Sequence[Measurement]
+    failures: Sequence[tuple[T, type[BaseException], str]]
+
+    def summary(self, *, top_k=10, bottom_k=2) -> str:
+        """A ranked table; the middle is left out."""
+        ranked = sorted(self.successes, key=lambda m: m.mean_us)
+        shown = ranked if len(ranked) <= top_k + bottom_k else [*ranked[:top_k], None, *ranked[len(ranked) - bottom_k:]]
+        lines = [f"{len(ranked)} of {len(ranked) + len(self.failures)} configurations ran"]
+        for m in shown:
+            mark = "*" if m is self.best else " "
+            lines.append("  …" if m is None else f"{mark} {m.mean_us:12.2f} us ± {m.error_margin_us:.2f}  "
+                                                 f"({m.num_samples} samples)  {m.config}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+@dataclass
+class _Candidate:
+    """Running mean and variance of a configuration's samples (Welford)."""
+
+    config: Any
+    run: Callable[[], float]
+    samples: int = 0
+    mean: float = 0.0
+    squares: float = field(default=0.0, repr=False)
+
+    def batch(self) -> None:
+        for _ in range(BATCH):
+            us = self.run()
+            self.samples += 1
+            delta = us - self.mean
+            self.mean += delta / self.samples
+            self.squares += delta * (us - self.mean)
+
+    @property
+    def margin(self) -> float:
+        if self.samples < 2:
+            return 0.0
+        return 1.96 * math.sqrt(self.squares / (self.samples - 1) / self.samples)
+
+    @property
+    def converged(self) -> bool:
+        return self.samples >= MIN_SAMPLES and (
+            self.margin <= MARGIN * self.mean or self.margin <= MARGIN_US or self.samples >= MAX_SAMPLES
+            or self.mean * self.samples > MAX_SECONDS * 1e6)
+
+    def measurement(self) -> Measurement:
+        return Measurement(config=self.config, mean_us=self.mean, num_samples=self.samples, error_margin_us=self.margin)
+
+
+def exhaustive_search(search_space: Sequence[T], stream, grid_fn: Callable[[T], tuple[int, ...]],
+                      kernel: Kernel | Callable[[T], Kernel], args_fn: Callable[[T], tuple[Any, ...]],
+                      hints_fn: Callable[[T], dict[str, Any]] | None = None, *, quiet: bool = False,
+                      single_run_timeout_sec: float | None = None, flush_l2: bool = True) -> TuningResult[T]:
+    """Run a kernel in every configuration and report the times.
+
+    search_space   configurations, any objects; ValueError if empty
+    grid_fn        config → grid;  args_fn: config → arguments, called afresh for every run
+    kernel         a kernel, or a function config → kernel;  hints_fn: config → options for replace_hints
+    quiet          print no progress and no summary
+    single_run_timeout_sec, flush_l2   have no effect on CPU arrays, which no other process can share
+    An exception while a configuration warms up or runs makes it a failure; ValueError quoting the first one if nothing
+    ran.
+    """
+    configs = list(search_space)
+    if not configs:
+        raise ValueError("search_space is empty")
+    candidates: list[_Candidate] = []
+    failures: list[tuple[T, type[BaseException], str]] = []
+    for i, config in enumerate(configs):
+        _progress(quiet, f"{i + 1}/{len(configs)} {config}")
+        candidate = _candidate(config, stream, grid_fn, kernel, args_fn, hints_fn)
+        try:
+            for _ in range(WARM_UPS):
+                candidate.run()
+            candidate.batch()
+        except Exception as e:
+            failures.append((config, type(e), str(e)))
+        else:
+            candidates.append(candidate)
+    if not candidates:
+        config, cls, message = failures[0]
+        raise ValueError(f"no configuration ran; the first, {config}, failed with {cls.__name__}: {message}")
+    _refine(candidates)
+    result = _result(candidates, failures)
+    if not quiet:
+        _progress(quiet, "")
+        print(result)
+    return result
+
+
+def _candidate(config, stream, grid_fn, kernel, args_fn, hints_fn) -> _Candidate:
+    grid = grid_fn(config)
+    chosen = kernel if isinstance(kernel, Kernel) else kernel(config)
+    if hints_fn is not None:
+        chosen = chosen.replace_hints(**hints_fn(config))
+
+    def run() -> float:
+        args = args_fn(config)
+        start = time.perf_counter()
+        launching.launch(stream, grid, chosen, args)
+        return (time.perf_counter() - start) * 1e6
+
+    return _Candidate(config, run)
+
+
+def _refine(candidates: list[_Candidate]) -> None:
+    """Sample until the best few are precise, then whatever might still be among them [TUNE-4]."""
+    while sum(c.converged for c in candidates) < min(TOP, len(candidates)):
+        min((c for c in candidates if not c.converged), key=lambda c: c.mean).batch()
+    cutoff = max(sorted(c.mean for c in candidates if c.converged)[:TOP])
+    for c in candidates:
+        while not c.converged and c.mean - c.margin < cutoff:
+            c.batch()
+
+
+def _result(candidates: list[_Candidate], failures: list) -> TuningResult:
+    measured = tuple(c.measurement() for c in candidates)
+    return TuningResult(best=min(measured, key=lambda m: m.mean_us), successes=measured, failures=tuple(failures))
+
+
+def _progress(quiet: bool, text: str) -> None:
+    if not quiet and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text[:100]}")
+        sys.stderr.flush()

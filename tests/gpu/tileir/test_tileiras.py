@@ -1,0 +1,307 @@
+import importlib.metadata
+import os
+import stat
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from cutile import settings
+from cutile.errors import (
+    Span,
+    TileCompilerExecutionError,
+    TileCompilerTimeoutError,
+    TileInternalError,
+    TileUnsupportedFeatureError,
+)
+from cutile.gpu.tileir import tileiras
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.builder import Module
+from cutile.gpu.tileir.tileiras import Tool, assemble, compiler_timeout
+from tests.gpu.tileir.samples import add, available, vector_add
+from tests.gpu.tileir.tool import needs_tool
+
+posix = pytest.mark.skipif(os.name != "posix", reason="stands in for the tool with a shell script")
+CODE = vector_add("13.1").to_bytes()
+
+
+def script(folder: Path, text: str, name: str = "tileiras") -> Path:
+    """A program that stands in for the tool."""
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("#!/bin/sh\n" + text)
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def stand_in(folder: Path, text: str) -> Tool:
+    version = 'if [ "$1" = --version ]; then echo "release 13.9, V13.9.7"; exit 0; fi\n'
+    return Tool(script(folder, version + text), "test")
+
+
+# ------------------------------------------------------------------ the real tool
+
+
+@needs_tool
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_90a", "sm_100", "sm_120"])
+def test_vector_add(target):
+    cubin = assemble(vector_add("13.4").to_bytes(), target)
+    assert cubin[:4] == b"\x7fELF" and b"vector_add" in cubin
+
+
+@needs_tool
+@pytest.mark.parametrize("version", ["13.1", "13.2", "13.3", "13.4"])
+def test_every_sample_assembles(version):
+    """All samples of a version in one module."""
+    module = Module(version)
+    for i, name in enumerate(available(version)):
+        add(module, name, f"k{i}")
+    cubin = assemble(module.to_bytes(), "sm_100", opt_level=0)
+    assert b"k0" in cubin and f"k{i}".encode() in cubin
+
+
+@needs_tool
+def test_a_foreign_toolkit_in_the_environment_does_no_harm(tmp_path, monkeypatch):
+    for name in ("CUDA_HOME", "CUDA_PATH", "LD_LIBRARY_PATH", "CUDA_ROOT"):
+        monkeypatch.setenv(name, str(tmp_path))
+    library = tmp_path / "nvvm" / "lib64" / "libnvvm.so"
+    library.parent.mkdir(parents=True)
+    library.write_text("junk")
+    assert assemble(CODE, "sm_90")[:4] == b"\x7fELF"
+
+
+@needs_tool
+def test_the_newest_version_is_one_that_it_reads():
+    assert tileiras.newest_version() == tileiras.versions()[-1]
+    assert Module().version == tileiras.newest_version()
+    assemble(vector_add(ty.version_text(tileiras.newest_version())).to_bytes(), "sm_120")
+
+
+@needs_tool
+def test_refusal_at_the_users_line(tmp_path):
+    kernel = Span("k.py", 1, 0, 9, 0, "k")
+    place = Span("k.py", 4, 8, 4, 17, "inner", Span("k.py", 7, 4, 7, 9, "k"))
+    m = Module("13.4")
+    b = m.entry("k", [], loc=kernel).body
+    with b.at(place):
+        x = b.constant(ty.tile(ty.e4m3, (16, 16)), 1)
+        b.op("print_tko", [[b.op("mmaf", [x, x, b.constant(ty.tile(ty.f32, (16, 16)), 0)])]], str="%f")
+    b.op("return")
+    with settings.override(REPRODUCE=tmp_path), pytest.raises(TileCompilerExecutionError) as e:
+        assemble(m.to_bytes(), "sm_80", spans=[kernel, place], name="k")
+    error = e.value
+    assert error.loc is place
+    assert error.message.startswith("Return code ") and "'f8E4M3FN'" in error.message and "sm_80" in error.message
+    assert "error: Incompatibility" in error.tool_output
+    assert error.compiler_flags == "--gpu-name=sm_80 -O3"
+    assert error.compiler_version == tileiras.find_tool().version != "unknown"
+    assert [f.suffix for f in sorted(tmp_path.iterdir())] == [".tileirbc", ".txt"]
+    kept = next(tmp_path.glob("*.tileirbc"))
+    assert kept.read_bytes() == m.to_bytes() and str(kept) in kept.with_suffix(".txt").read_text()
+    assert str(kept.with_suffix("")) in str(error)
+
+
+@needs_tool
+def test_bytecode_that_cannot_be_read():
+    with pytest.raises(TileCompilerExecutionError, match="tileirdisasm cannot read this bytecode"):
+        tileiras.disassemble(CODE[:100])
+    with pytest.raises(TileCompilerExecutionError, match="Return code"):
+        assemble(CODE[:100], "sm_90")
+
+
+@needs_tool
+def test_many_at_once():
+    with ThreadPoolExecutor(4) as pool:
+        cubins = list(pool.map(lambda t: assemble(CODE, t), ["sm_80", "sm_90"] * 3))
+    assert cubins[0::2] == [cubins[0]] * 3 and cubins[0] != cubins[1]
+
+
+def test_unknown_targets_are_refused_without_asking():
+    with pytest.raises(TileUnsupportedFeatureError):
+        assemble(CODE, "sm_75")
+
+
+# ------------------------------------------------------------------ a tool that behaves badly
+
+
+@posix
+def test_a_crash(tmp_path):
+    with pytest.raises(TileCompilerExecutionError, match=r"Return code -9: tileiras crashed \(SIGKILL\)") as e:
+        assemble(CODE, "sm_90", tool=stand_in(tmp_path, "echo oh no >&2; kill -9 $$"))
+    assert e.value.tool_output == "oh no\n" and e.value.compiler_version == "13.9.7"
+    assert isinstance(e.value, TileInternalError)
+
+
+@posix
+def test_no_reason(tmp_path):
+    with pytest.raises(TileCompilerExecutionError, match="Return code 5: .*: it gave no reason"):
+        assemble(CODE, "sm_90", tool=stand_in(tmp_path, "exit 5"))
+
+
+@posix
+def test_success_without_a_file_is_a_failure(tmp_path):
+    with pytest.raises(TileCompilerExecutionError, match="Return code 0"):
+        assemble(CODE, "sm_90", tool=stand_in(tmp_path, "exit 0"))
+
+
+@posix
+def test_what_it_is_given(tmp_path):
+    tool = stand_in(tmp_path, 'for last; do :; done; { echo "$@"; env; } > "$last"')
+    said = assemble(CODE, "sm_90a", opt_level=1, lineinfo=True, tool=tool).decode()
+    assert said.startswith("--gpu-name=sm_90 -O1 --lineinfo /")
+    assert "CUDA" not in said.split("\n", 1)[1]
+    assert assemble(CODE, "sm_90", device_debug=True, lineinfo=True, tool=tool).startswith(
+        b"--gpu-name=sm_90 -O3 --device-debug /")
+
+
+@posix
+def test_a_command_line_is_shown_at_the_top_of_the_ladder(tmp_path, capfd):
+    tool = stand_in(tmp_path, 'for last; do :; done; echo x > "$last"')
+    with settings.override(DEBUG=6):
+        assemble(CODE, "sm_90", tool=tool)
+    assert f"cutile: {tool.path} --gpu-name=sm_90 -O3" in capfd.readouterr().err
+
+
+@posix
+def test_time_limit(tmp_path):
+    """The tool and what it started are gone afterwards."""
+    mark = tmp_path / "alive"
+    tool = stand_in(tmp_path, f"(sleep 1.5; touch {mark}) & sleep 60")
+    start = time.monotonic()
+    with compiler_timeout(0.3), pytest.raises(TileCompilerTimeoutError, match="more than 0.3 s") as e:
+        assemble(CODE, "sm_90", tool=tool)
+    assert time.monotonic() - start < 1.4
+    assert "compiler_timeout" in e.value.help
+    time.sleep(1.7)
+    assert not mark.exists()
+
+
+def test_time_limits_nest_and_come_from_the_setting():
+    assert tileiras.time_limit() is None
+    with settings.override(COMPILER_TIMEOUT=7):
+        assert tileiras.time_limit() == 7
+        with compiler_timeout(3):
+            assert tileiras.time_limit() == 3
+            with compiler_timeout(None):
+                assert tileiras.time_limit() is None
+        assert tileiras.time_limit() == 7
+
+
+@pytest.mark.parametrize("seconds", [0, -1, float("nan")])
+def test_time_limit_must_be_positive(seconds):
+    with pytest.raises(ValueError, match="positive"):
+        with compiler_timeout(seconds):
+            pass
+
+
+@posix
+@pytest.mark.parametrize("listed, newest", [("13.1\n13.2\n13.3\n13.9\n", (13, 3)), ("13.1\n", (13, 1))])
+def test_versions_that_it_lists(tmp_path, listed, newest):
+    tool = stand_in(tmp_path, f"printf '{listed.encode('unicode_escape').decode()}'")
+    assert tileiras.newest_version(tool) == newest
+
+
+@posix
+def test_a_tool_that_cannot_list_versions_is_tried(tmp_path):
+    tool = stand_in(tmp_path, '[ "$1" = --list-versions ] && exit 1; for last; do :; done\n'
+                              'v=$(od -An -tu1 -j9 -N1 "$3"); [ $v -le 2 ] && echo x > "$last"')
+    assert tileiras.versions(tool) == ((13, 1), (13, 2))
+
+
+@posix
+def test_a_tool_that_reads_nothing_of_ours(tmp_path):
+    with pytest.warns(RuntimeWarning, match="trying 13.1"):
+        assert tileiras.newest_version(stand_in(tmp_path, "echo 14.0")) == (13, 1)
+
+
+# ------------------------------------------------------------------ finding it
+
+
+@pytest.fixture
+def nothing_installed(tmp_path, monkeypatch):
+    """No packages, no PATH, no toolkits; `packages` installs."""
+    installed: dict[str, SimpleNamespace] = {}
+
+    def distribution(name):
+        if name not in installed:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return installed[name]
+
+    def packages(**versions):
+        for short, version in versions.items():
+            name = {"tileiras": "nvidia-cuda-tileiras", "nvcc": "nvidia-cuda-nvcc", "nvvm": "nvidia-nvvm"}[short]
+            file = script(tmp_path / "site", "", short)
+            installed[name] = SimpleNamespace(version=version, files=[SimpleNamespace(name=file.name, path=file)],
+                                              locate_file=lambda f: f.path)
+
+    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
+    monkeypatch.setattr(tileiras, "_elsewhere", lambda path, *homes: _without_usual_folders(path, *homes))
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    tileiras._find.cache_clear()
+    yield packages
+    tileiras._find.cache_clear()
+
+
+_elsewhere = tileiras._elsewhere
+
+
+def _without_usual_folders(path, *homes):
+    return (t for t in _elsewhere(path, *homes) if not str(t.path).startswith("/usr/local/"))
+
+
+@posix
+def test_nowhere(nothing_installed):
+    with pytest.raises(FileNotFoundError, match=r"pip install 'cutile\[gpu\]'"):
+        tileiras.find_tool()
+
+
+@posix
+def test_packages_come_first_then_path_then_toolkits(nothing_installed, tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "path_kit"))
+    script(tmp_path / "path_kit" / "bin", "")
+    assert tileiras.find_tool().origin == "CUDA_PATH"
+    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home_kit"))
+    script(tmp_path / "home_kit" / "bin", "")
+    assert tileiras.find_tool().origin == "CUDA_HOME"
+    monkeypatch.setenv("PATH", str(tmp_path / "on_path"))
+    script(tmp_path / "on_path", "")
+    assert tileiras.find_tool().origin == "PATH"
+    nothing_installed(tileiras="13.5.37", nvcc="13.5.40", nvvm="13.5.37")
+    tileiras._find.cache_clear()
+    assert tileiras.find_tool() == Tool(tmp_path / "site" / "tileiras", "pip package nvidia-cuda-tileiras 13.5.37")
+
+
+@posix
+@pytest.mark.parametrize("versions, problem", [
+    ({"tileiras": "13.5.37", "nvcc": "13.4.92", "nvvm": "13.5.37"}, "not of one release .*nvidia-cuda-nvcc 13.4.92"),
+    ({"tileiras": "13.5.37", "nvvm": "13.5.37"}, "without nvidia-cuda-nvcc"),
+    ({"tileiras": "13.5.37"}, "without nvidia-cuda-nvcc and nvidia-nvvm"),
+])
+def test_packages_that_do_not_fit(nothing_installed, tmp_path, monkeypatch, versions, problem):
+    """Said when there is nothing else, and warned of when there is."""
+    nothing_installed(**versions)
+    with pytest.raises(FileNotFoundError, match=problem):
+        tileiras.find_tool()
+    monkeypatch.setenv("PATH", str(tmp_path / "on_path"))
+    script(tmp_path / "on_path", "")
+    with pytest.warns(RuntimeWarning, match=problem):
+        assert tileiras.find_tool().origin == "PATH"
+    with warnings.catch_warnings():  # once
+        warnings.simplefilter("error")
+        tileiras.find_tool()
+
+
+def test_importing_finds_nothing_yet():
+    """The tool is looked for when it is needed."""
+    import subprocess
+
+    code = ("import sys, importlib.metadata as m, cutile.gpu.tileir.builder, cutile.gpu.tileir.tileiras as t; "
+            "print(t._find.cache_info().currsize)")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "0"
