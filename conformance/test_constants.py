@@ -106,6 +106,15 @@ def check(f, value, dtype):
     row("LOOSE-5.bitwise_not", lambda: ct.bitwise_not(True), False, "bool_"),
     row("LOOSE-5.bitwise_not", lambda: ct.bitwise_not(5), -6, "int32"),
     row("LOOSE-5.rsqrt.value", lambda: ct.rsqrt(4), 0.5, "float32"),
+    row("LOOSE-5.exp2", lambda: ct.exp2(3), 8, "int32"),
+    row("LOOSE-5.exp2", lambda: ct.exp2(0), 1, "int32"),
+    row("LOOSE-5.exp2", lambda: ct.exp2(40), 1 << 40, "int64"),
+    row("LOOSE-5.exp2", lambda: ct.exp2(-1), 0.5, "float32"),
+    row("LOOSE-5.exp2", lambda: ct.exp2(3.0), 8.0, "float32"),
+    row("LOOSE-5.floor", lambda: ct.floor(2.5), 2, "int32"),
+    row("LOOSE-5.floor", lambda: ct.floor(-2.5), -3, "int32"),
+    row("LOOSE-5.ceil", lambda: ct.ceil(2.5), 3, "int32"),
+    row("LOOSE-5.ceil", lambda: ct.ceil(-2.5), -2, "int32"),
     row("LOOSE-5.minimum.nan", lambda: ct.minimum(NAN, 1.0), NAN, "float32"),
     row("LOOSE-5.maximum.nan", lambda: ct.maximum(1.0, NAN), 1.0, "float32"),
     row("LOOSE-6.rounding", lambda: ct.add(1, 2, rounding_mode="RZ"), 3, "int32"),
@@ -145,6 +154,19 @@ def error(id, f, cls):
     error("LOOSE-5.shift.float", lambda: 1.0 << 1, "TileTypeError"),
     error("LOOSE-5.shift.float", lambda: 1 >> 1.0, "TileTypeError"),
     error("LOOSE-5.int.inf", lambda: int(INF), "TileValueError"),
+    error("LOOSE-5.exp", lambda: ct.exp(1000.0), "TileValueError"),
+    error("LOOSE-5.log", lambda: ct.log(0), "TileValueError"),
+    error("LOOSE-5.log", lambda: ct.log(-1.0), "TileValueError"),
+    error("LOOSE-5.log2", lambda: ct.log2(0.0), "TileValueError"),
+    error("LOOSE-5.log2", lambda: ct.log2(-2), "TileValueError"),
+    error("LOOSE-5.sin", lambda: ct.sin(INF), "TileValueError"),
+    error("LOOSE-5.cos", lambda: ct.cos(-INF), "TileValueError"),
+    error("LOOSE-5.tan", lambda: ct.tan(INF), "TileValueError"),
+    error("LOOSE-5.sinh", lambda: ct.sinh(1000.0), "TileValueError"),
+    error("LOOSE-5.cosh", lambda: ct.cosh(-1000), "TileValueError"),
+    error("LOOSE-5.sqrt", lambda: ct.sqrt(-1), "TileValueError"),
+    error("LOOSE-5.rsqrt", lambda: ct.rsqrt(0), "TileValueError"),
+    error("LOOSE-5.rsqrt", lambda: ct.rsqrt(0.0), "TileValueError"),
     error("LOOSE-5.int.inf", lambda: int(NAN), "TileValueError"),
 ])
 def test_loose_expressions_without_value(f, cls):
@@ -376,6 +398,32 @@ def test_not_constant(f):
     [(value, _)] = look(f)
     assert not is_constant(value)
     refused("TileStaticAssertionError", lambda: ct.ensure_constant(f()))
+
+
+@clause("LOOSE-5.exp", "LOOSE-5.log", "LOOSE-5.log2", "LOOSE-5.sin", "LOOSE-5.cos", "LOOSE-5.tan", "LOOSE-5.sinh",
+        "LOOSE-5.cosh", "LOOSE-5.sqrt", "LOOSE-5.rsqrt")
+def test_values_of_loose_functions():
+    """In the domain a loose constant gives what Python's math gives."""
+    cases = [
+        (lambda: ct.exp(1), math.exp(1)), (lambda: ct.exp(700.0), math.exp(700)), (lambda: ct.log(10.0), math.log(10)),
+        (lambda: ct.log2(8), 3.0), (lambda: ct.sin(1.0), math.sin(1)), (lambda: ct.cos(1.0), math.cos(1)),
+        (lambda: ct.tan(1), math.tan(1)), (lambda: ct.sinh(2.0), math.sinh(2)), (lambda: ct.cosh(2.0), math.cosh(2)),
+        (lambda: ct.tanh(0.5), math.tanh(0.5)), (lambda: ct.sqrt(2), math.sqrt(2)), (lambda: ct.rsqrt(4.0), 0.5)]
+    for f, want in cases:
+        check(f, want, "float32")
+
+
+@clause("STRICT-2.constant")
+def test_constants_as_operands():
+    """A constant beside a run-time operand has the value it has in the dtype of that operand."""
+    @ct.kernel
+    def k(x, a, b):
+        ct.store(a, 0, ct.load(x, 0, 2) * 0.1)
+        ct.store(b, 0, ct.load(x, 0, 2) + ct.int8(200))
+
+    a, b = np.zeros(2, np.float16), np.zeros(2, np.float16)
+    run(k, np.array([1, 1024], np.float16), a, b)
+    assert a.tolist() == [0.0999755859375, 102.375] and b.tolist() == [-55, 968]
 
 
 @clause("STRICT-6.kept.arithmetic")

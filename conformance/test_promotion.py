@@ -281,7 +281,8 @@ def test_bitwise_operations_need_one_dtype(f):
             binary(f, a, b, a if a == b else None)
 
 
-@clause("PROMO-8.bool.int", "PROMO-8.int.bool", "PROMO-8.float")
+@clause("PROMO-8.bool.int", "PROMO-8.int.bool", "PROMO-8.float", "PROMO-8.and.literal", "PROMO-8.or.literal",
+        "PROMO-8.xor.literal")
 @pytest.mark.parametrize("f", [operator.and_, operator.or_, operator.xor])
 def test_bitwise_operations_with_literals(f):
     unary(lambda x: f(x, 1), "b1", "i32")

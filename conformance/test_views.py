@@ -176,7 +176,7 @@ def test_views_that_are_refused(f):
     refuses("TileTypeError", k, counting(4, 4))
 
 
-@clause("TV-2.steps", "TV-2.int", "TV-2.any", "TV-3.overhang", "TV-3.gap")
+@clause("TV-2.steps", "TV-2.int", "TV-2.any", "TV-3", "TV-3.overhang", "TV-3.gap")
 @pytest.mark.parametrize("size, tile, step, tiles", [(8, 2, 1, 8), (16, 2, 3, 6), (16, 4, 4, 4), (17, 4, 4, 5), (10, 2, 7, 2),
                                                      (7, 4, 3, 3), (9, 1, 5, 2)])
 def test_traversal_steps(size, tile, step, tiles):

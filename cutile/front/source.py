@@ -94,9 +94,14 @@ def _compiles_to(node: ast.AST, code: types.CodeType, text: str) -> bool:
 
 @functools.lru_cache(maxsize=64)
 def _codes(filename: str, text: str) -> tuple[types.CodeType, ...] | None:
-    """All code objects of a text; None if it cannot stand alone, as a cell with `await`."""
+    """All code objects of a text; None if it cannot stand alone, as a cell with `await`.
+
+    Notebooks compile statement by statement, and then Python compiles calls of what other statements import otherwise.
+    """
     try:
-        stack = [compile(_parse(filename, text), filename, "exec", dont_inherit=True)]
+        tree = _parse(filename, text)
+        units = [tree, *(ast.Module([st], []) for st in tree.body)]
+        stack = [compile(u, filename, "exec", dont_inherit=True) for u in units]
     except (SyntaxError, ValueError):
         return None
     found: list[types.CodeType] = []

@@ -24,7 +24,10 @@ from cutile.types import TileType
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
-    """The kernel as a generator function (ctx, block, *arguments), the object ".kernel" of the program."""
+    """The kernel as a function (ctx, block, *arguments), the object ".kernel" of the program.
+
+    It gives the generator, or None after a kernel that never pauses.
+    """
     pauses = _pauses(kernel)
     return emit_kernel(kernel, Turns(Program(check, step_limit), Needs(kernel.body, shown=True), deque(), pauses))
 
@@ -39,7 +42,7 @@ class Pauses:
 
 def _pauses(kernel: Kernel) -> Pauses:
     every = list(blocks(kernel.body))
-    inside: set[Block] = {kernel.body}  # which is a generator in any case
+    inside: set[Block] = set()
     for b, holder in reversed(every):  # inner ones first
         if isinstance(holder, Op):
             continue

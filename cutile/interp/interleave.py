@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import islice
 from random import Random
 
@@ -60,13 +61,14 @@ def _same(a, b) -> bool:
 
 
 class Block:
-    """A block that has begun."""
+    """A block of the launch, and where it stands."""
 
-    __slots__ = ("coordinates", "steps", "at", "changing", "repeats", "idle", "version")
+    __slots__ = ("coordinates", "begin", "steps", "at", "changing", "repeats", "idle", "version")
 
     def __init__(self, function: Callable, launch: Launch, coordinates: Coordinates, args: Sequence):
         self.coordinates = coordinates
-        self.steps: Iterator[tuple] = function(Turn(launch, coordinates), coordinates, *args)
+        self.begin = partial(function, Turn(launch, coordinates), coordinates, *args)
+        self.steps: Iterator[tuple] | None = None
         self.at: Span | None = None  # of the access that comes next, or came last
         self.changing: Sequence = ()  # arrays that the next access may change
         self.repeats = 0  # how often its waiting loop came back to the same state
@@ -135,6 +137,8 @@ class _Run:
     def step(self, block: Block) -> tuple | None:
         """Up to the next pause; None at the end of the block."""
         try:
+            if block.steps is None:
+                block.steps = block.begin() or iter(())  # a kernel without accesses is through
             return next(block.steps, None)
         except TileAssertionError:
             if block.coordinates not in self.launch.failed:

@@ -36,9 +36,9 @@ from cutile.types import ListType, TileType
 np.empty(30 << 20, np.uint8)
 
 # Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
-BUDGET = 128 << 10
-ROW_BUDGET = 256 << 10  # kernels that reduce or scan
-MATMUL_BUDGET = 512 << 10
+BUDGET = 512 << 10
+ROW_BUDGET = 512 << 10  # kernels that reduce or scan
+MATMUL_BUDGET = 1 << 20
 MAX_BLOCKS = 1 << 14  # of a chunk
 
 EMITTERS = {"batch": emit_batch, "block": emit_block, "interleave": emit_interleave}  # by schedule
@@ -73,6 +73,7 @@ class _Cache:
 
 
 _cache = _Cache()
+derived = _cache.get
 
 
 def facts(kernel: Kernel) -> Facts:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cutile.interp.memory import ArrayView
 
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
+SMALL, PART = 1 << 20, 64  # elements, and the part of them, from which on an array is converted at the first read
 
 
 class Memory:
@@ -50,14 +51,17 @@ class Memory:
     def source(self, n: int) -> tuple[np.ndarray, bool]:
         """The array to read `n` elements from, and whether what is read must still be converted to carriers.
 
-        Memory that does not change is converted as a whole once a launch has read as many elements as it holds.
+        Memory that does not change is converted as a whole once a launch has read as many elements as it holds; at
+        once where it is small and what is read is no small part of it.
         """
         if self.plain:
             return self.array, False
         if self._converted is not None:
             return self._converted, False
         self._read += n
-        if self.may_change or self._read <= self.array.size or self.array.size > CONVERT_LIMIT:
+        size = self.array.size
+        soon = size <= SMALL and n * PART >= size
+        if self.may_change or size > CONVERT_LIMIT or not (soon or self._read > size):
             return self.array, True
         self._converted = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
         return self._converted, False
@@ -128,6 +132,8 @@ def _bytes_of(a: np.ndarray) -> np.ndarray:
     """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
     if a.size == 0:
         return np.empty(0, np.uint8)
+    if a.flags.c_contiguous:
+        return a.reshape(-1).view(np.uint8)
     at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
     reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
     lowest = a[(*at, ...)].reshape(1).view(np.uint8)

@@ -40,11 +40,13 @@ def round_to(dtype: DType, x) -> np.ndarray:
         return x.astype(_F32, copy=False)
     if dtype in (bfloat16, tfloat32):
         # Same exponents as float32: overflow and subnormals need no care.
-        return _drop_bits(x, 23 - info(dtype).format.mantissa) if x.dtype == _F32 else _nearest(x, dtype).astype(_F32)
+        return _drop_bits(x, 23 - i.format.mantissa) if x.dtype == _F32 else _nearest(x, dtype)[0].astype(_F32)
     if dtype is float16:
-        y = _nearest(x, dtype)
-        return _overflow16(y if y.dtype == _F32 else y.astype(_F32))
-    return saturate(dtype, _nearest(x.astype(_F64, copy=False), dtype))
+        y, large = _nearest(x, dtype)
+        y = y.astype(_F32, copy=False)
+        return _overflow16(y) if large else y
+    y, large = _nearest(x.astype(_F64, copy=False), dtype)
+    return saturate(dtype, y) if large or not i.format.signed else y.astype(_F32)
 
 
 def _drop_bits(x: np.ndarray, n: int) -> np.ndarray:
@@ -68,24 +70,35 @@ def quiet_top(u: np.ndarray, n: int) -> np.ndarray:
     return np.where(cut & _U32(0x007FFFFF), cut, cut | _U32(0x00400000))
 
 
-def _nearest(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """Round float32 or float64 to the last place of the format, nearest even. Too large values stay too large."""
+def _nearest(x: np.ndarray, dtype: DType) -> tuple[np.ndarray, bool]:
+    """Round float32 or float64 to the last place of the format, nearest even. Too large values stay too large.
+
+    Also whether there are any, or infinities or NaN.
+    """
     f = info(dtype).format
     top = math.frexp(f.max)[1]  # the exponent after the largest
     if x.dtype == _F32:
         u, mask, bits, bias, word = x.view(_U32), _EXPONENT, 23, 127, _U32
     else:
         u, mask, bits, bias, word = x.view(np.uint64), np.uint64(0x7FF << 52), 52, 1023, np.uint64
+    sign = word(1 << (8 * x.dtype.itemsize - 1))
+    peak = u.max()
+    signed = peak >= sign
+    if signed:
+        peak = (u & (sign - word(1))).max()
+    large = bool(peak >= x.dtype.type(f.max + 2.0 ** (top - 2 - f.mantissa)).view(word))
     c = np.asarray(u & mask)
     np.maximum(c, word((f.emin + bias) << bits), out=c)
-    np.minimum(c, word((top + bias) << bits), out=c)
+    if large:
+        np.minimum(c, word((top + bias) << bits), out=c)
     c += word(((bits - f.mantissa) << bits) | (1 << (bits - 1)))
     c = c.view(x.dtype)
     r = np.asarray(x + c)
     r -= c
-    w = r.view(word)
-    w |= u & word(1 << (8 * x.dtype.itemsize - 1))  # -0 and what rounds to it
-    return r
+    if signed:
+        w = r.view(word)
+        w |= u & sign  # -0 and what rounds to it
+    return r, large
 
 
 def _overflow16(x: np.ndarray) -> np.ndarray:
@@ -184,7 +197,7 @@ def _encode_float(value: bool | int | float, dtype: DType) -> float:
 def _overflowing(v: float, dtype: DType) -> float:
     """Round to an 8-bit format; overflow gives infinity if there is one, else NaN [ENC-1]."""
     f = info(dtype).format
-    y = float(_nearest(np.asarray(v, _F64), dtype)) if math.isfinite(v) else v
+    y = float(_nearest(np.asarray(v, _F64), dtype)[0]) if math.isfinite(v) else v
     if abs(y) > f.max:
         return math.copysign(math.inf, y) if f.has_inf else math.nan
     return y if f.has_zero or not y < 2.0**f.emin else 2.0**f.emin

@@ -456,7 +456,10 @@ def rsqrt(x, /, *, flush_to_zero=False):
     [FTZ-1.rsqrt]  flush_to_zero makes subnormal inputs zeros, so that their result is infinite
     [FTZ-1.rsqrt.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
-    return wide(_numeric.rsqrt, _numeric.flush(x) if flush_to_zero else x)
+    x = _numeric.flush(x) if flush_to_zero else x
+    if x.dtype == np.float64:
+        return _numeric.rsqrt(x)
+    return 1.0 / wide(np.sqrt, x)  # two roundings to float64 hardly ever show in a narrower result
 
 
 @op(to_integral, loose=math.floor, exact=True, tileir="floor")

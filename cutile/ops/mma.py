@@ -236,7 +236,9 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     [MMA-3.mixed]  operands of different dtypes, other than int8 and uint8: TileTypeError
     [MMA-3.dtype]  operands of a dtype without a row: TileTypeError
     [MMA-4.int]  integer products are exact and int32 accumulation wraps
-    [MMA-4.float]  float products are accumulated in unspecified order, within 4 * 2**-p of the sum of magnitudes
+    [MMA-4.float]  float products are accumulated in unspecified order, within 4 * 2**-24 (float64: 4 * 2**-53) of the
+        sum of magnitudes
+    [MMA-4.float16]  with a float16 accumulator within K/4 * 2**-11
     [MMA-4.float8]  float8 products too, but hardware may keep as few as 13 bits of the running sum
     [MMA-4.product]  the product of one element each is exact before it is added
     [MMA-4.float32]  float32 operands are not rounded to tfloat32
