@@ -3,8 +3,6 @@
 Names of dtypes are short here, as in clause ids: b1, i8, u16, f32, e4m3.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any
@@ -13,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.api import accepts, ct, impl, refuses
+from conformance.api import accepts, ct, impl, refuses, run
 
 NAMES = {
     "b1": "bool_", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
@@ -34,6 +32,38 @@ NUMPY: dict[str, Any] = {
     "f64": np.float64, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
     "e8m0": ml_dtypes.float8_e8m0fnu, "e2m1": ml_dtypes.float4_e2m1fn,
 }
+
+# The promotion table: rows and columns are the dtypes of the operands.
+_TABLE = """
+     b1   i8   i16  i32  i64  u8   u16  u32  u64  f16  bf16 f32  f64  tf32 e4m3 e5m2 e8m0 e5m3 e2m1
+b1   b1   i8   i16  i32  i64  u8   u16  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+i8   i8   i8   i16  i32  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+i16  i16  i16  i16  i32  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+i32  i32  i32  i32  i32  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+i64  i64  i64  i64  i64  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+u8   u8   -    -    -    -    u8   u16  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+u16  u16  -    -    -    -    u16  u16  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+u32  u32  -    -    -    -    u32  u32  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+u64  u64  -    -    -    -    u64  u64  u64  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+f16  f16  f16  f16  f16  f16  f16  f16  f16  f16  f16  -    f32  f64  -    -    -    -    -    -
+bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 -    bf16 f32  f64  -    -    -    -    -    -
+f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f64  -    -    -    -    -    -
+f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  -    -    -    -    -    -
+tf32 -    -    -    -    -    -    -    -    -    -    -    -    -    tf32 -    -    -    -    -
+e4m3 -    -    -    -    -    -    -    -    -    -    -    -    -    -    e4m3 -    -    -    -
+e5m2 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e5m2 -    -    -
+e8m0 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e8m0 -    -
+e5m3 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e5m3 -
+e2m1 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e2m1
+"""
+_head, *_rows = (line.split() for line in _TABLE.strip().splitlines())
+PROMOTE = {(row[0], column): cell if cell != "-" else None
+           for row in _rows for column, cell in zip(_head, row[1:], strict=True)}
+
+def limits(short):
+    """Smallest and largest value of an integer dtype."""
+    width = int(short[1:])
+    return (-(1 << width - 1), (1 << width - 1) - 1) if short[0] == "i" else (0, (1 << width) - 1)
 
 
 @contextmanager
@@ -103,6 +133,13 @@ def refused(error: str | tuple[str, ...], f: Callable[[], Any], *, match: str | 
     refuses(error, k, match=match)
 
 
+def constant_is(f: Callable[[], Any], value: Any, dtype: str) -> None:
+    """A constant expression has this value, of this Python type, and this dtype."""
+    got, d = constant(f)
+    same_number(got, value)
+    assert d.name == dtype, f"got {d.name}, wanted {dtype}"
+
+
 def unary(f: Callable[[Any], Any], a: str, want: str | None, *, error: str = "TileTypeError") -> None:
     """f of a tile of dtype `a` has dtype `want`; None: it is refused."""
     x, expected = DTYPES[a], want and DTYPES[want]
@@ -147,3 +184,41 @@ def _judge(k: Any, want: str | None, error: str, *shorts: str) -> None:
     else:
         with on_target(*shorts):
             accepts(k)
+
+
+# ------------------------------------------------------------------ arrays
+
+
+def counting(*shape, dtype=np.float32):
+    return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+def taken(f, *args, want=np.int64):
+    """What f(array) holds at run time, as int64 numbers: a tuple of scalars."""
+    out = np.full(8, -1, want)
+
+    @ct.kernel
+    def k(x, out):
+        values = f(x)
+        for i, v in ct.static_iter(enumerate(values)):
+            ct.store(out, i, v)
+
+    return run(k, *args, out).tolist()
+
+
+def inspect(f, x, annotation=object):
+    """Of each item of the tuple f(array): (constant value or None, name of its dtype)."""
+    seen = []
+
+    @ct.kernel
+    def k(x: annotation):
+        values = f(x)
+        for i in ct.static_iter(range(len(values))):
+            v = values[i]
+            d = v.dtype
+            ct.static_eval(seen.append((v, d.name)))
+
+    accepts(k, x)
+    return [(v if is_constant(v) else None, d) for v, d in seen]
+
+

@@ -28,7 +28,7 @@ SHAPES = [(), (1,), (2,), (4,), (1, 1), (1, 4), (2, 1), (2, 4), (4, 2), (4, 1, 2
 def test_shapes():
     for a, b in itertools.product(SHAPES, SHAPES):
         want = joined(a, b)
-        f = lambda a=a, b=b: (ct.ones(a, ct.float32) + ct.zeros(b, ct.float32)).shape  # noqa: E731
+        f = lambda a=a, b=b: (ct.ones(a, ct.float32) + ct.zeros(b, ct.float32)).shape
         if want is None:
             refused("TileTypeError", f)
         else:
@@ -36,7 +36,8 @@ def test_shapes():
 
 
 @clause("BCAST-1.values", "BCAST-1.both", "BCAST-1.rank", "BCAST-1.one")
-@pytest.mark.parametrize("a, b", [((2, 1, 4), (2, 1)), ((4,), (2, 4)), ((2, 1), (1, 4)), ((2, 2), (4, 1, 1)), ((1,), (4,))])
+@pytest.mark.parametrize("a, b", [((2, 1, 4), (2, 1)), ((4,), (2, 4)), ((2, 1), (1, 4)), ((2, 2), (4, 1, 1)),
+                                  ((1,), (4,))])
 def test_values(a, b):
     want = joined(a, b)
     shape_of = {"a": a, "b": b, "out": want}
@@ -143,11 +144,14 @@ def row(n, f):
 
 
 @pytest.mark.parametrize("f", [
-    row("arithmetic", lambda x, y: x + y), row("arithmetic", lambda x, y: x / y), row("arithmetic", lambda x, y: x // y),
-    row("arithmetic", lambda x, y: ct.maximum(x, y)), row("bitwise", lambda x, y: x & y), row("bitwise", lambda x, y: x << y),
+    row("arithmetic", lambda x, y: x + y), row("arithmetic", lambda x, y: x / y),
+    row("arithmetic", lambda x, y: x // y),
+    row("arithmetic", lambda x, y: ct.maximum(x, y)), row("bitwise", lambda x, y: x & y),
+    row("bitwise", lambda x, y: x << y),
     row("comparison", lambda x, y: x == y), row("comparison", lambda x, y: x < y),
     row("where", lambda x, y: ct.where(x > 0, y, y)), row("where", lambda x, y: ct.where(True, x, y)),
-    row("reduce", lambda x, y: ct.reduce((x, y), 0, keep, (0, 0))), row("scan", lambda x, y: ct.scan((x, y), 0, keep, (0, 0))),
+    row("reduce", lambda x, y: ct.reduce((x, y), 0, keep, (0, 0))),
+    row("scan", lambda x, y: ct.scan((x, y), 0, keep, (0, 0))),
     row("broadcast_to", lambda x, y: ct.broadcast_to(x, y.shape))])
 def test_mismatches(f):
     refused("TileTypeError", lambda: f(ct.ones((2,), ct.int32), ct.ones((4,), ct.int32)))

@@ -1,4 +1,4 @@
-"""Numbers as constants of a dtype [ENC]: the oracle is exact (numbers.py), and every format is shown by its own values."""
+"""Numbers as constants of a dtype [ENC]. The oracle (numbers.py) is exact; formats are tried at their own values."""
 
 import math
 from fractions import Fraction
@@ -83,7 +83,8 @@ def test_overflow_of_wide_formats(short):
 
 @clause("ENC-1.e4m3.over", "ENC-1.e4m3.464")
 def test_overflow_of_e4m3():
-    same(encoded([464, 464.0, 465, 464.1, -464, -465, 1e9, INF, -INF], "e4m3"), [448, 448, NAN, NAN, -448, NAN, NAN, NAN, NAN])
+    same(encoded([464, 464.0, 465, 464.1, -464, -465, 1e9, INF, -INF], "e4m3"),
+         [448, 448, NAN, NAN, -448, NAN, NAN, NAN, NAN])
 
 
 @clause("ENC-1.e5m2.over", "ENC-1.e5m2.61440")
@@ -93,7 +94,8 @@ def test_overflow_of_e5m2():
 
 @clause("ENC-1.e8m0.over", "ENC-1.e8m0.under", "ENC-1.e8m0.3")
 def test_ends_of_e8m0():
-    numbers = [3, 3.0, 2.9, 5, 6, 2.0**127, 1.4 * 2.0**127, 2.0**128, 1e300, INF, 0, 0.0, 2.0**-127, 2.0**-128, 1e-300, True]
+    numbers = [3, 3.0, 2.9, 5, 6, 2.0**127, 1.4 * 2.0**127, 2.0**128, 1e300, INF, 0, 0.0, 2.0**-127, 2.0**-128,
+               1e-300, True]
     want = [4, 4, 2, 4, 8, 2.0**127, 2.0**127, NAN, NAN, NAN, *[2.0**-127] * 5, 1]
     same(encoded(numbers, "e8m0"), want)
 
@@ -132,7 +134,8 @@ def test_signs_of_zero(short):
 def test_integers_are_rounded_once():
     # Halfway for the format but for the last bit, which a detour through double precision would lose.
     for short, bits in (("f16", 11), ("bf16", 8), ("f32", 24), ("f64", 53)):
-        numbers = [(1 << 62) + (1 << 62 - bits) + d for d in (-1, 0, 1)] + [(1 << 63) - 1, -(1 << 63), (1 << 64) - 1, 2049, 7]
+        numbers = [(1 << 62) + (1 << 62 - bits) + d for d in (-1, 0, 1)] + [(1 << 63) - 1, -(1 << 63), (1 << 64) - 1,
+            2049, 7]
         same(encoded(numbers, short), [nearest(NAMES[short], Fraction(n)) for n in numbers])
 
 
@@ -152,7 +155,8 @@ def test_numbers_that_a_format_cannot_express(short, numbers):
 @pytest.mark.parametrize("short", INTEGERS)
 def test_integers_wrap(short):
     width, signed, dtype = int(short[1:]), short[0] == "i", DTYPES[short]
-    for n in (300, -1, -300, 1 << 31, 1 << 63, (1 << 64) - 1, -(1 << 63), (1 << width - 1) - 1, -(1 << width - 1), 0x5AA5):
+    for n in (300, -1, -300, 1 << 31, 1 << 63, (1 << 64) - 1, -(1 << 63), (1 << width - 1) - 1, -(1 << width - 1),
+              0x5AA5):
         want = n % (1 << width)
         if signed and want >= 1 << width - 1:
             want -= 1 << width

@@ -40,7 +40,8 @@ def test_huge_tiles():
     assert accepted[-1] == (1 << 15, 1 << 15)
 
 
-@pytest.mark.parametrize("shape", [pytest.param(s, marks=clause(f"TILE-8.{n}"), id=f"{n}{i}") for i, (n, s) in enumerate([
+@pytest.mark.parametrize("shape", [pytest.param(s, marks=clause(f"TILE-8.{n}"), id=f"{n}{i}") for i,
+                                   (n, s) in enumerate([
     ("three", (3,)), ("three", (2, 6)), ("three", 12), ("three", (1 << 20) + 1), ("zero", (0,)), ("zero", (2, 0)),
     ("zero", 0), ("negative", (-2,)), ("negative", (4, -1)), ("float", (2.0,)), ("float", 4.0), ("bool", (True,)),
     ("bool", True)])])
@@ -119,7 +120,8 @@ def looped(n):
 
 @pytest.mark.parametrize("f, arg, dtype", [pytest.param(f, a, d, marks=clause(f"TILE-2.{n}"), id=f"{n}{i}")
                                            for i, (n, f, a, d) in enumerate([
-    ("literal", lambda x: 5, 1, "int32"), ("literal", lambda x: 2.5, 1, "float32"), ("literal", lambda x: True, 1, "bool_"),
+    ("literal", lambda x: 5, 1, "int32"), ("literal", lambda x: 2.5, 1, "float32"),
+    ("literal", lambda x: True, 1, "bool_"),
     ("len", lambda x: len((1, 2)), 1, "int32"), ("ndim", lambda x: ct.zeros((2,), ct.int8).ndim, 1, "int32"),
     ("loop", looped, 3, "int32"), ("parameter.bool", lambda x: x, True, "bool_"),
     ("parameter.int", lambda x: x, 7, "int32"), ("parameter.float", lambda x: x, 2.5, "float32")])])
@@ -253,7 +255,8 @@ def test_not():
 def test_unit_axes():
     shapes = look(lambda: ct.zeros((2, 4), ct.int8)[None], lambda: ct.zeros((2, 4), ct.int8)[:, None])
     assert [t.shape for t, _ in shapes] == [(1, 2, 4), (2, 1, 4)]
-    for f, shape in ((lambda t: t[None], (1, 2, 4)), (lambda t: t[:, None], (2, 1, 4)), (lambda t: t[:, :, None], (2, 4, 1)),
+    for f, shape in ((lambda t: t[None], (1, 2, 4)), (lambda t: t[:, None], (2, 1, 4)),
+                     (lambda t: t[:, :, None], (2, 4, 1)),
                      (lambda t: t[..., None], (2, 4, 1)), (lambda t: t[None, ..., None], (1, 2, 4, 1)),
                      (lambda t: t[None, :, None, :, None], (1, 2, 1, 4, 1)), (lambda t: t[..., :], (2, 4)),
                      (lambda t: t[:, ..., None, :], (2, 1, 4)), (lambda t: t[:, :], (2, 4))):

@@ -24,7 +24,8 @@ def blocks(x, tile, index, fill):
 
 
 @clause("SPACE-1.range", "SPACE-1.dims", "SPACE-5.load", "SPACE-5.store")
-@pytest.mark.parametrize("shape, tile", [((16,), (4,)), ((13,), (4,)), ((5, 9), (2, 4)), ((3, 5, 6), (2, 1, 4)), ((1,), (8,))])
+@pytest.mark.parametrize("shape, tile", [((16,), (4,)), ((13,), (4,)), ((5, 9), (2, 4)), ((3, 5, 6), (2, 1, 4)),
+                                         ((1,), (8,))])
 def test_tiles(shape, tile):
     rank = len(shape)
     tiles = tuple(-(-n // t) for n, t in zip(shape, tile, strict=True))
@@ -86,10 +87,12 @@ def test_index_outside():
     assert memory.tolist() == list(range(24))
 
 
-ORDERS = {"C": ((0, 1, 2), "C"), "F": ((2, 1, 0), "F"), "tuple": ((2, 0, 1), (2, 0, 1)), "negative": ((1, 2, 0), (1, -1, 0))}
+ORDERS = {"C": ((0, 1, 2), "C"), "F": ((2, 1, 0), "F"), "tuple": ((2, 0, 1), (2, 0, 1)),
+          "negative": ((1, 2, 0), (1, -1, 0))}
 
 
-@pytest.mark.parametrize("p, order", [pytest.param(*v, id=n, marks=clause(f"SPACE-4.{'tuple' if n == 'negative' else n}"))
+@pytest.mark.parametrize("p, order",
+                         [pytest.param(*v, id=n, marks=clause(f"SPACE-4.{'tuple' if n == 'negative' else n}"))
                                       for n, v in ORDERS.items()])
 @clause("SPACE-4.permute", "SPACE-4.store")
 def test_orders(p, order):
@@ -161,7 +164,8 @@ def test_views_of_scalars():
 
 @clause("TV-1.shape", "TV-1.int", "TV-1.rank", "TV-2.any", "TV-2.rank", "TV-4.order")
 @pytest.mark.parametrize("f", [
-    lambda a: a.tiled_view((3, 4)), lambda a: a.tiled_view((4,)), lambda a: a.tiled_view((2, 2, 2)), lambda a: a.tiled_view(4),
+    lambda a: a.tiled_view((3, 4)), lambda a: a.tiled_view((4,)), lambda a: a.tiled_view((2, 2, 2)),
+    lambda a: a.tiled_view(4),
     lambda a: a.tiled_view((2.0, 2)), lambda a: a.tiled_view((ct.bid(0), 2)), lambda a: a.tiled_view(None),
     lambda a: a.tiled_view((2, 2), traversal_steps=(0, 1)), lambda a: a.tiled_view((2, 2), traversal_steps=(1, -1)),
     lambda a: a.tiled_view((2, 2), traversal_steps=(1,)), lambda a: a.tiled_view((2, 2), traversal_steps=1),
@@ -177,7 +181,8 @@ def test_views_that_are_refused(f):
 
 
 @clause("TV-2.steps", "TV-2.int", "TV-2.any", "TV-3", "TV-3.overhang", "TV-3.gap")
-@pytest.mark.parametrize("size, tile, step, tiles", [(8, 2, 1, 8), (16, 2, 3, 6), (16, 4, 4, 4), (17, 4, 4, 5), (10, 2, 7, 2),
+@pytest.mark.parametrize("size, tile, step, tiles", [(8, 2, 1, 8), (16, 2, 3, 6), (16, 4, 4, 4), (17, 4, 4, 5), (10,
+    2, 7, 2),
                                                      (7, 4, 3, 3), (9, 1, 5, 2)])
 def test_traversal_steps(size, tile, step, tiles):
     @ct.kernel

@@ -117,7 +117,7 @@ _FIELDS = {ConstantAnnotation: "constant", ScalarAnnotation: "scalar", ArrayAnno
 
 
 def _tuple_spec(annotation: Any, name: str) -> ParameterSpec:
-    if get_origin(annotation) not in (tuple, typing.Tuple):
+    if get_origin(annotation) is not tuple:
         return PLAIN
     args = get_args(annotation)
     if len(args) == 2 and args[1] is Ellipsis:

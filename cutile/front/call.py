@@ -77,7 +77,7 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
             return call(c, func.func, (func.receiver, *args), kwargs, span)
         case Closure():
             return _call_closure(c, func, args, kwargs, span)
-        case Record() if (fn := inspect.getattr_static(func.cls, "__call__", None)) is not None:
+        case Record() if (fn := objects.own_method(func.cls, "__call__")) is not None:
             return call(c, Static(fn), (func, *args), kwargs, span)
         case Static(obj):
             return c.attempt(span, _call_object, c, obj, args, kwargs, span)

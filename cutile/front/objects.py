@@ -106,6 +106,11 @@ def is_user_function(fn: Any) -> bool:
         getattr(fn, "__qualname__", "").startswith("__create_fn__"))
 
 
+def own_method(cls: type, name: str) -> Any:
+    """What instances of a class find under a dunder name; not what the class itself answers to."""
+    return next((vars(k)[name] for k in cls.__mro__ if name in vars(k)), None)
+
+
 def python_slice(t: PySlice) -> slice:
     """A constant slice as Python's."""
     parts = []

@@ -111,7 +111,7 @@ class Choice:
         self._each([sparse, *starts, tile], [1] + [0] * len(starts) + [len(shape)], tuple(shape), None,
                    lambda v, x: v.put_rows(axis, x[0], x[1:-1], x[-1], shape))
 
-    def gather(self, indices, mask, fill, core) -> np.ndarray:
+    def gather(self, indices, mask, fill, core, out=None) -> np.ndarray:
         return self._gather("gather", tuple(indices), mask, fill, core)
 
     def gather_raw(self, offset, mask, fill, core) -> np.ndarray:

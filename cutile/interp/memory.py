@@ -223,10 +223,14 @@ class ArrayView:
 
     # -- elements by index
 
-    def gather(self, indices: Sequence[np.ndarray], mask: np.ndarray | None, fill, core: tuple[int, ...]) -> np.ndarray:
-        """Elements at index tiles of shape `core`; `fill` (a carrier) where out of range or masked."""
+    def gather(self, indices: Sequence[np.ndarray], mask: np.ndarray | None, fill, core: tuple[int, ...],
+               out: np.ndarray | None = None) -> np.ndarray:
+        """Elements at index tiles of shape `core`; `fill` (a carrier) where out of range or masked.
+
+        They may come in `out`, if that has their shape.
+        """
         ok, coords = self.coordinates(indices, core)
-        return _take(self.memory, ok, mask, coords, fill, core)
+        return _take(self.memory, ok, mask, coords, fill, core, out)
 
     def scatter(self, indices: Sequence[np.ndarray], value: np.ndarray, mask: np.ndarray | None,
                 core: tuple[int, ...]) -> None:
@@ -240,20 +244,23 @@ class ArrayView:
         return updates.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
 
     def coordinates(self, indices: Sequence[np.ndarray], core: tuple[int, ...]):
-        """Which indices are in range [GS-3], and the memory coordinates (0 where not)."""
+        """Which indices are in range [GS-3], one True if all are, and the memory coordinates (0 where not)."""
         ok, coords = None, []
         for k, i in enumerate(indices):
             low, high = self.low[k], self.high[k]
             if isinstance(self.start[k], int) and self.start[k] == 0 and isinstance(high, int):
                 c = np.asarray(i)
+                coords.append(c)
+                if _all_below(c, high):
+                    continue
                 inside = _below(c, high)
             else:
                 c = _shift(np.asarray(i), self.start[k], len(core))
+                coords.append(c)
                 inside = (c >= _beside(low, len(core))) & (c < _beside(high, len(core)))
             ok = inside if ok is None else ok & inside
-            coords.append(c)
         if ok is None:
-            return np.ones((1,) * len(core), bool), []
+            return np.ones((1,) * len(core), bool), coords
         if not ok.all():
             coords = [np.where(ok, c, c.dtype.type(0)) for c in coords]
         return ok, coords
@@ -345,6 +352,11 @@ def _positions(i: np.ndarray) -> np.ndarray:
     return np.where((i < 0) | (i >= OUTSIDE), NOWHERE, i)
 
 
+def _all_below(i: np.ndarray, high: int) -> bool:
+    """Whether all indices lie in 0 … high-1: a look at the greatest, as an unsigned number."""
+    return bool((i.view(f"u{i.dtype.itemsize}") if i.dtype.kind == "i" else i).max() < max(high, 0))
+
+
 def _below(i: np.ndarray, high: int) -> np.ndarray:
     """Which indices lie in 0 … high-1, as unsigned numbers: one comparison."""
     limit = max(high, 0)
@@ -393,9 +405,12 @@ def _write(memory: Memory, w: Window, order: Sequence[int], tile: np.ndarray) ->
     windows.write(_along(memory.place, order), w, memory.store(tile))
 
 
-def _take(memory: Memory, ok, mask, coords, fill, core) -> np.ndarray:
+def _take(memory: Memory, ok, mask, coords, fill, core, out=None) -> np.ndarray:
+    if mask is None and ok.size == 1 and ok and coords:
+        x = memory.take(memory.position(coords), coords[0].size, out)
+        return x if x.shape[x.ndim - len(core):] == core else np.broadcast_to(x, np.broadcast_shapes(x.shape, core))
     keep = ok if mask is None else ok & mask
-    shape = np.broadcast_shapes(keep.shape, core)
+    shape = np.broadcast_shapes(keep.shape, core, *(c.shape for c in coords))
     if memory.array.size == 0 or not keep.any():
         x = np.asarray(fill, memory.carrier)
         return np.broadcast_to(x, np.broadcast_shapes(shape, x.shape))
@@ -407,7 +422,7 @@ def _take(memory: Memory, ok, mask, coords, fill, core) -> np.ndarray:
 
 def _put(memory: Memory, ok, mask, coords, value, core) -> None:
     keep = ok if mask is None else ok & mask
-    shape = np.broadcast_shapes(keep.shape, np.shape(value), core)
+    shape = np.broadcast_shapes(keep.shape, np.shape(value), core, *(np.shape(c) for c in coords))
     if not keep.any():
         return
     some = None if keep.all() else np.broadcast_to(keep, shape)

@@ -103,10 +103,10 @@ def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
     asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
     if asked not in (None, *EMITTERS):
         raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch', 'block' and 'interleave'")
+    if f.waiting and asked != "interleave":  # under another one, blocks would wait for ever
+        return "interleave", f.waiting
     if asked in ("block", "interleave"):
         return asked, why
-    if f.waiting and not asked:
-        return "interleave", f.waiting
     if settings.get("BLOCK") is not None:
         return "block", "CUTILE_BLOCK"
     if f.unbatchable:

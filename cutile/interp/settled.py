@@ -89,7 +89,7 @@ class Settled:
     def _leave_out(self, nodes: list[Node]) -> None:
         for n in reversed(nodes):
             if isinstance(n, Op) and n.op.effect == PURE and n.region is None and n.results and self.unread(n) \
-                    and n not in self.skipped:
+                    and n not in self.skipped and ("ctx" not in n.op.given or n.op is grid.bid):
                 self._reads.subtract(self.reads(n))
                 self.skipped.add(n)
 

@@ -38,6 +38,7 @@ class Memory:
         self.line = array.reshape(-1) if array.flags.c_contiguous else None  # the elements one after another
         self.number: int | None = None  # by which foreign pointers know it
         self._converted: np.ndarray | None = None
+        self._converted_place: Place | None = None
         self._read = 0
 
     def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
@@ -75,15 +76,22 @@ class Memory:
     def reading(self, n: int) -> tuple[Place, bool]:
         if self.plain:
             return self.place, False
-        source, convert = self.source(n)
-        if source is self.array:
-            return self.place, convert
-        return Place(source.reshape(-1), 0, source.strides, source.dtype), convert
+        if self._converted_place is None:
+            source, convert = self.source(n)
+            if source is self.array:
+                return self.place, convert
+            self._converted_place = Place(source.reshape(-1), 0, source.strides, source.dtype)
+        return self._converted_place, False
 
-    def take(self, at: Position, n: int) -> np.ndarray:
-        """The carriers at positions that are known to exist."""
+    def take(self, at: Position, n: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The carriers at positions that are known to exist, in `out` if that has their shape and shares no memory."""
         source, convert = self.source(n)
-        x = np.asarray(source[at] if isinstance(at, tuple) else source.reshape(-1).take(at))
+        if isinstance(at, tuple):
+            x = np.asarray(source[at])
+        elif out is not None and out.shape == at.shape and not convert and not self.may_change:
+            return source.reshape(-1).take(at, out=out, mode="clip")
+        else:
+            x = np.asarray(source.reshape(-1).take(at, mode="clip"))
         return self.convert(x) if convert else x
 
     def position(self, coords: Sequence[np.ndarray]) -> Position:

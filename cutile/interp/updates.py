@@ -37,11 +37,12 @@ def chosen(memory, keep: np.ndarray | None, coords: Sequence[np.ndarray], shape:
 def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: Sequence[np.ndarray],
           shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray]:
     """Update memory. `shape`: running blocks and elements. Returns which took place and the old values, 0 elsewhere."""
-    keep = np.broadcast_to(ok if mask is None else ok & mask, shape)
+    keep = ok if mask is None else ok & mask
+    whole, keep = keep.all(), np.broadcast_to(keep, shape)
     seen = np.zeros(shape if old else (1,) * len(shape), memory.carrier)
-    if not keep.any():
+    if not whole and not keep.any():
         return keep, np.broadcast_to(seen, shape)
-    some = None if keep.all() else keep
+    some = None if whole else keep
     at = chosen(memory, some, coords, shape)
     if isinstance(at, tuple) and not at:
         line, at = memory.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)

@@ -61,7 +61,7 @@ def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
     p = np.multiply(x, y, dtype=_F64)  # exact: at most 48 bits
-    s = np.asarray(np.add(p, z, dtype=_F64))
+    s = np.asarray(np.add(p, z, dtype=_F64, order="C"))
     # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin. A glance
     # at the extremes tells that all is well, as a rule.
     f = info(dtype).format
@@ -70,12 +70,19 @@ def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
     r = _narrowed(s, dtype, out)
     if easy and (r.view(np.uint32) & _MAGNITUDE).min() > np.float32(2.0**f.emin).view(np.uint32):
         return r
-    hard = (low_bits == np.uint64(1 << 63)) | ((np.abs(s) < 2.0**f.emin) & (s != 0))
-    if not hard.any():
-        return r
-    at = np.nonzero(hard)
-    p, z = (np.broadcast_to(v, s.shape)[at] for v in (p, np.asarray(z).astype(_F64)))
-    s[at] = to_odd(*two_sum(p, z))
+    hard = low_bits == np.uint64(1 << 63)
+    if easy or hard.mean() < 1 / 16:
+        hard |= (np.abs(s) < 2.0**f.emin) & (s != 0)
+        at = np.flatnonzero(hard)
+        if not at.size:
+            return r
+        p, z = (np.broadcast_to(v, s.shape).reshape(-1)[at] for v in (p, np.asarray(z).astype(_F64)))
+        s.reshape(-1)[at] = to_odd(*two_sum(p, z))
+    else:
+        _, missing = two_sum(p, np.asarray(z).astype(_F64))
+        if not missing.any():
+            return r
+        s = to_odd(s, missing)
     return _narrowed(s, dtype, out)
 
 

@@ -29,7 +29,7 @@ from cutile.dtypes import (
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
-from cutile.ops import _numeric
+from cutile.ops import _hyperbolic, _numeric
 from cutile.ops._numeric import wide
 from cutile.ops._op import op
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, check_rounding, flush_arg, rounding_arg
@@ -349,7 +349,7 @@ def tan(x, /, *, out=None):
 
 
 @op(float_unary, loose=math.sinh, ulp=ulps(3), tileir="sinh")
-def sinh(x, /, *, out=None):
+def sinh(x, /, *, sig, out=None):
     """Hyperbolic sine of each element.
 
     [UN-1.sinh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -363,6 +363,8 @@ def sinh(x, /, *, out=None):
     [UN-4.sinh.zero]  sinh(-0.0) is -0.0
     [LOOSE-5.sinh]  a constant whose result is beyond double precision: TileValueError
     """
+    if info(sig.result.dtype).carrier == np.float64:  # NumPy's is not exact enough
+        return _hyperbolic.sinh(x)
     return wide(np.sinh, x, out=out)
 
 
@@ -386,7 +388,7 @@ def cosh(x, /, *, out=None):
 
 @op(float_unary, loose=math.tanh, ulp=ulps(2), tileir="tanh",
     freedom="APPROX: 129 ulp, that is about 2**-11 of the value")
-def tanh(x, /, *, rounding_mode=None, out=None):
+def tanh(x, /, *, rounding_mode=None, sig, out=None):
     """Hyperbolic tangent of each element.
 
     [UN-1.tanh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
@@ -403,6 +405,8 @@ def tanh(x, /, *, rounding_mode=None, out=None):
     [RM-1.tanh.other]  any other rounding mode: TileTypeError
     [RM-2.tanh]  a rounding mode with a result other than float32: TileTypeError
     """
+    if info(sig.result.dtype).carrier == np.float64:  # NumPy's is not exact enough
+        return _hyperbolic.tanh(x)
     return wide(np.tanh, x, out=out)
 
 

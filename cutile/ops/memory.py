@@ -320,7 +320,7 @@ def Slice(start, length, /):
 
 @op(_gather, operands="array *indices mask? padding_value", effect=READ, exact=True,
     signature=lambda array, indices, /, *, mask=None, padding_value=0, check_bounds=True, latency=None: None)
-def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig):
+def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig, out=None):
     """Elements of an array at tiles of indices.
 
     `indices`: an integer tile per array axis, broadcast together (a single one for rank 1). Where an index is out of
@@ -355,7 +355,7 @@ def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig
     """
     core = sig.result.shape
     fill = beside(padding_value, sig.operands[-1].ndim, len(core))
-    return array.gather(indices, mask, fill, core)
+    return array.gather(indices, mask, fill, core, out)
 
 
 @op(_scatter, operands="array *indices value mask?", effect=WRITE, exact=True,

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cutile.ir.nodes import (
-    Block, Break, Continue, For, Frame, If, Kernel, Node, Op, Return, Value, While, Yield, results_of,
+    Block, Break, Continue, For, Frame, If, Kernel, Node, Op, Return, Value, While, Yield, blocks_of,
+    results_of,
 )
 from cutile.ir.walk import walk
 from cutile.ops import atomics, create, shape
@@ -45,7 +46,14 @@ class _Place:
 
     node: Node | None
     outer: _Place | None
-    is_cond: bool = False  # the condition of a While
+    loops: tuple[Loop, ...] = ()  # around, those of callers included
+    is_cond: bool = False  # of a While
+
+    def inside(self, n: Node) -> Iterator[tuple[Block, _Place]]:
+        """The blocks nested in a node that stands here."""
+        loops = (*self.loops, n) if isinstance(n, For | While) else self.loops
+        for b in blocks_of(n):
+            yield b, _Place(n, self, loops, isinstance(n, While) and b is n.cond)
 
     def chain(self) -> Iterator[Node]:
         """The nodes around, innermost first."""
@@ -72,10 +80,10 @@ class _Flow:
             block, place = pending.pop()
             for n in block.nodes:
                 self.node(n, place)
-                if isinstance(n, Op) and _may_change(n, written, known):
-                    for loop in _loops(place):
+                if place.loops and isinstance(n, Op) and _may_change(n, written, known):
+                    for loop in place.loops:
                         self.sources[loop].update(n.results)
-                pending += ((b, _Place(n, place, is_cond)) for b, is_cond in _inner(n))
+                pending += place.inside(n)
 
     def behind(self, values: Iterable[Value]) -> set[Value]:
         """These values and all that they are made from."""
@@ -123,7 +131,7 @@ class _Flow:
                 self.leave(n, place)
 
     def matters(self, values: Iterable[Value], place: _Place) -> None:
-        for loop in _loops(place):
+        for loop in place.loops:
             self.acts[loop] += values
 
     def end(self, n: Yield, place: _Place) -> None:
@@ -152,23 +160,6 @@ class _Flow:
                 self.link(outer.results, n.operands)
                 self.all_from(outer.results, conds)
                 return
-
-
-def _inner(n: Node) -> list[tuple[Block, bool]]:
-    match n:
-        case Op(region=Block() as r):
-            return [(r, False)]
-        case If():
-            return [(n.then, False), (n.orelse, False)]
-        case While(cond=Block() as cond):
-            return [(cond, True), (n.body, False)]
-        case For() | While() | Frame():
-            return [(n.body, False)]
-    return []
-
-
-def _loops(place: _Place) -> list[Loop]:
-    return [n for n in place.chain() if isinstance(n, For | While)]
 
 
 def _may_change(n: Op, written, known: set[Value]) -> bool:

@@ -27,10 +27,20 @@ def written_params(kernel: Kernel) -> frozenset[Value]:
 def is_written(kernel: Kernel) -> Callable[[Value], bool]:
     """A test for any value of the kernel: may it stand for memory that a store or atomic of the kernel reaches?"""
     classes = _Classes()
-    targets: list[Value] = []
-    _visit(kernel.body, classes, targets, (), ())
-    stored = {classes.find(v) for v in targets}
+    stored = {classes.find(v) for v in _targets(kernel, classes)}
     return lambda v: _is_memory(v) and classes.find(v) in stored
+
+
+def memory_classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> Callable[[Value], Value]:
+    """For each array, list or pointer value one that stands for all that may be the same memory.
+
+    Parameters that stand in one group of `together` may be the same memory too.
+    """
+    classes = _Classes()
+    for group in together:
+        classes.unite(group)
+    _visit(kernel.body, classes, [], (), ())
+    return classes.find
 
 
 class _Classes:
@@ -60,35 +70,42 @@ def _is_memory(v: Value) -> bool:
     return isinstance(t, ArrayType | ListType) or isinstance(t, TileType) and info(t.dtype).kind == "p"
 
 
-def _visit(block: Block, classes: _Classes, targets: list[Value], loop: tuple, frame: tuple) -> None:
-    """`loop` is (params, results) of the innermost loop, `frame` the results of the innermost frame."""
-    for n in block.nodes:
-        match n:
-            case Op():
-                if n.op.effect in (WRITE, ATOMIC):
-                    targets += [v for v in n.operands if _is_memory(v)]
-                else:
-                    classes.unite((*n.operands, *n.results))
-            case Return():
-                classes.unite_pairs(n.operands, frame)
-            case Break():
-                classes.unite_pairs(n.operands, loop[1])
-            case Continue():
-                classes.unite_pairs(n.operands, loop[0])
-            case For() | While():
-                classes.unite_pairs(n.inits, n.params)
-                classes.unite_pairs(n.params, n.results)
-            case If():
-                for b in blocks_of(n):
-                    if isinstance(b.terminator, Yield):
-                        classes.unite_pairs(b.terminator.operands, n.results)
-        _descend(n, classes, targets, loop, frame)
+def _targets(kernel: Kernel, classes: _Classes) -> list[Value]:
+    """Unite what may stand for the same memory; what stores and atomics reach."""
+    targets: list[Value] = []
+    # With each block: (params, results) of the innermost loop, results of the innermost frame.
+    pending: list[tuple[Block, tuple, tuple]] = [(kernel.body, ((), ()), ())]
+    while pending:
+        block, loop, frame = pending.pop()
+        for n in block.nodes:
+            if isinstance(n, Op) and n.op.effect in (WRITE, ATOMIC):
+                targets += [v for v in n.operands if _is_memory(v)]
+            _unite(n, classes, loop, frame)
+            pending += ((b, *_inside(n, loop, frame)) for b in blocks_of(n))
+    return targets
 
 
-def _descend(n: Node, classes: _Classes, targets: list[Value], loop: tuple, frame: tuple) -> None:
-    if isinstance(n, For | While):
-        loop = (n.params, n.results)
-    elif isinstance(n, Frame):
-        loop, frame = (), n.results
-    for b in blocks_of(n):
-        _visit(b, classes, targets, loop, frame)
+def _unite(n: Node, classes: _Classes, loop: tuple, frame: tuple) -> None:
+    match n:
+        case Op() if n.op.effect not in (WRITE, ATOMIC):
+            classes.unite((*n.operands, *n.results))
+        case Return():
+            classes.unite_pairs(n.operands, frame)
+        case Break():
+            classes.unite_pairs(n.operands, loop[1])
+        case Continue():
+            classes.unite_pairs(n.operands, loop[0])
+        case For() | While():
+            classes.unite_pairs(n.inits, n.params)
+            classes.unite_pairs(n.params, n.results)
+        case If():
+            for b in blocks_of(n):
+                if isinstance(b.terminator, Yield):
+                    classes.unite_pairs(b.terminator.operands, n.results)
+
+
+def _inside(n: Node, loop: tuple, frame: tuple) -> tuple[tuple, tuple]:
+    """The innermost loop and frame of the blocks nested in a node."""
+    if isinstance(n, Frame):
+        return ((), ()), n.results
+    return ((n.params, n.results) if isinstance(n, For | While) else loop), frame

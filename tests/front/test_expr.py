@@ -294,15 +294,9 @@ operators = st.sampled_from(["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<",
 @given(numbers, operators, numbers)
 def test_binary_folding_is_pythons(x, op, y):  # LOOSE-4
     source = f"({x!r}) {op} ({y!r})"
+    if op in ("**", "<<") and abs(y) > 64:
+        return  # Python itself would not end
     want = reference(source)
-    if (
-        op in ("**", "<<")
-        and isinstance(y, int)
-        and y > 64
-        or op in ("+", "-", "*", "//", "**")
-        and type(x) is type(y) is bool
-    ):
-        return  # refused early, and PROMO-7
     f = cell(f"def f(): return {source}")["f"]
     if isinstance(want, type):
         with pytest.raises(want):
@@ -356,6 +350,7 @@ def test_run_time_arithmetic_agrees_with_folding(source):
 
 
 @pytest.mark.parametrize("source,cls", [
+    ("1 << (1 << 60)", ct.TileValueError), ("2 ** (1 << 60)", ct.TileValueError), ("3 ** 3 ** 9", ct.TileValueError),
     ("2 ** 64", ct.TileValueError), ("2 ** 70 - 2 ** 70", ct.TileValueError), ("1 / 0", ct.TileValueError),
     ("1 // 0", ct.TileValueError), ("1 % 0", ct.TileValueError), ("1 << -1", ct.TileValueError),
     ("(-8) ** 0.5", ct.TileTypeError), ("1.0 << 1", ct.TileTypeError), ("~True", ct.TileTypeError)])

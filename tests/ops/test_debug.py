@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 from tests.ops.combining import Calling
-from ruling import SPAN, Bench, term
+from tests.ops.ruling import SPAN, Bench, term
 
 from cutile.dtypes import bool_, float16, float32, float64, int8, int32, int64, uint8, uint64
 from cutile.errors import TileTypeError

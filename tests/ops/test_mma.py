@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from ruling import Bench, nearest, same_bits
+from tests.ops.ruling import Bench, nearest, same_bits
 
 from cutile import settings
 from cutile.dtypes import (

@@ -6,7 +6,7 @@ import pytest
 from tests.ops.combining import CombineBench, apply, function
 from hypothesis import given
 from hypothesis import strategies as st
-from ruling import Bench, nearest, same_bits
+from tests.ops.ruling import Bench, nearest, same_bits
 
 from cutile import settings
 from cutile.dtypes import (

@@ -3,7 +3,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from tests.ops.combining import CombineBench, apply, function
-from ruling import Bench, nearest, same_bits
+from tests.ops.ruling import Bench, nearest, same_bits
 
 from cutile.dtypes import bfloat16, bool_, float8_e5m2, float16, float32, float64, int8, int32, int64, uint8
 from cutile.errors import TileTypeError

@@ -1,0 +1,154 @@
+"""Slices of arrays [SLICE]."""
+
+from typing import Annotated
+
+import numpy as np
+import pytest
+
+from conformance.api import accepts, clause, ct, launch, needs, refuses, run
+from conformance.probing import DTYPES, counting, inspect, taken
+
+Static = Annotated[object, ct.ArrayAnnotation(static_shape_dims=(1,), static_stride_dims=(0,))]
+ONE = np.zeros(4, np.float32)
+
+
+@clause("SLICE-1.base", "SLICE-1.size", "SLICE-5", "SLICE-2.axis.negative")
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
+def test_slices(axis):
+    x = counting(4, 6, 8)[:, ::-1][:, ::-1]
+    k_axis = axis % 3
+
+    @ct.kernel
+    def k(x, start, stop, out, dims):
+        a = x.slice(axis, start, stop)
+        b = x.slice(stop=stop, axis=axis, start=start)
+        ct.store(out, (0, 0, 0), ct.load(a, (0, 0, 0), (4, 8, 8), padding_mode="ZERO") +
+                 ct.load(b, (0, 0, 0), (4, 8, 8), padding_mode="ZERO"))
+        for i in ct.static_iter(range(3)):
+            ct.store(dims, i, a.shape[i])
+            ct.store(dims, 3 + i, a.strides[i])
+
+    for start, stop in ((1, 3), (0, 4), (2, 2), (3, 4)):
+        out, dims = np.full((4, 8, 8), -1, np.float32), np.zeros(8, np.int32)
+        launch(k, x, start, stop, out, dims)
+        want = np.zeros((4, 8, 8), np.float32)
+        for i in range(4):
+            for j in range(6):
+                for m in range(8):
+                    at = [i, j, m]
+                    at[k_axis] -= start
+                    if 0 <= at[k_axis] < stop - start:
+                        want[tuple(at)] = 2 * x[i, j, m]
+        assert out.tolist() == want.tolist()
+        sizes = [4, 6, 8]
+        sizes[k_axis] = stop - start
+        assert dims.tolist() == [*sizes, 48, 8, 1, 0, 0]
+
+
+@clause("SLICE-1.base")
+def test_slices_of_slices_share_memory():
+    @ct.kernel
+    def k(x, n):
+        y = x.slice(0, n, 8).slice(0, 1, n)
+        ct.store(y, 0, ct.full((4,), -1, ct.float32))
+
+    x = counting(9)
+    run(k, x, 3)
+    assert x.tolist() == [0, 1, 2, 3, -1, -1, 6, 7, 8]
+
+
+@clause("SLICE-4.static", "SLICE-4.runtime", "SLICE-4.others")
+def test_sizes_of_slices():
+    x = counting(4, 8)
+    assert inspect(lambda a: a.slice(0, 1, 3).shape, x) == [(2, "int32"), (None, "int32")]
+    assert inspect(lambda a: a.slice(1, 1, a.shape[1]).shape, x) == [(None, "int32"), (None, "int32")]
+    assert inspect(lambda a: a.slice(1, ct.bid(0), 3).shape, x) == [(None, "int32"), (None, "int32")]
+    assert inspect(lambda a: a.slice(0, 1, 3).shape, x, Static) == [(2, "int32"), (8, "int32")]
+    assert inspect(lambda a: a.slice(1, ct.bid(0), 3).shape, x, Static) == [(None, "int32"), (None, "int32")]
+    assert inspect(lambda a: a.slice(1, ct.bid(0), 3).strides, x, Static) == [(8, "int32"), (None, "int32")]
+
+
+@clause("SLICE-4.cast")
+def test_sizes_of_slices_have_the_index_dtype():
+    def cut(a):
+        return a.slice(0, ct.int64(1) * ct.bid(0), ct.int64(3) + ct.bid(0)).shape
+
+    assert inspect(cut, counting(8)) == [(None, "int32")]
+    assert inspect(lambda a: a.slice(0, ct.bid(0), ct.int8(3) + ct.bid(0).astype(ct.int8)).shape, counting(8),
+                   ct.IndexedWithInt64) == [(None, "int64")]
+    assert taken(cut, counting(8))[0] == 3
+
+
+@clause("SLICE-2.bounds")
+@pytest.mark.parametrize("short", ["i8", "i16", "i32", "i64"])
+def test_bounds_of_slices(short):
+    dtype = DTYPES[short]
+
+    @ct.kernel
+    def k(x, n, out):
+        ct.store(out, 0, ct.load(x.slice(0, dtype(n), dtype(4)), 0, 2))
+        ct.store(out, 1, ct.load(x.slice(0, dtype(1), n.astype(dtype) + 1), 0, 2, padding_mode="ZERO"))
+
+    assert run(k, counting(8), 2, np.zeros(4, np.float32)).tolist() == [2, 3, 1, 2]
+
+
+ONE = np.zeros(4, np.float32)
+
+
+@pytest.mark.parametrize("f", [pytest.param(f, id=f"{n}{i}", marks=clause(f"SLICE-{n}")) for i, (n, f) in enumerate([
+    ("2.axis", lambda a: a.slice(ct.bid(0), 0, 1)), ("2.axis", lambda a: a.slice(0.0, 0, 1)),
+    ("2.axis", lambda a: a.slice(False, 0, 1)), ("2.axis", lambda a: a.slice((0,), 0, 1)),
+    ("2.axis.range", lambda a: a.slice(1, 0, 1)), ("2.axis.range", lambda a: a.slice(-2, 0, 1)),
+    ("2.bounds.unsigned", lambda a: a.slice(0, ct.uint32(0), 1)),
+    ("2.bounds.unsigned", lambda a: a.slice(0, 0, ct.uint8(1))),
+    ("2.bounds.bool", lambda a: a.slice(0, False, 1)), ("2.bounds.bool", lambda a: a.slice(0, 0, True)),
+    ("2.bounds.float", lambda a: a.slice(0, 0.0, 1)), ("2.bounds.float", lambda a: a.slice(0, 0, 1.0)),
+    ("2.bounds.tile", lambda a: a.slice(0, ct.zeros((1,), ct.int32), 1)),
+    ("2.bounds.tile", lambda a: a.slice(0, 0, ct.zeros((1,), ct.int32))),
+    ("3.start", lambda a: a.slice(0, -1, 1)), ("3.start", lambda a: a.slice(0, -1, ct.bid(0))),
+    ("3.stop", lambda a: a.slice(0, 0, -1)), ("3.stop", lambda a: a.slice(0, ct.bid(0), -1)),
+    ("3.order", lambda a: a.slice(0, 2, 1))])])
+def test_slices_that_are_refused(f):
+    @ct.kernel
+    def k(x):
+        f(x)
+
+    refuses("TileTypeError", k, ONE)
+
+
+@clause("SLICE-2.axis.rank0")
+def test_slices_of_rank_0():
+    @ct.kernel
+    def k(x):
+        x.slice(0, 0, 1)
+
+    refuses("TileTypeError", k, np.array(1.0))
+
+
+@clause("SLICE-3.beyond", "SLICE-3.order")
+def test_constant_bounds_that_are_accepted():
+    @ct.kernel
+    def k(x: Annotated[object, ct.ArrayAnnotation(static_shape_dims=(0,))]):
+        x.slice(0, 2, 2)
+        x.slice(0, 0, 0)
+        x.slice(0, 0, 100)
+
+    accepts(k, ONE)
+
+
+@clause("SLICE-3.runtime")
+@needs("cpu arrays")
+def test_slices_beyond_an_array():
+    @ct.kernel
+    def k(x, start, stop, out):
+        y = x.slice(0, start, stop)
+        ct.store(out, 0, ct.load(y, 0, 8, padding_mode="NEG_INF"))
+        ct.store(y, 0, ct.full((8,), 9, ct.float32))
+
+    memory = counting(16)
+    x, inf = memory[4:12], float("inf")
+    assert run(k, x, 6, 12, np.zeros(8, np.float32)).tolist() == [10, 11, *[-inf] * 6]
+    assert memory.tolist() == [*range(10), 9, 9, 12, 13, 14, 15]
+    assert run(k, x, -2, 2, np.zeros(8, np.float32)).tolist() == [-inf, -inf, 4, 5, *[-inf] * 4]
+    assert memory.tolist() == [0, 1, 2, 3, 9, 9, *range(6, 10), 9, 9, 12, 13, 14, 15]
+    assert run(k, x, 5, 3, np.zeros(8, np.float32)).tolist() == [-inf] * 8

@@ -1,0 +1,173 @@
+"""Arrays and lists while a kernel is lowered: a pointer with sizes and strides, a table with a length.
+
+Order of entry arguments [CC-*]: the leaves of the Python parameters in order. An array of rank n is a pointer, n sizes
+and n strides, all 2n of them whatever is known about them; a list is a pointer to its table and an int32 length, and
+its table has 1 + 2n words of 64 bits for each array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutile.dtypes import info
+from cutile.gpu.facts import ArrayFacts, nothing_known, power_of_two
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.builder import Bounded, Builder, DivBy, Value
+from cutile.types import ArrayType, ListType, TileType
+
+Dim = int | Value  # a size or stride: known now, or a scalar of the array's index dtype
+
+
+@dataclass(eq=False, slots=True)
+class Array:
+    """An array value. `wide`: strides may be negative, so that views of it compute with 64 bits.
+
+    `view` is its tensor view if one was made where the array is defined.
+    """
+
+    type: ArrayType
+    base: Value
+    sizes: tuple[Dim, ...]
+    strides: tuple[Dim, ...]
+    wide: bool
+    may_overlap: bool = True
+    view: Value | None = None
+
+    @property
+    def index(self) -> ty.Tile:
+        return index_type(self.type)
+
+
+@dataclass(eq=False, slots=True)
+class List:
+    type: ListType
+    table: Value
+    length: Value
+    facts: ArrayFacts
+
+
+Lowered = Value | Array | List
+
+
+def index_type(t: ArrayType) -> ty.Tile:
+    return ty.tile(ty.of_dtype(t.index_dtype))
+
+
+def pointer_type(t: ArrayType) -> ty.Tile:
+    return ty.tile(ty.ptr(ty.in_memory(t.dtype)))
+
+
+def argument_types(t: TileType | ArrayType | ListType) -> list[ty.Tile]:
+    """The entry arguments that a parameter of this type takes."""
+    if isinstance(t, ArrayType):
+        return [pointer_type(t), *[index_type(t)] * (2 * t.ndim)]
+    if isinstance(t, ListType):
+        return [ty.tile(ty.ptr(ty.i64)), ty.tile(ty.i32)]
+    return [ty.tile(ty.of_dtype(t.dtype), t.shape)]
+
+
+def parameter(b: Builder, t: TileType | ArrayType | ListType, arguments: Iterator[Value], facts: Any) -> Lowered:
+    """The value of a parameter, taking its entry arguments from the iterator."""
+    if isinstance(t, ArrayType):
+        words = [next(arguments) for _ in range(1 + 2 * t.ndim)]
+        return assumed(b, t, words[0], words[1:1 + t.ndim], words[1 + t.ndim:], facts or nothing_known(t))
+    if isinstance(t, ListType):
+        table, length = next(arguments), b.assume(next(arguments), Bounded(0))
+        return List(t, b.assume(table, DivBy(8)), length, facts.element if facts else nothing_known(t.element))
+    return next(arguments)
+
+
+def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strides: Sequence[Value],
+            facts: ArrayFacts) -> Array:
+    """An array of which the facts hold: what is constant becomes a number, the rest an assumption about the value."""
+    if (d := power_of_two(facts.base_addr_divisible_by)) > 1:
+        base = b.assume(base, DivBy(d))
+    dims = zip(sizes, t.static_shape, facts.shape_constant, facts.shape_divisible_by, strict=True)
+    known_sizes = tuple(_dim(b, v, _first(s, c), d, 0) for v, s, c, d in dims)
+    rows = zip(strides, t.static_strides, facts.stride_constant, facts.stride_divisible_by,
+               facts.stride_lower_bound_incl, strict=True)
+    known_strides = tuple(_dim(b, v, _first(s, c), d, low) for v, s, c, d, low in rows)
+    wide = any(k < 0 if isinstance(k, int) else low is None or low < 0
+               for k, low in zip(known_strides, facts.stride_lower_bound_incl, strict=True))
+    return Array(t, base, known_sizes, known_strides, wide, facts.may_alias_internally)
+
+
+def _first(*values: int | None) -> int | None:
+    return next((v for v in values if v is not None), None)
+
+
+def _dim(b: Builder, v: Value, constant: int | None, divisor: int, low: int | None) -> Dim:
+    if constant is not None:
+        return constant
+    if low is not None:
+        v = b.assume(v, Bounded(low))
+    d = power_of_two(divisor)
+    return b.assume(v, DivBy(d)) if d > 1 else v
+
+
+# ------------------------------------------------------------------ values that control flow carries
+
+
+def carried_types(t: TileType | ArrayType | ListType) -> list[ty.Tile]:
+    """The Tile IR types that carry a value of this type through branches and loops."""
+    if isinstance(t, ArrayType):
+        return [pointer_type(t), *[index_type(t)] * (t.static_shape.count(None) + t.static_strides.count(None))]
+    return argument_types(t)
+
+
+def carried(b: Builder, x: Lowered, t: TileType | ArrayType | ListType) -> list[Value]:
+    """A value as Tile IR values of `carried_types(t)`."""
+    if isinstance(x, Array):
+        dims = [d for static, given in ((t.static_shape, x.sizes), (t.static_strides, x.strides))
+                for s, d in zip(static, given, strict=True) if s is None]
+        return [x.base, *(dim_value(b, d, x.index) for d in dims)]
+    if isinstance(x, List):
+        return [x.table, x.length]
+    return [x]
+
+
+def uncarried(t: TileType | ArrayType | ListType, values: Iterator[Value], like: Lowered | None = None) -> Lowered:
+    """The inverse of `carried`. What was known of an array is lost, but for what its type says."""
+    if isinstance(t, ArrayType):
+        base = next(values)
+        sizes = tuple(next(values) if s is None else s for s in t.static_shape)
+        strides = tuple(next(values) if s is None else s for s in t.static_strides)
+        return Array(t, base, sizes, strides, wide=any(s is None or s < 0 for s in t.static_strides))
+    if isinstance(t, ListType):
+        table, length = next(values), next(values)
+        return List(t, table, length, like.facts if isinstance(like, List) else nothing_known(t.element))
+    return next(values)
+
+
+# ------------------------------------------------------------------ numbers of an array
+
+
+def dim_value(b: Builder, d: Dim, t: ty.Tile) -> Value:
+    return b.constant(t, d) if isinstance(d, int) else d
+
+
+def wide_dim(b: Builder, a: Array, d: Dim, *, signed: bool) -> Value:
+    """A size or stride as an i64."""
+    t = ty.tile(ty.i64)
+    if isinstance(d, int):
+        return b.constant(t, d)
+    if d.type == t:
+        return d
+    signed = signed and info(a.type.index_dtype).kind == "i"
+    return b.op("exti", [d], result=t, signedness="signed" if signed else "unsigned")
+
+
+def tensor_view(b: Builder, a: Array) -> Value:
+    """The array as Tile IR sees it. Its sizes and strides are read as unsigned numbers, hence `wide`."""
+    static = tuple(s if isinstance(s, int) else None for s in a.strides)
+    if a.wide:  # also a negative number is written as a value, modulo 2**64
+        static = tuple(s if s is not None and s >= 0 else None for s in static)
+        strides = [wide_dim(b, a, d, signed=True) for d, s in zip(a.strides, static, strict=True) if s is None]
+        sizes = [wide_dim(b, a, d, signed=False) for d in a.sizes if not isinstance(d, int)]
+    else:
+        strides = [d for d in a.strides if not isinstance(d, int)]
+        sizes = [d for d in a.sizes if not isinstance(d, int)]
+    shape = tuple(s if isinstance(s, int) else None for s in a.sizes)
+    return b.tensor_view(a.base, ty.TensorView(ty.in_memory(a.type.dtype), shape, static), sizes, strides)

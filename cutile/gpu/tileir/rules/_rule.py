@@ -1,0 +1,37 @@
+"""The table of lowering rules, and how to write one.
+
+A rule puts the operations that stand for one IR op into the module, and returns what its results are: a Tile IR value
+for each tile, an `Array` or `List` record (arrays.py) for each array or list; one of them, a tuple of several, None for
+no results.
+
+    @rule(exp2)
+    def _(l: Lowering, n: nodes.Op):
+        return l.op("exp2", [l.get(n.operands[0])], flush_to_zero=n.attrs["flush_to_zero"])
+
+What `l` offers stands at the head of lower.py. Signed and unsigned integers are one type in Tile IR, and bool is i1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cutile.errors import TileInternalError
+from cutile.ops._op import OpDef
+
+Rule = Callable[[Any, Any], Any]
+
+RULES: dict[OpDef, Rule] = {}
+
+
+def rule(*ops: OpDef) -> Callable[[Rule], Rule]:
+    """Make a function the rule of these ops."""
+
+    def define(fn: Rule) -> Rule:
+        for op in ops:
+            if op in RULES:
+                raise TileInternalError(f"op {op.name} has two lowering rules")
+            RULES[op] = fn
+        return fn
+
+    return define

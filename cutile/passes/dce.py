@@ -1,0 +1,50 @@
+"""Drop what nobody needs: ops without effect whose results are unused, and Binds, which only a debugger reads.
+
+A weak or relaxed load whose result is unused counts as an op without effect [LOAD-8].
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Value, blocks_of, uses_of
+from cutile.ir.walk import walk, with_blocks
+from cutile.ops._op import PURE, READ
+from cutile.types import MemoryOrder
+
+
+def dce(kernel: Kernel) -> Kernel:
+    """The kernel without dead ops and without Binds."""
+    needed = _needed(kernel.body)
+    body = _kept(kernel.body, needed)
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def removable(n: Node) -> bool:
+    """An op that only its results speak for."""
+    return isinstance(n, Op) and (n.op.effect == PURE or n.op.effect == READ
+                                  and n.attrs.get("memory_order", MemoryOrder.WEAK) is not MemoryOrder.ACQUIRE)
+
+
+def _needed(body: Block) -> set[Value]:
+    """The values that something kept reads. Uses stand behind definitions, so one walk backwards finds them all."""
+    needed: set[Value] = set()
+    for n in reversed(list(walk(body))):
+        if isinstance(n, Op) and removable(n):
+            if needed.isdisjoint(n.results):
+                continue
+            needed.update(v for inner in ([] if n.region is None else walk(n.region)) for v in uses_of(inner))
+        needed.update(uses_of(n))
+    return needed
+
+
+def _kept(block: Block, needed: set[Value]) -> Block:
+    nodes: list[Node] = []
+    for n in block.nodes:
+        if isinstance(n, Bind) or removable(n) and needed.isdisjoint(n.results):
+            continue
+        before = tuple(blocks_of(n))
+        after = [_kept(b, needed) for b in before]
+        nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_blocks(n, after))
+    same = len(nodes) == len(block.nodes) and all(a is b for a, b in zip(nodes, block.nodes, strict=True))
+    return block if same else replace(block, nodes=nodes)

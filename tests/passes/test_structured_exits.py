@@ -1,0 +1,28 @@
+"""Returns taken out of loops: programs print the same, and no Return stands in a loop."""
+
+from __future__ import annotations
+
+import pytest
+
+from cutile.ir.nodes import For, Return, While
+from cutile.ir.walk import walk
+from cutile.passes.flatten_frames import flatten_frames
+from cutile.passes.structured_exits import structured_exits
+from tests.passes.programs import program, trace
+
+
+def returns_in_loops(kernel) -> int:
+    loops = [n for n in walk(kernel.body) if isinstance(n, For | While)]
+    return sum(isinstance(n, Return) for loop in loops for n in walk(loop.body))
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_random_programs(seed):
+    flat = flatten_frames(program(seed))
+    kernel = structured_exits(flat)
+    assert returns_in_loops(kernel) == 0
+    assert trace(kernel, seed) == trace(flat, seed)
+
+
+def test_the_programs_have_returns_in_loops():
+    assert sum(returns_in_loops(flatten_frames(program(s))) > 0 for s in range(80)) > 8
