@@ -108,7 +108,8 @@ def sample(short: str, shape: Sequence[int] | int, seed: int = 0) -> np.ndarray:
 def same(got: np.ndarray, want: np.ndarray) -> None:
     """Equal byte for byte."""
     got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == want.dtype and got.shape == want.shape, f"{got.dtype}{got.shape} is not {want.dtype}{want.shape}"
+    kinds = [f"{x.dtype}{x.shape}" for x in (got, want)]
+    assert kinds[0] == kinds[1], f"{kinds[0]} is not {kinds[1]}"
     size = got.itemsize
     a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(-1, size) for x in (got, want))
     bad = np.flatnonzero((a != b).any(1))
@@ -132,7 +133,8 @@ def places(array_shape: Sequence[int], index: Sequence[int], shape: Sequence[int
         yield x, tuple(at), all(0 <= p < n for p, n in zip(at, array_shape))
 
 
-def tile_of(a: np.ndarray, index: Sequence[int], shape: Sequence[int], pad: Any = 0, order=None, steps=None) -> np.ndarray:
+def tile_of(a: np.ndarray, index: Sequence[int], shape: Sequence[int], pad: Any = 0, order=None,
+    steps=None) -> np.ndarray:
     """The tile at a tile index."""
     out = np.empty(tuple(shape), a.dtype)
     for x, at, exists in places(a.shape, index, shape, order, steps):

@@ -240,7 +240,8 @@ def test_starts_out_of_range(start):
 
 
 @clause("ADV-4.padding")
-@pytest.mark.parametrize("pad, value", [("NAN", np.nan), ("NEG_INF", -np.inf), ("ZERO", 0.0), (ct.PaddingMode.POS_INF, np.inf)])
+@pytest.mark.parametrize("pad, value", [("NAN", np.nan), ("NEG_INF", -np.inf), ("ZERO", 0.0),
+    (ct.PaddingMode.POS_INF, np.inf)])
 def test_padding_modes(pad, value):
     @ct.kernel
     def k(x, p, out):

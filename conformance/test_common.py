@@ -6,7 +6,7 @@ import pytest
 
 from conformance.api import accepts, clause, ct, launch, refuses, run
 from conformance.memory import guarded, numbers, same
-from conformance.probing import DTYPES, NUMPY, constant, refused
+from conformance.probing import NUMPY, constant, refused
 
 X1 = np.zeros(4, np.int32)
 
@@ -16,7 +16,8 @@ def t4():
 
 
 UNARY = ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "floor", "ceil",
-         "isnan", "negative", "abs", "bitwise_not", "sum", "prod", "max", "min", "argmax", "argmin", "cumsum", "cumprod")
+         "isnan", "negative", "abs", "bitwise_not", "sum", "prod", "max", "min", "argmax", "argmin", "cumsum",
+         "cumprod")
 BINARY = ("floordiv", "mod", "pow", "minimum", "maximum", "bitwise_and", "bitwise_or", "bitwise_xor",
           "bitwise_lshift", "bitwise_rshift", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal",
           "atan2")
@@ -94,9 +95,11 @@ def test_operators_on_the_wrong_kind(f):
 
 @clause("GEN-2.constant")
 @pytest.mark.parametrize("f", [
-    lambda n: ct.bid(n), lambda n: ct.sum(t4(), n), lambda n: ct.sum(t4(), 0, keepdims=n > 0), lambda n: ct.full((n,), 1, ct.int32),
+    lambda n: ct.bid(n), lambda n: ct.sum(t4(), n), lambda n: ct.sum(t4(), 0, keepdims=n > 0), lambda n: ct.full((n,),
+        1, ct.int32),
     lambda n: ct.reshape(t4(), (n,)), lambda n: ct.permute(t4(), (n,)), lambda n: ct.cat((t4(), t4()), n),
-    lambda n: ct.cumsum(t4(), 0, reverse=n > 0), lambda n: ct.exp2(1.5 + n, flush_to_zero=n > 0), lambda n: ct.arange(n, dtype=ct.int32)])
+    lambda n: ct.cumsum(t4(), 0, reverse=n > 0), lambda n: ct.exp2(1.5 + n, flush_to_zero=n > 0),
+    lambda n: ct.arange(n, dtype=ct.int32)])
 def test_parameters_that_need_constants(f):
     @ct.kernel
     def k(n):
@@ -169,18 +172,18 @@ def test_writes_take_place():
     @ct.kernel
     def k(x):
         i, one = t4(), ct.full((4,), 1, ct.int32)
-        a = ct.store(x, (0, 0), one[None, :])
-        b = ct.scatter(x, (1, i), one)
-        c = ct.store_advanced_indexing(x, (ct.full((1,), 2, ct.int32), ct.Slice(0, 4)), one[None, :])
-        d = ct.atomic_add(x, (3, i), one)
-        e = ct.atomic_cas(x, (4, i), 0, one)
-        f = ct.atomic_xchg(x, (5, i), one)
+        ct.store(x, (0, 0), one[None, :])
+        ct.scatter(x, (1, i), one)
+        ct.store_advanced_indexing(x, (ct.full((1,), 2, ct.int32), ct.Slice(0, 4)), one[None, :])
+        ct.atomic_add(x, (3, i), one)
+        ct.atomic_cas(x, (4, i), 0, one)
+        ct.atomic_xchg(x, (5, i), one)
         raw = x.get_raw_memory()
-        g = raw.store_offset(i + 24, one)
-        h = raw.atomic_add_offset(i + 28, one)
+        raw.store_offset(i + 24, one)
+        raw.atomic_add_offset(i + 28, one)
         v = x.tiled_view((1, 4))
-        j = v.store((8, 0), one)
-        l = v.atomic_store_add((9, 0), one)
+        v.store((8, 0), one)
+        v.atomic_store_add((9, 0), one)
         ct.atomic_max(x, (10, i), one)
         raw.atomic_or_offset(i + 44, one)
         raw.atomic_cas_offset(i + 48, 0, one)
@@ -192,8 +195,8 @@ def test_writes_take_place():
 def test_prints_take_place(capfd):
     @ct.kernel
     def k():
-        a = print("here")
-        b = ct.printf("%d\n", 5)
+        print("here")
+        ct.printf("%d\n", 5)
 
     launch(k)
     assert capfd.readouterr().out == "here\n5\n"
@@ -243,7 +246,8 @@ ROUNDED = {
                          (2**24, 1 + 2**-23, 2**24 + 2, 2**24 + 2), (1 + 2**-23, 1 + 2**-23, 2 + 2**-22, 1 + 2**-22),
                          (3e38, 3e38, np.inf, np.inf)]),
     "f64": (np.float64, [(2**53, 1, 2**53, 2**53), (2**53 + 2, 1, 2**53 + 4, 2**53 + 2),
-                         (1 + 2**-52, 1 + 2**-52, 2 + 2**-51, 1 + 2**-51), (0.1, 0.2, 0.30000000000000004, 0.020000000000000004)]),
+                         (1 + 2**-52, 1 + 2**-52, 2 + 2**-51, 1 + 2**-51), (0.1, 0.2, 0.30000000000000004,
+                             0.020000000000000004)]),
 }
 
 

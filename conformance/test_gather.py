@@ -103,7 +103,8 @@ def test_indices_of_every_dtype(d):
     @ct.kernel
     def k(x, out):
         u = ct.arange(4, dtype=ct.int32) + ct.bid(0)
-        ct.store(out, (ct.bid(0), 0), ct.gather(x, (ct.bid(0).astype(d), u.astype(d)), padding_value=-1).reshape((1, 4)))
+        ct.store(out, (ct.bid(0), 0), ct.gather(x, (ct.bid(0).astype(d), u.astype(d)),
+            padding_value=-1).reshape((1, 4)))
 
     x = numbers((3, 5))
     out = run(k, x, np.zeros((4, 4), np.int32), grid=(4,))

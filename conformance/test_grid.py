@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, refuses, run
+from conformance.api import accepts, clause, ct, refuses, run
 from conformance.memory import blocks
 from conformance.probing import DTYPES, constant
 
@@ -45,10 +45,9 @@ def test_coordinates_under_a_condition():
 def test_dtypes():
     @ct.kernel
     def k(x):
-        for v in ct.static_iter(range(1)):
-            a, b, c = ct.bid(0), ct.num_blocks(2), ct.num_tiles(x, 0, 2)
-            ct.static_assert(a.dtype == b.dtype == c.dtype == ct.int32)
-            ct.static_assert(a.shape == b.shape == c.shape == ())
+        a, b, c = ct.bid(0), ct.num_blocks(2), ct.num_tiles(x, 0, 2)
+        ct.static_assert(a.dtype == b.dtype == c.dtype == ct.int32)
+        ct.static_assert(a.shape == b.shape == c.shape == ())
 
     accepts(k, X1)
 

@@ -124,7 +124,8 @@ def test_options_change_nothing(latency, tma, bounds):
         ct.scatter(out, (3, i4()[:, None], i4()), g, latency=latency, check_bounds=bounds)
         m = x.get_raw_memory().load_offset(ct.arange(16, dtype=ct.int32), latency=latency).reshape((4, 4))
         ct.store_advanced_indexing(y, rows(), m, latency=latency, allow_tma=tma)
-        out.slice(0, 4, 5).get_raw_memory().store_offset(ct.arange(16, dtype=ct.int32), m.reshape((16,)), latency=latency)
+        out.slice(0, 4, 5).get_raw_memory().store_offset(ct.arange(16, dtype=ct.int32), m.reshape((16,)),
+            latency=latency)
         ct.atomic_add(out, (5, i4()[:, None], i4()), m, check_bounds=bounds)
 
     x, y, out = numbers((4, 4)), guarded(np.zeros((4, 4), np.int32)), guarded(np.zeros((6, 4, 4), np.int32))
@@ -229,7 +230,8 @@ def test_defaults(name):
 
 
 @clause("MEMARG-6.scope")
-@pytest.mark.parametrize("name, order", [("load", "RELAXED"), ("load", "ACQUIRE"), ("store", "RELAXED"), ("store", "RELEASE")])
+@pytest.mark.parametrize("name, order", [("load", "RELAXED"), ("load", "ACQUIRE"), ("store", "RELAXED"),
+    ("store", "RELEASE")])
 def test_an_order_needs_a_scope(name, order):
     call = ORDERED[name]
 

@@ -5,7 +5,16 @@ import pytest
 
 from conformance.api import accepts, clause, ct, needs, refuses, run
 from conformance.memory import (
-    GRID, blocks, fitting, guarded, layouts, looks, numbers, same, sample, tile_of,
+    GRID,
+    blocks,
+    fitting,
+    guarded,
+    layouts,
+    looks,
+    numbers,
+    same,
+    sample,
+    tile_of,
 )
 from conformance.probing import NUMPY, on_target
 

@@ -42,7 +42,8 @@ FORMS = {
     "extract": [(lambda: t24().extract((0, 1), (2, 2)), A[:, 2:]),
                 (lambda: t24().extract(index=(1, 0), shape=(1, 4)), A[1:]),
                 (lambda: t24().extract((1, ct.bid(0)), (1, 2)), A[1:, :2])],
-    "insert": [(lambda: t24().insert((0, 1), ct.full((2, 2), 9, ct.int32)), np.array([[0, 1, 9, 9], [4, 5, 9, 9]], np.int32)),
+    "insert": [(lambda: t24().insert((0, 1), ct.full((2, 2), 9, ct.int32)),
+        np.array([[0, 1, 9, 9], [4, 5, 9, 9]], np.int32)),
                (lambda: t24().insert(index=(1, 3), value=ct.full((1, 1), 9, ct.int32)),
                 np.array([[0, 1, 2, 3], [4, 5, 6, 9]], np.int32))],
 }
@@ -269,7 +270,8 @@ def test_every_access_to_items(diverge):
     for b in range(3):
         xs = [guarded(numbers(s, start=100 * (n + 1)), layout)
               for n, (s, layout) in enumerate(zip(shapes, ("contiguous", "transposed", "gaps")))]
-        want, out, expected = [x.array.copy() for x in xs], np.full((3, 3, 4), -5, np.int32), np.full((3, 3, 4), -5, np.int32)
+        want, out, expected = [x.array.copy() for x in xs], np.full((3, 3, 4), -5, np.int32), np.full((3, 3, 4), -5,
+            np.int32)
 
         @ct.kernel
         def one(xs, out, only):

@@ -150,9 +150,9 @@ def sevens(dtype):
 
 
 UNSIGNED = ("bool_", "uint8", "uint16", "uint32", "uint64")
-SHOWN = {"b1": "[1, 1]", **{d: "[-7, -7]" for d in ("i8", "i16", "i32", "i64")},
-         **{d: "[7, 7]" for d in ("u8", "u16", "u32", "u64")},
-         **{d: "[-7.000000, -7.000000]" for d in ("f16", "bf16", "f32", "f64")}}
+SHOWN = {"b1": "[1, 1]", **dict.fromkeys(("i8", "i16", "i32", "i64"), "[-7, -7]"),
+         **dict.fromkeys(("u8", "u16", "u32", "u64"), "[7, 7]"),
+         **dict.fromkeys(("f16", "bf16", "f32", "f64"), "[-7.000000, -7.000000]")}
 
 
 @pytest.mark.parametrize("d", [pytest.param(d, marks=clause(f"PRINT-3.{d}", "PRINT-4.default")) for d in SHOWN])
@@ -210,38 +210,50 @@ FIELDS = {
     "PRINT-4.g": [(0.0001, "f64", "g", "0.0001"), (1e-5, "f64", "g", "1e-05"), (2.5, "f32", "g", "2.5"),
                   (1e6, "f32", "g", "1e+06"), (123456.0, "f32", "g", "123456")],
     "PRINT-4.G.capital": [(1e6, "f32", "G", "1E+06"), (2.5, "f32", "G", "2.5")],
-    "PRINT-4.a": [(1.0, "f64", "a", "0x1p+0"), (2.5, "f64", "a", "0x1.4p+1"), (-0.1, "f64", "a", "-0x1.999999999999ap-4"),
+    "PRINT-4.a": [(1.0, "f64", "a", "0x1p+0"), (2.5, "f64", "a", "0x1.4p+1"),
+        (-0.1, "f64", "a", "-0x1.999999999999ap-4"),
                   (0.0, "f64", "a", "0x0p+0"), (1.0, "f64", ".2a", "0x1.00p+0"), (1.96875, "f64", ".1a", "0x2.0p+0"),
                   (1.53125, "f64", ".1a", "0x1.8p+0"), (1.59375, "f64", ".1a", "0x1.ap+0"), (5e-324, "f64", "a",
                    "0x0.0000000000001p-1022"), (3.0, "f64", ".0a", "0x2p+1"), (2.0, "f64", "#.0a", "0x1.p+1")],
     "PRINT-4.A.capital": [(2.5, "f64", "A", "0X1.4P+1"), (171.0, "f64", "A", "0X1.56P+7")],
-    "PRINT-4.plus": [(5, "i32", "+d", "+5"), (-5, "i32", "+d", "-5"), (2.5, "f32", "+f", "+2.500000"), (5, "i32", "+", "+5")],
+    "PRINT-4.plus": [(5, "i32", "+d", "+5"), (-5, "i32", "+d", "-5"), (2.5, "f32", "+f", "+2.500000"),
+        (5, "i32", "+", "+5")],
     "PRINT-4.space": [(5, "i32", " d", " 5"), (-5, "i32", " d", "-5"), (2.5, "f32", " f", " 2.500000")],
     "PRINT-4.minus": [(5, "i32", "-d", "5"), (-5, "i32", "-4d", "  -5")],
-    "PRINT-4.alt": [(8, "i32", "#o", "010"), (255, "i32", "#x", "0xff"), (255, "i32", "#X", "0XFF"), (0, "i32", "#x", "0"),
+    "PRINT-4.alt": [(8, "i32", "#o", "010"), (255, "i32", "#x", "0xff"), (255, "i32", "#X", "0XFF"),
+        (0, "i32", "#x", "0"),
                     (0, "i32", "#o", "0"), (2.0, "f32", "#.0f", "2."), (2.0, "f32", "#g", "2.00000")],
     "PRINT-4.zero": [(5, "i32", "04d", "0005"), (-5, "i32", "04d", "-005"), (255, "i32", "#08x", "0x0000ff"),
-                     (2.5, "f32", "010.2f", "0000002.50"), (-2.5, "f32", "010.2f", "-000002.50"), (5, "i32", "+05d", "+0005"),
+                     (2.5, "f32", "010.2f", "0000002.50"), (-2.5, "f32", "010.2f", "-000002.50"), (5, "i32", "+05d",
+                         "+0005"),
                      (1.0, "f64", "010a", "0x00001p+0"), (5, "i32", "05.3d", "  005")],
     "PRINT-4.width": [(5, "i32", "4d", "   5"), (12345, "i32", "3d", "12345"), (2.5, "f32", "10f", "  2.500000"),
                       (5, "i32", "4", "   5"), (2.5, "f32", "10", "  2.500000")],
     "PRINT-4.precision": [(2.71828, "f64", ".2f", "2.72"), (2.5, "f32", ".0f", "2"), (3.5, "f32", ".0f", "4"),
-                          (5, "i32", ".3d", "005"), (-5, "i32", ".3d", "-005"), (0, "i32", ".0d", ""), (2.71828, "f64", ".3g", "2.72"),
-                          (2.71828, "f64", ".1e", "2.7e+00"), (2.71828, "f64", ".2", "2.72"), (255, "i32", "#.4x", "0x00ff")],
-    "PRINT-4.left": [(5, "i32", "<4d", "5   "), (2.5, "f32", "<8.1f", "2.5     "), (5, "i32", "<04d", "5   "), (255, "i32", "<#6x", "0xff  ")],
+                          (5, "i32", ".3d", "005"), (-5, "i32", ".3d", "-005"), (0, "i32", ".0d", ""), (2.71828, "f64",
+                              ".3g", "2.72"),
+                          (2.71828, "f64", ".1e", "2.7e+00"), (2.71828, "f64", ".2", "2.72"), (255, "i32", "#.4x",
+                              "0x00ff")],
+    "PRINT-4.left": [(5, "i32", "<4d", "5   "), (2.5, "f32", "<8.1f", "2.5     "), (5, "i32", "<04d", "5   "),
+        (255, "i32", "<#6x", "0xff  ")],
     "PRINT-4.right": [(5, "i32", ">4d", "   5"), (5, "i32", "^4d", "   5"), (5, "i32", ">04d", "0005")],
-    "PRINT-4.order": [(5, "i32", "<+6.3d", "+005  "), (255, "i32", "> #08x", "0x0000ff"), (2.5, "f64", "<+#10.0f", "+2.       "),
+    "PRINT-4.order": [(5, "i32", "<+6.3d", "+005  "), (255, "i32", "> #08x", "0x0000ff"),
+        (2.5, "f64", "<+#10.0f", "+2.       "),
                       (-2.5, "f32", "^ 012.3e", "-002.500e+00")],
-    "PRINT-4.nonfinite": [(np.inf, "f32", "f", "inf"), (-np.inf, "f32", "f", "-inf"), (np.nan, "f32", "f", "nan"), (np.inf, "f32", "F", "INF"),
-                          (np.nan, "f32", "G", "NAN"), (np.inf, "f32", "08f", "     inf"), (np.inf, "f32", "+f", "+inf"), (-np.inf, "f64", "<8a", "-inf    ")],
-    "PRINT-4.wide": [((1 << 40) + 7, "i64", "d", "1099511627783"), (-1, "i64", "x", "ffffffffffffffff"), ((1 << 64) - 1, "u64", "u", "18446744073709551615"),
+    "PRINT-4.nonfinite": [(np.inf, "f32", "f", "inf"), (-np.inf, "f32", "f", "-inf"), (np.nan, "f32", "f", "nan"),
+        (np.inf, "f32", "F", "INF"),
+                          (np.nan, "f32", "G", "NAN"), (np.inf, "f32", "08f", "     inf"), (np.inf, "f32", "+f",
+                              "+inf"), (-np.inf, "f64", "<8a", "-inf    ")],
+    "PRINT-4.wide": [((1 << 40) + 7, "i64", "d", "1099511627783"), (-1, "i64", "x", "ffffffffffffffff"),
+        ((1 << 64) - 1, "u64", "u", "18446744073709551615"),
                      (-(1 << 63), "i64", "d", "-9223372036854775808"), (-1, "i64", "o", "1777777777777777777777")],
     "PRINT-3.b1": [(True, "b1", "d", "1"), (False, "b1", "x", "0"), (True, "b1", "3", "  1")],
 }
 
 
 @pytest.mark.parametrize("value, d, spec, want", [
-    pytest.param(*row, marks=clause(i), id=f"{row[1]}:{row[2]}:{row[3]}") for i, rows in FIELDS.items() for row in rows])
+    pytest.param(*row, marks=clause(i), id=f"{row[1]}:{row[2]}:{row[3]}") for i,
+    rows in FIELDS.items() for row in rows])
 def test_fields(written, tmp_path, value, d, spec, want):
     show = formatter(tmp_path / "spec.py", spec)
 
@@ -271,9 +283,12 @@ def test_letters_of_the_wrong_kind(f):
 
 @clause("PRINT-4.unknown")
 @pytest.mark.parametrize("f", [
-    lambda: print(f"{ct.bid(0):s}"), lambda: print(f"{ct.bid(0):b}"), lambda: print(f"{ct.bid(0):n}"), lambda: print(f"{ct.bid(0):,}"),
-    lambda: print(f"{ct.bid(0):_d}"), lambda: print(f"{ct.bid(0):dd}"), lambda: print(f"{ct.bid(0):=4}"), lambda: print(f"{ct.bid(0):*>4}"),
-    lambda: print(f"{ct.bid(0):c}"), lambda: print(f"{2.5:%}"), lambda: print(f"{ct.bid(0):.}"), lambda: print(f"{ct.bid(0):4 d}")])
+    lambda: print(f"{ct.bid(0):s}"), lambda: print(f"{ct.bid(0):b}"), lambda: print(f"{ct.bid(0):n}"),
+    lambda: print(f"{ct.bid(0):,}"),
+    lambda: print(f"{ct.bid(0):_d}"), lambda: print(f"{ct.bid(0):dd}"), lambda: print(f"{ct.bid(0):=4}"),
+    lambda: print(f"{ct.bid(0):*>4}"),
+    lambda: print(f"{ct.bid(0):c}"), lambda: print(f"{2.5:%}"), lambda: print(f"{ct.bid(0):.}"),
+    lambda: print(f"{ct.bid(0):4 d}")])
 def test_unknown_specs(f):
     refused(("TileTypeError", "TileInternalError"), f)
 
@@ -292,18 +307,21 @@ def test_constants_in_formatted_strings(text):
 
 @clause("PRINT-4.const", "PRINT-2.formatted")
 def test_other_values_in_formatted_strings(text):
-    assert text(lambda: print(f"{'a'} {None} {(1, 'b')} {ct.int32} {Point(1, 2)}")) == "a None (1, 'b') int32 Point(x=1, y=2)\n"
+    assert text(lambda: print(f"{'a'} {None} {(1, 'b')} {ct.int32} {Point(1, 2)}")) == \
+        "a None (1, 'b') int32 Point(x=1, y=2)\n"
 
 
 @clause("PRINT-4.default", "PRINT-2.tile")
 def test_fields_that_are_tiles(text):
-    assert text(lambda: print(f"{t4() + 8:03d}|{(t4() > 2).reshape((2, 2)):x}")) == "[008, 009, 010, 011]|[[0, 0], [0, 1]]\n"
+    assert text(lambda: print(f"{t4() + 8:03d}|{(t4() > 2).reshape((2, 2)):x}")) == \
+        "[008, 009, 010, 011]|[[0, 0], [0, 1]]\n"
 
 
 @clause("PRINT-1.refused", "PRINT-1.file")
 @pytest.mark.parametrize("f", [
     lambda: print("a", sep=None), lambda: print("a", end=None), lambda: print("a", sep=1), lambda: print("a", end=2.5),
-    lambda: print("a", sep=t4()), lambda: ct.print("a", end=(1,)), lambda: print("a", flush=True), lambda: print("a", file=None),
+    lambda: print("a", sep=t4()), lambda: ct.print("a", end=(1,)), lambda: print("a", flush=True), lambda: print("a",
+        file=None),
     lambda: ct.print("a", file=None), lambda: ct.print("a", flush=False)])
 def test_what_print_refuses(f):
     refused("TileTypeError", f)
@@ -316,17 +334,26 @@ def test_what_print_refuses(f):
     pytest.param(lambda: ct.printf("a %d b %d\n", 5, ct.bid(0)), "a 5 b 0\n", marks=clause("PRINT-5.text")),
     pytest.param(lambda: ct.printf("%d", 5), "5", marks=clause("PRINT-5.end")),
     pytest.param(lambda: ct.printf("plain"), "plain", marks=clause("PRINT-5.text", "PRINT-5.end")),
-    pytest.param(lambda: ct.printf("%+d|% d|%-4d|%04d|%#x", 5, 5, 5, 5, 255), "+5| 5|5   |0005|0xff", marks=clause("PRINT-5.flag")),
-    pytest.param(lambda: ct.printf("%8.3f|%.2e|%5d|%.3d|%.f", 2.5, 2.5, 7, 7, 2.5), "   2.500|2.50e+00|    7|007|2", marks=clause("PRINT-5.width")),
-    pytest.param(lambda: ct.printf("%d %i %u %o %x %X %d", 10, 10, 10, 10, 10, 10, True), "10 10 10 12 a A 1", marks=clause("PRINT-5.int")),
-    pytest.param(lambda: ct.printf("%u %x", ct.bid(0) - 1, ct.int8(-1)), "4294967295 ffffffff", marks=clause("PRINT-5.int")),
+    pytest.param(lambda: ct.printf("%+d|% d|%-4d|%04d|%#x", 5, 5, 5, 5, 255), "+5| 5|5   |0005|0xff",
+        marks=clause("PRINT-5.flag")),
+    pytest.param(lambda: ct.printf("%8.3f|%.2e|%5d|%.3d|%.f", 2.5, 2.5, 7, 7, 2.5), "   2.500|2.50e+00|    7|007|2",
+        marks=clause("PRINT-5.width")),
+    pytest.param(lambda: ct.printf("%d %i %u %o %x %X %d", 10, 10, 10, 10, 10, 10, True), "10 10 10 12 a A 1",
+        marks=clause("PRINT-5.int")),
+    pytest.param(lambda: ct.printf("%u %x", ct.bid(0) - 1, ct.int8(-1)), "4294967295 ffffffff",
+        marks=clause("PRINT-5.int")),
     pytest.param(lambda: ct.printf("%e %E %f %F %g %G %a %A", 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5),
-                 "2.500000e+00 2.500000E+00 2.500000 2.500000 2.5 2.5 0x1.4p+1 0X1.4P+1", marks=clause("PRINT-5.float")),
-    pytest.param(lambda: ct.printf("%f %g", ct.bid(0).astype(ct.float16) + 1.5, ct.float64(0.25)), "1.500000 0.25", marks=clause("PRINT-5.float")),
+                 "2.500000e+00 2.500000E+00 2.500000 2.500000 2.5 2.5 0x1.4p+1 0X1.4P+1",
+                 marks=clause("PRINT-5.float")),
+    pytest.param(lambda: ct.printf("%f %g", ct.bid(0).astype(ct.float16) + 1.5, ct.float64(0.25)), "1.500000 0.25",
+        marks=clause("PRINT-5.float")),
     pytest.param(lambda: ct.printf("100%% %d%%%%\n", 5), "100% 5%%\n", marks=clause("PRINT-5.percent")),
-    pytest.param(lambda: ct.printf("<%d|%2d>", t4(), t4().reshape((2, 2))), "<[0, 1, 2, 3]|[[ 0,  1], [ 2,  3]]>", marks=clause("PRINT-5.tile")),
-    pytest.param(lambda: ct.printf("%ld %lld %lu %llx %hd %hhd", 5, 6, 7, 255, 8, 9), "5 6 7 ff 8 9", marks=clause("PRINT-5.length")),
-    pytest.param(lambda: ct.printf("%lld %lf", ct.bid(0).astype(ct.int64) - (1 << 40), ct.bid(0).astype(ct.float64)), "-1099511627776 0.000000", marks=clause("PRINT-5.length")),
+    pytest.param(lambda: ct.printf("<%d|%2d>", t4(), t4().reshape((2, 2))), "<[0, 1, 2, 3]|[[ 0,  1], [ 2,  3]]>",
+        marks=clause("PRINT-5.tile")),
+    pytest.param(lambda: ct.printf("%ld %lld %lu %llx %hd %hhd", 5, 6, 7, 255, 8, 9), "5 6 7 ff 8 9",
+        marks=clause("PRINT-5.length")),
+    pytest.param(lambda: ct.printf("%lld %lf", ct.bid(0).astype(ct.int64) - (1 << 40), ct.bid(0).astype(ct.float64)),
+        "-1099511627776 0.000000", marks=clause("PRINT-5.length")),
     pytest.param(lambda: ct.printf("%d %d\n", ct.bid(0) + 1, ct.bid(0) + 2), "1 2\n", marks=clause("PRINT-5.text")),
 ])
 def test_printf(text, f, want):
@@ -358,9 +385,11 @@ def test_printf_of_blocks(written):
     pytest.param(lambda: ct.printf("%*d", 5, 5), marks=clause("PRINT-5.width")),
     pytest.param(lambda: ct.printf("%.*f", 5, 2.5), marks=clause("PRINT-5.width")),
     *(pytest.param(f, marks=clause("PRINT-5.grammar")) for f in (
-        lambda: ct.printf("%c", 5), lambda: ct.printf("%s", "a"), lambda: ct.printf("%p", 5), lambda: ct.printf("%n", 5),
+        lambda: ct.printf("%c", 5), lambda: ct.printf("%s", "a"), lambda: ct.printf("%p", 5), lambda: ct.printf("%n",
+            5),
         lambda: ct.printf("%Lf", 2.5), lambda: ct.printf("%"), lambda: ct.printf("5 %"), lambda: ct.printf("% % d", 5),
-        lambda: ct.printf("%q", 5), lambda: ct.printf("%hhhd", 5), lambda: ct.printf("%zd", 5), lambda: ct.printf("%jd", 5))),
+        lambda: ct.printf("%q", 5), lambda: ct.printf("%hhhd", 5), lambda: ct.printf("%zd", 5),
+        lambda: ct.printf("%jd", 5))),
     pytest.param(lambda: ct.printf("%d", 2.5), marks=clause("PRINT-5.int.kind")),
     pytest.param(lambda: ct.printf("%x", ct.float16(1)), marks=clause("PRINT-5.int.kind")),
     pytest.param(lambda: ct.printf("%u", t4().astype(ct.float32)), marks=clause("PRINT-5.int.kind")),

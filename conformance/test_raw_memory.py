@@ -81,7 +81,8 @@ def test_offsets_of_every_dtype(d):
     @ct.kernel
     def k(x, y):
         u = ct.arange(8, dtype=ct.int32).astype(dtype)
-        y.get_raw_memory().store_offset((7 - ct.arange(8, dtype=ct.int32)).astype(dtype), x.get_raw_memory().load_offset(u))
+        y.get_raw_memory().store_offset((7 - ct.arange(8, dtype=ct.int32)).astype(dtype),
+            x.get_raw_memory().load_offset(u))
 
     same(run(k, numbers(8), np.zeros(8, np.int32)), numbers(8)[::-1])
 
@@ -95,7 +96,8 @@ def test_large_unsigned_offsets():
         ct.store(out, 0, x.get_raw_memory().load_offset(i))
         ct.store(out, 1, x.get_raw_memory().load_offset(j))
 
-    same(run(k, numbers(50000), np.zeros(8, np.int32)), np.array([201, 202, 203, 204, 40001, 40002, 40003, 40004], np.int32))
+    same(run(k, numbers(50000), np.zeros(8, np.int32)), np.array([201, 202, 203, 204, 40001, 40002, 40003, 40004],
+        np.int32))
 
 
 @clause("RAW-5.sign", "RAW-1.bounds")
@@ -199,6 +201,25 @@ def test_constant_masks_and_no_padding():
 
     out = run(k, numbers(4), np.zeros(16, np.int32))
     assert out[:10].tolist() == [8, 8, 8, 8, 1, 2, 3, 4, 1, 2] and out[12:].tolist() == [1, 2, 3, 4]
+
+
+@clause("RAW-1.padding", "RAW-2.broadcast", "RAW-1.mask")
+def test_scalars_that_depend_on_the_block():
+    @ct.kernel
+    def k(x, y, out):
+        b, i = ct.bid(0), ct.arange(4, dtype=ct.int32).reshape((2, 2))
+        t = x.get_raw_memory().load_offset(i, mask=i > b, padding_value=b - 9)
+        ct.store(out, (b, 0, 0), t.reshape((1, 2, 2)))
+        u = x.get_raw_memory().load_offset(i + b, mask=b > 0, padding_value=-1)
+        ct.store(out, (b + 3, 0, 0), u.reshape((1, 2, 2)))
+        y.get_raw_memory().store_offset(i + 4 * b, b + 50, mask=b != 1)
+
+    y, out = guarded(np.zeros(12, np.int32)), np.zeros((6, 2, 2), np.int32)
+    launch(k, numbers(8), y.array, out, grid=(3,))
+    for b in range(3):
+        assert out[b].reshape(-1).tolist() == [i + 1 if i > b else b - 9 for i in range(4)]
+        assert out[b + 3].reshape(-1).tolist() == [i + b + 1 if b else -1 for i in range(4)]
+    y.check(np.array([50] * 4 + [0] * 4 + [52] * 4, np.int32))
 
 
 @needs("safe memory")

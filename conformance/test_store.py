@@ -5,7 +5,16 @@ import pytest
 
 from conformance.api import clause, ct, fails, launch, needs, refuses, run
 from conformance.memory import (
-    GRID, blocks, fitting, guarded, layouts, looks, numbers, put_tile, same, sample,
+    GRID,
+    blocks,
+    fitting,
+    guarded,
+    layouts,
+    looks,
+    numbers,
+    put_tile,
+    same,
+    sample,
 )
 from conformance.probing import NUMPY, on_target
 
@@ -156,7 +165,8 @@ def test_a_scalar_is_one_element():
         ct.store(x1, (i + 3,), 7)
         ct.store(x0, (), 9)
 
-    x0, x1, x2 = guarded(np.array(0, np.int32)), guarded(np.zeros(6, np.int32)), guarded(np.zeros((3, 2), np.int32), "gaps")
+    x0, x1, x2 = guarded(np.array(0, np.int32)), guarded(np.zeros(6, np.int32)), guarded(np.zeros((3, 2), np.int32),
+        "gaps")
     launch(k, x0.array, x1.array, x2.array, grid=(3, 2))
     x0.check(np.array(9, np.int32))
     x1.check(np.array([50, 51, 52, 7, 7, 7], np.int32))

@@ -5,7 +5,16 @@ import pytest
 
 from conformance.api import clause, ct, launch, needs, refuses, run
 from conformance.memory import (
-    GRID, blocks, guarded, layouts, looks, numbers, places, same, sample, tile_of,
+    GRID,
+    blocks,
+    guarded,
+    layouts,
+    looks,
+    numbers,
+    places,
+    same,
+    sample,
+    tile_of,
 )
 from conformance.probing import DTYPES, NUMPY, on_target
 from conformance.test_atomics import HAS, KINDS, update

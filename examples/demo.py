@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 EXAMPLES = ("vector_add", "softmax", "layer_norm", "matmul", "transpose", "attention", "histogram", "split_k",
-            "image_filter", "digits")
+            "look_back_scan", "image_filter", "digits")
 
 
 def numbers(values: tuple) -> str:

@@ -91,6 +91,7 @@ FEATURES: dict[str | DType, tuple[int, ...]] = {
     dtypes.float4_e2m1fn: _since(100),
     dtypes.float8_e5m3fnu: (107,),
     "mma_scaled": _since(100),
+    "atomic addition of bfloat16": _since(90),
 }
 
 # First bytecode version of a feature of the language [VER-*]. Operations and types of Tile IR have their own in

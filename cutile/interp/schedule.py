@@ -198,8 +198,8 @@ def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
         return itertools.product(*map(range, grid))
     if all(i < n for i, n in zip(only, grid, strict=True)):
         return [only]
-    print(f"cutile: CUTILE_BLOCK={','.join(map(str, only))} is outside the grid {grid} of {kernel}: no block of it runs",
-          file=sys.stderr)
+    asked = ",".join(map(str, only))
+    print(f"cutile: CUTILE_BLOCK={asked} is outside the grid {grid} of {kernel}: no block runs", file=sys.stderr)
     return []
 
 

@@ -64,7 +64,7 @@ def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
     """The loop with each Return in it a Break, and the Return behind it."""
     endless = isinstance(n, While) and n.cond is None
     returned = tuple(Value(t) for t in types)
-    if endless and not _has_break(n.body):
+    if endless and not has_break(n.body):
         body = _exits(n.body, lambda e: Break(e.operands, e.span) if isinstance(e, Return) else e)
         return [replace(n, body=body, results=returned), Return(returned, n.span)]
     before: list[Node] = []
@@ -90,9 +90,9 @@ def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
     return [*before, loop, leave]
 
 
-def _has_break(block: Block) -> bool:
+def has_break(block: Block) -> bool:
     """A Break of the loop whose body this is."""
-    return any(isinstance(n, Break) or isinstance(n, If) and any(map(_has_break, blocks_of(n))) for n in block.nodes)
+    return any(isinstance(n, Break) or isinstance(n, If) and any(map(has_break, blocks_of(n))) for n in block.nodes)
 
 
 def _exits(block: Block, change) -> Block:

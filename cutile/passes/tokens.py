@@ -72,9 +72,10 @@ class Ordering:
 
 
 def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlapping: Sequence[Value] = ()) -> Ordering:
-    """`together`: parameters that may be the same memory; `overlapping`: those of which two elements may be one place."""
+    """`together`: parameters that may be the same memory. `overlapping`: those of which two elements may be."""
     class_of = memory_classes(kernel, together)
-    ops = [n for n in walk(kernel.body) if isinstance(n, Op) and (n.op.effect in (READ, WRITE, ATOMIC) or n.op in FENCES)]
+    ops = [n for n in walk(kernel.body)
+           if isinstance(n, Op) and (n.op.effect in (READ, WRITE, ATOMIC) or n.op in FENCES)]
     written = {class_of(n.operands[0]) for n in ops if n.op.effect in (WRITE, ATOMIC)}
     fenced = any(n.op in FENCES or _order(n) in (*ACQUIRES, *RELEASES) for n in ops)
     classes = list(dict.fromkeys(class_of(n.operands[0]) for n in ops if n.op not in FENCES))
@@ -122,8 +123,10 @@ def _apart(loop: For, plan: Ordering, class_of, overlapping: set[Value]) -> dict
     if any(isinstance(n, For | While) for n in nodes):
         return {}
     accesses = [n for n in nodes if isinstance(n, Op) and n in plan.access]
-    counts = Counter(class_of(n.operands[0]) for n in accesses if n.op not in FENCES)
-    inside = definitions(loop.body)
+    if any(ACQUIRE in plan.access[n].becomes for n in accesses):  # fences too: each access waits for the latest one
+        return {}
+    counts = Counter(class_of(n.operands[0]) for n in accesses)
+    inside = {**definitions(loop.body), **dict.fromkeys(loop.params, loop)}
     return {n: c for n in accesses
             if n.op.name in ("store", "view_store") and counts[c := class_of(n.operands[0])] == 1
             and c not in overlapping and _order(n) is MemoryOrder.WEAK and n.operands[0] not in inside

@@ -39,7 +39,7 @@ def memory_classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> 
     classes = _Classes()
     for group in together:
         classes.unite(group)
-    _visit(kernel.body, classes, [], (), ())
+    _targets(kernel, classes)
     return classes.find
 
 

@@ -1,4 +1,7 @@
-"""debugpy, which VS Code uses, in kernels: over the Debug Adapter Protocol, with justMyCode on unless a test says else."""
+"""debugpy, which VS Code uses, in kernels: over the Debug Adapter Protocol.
+
+justMyCode is on unless a test says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ LOAD, EXP2, CALL, HELPER, INSIDE = map(
 def test_a_session(python):
     """Breakpoints in the kernel, a helper and a combine function, one of them conditional; stack, variables, steps."""
     with session(python, KERNELS) as editor:
-        wanted = [{"line": EXP2, "condition": "i == 2 and k == 1"}, {"line": HELPER, "condition": "__block__ == (2, 0, 0)"},
+        wanted = [{"line": EXP2, "condition": "i == 2 and k == 1"},
+                  {"line": HELPER, "condition": "__block__ == (2, 0, 0)"},
                   {"line": INSIDE, "condition": "__block__ == (3, 0, 0)"}]
         assert editor.attach(KERNELS, wanted) == [True, True, True]
 

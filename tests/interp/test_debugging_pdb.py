@@ -57,7 +57,7 @@ def test_conditions_on_variables_of_the_user(python):
 
 @every_python()
 def test_combine_functions(python):
-    """Breakpoints in the def and the lambda that a reduce was given; elements are scalars, the stack leads to the kernel."""
+    """Breakpoints in the def and the lambda that a reduce was given; elements are scalars, the stack tells."""
     inside, lam = line_of("bigger = a > b"), line_of("lambda p, q")
     a = pdb(python, [f"b {FILE}:{inside}", "c", "p a, b", "n", "p bigger", "w", "cl 1", f"b {FILE}:{lam}",
                      "c", "p i", "c", "p p, q"], KERNELS)

@@ -8,7 +8,7 @@ its table has 1 + 2n words of 64 bits for each array.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cutile.dtypes import info
@@ -24,7 +24,7 @@ Dim = int | Value  # a size or stride: known now, or a scalar of the array's ind
 class Array:
     """An array value. `wide`: strides may be negative, so that views of it compute with 64 bits.
 
-    `view` is its tensor view if one was made where the array is defined.
+    `view` is its tensor view if one was made where the array is defined, `tiles` the partitions of it made there.
     """
 
     type: ArrayType
@@ -34,6 +34,7 @@ class Array:
     wide: bool
     may_overlap: bool = True
     view: Value | None = None
+    tiles: dict[ty.PartitionView, Value] = field(default_factory=dict)
 
     @property
     def index(self) -> ty.Tile:

@@ -3,6 +3,8 @@
 Everything here also runs as plain Python, with NumPy arrays for tiles and a few functions in place of `ct`.
 """
 
+# ruff: noqa: B007, F841, PIE790
+
 from dataclasses import dataclass
 
 import cutile as ct
@@ -59,7 +61,7 @@ def straight(x, out, n: ct.Constant[int], deep: ct.Constant[bool]):
     p = Pair(t, a)
     u, v = p.a, (i, 4)
     u += 1.0
-    plus = lambda q: q + 1.0  # noqa: E731
+    plus = lambda q: q + 1.0
     u = plus(inner(u))
     if deep:
         pass

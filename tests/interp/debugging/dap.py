@@ -107,7 +107,8 @@ class Client:
         return {v["name"]: v["value"] for v in found}
 
     def evaluate(self, expression: str, frame: int = 0) -> str:
-        return self.request("evaluate", expression=expression, frameId=self.frames[frame]["id"], context="repl")["result"]
+        return self.request("evaluate", expression=expression, frameId=self.frames[frame]["id"],
+                            context="repl")["result"]
 
 
 @contextmanager

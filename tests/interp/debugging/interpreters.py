@@ -52,7 +52,8 @@ def every_python(module: str | None = None):
     params = []
     for python in (sys.executable, *others()):
         why = lacks(python, module)
-        params.append(pytest.param(python, id=_version(python), marks=[pytest.mark.skip(f"{python}: {why}")] if why else []))
+        marks = [pytest.mark.skip(f"{python}: {why}")] if why else []
+        params.append(pytest.param(python, id=_version(python), marks=marks))
     return pytest.mark.parametrize("python", params)
 
 

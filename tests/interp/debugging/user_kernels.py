@@ -34,7 +34,7 @@ def kernel(x, out, n: ct.Constant[int]):
     part = scale(acc, 3.0)
     top = ct.reduce(part, 0, larger, -np.inf)
     low = ct.reduce(part, 0, lambda p, q: ct.minimum(p, q), np.inf)
-    both = (top, low)
+    both = (top, low)  # noqa: F841
     if i > 1:
         part = part + top
     ct.store(out, (i,), part)

@@ -1,0 +1,70 @@
+"""Typed kernel → Tile IR bytecode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cutile.gpu.target import ARCHITECTURES, Target, check_version, parse_target
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.builder import Module
+from cutile.gpu.tileir.lower import lower
+from cutile.ir.nodes import Kernel
+
+# Compiler options of a kernel that travel in the bytecode, under their names there. opt_level is a flag of the
+# assembler.
+ENTRY_HINTS = {"num_ctas": "num_cta_in_cga", "occupancy": "occupancy", "num_worker_warps": "num_worker_warps_per_cta"}
+USUAL_WARPS = (4, 8)
+
+
+def compile_kernel(kernel: Kernel, signature: Sequence[Any] | None = None, target: Target | str | None = None,
+                   version: str | ty.Version | None = None, options: Any = None, *,
+                   symbol: str | None = None) -> bytes:
+    """The bytecode of a kernel that the front end typed and fma went over.
+
+    signature   what is known of each IR parameter: facts.ArrayFacts, facts.ListFacts or constraints of theirs, None
+    target      "sm_90"; None for all targets
+    version     of the bytecode; None is the newest that the installed assembler reads
+    options     the kernel's compiler options (options.Options)
+    symbol      name of the entry
+    """
+    return module_of(kernel, signature, target, version, options, symbol=symbol).to_bytes()
+
+
+def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Target | str | None = None,
+              version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None,
+              module: Module | None = None) -> Module:
+    """`compile_kernel` before it is written; with `module`, one more entry of it."""
+    where = None if target is None else parse_target(target)
+    module = module or Module(version)
+    if where is None:
+        check_version(module.version, "compilation for every target", kernel.span)
+    hints = entry_hints(options, where, module.version)
+    return lower(kernel, signature, target=where, hints=hints, symbol=symbol, module=module)
+
+
+def entry_hints(options: Any, target: Target | None, version: ty.Version) -> dict[str, dict[str, int]]:
+    """The options as the bytecode has them: for the target, or for each one where they may differ [KERN-4, EXP-5]."""
+    if options is None:
+        return {}
+    if target is not None:
+        names = {target.tool_name: target.tool_name}
+    else:
+        names = {"default": "", **{f"sm_{n}": f"sm_{n}" for n in ARCHITECTURES}}
+    out = {key: _hints(options, name, version) for key, name in names.items()}
+    usual = out.get("default")
+    return {k: h for k, h in out.items() if (h or usual) and (k == "default" or h != usual) and h}
+
+
+def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
+    found = {}
+    for option, name in ENTRY_HINTS.items():
+        value = getattr(options, option)
+        if value is not None and not isinstance(value, int):
+            value = value.get(target, None)
+        if value is None:
+            continue
+        if option == "num_worker_warps" and value not in USUAL_WARPS:
+            check_version(version, "num_worker_warps other than 4 and 8")
+        found[name] = value
+    return found

@@ -1,0 +1,181 @@
+"""What rules about memory share: views, indices, pointers, bounds, hints, orders; bool is a byte in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from cutile.dtypes import DType, bool_, info
+from cutile.gpu.tileir import arrays
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.arrays import Array
+from cutile.gpu.tileir.builder import Value
+from cutile.ir import nodes
+from cutile.types import MemoryOrder, MemoryScope, PaddingMode
+
+if TYPE_CHECKING:
+    from cutile.gpu.tileir.lower import Lowering
+
+SCOPES = {MemoryScope.NONE: None, MemoryScope.BLOCK: "tl_blk", MemoryScope.DEVICE: "device", MemoryScope.SYS: "sys"}
+PADDINGS = {m: None if m is PaddingMode.UNDETERMINED else m.value for m in PaddingMode}
+
+
+def memory_attributes(n: nodes.Op) -> dict:
+    """The order and scope of an access, for an operation that has them."""
+    order, scope = n.attrs.get("memory_order", MemoryOrder.WEAK), n.attrs.get("memory_scope", MemoryScope.NONE)
+    return {"memory_ordering_semantics": order.value, "memory_scope": SCOPES[scope]}
+
+
+def hints(l: Lowering, n: nodes.Op) -> dict | None:
+    """latency and allow_tma as Tile IR writes them: for the target, or for all of them."""
+    given = {k: n.attrs[k] for k in ("latency", "allow_tma") if n.attrs.get(k) is not None}
+    return {architecture(l): given} if given else None
+
+
+def architecture(l: Lowering) -> str:
+    return "default" if l.target is None else l.target.tool_name
+
+
+# ------------------------------------------------------------------ numbers
+
+
+def resized(l: Lowering, v: Value, element: ty.Scalar, *, signed: bool) -> Value:
+    """An integer tile with elements of another width."""
+    if v.type.element is element:
+        return v
+    t = ty.tile(element, v.type.shape)
+    if v.type.element.bits > element.bits:
+        return l.op("trunci", [v], result=t)
+    return l.op("exti", [v], result=t, signedness="signed" if signed else "unsigned")
+
+
+def is_signed(dtype: DType) -> bool:
+    return info(dtype).kind == "i"
+
+
+def broadcast(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
+    """A scalar as a tile."""
+    if v.type.shape == shape:
+        return v
+    if len(v.type.shape) != len(shape):
+        v = l.op("reshape", [v], result=ty.tile(v.type.element, (1,) * len(shape)))
+    return v if v.type.shape == shape else l.op("broadcast", [v], result=ty.tile(v.type.element, shape))
+
+
+def reshaped(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
+    return v if v.type.shape == shape else l.op("reshape", [v], result=ty.tile(v.type.element, shape))
+
+
+# ------------------------------------------------------------------ bool in memory
+
+
+def from_memory(l: Lowering, v: Value, dtype: DType) -> Value:
+    if dtype is not bool_:
+        return v
+    zero = l.b.constant(v.type, 0)
+    return l.op("cmpi", [v, zero], comparison_predicate="not_equal", signedness="unsigned")
+
+
+def to_memory(l: Lowering, v: Value, dtype: DType) -> Value:
+    return resized(l, v, ty.i8, signed=False) if dtype is bool_ else v
+
+
+# ------------------------------------------------------------------ views
+
+
+def tensor_view(l: Lowering, a: Array) -> Value:
+    return a.view if a.view is not None else arrays.tensor_view(l.b, a)
+
+
+def tile_view(l: Lowering, a: Array, shape: tuple[int, ...], *, order: Sequence[int] = (), steps: Sequence[int] = (),
+              padding: PaddingMode = PaddingMode.UNDETERMINED) -> Value:
+    """The array cut into tiles; with steps that differ from the shape, tiles that overlap or leave gaps [13.3]."""
+    view = tensor_view(l, a)
+    t = _tiles_type(view, shape, order, steps, padding)
+    if isinstance(t, ty.StridedView):
+        l.check("traversal_steps")
+        return l.op("make_strided_view", [view], result=t)
+    return a.tiles[t] if t in a.tiles else l.op("make_partition_view", [view], result=t)
+
+
+def _tiles_type(view: Value, shape: tuple[int, ...], order: Sequence[int], steps: Sequence[int],
+                padding: PaddingMode) -> ty.PartitionView | ty.StridedView:
+    fill = PADDINGS[padding]
+    if tuple(steps or shape) == tuple(shape):
+        return ty.PartitionView(shape, view.type, tuple(order), fill)
+    return ty.StridedView(shape, tuple(steps), view.type, padding=fill)
+
+
+def make_views(l: Lowering, a: Array, users: Sequence[nodes.Op]) -> None:
+    """Make the views that these accesses need here, where the array is defined and so outside the loops that use it."""
+    a.view = arrays.tensor_view(l.b, a)
+    for n in users:
+        if "axis" in n.attrs:  # positions along one axis: a view of its own
+            continue
+        shape = (n.attrs["shape"] if "shape" in n.attrs else n.operands[-1].type.shape) or (1,) * a.type.ndim
+        t = _tiles_type(a.view, shape, n.attrs.get("order", ()), n.attrs.get("steps", ()),
+                        n.attrs.get("padding_mode", PaddingMode.UNDETERMINED))
+        if isinstance(t, ty.PartitionView) and t not in a.tiles:
+            a.tiles[t] = l.op("make_partition_view", [a.view], result=t)
+
+
+def tile_index(l: Lowering, a: Array, index: Sequence[nodes.Value]) -> list[Value]:
+    """A tile index in the index dtype of the array [IDX-2]."""
+    element = a.index.element
+    return [resized(l, l.get(v), element, signed=is_signed(v.type.dtype)) for v in index]
+
+
+def in_bounds(l: Lowering, n: nodes.Op, rank: int) -> dict:
+    """The promise that check_bounds=False makes."""
+    if n.attrs["check_bounds"]:
+        return {}
+    l.check("check_bounds=False")
+    return {"inbounds": (True,) * rank}
+
+
+# ------------------------------------------------------------------ pointers
+
+
+def element_pointers(l: Lowering, a: Array, index: Sequence[nodes.Value], shape: tuple[int, ...],
+                     check: bool) -> tuple[Value, Value | None]:
+    """Pointers to the elements at tiles of indices, and where these are in range: None if that is not asked [IDX-3]."""
+    offset, mask = None, None
+    for v, size, stride in zip(index, a.sizes, a.strides, strict=True):
+        i = resized(l, l.get(v), ty.i64, signed=is_signed(v.type.dtype))
+        if check:
+            limit = broadcast(l, arrays.wide_dim(l.b, a, size, signed=False), shape)
+            inside = l.op("cmpi", [i, limit], comparison_predicate="less_than", signedness="unsigned")
+            mask = inside if mask is None else l.op("andi", [mask, inside])
+        if stride != 1:
+            i = l.op("muli", [i, broadcast(l, arrays.wide_dim(l.b, a, stride, signed=True), shape)])
+        offset = i if offset is None else l.op("addi", [offset, i])
+    base = broadcast(l, a.base, shape)
+    return base if offset is None else l.op("offset", [base, offset]), mask
+
+
+def offset_pointers(l: Lowering, a: Array, offset: nodes.Value) -> Value:
+    """Pointers at offsets from the first element, counted in elements [RAW-5]."""
+    i = resized(l, l.get(offset), ty.i64, signed=is_signed(offset.type.dtype))
+    return l.op("offset", [broadcast(l, a.base, offset.type.shape), i])
+
+
+def both(l: Lowering, x: Value | None, y: Value | None) -> Value | None:
+    """Two masks at once, of which either may be absent."""
+    return l.op("andi", [x, y]) if x is not None and y is not None else x if y is None else y
+
+
+def load_pointers(l: Lowering, n: nodes.Op, pointers: Value, mask: Value | None, padding: Value | None,
+                  dtype: DType) -> Value:
+    """Elements at pointers; where the mask is False, the padding."""
+    if mask is None:
+        padding = None
+    elif padding is not None:
+        padding = to_memory(l, broadcast(l, padding, pointers.type.shape), dtype)
+    v = l.memory("load_ptr_tko", [pointers, mask, padding], optimization_hints=hints(l, n), **memory_attributes(n))
+    return from_memory(l, v, dtype)
+
+
+def store_pointers(l: Lowering, n: nodes.Op, pointers: Value, value: Value, mask: Value | None, dtype: DType) -> None:
+    value = to_memory(l, broadcast(l, value, pointers.type.shape), dtype)
+    l.memory("store_ptr_tko", [pointers, value, mask], optimization_hints=hints(l, n), **memory_attributes(n))
+

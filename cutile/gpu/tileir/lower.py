@@ -1,0 +1,349 @@
+"""From typed IR to a Tile IR module: what stands around the rules, and what rules have at hand.
+
+A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node. It has
+
+    l.get(v)            the Tile IR value of a tile operand; l.array(v), l.list(v) the records of arrays and lists
+    l.args(n)           the operands of a node in the groups that its op declares: records and values
+    l.type(t)           the Tile IR type of a TileType (bool is i1)
+    l.op(name, …)       append an operation at the node's source position; see builder.py. l.b is the builder itself
+    l.const(dtype, value, shape=())
+    l.memory(name, …)   append an operation on memory, or one that prints: with the tokens that order it
+    l.region(block, values)   the body of a combine function on these values: what it yields
+    l.check(feature)    refuse what the target or the version lacks; l.unsupported(text, help=…) refuses
+    l.target, l.version (target is None where the module is for all targets)
+
+Order of work: frames flattened, Returns out of loops, dead ops dropped; then one walk. Arrays that control flow hands
+on are carried as pointer, sizes and strides, since Tile IR carries no views.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from cutile.dtypes import DType
+from cutile.errors import TileError, TileInternalError, TileUnsupportedFeatureError
+from cutile.gpu import target as targets
+from cutile.gpu.target import Target
+from cutile.gpu.tileir import arrays
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.access import make_views
+from cutile.gpu.tileir.arrays import Array, Lowered
+from cutile.gpu.tileir.builder import Builder, Module, Value
+from cutile.gpu.tileir.rules._rule import RULES
+from cutile.ir import nodes
+from cutile.ir.check import falls_through
+from cutile.ir.nodes import Block, Break, Continue, For, If, Kernel, Node, Op, Return, While, Yield
+from cutile.ir.walk import walk
+from cutile.passes.dce import dce
+from cutile.passes.flatten_frames import flatten_frames
+from cutile.passes.structured_exits import has_break, structured_exits
+from cutile.passes.tokens import Key, ordering
+from cutile.types import ArrayType, ListType, TileType
+
+VIEW_OPS = frozenset(("load", "store", "view_load", "view_store", "load_advanced_indexing", "store_advanced_indexing"))
+
+
+def prepared(kernel: Kernel) -> Kernel:
+    """The kernel as the walk wants it."""
+    return dce(structured_exits(flatten_frames(kernel)))
+
+
+def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target | None, version=None,
+          hints: dict | None = None, symbol: str | None = None, module: Module | None = None) -> Module:
+    """The module of a typed kernel (after fma).
+
+    facts   what is known of each IR parameter: ArrayFacts, ListFacts (or constraints), None for nothing
+    target  None for all targets
+    hints   of the entry, by architecture (options.entry_hints)
+    symbol  name of the entry; that of the kernel by default
+    module  one to add the entry to
+    """
+    import cutile.gpu.tileir.rules  # noqa: F401  fills RULES
+
+    module = module or Module(version)
+    kernel = prepared(kernel)
+    facts = facts or (None,) * len(kernel.params)
+    types = [t for p in kernel.params for t in arrays.argument_types(p.type)]
+    entry = module.entry(symbol or kernel.name, types, hints=hints, loc=kernel.span)
+    Lowering(kernel, facts, entry.body, target).run(iter(entry.arguments))
+    return module
+
+
+@dataclass(slots=True)
+class _Loop:
+    """The innermost loop. `arguments` are the carried values of the region, `counter` and `step` of a For that became
+    a loop because something breaks out of it."""
+
+    keys: tuple[Key, ...]
+    arguments: tuple[Value, ...]
+    counter: Value | None = None
+    step: Value | None = None
+
+
+class Lowering:
+    """The lowering of one kernel; see the head of this module."""
+
+    def __init__(self, kernel: Kernel, facts: Sequence[Any], builder: Builder, target: Target | None):
+        self.kernel, self.facts, self.b, self.target = kernel, facts, builder, target
+        self.version = builder.version
+        self.node: Op | None = None
+        self._values: dict[nodes.Value, Lowered] = {}
+        self._viewed: dict[nodes.Value, list[Op]] = defaultdict(list)  # arrays with the accesses by view
+        for n in walk(kernel.body):
+            if isinstance(n, Op) and n.op.name in VIEW_OPS:
+                self._viewed[n.operands[0]].append(n)
+        self._plan = ordering(kernel, *aliasing(kernel, facts))
+        self._tokens: dict[Key, Value] = {}
+        self._apart: dict[Op, Value | None] = {}
+        self._root: Value | None = None
+        self._loops: list[_Loop] = []
+        self._on_yield: list[Callable[[Yield], None]] = []
+
+    def run(self, arguments: Iterator[Value]) -> None:
+        if self._plan.access:
+            self._root = self.b.op("make_token")
+        for p, f in zip(self.kernel.params, self.facts, strict=True):
+            self._define(p, arrays.parameter(self.b, p.type, arguments, f))
+        self._block(self.kernel.body)
+
+    # -------------------------------------------------------------- what rules use
+
+    def get(self, v: nodes.Value) -> Value:
+        return self._values[v]
+
+    array = list = get
+
+    def args(self, n: Op) -> list:
+        return n.op.group([self._values[v] for v in n.operands], n.layout)
+
+    def type(self, t: TileType) -> ty.Tile:
+        return ty.tile(ty.of_dtype(t.dtype), t.shape)
+
+    def op(self, name: str, operands: Sequence = (), /, result=None, **attrs):
+        return self.b.op(name, operands, result=result, **attrs)
+
+    def const(self, dtype: DType, value, shape: tuple[int, ...] = ()) -> Value:
+        return self.b.constant(ty.tile(ty.of_dtype(dtype), shape), value)
+
+    def check(self, feature: str | DType) -> None:
+        """TileUnsupportedFeatureError, at the node, where the version or the target lacks a feature."""
+        loc = self.b.loc
+        targets.check_version(self.version, feature, loc)
+        targets.check(self.target, feature, loc)
+
+    def unsupported(self, text: str, help: str | None = None) -> NoReturn:
+        raise TileUnsupportedFeatureError(text, self.b.loc, help=help)
+
+    def region(self, block: Block, values: Sequence[Value]) -> tuple[Value, ...]:
+        """The nodes of a combine body on these values; what its Yield hands out."""
+        self._values.update(zip(block.params, values, strict=True))
+        found: list[Yield] = []
+        node, loc = self.node, self.b.loc
+        self._on_yield.append(found.append)
+        self._block(block)
+        self._on_yield.pop()
+        self.node, self.b.loc = node, loc
+        return tuple(self._values[v] for v in found[0].operands)
+
+    def memory(self, name: str, operands: Sequence = (), /, result=None, **attrs) -> Any:
+        """Append an operation that takes and gives a token, ordered as the node says. Its results but the token."""
+        access = self._plan.of(self.node)
+        alone = self.node in self._apart
+        token = self._apart[self.node] if alone else self._join([self._tokens.get(k) for k in access.waits])
+        if token is not None:
+            attrs["token"] = token
+        out = self.b.op(name, operands, result=result, **attrs)
+        *values, made = out if isinstance(out, tuple) else (out,)
+        if made is not None:
+            self._happened(access.joins + (access.becomes if alone else ()), made)
+            self._tokens.update(dict.fromkeys(() if alone else access.becomes, made))
+        return values[0] if len(values) == 1 else tuple(values) or None
+
+    # -------------------------------------------------------------- tokens
+
+    def _join(self, tokens: Iterable[Value | None]) -> Value | None:
+        found = [t for t in dict.fromkeys(tokens) if t is not None and t is not self._root]
+        if len(found) > 1:
+            return self.b.op("join_tokens", [found])
+        return found[0] if found else None
+
+    def _happened(self, keys: Iterable[Key], token: Value) -> None:
+        for k in keys:
+            self._tokens[k] = self._join([self._tokens.get(k), token])
+
+    def _token_values(self, keys: Sequence[Key]) -> list[Value]:
+        return [self._tokens.get(k) or self._root for k in keys]
+
+    # -------------------------------------------------------------- values and blocks
+
+    def _define(self, v: nodes.Value, x: Lowered) -> None:
+        self._values[v] = x
+        if v in self._viewed and isinstance(x, Array) and x.type.ndim:
+            make_views(self, x, self._viewed[v])
+
+    def _flat(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[Value]:
+        """What carries these values and tokens."""
+        carried = [x for v in values for x in arrays.carried(self.b, self._values[v], v.type)]
+        return carried + self._token_values(keys)
+
+    def _flat_types(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[ty.Type]:
+        return [t for v in values for t in arrays.carried_types(v.type)] + [ty.token] * len(keys)
+
+    def _unflat(self, values: Sequence[nodes.Value], keys: Sequence[Key], given: Iterable[Value],
+                like: Sequence[nodes.Value] = ()) -> None:
+        it = iter(given)
+        known = [self._values.get(v) for v in like] or [None] * len(values)
+        for v, x in zip(values, known, strict=False):
+            self._define(v, arrays.uncarried(v.type, it, x))
+        self._tokens.update(zip(keys, it, strict=True))
+
+    def _block(self, block: Block) -> None:
+        for n in block.nodes:
+            self.b.loc = n.span
+            _NODES[type(n)](self, n)
+        if not self.b.block.terminated and not isinstance(block.nodes[-1] if block.nodes else None, Yield):
+            self._unreachable()
+
+    def _unreachable(self) -> None:
+        """End a block whose end control never reaches."""
+        if self._loops:
+            self.b.op("continue", [self._loops[-1].arguments])
+        else:
+            self.b.op("return")
+
+    def _op(self, n: Op) -> None:
+        self.node = n
+        rule = RULES.get(n.op)
+        if rule is None:
+            raise TileInternalError(f"op {n.op.name} has no lowering to Tile IR", n.span)
+        try:
+            made = rule(self, n)
+        except TileError as e:
+            e.loc = e.loc or n.span
+            raise
+        results = made if isinstance(made, tuple) else () if made is None else (made,)
+        for v, x in zip(n.results, results, strict=True):
+            self._define(v, x)
+
+    # -------------------------------------------------------------- structure
+
+    def _if(self, n: If) -> None:
+        goes_on = falls_through(n)
+        keys = self._plan.changed((n.then, n.orelse)) if goes_on else ()
+        types = self._flat_types(n.results, keys) if goes_on else []
+        before = self._tokens
+        self._on_yield.append(lambda y: self.b.op("yield", [self._flat(y.operands, keys)]))
+        with self.b.if_(self.get(n.cond), types) as branch:
+            for region, block in ((branch.then, n.then), (branch.otherwise, n.orelse)):
+                with region:
+                    self._tokens = dict(before)
+                    self._block(block)
+        self._on_yield.pop()
+        self._tokens = before
+        if goes_on:
+            self._unflat(n.results, keys, branch.results)
+
+    def _for(self, n: For) -> None:
+        keys = self._plan.changed((n.body,))
+        start, stop, step = (self.get(v) for v in (n.start, n.stop, n.step))
+        inits = self._flat(n.inits, keys)
+        apart = {op: self._join([self._tokens.get(("any", c)), self._tokens.get(("acquire", None))])
+                 for op, c in self._plan.apart.get(n, {}).items()}
+        self._apart.update(apart)
+        before = dict(self._tokens)
+        if has_break(n.body):
+            results = self._counted_loop(n, keys, start, stop, step, inits)
+        else:
+            with self.b.for_(start, stop, step, inits) as loop:
+                self._values[n.iv] = loop.arguments[0]
+                self._body(n, _Loop(keys, loop.arguments[1:]), loop.arguments[1:])
+            results = loop.results
+        self._tokens = before
+        self._unflat(n.results, keys, results, n.inits)
+
+    def _counted_loop(self, n: For, keys, start: Value, stop: Value, step: Value, inits: list[Value]):
+        """A For that something breaks out of: Tile IR's own cannot be left."""
+        with self.b.loop([start, *inits], self._flat_types(n.results, keys)) as loop:
+            counter, *carried = loop.arguments
+            more = self.b.op("cmpi", [counter, stop], comparison_predicate="less_than", signedness="signed")
+            self._leave_unless(more, carried)
+            self._values[n.iv] = counter
+            self._body(n, _Loop(keys, loop.arguments, counter, step), carried)
+        return loop.results
+
+    def _leave_unless(self, more: Value, carried: Sequence[Value]) -> None:
+        with self.b.if_(more) as branch:
+            with branch.then:
+                self.b.op("yield")
+            with branch.otherwise:
+                self.b.op("break", [carried])
+
+    def _body(self, n: For | While, loop: _Loop, carried: Sequence[Value]) -> None:
+        """The body of a loop, in its region."""
+        self._unflat(n.params, loop.keys, carried, n.inits)
+        self._loops.append(loop)
+        if isinstance(n, While) and n.cond is not None:
+            self._condition(n, loop.keys)
+        self._block(n.body)
+        self._loops.pop()
+
+    def _condition(self, n: While, keys: Sequence[Key]) -> None:
+        found: list[Yield] = []
+        self._on_yield.append(found.append)
+        self._block(n.cond)
+        self._on_yield.pop()
+        self._leave_unless(self.get(found[0].operands[0]), self._flat(n.params, keys))
+
+    def _while(self, n: While) -> None:
+        keys = self._plan.changed((n.body,) if n.cond is None else (n.cond, n.body))
+        goes_on = falls_through(n)
+        before = dict(self._tokens)
+        types = self._flat_types(n.results, keys) if goes_on else []
+        with self.b.loop(self._flat(n.inits, keys), types) as loop:
+            self._body(n, _Loop(keys, loop.arguments), loop.arguments)
+        self._tokens = before
+        if goes_on:
+            self._unflat(n.results, keys, loop.results)
+
+    def _yield(self, n: Yield) -> None:
+        self._on_yield[-1](n)
+
+    def _break(self, n: Break) -> None:
+        self.b.op("break", [self._flat(n.operands, self._loops[-1].keys)])
+
+    def _continue(self, n: Continue) -> None:
+        loop = self._loops[-1]
+        values = self._flat(n.operands, loop.keys)
+        if loop.counter is not None:
+            values = [self.b.op("addi", [loop.counter, loop.step]), *values]
+        self.b.op("continue", [values])
+
+    def _return(self, n: Return) -> None:
+        self.b.op("return")
+
+
+_NODES: dict[type[Node], Callable[[Lowering, Any], None]] = {
+    Op: Lowering._op, If: Lowering._if, For: Lowering._for, While: Lowering._while, Yield: Lowering._yield,
+    Break: Lowering._break, Continue: Lowering._continue, Return: Lowering._return, nodes.Bind: lambda l, n: None,
+}
+
+
+def aliasing(kernel: Kernel, facts: Sequence[Any]) -> tuple[list[list[nodes.Value]], list[nodes.Value]]:
+    """The groups of parameters that may be the same memory, and the parameters two of whose elements may be."""
+    groups: dict[str, list[nodes.Value]] = {}
+    overlapping: list[nodes.Value] = []
+    for p, f in zip(kernel.params, facts, strict=True):
+        if isinstance(p.type, ArrayType):
+            for g in f.alias_groups if f else ():
+                groups.setdefault(g, []).append(p)
+            if f is None or f.may_alias_internally:
+                overlapping.append(p)
+        elif isinstance(p.type, ListType):  # its arrays are one class anyway
+            for g in f.element.alias_groups if f else ():
+                groups.setdefault(g, []).append(p)
+            overlapping.append(p)
+    return list(groups.values()), overlapping
+

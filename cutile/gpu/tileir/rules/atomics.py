@@ -1,0 +1,82 @@
+"""Lowering of atomics: by index, by offset, and by tile of a view."""
+
+from __future__ import annotations
+
+from cutile.dtypes import bfloat16, info
+from cutile.gpu.tileir.access import (
+    broadcast,
+    element_pointers,
+    memory_attributes,
+    offset_pointers,
+    reshaped,
+    tile_index,
+    tile_view,
+)
+from cutile.gpu.tileir.rules._rule import rule
+from cutile.ops import atomics
+from cutile.ops._op import lookup
+
+BF16_ADD = "atomic addition of bfloat16"
+
+
+def _mode(l, kind: str, dtype) -> str:
+    if kind == "add" and info(dtype).floating:
+        if dtype is bfloat16:
+            l.check(BF16_ADD)
+        return "addf"
+    return f"u{kind}" if kind in ("max", "min") and info(dtype).kind == "u" else kind
+
+
+def _places(l, n) -> tuple:
+    """Pointers and mask of an atomic, and its updates."""
+    if "check_bounds" in n.attrs:
+        array, index, *updates = n.op.group(n.operands, n.layout)
+        pointers, mask = element_pointers(l, l.array(array), index, updates[0].type.shape, n.attrs["check_bounds"])
+        return pointers, mask, [l.get(u) for u in updates]
+    array, offset, *updates, given = n.op.group(n.operands, n.layout)
+    return offset_pointers(l, l.array(array), offset), given and l.get(given), [l.get(u) for u in updates]
+
+
+def _updates(kind: str):
+    def lower(l, n):
+        pointers, mask, (update,) = _places(l, n)
+        update = broadcast(l, update, pointers.type.shape)
+        mode = _mode(l, kind, n.operands[0].type.dtype)
+        return l.memory("atomic_rmw_tko", [pointers, update, mask], mode=mode, **memory_attributes(n))
+
+    return lower
+
+
+@rule(atomics.atomic_cas, atomics.atomic_cas_offset)
+def _cas(l, n):
+    pointers, mask, updates = _places(l, n)
+    expected, desired = (broadcast(l, u, pointers.type.shape) for u in updates)
+    old = l.memory("atomic_cas_tko", [pointers, expected, desired, mask], **memory_attributes(n))
+    return old if mask is None else l.op("select", [mask, old, expected])  # [ATOM-6.cas]
+
+
+def _tiles(kind: str):
+    def lower(l, n):
+        l.check("atomic_store of a tiled view")
+        a, update = l.array(n.operands[0]), l.get(n.operands[-1])
+        mode = _mode(l, kind, a.type.dtype)
+        shape = update.type.shape or (1,) * a.type.ndim
+        if not a.type.ndim:
+            return _one(l, a, update, mode)
+        view = tile_view(l, a, shape, steps=n.attrs["steps"])
+        index = tile_index(l, a, n.operands[1:-1])
+        l.memory("atomic_red_view_tko", [view, index, reshaped(l, update, shape)], mode=mode,
+                 memory_ordering_semantics="relaxed", memory_scope="device")
+
+    return lower
+
+
+def _one(l, a, update, mode: str) -> None:
+    """The one element of an array of rank 0."""
+    l.memory("atomic_rmw_tko", [a.base, update], mode=mode, memory_ordering_semantics="relaxed", memory_scope="device")
+
+
+for _kind in atomics.KINDS:
+    rule(lookup(f"atomic_{_kind}"), lookup(f"atomic_{_kind}_offset"))(_updates(_kind))
+    if _kind != "xchg":
+        rule(lookup(f"view_atomic_store_{_kind}"))(_tiles(_kind))

@@ -1,0 +1,149 @@
+"""Lowering of loads, stores, gather, scatter, advanced indexing, and of what arrays and lists say of themselves."""
+
+from __future__ import annotations
+
+from cutile.dtypes import info
+from cutile.gpu.tileir import arrays
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.access import (
+    PADDINGS,
+    both,
+    element_pointers,
+    from_memory,
+    hints,
+    in_bounds,
+    is_signed,
+    load_pointers,
+    memory_attributes,
+    reshaped,
+    resized,
+    store_pointers,
+    tensor_view,
+    tile_index,
+    tile_view,
+    to_memory,
+)
+from cutile.gpu.tileir.arrays import Array, List
+from cutile.gpu.tileir.builder import Value
+from cutile.gpu.tileir.rules._rule import rule
+from cutile.ops import memory, views
+
+# ------------------------------------------------------------------ tiles
+
+
+@rule(memory.load, views.view_load)
+def _load(l, n):
+    a: Array = l.array(n.operands[0])
+    dtype, rank = a.type.dtype, a.type.ndim
+    if not rank:
+        return load_pointers(l, n, a.base, None, None, dtype)
+    shape = n.attrs["shape"] or (1,) * rank
+    view = tile_view(l, a, shape, order=n.attrs.get("order", ()), steps=n.attrs.get("steps", ()),
+                     padding=n.attrs["padding_mode"])
+    v = l.memory("load_view_tko", [view, tile_index(l, a, n.operands[1:])], optimization_hints=hints(l, n),
+                 **in_bounds(l, n, rank), **memory_attributes(n))
+    return reshaped(l, from_memory(l, v, dtype), n.attrs["shape"])
+
+
+@rule(memory.store, views.view_store)
+def _store(l, n):
+    a: Array = l.array(n.operands[0])
+    dtype, rank = a.type.dtype, a.type.ndim
+    value = l.get(n.operands[-1])
+    if not rank:
+        return store_pointers(l, n, a.base, value, None, dtype)
+    shape = value.type.shape or (1,) * rank
+    view = tile_view(l, a, shape, order=n.attrs.get("order", ()), steps=n.attrs.get("steps", ()))
+    stored = to_memory(l, reshaped(l, value, shape), dtype)
+    l.memory("store_view_tko", [stored, view, tile_index(l, a, n.operands[1:-1])], optimization_hints=hints(l, n),
+             **in_bounds(l, n, rank), **memory_attributes(n))
+
+
+# ------------------------------------------------------------------ positions along one axis
+
+
+def _sparse(l, n, padding=None) -> tuple[Value, list[Value]]:
+    """The view whose axis `axis` is indexed by positions, and the index."""
+    l.check("advanced indexing")
+    a: Array = l.array(n.operands[0])
+    view, axis, rank = tensor_view(l, a), n.attrs["axis"], a.type.ndim
+    made = l.op("make_gather_scatter_view", [view],
+                result=ty.GatherScatterView(n.attrs["shape"], view.type, axis, PADDINGS.get(padding)))
+    index = [_narrow(l, v) for v in n.operands[2:1 + rank]]
+    index.insert(axis, _narrow(l, n.operands[1]))
+    return made, index
+
+
+def _narrow(l, v) -> Value:
+    """A position as an i32 that is read as unsigned: what does not fit becomes the largest one, out of every range."""
+    x, dtype = l.get(v), v.type.dtype
+    if dtype.bitwidth <= 32:
+        return resized(l, x, ty.i32, signed=is_signed(dtype))
+    far = l.b.constant(x.type, 2**32 - 1)
+    return resized(l, l.op("mini", [x, far], signedness="unsigned"), ty.i32, signed=False)
+
+
+@rule(memory.load_advanced_indexing)
+def _load_sparse(l, n):
+    view, index = _sparse(l, n, n.attrs["padding_mode"])
+    v = l.memory("load_view_tko", [view, index], optimization_hints=hints(l, n), **memory_attributes(n))
+    return from_memory(l, v, n.results[0].type.dtype)
+
+
+@rule(memory.store_advanced_indexing)
+def _store_sparse(l, n):
+    view, index = _sparse(l, n)
+    value = to_memory(l, l.get(n.operands[-1]), n.operands[-1].type.dtype)
+    l.memory("store_view_tko", [value, view, index], optimization_hints=hints(l, n), **memory_attributes(n))
+
+
+# ------------------------------------------------------------------ elements
+
+
+@rule(memory.gather)
+def _gather(l, n):
+    array, index, mask, padding = n.op.group(n.operands, n.layout)
+    a, t = l.array(array), n.results[0].type
+    pointers, inside = element_pointers(l, a, index, t.shape, n.attrs["check_bounds"])
+    return load_pointers(l, n, pointers, both(l, inside, mask and l.get(mask)), l.get(padding), t.dtype)
+
+
+@rule(memory.scatter)
+def _scatter(l, n):
+    array, index, value, mask = n.op.group(n.operands, n.layout)
+    a = l.array(array)
+    pointers, inside = element_pointers(l, a, index, value.type.shape, n.attrs["check_bounds"])
+    store_pointers(l, n, pointers, l.get(value), both(l, inside, mask and l.get(mask)), a.type.dtype)
+
+
+# ------------------------------------------------------------------ arrays and lists themselves
+
+
+@rule(memory.array_dim)
+def _dim(l, n):
+    a: Array = l.array(n.operands[0])
+    return arrays.dim_value(l.b, (a.strides if n.attrs["stride"] else a.sizes)[n.attrs["dim"]], a.index)
+
+
+@rule(memory.list_len_op)
+def _len(l, n):
+    return l.list(n.operands[0]).length
+
+
+@rule(memory.list_item_op)
+def _item(l, n):
+    """An array read from the table, which nothing writes to: its words are loaded without a token."""
+    x: List = l.list(n.operands[0])
+    t = x.type.element
+    i = resized(l, l.get(n.operands[1]), ty.i32, signed=is_signed(n.operands[1].type.dtype))
+    first = l.op("muli", [resized(l, i, ty.i64, signed=True), l.b.constant(ty.tile(ty.i64), 1 + 2 * t.ndim)])
+    words = [_word(l, x, first, k) for k in range(1 + 2 * t.ndim)]
+    base = l.op("int_to_ptr", [words[0]], result=arrays.pointer_type(t))
+    element = arrays.index_type(t).element
+    dims = [resized(l, w, element, signed=info(t.index_dtype).kind == "i") for w in words[1:]]
+    return arrays.assumed(l.b, t, base, dims[:t.ndim], dims[t.ndim:], x.facts)
+
+
+def _word(l, x: List, first: Value, k: int) -> Value:
+    at = first if k == 0 else l.op("addi", [first, l.b.constant(first.type, k)])
+    return l.op("load_ptr_tko", [l.op("offset", [x.table, at])])[0]

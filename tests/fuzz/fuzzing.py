@@ -1,0 +1,144 @@
+"""One mutated kernel at a time: made, launched, judged."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+import io
+import linecache
+import signal
+import textwrap
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from random import Random
+
+import numpy as np
+
+import cutile as ct
+from cutile import settings
+from tests.fuzz import corpus
+from tests.fuzz.mutate import Mutator
+
+LIMIT = 3000  # loop iterations
+SECONDS = 60
+# Where the documented errors of a launch come from; from anywhere else they are faults.
+REFUSING = ("cutile/launching.py", "cutile/kernel.py", "cutile/arguments.py", "cutile/annotations.py",
+            "cutile/interp/launch.py", "cutile/interp/memory.py", "cutile/interp/storage.py", "cutile/options.py")
+FUNCTIONS = {f.__name__: f for f in (*corpus.FUNCTIONS, *corpus.HELPERS)}
+
+
+class Fault(AssertionError):
+    """A mutant did what none may do."""
+
+
+class Hang(BaseException):
+    """A mutant ran too long."""
+
+
+def source_of(fn: Callable) -> ast.FunctionDef:
+    return ast.parse(textwrap.dedent(inspect.getsource(fn))).body[0]
+
+
+def mutant(seed: int) -> tuple[str, str, Random]:
+    """The source of a mutated kernel and its helpers, and the kernel's name."""
+    rng = Random(seed)
+    kernel = rng.choice(corpus.FUNCTIONS)
+    trees = {f.__name__: source_of(f) for f in (*corpus.HELPERS, kernel)}
+    used = [t for n, t in trees.items() if n == kernel.__name__ or any(
+        isinstance(m, ast.Name) and m.id == n for m in ast.walk(trees[kernel.__name__]))]
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        target = trees[kernel.__name__] if rng.random() < 0.8 else rng.choice(used)
+        Mutator(target, rng).mutate()
+    return "\n\n".join(map(_text, trees.values())), kernel.__name__, rng
+
+
+def _text(tree: ast.FunctionDef) -> str:
+    try:
+        return ast.unparse(ast.fix_missing_locations(tree))
+    except ValueError:  # such a tree stands for no Python
+        return "?"
+
+
+def build(text: str, name: str, seed: int) -> Callable | None:
+    """The function, with source that inspect finds; None if Python itself does not compile it."""
+    filename = f"<mutant {seed}>"
+    scope = {"ct": ct, "np": np, "Point": corpus.Point, "__name__": "mutant"}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)
+            exec(compile(text, filename, "exec", dont_inherit=True), scope)
+    except Exception:  # a mutated annotation or default fails when Python makes the function
+        return None
+    linecache.cache[filename] = (len(text), None, text.splitlines(True), filename)
+    return scope[name]
+
+
+def arguments(name: str, rng: Random) -> tuple[tuple, tuple]:
+    """A grid and arguments, now and then others than the kernel expects."""
+    grid, args = corpus.arguments(FUNCTIONS[name])
+    for _ in range(rng.choice((0, 0, 0, 1, 2))):
+        i = rng.randrange(len(args))
+        args[i] = rng.choice((
+            lambda x: rng.choice((0, 1, 5, -3, 2.5, True, None, "x", (1, 2), 1 << 40)),
+            lambda x: np.asarray(x).astype(rng.choice((np.int8, np.uint16, np.int64, np.float16, np.float64, np.bool_))),
+            lambda x: np.asarray(x).reshape(-1)[::-2],
+            lambda x: np.broadcast_to(np.asarray(x), (2, *np.shape(x))).copy(),
+            lambda x: np.asarray(x).reshape(-1)[:0], lambda x: np.asarray(x).reshape(-1)[:1].reshape(()),
+            lambda x: [np.array(x, np.float32, ndmin=1)] * 2, lambda x: rng.choice(args),
+        ))(args[i])
+    if rng.random() < 0.1:
+        grid = rng.choice(((), (0,), (1,), (2, 2), (1, 3, 2), (3.0,), (-1,), 4))
+    return grid, tuple(args)
+
+
+@contextlib.contextmanager
+def time_limit(seconds: int) -> Iterator[None]:
+    def stop(number, frame):
+        raise Hang
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def outcome(seed: int) -> str:
+    """Run a mutant: what became of it, "ran" or the class of an error that is allowed. Fault for anything else."""
+    text, name, rng = mutant(seed)
+    try:
+        fn = build(text, name, seed)
+        if fn is None:
+            return "not Python"
+        grid, args = arguments(name, rng)
+        schedule = rng.choice((None, None, "block", "interleave", "batch"))
+        return launch(fn, grid, args, schedule, check=rng.random() < 0.3)
+    except BaseException as e:
+        if isinstance(e, KeyboardInterrupt):
+            raise
+        raise Fault(f"mutant {seed} of {name}: {type(e).__name__}\n{text}\n\n{traceback.format_exc()}") from e
+    finally:
+        linecache.cache.pop(f"<mutant {seed}>", None)
+
+
+def launch(fn: Callable, grid, args, schedule: str | None, check: bool) -> str:
+    try:
+        with (time_limit(SECONDS), settings.override(STEP_LIMIT=LIMIT, SCHEDULE=schedule, CHECK=check),
+              warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO())):
+            warnings.simplefilter("error")
+            ct.launch(None, grid, ct.kernel(fn), args)
+    except ct.TileInternalError:
+        raise
+    except ct.TileError as e:
+        str(e)
+        return type(e).__name__
+    except (TypeError, ValueError, OverflowError) as e:
+        frame = traceback.extract_tb(e.__traceback__)[-1]
+        if not frame.filename.endswith(REFUSING):
+            raise
+        return f"{type(e).__name__} of a launch"
+    return "ran"
