@@ -1,5 +1,8 @@
 """cutile: the cuTile tile-programming model. `import cutile as ct`."""
 
+import importlib as _importlib
+
+from cutile._version import __version__
 from cutile.annotations import (
     ArrayAnnotation,
     Constant,
@@ -50,7 +53,7 @@ from cutile.errors import (
     TileUnsupportedFeatureError,
     TileValueError,
 )
-from cutile.front.proxies import Array, Tile
+from cutile.front.proxies import Array, Scalar, Tile, TiledView
 from cutile.front.static import ensure_constant, static_assert, static_eval, static_exception, static_iter
 from cutile.kernel import function, kernel
 from cutile.launching import launch
@@ -58,13 +61,28 @@ from cutile.ops._op import registry as _registry
 from cutile.options import ByTarget
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode, RoundingMode
 
-from cutile._version import __version__
 __cutile_api__ = True  # attribute errors in tile code offer the idiom for what is not here
 
 # Every public op is a name of this module: the op object itself.
 _OPS = {name: op for name, op in _registry().items() if op.public}
 globals().update(_OPS)
 
-__all__ = sorted([n for n in dir() if not n.startswith("_") and n not in (
-    "annotations", "arguments", "dtypes", "errors", "front", "interp", "ir", "kernel_", "launching", "ops", "options",
-    "passes", "settings", "types")])
+# Loaded when they are asked for: where each stands, None for a module itself.
+_LATER = {"compiler_timeout": "gpu.tileir.tileiras", "jax": None, "tune": None}
+
+_PARTS = {"annotations", "arguments", "dtypes", "errors", "front", "gpu", "interp", "ir", "launching", "ops", "options",
+          "passes", "settings", "trace", "types"}
+__all__ = sorted([*(n for n in globals() if not n.startswith("_") and n not in _PARTS), *_LATER])
+
+
+def __getattr__(name: str):
+    if name not in _LATER:
+        raise AttributeError(f"module 'cutile' has no attribute {name!r}")
+    module = _importlib.import_module(f"cutile.{_LATER[name] or name}")
+    found = module if _LATER[name] is None else getattr(module, name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})

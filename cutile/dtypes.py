@@ -177,11 +177,11 @@ def _foreign_pointer(pointee: DType) -> DType:
     return d
 
 
-def foreign_pointer_dtype(dtype: DType) -> DType:
-    """The dtype of a pointer to elements of `dtype`, 64 bits wide. TypeError for anything else. [FPTR-1]"""
-    if not isinstance(dtype, DType) or INFO[dtype].kind == "p":
-        raise TypeError(f"foreign_pointer_dtype() takes an element dtype such as cutile.float32, not {dtype!r}")
-    return _foreign_pointer(dtype)
+def foreign_pointer_dtype(pointee_dtype: DType) -> DType:
+    """The dtype of a pointer to elements of `pointee_dtype`, 64 bits wide. TypeError for anything else. [FPTR-1]"""
+    if not isinstance(pointee_dtype, DType) or INFO[pointee_dtype].kind == "p":
+        raise TypeError(f"foreign_pointer_dtype() takes an element dtype such as cutile.float32, not {pointee_dtype!r}")
+    return _foreign_pointer(pointee_dtype)
 
 
 # The promotion table [PROMO-5]. Within a category the order is by width; floats absorb integers of every width.

@@ -14,7 +14,7 @@ import numpy as np
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context, nearest
-from cutile.front.proxies import Array, Tile
+from cutile.front.proxies import RECEIVERS
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -261,8 +261,8 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
 
 
 def _class_attribute(c: Context, cls: type, name: str) -> Term:
-    if cls in (Tile, Array):
-        kind = "tile" if cls is Tile else "array"
+    if cls in RECEIVERS:
+        kind = RECEIVERS[cls]
         o = methods().get((kind, name)) or (views.from_foreign if (kind, name) == ("array", "from_foreign") else None)
         if o is None:
             raise TileTypeError(f"ct.{cls.__name__} has no method `{name}`")

@@ -114,6 +114,25 @@ class Array(_Proxy):
         return EVALUATOR.get().array_dims(self._leaf, strides=True)
 
 
+class TiledView:
+    """The tiles of an array [TV-1]. Attributes: `dtype`, `tile_shape`, `traversal_steps`.
+
+    Methods in tile code: load, store, num_tiles, atomic_store_add, atomic_store_max, atomic_store_min, atomic_store_and,
+    atomic_store_or, atomic_store_xor. Made by `array.tiled_view(tile_shape)`.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("ct.TiledView objects exist only in tile code")
+
+
+Scalar = Tile | int | float  # in annotations of helper functions
+
+# Which methods an unbound access such as ct.Tile.reshape finds.
+RECEIVERS: dict[type, str] = {Tile: "tile", Array: "array", TiledView: "view"}
+
+
 def proxy(leaf: Leaf, cls: type[_Proxy]) -> _Proxy:
     p = object.__new__(cls)
     p._leaf = leaf

@@ -68,14 +68,14 @@ def static_assert(condition, message=None, /):
     raise RuntimeError("ct.static_assert() works in tile code only")
 
 
-def static_iter(iterable, /):
+def static_iter(iterable):
     """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop [SEVAL-7]. On the host: iterable."""
     return iterable
 
 
-def static_exception(exception, /):
+def static_exception(exc, /):
     """In tile code, `raise ct.static_exception(exc)` ends compilation with it [ST-8]. On the host: exception."""
-    return exception
+    return exc
 
 
 def ensure_constant(value, /):

@@ -354,7 +354,10 @@ def _positions(i: np.ndarray) -> np.ndarray:
 
 def _all_below(i: np.ndarray, high: int) -> bool:
     """Whether all indices lie in 0 … high-1: a look at the greatest, as an unsigned number."""
-    return bool((i.view(f"u{i.dtype.itemsize}") if i.dtype.kind == "i" else i).max() < max(high, 0))
+    if i.dtype.kind != "i":
+        return bool(i.max() < max(high, 0))
+    size = i.dtype.itemsize  # negative ones are the upper half of the unsigned numbers, whatever `high` is
+    return bool(i.view(f"u{size}").max() < min(max(high, 0), 1 << 8 * size - 1))
 
 
 def _below(i: np.ndarray, high: int) -> np.ndarray:

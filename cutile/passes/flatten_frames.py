@@ -12,7 +12,18 @@ from dataclasses import replace
 
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import (
-    TERMINATORS, Block, Break, Frame, If, Kernel, Node, Return, Value, While, Yield, blocks_of,
+    TERMINATORS,
+    Block,
+    Break,
+    Frame,
+    If,
+    Kernel,
+    Node,
+    Return,
+    Value,
+    While,
+    Yield,
+    blocks_of,
 )
 from cutile.ir.walk import rewrite, with_blocks
 from cutile.passes.structured_exits import has_return, out_of_loops

@@ -12,7 +12,21 @@ from dataclasses import replace
 from cutile.dtypes import bool_, info
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.ir.nodes import (
-    TERMINATORS, Block, Break, Continue, For, Frame, If, Kernel, Node, Op, Return, Value, While, Yield, blocks_of,
+    TERMINATORS,
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    If,
+    Kernel,
+    Node,
+    Op,
+    Return,
+    Value,
+    While,
+    Yield,
+    blocks_of,
 )
 from cutile.ir.walk import with_blocks
 from cutile.ops import create

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from cutile.dtypes import DType
-from cutile.errors import TileError, TileInternalError, TileUnsupportedFeatureError
+from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
 from cutile.gpu.target import Target
 from cutile.gpu.tileir import arrays
@@ -90,6 +90,7 @@ class Lowering:
         self.kernel, self.facts, self.b, self.target = kernel, facts, builder, target
         self.version = builder.version
         self.node: Op | None = None
+        self._home = (kernel.span.function, kernel.span.filename)
         self._values: dict[nodes.Value, Lowered] = {}
         self._viewed: dict[nodes.Value, list[Op]] = defaultdict(list)  # arrays with the accesses by view
         for n in walk(kernel.body):
@@ -106,6 +107,7 @@ class Lowering:
         if self._plan.access:
             self._root = self.b.op("make_token")
         for p, f in zip(self.kernel.params, self.facts, strict=True):
+            self._check_dtype(p)
             self._define(p, arrays.parameter(self.b, p.type, arguments, f))
         self._block(self.kernel.body)
 
@@ -202,10 +204,16 @@ class Lowering:
 
     def _block(self, block: Block) -> None:
         for n in block.nodes:
-            self.b.loc = n.span
+            self.b.loc = self._located(n.span)
             _NODES[type(n)](self, n)
         if not self.b.block.terminated and not isinstance(block.nodes[-1] if block.nodes else None, Yield):
             self._unreachable()
+
+    def _located(self, span: Span) -> Span:
+        """The span as the module can express it: a chain of calls that begins in the kernel itself."""
+        if span.call_site is None and (span.function, span.filename) != self._home:
+            return replace(span, filename=self.kernel.span.filename, function=self.kernel.span.function)
+        return span
 
     def _unreachable(self) -> None:
         """End a block whose end control never reaches."""
@@ -216,6 +224,8 @@ class Lowering:
 
     def _op(self, n: Op) -> None:
         self.node = n
+        for v in n.results:
+            self._check_dtype(v)
         rule = RULES.get(n.op)
         if rule is None:
             raise TileInternalError(f"op {n.op.name} has no lowering to Tile IR", n.span)
@@ -227,6 +237,12 @@ class Lowering:
         results = made if isinstance(made, tuple) else () if made is None else (made,)
         for v, x in zip(n.results, results, strict=True):
             self._define(v, x)
+
+    def _check_dtype(self, v: nodes.Value) -> None:
+        """Refuse a dtype that the target or the version lacks."""
+        t = v.type.element if isinstance(v.type, ListType) else v.type
+        if t.dtype in targets.FEATURES:
+            self.check(t.dtype)
 
     # -------------------------------------------------------------- structure
 

@@ -155,14 +155,14 @@ _limit: ContextVar[float | None] = ContextVar("cutile_compiler_timeout", default
 
 
 @contextmanager
-def compiler_timeout(seconds: float | None) -> Iterator[None]:
+def compiler_timeout(timeout_sec: float | None) -> Iterator[None]:
     """Let the assembler run at most so long, in this context; None is no limit. [ENV-3]
 
     Exceeding it is a TileCompilerTimeoutError. Outside of it CUTILE_COMPILER_TIMEOUT holds.
     """
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"compiler_timeout takes a positive number of seconds, not {seconds!r}")
-    before = _limit.set(float("inf") if seconds is None else float(seconds))
+    if timeout_sec is not None and not timeout_sec > 0:
+        raise ValueError(f"compiler_timeout takes a positive number of seconds, not {timeout_sec!r}")
+    before = _limit.set(float("inf") if timeout_sec is None else float(timeout_sec))
     try:
         yield
     finally:

@@ -1,0 +1,203 @@
+"""What a signature says about each kernel parameter [SIG-4…12]."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from cutile.dtypes import INFO, DType, int32, int64, uint32
+
+ConstantValue = bool | int | float
+
+
+def need_numeric(dtype: Any, what: str) -> None:
+    if not isinstance(dtype, DType) or INFO[dtype].kind == "p":
+        raise TypeError(f"{what} needs a numeric dtype such as cutile.float32, not {dtype!r}")
+
+
+class ScalarConstraint:
+    """A scalar parameter of a dtype. TypeError for what is no numeric dtype."""
+
+    def __init__(self, dtype: DType):
+        need_numeric(dtype, "ScalarConstraint")
+        self.dtype = dtype
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ScalarConstraint) and self.dtype is other.dtype
+
+    def __hash__(self) -> int:
+        return hash((ScalarConstraint, self.dtype))
+
+    def __repr__(self) -> str:
+        return f"ScalarConstraint({self.dtype.name})"
+
+
+class ConstantConstraint:
+    """The value of a constant parameter: bool, int or float (TypeError otherwise).
+
+    1, True and 1.0 differ, 0.0 and -0.0 too; a NaN equals itself.
+    """
+
+    __hash__ = None
+
+    def __init__(self, value: ConstantValue):
+        if type(value) not in (bool, int, float):
+            raise TypeError(f"a constant constraint is a bool, an int or a float, not {value!r}")
+        self.value = value
+
+    def _key(self) -> tuple:
+        bits = struct.pack(">d", self.value) if isinstance(self.value, float) else self.value
+        return type(self.value), bits
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ConstantConstraint) and self._key() == other._key()
+
+    def __repr__(self) -> str:
+        return f"ConstantConstraint({self.value!r})"
+
+
+@dataclass(frozen=True, init=False)
+class ArrayConstraint:
+    """An array parameter, and what may be assumed of it. Predicates per dimension are tuples of length `ndim`.
+
+    A scalar stands for all dimensions. A constant makes the other predicates of its dimension redundant: it must satisfy
+    them, and they are dropped. Strides and divisibilities count elements, `base_addr_divisible_by` bytes.
+    ValueError or TypeError for predicates that cannot hold.
+    """
+
+    dtype: DType
+    ndim: int
+    index_dtype: DType
+    stride_lower_bound_incl: tuple[int | None, ...]
+    alias_groups: tuple[str, ...]
+    may_alias_internally: bool
+    stride_constant: tuple[int | None, ...]
+    shape_constant: tuple[int | None, ...]
+    stride_divisible_by: tuple[int, ...]
+    shape_divisible_by: tuple[int, ...]
+    base_addr_divisible_by: int
+
+    def __init__(self, dtype: DType, ndim: int, *, index_dtype: DType,
+                 stride_lower_bound_incl: Sequence[int | None] | int | None, alias_groups: Sequence[str],
+                 may_alias_internally: bool, stride_constant: Sequence[int | None] | None = None,
+                 shape_constant: Sequence[int | None] | None = None, stride_divisible_by: Sequence[int] | int = 1,
+                 shape_divisible_by: Sequence[int] | int = 1, base_addr_divisible_by: int = 1):
+        need_numeric(dtype, "ArrayConstraint")
+        if not isinstance(ndim, int) or isinstance(ndim, bool) or ndim < 0:
+            raise ValueError(f"ndim must be a non-negative int, not {ndim!r}")
+        if index_dtype not in (int32, int64, uint32):
+            raise ValueError(f"index_dtype must be int32, uint32 or int64, not {index_dtype!r}")
+        if base_addr_divisible_by < 1:
+            raise ValueError(f"base_addr_divisible_by must be positive, not {base_addr_divisible_by!r}")
+        shape = _per_dim("shape_constant", shape_constant, ndim)
+        stride = _per_dim("stride_constant", stride_constant, ndim)
+        if any(s is not None and s < 0 for s in shape):
+            raise ValueError(f"shape_constant must not be negative: {shape}")
+        shape_div = _divisors("shape_divisible_by", shape_divisible_by, ndim)
+        stride_div = _divisors("stride_divisible_by", stride_divisible_by, ndim)
+        low = _per_dim("stride_lower_bound_incl", stride_lower_bound_incl, ndim)
+        _check_constants("shape", shape, shape_div, (None,) * ndim)
+        _check_constants("stride", stride, stride_div, low)
+        values = (dtype, ndim, index_dtype, _unless(stride, low, None), check_groups(alias_groups), bool(may_alias_internally),
+                  stride, shape, _unless(stride, stride_div, 1), _unless(shape, shape_div, 1), base_addr_divisible_by)
+        for name, value in zip(self.__dataclass_fields__, values, strict=True):
+            object.__setattr__(self, name, value)
+
+
+def _per_dim(name: str, value: Any, ndim: int) -> tuple[int | None, ...]:
+    if value is None or isinstance(value, int) and not isinstance(value, bool):
+        return (value,) * ndim
+    values = tuple(value)
+    if len(values) != ndim:
+        raise ValueError(f"{name} needs {ndim} entries, got {len(values)}")
+    for v in values:
+        if v is not None and (isinstance(v, bool) or not isinstance(v, int)):
+            raise TypeError(f"{name} holds ints and None, not {v!r}")
+    return values
+
+
+def _divisors(name: str, value: Any, ndim: int) -> tuple[int, ...]:
+    values = _per_dim(name, value, ndim)
+    for v in values:
+        if v is None or v < 1:
+            raise TypeError(f"{name} holds positive ints, not {v!r}")
+    return values
+
+
+def _check_constants(what: str, constants: tuple, divisors: tuple, low: tuple) -> None:
+    for k, (c, d, bound) in enumerate(zip(constants, divisors, low, strict=True)):
+        if c is not None and (c % d or bound is not None and c < bound):
+            raise ValueError(f"{what}_constant {c} of dimension {k} contradicts its divisibility or lower bound")
+
+
+def _unless(constants: tuple, values: tuple, default: Any) -> tuple:
+    """A predicate where no constant makes it redundant."""
+    return tuple(v if c is None else default for c, v in zip(constants, values, strict=True))
+
+
+def check_groups(groups: Any) -> tuple[str, ...]:
+    if isinstance(groups, str):
+        raise TypeError(f"alias_groups is a sequence of strings, not the string {groups!r}")
+    groups = tuple(groups)
+    if any(not isinstance(g, str) for g in groups):
+        raise TypeError(f"alias groups are strings: {groups!r}")
+    if len(set(groups)) != len(groups):
+        raise ValueError(f"an alias group is named twice: {groups!r}")
+    return groups
+
+
+@dataclass(frozen=True, init=False)
+class ListConstraint:
+    """A list of arrays: what holds for each element, and which other parameters the list's own table may alias."""
+
+    element: ArrayConstraint
+    alias_groups: tuple[str, ...]
+    elements_may_alias: bool
+
+    def __init__(self, element: ArrayConstraint, *, alias_groups: Sequence[str], elements_may_alias: bool):
+        if not isinstance(element, ArrayConstraint):
+            raise TypeError(f"the element of a list constraint is an ArrayConstraint, not {element!r}")
+        object.__setattr__(self, "element", element)
+        object.__setattr__(self, "alias_groups", check_groups(alias_groups))
+        object.__setattr__(self, "elements_may_alias", bool(elements_may_alias))
+
+
+class TupleConstraint:
+    """A tuple parameter, item by item. Plain bool, int, float and tuples stand for their constraints."""
+
+    def __init__(self, items: Sequence[Any]):
+        self.items = tuple(map(normalise, items))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TupleConstraint) and self.items == other.items
+
+    __hash__ = None
+
+    def __repr__(self) -> str:
+        return f"TupleConstraint({self.items!r})"
+
+
+ParameterConstraint = ScalarConstraint | ArrayConstraint | ListConstraint | TupleConstraint | ConstantConstraint
+_CLASSES = (ScalarConstraint, ArrayConstraint, ListConstraint, TupleConstraint, ConstantConstraint)
+
+
+def normalise(p: Any) -> ParameterConstraint:
+    """A constraint, also from a plain constant or tuple [SIG-1]; TypeError for anything else."""
+    if isinstance(p, _CLASSES):
+        return p
+    if type(p) is tuple:
+        return TupleConstraint(p)
+    if type(p) in (bool, int, float):
+        return ConstantConstraint(p)
+    raise TypeError(f"a parameter constraint, a bool, an int, a float or a tuple is needed, not {p!r}")
+
+
+def walk(parameters: Sequence[ParameterConstraint]) -> Iterator[ParameterConstraint]:
+    """Constraints in order, those of tuples in place of the tuples."""
+    for p in parameters:
+        if isinstance(p, TupleConstraint):
+            yield from walk(p.items)
+        else:
+            yield p

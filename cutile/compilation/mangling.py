@@ -1,0 +1,230 @@
+"""Symbols of kernels: a signature as a name, and back [MNG-1…24]."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections import defaultdict
+from collections.abc import Callable
+
+from cutile.compilation.constraints import (
+    ArrayConstraint, ConstantConstraint, ListConstraint, ParameterConstraint, ScalarConstraint, TupleConstraint, walk,
+)
+from cutile.compilation.signature import CallingConvention, KernelSignature
+from cutile.dtypes import (
+    DType, bfloat16, bool_, float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float16, float32, float64, int8, int16, int32,
+    int64, tfloat32, uint8, uint16, uint32, uint64,
+)
+
+CODES: dict[DType, str] = {
+    bool_: "b8", uint8: "u8", uint16: "u16", uint32: "u32", uint64: "u64", int8: "i8", int16: "i16", int32: "i32",
+    int64: "i64", float16: "f16", float32: "f32", float64: "f64", bfloat16: "bf16", tfloat32: "tf32",
+    float8_e4m3fn: "f8m3fn", float8_e5m2: "f8m2", float8_e8m0fnu: "f8m0fnu",
+}
+_DTYPES = {code: d for d, code in CODES.items()}
+_INDEX = {int32: "", uint32: "u", int64: "w"}
+
+# The predicates of a dimension, in the order of their letters: field, letter, value that is not written.
+PREDICATES = (("shape_constant", "s", None), ("shape_divisible_by", "i", 1), ("stride_constant", "t", None),
+              ("stride_divisible_by", "v", 1), ("stride_lower_bound_incl", "l", None))
+
+
+def mangle_kernel_name(function_name: str, kernel_signature: KernelSignature) -> str:
+    """The symbol of a function compiled for a signature. ValueError for a dtype that has no code [MNG-6]."""
+    groups = _group_numbers(kernel_signature.parameters)
+    parts = [_mangle(p, groups) for p in kernel_signature.parameters]
+    return "_".join([f"{function_name}_K{kernel_signature.calling_convention.code}", *parts])
+
+
+def _group_numbers(parameters: tuple[ParameterConstraint, ...]) -> dict[str, int]:
+    """Alias groups by first appearance: a list's table before its element [MNG-5]."""
+    groups: dict[str, int] = {}
+    for p in walk(parameters):
+        for names in ([p.alias_groups, p.element.alias_groups] if isinstance(p, ListConstraint)
+                      else [getattr(p, "alias_groups", ())]):
+            for g in names:
+                groups.setdefault(g, len(groups))
+    return groups
+
+
+def _mangle(p: ParameterConstraint, groups: dict[str, int]) -> str:
+    match p:
+        case ScalarConstraint():
+            return "S" + _code(p.dtype)
+        case ConstantConstraint():
+            return _constant(p.value)
+        case TupleConstraint():
+            return f"T{len(p.items)}" + "".join(_mangle(i, groups) for i in p.items)
+        case ListConstraint():
+            return "L" + _groups(p.alias_groups, groups) + ("i" if p.elements_may_alias else "") + _mangle(p.element, groups)
+        case ArrayConstraint():
+            return _array(p, groups)
+
+
+def _code(d: DType) -> str:
+    if d not in CODES:
+        raise ValueError(f"Unexpected dtype {d.name}: it has no code in kernel names; pass such data in uint8 arrays")
+    return CODES[d]
+
+
+def _constant(value: bool | int | float) -> str:
+    if isinstance(value, bool):
+        return f"B{int(value)}"
+    if isinstance(value, int):
+        return "I" + _int(value)
+    return "F" + struct.pack(">d", value).hex()
+
+
+def _int(n: int) -> str:
+    return f"_{-n}" if n < 0 else str(n)
+
+
+def _groups(names: tuple[str, ...], groups: dict[str, int]) -> str:
+    return "".join(f"g{n:x}" for n in sorted(groups[g] for g in names))
+
+
+def _array(p: ArrayConstraint, groups: dict[str, int]) -> str:
+    by_mask: dict[int, str] = defaultdict(str)
+    for field, letter, default in PREDICATES:
+        masks: dict[int, int] = defaultdict(int)
+        for k, v in enumerate(getattr(p, field)):
+            if v != default:
+                masks[v] |= 1 << k
+        for v, mask in masks.items():
+            by_mask[mask] += letter + _int(v)
+    extras = f"p{p.base_addr_divisible_by}" if p.base_addr_divisible_by != 1 else ""
+    extras += _groups(p.alias_groups, groups) + ("i" if p.may_alias_internally else "") + _INDEX[p.index_dtype]
+    parts = [f"A{p.ndim}{_code(p.dtype)}", *(f"{mask:x}{by_mask[mask]}" for mask in sorted(by_mask))]
+    return "_".join([*parts, extras] if extras else parts)
+
+
+# ------------------------------------------------------------------ back
+
+
+def demangle_kernel_name(symbol: str) -> tuple[str, KernelSignature]:
+    """The function's name and the signature in a symbol; alias groups are called group0, group1, …
+
+    ValueError naming the place for what is no such symbol.
+    """
+    name, mark, rest = symbol.rpartition("_K")
+    if not mark:
+        raise ValueError(f"{symbol!r} is no mangled kernel name: it has no _K")
+    r = _Reader(symbol, len(name) + 2)
+    convention = CallingConvention.from_code(r.take(r"t[12]", "a calling convention, t1 or t2"))
+    parameters: list[ParameterConstraint] = []
+    while not r.done:
+        r.take("_", "an underscore")
+        parameters.append(_parameter(r))
+    return name, KernelSignature(parameters, convention, symbol)
+
+
+class _Reader:
+    """A position in a symbol."""
+
+    def __init__(self, text: str, at: int):
+        self.text, self.at = text, at
+
+    @property
+    def done(self) -> bool:
+        return self.at == len(self.text)
+
+    def maybe(self, pattern: str) -> str | None:
+        m = re.compile(pattern).match(self.text, self.at)
+        if m is None:
+            return None
+        self.at = m.end()
+        return m[0]
+
+    def take(self, pattern: str, what: str) -> str:
+        found = self.maybe(pattern)
+        if found is None:
+            raise ValueError(f"malformed kernel name {self.text!r}: expected {what} at offset {self.at}")
+        return found
+
+    def int(self) -> int:
+        return _to_int(self.take(r"_?\d+", "an integer"))
+
+
+def _to_int(text: str) -> int:
+    return -int(text[1:]) if text[0] == "_" else int(text)
+
+
+_DTYPE = "|".join(sorted(_DTYPES, key=len, reverse=True))
+
+
+def _parameter(r: _Reader) -> ParameterConstraint:
+    kind = r.take(r"[ALTSBIF]", "a parameter")
+    return _PARAMETERS[kind](r)
+
+
+def _read_scalar(r: _Reader) -> ScalarConstraint:
+    return ScalarConstraint(_DTYPES[r.take(_DTYPE, "a dtype")])
+
+
+def _read_tuple(r: _Reader) -> TupleConstraint:
+    return TupleConstraint([_parameter(r) for _ in range(_count(r))])
+
+
+def _count(r: _Reader) -> int:
+    return int(r.take(r"\d+", "a number of items"))
+
+
+def _read_list(r: _Reader) -> ListConstraint:
+    groups = _read_groups(r)
+    may_alias = r.maybe("i") is not None
+    r.take("A", "an array")
+    return ListConstraint(_read_array(r), alias_groups=groups, elements_may_alias=may_alias)
+
+
+def _read_groups(r: _Reader) -> list[str]:
+    out = []
+    while (g := r.maybe(r"g[0-9a-f]+")) is not None:
+        out.append(f"group{int(g[1:], 16)}")
+    return out
+
+
+_MASK = r"_(?=[0-9a-f]+[sitvl]_?\d)"
+_EXTRAS = r"_(?=p\d|g[0-9a-f]|[iuw])"
+
+
+def _read_array(r: _Reader) -> ArrayConstraint:
+    ndim = _count(r)
+    dtype = _DTYPES[r.take(_DTYPE, "a dtype")]
+    fields: dict[str, list] = {field: [default] * ndim for field, _, default in PREDICATES}
+    while r.maybe(_MASK) is not None:
+        mask = int(r.take(r"[0-9a-f]+?(?=[sitvl]_?\d)", "a mask"), 16)
+        if mask >> ndim:
+            raise ValueError(f"malformed kernel name {r.text!r}: mask {mask:x} beyond rank {ndim} at offset {r.at}")
+        for field, letter, _ in PREDICATES:
+            if r.maybe(letter) is not None:
+                value = r.int()
+                for k in range(ndim):
+                    if mask >> k & 1:
+                        fields[field][k] = value
+    base, groups, internal, index = 1, [], False, int32
+    if r.maybe(_EXTRAS) is not None:
+        if r.maybe("p") is not None:
+            base = r.int()
+        groups = _read_groups(r)
+        internal = r.maybe("i") is not None
+        index = {"u": uint32, "w": int64, None: int32}[r.maybe("[uw]")]
+    return ArrayConstraint(dtype, ndim, index_dtype=index, alias_groups=groups, may_alias_internally=internal,
+                           base_addr_divisible_by=base, **fields)
+
+
+def _read_bool(r: _Reader) -> ConstantConstraint:
+    return ConstantConstraint(r.take("[01]", "0 or 1") == "1")
+
+
+def _read_int(r: _Reader) -> ConstantConstraint:
+    return ConstantConstraint(r.int())
+
+
+def _read_float(r: _Reader) -> ConstantConstraint:
+    return ConstantConstraint(struct.unpack(">d", bytes.fromhex(r.take(r"[0-9a-f]{16}", "16 hex digits")))[0])
+
+
+_PARAMETERS: dict[str, Callable[[_Reader], ParameterConstraint]] = {
+    "A": _read_array, "L": _read_list, "T": _read_tuple, "S": _read_scalar, "B": _read_bool, "I": _read_int,
+    "F": _read_float,
+}
