@@ -55,7 +55,8 @@ from cutile.errors import (
 )
 from cutile.front.proxies import Array, Scalar, Tile, TiledView
 from cutile.front.static import ensure_constant, static_assert, static_eval, static_exception, static_iter
-from cutile.kernel import function, kernel
+from cutile.kernel import Kernel as kernel
+from cutile.kernel import function
 from cutile.launching import launch
 from cutile.ops._op import registry as _registry
 from cutile.options import ByTarget
@@ -68,7 +69,7 @@ _OPS = {name: op for name, op in _registry().items() if op.public}
 globals().update(_OPS)
 
 # Loaded when they are asked for: where each stands, None for a module itself.
-_LATER = {"compiler_timeout": "gpu.tileir.tileiras", "jax": None, "tune": None}
+_LATER = {"compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None, "tune": None}
 
 _PARTS = {"annotations", "arguments", "dtypes", "errors", "front", "gpu", "interp", "ir", "launching", "ops", "options",
           "passes", "settings", "trace", "types"}

@@ -43,11 +43,11 @@ def show(
     if stage not in STAGES:
         _fail(f"no stage {stage!r}; there are {', '.join(STAGES)}")
     kernel = _load(target)
-    names, given = kernel._names, types or []
+    names, given = list(kernel.parameters), types or []
     if len(names) != len(given):
         _fail(f"{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
     try:
-        program = compile_kernel(kernel._fn, [_blueprint(t) for t in given]).kernel
+        program = compile_kernel(kernel.function, [_blueprint(t) for t in given]).kernel
     except TileError as e:
         _fail(str(e))
     print(to_text(program if stage == "ir" else fma(program), spans=spans))

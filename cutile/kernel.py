@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cutile import settings, trace
-from cutile.annotations import specs_of
+from cutile.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.arguments import Argument, key_of, understand_all
 from cutile.front.program import Program, compile_kernel
 from cutile.ir import nodes
@@ -26,21 +26,53 @@ from cutile.passes.fma import fma
 
 
 class Kernel:
-    """A tile kernel: run it with `cutile.launch`. Made by the decorator `cutile.kernel` [KERN-1]."""
+    """Declare a function as a tile kernel, as a decorator, bare or with options [KERN-1…4]; `ct.launch` runs it.
+
+    num_ctas          CTAs per cluster: 1, 2, 4, 8, 16, or None
+    occupancy         expected CTAs per multiprocessor: 1 … 32, or None
+    opt_level         0 … 3
+    num_worker_warps  1, 2, 4, 8, 16, 32, or None
+    Each may be a `ByTarget`. Options are hints for GPUs; the interpreter checks and ignores them.
+    TypeError if the target is no Python function, ValueError for an option out of range.
+    """
 
     _cutile_kernel = True
 
-    def __init__(self, fn: types.FunctionType, options: Options):
-        functools.update_wrapper(self, fn)
+    def __new__(cls, function: Callable | None = None, /, *, num_ctas=None, occupancy=None, opt_level=3,
+                num_worker_warps=None):
+        options = Options(num_ctas, occupancy, opt_level, num_worker_warps)
+        return (lambda fn: cls._of(fn, options)) if function is None else cls._of(function, options)
+
+    @classmethod
+    def _of(cls, fn: Callable, options: Options) -> Kernel:
+        if not isinstance(fn, types.FunctionType):
+            raise TypeError(f"@ct.kernel needs a Python function, got {type(fn).__name__}")
+        self = functools.update_wrapper(object.__new__(cls), fn)
         self._fn, self._options = fn, options
         self._names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
         self._specs = specs_of(fn)
-        self._programs: dict[tuple, Program] = {}
+        self._programs = {}
         self._lock = threading.RLock()
+        return self
+
+    @property
+    def function(self) -> types.FunctionType:
+        """The Python function."""
+        return self._fn
+
+    @property
+    def options(self) -> Options:
+        """The compiler options."""
+        return self._options
+
+    @property
+    def parameters(self) -> dict[str, ParameterSpec]:
+        """What the annotation of each parameter asks for, by name."""
+        return {n: self._specs.get(n, PLAIN) for n in self._names}
 
     def replace_hints(self, **hints: Any) -> Kernel:
         """A new kernel with other compiler options and its own cache; TypeError for an unknown name [KERN-5]."""
-        return Kernel(self._fn, self._options.replace(**hints))
+        return Kernel._of(self._fn, self._options.replace(**hints))
 
     def __call__(self, *args, **kwargs):
         raise TypeError(f"kernel {self.__name__} cannot be called like a function; start it with "
@@ -82,26 +114,6 @@ def _stage(name: str, program: nodes.Kernel, level: int) -> None:
         check(program)
     if trace.on(level):
         trace.say(level, f"{name}\n{to_text(program, spans=False)}")
-
-
-def kernel(function: Callable | None = None, /, *, num_ctas=None, occupancy=None, opt_level=3, num_worker_warps=None):
-    """Declare a function as a tile kernel [KERN-1…4].
-
-    num_ctas          CTAs per cluster: 1, 2, 4, 8, 16, or None
-    occupancy         expected CTAs per multiprocessor: 1 … 32, or None
-    opt_level         0 … 3
-    num_worker_warps  1, 2, 4, 8, 16, 32, or None
-    Each may be a `ByTarget`. Options are hints for GPUs; the interpreter checks and ignores them.
-    TypeError if the target is no Python function, ValueError for an option out of range.
-    """
-    options = Options(num_ctas, occupancy, opt_level, num_worker_warps)
-
-    def decorate(fn: Callable) -> Kernel:
-        if not isinstance(fn, types.FunctionType):
-            raise TypeError(f"@ct.kernel needs a Python function, got {type(fn).__name__}")
-        return Kernel(fn, options)
-
-    return decorate if function is None else decorate(function)
 
 
 # ------------------------------------------------------------------ functions

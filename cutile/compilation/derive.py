@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile.annotations import PLAIN, ArrayAnnotation, ParameterSpec
-from cutile.arguments import Argument
+from cutile.annotations import ArrayAnnotation, ParameterSpec
 from cutile.compilation.constraints import (
     ArrayConstraint, ConstantConstraint, ListConstraint, ParameterConstraint, ScalarConstraint, TupleConstraint,
 )
@@ -22,12 +21,8 @@ DETAILED_RANK = 5  # arrays of higher rank get only the facts about their addres
 def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[ParameterConstraint]:
     """One constraint per parameter; errors as launching with these arguments would give."""
     arguments = kernel.understand(values)
-    specs = [kernel.spec(n) for n in kernel.parameter_names]
-    return [_constraint(a, iter(a.leaves), s, convention) for a, s in zip(arguments, specs, strict=True)]
-
-
-def _constraint(a: Argument, leaves, spec: ParameterSpec, convention: CallingConvention) -> ParameterConstraint:
-    return _of(a.blueprint, leaves, spec, convention)
+    return [_of(a.blueprint, iter(a.leaves), spec, convention)
+            for a, spec in zip(arguments, kernel.parameters.values(), strict=True)]
 
 
 def _of(blueprint: Any, leaves, spec: ParameterSpec, convention: CallingConvention) -> ParameterConstraint:
@@ -42,7 +37,7 @@ def _of(blueprint: Any, leaves, spec: ParameterSpec, convention: CallingConventi
         case ArrayType():
             return array_constraint(blueprint, [next(leaves)], spec.array or ArrayAnnotation(), convention)
         case ListType():
-            annotation = (spec.list or PLAIN.list) and spec.list.element or ArrayAnnotation()
+            annotation = spec.list.element if spec.list else ArrayAnnotation()
             element = array_constraint(blueprint.element, next(leaves), annotation, convention)
             return ListConstraint(element, alias_groups=(), elements_may_alias=True)
     raise TypeError(f"no constraint for {blueprint!r}")

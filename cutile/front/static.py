@@ -10,6 +10,7 @@ import ast
 import dataclasses
 import itertools
 import types
+import warnings
 from collections.abc import Iterable
 from contextlib import contextmanager
 from typing import Any
@@ -230,7 +231,9 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
     if nested is not None:
         raise TileStaticEvalError(f"{nested}() cannot be used inside {construct}()",
                                   help=f"what stands inside {construct}() is Python already")
-    code = compile(ast.Expression(node), s.definition.filename, "eval")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # Python gave it when it compiled the user's file
+        code = compile(ast.Expression(node), s.definition.filename, "eval")
     namespace = _namespace(c, s, node)
     with _errors(c, construct), _evaluator(c, construct):
         return eval(code, namespace)  # the user's own code, run as Python by their request

@@ -21,6 +21,7 @@ import numpy as np
 from cutile import settings
 from cutile.dtypes import info
 from cutile.interp import debugger, emit_batch, emit_block, emit_interleave, interleave
+from cutile.interp.capacity import check_sizes, enough_memory
 from cutile.interp.choice import ArrayList
 from cutile.interp.emit import Program, is_breakpoint
 from cutile.interp.running import Block, Box, Launch, Single
@@ -81,6 +82,7 @@ def facts(kernel: Kernel) -> Facts:
 
 
 def _facts(kernel: Kernel) -> Facts:
+    check_sizes(kernel)
     largest, families, stops, unbatchable = 1, set(), False, None
     for n in walk(kernel.body):
         for v in results_of(n):
@@ -143,7 +145,7 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
     if prod(grid) == 0:
         return
-    with np.errstate(all="ignore"), _deep_enough(code.depth):
+    with np.errstate(all="ignore"), _deep_enough(code.depth), enough_memory():
         if name == "batch":
             _run_batch(code.objects[".kernel"], launch, values, extent)
         elif name == "block":

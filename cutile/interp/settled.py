@@ -24,6 +24,7 @@ from cutile.types import ArrayType, TileType
 
 FAMILIES = ("create", "shape", "convert", "arithmetic")  # whose results depend on no setting
 LARGEST = 1 << 16  # bytes of a constant that is kept
+COMPUTED = 1 << 24  # elements of a constant that is computed at all
 INDEX = "*index"  # the operand that holds tile indices, in ops that have some
 
 
@@ -75,7 +76,7 @@ class Settled:
                 or not all(v in self.constants for v in n.operands) or len(n.results) != 1:
             return
         t = n.results[0].type
-        if not isinstance(t, TileType):
+        if not isinstance(t, TileType) or t.size > COMPUTED:
             return
         sig = Sig(tuple(v.type for v in n.operands), (t,))
         y = evaluate(o, sig, o.group([self.constants[v] for v in n.operands], n.layout), n.attrs)

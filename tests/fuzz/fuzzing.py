@@ -85,7 +85,7 @@ def arguments(name: str, rng: Random) -> tuple[tuple, tuple]:
             lambda x: np.asarray(x).astype(rng.choice((np.int8, np.uint16, np.int64, np.float16, np.float64, np.bool_))),
             lambda x: np.asarray(x).reshape(-1)[::-2],
             lambda x: np.broadcast_to(np.asarray(x), (2, *np.shape(x))).copy(),
-            lambda x: np.asarray(x).reshape(-1)[:0], lambda x: np.asarray(x).reshape(-1)[:1].reshape(()),
+            lambda x: np.asarray(x).reshape(-1)[:0], lambda x: np.zeros((), np.asarray(x).dtype),
             lambda x: [np.array(x, np.float32, ndmin=1)] * 2, lambda x: rng.choice(args),
         ))(args[i])
     if rng.random() < 0.1:

@@ -62,11 +62,17 @@ def program(dtype):
     return typed(form, a, v, ListType(a), I32, I32)
 
 
+def cases(kinds: list) -> list:
+    """(target, kinds): each kind for one target in turn, all for all of them when there is time."""
+    sample = [(t, kinds[i::len(TARGETS)]) for i, t in enumerate(TARGETS)]
+    return [*sample, *(pytest.param(t, kinds, marks=pytest.mark.deep) for t in TARGETS)]
+
+
 @needs_tool
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_dtype(target):
+@pytest.mark.parametrize(("target", "kinds"), cases(DTYPES))
+def test_every_dtype(target, kinds):
     m, where = Module("13.4"), parse_target(target)
-    for d in DTYPES:
+    for d in kinds:
         kernel = program(d)
         known = [usual(p.type) for p in kernel.params]
         if supports(where, d):
@@ -105,19 +111,21 @@ def atomic_programs(kind: str, dtype):
         yield typed(cell(source.replace("KIND", kind), dtype=dtype)["kernel"], ArrayType(dtype, 1), ArrayType(dtype, 2), I32)
 
 
+ATOMICS = [(kind, d) for kind, row in {**atomics.KINDS, "cas": atomics.CAS}.items() for d in row.dtypes]
+
+
 @needs_tool
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_atomic(target):
+@pytest.mark.parametrize(("target", "kinds"), cases(ATOMICS))
+def test_every_atomic(target, kinds):
     m, where = Module("13.4"), parse_target(target)
-    for kind, row in {**atomics.KINDS, "cas": atomics.CAS}.items():
-        for d in row.dtypes:
-            for k, kernel in enumerate(atomic_programs(kind, d)):
-                known = [usual(p.type) for p in kernel.params]
-                if d is ct.bfloat16 and where.number < 90:
-                    with pytest.raises(ct.TileUnsupportedFeatureError, match="bfloat16"):
-                        module_of(kernel, known, target, symbol="x")
-                else:
-                    module_of(kernel, known, target, symbol=f"{kind}_{d.name}_{k}", module=m)
+    for kind, d in kinds:
+        for k, kernel in enumerate(atomic_programs(kind, d)):
+            known = [usual(p.type) for p in kernel.params]
+            if d is ct.bfloat16 and where.number < 90:
+                with pytest.raises(ct.TileUnsupportedFeatureError, match="bfloat16"):
+                    module_of(kernel, known, target, symbol="x")
+            else:
+                module_of(kernel, known, target, symbol=f"{kind}_{d.name}_{k}", module=m)
     assert tileiras.assemble(m.to_bytes(), where, opt_level=0)
 
 

@@ -1,0 +1,29 @@
+"""Compiling ahead of time: signatures, calling conventions, kernel names, export [compilation.md]."""
+
+from cutile.compilation.constraints import (
+    ArrayConstraint,
+    ConstantConstraint,
+    ConstantValue,
+    ListConstraint,
+    ParameterConstraint,
+    ScalarConstraint,
+    TupleConstraint,
+)
+from cutile.compilation.export import export_kernel
+from cutile.compilation.mangling import demangle_kernel_name, mangle_kernel_name
+from cutile.compilation.signature import CallingConvention, KernelSignature
+
+__all__ = [
+    "ArrayConstraint",
+    "CallingConvention",
+    "ConstantConstraint",
+    "ConstantValue",
+    "KernelSignature",
+    "ListConstraint",
+    "ParameterConstraint",
+    "ScalarConstraint",
+    "TupleConstraint",
+    "demangle_kernel_name",
+    "export_kernel",
+    "mangle_kernel_name",
+]

@@ -1,0 +1,48 @@
+"""Tiles that are too large for this machine: any size is good tile code, so the place to say it is here [TILE-7]."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+
+from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.interp.emit import CTX
+from cutile.ir.nodes import Kernel, results_of
+from cutile.ir.walk import walk
+from cutile.types import TileType
+
+LARGEST = 1 << 59  # elements: NumPy counts the bytes of an array in 63 bits, and an element may take 8
+HELP = "use smaller tiles, and a loop over them"
+
+
+def check_sizes(kernel: Kernel) -> None:
+    """TileUnsupportedFeatureError if NumPy has no arrays as large as a tile of this kernel."""
+    for n in walk(kernel.body):
+        for v in results_of(n):
+            if isinstance(v.type, TileType) and v.type.size > LARGEST:
+                raise TileUnsupportedFeatureError(f"a tile of {v.type.size} elements is more than any memory holds",
+                                                  n.span, help=HELP)
+
+
+@contextmanager
+def enough_memory() -> Iterator[None]:
+    """Turn a MemoryError of a running kernel into an error at the user's line."""
+    try:
+        yield
+    except MemoryError as e:
+        what = f"this machine has not enough memory for the tiles of the kernel: {e}".removesuffix(": ")
+        raise TileUnsupportedFeatureError(what, _where(e.__traceback__), help=HELP) from e
+
+
+def _where(tb: TracebackType | None) -> Span | None:
+    """The place in the innermost emitted function."""
+    found = None
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if CTX in code.co_varnames:
+            line, end_line, col, end_col = list(code.co_positions())[tb.tb_lasti // 2]
+            if line is not None and line > 0:
+                found = Span(code.co_filename, line, col or 0, end_line or line, end_col or 0, code.co_name)
+        tb = tb.tb_next
+    return found
