@@ -5,7 +5,7 @@ import nox
 nox.options.sessions = ["tests"]
 nox.options.default_venv_backend = "venv"
 
-SOURCES = ["cutile", "tests", "examples", "benchmarks", "noxfile.py"]
+SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "docs", "noxfile.py"]
 
 
 @nox.session(tags=["main"])
@@ -31,6 +31,13 @@ def check(session: nox.Session) -> None:
 
 
 @nox.session
+def conformance(session: nox.Session) -> None:
+    """The conformance suite on the interpreter; --impl NAME for another one, --report FOLDER for pages."""
+    session.install("-e", ".[test]")
+    session.run("pytest", "conformance", "-n", "2", *session.posargs, env={"OPENBLAS_NUM_THREADS": "1"})
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The interpreter against NumPy, a hand-written loop and Triton's interpreter, as ratios."""
     session.install("-e", ".[examples]", "triton")
@@ -41,7 +48,7 @@ def bench(session: nox.Session) -> None:
 def deep(session: nox.Session) -> None:
     """What is too long for each change: whole-domain sweeps, long random programs."""
     session.install("-e", ".[examples,test]")
-    session.run("pytest", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
+    session.run("pytest", "tests", "conformance", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
 
 
 @nox.session

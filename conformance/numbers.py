@@ -1,21 +1,17 @@
-"""An oracle for numbers, independent of NumPy's own arithmetic: formats, exact rounding in every mode, and kernels that
-apply a function of tiles to codes.
+"""An oracle for numbers, independent of NumPy's own arithmetic: formats, and exact rounding in every mode.
 
-A *code* is the unsigned integer that encodes a number; kernels turn codes into dtypes by `ct.bitcast`, so that any
-implementation can be shown any format.
+A *code* is the unsigned integer that encodes a number.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-
-from conformance.api import ct, run
 
 # ------------------------------------------------------------------ formats
 
@@ -57,7 +53,8 @@ SMALL = tuple(n for n in FLOATS if FORMATS[n].bits <= 16)  # formats whose every
 def width(name: str) -> int:
     """Bits of a stored code."""
     return {"float4_e2m1fn": 8, "tfloat32": 32, "bool_": 8}.get(name) or (
-        FORMATS[name].bits if name in FORMATS else int(name.lstrip("uint")))
+        FORMATS[name].bits if name in FORMATS else int(name.lstrip("uint"))
+    )
 
 
 def value(name: str, code: int) -> float:
@@ -115,7 +112,7 @@ def _widened(c: np.ndarray) -> np.ndarray:
 
 
 def rounded(name: str, x: np.ndarray, mode: str = "RN", *, saturate: bool = False) -> np.ndarray:
-    """Doubles rounded to a format of at most 19 bits, as doubles. Overflow: infinity or, without one, NaN; or the largest.
+    """Doubles rounded to a format of at most 19 bits, as doubles. Overflow: infinity, else NaN; or the largest.
 
     Signed zeros are kept; NaN stays.
     """
@@ -148,7 +145,7 @@ def rounded(name: str, x: np.ndarray, mode: str = "RN", *, saturate: bool = Fals
 
 
 def nearest(name: str, q: Fraction, mode: str = "RN", zero: float = 0.0) -> float:
-    """An exact number rounded to a format with infinities: float16, bfloat16, float32, float64. `zero`: what 0 becomes."""
+    """An exact number rounded to a format with infinities. `zero`: what 0 becomes."""
     f = FORMATS[name]
     if q == 0:
         return zero
@@ -158,8 +155,13 @@ def nearest(name: str, q: Fraction, mode: str = "RN", zero: float = 0.0) -> floa
     unit = Fraction(2) ** (max(e, f.emin) - f.fraction)
     k, rest = divmod(m, unit)
     half = unit / 2
-    k += {"RN": rest > half or rest == half and k % 2 == 1, "RZ": False, "RP": rest > 0 and sign > 0,
-          "RM": rest > 0 and sign < 0, "RA": rest >= half}[mode]
+    k += {
+        "RN": rest > half or rest == half and k % 2 == 1,
+        "RZ": False,
+        "RP": rest > 0 and sign > 0,
+        "RM": rest > 0 and sign < 0,
+        "RA": rest >= half,
+    }[mode]
     y = k * unit
     largest = Fraction(value(name, f.top))
     if y > largest:
@@ -179,8 +181,11 @@ def exact(op: str, name: str, *xs: float, mode: str = "RN") -> float:
     a, b = xs[:2]
     if op == "truediv":
         if b == 0 or math.isinf(a) or math.isinf(b):
-            return math.nan if a == b == 0 or math.isinf(a) and math.isinf(b) else _signed(
-                a, b, 0.0 if math.isinf(b) else math.inf)
+            return (
+                math.nan
+                if a == b == 0 or math.isinf(a) and math.isinf(b)
+                else _signed(a, b, 0.0 if math.isinf(b) else math.inf)
+            )
         return _signed(a, b, 0.0) if a == 0 else nearest(name, Fraction(a) / Fraction(b), mode)
     if op == "add":
         a, b, c = a, 1.0, b
@@ -231,7 +236,21 @@ def specials(name: str) -> list[float]:
     """Zeros, ones, the ends of the range, subnormals, infinities, NaN."""
     f = FORMATS[name]
     tiny, least, top = value(name, int(f.emin > -127)), math.ldexp(1.0, f.emin), value(name, f.top)
-    some = [0.0, 1.0, 1.5, 2.0, 3.0, 0.5, tiny, 3 * tiny, least, least - tiny, top, math.ldexp(1.0, f.emin // 2), math.inf]
+    some = [
+        0.0,
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        0.5,
+        tiny,
+        3 * tiny,
+        least,
+        least - tiny,
+        top,
+        math.ldexp(1.0, f.emin // 2),
+        math.inf,
+    ]
     if not f.signed:
         return [v or tiny for v in some if v != math.inf] + [math.nan]
     return [s * v for v in some for s in (1.0, -1.0)] + [math.nan]
@@ -248,7 +267,7 @@ def sample(name: str, n: int, seed: int = 0, *, near: bool = False) -> np.ndarra
     if name == "tfloat32":
         c &= np.uint32(0xFFFFE000)
     s = encode(name, np.array(specials(name)))
-    c[:min(len(s), n)] = s[:n]
+    c[: min(len(s), n)] = s[:n]
     return c
 
 
@@ -256,8 +275,11 @@ def pairs(name: str, n: int = 700, seed: int = 5) -> tuple[np.ndarray, np.ndarra
     """Codes of operands: specials by specials, close magnitudes, any magnitudes."""
     s = encode(name, np.array(specials(name)))
     near = [sample(name, n, seed + i, near=True) for i in (0, 1)]
-    far = [sample(name, n, seed + i)[len(s):] for i in (2, 3)]
-    return (np.concatenate([np.repeat(s, len(s)), near[0], far[0]]), np.concatenate([np.tile(s, len(s)), near[1], far[1]]))
+    far = [sample(name, n, seed + i)[len(s) :] for i in (2, 3)]
+    return (
+        np.concatenate([np.repeat(s, len(s)), near[0], far[0]]),
+        np.concatenate([np.tile(s, len(s)), near[1], far[1]]),
+    )
 
 
 def encode(name: str, x: Iterable[float]) -> np.ndarray:
@@ -278,100 +300,28 @@ def encode(name: str, x: Iterable[float]) -> np.ndarray:
     table = _all_values(name)  # unsigned formats: of the magnitudes
     y = y if FORMATS[name].signed else np.abs(y)
     order = {(v, math.copysign(1.0, v)): c for c, v in reversed(list(enumerate(table)))}
-    return np.array([order[(v, math.copysign(1.0, v))] if v == v else (1 << FORMATS[name].bits) - 1 for v in y], np.uint8)
+    return np.array(
+        [order[(v, math.copysign(1.0, v))] if v == v else (1 << FORMATS[name].bits) - 1 for v in y], np.uint8
+    )
 
 
-# ------------------------------------------------------------------ kernels
+# ------------------------------------------------------------------ comparing
 
 
-def dtype(name: str):
-    return getattr(ct, name)
-
-
-def word(name: str):
-    """The unsigned dtype of a dtype's codes."""
-    return getattr(ct, f"uint{width(name)}")
-
-
-def read(a, n, d):
-    """In tile code: block's `n` elements of dtype `d` from an array of codes."""
-    if d == ct.bool_:
-        return ct.load(a, ct.bid(0), n)
-    if d == ct.float4_e2m1fn:
-        x = ct.load(a, ct.bid(0), n).astype(ct.uint8)
-        pairs = ct.reshape(x, (n // 2, 2))
-        low = ct.reshape(ct.extract(pairs, (0, 0), (n // 2, 1)), (n // 2,))
-        high = ct.reshape(ct.extract(pairs, (0, 1), (n // 2, 1)), (n // 2,))
-        return ct.unpack_from_bytes((low & 15) | (high << 4), ct.float4_e2m1fn)
-    return ct.bitcast(ct.load(a, ct.bid(0), n), d)
-
-
-def write(out, y, n, d):
-    """In tile code: the codes of `y`, which has dtype `d`."""
-    if d == ct.bool_:
-        ct.store(out, ct.bid(0), y)
-    elif d == ct.float4_e2m1fn:
-        b = ct.reshape(ct.pack_to_bytes(y), (n // 2, 1))
-        ct.store(out, ct.bid(0), ct.reshape(ct.cat((b & 15, b >> 4), 1), (n,)))
-    else:
-        ct.store(out, ct.bid(0), ct.bitcast(y, WORDS[ct.static_eval(d.bitwidth)]))
-
-
-WORDS = (None,) * 8 + (ct.uint8,) + (None,) * 7 + (ct.uint16,) + (None,) * 15 + (ct.uint32,) + (None,) * 31 + (ct.uint64,)
-
-
-def unary(fn: Callable, src: str, dst: str) -> object:
-    """The kernel out = fn(a), codes in and out; `fn` must give dtype `dst`."""
-    d, o = dtype(src), dtype(dst)
-
-    @ct.kernel
-    def k(a, out, n: ct.Constant):
-        y = fn(read(a, n, d))
-        write(out, y, n, o)
-
-    return k
-
-
-def binary(fn: Callable, left: str, right: str, dst: str) -> object:
-    """The kernel out = fn(a, b)."""
-    d, e, o = dtype(left), dtype(right), dtype(dst)
-
-    @ct.kernel
-    def k(a, b, out, n: ct.Constant):
-        y = fn(read(a, n, d), read(b, n, e))
-        write(out, y, n, o)
-
-    return k
-
-
-def ternary(fn: Callable, name: str) -> object:
-    """The kernel out = fn(a, b, c), all of one dtype."""
-    d = dtype(name)
-
-    @ct.kernel
-    def k(a, b, c, out, n: ct.Constant):
-        y = fn(read(a, n, d), read(b, n, d), read(c, n, d))
-        write(out, y, n, d)
-
-    return k
-
-
-def apply(kernel: object, dst: str, *inputs: np.ndarray) -> np.ndarray:
-    """Run one of these kernels over codes of any number; the codes of the results."""
-    inputs = tuple(np.ravel(a) for a in np.broadcast_arrays(*inputs))
-    size = inputs[0].size
-    n = min(1024, 1 << max(size - 1, 1).bit_length())
-    total = -(-size // n) * n
-    padded = [np.concatenate([a, np.broadcast_to(a[-1:], total - size)]) for a in inputs]
-    out = np.zeros(total, np.bool_ if dst == "bool_" else f"u{width(dst) // 8}")
-    return run(kernel, *padded, out, n, grid=(total // n,))[:size]
-
-
-def numbers_of(name: str, c: np.ndarray) -> np.ndarray:
-    """What stands behind codes of any dtype: doubles, integers or bools."""
-    if name in FORMATS:
-        return values(name, c)
-    return c if name == "bool_" else c.view(name)
+def assert_within(got, want, bound, name):
+    """Within `bound` units in the last place of finite references; specials, and what overflows, exactly."""
+    f = FORMATS[name]
+    top = math.ldexp(2 - 2.0**-f.fraction, -f.emin + 1)
+    unit = np.ldexp(1.0, np.maximum(np.frexp(want)[1] - 1, f.emin) - f.fraction)
+    plain = np.isfinite(want) & (np.abs(want) < top) & (want != 0)
+    with np.errstate(all="ignore"):
+        error = np.abs(got - want) / unit
+    bad = np.flatnonzero(plain & ~(error <= bound))
+    assert not len(bad), f"{error[bad[0]]} ulp at {bad[0]}: {got[bad[0]]!r} for {want[bad[0]]!r}"
+    huge = np.isfinite(want) & (np.abs(want) >= top * (1 + 2.0**-f.fraction))
+    same_numbers(got[huge], np.copysign(np.inf, want[huge]))
+    rest = ~np.isfinite(want) | (want == 0)
+    same_numbers(got[rest], want[rest], name)
 
 
 def same_numbers(got: np.ndarray, want: np.ndarray, about: object = "") -> None:
@@ -382,25 +332,15 @@ def same_numbers(got: np.ndarray, want: np.ndarray, about: object = "") -> None:
     if got.dtype.kind == "f":
         ok = ok & (np.signbit(got) == np.signbit(want)) | np.isnan(got) & np.isnan(want)
     bad = np.flatnonzero(~ok)
-    assert not len(bad), f"{about}: {len(bad)} of {got.size} differ, first at {bad[0]}: got {got[bad[0]]!r}, " \
-                         f"wanted {want[bad[0]]!r}"
+    assert not len(bad), (
+        f"{about}: {len(bad)} of {got.size} differ, first at {bad[0]}: got {got[bad[0]]!r}, wanted {want[bad[0]]!r}"
+    )
 
 
-def nullary(fn: Callable, dst: str) -> object:
-    """The kernel out = fn()."""
-    o = dtype(dst)
-
-    @ct.kernel
-    def k(out, n: ct.Constant):
-        write(out, fn(), n, o)
-
-    return k
-
-
-def made(fn: Callable, dst: str, n: int) -> np.ndarray:
-    """The numbers of the tile of `n` elements and dtype `dst` that `fn` makes of nothing."""
-    return numbers_of(dst, apply_nullary(nullary(fn, dst), dst, n))
-
-
-def apply_nullary(kernel: object, dst: str, n: int) -> np.ndarray:
-    return run(kernel, np.zeros(n, np.bool_ if dst == "bool_" else f"u{width(dst) // 8}"), n)
+def chosen(a, b, smaller, propagate):
+    if a != a or b != b:
+        return math.nan if propagate else b if a != a else a
+    if a == b == 0:
+        negative = [math.copysign(1, v) < 0 for v in (a, b)]
+        return -0.0 if (any(negative) if smaller else all(negative)) else 0.0
+    return min(a, b) if smaller else max(a, b)

@@ -2,20 +2,25 @@
 
 import numpy as np
 import pytest
-
 from conformance.api import clause, ct, needs
-from conformance.numbers import FLOATS, INTEGERS, apply, binary, dtype, made, numbers_of, unary
-from conformance.test_arithmetic import integer_pairs, limits, of_integers, wrap
+from conformance.integers import integer_pairs, limits, of_integers, wrap
+from conformance.kernels import apply, binary, dtype, made, numbers_of, unary
+from conformance.numbers import FLOATS, INTEGERS
 from conformance.typing import folds, refused, strict, typed
 
-BITWISE = {"and": (ct.bitwise_and, lambda x, y: x & y), "or": (ct.bitwise_or, lambda x, y: x | y),
-           "xor": (ct.bitwise_xor, lambda x, y: x ^ y)}
+BITWISE = {
+    "and": (ct.bitwise_and, lambda x, y: x & y),
+    "or": (ct.bitwise_or, lambda x, y: x | y),
+    "xor": (ct.bitwise_xor, lambda x, y: x ^ y),
+}
 SHIFTS = {"left": (ct.bitwise_lshift, lambda x, y: x << y), "right": (ct.bitwise_rshift, lambda x, y: x >> y)}
 
 
 def each(table, *subs):
-    return pytest.mark.parametrize("word, function, form", [
-        pytest.param(w, f, g, id=w, marks=clause(*(s.format(w) for s in subs))) for w, (f, g) in table.items()])
+    return pytest.mark.parametrize(
+        "word, function, form",
+        [pytest.param(w, f, g, id=w, marks=clause(*(s.format(w) for s in subs))) for w, (f, g) in table.items()],
+    )
 
 
 @each(BITWISE, "BIT-1.{}.int", "BIT-1.{}.operator")
@@ -50,7 +55,14 @@ def test_bitwise_of_floats(word, function, form, name):
 
 @each(BITWISE, "PROMO-8.{}")
 def test_bitwise_needs_one_dtype(word, function, form):
-    for a, b in (("int8", "int16"), ("int32", "int64"), ("uint8", "int8"), ("bool_", "int8"), ("bool_", "int32"), ("uint16", "uint32")):
+    for a, b in (
+        ("int8", "int16"),
+        ("int32", "int64"),
+        ("uint8", "int8"),
+        ("bool_", "int8"),
+        ("bool_", "int32"),
+        ("uint16", "uint32"),
+    ):
         refused(form, a, b)
         refused(form, b, a)
         refused(function, a, b)
@@ -145,7 +157,9 @@ def test_shift(word, function, form, name):
 
 
 @needs("measured")
-@clause("BIT-3.left.wide.measured", "BIT-3.right.wide.measured", "BIT-3.left.int64.measured", "BIT-3.right.int64.measured")
+@clause(
+    "BIT-3.left.wide.measured", "BIT-3.right.wide.measured", "BIT-3.left.int64.measured", "BIT-3.right.int64.measured"
+)
 @pytest.mark.parametrize("name", INTEGERS)
 def test_shift_beyond_the_width(name):
     w, (low, high) = dtype(name).bitwidth, limits(name)
@@ -165,7 +179,12 @@ def test_shift_beyond_the_width(name):
 @each(SHIFTS, "PROMO-9.{}")
 def test_shift_dtypes(word, function, form):
     for fn in (function, form):
-        for a, b, d in (("int32", "int64", "int64"), ("int64", "int8", "int64"), ("uint8", "uint32", "uint32"), ("int8", "int8", "int8")):
+        for a, b, d in (
+            ("int32", "int64", "int64"),
+            ("int64", "int8", "int64"),
+            ("uint8", "uint32", "uint32"),
+            ("int8", "int8", "int8"),
+        ):
             typed(fn, a, b, dtype=d)
             typed(fn, b, a, dtype=d)
         for a, b in (("int32", "uint8"), ("uint8", "int8"), ("uint64", "int64")):
@@ -183,7 +202,9 @@ def test_shift_widens_before_it_shifts(word, function, form):
 
     x, n = np.array([-100, 100, 1, -1], np.int8), np.array([7, 3, 15, 15], np.int16)
     got = numbers_of("int16", apply(binary(fn, "int8", "int16", "int16"), "int16", x.view(np.uint8), n.view(np.uint16)))
-    assert got.tolist() == [wrap(a << b if word == "left" else a >> b, "int16") for a, b in zip(x.tolist(), n.tolist(), strict=True)]
+    assert got.tolist() == [
+        wrap(a << b if word == "left" else a >> b, "int16") for a, b in zip(x.tolist(), n.tolist(), strict=True)
+    ]
 
 
 @each(SHIFTS, "BIT-4.{}.bool", "BIT-4.{}.float")
@@ -209,7 +230,12 @@ def test_shift_of_constants(word, function, form):
         folds(lambda: fn(0, 1000), 0, "int32")
         strict(lambda: fn(ct.int8(100), 1), "int8", wrap(form(100, 1), "int8"))
         folds(lambda: fn(ct.int8(-100), ct.int16(3)), form(-100, 3), "int16")
-        for x in (lambda: fn(1, -1), lambda: fn(ct.int8(1), -1), lambda: fn(1, ct.int8(-1)), lambda: fn(ct.int64(1), ct.int64(-5))):
+        for x in (
+            lambda: fn(1, -1),
+            lambda: fn(ct.int8(1), -1),
+            lambda: fn(1, ct.int8(-1)),
+            lambda: fn(ct.int64(1), ct.int64(-5)),
+        ):
             refused(x, error="TileValueError")
     if word == "left":
         refused(lambda: form(1, 64), error="TileValueError")

@@ -5,23 +5,38 @@ import operator
 
 import numpy as np
 import pytest
-
 from conformance.api import clause, ct, refuses
+from conformance.integers import integer_pairs, limits
+from conformance.kernels import apply, binary, dtype, made, unary
 from conformance.numbers import FLOATS as ALL_FLOATS
-from conformance.numbers import INTEGERS, apply, binary, dtype, made, pairs, sample, unary, values
-from conformance.test_arithmetic import integer_pairs, limits
+from conformance.numbers import INTEGERS, pairs, sample, values
 from conformance.typing import folds, refused, typed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 RESTRICTED = tuple(n for n in ALL_FLOATS if n not in FLOATS)
-TABLE = {"eq": ct.equal, "ne": ct.not_equal, "lt": ct.less, "le": ct.less_equal, "gt": ct.greater, "ge": ct.greater_equal}
-FORMS = {"eq": lambda x, y: x == y, "ne": lambda x, y: x != y, "lt": lambda x, y: x < y, "le": lambda x, y: x <= y,
-         "gt": lambda x, y: x > y, "ge": lambda x, y: x >= y}
+TABLE = {
+    "eq": ct.equal,
+    "ne": ct.not_equal,
+    "lt": ct.less,
+    "le": ct.less_equal,
+    "gt": ct.greater,
+    "ge": ct.greater_equal,
+}
+FORMS = {
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+    "lt": lambda x, y: x < y,
+    "le": lambda x, y: x <= y,
+    "gt": lambda x, y: x > y,
+    "ge": lambda x, y: x >= y,
+}
 
 
 def each(*subs):
-    return pytest.mark.parametrize("name", [
-        pytest.param(n, marks=clause(*(i for i in (s.format(n) for s in subs) if i not in NOT_THERE))) for n in TABLE])
+    return pytest.mark.parametrize(
+        "name",
+        [pytest.param(n, marks=clause(*(i for i in (s.format(n) for s in subs) if i not in NOT_THERE))) for n in TABLE],
+    )
 
 
 NOT_THERE = {"CMP-2.eq.sign", "CMP-2.ne.sign", *(f"CMP-2.{n}.int" for n in ("lt", "le", "gt", "ge"))}
@@ -33,7 +48,10 @@ def test_integers(name, d):
     x, y = integer_pairs(d)
     want = [getattr(operator, name)(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
     for fn in (TABLE[name], FORMS[name]):
-        assert apply(binary(fn, d, d, "bool_"), "bool_", x.view(f"u{x.itemsize}"), y.view(f"u{y.itemsize}")).tolist() == want
+        assert (
+            apply(binary(fn, d, d, "bool_"), "bool_", x.view(f"u{x.itemsize}"), y.view(f"u{y.itemsize}")).tolist()
+            == want
+        )
 
 
 @each("CMP-2.{}.sign", "CMP-2.{}.int")
@@ -56,7 +74,14 @@ def test_floats(name, d):
 @each("CMP-1.{}")
 def test_dtypes_and_shapes(name):
     for fn in (TABLE[name], FORMS[name]):
-        for a, b in (("int8", "int64"), ("uint8", "uint16"), ("int8", "float16"), ("float16", "float64"), ("bool_", "int8"), ("bool_", "bool_")):
+        for a, b in (
+            ("int8", "int64"),
+            ("uint8", "uint16"),
+            ("int8", "float16"),
+            ("float16", "float64"),
+            ("bool_", "int8"),
+            ("bool_", "bool_"),
+        ):
             typed(fn, a, b, dtype="bool_")
         typed(fn, "int32 (2, 1)", "int32 (4,)", dtype="bool_", shape=(2, 4))
         typed(lambda x: fn(x, 5), "int8", dtype="bool_")

@@ -11,8 +11,8 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, impl, refuses
-from conformance.executing import module, rejects, result, takes
+from conformance.api import clause, ct, impl
+from conformance.executing import rejects, result, takes
 from conformance.probing import constant_is, static
 
 REFUSED_CALL = ("UnsupportedCallError", "TileTypeError")
@@ -300,23 +300,13 @@ def test_builtins_of_other_values(f, want):
     assert static(f) == want
 
 
-@clause("FN-6.abs", "FN-6.min", "FN-6.max", "FN-6.divmod", "FN-6.bool", "FN-6.int")
+@clause("FN-6.abs", "FN-6.min", "FN-6.max", "FN-6.divmod", "FN-6.bool")
 def test_builtins_at_run_time():
     def f(x, y):
         q, r = divmod(x, y)
-        return abs(x), min(x, y), max(x, y), q, r, bool(x), bool(x + 7), int(x + 0.75)
+        return abs(x), min(x, y), max(x, y), q, r, bool(x), bool(x + 7)
 
-    assert result(f, -7, 3) == [7, -7, 3, -3, 2, 1, 0, -6]
-
-
-@clause("FN-6.float")
-def test_float_at_run_time():
-    @ct.kernel
-    def k(x):
-        d = float(x).dtype
-        ct.static_assert(d == ct.float32)
-
-    impl.compile(k, (1,))
+    assert result(f, -7, 3) == [7, -7, 3, -3, 2, 1, 0]
 
 
 @clause("FN-6.range")
@@ -345,7 +335,7 @@ def test_wrong_number_of_arguments_of_builtins(f):
 
 @clause("FN-6.print")
 def test_print(capfd):
-    result(lambda x: print("number", x) or 0 if False else shout(x), 3)
+    result(lambda x: shout(x), 3)
     assert "number 3" in capfd.readouterr().out
 
 
@@ -418,16 +408,12 @@ def managed(x):
 @clause("FN-6.contextmanager")
 def test_context_managers():
     def f(x):
-        with managed(x) as y:
-            return y
-
-    def g(x):
         r = 0
         with managed(x) as y:
             r = y
         return r
 
-    assert result(g, 3) == 4
+    assert result(f, 3) == 4
 
 
 @clause("FN-6.other")
@@ -449,7 +435,7 @@ def test_type_is_refused():
 @pytest.mark.parametrize("f", [lambda: math.sin(1.0), lambda: math.sqrt(4), lambda: np.zeros(3), lambda: np.exp(1.0),
                                lambda: inspect.getsource(plain)])
 def test_functions_of_libraries(f):
-    rejects(REFUSED_CALL if f is HOST_OPS else ("UnsupportedCallError", "TileSyntaxError", "TileTypeError"), f)
+    rejects("UnsupportedCallError", f)
 
 
 @clause("FN-6.class")
@@ -473,8 +459,6 @@ def test_constants_of_modules():
     constant_is(lambda: -math.inf, -math.inf, "float32")
     assert result(lambda x: x * math.pi, 1e6) == 3141592
     assert static(lambda: ct.zeros((2,), ct.int8)[np.newaxis, :].shape) == (1, 2)
-    space = module("HERE = 41\n")
-    space["ct"].HERE if False else None
     constant_is(lambda: X, 7, "int32")
 
 

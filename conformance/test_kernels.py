@@ -173,7 +173,7 @@ def test_variadic_kernels():
         pass
 
     for kernel in (k, m):
-        refuses("TileSyntaxError", kernel, 1)
+        refuses("TileSyntaxError", kernel, 1, 1)
 
 
 @clause("KERN-6.defaults")

@@ -437,3 +437,44 @@ def test_a_loaded_tile_does_not_change():
         x = numbers(4, d)
         same(run(k, x, x, np.zeros(4, d)), numbers(4, d))
         same(x, numbers(4, d, start=101))
+
+
+@clause("LOAD-5.edge", "STORE-1.edge", "GS-4.bounds", "GS-4.dropped", "ATOM-6.add", "SLICE-1.base", "SLICE-1.size")
+@pytest.mark.parametrize("layout", ["contiguous", "gaps"])
+@pytest.mark.parametrize("diverge", [False, True], ids=["all", "some"])
+def test_slices_that_differ_by_block(layout, diverge):
+    """Elements beside a slice are out of range, though the array has them."""
+    def body(x, y, out, b):
+        s, u = x.slice(0, 2 * b, 3 * b + 1), y.slice(0, 4 * b, 5 * b + 1)
+        i = ct.arange(4, dtype=ct.int32)
+        ct.store(out, (b, 0, 0), ct.load(s, 0, 4, padding_mode=ZERO).reshape((1, 1, 4)))
+        ct.store(out, (b, 1, 0), ct.gather(s, i - 1, padding_value=-1).reshape((1, 1, 4)))
+        ct.store(out, (b, 2, 0), ct.load(s, 1, 2, padding_mode=ZERO).reshape((1, 1, 2)))
+        ct.store(u, 0, ct.full((4,), 5, ct.int32))
+        ct.scatter(u, i - 1, i + 10 * b)
+        ct.atomic_add(u, i, 100)
+
+    def whole(x, y, out):
+        body(x, y, out, ct.bid(0))
+
+    def some(x, y, out):
+        b = ct.bid(0)
+        if b != 1:
+            body(x, y, out, b)
+
+    x, y, out = guarded(numbers(10), layout), guarded(np.zeros(17, np.int32), layout), np.zeros((4, 3, 4), np.int32)
+    run(ct.kernel(some if diverge else whole), x.array, y.array, out, grid=(4,))
+    want = np.zeros(17, np.int32)
+    for b in range(4):
+        if diverge and b == 1:
+            assert not out[b].any()
+            continue
+        s = list(range(2 * b + 1, 3 * b + 2))
+        pick = [*s, 0, 0, 0, 0]
+        assert out[b, 0].tolist() == [pick[i] for i in range(4)]
+        assert out[b, 1].tolist() == [s[i - 1] if 0 < i <= len(s) else -1 for i in range(4)]
+        assert out[b, 2, :2].tolist() == pick[2:4]
+        for i in range(min(4, b + 1)):
+            want[4 * b + i] = 100 + (i + 1 + 10 * b if i < 3 else 5)
+    x.check(numbers(10))
+    y.check(want)

@@ -5,13 +5,10 @@ import math
 import mpmath
 import numpy as np
 import pytest
-
 from conformance.api import clause, ct
-from conformance.numbers import (
-    INTEGERS, apply, binary, encode, exact, made, numbers_of, same_numbers, sample, specials, values,
-)
-from conformance.test_arithmetic import limits, wrap
-from conformance.test_unary import assert_within
+from conformance.integers import limits, wrap
+from conformance.kernels import apply, binary, made, numbers_of
+from conformance.numbers import INTEGERS, assert_within, encode, exact, same_numbers, sample, specials, values
 from conformance.typing import folds, refused, strict, typed, varies
 
 inf, nan = math.inf, math.nan
@@ -53,9 +50,13 @@ def test_integer_power(name, exponent):
 @clause("POW-1.zero", "POW-1.overflow", "POW-1.square")
 def test_integer_power_by_hand():
     x = encode("float32", [nan, inf, -inf, 0.0, 2.0**100, -3.0, 0.1])
-    for n, want in ((0, [1] * 7), (2, [nan, inf, inf, 0.0, inf, 9.0, float(np.float32(0.1) * np.float32(0.1))]),
-                    (-2, [nan, 0.0, 0.0, inf, 0.0, None, None]), (-1, [nan, 0.0, -0.0, inf, 2.0**-100, None, 10.0]),
-                    (3, [nan, inf, -inf, 0.0, inf, -27.0, None])):
+    for n, want in (
+        (0, [1] * 7),
+        (2, [nan, inf, inf, 0.0, inf, 9.0, float(np.float32(0.1) * np.float32(0.1))]),
+        (-2, [nan, 0.0, 0.0, inf, 0.0, None, None]),
+        (-1, [nan, 0.0, -0.0, inf, 2.0**-100, None, 10.0]),
+        (3, [nan, inf, -inf, 0.0, inf, -27.0, None]),
+    ):
         k = binary(lambda a, b: a**b, "float32", "int32", "float32")
         got = values("float32", apply(k, "float32", x, np.full(7, n, np.int32).view(np.uint32)))
         keep = [i for i, w in enumerate(want) if w is not None]
@@ -69,8 +70,13 @@ def test_which_powers_are_integer_powers():
         x = sample(name, 300, 4, near=True)
         v = values(name, x).tolist()
         by_steps = np.array([squared(name, a, 3) for a in v])
-        for power in (lambda a: a**3, lambda a: a ** ct.int8(3), lambda a: a ** ct.uint16(3), lambda a: ct.pow(a, ct.uint8(3)),
-                      lambda a: a ** (3 + 0 * ct.bid(0))):
+        for power in (
+            lambda a: a**3,
+            lambda a: a ** ct.int8(3),
+            lambda a: a ** ct.uint16(3),
+            lambda a: ct.pow(a, ct.uint8(3)),
+            lambda a: a ** (3 + 0 * ct.bid(0)),
+        ):
             from conformance.numbers import unary
 
             same_numbers(values(name, apply(unary(power, name, name), name, x)), by_steps, name)
@@ -111,7 +117,9 @@ def c_pow(a, b):
 @pytest.mark.parametrize("name", FLOATS)
 def test_float_power(name):
     s = encode(name, np.array([*specials(name), -2.0, -3.0, 2.5]))
-    x = np.concatenate([np.repeat(s, len(s)), sample(name, 2000, 1, near=True) & ~np.array(1 << (8 * s.itemsize - 1), s.dtype)])
+    x = np.concatenate(
+        [np.repeat(s, len(s)), sample(name, 2000, 1, near=True) & ~np.array(1 << (8 * s.itemsize - 1), s.dtype)]
+    )
     y = np.concatenate([np.tile(s, len(s)), sample(name, 2000, 2, near=True)])
     a, b = values(name, x).tolist(), values(name, y).tolist()
     want = np.array([c_pow(p, q) for p, q in zip(a, b, strict=True)])
@@ -124,13 +132,30 @@ def test_float_power(name):
         assert_within(got, want, 1.01, name)
 
 
-@pytest.mark.parametrize("x, y, want", [
-    *(pytest.param(x, 0.0, 1.0, marks=clause("POW-2.zero")) for x in (nan, inf, -inf, 0.0, -3.0)),
-    *(pytest.param(1.0, y, 1.0, marks=clause("POW-2.one")) for y in (nan, inf, -inf, 0.5)),
-    *(pytest.param(x, y, nan, marks=clause("POW-2.negative")) for x, y in ((-2.0, 0.5), (-1.0, -1.5), (-0.5, 2.25))),
-    *(pytest.param(x, y, inf, marks=clause("POW-2.pole")) for x, y in ((0.0, -1.0), (0.0, -0.5), (-0.0, -2.0))),
-    *(pytest.param(x, y, w, marks=clause("POW-2.inf")) for x, y, w in (
-        (inf, 2.0, inf), (inf, -2.0, 0.0), (0.5, inf, 0.0), (2.0, inf, inf), (2.0, -inf, 0.0), (-inf, 3.0, -inf), (-1.0, inf, 1.0)))])
+@pytest.mark.parametrize(
+    "x, y, want",
+    [
+        *(pytest.param(x, 0.0, 1.0, marks=clause("POW-2.zero")) for x in (nan, inf, -inf, 0.0, -3.0)),
+        *(pytest.param(1.0, y, 1.0, marks=clause("POW-2.one")) for y in (nan, inf, -inf, 0.5)),
+        *(
+            pytest.param(x, y, nan, marks=clause("POW-2.negative"))
+            for x, y in ((-2.0, 0.5), (-1.0, -1.5), (-0.5, 2.25))
+        ),
+        *(pytest.param(x, y, inf, marks=clause("POW-2.pole")) for x, y in ((0.0, -1.0), (0.0, -0.5), (-0.0, -2.0))),
+        *(
+            pytest.param(x, y, w, marks=clause("POW-2.inf"))
+            for x, y, w in (
+                (inf, 2.0, inf),
+                (inf, -2.0, 0.0),
+                (0.5, inf, 0.0),
+                (2.0, inf, inf),
+                (2.0, -inf, 0.0),
+                (-inf, 3.0, -inf),
+                (-1.0, inf, 1.0),
+            )
+        ),
+    ],
+)
 def test_special_powers(x, y, want):
     for name in FLOATS:
         got = apply(binary(lambda p, q: p**q, name, name, name), name, encode(name, [x]), encode(name, [y]))
@@ -140,9 +165,17 @@ def test_special_powers(x, y, want):
 @clause("POW-2.dtype", "POW-2.wide")
 def test_dtypes_of_powers():
     power = lambda a, b: a**b  # noqa: E731
-    for a, b, d in (("float16", "float32", "float32"), ("int8", "float16", "float16"), ("float32", "int64", "float32"),
-                    ("float16", "uint32", "float16"), ("bfloat16", "uint64", "bfloat16"), ("bool_", "float32", "float32"),
-                    ("float32", "bool_", "float32"), ("int64", "float64", "float64"), ("int8", "int16", "int16")):
+    for a, b, d in (
+        ("float16", "float32", "float32"),
+        ("int8", "float16", "float16"),
+        ("float32", "int64", "float32"),
+        ("float16", "uint32", "float16"),
+        ("bfloat16", "uint64", "bfloat16"),
+        ("bool_", "float32", "float32"),
+        ("float32", "bool_", "float32"),
+        ("int64", "float64", "float64"),
+        ("int8", "int16", "int16"),
+    ):
         typed(power, a, b, dtype=d)
         typed(ct.pow, a, b, dtype=d)
     typed(lambda a: a**2.0, "int32", dtype="float32")
@@ -155,7 +188,9 @@ def test_dtypes_of_powers():
     x = encode("float32", [1.1, -2.0, 3.0])
     for exponent in ("int64", "uint32", "uint64"):
         n = np.array([3, 2, 5], exponent)
-        got = values("float32", apply(binary(power, "float32", exponent, "float32"), "float32", x, n.view(f"u{n.itemsize}")))
+        got = values(
+            "float32", apply(binary(power, "float32", exponent, "float32"), "float32", x, n.view(f"u{n.itemsize}"))
+        )
         assert_within(got, np.array([float(np.float32(1.1)) ** 3, 4, 243]), 1, "float32")
 
 

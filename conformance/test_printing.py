@@ -134,14 +134,57 @@ def test_functions(text):
     assert out.startswith("<function helper") and out.endswith(">\n") and out.count("\n") == 1
 
 
+@dataclass(frozen=True)
+class Shown:
+    x: int
+
+    def __repr__(self):
+        return f"Shown <{self.x}>"
+
+
+@dataclass(frozen=True)
+class Wrong:
+    x: int
+
+    def __str__(self):
+        return 5
+
+
+@pytest.mark.parametrize("f, want", [
+    pytest.param(lambda: print(Shown(4), (Shown(ct.bid(0)),)), "Shown <4> (Shown <0>,)\n",
+                 marks=clause("PRINT-2.record.str")),
+    pytest.param(lambda: print(repr("a"), str("b"), repr((1, "c")), repr(ct.bid(0))), "'a' b (1, 'c') 0\n",
+                 marks=clause("PRINT-2.tuple")),
+    pytest.param(lambda: print(end=""), "", marks=clause("PRINT-1.sep")),
+    pytest.param(lambda: ct.printf(""), "", marks=clause("PRINT-5.end")),
+    pytest.param(lambda: print(ct.bid(0), ct.bid(0) + 1, ct.bid(0)), "0 1 0\n", marks=clause("PRINT-1.sep")),
+])
+def test_more_of_print(text, f, want):
+    assert text(f) == want
+
+
+@clause("PRINT-2.record.str")
+def test_a_str_that_is_no_string():
+    refused("TileTypeError", lambda: print(Wrong(1)))
+
+
+@clause("PRINT-2.function")
+def test_functions_without_a_name_of_their_own(text):
+    def inner():
+        pass
+
+    out = text(lambda: print(inner, lambda: 1))
+    assert out.startswith("<function ") and out.count("<function ") == 2 and "inner" in out
+
+
 @clause("PRINT-2.other")
 def test_other_values(written):
     @ct.kernel
     def k(x):
-        print(x, x.tiled_view(4), range(3))
+        print(x, x.tiled_view(4), range(3), slice(0, 1, 1))
 
     out = written(k, X1)
-    assert out.count("<object of type ") == 3 and out.startswith("<object of type ") and out.endswith(">\n")
+    assert out.count("<object of type ") == 4 and out.startswith("<object of type ") and out.endswith(">\n")
 
 
 def sevens(dtype):

@@ -71,6 +71,21 @@ def test_an_array_whose_elements_coincide():
         ct.store(out, 0, x.get_raw_memory().load_offset(ct.arange(4, dtype=ct.int32)))
 
     same(run(k, np.broadcast_to(numbers(4), (3, 4)), np.zeros(4, np.int32)), numbers(4))
+    same(run(k, np.lib.stride_tricks.sliding_window_view(numbers(6), 3), np.zeros(4, np.int32)), numbers(4))
+
+
+@needs("safe memory")
+@clause("RAW-1.foreign")
+def test_memory_beside_elements_that_coincide():
+    @ct.kernel
+    def k(x, out):
+        i = ct.arange(16, dtype=ct.int32) - 5
+        ct.store(out, 0, x.get_raw_memory().load_offset(i, padding_value=-1))
+
+    windows = np.lib.stride_tricks.sliding_window_view(numbers(12)[2:], 3)[:, ::2]  # elements 0 … 9, two apart
+    out = run(k, windows[::3], np.zeros(16, np.int32))
+    own = {0, 2, 3, 5, 6, 8}
+    assert out.tolist() == [i + 3 if i in own else -1 for i in range(-5, 11)]
 
 
 @clause("RAW-1.offset", "RAW-5.unsigned", "RAW-2.element")

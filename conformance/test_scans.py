@@ -6,11 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-
 from conformance.api import clause, ct, refuses
+from conformance.integers import integer_pairs, wrap
 from conformance.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values
-from conformance.test_arithmetic import integer_pairs, wrap
-from conformance.test_reductions import TINY, reduced
+from conformance.reducing import TINY, reduced
 from conformance.typing import refused, typed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -83,13 +82,14 @@ def test_prefixes_in_any_order(name, d):
 
 
 @pytest.mark.parametrize("d", FLOATS)
-@pytest.mark.parametrize("name, mode", [pytest.param(n, m, marks=clause(f"RM-1.{n}.{m}")) for n in TABLE for m in MODES])
+@pytest.mark.parametrize(
+    "name, mode", [pytest.param(n, m, marks=clause(f"RM-1.{n}.{m}")) for n in TABLE for m in MODES]
+)
 def test_rounding_of_two(name, mode, d):
     f, _, op = TABLE[name]
     x = np.stack([sample(d, 200, 1, near=True), sample(d, 200, 2, near=True)], axis=1)
     want = np.array([exact(op, d, p, q, mode=mode) for p, q in values(d, x).tolist()])
-    got = reduced(
-        lambda t: f(t, 1, rounding_mode=mode), x[:128], d, (128, 2), d)
+    got = reduced(lambda t: f(t, 1, rounding_mode=mode), x[:128], d, (128, 2), d)
     same_numbers(got[:, 1], want[:128])
     same_numbers(got[:, 0], values(d, x[:128, 0]))
 
@@ -98,15 +98,29 @@ def test_rounding_of_two(name, mode, d):
 @pytest.mark.parametrize("mode", [None, "RZ"])
 def test_flushing(name, mode):
     f, _, op = TABLE[name]
-    got = reduced(lambda t: f(t, 1, flush_to_zero=True, rounding_mode=mode), encode("float32", np.array(TINY)), "float32", (8, 2), "float32")
+    got = reduced(
+        lambda t: f(t, 1, flush_to_zero=True, rounding_mode=mode),
+        encode("float32", np.array(TINY)),
+        "float32",
+        (8, 2),
+        "float32",
+    )
     same_numbers(got[:, 1], np.array([flushed(exact(op, "float32", flushed(a), flushed(b))) for a, b in TINY]))
     same_numbers(got[:, 0], np.array([flushed(a) for a, _ in TINY]))
     plain = reduced(lambda t: f(t, 1), encode("float32", np.array(TINY)), "float32", (8, 2), "float32")
     same_numbers(plain[:, 1], np.array([exact(op, "float32", a, b) for a, b in TINY]))
 
 
-@each("RM-1.{}.other", "RM-2.{}.int", "FTZ-1.{}.dtype", "SCAN-2.{}.axis", "SCAN-2.{}.rank", "SCAN-2.{}.const", "SCAN-3.{}.restricted",
-      "SCAN-3.{}.dtype")
+@each(
+    "RM-1.{}.other",
+    "RM-2.{}.int",
+    "FTZ-1.{}.dtype",
+    "SCAN-2.{}.axis",
+    "SCAN-2.{}.rank",
+    "SCAN-2.{}.const",
+    "SCAN-3.{}.restricted",
+    "SCAN-3.{}.dtype",
+)
 def test_options(name):
     f = TABLE[name][0]
     for d in (*INTEGERS, *FLOATS):
@@ -177,9 +191,13 @@ def test_scan_of_a_function_that_does_not_commute(axis, reverse):
 @pytest.mark.parametrize("reverse", [False, True])
 def test_scan_of_the_last_and_the_first(reverse):
     x = np.arange(8, dtype=np.int32)
-    got = reduced(lambda t: ct.scan(t, 0, lambda a, b: a, 99, reverse=reverse), x.view(np.uint32), "int32", (8,), "int32")
+    got = reduced(
+        lambda t: ct.scan(t, 0, lambda a, b: a, 99, reverse=reverse), x.view(np.uint32), "int32", (8,), "int32"
+    )
     assert got.tolist() == ([7] * 8 if reverse else [0] * 8)
-    got = reduced(lambda t: ct.scan(t, 0, lambda a, b: b, 99, reverse=reverse), x.view(np.uint32), "int32", (8,), "int32")
+    got = reduced(
+        lambda t: ct.scan(t, 0, lambda a, b: b, 99, reverse=reverse), x.view(np.uint32), "int32", (8,), "int32"
+    )
     assert got.tolist() == list(range(8))
     for func, oracle in ((operator.add, operator.add), (ct.maximum, max), (min, min)):
         got = reduced(lambda t: ct.scan(t ^ 3, 0, func, 0, reverse=reverse), x.view(np.uint32), "int32", (8,), "int32")
@@ -189,8 +207,16 @@ def test_scan_of_the_last_and_the_first(reverse):
 @clause("SCAN-1.first")
 def test_scan_of_one_element():
     x = np.array([7], np.int32)
-    assert reduced(lambda t: ct.scan(t, 0, lambda a, b: a + b, 100), x.view(np.uint32), "int32", (1,), "int32").tolist() == [7]
-    typed(lambda t, u: ct.scan((t, u), 1, lambda a, b, c, d: (a + c, b + d), (0, 0))[1], "int32 (4, 1)", "int8 (8,)", dtype="int8", shape=(4, 8))
+    assert reduced(
+        lambda t: ct.scan(t, 0, lambda a, b: a + b, 100), x.view(np.uint32), "int32", (1,), "int32"
+    ).tolist() == [7]
+    typed(
+        lambda t, u: ct.scan((t, u), 1, lambda a, b, c, d: (a + c, b + d), (0, 0))[1],
+        "int32 (4, 1)",
+        "int8 (8,)",
+        dtype="int8",
+        shape=(4, 8),
+    )
     typed(lambda t: ct.scan((t,), 0, lambda a, b: (a + b,), (0,))[0], "float16", dtype="float16")
 
 
@@ -198,24 +224,72 @@ def add(a, b):
     return a + b
 
 
-@pytest.mark.parametrize("fn", [
-    *(pytest.param(f, marks=clause("SCAN-2.axis")) for f in (
-        lambda t: ct.scan(t, None, add, 0), lambda t: ct.scan(t, (0,), add, 0), lambda t: ct.scan(t, 2, add, 0), lambda t: ct.scan(t, -3, add, 0),
-        lambda t: ct.scan(t, True, add, 0), lambda t: ct.scan(t, ct.bid(0), add, 0), lambda t: ct.scan(t, 0.0, add, 0))),
-    pytest.param(lambda t: ct.scan(5, 0, add, 0), marks=clause("SCAN-2.rank")),
-    *(pytest.param(f, marks=clause("SCAN-2.const")) for f in (
-        lambda t: ct.scan(t, 0, add, 0, reverse=1), lambda t: ct.scan(t, 0, add, 0, reverse=None), lambda t: ct.scan(t, 0, add, 0, reverse=ct.bid(0) == 0))),
-    *(pytest.param(f, marks=clause("SCAN-4.func")) for f in (
-        lambda t: ct.scan(t, 0, 5, 0), lambda t: ct.scan(t, 0, None, 0), lambda t: ct.scan(t, 0, lambda a: a, 0), lambda t: ct.scan(t, 0, t, 0))),
-    *(pytest.param(f, marks=clause("SCAN-4.identity")) for f in (
-        lambda t: ct.scan(t, 0, add, None), lambda t: ct.scan(t, 0, add, (0,)), lambda t: ct.scan(t, 0, add, ct.bid(0)),
-        lambda t: ct.scan((t, t), 0, affine, 0), lambda t: ct.scan((t, t), 0, affine, (0, 0, 0)))),
-    *(pytest.param(f, marks=clause("SCAN-4.result")) for f in (
-        lambda t: ct.scan(t, 0, lambda a, b: (a, b), 0), lambda t: ct.scan(t, 0, lambda a, b: None, 0), lambda t: ct.scan((t, t), 0, lambda a, b, c, d: a, (0, 0)),
-        lambda t: ct.scan((t, t), 0, lambda a, b, c, d: (a, b, c), (0, 0)), lambda t: ct.scan(t, 0, lambda a, b: ct.zeros(4, ct.int32), 0))),
-    *(pytest.param(f, marks=clause("SCAN-4.cast")) for f in (
-        lambda t: ct.scan(t, 0, lambda a, b: a + 0.5, 0), lambda t: ct.scan(t, 0, lambda a, b: ct.astype(a, ct.int64), 0))),
-    *(pytest.param(f, marks=clause("SCAN-4.tuple")) for f in (lambda t: ct.scan((), 0, add, ()), lambda t: ct.scan((t, None), 0, affine, (0, 0))))])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        *(
+            pytest.param(f, marks=clause("SCAN-2.axis"))
+            for f in (
+                lambda t: ct.scan(t, None, add, 0),
+                lambda t: ct.scan(t, (0,), add, 0),
+                lambda t: ct.scan(t, 2, add, 0),
+                lambda t: ct.scan(t, -3, add, 0),
+                lambda t: ct.scan(t, True, add, 0),
+                lambda t: ct.scan(t, ct.bid(0), add, 0),
+                lambda t: ct.scan(t, 0.0, add, 0),
+            )
+        ),
+        pytest.param(lambda t: ct.scan(5, 0, add, 0), marks=clause("SCAN-2.rank")),
+        *(
+            pytest.param(f, marks=clause("SCAN-2.const"))
+            for f in (
+                lambda t: ct.scan(t, 0, add, 0, reverse=1),
+                lambda t: ct.scan(t, 0, add, 0, reverse=None),
+                lambda t: ct.scan(t, 0, add, 0, reverse=ct.bid(0) == 0),
+            )
+        ),
+        *(
+            pytest.param(f, marks=clause("SCAN-4.func"))
+            for f in (
+                lambda t: ct.scan(t, 0, 5, 0),
+                lambda t: ct.scan(t, 0, None, 0),
+                lambda t: ct.scan(t, 0, lambda a: a, 0),
+                lambda t: ct.scan(t, 0, t, 0),
+            )
+        ),
+        *(
+            pytest.param(f, marks=clause("SCAN-4.identity"))
+            for f in (
+                lambda t: ct.scan(t, 0, add, None),
+                lambda t: ct.scan(t, 0, add, (0,)),
+                lambda t: ct.scan(t, 0, add, ct.bid(0)),
+                lambda t: ct.scan((t, t), 0, affine, 0),
+                lambda t: ct.scan((t, t), 0, affine, (0, 0, 0)),
+            )
+        ),
+        *(
+            pytest.param(f, marks=clause("SCAN-4.result"))
+            for f in (
+                lambda t: ct.scan(t, 0, lambda a, b: (a, b), 0),
+                lambda t: ct.scan(t, 0, lambda a, b: None, 0),
+                lambda t: ct.scan((t, t), 0, lambda a, b, c, d: a, (0, 0)),
+                lambda t: ct.scan((t, t), 0, lambda a, b, c, d: (a, b, c), (0, 0)),
+                lambda t: ct.scan(t, 0, lambda a, b: ct.zeros(4, ct.int32), 0),
+            )
+        ),
+        *(
+            pytest.param(f, marks=clause("SCAN-4.cast"))
+            for f in (
+                lambda t: ct.scan(t, 0, lambda a, b: a + 0.5, 0),
+                lambda t: ct.scan(t, 0, lambda a, b: ct.astype(a, ct.int64), 0),
+            )
+        ),
+        *(
+            pytest.param(f, marks=clause("SCAN-4.tuple"))
+            for f in (lambda t: ct.scan((), 0, add, ()), lambda t: ct.scan((t, None), 0, affine, (0, 0)))
+        ),
+    ],
+)
 def test_scan_refuses(fn):
     refused(fn, "int32 (2, 4)")
 
@@ -224,6 +298,8 @@ def test_scan_refuses(fn):
 def test_results_are_cast():
     typed(lambda t: ct.scan(t, 0, lambda a, b: ct.int8(a) + ct.int8(b), 0), "int32", dtype="int32")
     x = np.array([100, 100, 300, 4], np.int32)
-    got = reduced(lambda t: ct.scan(t, 0, lambda a, b: ct.int8(a) + ct.int8(b), 0), x.view(np.uint32), "int32", (4,), "int32")
+    got = reduced(
+        lambda t: ct.scan(t, 0, lambda a, b: ct.int8(a) + ct.int8(b), 0), x.view(np.uint32), "int32", (4,), "int32"
+    )
     assert got.tolist() == [100, -56, -12, -8]
     typed(lambda t: ct.scan(t, 0, lambda a, b: a, 300), "int8", dtype="int8")

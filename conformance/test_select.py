@@ -4,9 +4,9 @@ import math
 
 import numpy as np
 import pytest
-
 from conformance.api import accepts, clause, ct, refuses, run
-from conformance.numbers import FLOATS, INTEGERS, apply, codes, dtype, made, sample, ternary, unary, values
+from conformance.kernels import apply, dtype, made, ternary, unary
+from conformance.numbers import FLOATS, INTEGERS, codes, sample, values
 from conformance.typing import refused, typed, varies
 
 RESTRICTED = ("tfloat32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e5m3fnu", "float4_e2m1fn")
@@ -16,15 +16,25 @@ RESTRICTED = ("tfloat32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "flo
 @pytest.mark.parametrize("name", [*INTEGERS, "float16", "bfloat16", "float32", "float64"])
 def test_where(name):
     d = dtype(name)
-    got = made(lambda: ct.where(ct.arange(8, dtype=ct.int32) % 3 == 1, ct.arange(8, dtype=d), ct.full(8, 100, d)), name, 8)
+    got = made(
+        lambda: ct.where(ct.arange(8, dtype=ct.int32) % 3 == 1, ct.arange(8, dtype=d), ct.full(8, 100, d)), name, 8
+    )
     assert list(got) == [i if i % 3 == 1 else 100 for i in range(8)]
 
 
 @clause("WHERE-1.cond.int", "WHERE-1.cond.float")
 @pytest.mark.parametrize("name", [*INTEGERS, *FLOATS])
 def test_conditions_of_numbers(name):
-    c = codes(name) if name in FLOATS and dtype(name).bitwidth <= 8 else sample(name, 300) if name in FLOATS else np.array(
-        [0, 1, 2, 0, 1 << (dtype(name).bitwidth - 1), (1 << dtype(name).bitwidth) - 1], f"u{dtype(name).bitwidth // 8}")
+    c = (
+        codes(name)
+        if name in FLOATS and dtype(name).bitwidth <= 8
+        else sample(name, 300)
+        if name in FLOATS
+        else np.array(
+            [0, 1, 2, 0, 1 << (dtype(name).bitwidth - 1), (1 << dtype(name).bitwidth) - 1],
+            f"u{dtype(name).bitwidth // 8}",
+        )
+    )
     v = values(name, c) if name in FLOATS else c
     got = apply(unary(lambda x: ct.where(x, 1, 0), name, "int32"), "int32", c)
     assert list(got) == [int(a != 0) for a in v]
@@ -32,11 +42,23 @@ def test_conditions_of_numbers(name):
 
 @clause("WHERE-1.dtype", "WHERE-1.bool", "WHERE-1.literal", "WHERE-1.literals")
 def test_dtypes():
-    for a, b, d in (("int8", "int16", "int16"), ("int8", "float16", "float16"), ("float16", "float32", "float32"), ("bool_", "uint8", "uint8"),
-                    ("bool_", "bool_", "bool_"), ("uint8", "uint64", "uint64")):
+    for a, b, d in (
+        ("int8", "int16", "int16"),
+        ("int8", "float16", "float16"),
+        ("float16", "float32", "float32"),
+        ("bool_", "uint8", "uint8"),
+        ("bool_", "bool_", "bool_"),
+        ("uint8", "uint64", "uint64"),
+    ):
         typed(lambda x, y: ct.where(ct.bid(0) == 0, x, y), a, b, dtype=d)
         typed(lambda x, y: ct.where(ct.bid(0) == 0, x, y), b, a, dtype=d)
-    for a, b in (("int8", "uint8"), ("float16", "bfloat16"), ("float8_e5m2", "float8_e4m3fn"), ("float8_e5m2", "float32"), ("tfloat32", "float32")):
+    for a, b in (
+        ("int8", "uint8"),
+        ("float16", "bfloat16"),
+        ("float8_e5m2", "float8_e4m3fn"),
+        ("float8_e5m2", "float32"),
+        ("tfloat32", "float32"),
+    ):
         refused(lambda x, y: ct.where(ct.bid(0) == 0, x, y), a, b)
     typed(lambda c: ct.where(c, 1, 2.5), "bool_", dtype="float32")
     typed(lambda c: ct.where(c, 1, 2), "bool_", dtype="int32")
@@ -146,3 +168,23 @@ def test_where_is_no_constant():
     varies(lambda: ct.where(True, 1, 2))
     varies(lambda: ct.where(ct.bool_(True), ct.int8(1), ct.int8(2)))
     assert made(lambda: ct.full(4, ct.where(math.nan, 1, 2), ct.int32), "int32", 4)[0] == 1
+
+
+@clause("WHERE-2.pointer")
+def test_pointers_have_no_other_use():
+    uses = [
+        lambda p: p.astype(ct.int64), lambda p: ct.full(4, p, ct.int64), lambda p: ct.arange(4, dtype=ct.int32, start=p),
+        lambda p: ct.astile((p, p), dtype=ct.int64), lambda p: p == p, lambda p: p < p, lambda p: not p, lambda p: p + 1,
+        lambda p: -p, lambda p: abs(p), lambda p: ct.exp(p), lambda p: p & 1, lambda p: p**2, lambda p: ct.sum(p),
+        lambda p: ct.where(ct.bid(0) == 0, p, 1), lambda p: ct.int64(p), lambda p: ct.pack_to_bytes(p),
+    ]
+
+    def make(use):
+        @ct.kernel
+        def k(a):
+            use(a.foreign_pointer)
+
+        return k
+
+    for use in uses:
+        refuses("TileTypeError", make(use), np.zeros(4, np.float32))

@@ -1,12 +1,11 @@
-"""Operations that only move elements [SHAPE]."""
+"""Operations that only move elements: reshape, broadcast_to, permute and the like [SHAPE]."""
 
 import itertools
 
 import numpy as np
 import pytest
-
 from conformance.api import clause, ct, run
-from conformance.numbers import FLOATS, INTEGERS, dtype
+from conformance.numbers import FLOATS, INTEGERS
 from conformance.typing import folds, refused, strict, typed, varies
 
 ALL = (*INTEGERS, "bool_", *FLOATS)
@@ -42,25 +41,32 @@ def all_indices(shape):
 
 
 @clause("SHAPE-1.order", "SHAPE-1.method")
-@pytest.mark.parametrize("old, new", [((4, 8), (8, 4)), ((32,), (2, 16)), ((2, 2, 8), (32,)), ((4, 8), (2, 2, 2, 4)), ((1, 4), (4, 1))])
+@pytest.mark.parametrize(
+    "old, new", [((4, 8), (8, 4)), ((32,), (2, 16)), ((2, 2, 8), (32,)), ((4, 8), (2, 2, 2, 4)), ((1, 4), (4, 1))]
+)
 def test_reshape(old, new):
     for fn in (lambda x: ct.reshape(x, new), lambda x: x.reshape(new)):
         assert (moved(fn, old, new).ravel() == np.arange(np.prod(old))).all()
 
 
 @clause("SHAPE-1.minus")
-@pytest.mark.parametrize("given, new", [((-1,), (32,)), ((-1, 8), (4, 8)), ((2, -1), (2, 16)), ((2, -1, 4), (2, 4, 4)),
-                                        ((32, -1), (32, 1))])
+@pytest.mark.parametrize(
+    "given, new", [((-1,), (32,)), ((-1, 8), (4, 8)), ((2, -1), (2, 16)), ((2, -1, 4), (2, 4, 4)), ((32, -1), (32, 1))]
+)
 def test_reshape_computes_a_dimension(given, new):
     assert (moved(lambda x: ct.reshape(x, given), (4, 8), new).ravel() == np.arange(32)).all()
 
 
-@pytest.mark.parametrize("bad", [
-    *(pytest.param(s, marks=clause("SHAPE-1.count")) for s in [(4,), (16,), (3,), (-1, 16), (-1, 3), (), (2, 2)]),
-    *(pytest.param(s, marks=clause("SHAPE-1.zero")) for s in [(0,), (0, -1), (8, 0)]),
-    *(pytest.param(s, marks=clause("SHAPE-1.two")) for s in [(-1, -1), (-1, 4, -1), (8, -1, -1)]),
-    *(pytest.param(s, marks=clause("SHAPE-1.negative")) for s in [(-2,), (-8,), (-2, -4), (4, -2), (-2, 4)]),
-    *(pytest.param(s, marks=clause("SHAPE-1.int")) for s in [8, -1, 8.0, "8", None, (8.0,), (True, 8)])])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(pytest.param(s, marks=clause("SHAPE-1.count")) for s in [(4,), (16,), (3,), (-1, 16), (-1, 3), (), (2, 2)]),
+        *(pytest.param(s, marks=clause("SHAPE-1.zero")) for s in [(0,), (0, -1), (8, 0)]),
+        *(pytest.param(s, marks=clause("SHAPE-1.two")) for s in [(-1, -1), (-1, 4, -1), (8, -1, -1)]),
+        *(pytest.param(s, marks=clause("SHAPE-1.negative")) for s in [(-2,), (-8,), (-2, -4), (4, -2), (-2, 4)]),
+        *(pytest.param(s, marks=clause("SHAPE-1.int")) for s in [8, -1, 8.0, "8", None, (8.0,), (True, 8)]),
+    ],
+)
 def test_reshape_refuses(bad):
     refused(lambda x: ct.reshape(x, bad), "int32 (8,)")
     refused(lambda x: x.reshape(bad), "int32 (8,)")
@@ -84,36 +90,89 @@ def test_reshape_to_the_same_shape():
 
 
 @clause("SHAPE-2.value", "SHAPE-2.shape")
-@pytest.mark.parametrize("old, new", [((4,), (2, 4)), ((4, 1), (4, 8)), ((1, 4), (2, 4)), ((), (2, 2)), ((1,), (8,)), ((4,), (4,)),
-                                      ((2, 1, 4), (2, 2, 2, 4)), ((1, 1), (2, 4))])
+@pytest.mark.parametrize(
+    "old, new",
+    [
+        ((4,), (2, 4)),
+        ((4, 1), (4, 8)),
+        ((1, 4), (2, 4)),
+        ((), (2, 2)),
+        ((1,), (8,)),
+        ((4,), (4,)),
+        ((2, 1, 4), (2, 2, 2, 4)),
+        ((1, 1), (2, 4)),
+    ],
+)
 def test_broadcast_to(old, new):
     got = moved(lambda x: ct.broadcast_to(x, new), old, new)
     for index in all_indices(new):
-        tail = index[len(new) - len(old):]
+        tail = index[len(new) - len(old) :]
         assert got[index] == at(old, [0 if n == 1 else i for n, i in zip(old, tail, strict=True)])
 
 
-@pytest.mark.parametrize("old, bad", [
-    *(pytest.param(o, b, marks=clause("SHAPE-2.rank")) for o, b in [((2, 4), (4,)), ((1, 4), (4,)), ((1,), ())]),
-    *(pytest.param(o, b, marks=clause("SHAPE-2.rule")) for o, b in [((4,), (8,)), ((4,), (1,)), ((2, 4), (4, 4)), ((4,), (4, 2)),
-                                                                    ((4, 2), (4, 4)), ((2, 1), (1, 2))]),
-    *(pytest.param(o, b, marks=clause("SHAPE-2.shape")) for o, b in [((1,), 4), ((1,), (3,)), ((1,), (0,)), ((1,), (-1,)),
-                                                                     ((1,), (4.0,)), ((1,), None), ((1,), (6, 4))])])
+@pytest.mark.parametrize(
+    "old, bad",
+    [
+        *(pytest.param(o, b, marks=clause("SHAPE-2.rank")) for o, b in [((2, 4), (4,)), ((1, 4), (4,)), ((1,), ())]),
+        *(
+            pytest.param(o, b, marks=clause("SHAPE-2.rule"))
+            for o, b in [
+                ((4,), (8,)),
+                ((4,), (1,)),
+                ((2, 4), (4, 4)),
+                ((4,), (4, 2)),
+                ((4, 2), (4, 4)),
+                ((2, 1), (1, 2)),
+            ]
+        ),
+        *(
+            pytest.param(o, b, marks=clause("SHAPE-2.shape"))
+            for o, b in [
+                ((1,), 4),
+                ((1,), (3,)),
+                ((1,), (0,)),
+                ((1,), (-1,)),
+                ((1,), (4.0,)),
+                ((1,), None),
+                ((1,), (6, 4)),
+            ]
+        ),
+    ],
+)
 def test_broadcast_to_refuses(old, bad):
     refused(lambda x: ct.broadcast_to(x, bad), f"int32 {old}")
 
 
 @clause("SHAPE-3.axis", "SHAPE-3.place")
-@pytest.mark.parametrize("shape, axis, result", [
-    ((2, 4), 0, (1, 2, 4)), ((2, 4), 1, (2, 1, 4)), ((2, 4), 2, (2, 4, 1)), ((2, 4), -1, (2, 4, 1)), ((2, 4), -2, (2, 1, 4)),
-    ((2, 4), -3, (1, 2, 4)), ((8,), 0, (1, 8)), ((8,), 1, (8, 1)), ((8,), -1, (8, 1)), ((8,), -2, (1, 8)), ((), 0, (1,)), ((), -1, (1,))])
+@pytest.mark.parametrize(
+    "shape, axis, result",
+    [
+        ((2, 4), 0, (1, 2, 4)),
+        ((2, 4), 1, (2, 1, 4)),
+        ((2, 4), 2, (2, 4, 1)),
+        ((2, 4), -1, (2, 4, 1)),
+        ((2, 4), -2, (2, 1, 4)),
+        ((2, 4), -3, (1, 2, 4)),
+        ((8,), 0, (1, 8)),
+        ((8,), 1, (8, 1)),
+        ((8,), -1, (8, 1)),
+        ((8,), -2, (1, 8)),
+        ((), 0, (1,)),
+        ((), -1, (1,)),
+    ],
+)
 def test_expand_dims(shape, axis, result):
     got = moved(lambda x: ct.expand_dims(x, axis), shape, result)
     assert (got.ravel() == np.arange(got.size)).all()
 
 
-@pytest.mark.parametrize("axis", [*(pytest.param(a, marks=clause("SHAPE-3.axis")) for a in (3, -4, 100)),
-                                  *(pytest.param(a, marks=clause("SHAPE-3.const")) for a in (None, 1.0, True, (0,), "0"))])
+@pytest.mark.parametrize(
+    "axis",
+    [
+        *(pytest.param(a, marks=clause("SHAPE-3.axis")) for a in (3, -4, 100)),
+        *(pytest.param(a, marks=clause("SHAPE-3.const")) for a in (None, 1.0, True, (0,), "0")),
+    ],
+)
 def test_expand_dims_refuses(axis):
     refused(lambda x: ct.expand_dims(x, axis), "int32 (2, 4)")
 
@@ -124,12 +183,23 @@ def test_expand_dims_refuses_a_runtime_axis():
 
 
 KEYS = [
-    (lambda x: x[None], (1, 2, 4)), (lambda x: x[None, :], (1, 2, 4)), (lambda x: x[:, None], (2, 1, 4)),
-    (lambda x: x[:, :, None], (2, 4, 1)), (lambda x: x[..., None], (2, 4, 1)), (lambda x: x[None, ...], (1, 2, 4)),
-    (lambda x: x[..., None, :], (2, 1, 4)), (lambda x: x[None, ..., None], (1, 2, 4, 1)), (lambda x: x[...,], (2, 4)),
-    (lambda x: x[:, None, :], (2, 1, 4)), (lambda x: x[None, :, None, :, None], (1, 2, 1, 4, 1)),
-    (lambda x: x[:, ..., None, :], (2, 1, 4)), (lambda x: x[:, None, ..., None], (2, 1, 4, 1)), (lambda x: x[:, :], (2, 4)),
-    (lambda x: x[None, None], (1, 1, 2, 4)), (lambda x: x[..., :, None, :, None], (2, 1, 4, 1))]
+    (lambda x: x[None], (1, 2, 4)),
+    (lambda x: x[None, :], (1, 2, 4)),
+    (lambda x: x[:, None], (2, 1, 4)),
+    (lambda x: x[:, :, None], (2, 4, 1)),
+    (lambda x: x[..., None], (2, 4, 1)),
+    (lambda x: x[None, ...], (1, 2, 4)),
+    (lambda x: x[..., None, :], (2, 1, 4)),
+    (lambda x: x[None, ..., None], (1, 2, 4, 1)),
+    (lambda x: x[...,], (2, 4)),
+    (lambda x: x[:, None, :], (2, 1, 4)),
+    (lambda x: x[None, :, None, :, None], (1, 2, 1, 4, 1)),
+    (lambda x: x[:, ..., None, :], (2, 1, 4)),
+    (lambda x: x[:, None, ..., None], (2, 1, 4, 1)),
+    (lambda x: x[:, :], (2, 4)),
+    (lambda x: x[None, None], (1, 1, 2, 4)),
+    (lambda x: x[..., :, None, :, None], (2, 1, 4, 1)),
+]
 
 
 @clause("SHAPE-10.insert", "SHAPE-10.dots", "SHAPE-10.rest")
@@ -145,13 +215,32 @@ def test_subscript_of_a_scalar():
     typed(lambda x: x[None, None], "int8 ()", dtype="int8", shape=(1, 1))
 
 
-@pytest.mark.parametrize("key", [
-    *(pytest.param(k, marks=clause("SHAPE-10.other")) for k in (
-        lambda x: x[0], lambda x: x[0, :], lambda x: x[:], lambda x: x[...], lambda x: x[0:1, None], lambda x: x[::2, None],
-        lambda x: x[:1, None], lambda x: x[True], lambda x: x[1.0], lambda x: x[None, "a"], lambda x: x[x])),
-    *(pytest.param(k, marks=clause("SHAPE-10.two")) for k in (lambda x: x[..., None, ...], lambda x: x[..., ...])),
-    *(pytest.param(k, marks=clause("SHAPE-10.many")) for k in (lambda x: x[:, :, :], lambda x: x[None, :, :, :],
-                                                               lambda x: x[..., :, :, :]))])
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(
+            pytest.param(k, marks=clause("SHAPE-10.other"))
+            for k in (
+                lambda x: x[0],
+                lambda x: x[0, :],
+                lambda x: x[:],
+                lambda x: x[...],
+                lambda x: x[0:1, None],
+                lambda x: x[::2, None],
+                lambda x: x[:1, None],
+                lambda x: x[True],
+                lambda x: x[1.0],
+                lambda x: x[None, "a"],
+                lambda x: x[x],
+            )
+        ),
+        *(pytest.param(k, marks=clause("SHAPE-10.two")) for k in (lambda x: x[..., None, ...], lambda x: x[..., ...])),
+        *(
+            pytest.param(k, marks=clause("SHAPE-10.many"))
+            for k in (lambda x: x[:, :, :], lambda x: x[None, :, :, :], lambda x: x[..., :, :, :])
+        ),
+    ],
+)
 def test_subscripts_refused(key):
     refused(key, "int32 (2, 4)")
 
@@ -177,29 +266,51 @@ def test_permute(axes):
 def test_permute_of_other_ranks():
     typed(lambda x: ct.permute(x, ()), "int8 ()", dtype="int8", shape=())
     typed(lambda x: ct.permute(x, (0,)), "int8 (4,)", dtype="int8", shape=(4,))
-    assert moved(lambda x: ct.permute(x, (3, 0, 2, 1)), (1, 2, 4, 8), (8, 1, 4, 2))[5, 0, 3, 1] == at((1, 2, 4, 8), (0, 1, 3, 5))
+    assert moved(lambda x: ct.permute(x, (3, 0, 2, 1)), (1, 2, 4, 8), (8, 1, 4, 2))[5, 0, 3, 1] == at(
+        (1, 2, 4, 8), (0, 1, 3, 5)
+    )
 
 
-@pytest.mark.parametrize("bad", [
-    *(pytest.param(a, marks=clause("SHAPE-4.axes")) for a in [(0, 2), (-3, 0), (0.0, 1), (True, 0), None, 1, "01", (None, 0)]),
-    *(pytest.param(a, marks=clause("SHAPE-4.repeat")) for a in [(0, 0), (1, 1), (0, -2), (-1, 1)]),
-    *(pytest.param(a, marks=clause("SHAPE-4.length")) for a in [(0,), (0, 1, 2), ()])])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *(
+            pytest.param(a, marks=clause("SHAPE-4.axes"))
+            for a in [(0, 2), (-3, 0), (0.0, 1), (True, 0), None, 1, "01", (None, 0)]
+        ),
+        *(pytest.param(a, marks=clause("SHAPE-4.repeat")) for a in [(0, 0), (1, 1), (0, -2), (-1, 1)]),
+        *(pytest.param(a, marks=clause("SHAPE-4.length")) for a in [(0,), (0, 1, 2), ()]),
+    ],
+)
 def test_permute_refuses(bad):
     refused(lambda x: ct.permute(x, bad), "int32 (2, 4)")
     refused(lambda x: x.permute(bad), "int32 (2, 4)")
 
 
 @clause("SHAPE-5.default", "SHAPE-5.swap", "SHAPE-5.method")
-@pytest.mark.parametrize("shape, axes, swap", [((2, 4), (), (0, 1)), ((2, 4, 8), (0, 1), (0, 1)), ((2, 4, 8), (-1, 0), (0, 2)),
-                                               ((2, 4, 8), (1, -1), (1, 2)), ((2, 4), (0, 1), (0, 1)), ((2, 4, 8), (1, 1), (1, 1)),
-                                               ((1, 2, 4, 8), (3, 1), (1, 3))])
+@pytest.mark.parametrize(
+    "shape, axes, swap",
+    [
+        ((2, 4), (), (0, 1)),
+        ((2, 4, 8), (0, 1), (0, 1)),
+        ((2, 4, 8), (-1, 0), (0, 2)),
+        ((2, 4, 8), (1, -1), (1, 2)),
+        ((2, 4), (0, 1), (0, 1)),
+        ((2, 4, 8), (1, 1), (1, 1)),
+        ((1, 2, 4, 8), (3, 1), (1, 3)),
+    ],
+)
 def test_transpose(shape, axes, swap):
     i, j = swap
     result = list(shape)
     result[i], result[j] = result[j], result[i]
     if axes:
         a, b = axes
-        forms = (lambda x: ct.transpose(x, a, b), lambda x: x.transpose(a, b), lambda x: ct.transpose(x, axis0=a, axis1=b))
+        forms = (
+            lambda x: ct.transpose(x, a, b),
+            lambda x: x.transpose(a, b),
+            lambda x: ct.transpose(x, axis0=a, axis1=b),
+        )
     else:
         forms = (lambda x: ct.transpose(x), lambda x: x.transpose(), lambda x: ct.transpose(x, None, None))
     for fn in forms:
@@ -222,183 +333,6 @@ def test_transpose_refuses():
     for a in (2, -3, 0.0, True, "0"):
         refused(lambda x: ct.transpose(x, a, 1), "int32 (2, 4)")
         refused(lambda x: ct.transpose(x, 0, a), "int32 (2, 4)")
-
-
-# ------------------------------------------------------------------ cat
-
-
-@clause("SHAPE-6.two", "SHAPE-6.axis")
-@pytest.mark.parametrize("axis, result", [(0, (4, 4)), (1, (2, 8)), (-1, (2, 8)), (-2, (4, 4))])
-def test_cat(axis, result):
-    got = moved(lambda x: ct.cat((x, x + 100), axis), (2, 4), result)
-    for index in all_indices(result):
-        axis %= 2
-        second, inside = divmod(index[axis], (2, 4)[axis])
-        old = list(index)
-        old[axis] = inside
-        assert got[index] == at((2, 4), old) + 100 * second
-
-
-@clause("SHAPE-6.one")
-def test_cat_of_one():
-    assert (moved(lambda x: ct.cat((x,), 1), (2, 4), (2, 4)).ravel() == np.arange(8)).all()
-
-
-@pytest.mark.parametrize("fn, operands", [
-    *(pytest.param(f, o, marks=clause("SHAPE-6.count")) for f, o in [
-        (lambda: ct.cat((), 0), ()), (lambda x: ct.cat((x, x, x), 0), ("int32",)), (lambda x: ct.cat((x, x, x, x), 0), ("int32",)),
-        (lambda x: ct.cat(x, 0), ("int32",)), (lambda x: ct.cat((x, None), 0), ("int32",)), (lambda x: ct.cat((x, x)), ("int32",))]),
-    *(pytest.param(lambda x, y: ct.cat((x, y), 0), o, marks=clause("SHAPE-6.dtype")) for o in [
-        ("int32", "int64"), ("int32", "float32"), ("float16", "float32"), ("bool_", "int8")]),
-    *(pytest.param(lambda x, y: ct.cat((x, y), 0), o, marks=clause("SHAPE-6.shape")) for o in [
-        ("int32 (4,)", "int32 (8,)"), ("int32 (4, 2)", "int32 (4, 1)"), ("int32 (2, 4)", "int32 (4, 4)")]),
-    pytest.param(lambda x, y: ct.cat((x, y), 0), ("int32 (4,)", "int32 (4, 1)"), marks=clause("SHAPE-6.rank")),
-    *(pytest.param(f, ("int32 ()",), marks=clause("SHAPE-6.scalar")) for f in [
-        lambda x: ct.cat((x, x), 0), lambda x: ct.cat((x,), 0), lambda x: ct.cat((1, 2), 0)]),
-    *(pytest.param(f, ("int32 (2, 4)",), marks=clause("SHAPE-6.axis")) for f in [
-        lambda x: ct.cat((x, x), 2), lambda x: ct.cat((x, x), -3), lambda x: ct.cat((x, x), None), lambda x: ct.cat((x, x), True),
-        lambda x: ct.cat((x,), 2)])])
-def test_cat_refuses(fn, operands):
-    refused(fn, *operands)
-
-
-# ------------------------------------------------------------------ extract, insert
-
-
-PARTS = [((4, 8), (0, 0), (2, 4)), ((4, 8), (1, 1), (2, 4)), ((4, 8), (1, 0), (2, 4)), ((4, 8), (3, 1), (1, 4)), ((4, 8), (0, 0), (4, 8)),
-         ((4, 8), (0, 7), (4, 1)), ((8,), (3,), (2,)), ((2, 4, 8), (1, 1, 3), (1, 2, 2))]
-
-
-def inside(index, part, start):
-    return all(s * p <= i < (s + 1) * p for i, p, s in zip(index, part, start, strict=True))
-
-
-@clause("SHAPE-7.grid", "SHAPE-7.method", "SHAPE-7.index")
-@pytest.mark.parametrize("shape, index, part", PARTS)
-def test_extract(shape, index, part):
-    index64 = tuple(map(int, index))
-    forms = (lambda x: ct.extract(x, index, part), lambda x: x.extract(index, part), lambda x: x.extract(index=index64, shape=part))
-    for fn in forms:
-        got = moved(fn, shape, part)
-        for e in all_indices(part):
-            assert got[e] == at(shape, [i * p + k for i, p, k in zip(index, part, e, strict=True)])
-
-
-@clause("SHAPE-7.scalar")
-@pytest.mark.parametrize("index", [(0, 0), (3, 7), (2, 5)])
-def test_extract_of_an_element(index):
-    assert moved(lambda x: ct.extract(x, index, ()), (4, 8), ()) == at((4, 8), index)
-
-
-@clause("SHAPE-7.single")
-def test_a_single_index_for_rank_one():
-    assert list(moved(lambda x: ct.extract(x, 2, 2), (8,), (2,))) == [4, 5]
-    assert moved(lambda x: ct.extract(x, 5, ()), (8,), ()) == 5
-    refused(lambda x: ct.extract(x, 0, (1, 1)), "int32 (2, 4)")
-
-
-@clause("SHAPE-7.index", "SHAPE-8.index")
-@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64"])
-def test_runtime_indices(name):
-    d = dtype(name)
-
-    @ct.kernel
-    def k(a, at_, out, changed):
-        x = ct.load(a, (0, 0), (4, 8))
-        i, j = ct.load(at_, (ct.bid(0), 0), ()).astype(d), ct.load(at_, (ct.bid(0), 1), ()).astype(d)
-        ct.store(out, (ct.bid(0), 0, 0), ct.reshape(ct.extract(x, (i, j), (2, 4)), (1, 2, 4)))
-        y = ct.insert(x, (i, j), ct.full((2, 4), -1, ct.int32))
-        ct.store(changed, (ct.bid(0), 0, 0), ct.reshape(y, (1, 4, 8)))
-
-    a = np.arange(32, dtype=np.int32).reshape(4, 8)
-    where = np.array([(1, 1), (0, 1), (1, 0), (0, 0)], np.int32)
-    out, changed = np.zeros((4, 2, 4), np.int32), np.zeros((4, 4, 8), np.int32)
-    run(k, a, where, out, changed, grid=(4,))
-    for b, (i, j) in enumerate(where):
-        for r, c in all_indices((2, 4)):
-            assert out[b, r, c] == 8 * (2 * i + r) + 4 * j + c
-        for r, c in all_indices((4, 8)):
-            assert changed[b, r, c] == (-1 if inside((r, c), (2, 4), (i, j)) else 8 * r + c)
-
-
-@clause("SHAPE-7.undefined", "SHAPE-8.undefined")
-@pytest.mark.parametrize("bad", [-1, 2, 1 << 30, -(1 << 31)])
-def test_runtime_indices_out_of_range(bad):
-    @ct.kernel
-    def k(a, at_, out):
-        x, i = ct.load(a, 0, 8), ct.load(at_, 0, ())
-        ct.store(out, 0, ct.cat((ct.extract(x, i, 4), ct.extract(ct.insert(x, i, ct.zeros(4, ct.int32)), 0, 4)), 0))
-        ct.store(out, 1, x)
-
-    out = run(k, np.arange(8, dtype=np.int32), np.array([bad], np.int32), np.zeros(16, np.int32))
-    assert list(out[8:]) == list(range(8))
-
-
-@pytest.mark.parametrize("index, shape", [
-    *(pytest.param(i, s, marks=clause("SHAPE-7.divide")) for i, s in [((0, 0), (4, 16)), ((0, 0), (8, 8)), ((0, 0), (2, 3)),
-                                                                      ((0, 0), (0, 4)), ((0, 0), (-2, 4))]),
-    *(pytest.param(i, s, marks=clause("SHAPE-7.rank")) for i, s in [((0, 0), (4,)), ((0, 0), 4), ((0, 0), (1, 2, 4)), ((0,), (4,))]),
-    *(pytest.param(i, s, marks=clause("SHAPE-7.length")) for i, s in [((0,), (2, 4)), ((0, 0, 0), (2, 4)), ((), (2, 4)), (0, (2, 4))]),
-    *(pytest.param(i, s, marks=clause("SHAPE-7.kind")) for i, s in [((0.0, 0), (2, 4)), ((True, 0), (2, 4)), ((None, 0), (2, 4)),
-                                                                    (None, (2, 4)), ("00", (2, 4))]),
-    *(pytest.param(i, s, marks=clause("SHAPE-7.range")) for i, s in [((2, 0), (2, 4)), ((0, 2), (2, 4)), ((-1, 0), (2, 4)),
-                                                                     ((4, 0), ()), ((0, 8), ()), ((0, -1), ())])])
-def test_extract_refuses(index, shape):
-    refused(lambda x: ct.extract(x, index, shape), "int32 (4, 8)")
-    refused(lambda x: x.extract(index, shape), "int32 (4, 8)")
-
-
-@clause("SHAPE-7.kind")
-@pytest.mark.parametrize("bad", ["uint32 ()", "bool_ ()", "float32 ()", "int32 (1,)", "int32 (2,)", "uint8 ()"])
-def test_runtime_indices_of_other_kinds(bad):
-    refused(lambda x, i: ct.extract(x, (i, 0), (2, 4)), "int32 (4, 8)", bad)
-    refused(lambda x, i: ct.insert(x, (0, i), ct.full((2, 4), 1, ct.int32)), "int32 (4, 8)", bad)
-
-
-@clause("SHAPE-8.grid", "SHAPE-8.new", "SHAPE-8.method")
-@pytest.mark.parametrize("shape, index, part", PARTS)
-def test_insert(shape, index, part):
-    n = int(np.prod(part))
-    forms = (lambda x, v: ct.insert(x, index, v), lambda x, v: x.insert(index, v), lambda x, v: x.insert(index=index, value=v))
-    for put in forms:
-        def fn(x, put=put):
-            v = ct.reshape(ct.arange(n, dtype=ct.int32) + 1000, part)
-            y = put(x, v)
-            return ct.reshape(ct.cat((ct.reshape(x, (-1,)), ct.reshape(y, (-1,))), 0), (2, *shape))
-
-        old, new = moved(fn, shape, (2, *shape))
-        assert (old.ravel() == np.arange(old.size)).all()
-        for e in all_indices(shape):
-            within = [i - s * p for i, s, p in zip(e, index, part, strict=True)]
-            assert new[e] == (1000 + at(part, within) if inside(e, part, index) else at(shape, e))
-
-
-@clause("SHAPE-8.scalar")
-def test_insert_of_an_element():
-    got = moved(lambda x: ct.insert(x, (2, 5), ct.int32(-9)), (4, 8), (4, 8))
-    assert [tuple(i) for i in np.argwhere(got != np.arange(32).reshape(4, 8))] == [(2, 5)] and got[2, 5] == -9
-    assert list(moved(lambda x: ct.insert(x, 1, -7), (4,), (4,))) == [0, -7, 2, 3]
-
-
-@clause("SHAPE-8.dtype")
-@pytest.mark.parametrize("name", [n for n in ALL if n not in ("int32", "float32")])
-def test_insert_needs_the_dtype(name):
-    refused(lambda x: ct.insert(x, 0, 1), name)
-    refused(lambda x: ct.insert(x, 0, 1.0), name)
-    refused(lambda x, v: ct.insert(x, 0, v), name, "int32 ()")
-    typed(lambda x, v: ct.insert(x, 0, v), name, f"{name} ()", dtype=name)
-    typed(lambda x, v: ct.insert(x, 0, v), "float32", "float32 (2,)", dtype="float32")
-
-
-@pytest.mark.parametrize("index, value", [
-    *(pytest.param(i, v, marks=clause("SHAPE-8.rank")) for i, v in [((0, 0), (4,)), ((0, 0), (1, 2, 4)), ((0,), (4,))]),
-    *(pytest.param(i, v, marks=clause("SHAPE-8.divide")) for i, v in [((0, 0), (8, 8)), ((0, 0), (4, 16))]),
-    *(pytest.param(i, v, marks=clause("SHAPE-8.range")) for i, v in [((2, 0), (2, 4)), ((0, 2), (2, 4)), ((-1, 0), (2, 4)),
-                                                                     ((4, 0), ()), ((0, 8), ())]),
-    *(pytest.param(i, v, marks=clause("SHAPE-8.index")) for i, v in [((0,), (2, 4)), ((0, 0, 0), (2, 4)), ((0.0, 0), (2, 4)),
-                                                                     ((True, 0), (2, 4)), (0, (2, 4))])])
-def test_insert_refuses(index, value):
-    refused(lambda x, v: ct.insert(x, index, v), "int32 (4, 8)", f"int32 {value}")
 
 
 # ------------------------------------------------------------------ item

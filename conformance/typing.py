@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-
 from conformance.api import accepts, ct, refuses
 
 
@@ -65,7 +64,7 @@ def refused(fn: Callable, *operands: str, error: str | tuple[str, ...] = "TileTy
 
 
 def folds(fn: Callable, value: object, dtype: str | None = None) -> None:
-    """`fn()` is a compile-time constant of this value, and dtype. Literals are int32, int64, uint64, float32 or bool_."""
+    """`fn()` is a compile-time constant of this value, and dtype. Literals are int32, float32 or bool_, …"""
     d = None if dtype is None else getattr(ct, dtype)
 
     def check(y):

@@ -8,6 +8,7 @@ from typing import Any
 from cutile.gpu.target import ARCHITECTURES, Target, check_version, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.tileir.checking import takes_hint
 from cutile.gpu.tileir.lower import lower
 from cutile.ir.nodes import Kernel
 
@@ -44,16 +45,19 @@ def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Ta
 
 
 def entry_hints(options: Any, target: Target | None, version: ty.Version) -> dict[str, dict[str, int]]:
-    """The options as the bytecode has them: for the target, or for each one where they may differ [KERN-4, EXP-5]."""
+    """The options as the bytecode has them: for the target, or for each one where they may differ [KERN-4, EXP-5].
+
+    What a version has no name for it goes without: these are hints.
+    """
     if options is None:
         return {}
     if target is not None:
         names = {target.tool_name: target.tool_name}
     else:
         names = {"default": "", **{f"sm_{n}": f"sm_{n}" for n in ARCHITECTURES}}
-    out = {key: _hints(options, name, version) for key, name in names.items()}
+    out = {key: _hints(options, name, version) for key, name in names.items() if takes_hint(version, key)}
     usual = out.get("default")
-    return {k: h for k, h in out.items() if (h or usual) and (k == "default" or h != usual) and h}
+    return {k: h for k, h in out.items() if h and (k == "default" or h != usual)}
 
 
 def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
@@ -66,5 +70,6 @@ def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
             continue
         if option == "num_worker_warps" and value not in USUAL_WARPS:
             check_version(version, "num_worker_warps other than 4 and 8")
-        found[name] = value
+        if takes_hint(version, name):
+            found[name] = value
     return found

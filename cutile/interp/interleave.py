@@ -18,8 +18,8 @@ from itertools import islice
 from random import Random
 
 from cutile.errors import Span, TileAssertionError, TileDeadlockError
-from cutile.interp.running import Launch, Turn
 from cutile.interp.running import Block as Coordinates
+from cutile.interp.running import Launch, Turn
 from cutile.interp.show import Tile
 
 RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or none of them gets on
@@ -176,7 +176,7 @@ class _Run:
         return TileDeadlockError(
             f"deadlock: {_count(waiting, 'block')} for memory that no block changes; {self.finished} finished",
             next(iter(lines)), notes=notes,
-            help="release a lock, or set a flag, on every path; a block can only wait for what a block of this launch does")
+            help="release a lock, or set a flag, on every path; a block can wait only for blocks of the same launch")
 
 
 def _count(n: int, what: str) -> str:

@@ -1,8 +1,9 @@
 """How the blocks of a grid run: the choice of a schedule, chunks of blocks, the run itself.
 
 The default, `batch`, takes a cache-sized box of blocks at a time. `block` runs one block after another, for debuggers
-and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait for each other. Blocks are counted in row-major order of their coordinates: the last grid axis runs
-fastest. What they print comes in that order.
+and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait for each other. Blocks
+are counted in row-major order of their coordinates: the last grid axis runs fastest. What they print comes in that
+order.
 """
 
 from __future__ import annotations

@@ -18,7 +18,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cutile.ir.nodes import (
-    Block, Break, Continue, For, Frame, If, Kernel, Node, Op, Return, Value, While, Yield, blocks_of,
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    If,
+    Kernel,
+    Node,
+    Op,
+    Return,
+    Value,
+    While,
+    Yield,
+    blocks_of,
     results_of,
 )
 from cutile.ir.walk import walk

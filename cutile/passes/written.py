@@ -12,7 +12,20 @@ from collections.abc import Callable, Iterable
 
 from cutile.dtypes import info
 from cutile.ir.nodes import (
-    Block, Break, Continue, For, Frame, If, Kernel, Node, Op, Return, Value, While, Yield, blocks_of,
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    If,
+    Kernel,
+    Node,
+    Op,
+    Return,
+    Value,
+    While,
+    Yield,
+    blocks_of,
 )
 from cutile.ops._op import ATOMIC, WRITE
 from cutile.types import ArrayType, ListType, TileType

@@ -151,12 +151,12 @@ def structures(a, b, out, T: ct.Constant[int]):
     p = Point(ct.load(a, 0, shape=T), ct.bid(0))
     q = Point(p.y, p.x)
     t = (p, q, (1, 2.5, "text", None))
-    (u, w), rest = (t[0].x, t[1].y), (t[2], 3)
+    (u, w), rest = (t[0].x, t[1].x), (t[2], 3)
     items = tuple(k * 2 for k in ct.static_iter(range(3)))
     total = u
     for k in ct.static_iter(items):
-        total = twice(total, by=k + rest[1])
-    f = lambda x, y=1: x + y  # noqa: E731
+        total = twice(total, by=k + rest[1]) + w
+    f = lambda x, y=1: x + y
     ct.static_assert(T > 2, "small")
     ct.store(out, ct.bid(0), f(total, y=ct.static_eval(T * 2)))
 
@@ -188,7 +188,8 @@ def conditions(a, b, out, n):
     k = n if c else 7
     k += 1 if m.shape[0] == 4 else 2
     k **= 2
-    ct.store(out, ct.bid(0), y + k - ct.cdiv(n, 3) + (n > 2) * 2 - max(n, 3) + min(k, n) + len((1, n)) + int("3") + float(2))
+    k += max(n, 3) + min(k, n) + len((1, n)) + int("3") + float(2)
+    ct.store(out, ct.bid(0), y + k - ct.cdiv(n, 3) + (n > 2) * 2)
 
 
 FUNCTIONS = (elementwise, integers, loops, branches, reductions, shapes, products, indexed, atomics, locked, views,

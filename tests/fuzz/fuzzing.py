@@ -80,17 +80,26 @@ def arguments(name: str, rng: Random) -> tuple[tuple, tuple]:
     grid, args = corpus.arguments(FUNCTIONS[name])
     for _ in range(rng.choice((0, 0, 0, 1, 2))):
         i = rng.randrange(len(args))
-        args[i] = rng.choice((
-            lambda x: rng.choice((0, 1, 5, -3, 2.5, True, None, "x", (1, 2), 1 << 40)),
-            lambda x: np.asarray(x).astype(rng.choice((np.int8, np.uint16, np.int64, np.float16, np.float64, np.bool_))),
-            lambda x: np.asarray(x).reshape(-1)[::-2],
-            lambda x: np.broadcast_to(np.asarray(x), (2, *np.shape(x))).copy(),
-            lambda x: np.asarray(x).reshape(-1)[:0], lambda x: np.zeros((), np.asarray(x).dtype),
-            lambda x: [np.array(x, np.float32, ndmin=1)] * 2, lambda x: rng.choice(args),
-        ))(args[i])
+        with np.errstate(all="ignore"):
+            args[i] = _other(args[i], args, rng)
     if rng.random() < 0.1:
         grid = rng.choice(((), (0,), (1,), (2, 2), (1, 3, 2), (3.0,), (-1,), 4))
     return grid, tuple(args)
+
+
+def _other(given, args: list, rng: Random):
+    make = rng.choice((
+        lambda x: rng.choice((0, 1, 5, -3, 2.5, True, None, "x", (1, 2), 1 << 40)),
+        lambda x: np.asarray(x).astype(rng.choice((np.int8, np.uint16, np.int64, np.float16, np.float64, np.bool_))),
+        lambda x: np.asarray(x).reshape(-1)[::-2],
+        lambda x: np.broadcast_to(np.asarray(x), (2, *np.shape(x))).copy(),
+        lambda x: np.asarray(x).reshape(-1)[:0], lambda x: np.zeros((), np.asarray(x).dtype),
+        lambda x: [np.array(x, np.float32, ndmin=1)] * 2, lambda x: rng.choice(args),
+    ))
+    try:
+        return make(given)
+    except (TypeError, ValueError):  # NumPy does not make it of such a thing
+        return given
 
 
 @contextlib.contextmanager

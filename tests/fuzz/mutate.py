@@ -114,14 +114,16 @@ class Mutator:
     def some_expression(self) -> ast.expr:
         x = self.pick(ast.expr, lambda e: not isinstance(getattr(e, "ctx", None), ast.Store | ast.Del)
                       and not isinstance(e, ast.Starred))
-        return copy.deepcopy(x) if x is not None and self.rng.random() < 0.7 else ast.Constant(self.rng.choice(CONSTANTS))
+        if x is not None and self.rng.random() < 0.7:
+            return copy.deepcopy(x)
+        return ast.Constant(self.rng.choice(CONSTANTS))
 
     def replace(self, make: Callable[[ast.expr], ast.expr]) -> None:
         """Put another expression in the place of one."""
         fields = [(n, f, None) for n in ast.walk(self.tree) for f, x in ast.iter_fields(n) if _is_value(x)]
         fields += [(n, f, i) for n in ast.walk(self.tree) for f, xs in ast.iter_fields(n) if isinstance(xs, list)
                    for i, x in enumerate(xs) if _is_value(x)]
-        fields = [(n, f, i) for n, f, i in fields if not isinstance(n, ast.arg | ast.arguments) and f != "decorator_list"]
+        fields = [place for place in fields if not isinstance(place[0], ast.arg | ast.arguments)]
         if not fields:
             return
         n, f, i = self.rng.choice(fields)
@@ -144,8 +146,10 @@ class Mutator:
                 lambda: ast.Call(ct_op, [x, y], []), lambda: ast.Dict([y], [x]),
                 lambda: ast.Call(ast.Name(self.rng.choice(BUILTINS), ast.Load()), [x], []),
                 lambda: ast.Call(ast.Name(self.rng.choice(BUILTINS), ast.Load()), [x, y], []),
-                lambda: ast.BinOp(x, self.rng.choice(BINARY)(), y), lambda: ast.Compare(x, [self.rng.choice(COMPARE)()], [y]),
-                lambda: ast.BoolOp(self.rng.choice((ast.And, ast.Or))(), [x, y]), lambda: ast.IfExp(x, y, copy.deepcopy(x)),
+                lambda: ast.BinOp(x, self.rng.choice(BINARY)(), y),
+                lambda: ast.Compare(x, [self.rng.choice(COMPARE)()], [y]),
+                lambda: ast.BoolOp(self.rng.choice((ast.And, ast.Or))(), [x, y]),
+                lambda: ast.IfExp(x, y, copy.deepcopy(x)),
                 lambda: ast.Call(ast.Attribute(x, self.rng.choice(METHODS), ast.Load()), [y], []),
                 lambda: ast.Call(ast.Attribute(x, "item", ast.Load()), [], []),
                 lambda: ast.Call(ast.Attribute(ast.Name("ct", ast.Load()), "static_eval", ast.Load()), [x], []),

@@ -11,7 +11,7 @@ from cutile import settings
 
 @ct.kernel
 def beyond_numpy(x):
-    ct.store(x, 0, ct.sum(ct.zeros((1 << 40, 1 << 40), ct.float32)))
+    ct.store(x, 0, ct.sum(ct.zeros((1 << 40, 1 << 40), ct.int64)))
 
 
 @ct.kernel

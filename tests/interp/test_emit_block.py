@@ -212,7 +212,7 @@ def _no_rule(b, op, **terms):
     raise NotImplementedError
 
 
-@op(_no_rule, name="_test_raises", public=False)
+@op(_no_rule, name="_test_raises", public=False, effect="host")
 def raises(x, /):
     """An op whose meaning fails."""
     raise ZeroDivisionError("inside")

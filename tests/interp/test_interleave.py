@@ -30,7 +30,7 @@ SEEDS = pytest.mark.parametrize("seed", range(4))
 
 @ct.kernel
 def spin_lock(lock, total, order, N: ct.Constant[int]):
-    for k in range(N):
+    for _ in range(N):
         while ct.atomic_cas(lock, 0, 0, 1) != 0:
             pass
         n = ct.load(total, index=0, shape=())

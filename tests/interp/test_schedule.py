@@ -185,7 +185,8 @@ def test_step_limit(name):
         inner.add(Continue((), inner.span()))
     c.add(While(None, (), (), body, (), c.span()))
     kernel = c.kernel()
-    with settings.override(STEP_LIMIT=50), pytest.raises(TileStepLimitError, match=r"50 iterations .* block \([01], 0, 0\)") as e:
+    says = r"50 iterations .* block \([01], 0, 0\)"
+    with settings.override(STEP_LIMIT=50), pytest.raises(TileStepLimitError, match=says) as e:
         interp.run(kernel, (2,), [], schedule=name)
     assert e.value.loc.filename == "<program>"
 

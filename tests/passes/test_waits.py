@@ -53,7 +53,7 @@ def by_continue(x, y):
 
 
 def by_return(x, y):
-    for i in range(1000):
+    for _ in range(1000):
         if ct.atomic_max(x, 0, 1) > 0:
             return
 

@@ -10,6 +10,7 @@ from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.arrays import Array
 from cutile.gpu.tileir.builder import Value
+from cutile.gpu.tileir.checking import takes_hint
 from cutile.ir import nodes
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
@@ -27,13 +28,11 @@ def memory_attributes(n: nodes.Op) -> dict:
 
 
 def hints(l: Lowering, n: nodes.Op) -> dict | None:
-    """latency and allow_tma as Tile IR writes them: for the target, or for all of them."""
+    """latency and allow_tma as Tile IR writes them: for the target, or for all of them. A version that has no hints for
+    the target goes without."""
     given = {k: n.attrs[k] for k in ("latency", "allow_tma") if n.attrs.get(k) is not None}
-    return {architecture(l): given} if given else None
-
-
-def architecture(l: Lowering) -> str:
-    return "default" if l.target is None else l.target.tool_name
+    architecture = "default" if l.target is None else l.target.tool_name
+    return {architecture: given} if given and takes_hint(l.version, architecture) else None
 
 
 # ------------------------------------------------------------------ numbers

@@ -51,11 +51,16 @@ def wrong_value(attr: Attr, value) -> str | None:
     return _KINDS.get(attr.kind, _enum)(attr, value)
 
 
+def takes_hint(version: ty.Version, name: str) -> bool:
+    """Whether a version takes an architecture or a hint by that name."""
+    return HINT_SINCE.get(name, HINTS_FREE) <= version
+
+
 def check_hints(version: ty.Version, hints: Hints, loc: Span | None = None) -> None:
     """TileUnsupportedFeatureError where the version does not take an architecture or a hint by that name."""
     for name in (*hints, *(n for values in hints.values() for n in values)):
-        since = HINT_SINCE.get(name, HINTS_FREE)
-        if since > version:
+        if not takes_hint(version, name):
+            since = HINT_SINCE.get(name, HINTS_FREE)
             raise TileUnsupportedFeatureError(too_old(f"the name {name!r} among hints", since, version), loc)
 
 

@@ -12,7 +12,7 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.check(feature)    refuse what the target or the version lacks; l.unsupported(text, help=…) refuses
     l.target, l.version (target is None where the module is for all targets)
 
-Order of work: frames flattened, Returns out of loops, dead ops dropped; then one walk. Arrays that control flow hands
+Order of work: PASSES, then one walk. Arrays that control flow hands
 on are carried as pointer, sizes and strides, since Tile IR carries no views.
 """
 
@@ -37,8 +37,11 @@ from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Block, Break, Continue, For, If, Kernel, Node, Op, Return, While, Yield
 from cutile.ir.walk import walk
+from cutile.passes.cse import cse
 from cutile.passes.dce import dce
 from cutile.passes.flatten_frames import flatten_frames
+from cutile.passes.licm import licm
+from cutile.passes.loop_split import loop_split
 from cutile.passes.structured_exits import has_break, structured_exits
 from cutile.passes.tokens import Key, ordering
 from cutile.types import ArrayType, ListType, TileType
@@ -46,9 +49,14 @@ from cutile.types import ArrayType, ListType, TileType
 VIEW_OPS = frozenset(("load", "store", "view_load", "view_store", "load_advanced_indexing", "store_advanced_indexing"))
 
 
+PASSES = (flatten_frames, structured_exits, dce, cse, licm, loop_split, dce)
+
+
 def prepared(kernel: Kernel) -> Kernel:
     """The kernel as the walk wants it."""
-    return dce(structured_exits(flatten_frames(kernel)))
+    for change in PASSES:
+        kernel = change(kernel)
+    return kernel
 
 
 def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target | None, version=None,

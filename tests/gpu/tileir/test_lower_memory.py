@@ -108,7 +108,8 @@ def kernel(a, v, i):
 
 def atomic_programs(kind: str, dtype):
     for source in (CAS,) if kind == "cas" else (UPDATE,) if kind == "xchg" else (UPDATE, TILES):
-        yield typed(cell(source.replace("KIND", kind), dtype=dtype)["kernel"], ArrayType(dtype, 1), ArrayType(dtype, 2), I32)
+        kernel = cell(source.replace("KIND", kind), dtype=dtype)["kernel"]
+        yield typed(kernel, ArrayType(dtype, 1), ArrayType(dtype, 2), I32)
 
 
 ATOMICS = [(kind, d) for kind, row in {**atomics.KINDS, "cas": atomics.CAS}.items() for d in row.dtypes]

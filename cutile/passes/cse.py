@@ -1,0 +1,55 @@
+"""Compute once what is computed twice: an op without effect, on the same operands, takes the result of an earlier one
+that is visible where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable
+from dataclasses import replace
+from typing import Any
+
+from cutile.ir.nodes import Block, Frame, Kernel, Node, Op, Value, blocks_of
+from cutile.ir.walk import substitute, unrolled, with_blocks
+from cutile.ops._op import PURE
+from cutile.ops.debug import breakpoint as breakpoint_op
+
+Seen = dict[Hashable, tuple[Value, ...]]
+
+
+def cse(kernel: Kernel) -> Kernel:
+    """The kernel without repeated ops. Binds show the earlier result."""
+    body = unrolled(_block(kernel.body, {}, {}))
+    return kernel if body is kernel.body else replace(kernel, body=body)
+
+
+def key_of(n: Op) -> Hashable | None:
+    """Equal for ops that compute the same; None for one that cannot be merged. Numbers of different kinds differ, and
+    so do zeros of different sign."""
+    if n.op.effect != PURE or n.region is not None or n.op is breakpoint_op or "ctx" in n.op.given and n.operands:
+        return None
+    attrs = tuple((k, _exact(v)) for k, v in n.attrs.items())
+    return n.op, n.operands, n.layout, attrs, tuple(v.type for v in n.results)
+
+
+def _exact(value: Any) -> Hashable:
+    if isinstance(value, tuple):
+        return tuple(map(_exact, value))
+    return (type(value), repr(value)) if isinstance(value, bool | int | float) else value
+
+
+def _block(block: Block, seen: Seen, new: dict[Value, Value]) -> Generator[Any, Any, Block]:
+    nodes: list[Node] = []
+    seen = dict(seen)
+    for old in block.nodes:
+        n = substitute(old, new)
+        if isinstance(n, Op) and (key := key_of(n)) is not None:
+            if key in seen:
+                new.update(zip(n.results, seen[key], strict=True))
+                continue
+            seen[key] = n.results
+        before, after = tuple(blocks_of(n)), []
+        for b in before:
+            after.append((yield _block(b, {} if isinstance(n, Op | Frame) else seen, new)))
+        nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_blocks(n, after))
+    same = len(nodes) == len(block.nodes) and all(a is b for a, b in zip(nodes, block.nodes, strict=True))
+    return block if same else replace(block, nodes=nodes)

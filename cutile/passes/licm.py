@@ -1,0 +1,49 @@
+"""Move out of loops what is the same in every iteration: ops without effect whose operands come from outside.
+
+A loop may run not at all, so what is moved must be harmless: an integer division stays unless its divisor is a
+constant other than zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutile.dtypes import info
+from cutile.ir.nodes import Block, For, Kernel, Node, Op, Value, While
+from cutile.ir.walk import definitions, rewrite
+from cutile.ops import arithmetic
+from cutile.passes.cse import key_of
+
+DIVISIONS = (arithmetic.floordiv, arithmetic.mod, arithmetic.cdiv)
+
+
+def licm(kernel: Kernel) -> Kernel:
+    """The kernel with invariant ops before their loops; from the inside out, so they leave as many as they can."""
+    source = definitions(kernel.body)
+    return rewrite(kernel, lambda old, n: _hoisted(n, source) if isinstance(n, For | While) else None)
+
+
+def _hoisted(n: For | While, source: dict[Value, Node]) -> list[Node] | None:
+    inside = {*definitions(n.body), *n.params}
+    if isinstance(n, For):
+        inside.add(n.iv)
+    moved: list[Node] = []
+    kept: list[Node] = []
+    for inner in n.body.nodes:
+        if isinstance(inner, Op) and _harmless(inner, source) and inside.isdisjoint(inner.operands):
+            moved.append(inner)
+            inside.difference_update(inner.results)
+        else:
+            kept.append(inner)
+    return [*moved, replace(n, body=Block(kept, n.body.params))] if moved else None
+
+
+def _harmless(n: Op, source: dict[Value, Node]) -> bool:
+    if key_of(n) is None:
+        return False
+    if n.op in DIVISIONS and info(n.results[0].type.dtype).integral:
+        divisor = source.get(n.operands[1])
+        while isinstance(divisor, Op) and divisor.op.name in ("broadcast_to", "full", "astype", "reshape"):
+            divisor = source.get(divisor.operands[0])
+        return isinstance(divisor, Op) and divisor.op.name == "constant" and bool(divisor.attrs["value"])
+    return True

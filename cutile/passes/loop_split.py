@@ -1,0 +1,123 @@
+"""Split a loop where a condition on its counter changes [LOOP-12].
+
+    for j in range(start, stop):          for j in range(start, mid):
+        if j < x: A                  →        A; rest
+        else: B                           for j in range(mid, stop):
+        rest                                  B; rest
+
+for a step of 1, an If in the body itself, and x the same in every iteration: the branch is gone from both halves, as
+the two halves of a causal attention want it. Loops that something breaks out of, and those with loops inside, stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from cutile.ir.nodes import Block, For, If, Kernel, Node, Op, Value, While, Yield, blocks_of, results_of
+from cutile.ir.walk import definitions, rewrite, substitute, walk, with_blocks
+from cutile.ops import arithmetic, compare, create
+from cutile.passes.structured_exits import has_break, has_return
+
+# For `counter op x`: whether the condition holds in the first half, and whether the half ends behind x.
+CONDITIONS = {
+    compare.less: (True, False), compare.less_equal: (True, True),
+    compare.greater_equal: (False, False), compare.greater: (False, True),
+}
+MIRRORED = {compare.less: compare.greater, compare.greater: compare.less,
+            compare.less_equal: compare.greater_equal, compare.greater_equal: compare.less_equal}
+
+
+def loop_split(kernel: Kernel) -> Kernel:
+    """The kernel with such loops split, each at most once."""
+    source = definitions(kernel.body)
+    return rewrite(kernel, lambda old, n: _split(n, source) if isinstance(n, For) else None)
+
+
+def _split(n: For, source: dict[Value, Node]) -> list[Node] | None:
+    step = source.get(n.step)
+    if not (isinstance(step, Op) and step.op is create.constant and step.attrs["value"] == 1):
+        return None
+    if any(isinstance(inner, For | While) for inner in walk(n.body)) or has_break(n.body) or has_return(n):
+        return None
+    inside = definitions(n.body)
+    for inner in n.body.nodes:
+        if isinstance(inner, If) and (found := _condition(inside.get(inner.cond), n, inside)):
+            return _halves(n, inner.cond, *found)
+    return None
+
+
+def _condition(c: Node | None, n: For, inside: dict[Value, Node]) -> tuple[Value, bool, bool] | None:
+    """The bound of a comparison of the counter, and its entry in CONDITIONS."""
+    if not isinstance(c, Op) or c.op not in CONDITIONS:
+        return None
+    x, y = c.operands
+    op = c.op if x is n.iv else MIRRORED[c.op]
+    bound = y if x is n.iv else x
+    if n.iv not in (x, y) or bound in inside or bound in n.params or bound is n.iv:
+        return None
+    return bound, *CONDITIONS[op]
+
+
+def _halves(n: For, cond: Value, bound: Value, first: bool, behind: bool) -> list[Node]:
+    nodes: list[Node] = []
+
+    def make(op, *operands: Value, **attrs) -> Value:
+        v = Value(n.iv.type)
+        nodes.append(Op(op, operands, attrs, (v,), n.span))
+        return v
+
+    options = {"rounding_mode": None, "flush_to_zero": False}
+    if behind:  # bound + 1, which may be too large a number; never above stop
+        one = make(create.constant, value=1)
+        last = make(arithmetic.minimum, bound, make(arithmetic.sub, n.stop, one, **options), **_choice())
+        bound = make(arithmetic.add, last, one, **options)
+    mid = make(arithmetic.maximum, n.start, bound, **_choice())
+    mid = make(arithmetic.minimum, mid, n.stop, **_choice())
+    middle = tuple(Value(v.type) for v in n.results)
+    for side, start, stop, inits, results in ((first, n.start, mid, n.inits, middle),
+                                              (not first, mid, n.stop, middle, n.results)):
+        new: dict[Value, Value] = {}
+        iv, *params = (_fresh(v, new) for v in (n.iv, *n.params))
+        body = Block(_copied(n.body.nodes, new, {cond: side}))
+        nodes.append(replace(n, iv=iv, start=start, stop=stop, inits=inits, params=tuple(params), body=body,
+                             results=results))
+    return nodes
+
+
+def _choice() -> dict:
+    return {"propagate_nan": False, "flush_to_zero": False}
+
+
+def _fresh(v: Value, new: dict[Value, Value]) -> Value:
+    new[v] = Value(v.type, v.name)
+    return new[v]
+
+
+def _copied(nodes: list[Node], new: dict[Value, Value], known: dict[Value, bool]) -> list[Node]:
+    """Nodes with values of their own, where Ifs on a known condition are the branch taken."""
+    out: list[Node] = []
+    for n in nodes:
+        if isinstance(n, If) and n.cond in known:
+            taken = (n.then if known[n.cond] else n.orelse).nodes
+            out += _copied(taken, new, known)
+            if isinstance(out[-1], Yield):
+                new.update(zip(n.results, out.pop().operands, strict=True))
+                continue
+            return out  # it continued: nothing behind it is reached
+        n = substitute(n, new)
+        out.append(_own(n, new, known))
+    return out
+
+
+def _own(n: Node, new: dict[Value, Value], known: dict[Value, bool]) -> Node:
+    """A node whose operands are substituted, with values and blocks of its own."""
+    inner = [Block(_copied(b.nodes, _params(b, new), known), tuple(new[v] for v in b.params)) for b in blocks_of(n)]
+    n = with_blocks(n, inner) if inner else replace(n)  # no node stands in two places
+    results = results_of(n)
+    return replace(n, results=tuple(_fresh(v, new) for v in results)) if results else n
+
+
+def _params(b: Block, new: dict[Value, Value]) -> dict[Value, Value]:
+    for v in b.params:
+        _fresh(v, new)
+    return new

@@ -1,0 +1,65 @@
+"""Every kernel of the examples assembles, as it was typed for the arrays of its example."""
+
+from __future__ import annotations
+
+import functools
+import time
+
+import pytest
+
+from cutile import interp
+from cutile.gpu.compile import module_of
+from cutile.gpu.target import parse_target
+from cutile.gpu.tileir import tileiras
+from cutile.gpu.tileir.builder import Module
+from tests.gpu.tileir.lowering import usual
+from tests.gpu.tileir.tool import needs_tool
+from tests.test_examples import EXAMPLES, FILES, load
+
+pytestmark = needs_tool
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+
+
+@functools.cache
+def kernels(name: str) -> tuple:
+    """The typed kernels that an example launches."""
+    found: dict = {}
+    run = interp.launch
+
+    def record(kernel, grid, leaves):
+        found[kernel] = None
+        return run(kernel, grid, leaves)
+
+    interp.launch = record
+    try:
+        load(name).main()
+    finally:
+        interp.launch = run
+    return tuple(found)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_assembles(name):
+    m = Module(None)
+    assert kernels(name)
+    for i, kernel in enumerate(kernels(name)):
+        module_of(kernel, [usual(p.type) for p in kernel.params], "sm_90", symbol=f"{kernel.name}_{i}", module=m)
+    assert tileiras.assemble(m.to_bytes(), parse_target("sm_90"), opt_level=0)
+
+
+def test_lowering_is_quick():
+    """The lowering of causal attention, front end apart."""
+    kernel = max(kernels("attention"), key=lambda k: len(k.body.nodes))
+    known = [usual(p.type) for p in kernel.params]
+    best = min(_seconds(lambda: module_of(kernel, known, "sm_90", "13.4").to_bytes()) for _ in range(5))
+    assert best < 0.1
+
+
+def _seconds(action) -> float:
+    start = time.perf_counter()
+    action()
+    return time.perf_counter() - start
