@@ -76,7 +76,6 @@ def test_constant_expressions(f, value, dtype):
     pytest.param(lambda: ct.zeros((2, 4), ct.int8)[:, None, :].shape, (2, 1, 4), marks=clause("EX-6.tile")),
     pytest.param(lambda: ct.zeros((2, 4), ct.int8).shape, (2, 4), marks=clause("EX-5.read")),
     pytest.param(lambda: math.pi, math.pi, marks=clause("EX-5.read")),
-    pytest.param(lambda: f"a{1 + 1}b{'c'}", "a2bc", marks=clause("EX-15.constant")),
     pytest.param(lambda: "y" if False else "x", "x", marks=clause("EX-14.short"))])
 def test_other_constant_expressions(f, want):
     got = static(f)

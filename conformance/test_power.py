@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conformance.api import clause, ct
 from conformance.integers import limits, wrap
-from conformance.kernels import apply, binary, made, numbers_of
+from conformance.kernels import apply, binary, made, numbers_of, unary
 from conformance.numbers import INTEGERS, assert_within, encode, exact, same_numbers, sample, specials, values
 from conformance.typing import folds, refused, strict, typed, varies
 
@@ -77,8 +77,6 @@ def test_which_powers_are_integer_powers():
             lambda a: ct.pow(a, ct.uint8(3)),
             lambda a: a ** (3 + 0 * ct.bid(0)),
         ):
-            from conformance.numbers import unary
-
             same_numbers(values(name, apply(unary(power, name, name), name, x)), by_steps, name)
         for other in ("int8 ()", "int32", "uint8", "uint16", "int16"):
             typed(lambda a, b: a**b, name, other, dtype=name)

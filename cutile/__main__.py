@@ -36,7 +36,7 @@ def show(
     stage: Annotated[str, typer.Option(help="ir: as typed; fma: after multiply-adds are fused, what runs")] = "fma",
     spans: Annotated[bool, typer.Option(help="print the table of source spans too")] = False,
 ) -> None:
-    """Print a stage of a kernel.
+    """Print a stage of a kernel. The file is run to find it: guard launches with if __name__ == "__main__".
 
     python -m cutile show examples/softmax.py::softmax 'f32[2]' 'f32[2]' =1024
     """
@@ -55,8 +55,10 @@ def show(
 
 def _load(target: str) -> Kernel:
     file, _, name = target.partition("::")
-    if not name or not Path(file).is_file():
+    if not name:
         _fail(f"{target!r} is not FILE.py::KERNEL")
+    if not Path(file).is_file():
+        _fail(f"there is no file {file}")
     sys.path.insert(0, str(Path(file).resolve().parent))
     found = runpy.run_path(file).get(name)
     if not isinstance(found, Kernel):

@@ -175,7 +175,8 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
     found = [_host_array(where, v) for v in value]
     if any(f is None for f in found):
         i = found.index(None)
-        raise TypeError(f"{where}: item {i} of the list is no array but {_kind(value[i])}")
+        raise TypeError(f"{where}: item {i} of the list is no array but {_kind(value[i])}; "
+                        f"np.asarray(x) makes an array of numbers")
     annotation = spec.list.element if spec.list else ArrayAnnotation()
     kinds = [_array_type(where, a, d, annotation) for a, d in found]
     for t in kinds:

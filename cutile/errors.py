@@ -91,9 +91,9 @@ class TileError(Exception):
     def __str__(self) -> str:
         if len(self.errors) <= 1:
             return self.render()
-        head = f"{len(self.errors)} errors in this kernel"
-        body = "\n\n".join(f"[{i}] {type(e).__name__}: {e.render()}" for i, e in enumerate(self.errors, 1))
-        return f"{self.message}\n{head}:\n\n{body}"
+        n = len(self.errors) - 1
+        rest = [f"{type(e).__name__}: {e.render()}" for e in self.errors[1:]]
+        return "\n\n".join([self.render(), f"and {n} more error{'s' if n > 1 else ''} in this kernel:", *rest])
 
 
 def _shortened(frames: list[str]) -> list[str]:

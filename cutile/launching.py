@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+import functools
 import inspect
+import warnings
 from typing import Any
 
 from cutile.ir.recursion import deep_recursion
+from cutile import settings
 from cutile.kernel import Kernel
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
@@ -21,6 +25,7 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
     TypeError, ValueError or OverflowError for wrong arguments; a TileError for a kernel that cannot be compiled, or
     that fails while it runs.
     """
+    _warn_of_misspelt_settings()
     if not isinstance(kernel, Kernel):
         raise TypeError(_no_kernel(kernel))
     dims = _grid(grid)
@@ -34,6 +39,13 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
     with deep_recursion():
         program = kernel.program(arguments)
         interp.launch(program.kernel, dims, [leaf for a in arguments for leaf in a.leaves])
+
+
+@functools.cache
+def _warn_of_misspelt_settings() -> None:
+    for name in settings.unknown():
+        close = difflib.get_close_matches(name, [s.variable for s in settings.table().values()], n=1)
+        warnings.warn(f"{name} is no setting of cutile{f'; did you mean {close[0]}?' if close else ''}", stacklevel=3)
 
 
 def _one_tuple(value: Any) -> str:

@@ -68,17 +68,6 @@ def _one_of(*names: str) -> Callable[[Any], str]:
     return convert
 
 
-CHECKS = ("bounds", "undetermined", "race", "alias")
-
-
-def _checks(given: Any) -> frozenset[str]:
-    names = given.split(",") if isinstance(given, str) else list(given)
-    names = {n.strip().lower() for n in names} - {""}
-    if not names <= {*CHECKS, "all"}:
-        raise ValueError
-    return frozenset(CHECKS if "all" in names else names)
-
-
 def _block(given: Any) -> tuple[int, int, int]:
     parts = given.split(",") if isinstance(given, str) else list(given)
     block = tuple(_integer(0)(p) for p in parts)
@@ -117,13 +106,7 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "equal bits on every machine: halving trees, and matrix products summed in float64 in k order"),
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
-    Setting("BACKEND", None, _one_of("interp", "gpu"), "interp or gpu",
-            "which back end runs kernels; unset: the arguments decide"),
-    Setting("SANITIZE", frozenset(), _checks,
-            "names from bounds, undetermined, race, alias, separated by commas, or all",
-            "what the sanitizer looks for"),
-    Setting("CACHE_DIR", None, _text, "a directory",
-            "where compiled kernels are kept; unset: the user's cache directory"),
+    Setting("BACKEND", None, _one_of("interp"), "interp", "which back end runs kernels; the interpreter is the only one yet"),
     Setting("COMPILER_TIMEOUT", None, _seconds, "a positive number of seconds",
             "how long the assembler of GPU code may run; unset: no limit"),
     Setting("REPRODUCE", None, _text, "a directory",

@@ -126,7 +126,7 @@ def settings_page() -> str:
 
 
 def _default(value) -> str:
-    return {None: "unset", frozenset(): "none", False: "0", True: "1"}.get(value, str(value))
+    return {None: "unset", False: "0", True: "1"}.get(value, str(value))
 
 
 FILES = {"docs/ops.md": op_pages, "docs/freedoms.md": freedoms, "docs/settings.md": settings_page,

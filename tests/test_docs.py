@@ -4,6 +4,7 @@ import importlib.util
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,3 +26,24 @@ def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+def test_the_op_that_hacking_adds_works():
+    """The block in HACKING, run as it stands there."""
+    import math
+
+    import cutile as ct
+    from cutile.ops import math as family
+    from cutile.ops._op import Sig, _REGISTRY
+    from cutile.ops._types import evaluate
+    from cutile.types import TileType
+
+    block = next(b for b in re.findall(r"```python\n(.*?)```", (ROOT / "HACKING.md").read_text(), re.S) if "@op" in b)
+    space = dict(vars(family))
+    try:
+        exec(block, space)
+        t = TileType(ct.float32)
+        got = evaluate(space["erf"], Sig((t,), (t,)), [np.float32(0.5)], {})
+        assert abs(got - math.erf(0.5)) < 1e-7 and space["erf"].clauses
+    finally:
+        _REGISTRY.pop("erf", None)

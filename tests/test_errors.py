@@ -61,7 +61,7 @@ def test_text_of_an_error():
 def test_text_of_several_errors():
     first, second = TileTypeError("one"), errors.TileValueError("two")
     first.errors = (first, second)
-    assert str(first) == "one\n2 errors in this kernel:\n\n[1] TileTypeError: one\n\n[2] TileValueError: two"
+    assert str(first) == "one\n\nand 1 more error in this kernel:\n\nTileValueError: two"
     assert str(second) == "two"
 
 

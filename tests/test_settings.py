@@ -23,9 +23,7 @@ def test_defaults_without_environment():
     ("DEBUG", "0", 0), ("DEBUG", "6", 6),
     ("SCHEDULE", "block", "block"), ("SCHEDULE", " Interleave ", "interleave"),
     ("UNDETERMINED", "poison", "poison"), ("PORTABLE", "1", True),
-    ("STEP_LIMIT", "1000", 1000), ("BACKEND", "gpu", "gpu"),
-    ("SANITIZE", "race,bounds", frozenset({"race", "bounds"})), ("SANITIZE", "all", frozenset(settings.CHECKS)),
-    ("CACHE_DIR", "/some/where", "/some/where"),
+    ("STEP_LIMIT", "1000", 1000), ("BACKEND", "interp", "interp"),
     ("BLOCK", "3,0,1", (3, 0, 1)), ("BLOCK", "2", (2, 0, 0)),
 ])
 def test_environment(monkeypatch, name, text, value):
@@ -37,7 +35,7 @@ def test_environment(monkeypatch, name, text, value):
 @pytest.mark.parametrize("name, text", [
     ("CHECK", "maybe"), ("DEBUG", "7"), ("DEBUG", "-1"), ("DEBUG", "x"), ("SCHEDULE", "blocks"),
     ("UNDETERMINED", "nan"),
-    ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("SANITIZE", "bound"), ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
+    ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
 ])
 def test_refusal_names_variable_value_and_what_is_accepted(monkeypatch, name, text):
     monkeypatch.setenv("CUTILE_" + name, text)

@@ -22,7 +22,7 @@ from cutile.errors import (
     UnsupportedCallError,
 )
 from cutile.front import builtins, closures, expr, objects, records, static, stmt, syntax
-from cutile.front.context import CALL_LIMIT, Context, StopCompiling
+from cutile.front.context import CALL_LIMIT, Context, StopCompiling, nearest
 from cutile.front.join import template_of
 from cutile.front.scope import Scope, Var, of_function
 from cutile.front.source import Definition
@@ -102,8 +102,8 @@ def _call_op_bound(c: Context, o: OpDef, signature: inspect.Signature, args, kwa
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as e:
-        prefix = "" if receiver is None else "."
-        return c.report(TileTypeError(f"{prefix}{o.name}(): {e}", help=f"its signature is {o.name}{signature}"), span)
+        name = o.name if receiver is None else f".{o.name}"
+        return c.report(_binding_error(name, signature, kwargs, str(e)), span)
     terms: dict[str, Term] = {}
     if receiver is not None:
         terms[next(iter(o.__signature__.parameters))] = receiver
@@ -115,6 +115,16 @@ def _call_op_bound(c: Context, o: OpDef, signature: inspect.Signature, args, kwa
         else:
             terms[name] = const_term(p.default)
     return call_op(c, o, terms, span, spans.by_parameter(signature) if spans else {})
+
+
+def _binding_error(name: str, signature: inspect.Signature, kwargs: Mapping[str, Term], why: str) -> TileTypeError:
+    """Arguments that do not fit an op's signature; a misspelt keyword is named before what is missing for it."""
+    unknown = next((k for k in kwargs if k not in signature.parameters), None)
+    help = f"its signature is {name}{signature}"
+    if unknown is None:
+        return TileTypeError(f"{name}(): {why}", help=help)
+    close = nearest(unknown, [*signature.parameters])
+    return TileTypeError(f"{name}() has no parameter `{unknown}`", help=f"did you mean `{close}`? {help}" if close else help)
 
 
 def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span, spans: Mapping[str, Span] = _NOWHERE) -> Term:
@@ -326,9 +336,11 @@ def _call_help(obj: Any) -> str | None:
     if module == "builtins" and _REPLACEMENTS.get(name):
         return f"write {_REPLACEMENTS[name]}"
     if module in ("math", "numpy", "torch", "jax", "cupy"):
-        same = {"fabs": "abs", "power": "pow"}.get(name, name)
+        same = {"fabs": "abs", "absolute": "abs", "power": "pow"}.get(name, name)
         if same in registry():
             return f"use ct.{same}(x)"
+        if name in objects.IDIOMS:
+            return f"write {objects.IDIOMS[name]}"
         return f"{module} functions run on the host; inside ct.static_eval(...) they can compute constants"
     if isinstance(obj, functools.partial):
         return "write a lambda: lambda x: f(x, 2)"

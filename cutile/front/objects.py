@@ -240,6 +240,8 @@ IDIOMS = {
     "log10": "ct.log(x) * 0.4342944819032518",
     "log1p": "ct.log(1 + x)",
     "expm1": "ct.exp(x) - 1",
+    "absolute": "ct.abs(x)",
+    "power": "x ** y",
     "program_id": "ct.bid(axis)",
     "num_programs": "ct.num_blocks(axis)",
     "atomic_sub": "ct.atomic_add(array, indices, -x)",
@@ -260,6 +262,11 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
     return capture(c, obj, f"{module.__name__}.{name}")
 
 
+def _did_you_mean(name: str, members: list[str]) -> str:
+    close = nearest(name, members)
+    return f"did you mean `{close}`?" if close else "members: " + ", ".join(members)
+
+
 def _class_attribute(c: Context, cls: type, name: str) -> Term:
     if cls in RECEIVERS:
         kind = RECEIVERS[cls]
@@ -271,7 +278,7 @@ def _class_attribute(c: Context, cls: type, name: str) -> Term:
         if name in cls.__members__:
             return capture(c, cls[name], f"{cls.__name__}.{name}")
         raise TileTypeError(
-            f"enum {cls.__name__} has no member `{name}`", help="members: " + ", ".join(cls.__members__)
+            f"enum {cls.__name__} has no member `{name}`", help=_did_you_mean(name, [*cls.__members__])
         )
     raw = inspect.getattr_static(cls, name, None)
     c.reads.add(cls, name, raw)

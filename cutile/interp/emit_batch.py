@@ -50,7 +50,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, joining.narrow,
               running.with_lead):
         program.objects["." + f.__name__] = f
-    program.objects[".empty_like"] = np.empty_like
+    program.objects |= {".empty_like": np.empty_like, ".room": room}
     settled = Settled(kernel, check)
     program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
     needs = Needs(kernel.body, False, settled.reads, settled.results)
@@ -241,14 +241,22 @@ class Body:
             if store is not None:
                 before = [self.positioned(assign([TARGET], self.target(store)), store)]
                 changed["out"] = load(TARGET)
-            elif len(operands) == 1 and n.results[0].type == n.operands[0].type and n.results[0].type.dtype is float32:
-                changed["out"] = call(load(".empty_like"), operands)
+            elif n in settled.buffers or _is_f32_unary(n):
+                changed["out"] = self.buffer(n, operands)
         y = meaning_call(self.program, n, operands, combine, **changed)
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
         if settled.direct_from.get(n) is not None:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
             stmt = place(ast.If(there, [stmt], []), NOWHERE)
         return [*before, stmt]
+
+    def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
+        """Where an op may put its result: into an operand that is needed no more, or something new."""
+        spent = self.unit.settled.buffers.get(n)
+        if spent is None or not info(spent.type.dtype).carried_exactly:
+            return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
+        others = [x for x, v in zip(operands, n.operands, strict=True) if v is not spent]
+        return call(load(".room"), [load(self.program.temp(spent)), *others]) if others else operands[0]
 
     def operands(self, n: Op) -> list[ast.expr]:
         axes, lines = self.unit.settled.axes, self.unit.settled.is_line
@@ -362,6 +370,15 @@ class Body:
     def tail_position(self, n: Node) -> Position:
         """Only a `return` that the user wrote stands somewhere."""
         return position(n.span) if isinstance(n, ir.Return) and n.operands else NOWHERE
+
+
+def _is_f32_unary(n: Op) -> bool:
+    return len(n.operands) == 1 and n.results[0].type == n.operands[0].type and n.results[0].type.dtype is float32
+
+
+def room(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """x, if the result of an element-wise op on x and y has its shape."""
+    return x if y.shape == x.shape or x.ndim >= y.ndim and y.shape == x.shape[x.ndim - y.ndim:] else None
 
 
 EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,

@@ -68,6 +68,17 @@ class ArrayView:
     def writable(self) -> bool:
         return self.memory.writable
 
+    def numpy(self) -> np.ndarray:
+        """The elements as stored, a read-only view: for looking at an array in a debugger."""
+        if not self.fixed:
+            raise TypeError("this array differs from block to block")
+        view = self.memory.array[tuple(slice(s, s + n) for s, n in zip(self.low, self.size, strict=True))].view()
+        view.flags.writeable = False
+        return view
+
+    def __getitem__(self, key) -> np.ndarray:
+        return self.numpy()[key]
+
     @property
     def memories(self) -> tuple[Memory, ...]:
         return (self.memory,)

@@ -4,11 +4,12 @@
 * What no one reads is left out; an atomic whose result no one reads need not return it.
 * A block index that serves as a tile index stays what it is, a line, so that no one has to find out that it is one.
 * An op whose result is only stored, next, may put it where it goes.
+* An op may put its result into the memory of an operand that no one else sees or reads after it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -38,6 +39,7 @@ class Settled:
         self.skipped: set[Node] = set()
         self.direct: dict[Op, Op] = {}  # ops whose result goes to a store alone, and that store
         self.direct_from: dict[Op, Op] = {}  # the inverse
+        self.buffers: dict[Op, Value] = {}  # ops, and the operand whose memory they may use
         self._params = frozenset(kernel.params)
         nodes = list(walk(kernel.body))
         for n in nodes:
@@ -49,6 +51,7 @@ class Settled:
         self._leave_out(nodes)
         for b in _blocks(kernel.body, nodes):
             self._find_direct(b)
+            self._find_buffers(b)
 
     def reads(self, n: Node) -> Iterator[Value]:
         """The values that code for a node itself takes from locals."""
@@ -108,6 +111,29 @@ class Settled:
         return self._reads[y] == 1 and store.operands[-1] is y and array in self._params \
             and isinstance(array.type, ArrayType) and dtype is array.type.dtype \
             and info(dtype).carried_exactly and dtype is not tfloat32 and y.type.ndim == array.type.ndim > 0
+
+
+    def _find_buffers(self, b: Block) -> None:
+        made: set[Value] = set()  # in this block, as arrays of their own
+        readers: defaultdict[Value, list[Node]] = defaultdict(list)
+        for n in b.nodes:
+            for v in self.reads(n):
+                readers[v].append(n)
+        for n in b.nodes:
+            if n in self.skipped or not isinstance(n, Op) or not n.op.takes_out or n.op.effect != PURE \
+                    or n in self.direct:
+                continue
+            (y,) = n.results
+            spent = [v for v in n.operands if v in made and v.type == y.type and readers[v][-1] is n
+                     and len(readers[v]) == self._reads[v] and not any(map(_may_hand_on, readers[v]))]
+            if spent and len(n.operands) <= 2:  # of more, some are still needed when the result is there
+                self.buffers[n] = spent[0]
+            made.add(y)
+
+
+def _may_hand_on(n: Node) -> bool:
+    """Whether a result may be a view of an operand."""
+    return not (isinstance(n, Op) and n.region is None and (n.op.takes_out or n.op.family == "reduce"))
 
 
 def _blocks(root: Block, nodes: list[Node]) -> Iterator[Block]:

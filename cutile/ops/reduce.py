@@ -110,6 +110,8 @@ def _halving(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
     A result depends on its own n elements and their order only, whatever the other axes and the memory layout are.
     """
     n = x.shape[axis]
+    if n == 1:
+        return x.squeeze(axis).copy()
     while n > 1:
         n //= 2
         x = f(cut(x, axis, 0, n), cut(x, axis, n, 2 * n))

@@ -111,7 +111,7 @@ def test_errors_are_collected_and_symptoms_silent():
     ]
     assert [s.function for s in e.loc.frames()] == ["k", "helper"]
     shown = str(e)
-    assert shown.startswith(e.message + "\n3 errors in this kernel:\n\n[1] TileTypeError: ")
+    assert shown.startswith(e.render() + "\n\nand 2 more errors in this kernel:\n\nTile")
 
 
 def test_an_error_in_a_helper_is_reported_once():

@@ -7,7 +7,7 @@ its table has 1 + 2n words of 64 bits for each array.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ from cutile.dtypes import info
 from cutile.gpu.facts import ArrayFacts, nothing_known, power_of_two
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Bounded, Builder, DivBy, Value
+from cutile.ir import nodes
+from cutile.ops import memory
 from cutile.types import ArrayType, ListType, TileType
 
 Dim = int | Value  # a size or stride: known now, or a scalar of the array's index dtype
@@ -24,7 +26,8 @@ Dim = int | Value  # a size or stride: known now, or a scalar of the array's ind
 class Array:
     """An array value. `wide`: strides may be negative, so that views of it compute with 64 bits.
 
-    `view` is its tensor view if one was made where the array is defined, `tiles` the partitions of it made there.
+    `divisor`: of the address, in bytes; `stride_divisors`: of the strides. `view` is its tensor view if one was made
+    where the array is defined, `tiles` the partitions of it made there.
     """
 
     type: ArrayType
@@ -33,6 +36,8 @@ class Array:
     strides: tuple[Dim, ...]
     wide: bool
     may_overlap: bool = True
+    divisor: int = 1
+    stride_divisors: tuple[int, ...] = ()
     view: Value | None = None
     tiles: dict[ty.PartitionView, Value] = field(default_factory=dict)
 
@@ -92,7 +97,23 @@ def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strid
     known_strides = tuple(_dim(b, v, _first(s, c), d, low) for v, s, c, d, low in rows)
     wide = any(k < 0 if isinstance(k, int) else low is None or low < 0
                for k, low in zip(known_strides, facts.stride_lower_bound_incl, strict=True))
-    return Array(t, base, known_sizes, known_strides, wide, facts.may_alias_internally)
+    divisors = tuple(power_of_two(k if isinstance(k, int) else d)
+                     for k, d in zip(known_strides, facts.stride_divisible_by, strict=True))
+    return Array(t, base, known_sizes, known_strides, wide, facts.may_alias_internally,
+                 power_of_two(facts.base_addr_divisible_by), divisors)
+
+
+def divisors_of(arrays_known: Mapping[nodes.Value, Any]) -> Callable[[nodes.Op], int]:
+    """What the facts about parameters say of sizes and strides that a kernel asks for."""
+
+    def known(n: nodes.Op) -> int:
+        facts = arrays_known.get(n.operands[0]) if n.op is memory.array_dim else None
+        if facts is None:
+            return 1
+        dims = facts.stride_divisible_by if n.attrs["stride"] else facts.shape_divisible_by
+        return power_of_two(dims[n.attrs["dim"]])
+
+    return known
 
 
 def _first(*values: int | None) -> int | None:

@@ -8,6 +8,7 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.op(name, …)       append an operation at the node's source position; see builder.py. l.b is the builder itself
     l.const(dtype, value, shape=())
     l.memory(name, …)   append an operation on memory, or one that prints: with the tokens that order it
+    l.divisor(v)        a power of two that an integer scalar is a multiple of
     l.region(block, values)   the body of a combine function on these values: what it yields
     l.check(feature)    refuse what the target or the version lacks; l.unsupported(text, help=…) refuses
     l.target, l.version (target is None where the module is for all targets)
@@ -39,6 +40,7 @@ from cutile.ir.nodes import Block, Break, Continue, For, If, Kernel, Node, Op, R
 from cutile.ir.walk import walk
 from cutile.passes.cse import cse
 from cutile.passes.dce import dce
+from cutile.passes.divisibility import divisibility
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
@@ -105,6 +107,7 @@ class Lowering:
             if isinstance(n, Op) and n.op.name in VIEW_OPS:
                 self._viewed[n.operands[0]].append(n)
         self._plan = ordering(kernel, *aliasing(kernel, facts))
+        self._divisors = divisibility(kernel, arrays.divisors_of(dict(zip(kernel.params, facts, strict=True))))
         self._tokens: dict[Key, Value] = {}
         self._apart: dict[Op, Value | None] = {}
         self._root: Value | None = None
@@ -143,6 +146,10 @@ class Lowering:
         loc = self.b.loc
         targets.check_version(self.version, feature, loc)
         targets.check(self.target, feature, loc)
+
+    def divisor(self, v: nodes.Value) -> int:
+        """A power of two that an integer scalar is known to be a multiple of."""
+        return self._divisors.get(v, 1)
 
     def unsupported(self, text: str, help: str | None = None) -> NoReturn:
         raise TileUnsupportedFeatureError(text, self.b.loc, help=help)

@@ -243,3 +243,16 @@ def test_options_become_hints_of_the_entry():
     assert lines(t, "load_view_tko", "latency = 3", "allow_tma = false")
     t = text(kernel, A1, options=options, target=None)
     assert lines(t, "entry", "sm_90", "default", "occupancy = 1")
+
+
+def test_what_is_known_of_a_slice():
+    facts = ArrayFacts((None, None), (None, 1), (1, 1), (4, 1), (0, None), 64, (), False)
+
+    def kernel(a, n):
+        x = a.slice(0, n, 100)
+        ct.store(a, (0, 0), ct.load(x, (0, 0), (8, 8)))
+        y = a.slice(1, ct.assume_divisible_by(n, 8), 100)
+        ct.store(a, (0, 0), ct.load(y, (0, 0), (8, 8)))
+
+    t = text(kernel, A2, I32, facts=[facts, None])
+    assert [re.search(r"div_by<(\d+)>", line)[1] for line in lines(t, "assume div_by", "ptr<f32>")] == ["64", "16", "32"]

@@ -6,7 +6,7 @@ from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import is_signed, load_pointers, offset_pointers, resized, store_pointers
 from cutile.gpu.tileir.arrays import Array
-from cutile.gpu.tileir.builder import Bounded
+from cutile.gpu.tileir.builder import Bounded, DivBy
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.grid import rounded_up
 from cutile.ops import views
@@ -25,7 +25,12 @@ def _slice(l, n):
         length = resized(l, l.op("subi", [stop, start]), a.index.element, signed=True)
         size = l.b.assume(length, Bounded(0))
     sizes = (*a.sizes[:k], size, *a.sizes[k + 1:])
-    return Array(t, l.op("offset", [a.base, offset]), sizes, a.strides, a.wide, a.may_overlap)
+    base = l.op("offset", [a.base, offset])
+    step = l.divisor(n.operands[1]) * (a.stride_divisors[k] if a.stride_divisors else 1)
+    divisor = min(a.divisor, step * ty.in_memory(t.dtype).bits // 8)
+    if divisor > 1:
+        base = l.b.assume(base, DivBy(divisor))
+    return Array(t, base, sizes, a.strides, a.wide, a.may_overlap, divisor, a.stride_divisors)
 
 
 @rule(views.view_num_tiles)

@@ -1,0 +1,301 @@
+"""What variables are after an if."""
+
+import dataclasses
+import enum
+from typing import Annotated, Any
+
+import numpy as np
+import pytest
+
+from conformance.api import accepts, clause, ct, refuses, run
+from conformance.executing import body, module, rejects, result, takes
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    a: object
+    b: object
+
+
+@dataclasses.dataclass(frozen=True)
+class Other:
+    a: object
+    b: object
+
+
+def f1(x):
+    return x + 1
+
+
+def f2(x):
+    return x + 2
+
+
+NAMES = {"Color": Color, "Pair": Pair, "Other": Other, "f1": f1, "f2": f2}
+
+
+def joined(left, right, use="x"):
+    """Source of a function that has `left` or `right` in x, and uses it."""
+    return body(f"""
+        if n > 0:
+            x = {left}
+        else:
+            x = {right}
+        y = {use}
+        return n
+    """, **NAMES)
+
+
+@clause("JOIN-1.defined", "JOIN-1.value", "JOIN-1.before", "JOIN-1.ternary")
+@pytest.mark.parametrize("n", [3, -3])
+def test_values(n):
+    def f(n):
+        y = n * 5
+        z = w = 1
+        if n > 0:
+            x = n + 1
+            y = 70
+            w = n
+        else:
+            x = n * 2
+            z = n
+        return x, y, z, w, (n + 7 if n > 0 else n + 8)
+
+    want = [4, 70, 1, 3, 10] if n > 0 else [-6, -15, -3, 1, 5]
+    assert result(f, n) == want
+
+
+@clause("JOIN-1.equal", "JOIN-1.loose", "JOIN-1.ternary")
+def test_equal_constants():
+    def f(n):
+        if n > 0:
+            x, y = 4, ct.int8(3)
+        else:
+            x, y = 4, ct.int8(3)
+        z = 8 if n > 0 else 8
+        ct.static_assert(x == 4)
+        ct.static_assert(y == 3)
+        a, b = ct.int16(1) + x, 1 + y
+        ad, bd = a.dtype, b.dtype
+        ct.static_assert(ad == ct.int16)
+        ct.static_assert(bd == ct.int8)
+        return ct.zeros((x, z), ct.int32)
+
+    takes(f, 1)
+
+
+@clause("JOIN-1.different", "JOIN-1.strict")
+def test_different_constants():
+    rejects("TileTypeError", joined("4", "8", "ct.zeros((x,), ct.int32)"), 1)
+
+    def f(n):
+        if n > 0:
+            x = 4
+        else:
+            x = 5
+        d = (ct.int16(1) + x).dtype
+        ct.static_assert(d == ct.int32)
+        return x * 10
+
+    assert result(f, 1) == 40 and result(f, -1) == 50
+
+
+PAIRS = {
+    "JOIN-2.int_float": [("1", "1.0"), ("n", "n * 1.0"), ("n", "1.5")],
+    "JOIN-2.width": [("n", "n.astype(ct.int64)"), ("n", "n.astype(ct.uint32)"), ("n.astype(ct.int8)", "n")],
+    "JOIN-2.literal": [("1", "1 << 40")],
+    "JOIN-2.bool": [("True", "1"), ("n > 0", "n")],
+    "JOIN-2.none": [("None", "n"), ("1", "None")],
+    "JOIN-2.string": [("'a'", "'b'"), ("'a'", "1")],
+    "JOIN-2.dtype": [("ct.int8", "ct.int16")],
+    "JOIN-2.enum": [("Color.RED", "Color.BLUE")],
+    "JOIN-2.function": [("f1", "f2"), ("f1", "(lambda x: x)")],
+    "JOIN-2.shape": [("ct.zeros((2,), ct.int8)", "ct.zeros((4,), ct.int8)"),
+                     ("ct.zeros((1,), ct.int32)", "n"), ("ct.zeros((1, 2), ct.int8)", "ct.zeros((2, 1), ct.int8)")],
+    "JOIN-5.length": [("(1, 2)", "(1, 2, 3)"), ("()", "(1,)")],
+    "JOIN-5.class": [("Pair(1, 2)", "Other(1, 2)"), ("Pair(1, 2)", "(1, 2)")],
+}
+
+
+def of_all(pairs):
+    return [pytest.param(*p, marks=clause(i), id=f"{i} {p}") for i, ps in pairs.items() for p in ps]
+
+
+@pytest.mark.parametrize("left, right", of_all(PAIRS))
+@clause("JOIN-2.use", "JOIN-2.unused")
+def test_types_that_differ(left, right):
+    rejects("TileTypeError", joined(left, right), 1)
+    rejects("TileTypeError", joined(right, left, "x is None"), -1)
+    takes(joined(left, right, "1"), 1)
+
+
+@clause("JOIN-2.use")
+def test_types_that_differ_in_a_call_and_an_expression():
+    for use in ("x + 1", "f1(x)", "(x, 2)", "x if n > 0 else x"):
+        rejects("TileTypeError", joined("n", "1.5", use), 1)
+
+
+@clause("JOIN-2.text")
+def test_text():
+    e = rejects("TileTypeError", joined("n", "n * 1.5"), 1)
+    assert "x" in e.message and "int32" in str(e) and "float32" in str(e)
+
+
+@clause("JOIN-2.use")
+def test_a_new_assignment_ends_the_conflict():
+    takes(body("""
+        if n > 0:
+            x = 1
+        else:
+            x = None
+        x = 5
+        return x
+    """), 1)
+
+
+@clause("JOIN-2.same")
+@pytest.mark.parametrize("value, use", [("'a'", "x + 'b'"), ("ct.int8", "ct.zeros((2,), x)"), ("Color.RED", "x.value"),
+                                        ("None", "x is None"), ("f1", "x(n)"), ("(1, 'a')", "ct.zeros((x[0],), ct.int8)")])
+def test_the_same_on_both_paths(value, use):
+    takes(joined(value, value, use), 1)
+
+
+@clause("JOIN-2.array")
+def test_arrays_of_two_static_sizes():
+    static = Annotated[Any, ct.ArrayAnnotation(static_shape_dims=(0,))]
+
+    @ct.kernel
+    def k(n, a: static, b: static):
+        c = a if n > 0 else b
+        ct.load(c, 0, 2)
+
+    refuses("TileTypeError", k, 1, np.zeros(4, np.int32), np.zeros(8, np.int32))
+    accepts(k, 1, np.zeros(4, np.int32), np.zeros(4, np.int32))
+
+
+@clause("JOIN-2.view", "JOIN-6.view")
+def test_views():
+    def kernel(m):
+        @ct.kernel
+        def k(n, a, out):
+            v = a.tiled_view((2,)) if n > 0 else a.tiled_view((m,))
+            ct.store(out, 0, ct.sum(v.load((1,))))
+
+        return k
+
+    a = np.arange(8, dtype=np.int32)
+    refuses("TileTypeError", kernel(4), 1, a, np.zeros(1, np.int32))
+    assert run(kernel(2), 1, a, np.zeros(1, np.int32)).tolist() == [5]
+
+
+@clause("JOIN-6.view", "JOIN-6.array")
+def test_views_and_arrays_by_path():
+    @ct.kernel
+    def k(a, b, out):
+        i = ct.bid(0)
+        if i % 2 == 0:
+            c, v = a, b.tiled_view((2,))
+        else:
+            c, v = b, a.tiled_view((2,))
+        ct.store(out, i, ct.sum(ct.load(c, 0, 4)) * 100 + ct.sum(v.load((1,))))
+
+    a, b = np.array([1, 2, 3, 4], np.int32), np.array([5, 6, 7, 8], np.int32)
+    assert run(k, a, b, np.zeros(3, np.int32), grid=(3,)).tolist() == [1015, 2607, 1015]
+
+
+@clause("JOIN-3.some", "JOIN-3.unused", "JOIN-3.never")
+def test_variables_that_are_not_always_defined():
+    some = "if n > 0:\n    x = 1\n"
+    rejects("TileTypeError", body(some + "return x"), 1)
+    rejects("TileTypeError", body(some + "y = x + 1"), 1)
+    rejects("TileTypeError", body("if n > 0:\n    pass\nelse:\n    x = 1\nreturn x"), 1)
+    rejects("TileTypeError", body("if n > 0:\n    if n > 1:\n        x = 1\nelse:\n    x = 2\nreturn x"), 1)
+    takes(body(some + "return n"), 1)
+    takes(body(some + "x = 2\nreturn x"), 1)
+    rejects("TileSyntaxError", body("if n > 0:\n    pass\nreturn x"), 1)
+
+
+@clause("JOIN-4.return", "JOIN-4.break", "JOIN-4.continue")
+def test_branches_that_leave():
+    def f(n):
+        if n < 0:
+            x = None
+            return -1
+        else:
+            x = n
+        s = 0
+        for i in range(10):
+            if i == 7:
+                y = "text"
+                break
+            elif i % 2 == 1:
+                y = 1.5
+                continue
+            else:
+                y = i
+            s = s + y
+        return x * 100 + s
+
+    assert result(f, 3) == 312 and result(f, -3) == -1
+
+
+@clause("JOIN-4.return")
+def test_a_branch_that_returns_leaves_constants():
+    def f(n):
+        size = 4
+        if n < 0:
+            size = 8
+            return 0
+        return ct.sum(ct.full((size,), n, ct.int32))
+
+    assert result(f, 3) == 12 and result(f, -3) == 0
+
+
+@clause("JOIN-5.tuple", "JOIN-5.dataclass")
+def test_tuples_and_dataclasses():
+    def f(n):
+        if n > 0:
+            x, p = (n, (2, "a")), Pair(n, 5)
+        else:
+            x, p = (7, (n, "a")), Pair(8, n)
+        ct.static_assert(x[1][1] == "a")
+        return x[0], x[1][0], p.a, p.b
+
+    assert result(f, 3) == [3, 2, 3, 5] and result(f, -3) == [7, -3, 8, -3]
+
+
+@clause("JOIN-5.part")
+def test_items_that_differ():
+    takes(joined("(n, 1)", "(n, 1.5)", "x[0] + 1"), 1)
+    rejects("TileTypeError", joined("(n, 1)", "(n, 1.5)", "x[1] + 1"), 1)
+    takes(joined("Pair(n, 1)", "Pair(n, None)", "x.a + 1"), 1)
+    rejects("TileTypeError", joined("Pair(n, 1)", "Pair(n, None)", "x.b + 1"), 1)
+
+
+@clause("JOIN-6.range", "JOIN-6.closure")
+def test_ranges_and_closures():
+    def f(n):
+        def g(k):
+            return lambda x: x * k
+
+        if n > 0:
+            r, h = range(n), g(n)
+        else:
+            r, h = range(2, 4), g(10)
+        s = 0
+        for i in r:
+            s = s * 10 + i
+        return s, h(7)
+
+    assert result(f, 4) == [123, 28] and result(f, -4) == [23, 70]
+
+
+@clause("JOIN-3.never")
+def test_a_name_that_is_assigned_later_only():
+    space = module("def f(n):\n    y = x\n    x = 1\n    return y\n")
+    rejects(("TileSyntaxError", "TileTypeError"), space["f"], 1)

@@ -1,0 +1,70 @@
+"""Powers of two that integer scalars of a kernel are known to be multiples of.
+
+Powers of two, because those survive arithmetic modulo 2**n. A back end uses them where it computes an address.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from cutile.dtypes import info
+from cutile.ir.nodes import For, Kernel, Op, Value
+from cutile.ir.walk import walk
+from cutile.ops import arithmetic, bits, convert, create, grid
+from cutile.types import TileType
+
+LARGEST = 1 << 20
+
+
+def _power_of_two(n: int) -> int:
+    """The largest power of two, up to LARGEST, that divides n."""
+    return min(n & -n, LARGEST) if n else LARGEST
+
+
+def divisibility(kernel: Kernel, known: Callable[[Op], int] = lambda n: 1) -> dict[Value, int]:
+    """A divisor of each integer scalar of which one above 1 is known. `known` tells it for ops that this file does not
+    know, such as the size of an array."""
+    found: dict[Value, int] = {}
+    for n in walk(kernel.body):
+        if isinstance(n, For):
+            _note(found, n.iv, min(found.get(n.start, 1), found.get(n.step, 1)))
+        elif isinstance(n, Op) and len(n.results) == 1 and _is_integer(n.results[0]):
+            rule = _RULES.get(n.op)
+            _note(found, n.results[0], known(n) if rule is None else rule(n, [found.get(v, 1) for v in n.operands]))
+    return found
+
+
+def _note(found: dict[Value, int], v: Value, divisor: int) -> None:
+    if divisor > 1:
+        found[v] = min(divisor, LARGEST)
+
+
+def _is_integer(v: Value) -> bool:
+    return isinstance(v.type, TileType) and v.type.shape == () and info(v.type.dtype).integral
+
+
+def _least(n: Op, d: list[int]) -> int:
+    return min(d)
+
+
+def _product(n: Op, d: list[int]) -> int:
+    return d[0] * d[1]
+
+
+def _either(n: Op, d: list[int]) -> int:
+    return max(d)
+
+
+def _same(n: Op, d: list[int]) -> int:
+    """A cast between integers keeps the low bits."""
+    return d[0] if _is_integer(n.operands[0]) else 1
+
+
+_RULES: dict[Any, Callable[[Op, list[int]], int]] = {
+    create.constant: lambda n, d: _power_of_two(n.attrs["value"]),
+    grid.assume_divisible_by: lambda n, d: max(d[0], _power_of_two(n.attrs["divisor"])),
+    arithmetic.add: _least, arithmetic.sub: _least, arithmetic.minimum: _least, arithmetic.maximum: _least,
+    arithmetic.negative: _same, arithmetic.mul: _product, bits.bitwise_and: _either, bits.bitwise_or: _least,
+    convert.astype: _same,
+}
