@@ -202,7 +202,7 @@ def test_dtypes_stay(name):
 
 @each(SUMS, "RED-5.{}.order")
 @pytest.mark.parametrize("d", FLOATS)
-@pytest.mark.parametrize("n", [2, 4, 32, 128, 1024])
+@pytest.mark.parametrize("n", [2, 32, 1024])
 def test_sums_in_any_order(name, d, n):
     f, p = SUMS[name], FORMATS[d].fraction + 1
     rows = 2048 // n

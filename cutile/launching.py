@@ -36,7 +36,7 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
     from cutile import interp  # back ends are loaded when they are needed
 
     arguments = kernel.understand(kernel_args)
-    with deep_recursion():
+    with settings.steady(), deep_recursion():
         program = kernel.program(arguments)
         interp.launch(program.kernel, dims, [leaf for a in arguments for leaf in a.leaves])
 

@@ -114,6 +114,7 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 
+_known: ContextVar[dict[str, Any] | None] = ContextVar("cutile_known_settings", default=None)
 _overrides: ContextVar[Mapping[str, Any]] = ContextVar("cutile_settings", default=MappingProxyType({}))
 
 
@@ -127,10 +128,24 @@ def get(name: str) -> Any:
     given = _overrides.get()
     if name in given:
         return given[name]
+    known = _known.get()
+    if known is not None and name in known:
+        return known[name]
     text = os.environ.get(PREFIX + name)
-    if not text:  # an empty variable counts as unset
-        return _TABLE[name].default
-    return _from_text(name, text)
+    value = _from_text(name, text) if text else _TABLE[name].default  # an empty variable counts as unset
+    if known is not None:
+        known[name] = value
+    return value
+
+
+@contextmanager
+def steady() -> Iterator[None]:
+    """Look each variable up once only in here: during a launch, which asks often."""
+    token = _known.set({})
+    try:
+        yield
+    finally:
+        _known.reset(token)
 
 
 @contextmanager

@@ -11,7 +11,9 @@ Fraction.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
+from math import prod
 
 import numpy as np
 
@@ -60,6 +62,32 @@ def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
     """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if given, where the dtype is float32."""
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
+    shape = np.broadcast_shapes(np.shape(x), np.shape(y), np.shape(z))
+    if prod(shape) <= PIECE:
+        return _fma(x, y, z, dtype, out)
+    if out is None or out.shape != shape:
+        out = np.empty(shape, info(dtype).carrier)
+    xs = [np.broadcast_to(v, shape) for v in (x, y, z)]
+    for at in pieces(shape):
+        part = out[at]
+        r = _fma(*(v[at] for v in xs), dtype, part if info(dtype).carried_exactly else None)
+        if r is not part:
+            part[...] = r
+    return out
+
+
+PIECE = 1 << 15  # elements: what is worked on in float64 with several temporaries stays in the cache
+
+
+def pieces(shape: tuple[int, ...]) -> Iterator[tuple]:
+    """Indices that cut an array along its first long axis into parts of about PIECE elements."""
+    axis = next(k for k, n in enumerate(shape) if n > 1)
+    step = max(1, PIECE * shape[axis] // prod(shape))
+    for i in range(0, shape[axis], step):
+        yield (slice(None),) * axis + (slice(i, i + step),)
+
+
+def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
     p = np.multiply(x, y, dtype=_F64)  # exact: at most 48 bits
     s = np.asarray(np.add(p, z, dtype=_F64, order="C"))
     # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin. A glance

@@ -207,6 +207,8 @@ def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, pro
         return pick.reduce(x, axis=axis)
     x = _numeric.flush(x) if flush else x
     r = pick.reduce(x, axis=axis)  # NaN where there is one
+    if np.abs(r).min() > 0:  # no zero and no NaN: the usual case
+        return r
     if not propagate_nan and np.isnan(r).any():
         nan = np.isnan(x)  # not by np.fmax, which takes signalling NaNs for numbers here and there
         r = pick.reduce(np.where(nan, x.dtype.type(-sign * np.inf), x), axis=axis)

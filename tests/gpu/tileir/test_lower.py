@@ -255,4 +255,5 @@ def test_what_is_known_of_a_slice():
         ct.store(a, (0, 0), ct.load(y, (0, 0), (8, 8)))
 
     t = text(kernel, A2, I32, facts=[facts, None])
-    assert [re.search(r"div_by<(\d+)>", line)[1] for line in lines(t, "assume div_by", "ptr<f32>")] == ["64", "16", "32"]
+    bases = lines(t, "assume div_by", "ptr<f32>")
+    assert [re.search(r"div_by<(\d+)>", line)[1] for line in bases] == ["64", "16", "32"]
