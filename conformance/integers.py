@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+
 from conformance.kernels import apply, binary, dtype, numbers_of
 
 

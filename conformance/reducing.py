@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
 from conformance.api import ct, run
 from conformance.kernels import dtype, numbers_of
 from conformance.numbers import width

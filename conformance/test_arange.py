@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, run
 from conformance.kernels import dtype, made, write
 from conformance.numbers import INTEGERS, encode, nearest, same_numbers, values

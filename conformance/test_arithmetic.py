@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct
 from conformance.integers import integer_pairs, limits, wrap
 from conformance.kernels import apply, binary, dtype, made, numbers_of, unary
@@ -209,7 +210,7 @@ def test_signs_of_floats(name):
 
 @clause("ARITH-12.bool", "ARITH-13.bool", "ARITH-14.dtype", "ARITH-13.other")
 def test_masks_alone():
-    mask = lambda: ct.arange(4, dtype=ct.int32) > 1  # noqa: E731
+    mask = lambda: ct.arange(4, dtype=ct.int32) > 1
     assert list(made(lambda: -mask(), "int32", 4)) == [0, 0, -1, -1]
     assert list(made(lambda: +mask(), "int32", 4)) == [0, 0, 1, 1]
     assert list(made(lambda: abs(mask()), "bool_", 4)) == [False, False, True, True]

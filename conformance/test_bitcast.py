@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, refuses, run
 from conformance.kernels import apply, dtype, made, unary
 from conformance.numbers import FLOATS, FORMATS, INTEGERS, SMALL, codes, same_numbers, sample, value, values, width
@@ -183,7 +184,7 @@ def test_unpack(name):
 @clause("PACK-2.inverse")
 def test_unpack_of_tf32():
     c = sample("tfloat32", 16)
-    fn = lambda x: ct.unpack_from_bytes(ct.pack_to_bytes(x), ct.tfloat32)  # noqa: E731
+    fn = lambda x: ct.unpack_from_bytes(ct.pack_to_bytes(x), ct.tfloat32)
     same_numbers(values("tfloat32", apply(unary(fn, "tfloat32", "tfloat32"), "tfloat32", c)), values("tfloat32", c))
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, needs
 from conformance.integers import integer_pairs, limits, of_integers, wrap
 from conformance.kernels import apply, binary, dtype, made, numbers_of, unary

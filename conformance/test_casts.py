@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct
 from conformance.kernels import apply, dtype, unary
 from conformance.numbers import (

@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, needs, refuses, run
 from conformance.kernels import apply, dtype, made, numbers_of, unary
 from conformance.numbers import (

@@ -5,6 +5,7 @@ import operator
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, refuses
 from conformance.integers import integer_pairs, limits
 from conformance.kernels import apply, binary, dtype, made, unary

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct
 from conformance.integers import integer_pairs
 from conformance.kernels import apply_nullary, nullary, numbers_of

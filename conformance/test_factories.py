@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, run
 from conformance.kernels import dtype, made, write
 from conformance.numbers import FLOATS, INTEGERS, same_numbers, values

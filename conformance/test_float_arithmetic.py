@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, run
 from conformance.kernels import apply, binary, ternary
 from conformance.numbers import chosen, encode, exact, nearest, pairs, same_numbers, sample, specials, values

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct
 from conformance.kernels import apply, binary, dtype, unary
 from conformance.numbers import FLOATS as ALL_FLOATS

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, refuses, run
 from conformance.kernels import apply, dtype, numbers_of, unary
 from conformance.numbers import FORMATS, encode, rounded, values, width
@@ -153,7 +154,7 @@ def test_matmul_shapes():
 def test_matmul_of_arrays():
     @ct.kernel
     def left(a):
-        a @ ct.zeros((4, 4), ct.float32)  # noqa: B018
+        a @ ct.zeros((4, 4), ct.float32)
 
     @ct.kernel
     def right(a):

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, run
 from conformance.kernels import dtype, numbers_of
 from conformance.numbers import FORMATS, INTEGERS, codes, encode, sample, values, width
@@ -284,7 +285,7 @@ def test_the_accumulator_has_the_shape():
 @clause("MMA-5.float8", "MMA-5.const")
 def test_fast_accumulation_typing():
     for d, a in CELLS:
-        fn = lambda x, y, z: ct.mma(x, y, z, use_fast_acc=True)  # noqa: E731
+        fn = lambda x, y, z: ct.mma(x, y, z, use_fast_acc=True)
         args = f"{d} (4, 8)", f"{d} (8, 16)", f"{a} (4, 16)"
         if d.startswith("float8"):
             typed(fn, *args, dtype=a, shape=(4, 16))

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, run
 from conformance.kernels import dtype, numbers_of
 from conformance.numbers import FORMATS, encode, value, values, width

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, run
 from conformance.kernels import dtype
 from conformance.numbers import FLOATS, INTEGERS

@@ -5,6 +5,7 @@ import operator
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, needs, refuses, run
 from conformance.integers import wrap
 from conformance.numbers import encode
@@ -322,7 +323,7 @@ def test_identities_are_converted():
 @clause("RED-13.two", "RED-13.four")
 def test_order_of_operands():
     x = np.array([1, 10, 100, 1000], np.int32)
-    f = lambda a, b: 2 * a + b  # noqa: E731
+    f = lambda a, b: 2 * a + b
     got = reduced(lambda t: ct.reduce(t, 0, f, 0), x[:2].view(np.uint32), "int32", (2,), "int32")
     assert got.item() == 2 * 1 + 10
     got = reduced(lambda t: ct.reduce(t, 0, f, 0), x.view(np.uint32), "int32", (4,), "int32")

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct
 from conformance.kernels import apply, binary, unary
 from conformance.numbers import encode, exact, flushed, pairs, same_numbers, sample, specials, values
@@ -49,7 +50,7 @@ def test_directed(op, mode, name):
 def test_directed_sqrt(mode, name):
     x = np.concatenate([encode(name, np.array(specials(name))), sample(name, 500, 1), sample(name, 500, 2, near=True)])
     want = np.array([exact("sqrt", name, a, mode=mode) for a in values(name, x).tolist()])
-    fn = lambda a: ct.sqrt(a, rounding_mode=mode)  # noqa: E731
+    fn = lambda a: ct.sqrt(a, rounding_mode=mode)
     same_numbers(values(name, apply(unary(fn, name, name), name, x)), want, f"{name} {mode}")
 
 
@@ -215,7 +216,7 @@ def test_flush_to_zero(op, mode):
     x, y = tiny_pairs()
     pairs_ = zip(values("float32", x).tolist(), values("float32", y).tolist(), strict=True)
     want = np.array([flushed(exact(op, "float32", flushed(a), flushed(b), mode=mode or "RN")) for a, b in pairs_])
-    fn = lambda a, b: f(a, b, rounding_mode=mode, flush_to_zero=True)  # noqa: E731
+    fn = lambda a, b: f(a, b, rounding_mode=mode, flush_to_zero=True)
     got = values("float32", apply(binary(fn, "float32", "float32", "float32"), "float32", x, y))
     same_numbers(
         np.where(np.abs(want) == 2.0**-126, want, got), want, op
@@ -245,7 +246,7 @@ def test_flushing_extremes(op):
         high = 0.0 if a == b == 0 and 1.0 in (math.copysign(1, a), math.copysign(1, b)) else max(a, b)
         want.append(low if op == "minimum" else high)
     x, y = (encode("float32", [r[i] for r in rows]) for i in (0, 1))
-    fn = lambda a, b: f(a, b, flush_to_zero=True)  # noqa: E731
+    fn = lambda a, b: f(a, b, flush_to_zero=True)
     same_numbers(values("float32", apply(binary(fn, "float32", "float32", "float32"), "float32", x, y)), np.array(want))
 
 

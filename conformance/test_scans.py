@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, refuses
 from conformance.integers import integer_pairs, wrap
 from conformance.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+
 from conformance.api import accepts, clause, ct, refuses, run
 from conformance.kernels import apply, dtype, made, ternary, unary
 from conformance.numbers import FLOATS, INTEGERS, codes, sample, values
@@ -110,7 +111,7 @@ def test_restricted_floats(name):
     typed(lambda x: ct.where(ct.bid(0) == 0, x, 1.0), name, dtype=name)
     typed(lambda x: ct.where(ct.bid(0) == 0, 2, x), name, dtype=name)
     x, y = sample(name, 16, 1), sample(name, 16, 2)[::-1].copy()
-    fn = lambda a, b, c: ct.where(ct.arange(16, dtype=ct.int32) % 2 == 0, a, b)  # noqa: E731
+    fn = lambda a, b, c: ct.where(ct.arange(16, dtype=ct.int32) % 2 == 0, a, b)
     assert (apply(ternary(fn, name), name, x, y, y) == np.where(np.arange(16) % 2 == 0, x, y)).all()
 
 
@@ -173,10 +174,23 @@ def test_where_is_no_constant():
 @clause("WHERE-2.pointer")
 def test_pointers_have_no_other_use():
     uses = [
-        lambda p: p.astype(ct.int64), lambda p: ct.full(4, p, ct.int64), lambda p: ct.arange(4, dtype=ct.int32, start=p),
-        lambda p: ct.astile((p, p), dtype=ct.int64), lambda p: p == p, lambda p: p < p, lambda p: not p, lambda p: p + 1,
-        lambda p: -p, lambda p: abs(p), lambda p: ct.exp(p), lambda p: p & 1, lambda p: p**2, lambda p: ct.sum(p),
-        lambda p: ct.where(ct.bid(0) == 0, p, 1), lambda p: ct.int64(p), lambda p: ct.pack_to_bytes(p),
+        lambda p: p.astype(ct.int64),
+        lambda p: ct.full(4, p, ct.int64),
+        lambda p: ct.arange(4, dtype=ct.int32, start=p),
+        lambda p: ct.astile((p, p), dtype=ct.int64),
+        lambda p: p == p,
+        lambda p: p < p,
+        lambda p: not p,
+        lambda p: p + 1,
+        lambda p: -p,
+        lambda p: abs(p),
+        lambda p: ct.exp(p),
+        lambda p: p & 1,
+        lambda p: p**2,
+        lambda p: ct.sum(p),
+        lambda p: ct.where(ct.bid(0) == 0, p, 1),
+        lambda p: ct.int64(p),
+        lambda p: ct.pack_to_bytes(p),
     ]
 
     def make(use):

@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct, run
 from conformance.numbers import FLOATS, INTEGERS
 from conformance.typing import folds, refused, strict, typed, varies

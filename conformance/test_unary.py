@@ -9,6 +9,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
+
 from conformance.api import clause, ct
 from conformance.kernels import apply, made, unary
 from conformance.numbers import FLOATS as ALL_FLOATS

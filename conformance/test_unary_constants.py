@@ -3,6 +3,7 @@
 import math
 
 import pytest
+
 from conformance.api import clause, ct
 from conformance.kernels import dtype, made
 from conformance.numbers import FORMATS

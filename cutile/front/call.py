@@ -296,8 +296,8 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
         wrapped = getattr(obj, "__wrapped__", None)
         if (
             wrapped is not None
-            and inspect.isgeneratorfunction(wrapped)
-            and obj.__code__.co_filename == contextlib.__file__
+            and not inspect.isasyncgenfunction(wrapped)
+            and (obj.__code__.co_filename, obj.__code__.co_name) == (contextlib.__file__, "helper")
         ):
             return Manager(Static(wrapped), args, kwargs, span)
         return _call_function(c, obj, args, kwargs, span)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from cutile.errors import TileSyntaxError, TileTypeError, UnsupportedCallError
+from cutile.errors import TileSyntaxError, TileTypeError
 from cutile.front import call, expr, objects, stmt, syntax
 from cutile.front.context import Context
 from cutile.front.scope import Scope, of_function
-from cutile.ir.terms import NONE, Manager, Static, Term, is_poisoned, phrase
+from cutile.ir.terms import NONE, Manager, Term, is_poisoned, phrase
 
 
 def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.stmt]) -> bool:
@@ -21,9 +21,8 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
     where = s.span(head.context_expr)
     if not isinstance(manager, Manager):
         if not is_poisoned(manager):
-            cls = UnsupportedCallError if isinstance(manager, Static) else TileTypeError
-            c.report(cls(f"`with` needs a function decorated with @contextlib.contextmanager, not {phrase(manager)}"),
-                     where)
+            c.report(TileTypeError("`with` needs a call of a function decorated with @contextlib.contextmanager, not "
+                                   f"{phrase(manager)}"), where)
         return enter(c, s, rest, body)
     if manager.used:
         c.report(
@@ -75,6 +74,9 @@ def _the_yield(s: Scope, body: list[ast.stmt]) -> int:
     odd = next((y for y in found if not any(body[i].value is y for i in at)), None) or (
         found[1] if len(found) > 1 else None
     )
+    if not found:
+        raise TileTypeError(f"the context manager {s.function} must contain exactly one yield, and has none",
+                            help="yield where the body of the with statement is to run")
     if odd is not None:
         raise TileTypeError(
             f"the context manager {s.function} must contain exactly one yield, outside of loops and branches",

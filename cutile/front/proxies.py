@@ -12,6 +12,7 @@ from typing import Any
 
 from cutile.dtypes import DType
 from cutile.ir.terms import Leaf
+from cutile.ops import arithmetic
 
 
 class Evaluator:
@@ -92,6 +93,10 @@ for _name, _symbol in {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">",
     setattr(Tile, f"__{_name}__", _binary(_symbol))
 for _name, _symbol in {"neg": "-", "pos": "+", "invert": "~"}.items():
     setattr(Tile, f"__{_name}__", _unary(_symbol))
+
+
+Tile.__divmod__ = lambda self, other: arithmetic.divmod(self, other)
+Tile.__rdivmod__ = lambda self, other: arithmetic.divmod(other, self)
 
 
 class Array(_Proxy):

@@ -178,16 +178,30 @@ def assigned_names(body: list[ast.stmt]) -> frozenset[str]:
     return frozenset(name for stmt in body for name in _assigned(stmt))
 
 
+_NAMED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_SCOPES = (*_NAMED, ast.Lambda, ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp)
+
+
 def _assigned(node: ast.AST) -> Iterator[str]:
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            yield node.name
-            return
-        case ast.Lambda() | ast.GeneratorExp() | ast.ListComp() | ast.SetComp() | ast.DictComp():
-            return
-        case ast.AnnAssign(value=None):
-            return
-        case ast.Name(ctx=ast.Store() | ast.Del()):
-            yield node.id
-    for child in ast.iter_child_nodes(node):
-        yield from _assigned(child)
+    pending = [node]
+    while pending:
+        n = pending.pop()
+        if isinstance(n, ast.Name):
+            if not isinstance(n.ctx, ast.Load):
+                yield n.id
+        elif isinstance(n, _NAMED):
+            yield n.name
+        elif not isinstance(n, _SCOPES) and not (isinstance(n, ast.AnnAssign) and n.value is None):
+            pending += children(n)
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes directly below one, in order: ast.iter_child_nodes in less time."""
+    found: list[ast.AST] = []
+    for name in node._fields:
+        field = getattr(node, name, None)
+        if type(field) is list:
+            found += [x for x in field if isinstance(x, ast.AST)]
+        elif isinstance(field, ast.AST):
+            found.append(field)
+    return found

@@ -9,15 +9,18 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
+import traceback
 import types
 import warnings
 from collections.abc import Iterable
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cutile.errors import (
+    Span,
     StaticException,
     TileError,
     TileStaticAssertionError,
@@ -54,6 +57,8 @@ from cutile.ops._op import EAGER, OpDef
 from cutile.ops._types import const_term
 
 ITEM_LIMIT = 1000  # of a static_iter [SEVAL-7]
+FRAMES_SHOWN = 6  # of the Python functions that a static construct called, the innermost ones
+_PACKAGE = Path(__file__).parents[1]
 
 
 # ------------------------------------------------------------------ the public names
@@ -271,9 +276,17 @@ def _errors(c: Context, construct: str):
 
 def _wrapped(e: BaseException) -> StaticException:
     text = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
-    error = StaticException(text)
+    error = StaticException(text, notes=_python_frames(e))
     error.__cause__ = e
     return error
+
+
+def _python_frames(e: BaseException) -> list[tuple[str, Span]]:
+    """Where the exception came through functions that the user's expression called, the outermost first [ERR-12]."""
+    frames = [f for f in traceback.extract_tb(e.__traceback__) if f.name != "<module>"
+              and not Path(f.filename).is_relative_to(_PACKAGE)]
+    return [("in Python, at compile time:", Span(f.filename, f.lineno or 1, f.colno or 0, f.end_lineno or f.lineno or 1,
+                                                 f.end_colno or 0, f.name)) for f in frames[-FRAMES_SHOWN:]]
 
 
 def _namespace(c: Context, s: Scope, node: ast.expr) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 
 from cutile.errors import TileSyntaxError
-from cutile.front.source import Definition
+from cutile.front.source import Definition, children
 
 _LOOP_HELP = (
     "tile code has no containers but tuples; write a tuple, or a loop over ct.static_iter(...) for an unrolled one"
@@ -117,7 +117,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                     isinstance(v, ast.Constant) for v in node.format_spec.values
                 ):
                     refuse(node, "the format specification of an f-string field must be literal text")
-        visit_all(child for child in ast.iter_child_nodes(node)
+        visit_all(child for child in children(node)
                   if not isinstance(child, ast.expr_context) and not _is_annotation(node, child))
 
     def visit_all(nodes: Iterable[ast.AST]) -> None:
@@ -151,7 +151,7 @@ def own(body: list[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:
         if isinstance(node, kind):
             found.append(node)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            found += own(list(ast.iter_child_nodes(node)), kind)
+            found += own(children(node), kind)
     return found
 
 

@@ -107,6 +107,7 @@ FEATURE_SINCE: dict[str | DType, ty.Version] = {
     "use_fast_acc": (13, 3),
     "mma_scaled": (13, 3),
     "pack and unpack of bytes": (13, 3),
+    "casts to float8_e8m0fnu": (13, 3),
     "atomic_store of a tiled view": (13, 3),
     "traversal_steps": (13, 3),
     "advanced indexing": (13, 3),

@@ -131,7 +131,9 @@ def arguments(program: Program, n: Op, operands: Sequence[ast.expr],
     """What a meaning is called with, a combine function apart."""
     o = n.op
     args = [_grouped(x) for x in o.group(operands, n.layout)]
-    keywords = [(k, _attribute(program, v)) for k, v in n.attrs.items() if k not in changed] + [*changed.items()]
+    defaults = o.meaning.__kwdefaults__ or {}
+    keywords = [(k, _attribute(program, v)) for k, v in n.attrs.items()
+                if k not in changed and not (k in defaults and defaults[k] is v)] + [*changed.items()]
     if "sig" in o.given:
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
         keywords.append(("sig", program.ref(sig, "sig")))
@@ -199,6 +201,7 @@ class Needs:
                  results: Callable[[Node], tuple[Value, ...]] = results_of):
         self.shown, self._reads, self._results = shown, reads, results
         self._free: dict[Block, tuple[Value, ...]] = {}
+        self._found: dict[Node, list[Value]] = {}
         every = [b for b, _ in blocks(root)]
         for b in reversed(every):
             self._free[b] = self._outside(b)
@@ -221,10 +224,14 @@ class Needs:
 
     def reads(self, n: Node) -> list[Value]:
         """What a node reads, the nodes nested in it included."""
+        found = self._found.get(n)
+        if found is not None:
+            return found
         found = list(shown_values(n.template) if self.shown and isinstance(n, Bind) else self._reads(n))
         inner = inner_of(n)
         for b in blocks_of(n):
             found += (v for v in self._free[b] if v not in inner)
+        self._found[n] = found
         return found
 
     def last(self, b: Block) -> list[tuple[Value, ...]]:

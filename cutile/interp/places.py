@@ -47,10 +47,14 @@ def place(stmt: ast.stmt, at: Position) -> ast.stmt:
     pending: list[ast.AST] = [stmt]
     while pending:
         n = pending.pop()
-        if "lineno" in n._attributes and not hasattr(n, "lineno"):
+        for field in (*n.__dict__.values(),):  # many nodes: ast.iter_child_nodes takes three times as long
+            if type(field) is list:
+                pending += [x for x in field if isinstance(x, ast.AST)]
+            elif isinstance(field, ast.AST) and not isinstance(field, ast.expr_context):
+                pending.append(field)
+        if "lineno" in n._attributes and "lineno" not in n.__dict__:
             here = _first_line(at) if isinstance(n, ast.Attribute) and at[0] != at[2] else at
             n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = here
-        pending += ast.iter_child_nodes(n)
     return stmt
 
 

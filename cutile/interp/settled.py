@@ -53,13 +53,12 @@ class Settled:
             self._find_direct(b)
             self._find_buffers(b)
 
-    def reads(self, n: Node) -> Iterator[Value]:
+    def reads(self, n: Node) -> list[Value]:
         """The values that code for a node itself takes from locals."""
-        if n in self.skipped or isinstance(n, Bind):
-            return
-        for i, v in enumerate(uses_of(n)):
-            if v not in self.constants and not (v in self.axes and self.is_line(n, i)):
-                yield v
+        if n in self.skipped:
+            return []
+        return [v for i, v in enumerate(uses_of(n))
+                if v not in self.constants and not (v in self.axes and self.is_line(n, i))]
 
     def results(self, n: Node) -> tuple[Value, ...]:
         return () if n in self.skipped else results_of(n)

@@ -10,7 +10,6 @@ Names used throughout the package: `v` value, `n` node, `t` type, `b` builder.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -190,6 +189,7 @@ Template = Value | Known | Shown | Group
 Terminator = Yield | Break | Continue | Return
 Node = Op | If | For | While | Frame | Bind | Yield | Break | Continue | Return
 TERMINATORS = (Yield, Break, Continue, Return)
+_DEFINING = (Op, If, For, While, Frame)
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
@@ -203,20 +203,19 @@ class Kernel:
     span: Span
 
 
-def blocks_of(n: Node) -> Iterator[Block]:
+def blocks_of(n: Node) -> tuple[Block, ...]:
     """The blocks nested directly in a node."""
     match n:
-        case Op(region=Block() as r):
-            yield r
+        case Op():
+            return () if n.region is None else (n.region,)
         case If():
-            yield n.then
-            yield n.orelse
+            return (n.then, n.orelse)
         case For() | Frame():
-            yield n.body
+            return (n.body,)
         case While():
-            if n.cond is not None:
-                yield n.cond
-            yield n.body
+            return (n.body,) if n.cond is None else (n.cond, n.body)
+        case _:
+            return ()
 
 
 def uses_of(n: Node) -> tuple[Value, ...]:
@@ -236,7 +235,7 @@ def uses_of(n: Node) -> tuple[Value, ...]:
 
 def results_of(n: Node) -> tuple[Value, ...]:
     """The values that a node defines for the rest of its block."""
-    return n.results if isinstance(n, Op | If | For | While | Frame) else ()
+    return n.results if isinstance(n, _DEFINING) else ()
 
 
 def inner_of(n: Node) -> tuple[Value, ...]:

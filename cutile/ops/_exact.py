@@ -11,9 +11,7 @@ Fraction.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from fractions import Fraction
-from math import prod
 
 import numpy as np
 
@@ -22,7 +20,7 @@ from cutile.ops._rounding import RM, RN, RP, RZ, round_directed, round_to
 from cutile.types import RoundingMode
 
 _F64, _I64 = np.float64, np.int64
-_HALFWAY, _MAGNITUDE = np.iinfo(_I64).min, np.uint32(0x7FFFFFFF)
+_HALFWAY = np.iinfo(_I64).min
 
 
 def two_sum(a, b):
@@ -62,56 +60,53 @@ def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
     """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if given, where the dtype is float32."""
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
-    shape = np.broadcast_shapes(np.shape(x), np.shape(y), np.shape(z))
-    if prod(shape) <= PIECE:
-        return _fma(x, y, z, dtype, out)
-    if out is None or out.shape != shape:
-        out = np.empty(shape, info(dtype).carrier)
-    xs = [np.broadcast_to(v, shape) for v in (x, y, z)]
-    for at in pieces(shape):
-        part = out[at]
-        r = _fma(*(v[at] for v in xs), dtype, part if info(dtype).carried_exactly else None)
-        if r is not part:
-            part[...] = r
-    return out
-
-
-PIECE = 1 << 15  # elements: what is worked on in float64 with several temporaries stays in the cache
-
-
-def pieces(shape: tuple[int, ...]) -> Iterator[tuple]:
-    """Indices that cut an array along its first long axis into parts of about PIECE elements."""
-    axis = next(k for k, n in enumerate(shape) if n > 1)
-    step = max(1, PIECE * shape[axis] // prod(shape))
-    for i in range(0, shape[axis], step):
-        yield (slice(None),) * axis + (slice(i, i + step),)
-
-
-def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
-    p = np.multiply(x, y, dtype=_F64)  # exact: at most 48 bits
-    s = np.asarray(np.add(p, z, dtype=_F64, order="C"))
-    # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin. A glance
-    # at the extremes tells that all is well, as a rule.
-    f = info(dtype).format
-    low_bits = s.view(np.uint64) << np.uint64(12 + f.mantissa)  # what rounding drops, at the top
-    easy = low_bits.view(_I64).min() != _HALFWAY
+    shape = np.broadcast(x, y, z).shape
+    x, y, z = map(_float64_once, (x, y, z))
+    p = np.multiply(x, y, out=x if np.broadcast(x, y).shape == x.shape else None)  # exact: at most 48 bits
+    s = np.asarray(np.add(p, z, order="C"))
     r = _narrowed(s, dtype, out)
-    if easy and (r.view(np.uint32) & _MAGNITUDE).min() > np.float32(2.0**f.emin).view(np.uint32):
-        return r
-    hard = low_bits == np.uint64(1 << 63)
-    if easy or hard.mean() < 1 / 16:
-        hard |= (np.abs(s) < 2.0**f.emin) & (s != 0)
-        at = np.flatnonzero(hard)
-        if not at.size:
-            return r
-        p, z = (np.broadcast_to(v, s.shape).reshape(-1)[at] for v in (p, np.asarray(z).astype(_F64)))
-        s.reshape(-1)[at] = to_odd(*two_sum(p, z))
-    else:
-        _, missing = two_sum(p, np.asarray(z).astype(_F64))
+    # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin. A glance
+    # at the extremes tells that all is well, as a rule. `rest`: what rounding drops, in the top bits.
+    f = info(dtype).format
+    rest = s.view(np.uint64)
+    rest <<= np.uint64(12 + f.mantissa)
+    ties = rest.view(_I64).min() == _HALFWAY
+    if ties or not _all_beyond(r, 2.0**f.emin):
+        s = np.asarray(np.add(p, z, order="C"))
+        if _mend(s, p, z, rest == np.uint64(1 << 63) if ties else None, 2.0**f.emin):
+            r = _narrowed(s, dtype, out)
+    return r if r.shape == shape else np.broadcast_to(r, shape)
+
+
+def _float64_once(x) -> np.ndarray:
+    """In float64, what is repeated along an axis once only."""
+    x = np.asarray(x)
+    if 0 in x.strides:
+        x = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides)]
+    return x.astype(_F64)
+
+
+def _all_beyond(r: np.ndarray, least: float) -> bool:
+    """Whether all magnitudes of float32 are greater: the least are the least bit patterns of either sign."""
+    least = int(np.float32(least).view(np.int32))
+    low = int(r.view(np.int32).min())
+    return int(r.view(np.uint32).min()) > least and (low >= 0 or low + (1 << 31) > least)
+
+
+def _mend(s: np.ndarray, p: np.ndarray, z: np.ndarray, ties: np.ndarray | None, least: float) -> bool:
+    """Round s = p + z to odd where its rounding alone would not do: at ties, and below `least`. Whether that is so."""
+    if ties is not None and ties.mean() > 1 / 16:  # no use to look for them
+        _, missing = two_sum(p, z)
         if not missing.any():
-            return r
-        s = to_odd(s, missing)
-    return _narrowed(s, dtype, out)
+            return False
+        s[...] = to_odd(s, missing)
+        return True
+    small = (np.abs(s) < least) & (s != 0)
+    at = np.flatnonzero(small if ties is None else ties | small)
+    if at.size:
+        p, z = (np.broadcast_to(v, s.shape).reshape(-1)[at] for v in (p, z))
+        s.reshape(-1)[at] = to_odd(*two_sum(p, z))
+    return at.size > 0
 
 
 def _narrowed(s: np.ndarray, dtype: DType, out: np.ndarray | None) -> np.ndarray:

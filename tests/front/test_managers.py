@@ -184,7 +184,7 @@ class Classic:
 def test_other_managers():  # CM-3
     space = {"contextlib": contextlib, "Classic": Classic, "plain": plain}
     for source, cls in (("contextlib.nullcontext()", UnsupportedCallError), ("Classic()", UnsupportedCallError),
-                        ("n", ct.TileTypeError), ("f'{n}'", ct.TileTypeError), ("plain", UnsupportedCallError)):
+                        ("n", ct.TileTypeError), ("f'{n}'", ct.TileTypeError), ("plain", ct.TileTypeError)):
         refused(cell(f"def k(n):\n    with {source}: pass", **space)["k"], I32, cls=cls, at=source)
 
 

@@ -9,7 +9,7 @@ import cutile as ct
 from cutile import interp, settings
 from cutile.ir.nodes import Block, Continue, For, If, Return, Value, Yield
 from cutile.ops import debug
-from cutile.ops._op import op
+from cutile.ops._op import OpDef
 from tests.interp.programs import I32, Code
 
 
@@ -137,11 +137,13 @@ def _no_rule(b, op, **terms):
 SEEN: list[tuple] = []
 
 
-@op(_no_rule, name="_test_probe", public=False, exact=True)
-def probe(x, /, *, ctx):
+def _probe(x, /, *, ctx):
     """Records the leading axes of its operand and of the running blocks."""
     SEEN.append((x.shape, ctx.lead))
     return x
+
+
+probe = OpDef(_probe, _no_rule, name="_test_probe", public=False, exact=True)  # not registered
 
 
 def probed(c: Code, x: Value) -> Value:

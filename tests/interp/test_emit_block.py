@@ -16,7 +16,7 @@ import cutile as ct
 from cutile import interp, settings
 from cutile.errors import Span
 from cutile.ir.nodes import Block, Frame, Return, Value
-from cutile.ops._op import op
+from cutile.ops._op import OpDef
 from tests.interp.programs import I32, Code
 
 # ------------------------------------------------------------------ kernels; tests count lines from their `def`
@@ -212,10 +212,12 @@ def _no_rule(b, op, **terms):
     raise NotImplementedError
 
 
-@op(_no_rule, name="_test_raises", public=False, effect="host")
-def raises(x, /):
+def _raises(x, /):
     """An op whose meaning fails."""
     raise ZeroDivisionError("inside")
+
+
+raises = OpDef(_raises, _no_rule, name="_test_raises", public=False, effect="host")  # not registered
 
 
 @pytest.mark.parametrize("schedule", ["block", "batch"])

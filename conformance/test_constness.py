@@ -1,0 +1,139 @@
+"""Which values are compile-time constants, and which parameters need one."""
+
+import enum
+
+import numpy as np
+import pytest
+
+from conformance.api import accepts, clause, ct, launch, refuses, run
+from conformance.executing import body, rejects, takes
+from conformance.probing import constant_is, static
+
+FOUR, TEXT, NESTED, HALF = 4, "text", (1, (2, "a")), 0.5
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+def tile():
+    return ct.zeros((2, 8), ct.float16)
+
+
+@pytest.mark.parametrize("f, value, dtype", [
+    pytest.param(lambda: 3, 3, "int32", marks=clause("CONST-1.literal")),
+    pytest.param(lambda: FOUR, 4, "int32", marks=clause("CONST-1.global")),
+    pytest.param(lambda: HALF, 0.5, "float32", marks=clause("CONST-1.global")),
+    pytest.param(lambda: NESTED[1][0], 2, "int32", marks=clause("CONST-1.global")),
+    pytest.param(lambda: tile().shape[1], 8, "int32", marks=clause("CONST-1.attribute")),
+    pytest.param(lambda: tile().ndim, 2, "int32", marks=clause("CONST-1.attribute")),
+    pytest.param(lambda: tile().dtype == ct.float16, True, "bool_", marks=clause("CONST-1.attribute")),
+    pytest.param(lambda: (FOUR * 3 - 2) // 3, 3, "int32", marks=clause("CONST-1.fold")),
+    pytest.param(lambda: ct.maximum(FOUR, 9), 9, "int32", marks=clause("CONST-1.fold")),
+    pytest.param(lambda: len(NESTED) + len(()), 2, "int32", marks=clause("CONST-1.len")),
+    pytest.param(lambda: TEXT + "a" == "texta", True, "bool_", marks=clause("CONST-1.string"))])
+def test_sources(f, value, dtype):
+    constant_is(f, value, dtype)
+
+
+@clause("CONST-1.closure", "CONST-1.string")
+def test_variables_of_enclosing_functions():
+    size, text, color = 8, "b", Color.RED
+    assert static(lambda: (ct.zeros((size,), ct.int8).shape, text + TEXT, color)) == ((8,), "btext", Color.RED)
+
+
+@clause("CONST-1.parameter")
+def test_constant_parameters():
+    @ct.kernel
+    def k(n: ct.Constant, out):
+        ct.store(out, 0, ct.sum(ct.ones((n * 2,), ct.int32)))
+
+    assert run(k, 4, np.zeros(1, np.int32)).tolist() == [8]
+
+
+@clause("CONST-2")
+def test_constants_in_variables():
+    takes(body("a = 2\nb = a * 2\nc, d = b, (b, a)\nct.zeros((c, d[1]), ct.int8)"), 1)
+    takes(body("a = 2\nif n > 0:\n    b = a\n    ct.zeros((b,), ct.int8)"), 1)
+    takes(body("a = 2\nfor i in range(n):\n    b = a + 2\n    ct.zeros((b,), ct.int8)"), 1)
+    rejects("TileTypeError", body("a = n\nct.zeros((a,), ct.int8)"), 2)
+
+
+def i4():
+    return ct.zeros((4, 4), ct.int32)
+
+
+NEEDED = {
+    "CONST-3.axis": (lambda n: ct.sum(i4(), n), lambda n: ct.bid(n), lambda n: ct.cat((i4(), i4()), n)),
+    "CONST-3.shape": (lambda n: ct.zeros((n,), ct.int8), lambda n: ct.reshape(i4(), (n, 4)),
+                      lambda n: ct.broadcast_to(i4(), (n, 4, 4))),
+    "CONST-3.dtype": (lambda n: ct.zeros((2,), n), lambda n: i4().astype(n)),
+    "CONST-3.keepdims": (lambda n: ct.sum(i4(), 0, keepdims=n > 0), lambda n: ct.max(i4(), 0, keepdims=n > 0)),
+    "CONST-3.reverse": (lambda n: ct.cumsum(i4(), 0, reverse=n > 0),),
+}
+ARRAYS = {
+    "CONST-3.shape": (lambda a, n: ct.load(a, 0, n),),
+    "CONST-3.order": (lambda a, n: ct.load(a, 0, 2, order=n),),
+    "CONST-3.check_bounds": (lambda a, n: ct.gather(a, 0, check_bounds=n > 0),
+                             lambda a, n: ct.scatter(a, 0, 1, check_bounds=n > 0)),
+    "CONST-3.latency": (lambda a, n: ct.load(a, 0, 2, latency=n), lambda a, n: ct.store(a, 0, 1, latency=n)),
+}
+
+
+def each(table):
+    return [pytest.param(f, marks=clause(i), id=f"{i}{k}") for i, fs in table.items() for k, f in enumerate(fs)]
+
+
+@pytest.mark.parametrize("f", each(NEEDED))
+def test_parameters_that_need_constants(f):
+    rejects("TileTypeError", f, 1)
+
+
+@pytest.mark.parametrize("f", each(ARRAYS))
+def test_parameters_of_memory_operations(f):
+    @ct.kernel
+    def k(a, n):
+        f(a, n)
+
+    refuses("TileTypeError", k, np.zeros(4, np.int32), 1)
+
+
+@clause("CONST-3.text")
+def test_text():
+    rejects("TileTypeError", lambda n: ct.sum(i4(), n), 1, match="constant")
+    rejects("TileTypeError", lambda n: ct.zeros((n,), ct.int8), 1, match="constant")
+    rejects("TileTypeError", lambda n: ct.sum(i4(), 0, keepdims=n > 0), 1, match="constant")
+
+
+@clause("CONST-3.bool")
+@pytest.mark.parametrize("bad", [1, 0, None, "True", 1.0])
+def test_bool_parameters(bad):
+    rejects("TileTypeError", lambda: ct.sum(i4(), 0, keepdims=bad))
+    rejects("TileTypeError", lambda: ct.cumsum(i4(), 0, reverse=bad))
+
+
+@clause("CONST-3.int", "CONST-3.int.dtype")
+def test_int_parameters():
+    for bad in (True, 1.0, "1"):
+        rejects("TileTypeError", lambda bad=bad: ct.sum(i4(), bad))
+        rejects("TileTypeError", lambda bad=bad: ct.bid(bad))
+        rejects("TileTypeError", lambda bad=bad: ct.zeros((bad,), ct.int8))
+    for good in (ct.int8, ct.int16, ct.int64, ct.uint8, ct.uint64):
+        takes(lambda good=good: ct.sum(ct.zeros((good(2), 4), ct.int8), good(1)))
+
+
+@clause("CONST-4")
+def test_captured_variables_that_change():
+    value = 3
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, value)
+
+    out = np.zeros(1, np.int32)
+    launch(k, out)
+    assert out[0] == 3
+    value = 8
+    launch(k, out)
+    assert out[0] in (3, 8)
+    accepts(k, out)

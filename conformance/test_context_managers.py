@@ -1,0 +1,220 @@
+"""The with statement."""
+
+import contextlib
+import dataclasses
+
+import numpy as np
+import pytest
+
+from conformance.api import accepts, clause, ct, run
+from conformance.executing import module, rejects, result
+
+REFUSED = ("UnsupportedCallError", "TileTypeError")
+
+
+def digit(out, d):
+    ct.store(out, 0, ct.load(out, 0, 1) * 10 + d)
+
+
+@contextlib.contextmanager
+def scope(out, d):
+    digit(out, d)
+    yield d * 2
+    digit(out, d + 1)
+
+
+@contextlib.contextmanager
+def silent():
+    yield
+
+
+@contextlib.contextmanager
+def several(x):
+    y = x + 1
+    yield y, (x, "a")
+    y = 0
+
+
+def written(f):
+    @ct.kernel
+    def k(n, out):
+        f(n, out)
+
+    return lambda n: int(run(k, n, np.zeros(1, np.int64))[0])
+
+
+@clause("CM-1.function", "CM-2.order", "CM-2.value")
+def test_order():
+    def f(n, out):
+        with scope(out, 1) as v:
+            digit(out, v + 3)
+
+    assert written(f)(0) == 152
+
+
+@clause("CM-2.none", "CM-2.pattern", "CM-2.local")
+def test_values():
+    def f(n):
+        y = 7
+        with silent() as nothing, several(n) as (a, (b, c)):
+            ct.static_assert(nothing is None)
+            ct.static_assert(c == "a")
+            r = a * 100 + b
+        return r, y
+
+    assert result(f, 3) == [403, 7]
+
+
+@clause("CM-2.nested")
+def test_nesting():
+    def f(n, out):
+        with scope(out, 1):
+            with scope(out, 4):
+                digit(out, 9)
+            with scope(out, 6):
+                pass
+
+    assert written(f)(0) == 1495672
+
+
+@clause("CM-2.break", "CM-2.continue", "CM-2.return")
+def test_leaving():
+    def g(n, out):
+        for i in range(3):
+            with scope(out, 1):
+                if i == 0:
+                    continue
+                if n == 1:
+                    break
+                with scope(out, 4):
+                    if n == 2:
+                        return
+                digit(out, 9)
+        digit(out, 7)
+
+    run_it = written(lambda n, out: g(n, out))
+    assert run_it(1) == 12127
+    assert run_it(2) == 121452
+    assert run_it(3) == 12_145_9_2_145_9_2_7
+
+
+@clause("CM-2.return")
+def test_the_value_is_computed_before_leaving():
+    @ct.kernel
+    def k(out, seen):
+        def f():
+            with scope(out, 1):
+                return ct.load(out, 0, 1).item()
+
+        ct.store(seen, 0, f())
+
+    out = np.zeros(1, np.int64)
+    assert run(k, out, np.zeros(1, np.int64)).tolist() == [1] and out[0] == 12
+
+
+BODIES = {
+    "CM-1.one": ("TileTypeError", "yield 1\n    yield 2"),
+    "CM-1.none": ("TileTypeError", "pass"),
+    "CM-1.if": ("TileTypeError", "if True:\n        yield 1"),
+    "CM-1.loop": ("TileTypeError", "for i in range(1):\n        yield 1"),
+    "CM-1.with": ("TileTypeError", "with other():\n        yield 1"),
+    "CM-1.try": ("TileSyntaxError", "try:\n        yield 1\n    finally:\n        pass"),
+    "CM-1.return": ("TileSyntaxError", "yield 1\n    return"),
+}
+
+
+@pytest.mark.parametrize("error, lines", [pytest.param(*v, marks=clause(i), id=i) for i, v in BODIES.items()])
+def test_managers_that_are_refused(error, lines):
+    space = module(f"""
+import contextlib
+@contextlib.contextmanager
+def other():
+    yield 1
+@contextlib.contextmanager
+def cm():
+    {lines}
+def f(n):
+    with cm():
+        pass
+""")
+    rejects(error, space["f"], 1)
+
+
+@clause("CM-3.stored", "CM-3.once")
+def test_managers_in_variables():
+    def once(n, out):
+        m = scope(out, 1)
+        digit(out, 5)
+        with m as v:
+            digit(out, v + 5)
+
+    def twice(n):
+        m = silent()
+        with m:
+            pass
+        with m:
+            pass
+
+    assert written(once)(0) == 5172
+    rejects("TileTypeError", twice, 1)
+
+
+class ByClass:
+    def __enter__(self):
+        return 1
+
+    def __exit__(self, *args):
+        pass
+
+
+@dataclasses.dataclass(frozen=True)
+class ByDataclass:
+    def __enter__(self):
+        return 1
+
+    def __exit__(self, *args):
+        pass
+
+
+instance = ByDataclass()
+
+
+def plain():
+    return 1
+
+
+def in_with(make):
+    def f(n):
+        with make(n):
+            pass
+
+    return f
+
+
+@pytest.mark.parametrize("error, make", [
+    pytest.param(REFUSED, lambda n: ByClass(), marks=clause("CM-3.class")),
+    pytest.param(REFUSED, lambda n: instance, marks=clause("CM-3.class")),
+    pytest.param(REFUSED, lambda n: contextlib.nullcontext(), marks=clause("CM-3.nullcontext")),
+    pytest.param("TileTypeError", lambda n: n, marks=clause("CM-3.kind")),
+    pytest.param("TileTypeError", lambda n: None, marks=clause("CM-3.kind")),
+    pytest.param("TileTypeError", lambda n: silent, marks=clause("CM-3.kind")),
+    pytest.param("TileTypeError", lambda n: plain(), marks=clause("CM-3.kind"))])
+def test_what_is_no_manager(error, make):
+    rejects(error, in_with(make), 1)
+
+
+@clause("CM-2.local")
+def test_variables_of_the_body():
+    def f(n):
+        with silent():
+            x = n + 1
+        return x
+
+    assert result(f, 4) == 5
+
+    @ct.kernel
+    def k():
+        with silent():
+            return
+
+    accepts(k)

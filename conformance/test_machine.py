@@ -1,0 +1,243 @@
+"""The abstract machine: blocks, order, dead code, fused multiply-adds."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from conformance.api import clause, ct, launch, needs, run
+from conformance.memory import blocks
+
+ACQUIRE, RELEASE, DEVICE = ct.MemoryOrder.ACQUIRE, ct.MemoryOrder.RELEASE, ct.MemoryScope.DEVICE
+
+
+@clause("MACH-1.each", "MACH-1.dims", "MACH-3.bid", "MACH-3.unused")
+@pytest.mark.parametrize("grid", [(), (5,), (3, 2), (2, 3, 4)], ids=str)
+def test_each_block_runs_once(grid):
+    @ct.kernel
+    def k(count, place):
+        a, b, c = ct.bid(0), ct.bid(1), ct.bid(2)
+        ct.atomic_add(count, (a, b, c), 1)
+        n, m = ct.num_blocks(1), ct.num_blocks(2)
+        ct.store(place, (a, b, c), (a * n + b) * m + c)
+
+    full = (*grid, 1, 1, 1)[:3]
+    count, place = np.zeros(full, np.int32), np.full(full, -1, np.int32)
+    launch(k, count, place, grid=grid)
+    assert (count == 1).all() and place.ravel().tolist() == list(range(place.size))
+    assert len(list(blocks(grid))) == place.size
+
+
+@clause("MACH-1.independent")
+def test_blocks_have_their_own_variables():
+    @ct.kernel
+    def k(out):
+        x = 0
+        for i in range(ct.bid(0)):
+            x = x + ct.bid(0)
+        ct.store(out, ct.bid(0), x)
+
+    assert run(k, np.zeros(6, np.int32), grid=(6,)).tolist() == [b * b for b in range(6)]
+
+
+@clause("MACH-2")
+def test_statements_take_effect_in_order():
+    @ct.kernel
+    def k(a, out):
+        ct.store(a, 0, 1)
+        x = ct.load(a, 0, 1)
+        ct.store(a, 0, x + 1)
+        y = ct.load(a, 0, 1)
+        ct.scatter(a, 0, 7)
+        z = ct.gather(a, 0)
+        old = ct.atomic_add(a, 0, 5)
+        w = ct.load(a, 0, 1)
+        ct.store(out, 0, x)
+        ct.store(out, 1, y)
+        ct.store(out, 2, z)
+        ct.store(out, 3, old)
+        ct.store(out, 4, w)
+
+    assert run(k, np.zeros(1, np.int32), np.zeros(5, np.int32)).tolist() == [1, 2, 7, 7, 12]
+
+
+@clause("MACH-4.atomic")
+def test_blocks_meet_in_atomics():
+    @ct.kernel
+    def k(ticket, seen, out):
+        t = ct.atomic_add(ticket, 0, 1)
+        ct.store(seen, t, 1)
+        if t == ct.num_blocks(0) - 1:
+            ct.store(out, 0, t)
+
+    ticket, seen = np.zeros(1, np.int32), np.zeros(20, np.int32)
+    assert run(k, ticket, seen, np.zeros(1, np.int32), grid=(20,)).tolist() == [19]
+    assert ticket[0] == 20 and seen.all()
+
+
+@clause("MACH-4.acquire")
+def test_release_and_acquire():
+    @ct.kernel
+    def k(flag, data, out):
+        if ct.bid(0) == 0:
+            ct.store(data, 0, ct.arange(4, dtype=ct.int32) + 5)
+            ct.atomic_xchg(flag, 0, 1, memory_order=RELEASE, memory_scope=DEVICE)
+        else:
+            while ct.atomic_add(flag, 0, 0, memory_order=ACQUIRE, memory_scope=DEVICE) == 0:
+                pass
+            ct.store(out, ct.bid(0) - 1, ct.load(data, 0, 4))
+
+    out = run(k, np.zeros(1, np.int32), np.zeros(4, np.int32), np.zeros(12, np.int32), grid=(4,))
+    assert out.tolist() == [5, 6, 7, 8] * 3
+
+
+@clause("MACH-4.kernel")
+def test_kernels_in_sequence():
+    @ct.kernel
+    def k(a):
+        ct.store(a, ct.bid(0), ct.load(a, ct.num_blocks(0) - 1 - ct.bid(0) + ct.num_blocks(0), 1) + 1)
+
+    @ct.kernel
+    def back(a):
+        n = ct.num_blocks(0)
+        ct.store(a, ct.bid(0) + n, ct.load(a, ct.bid(0), 1))
+
+    a = np.zeros(8, np.int32)
+    for _ in range(3):
+        launch(k, a, grid=(4,))
+        launch(back, a, grid=(4,))
+    assert a.tolist() == [3] * 8
+
+
+@clause("MACH-6.store", "MACH-6.atomic", "MACH-6.unused")
+def test_what_stays():
+    @ct.kernel
+    def k(a, out):
+        ct.load(a, 0, 4)
+        unused = ct.load(a, 0, 4) // 3
+        ct.atomic_add(a, 0, 1)
+        ct.store(out, 0, 2)
+
+    a, out = np.zeros(4, np.int32), np.zeros(1, np.int32)
+    launch(k, a, out)
+    assert a.tolist() == [1, 0, 0, 0] and out[0] == 2
+
+
+@needs("assertion errors")
+@clause("MACH-6.assert")
+def test_assertions_stay():
+    @ct.kernel
+    def k(n):
+        ct.assert_(n > 3)
+
+    launch(k, 4)
+    with pytest.raises(ct.TileError):
+        launch(k, 3)
+
+
+# ------------------------------------------------------------------ fused multiply-adds
+
+PRECISION = {"f16": (np.float16, 11), "bf16": (ml_dtypes.bfloat16, 8), "f32": (np.float32, 24), "f64": (np.float64, 53)}
+
+
+def sign_of_error(f, short="f32"):
+    """What f(x, y, z) gives, where x*y is not representable: z + 2**-p exactly, z + 0 if x*y is rounded first.
+
+    1 for an error term of +2**-p, 0 for none, -1 for -2**-p. z is x*y rounded.
+    """
+    dtype, p = PRECISION[short]
+    k = p // 2
+    x, y, z = 1 + 2.0**-k, 1 + 2.0 ** (k - p), 1 + 2.0**-k + 2.0 ** (k - p)
+
+    @ct.kernel
+    def kern(a, out):
+        ct.store(out, 0, f(ct.load(a, 0, 2), ct.load(a, 1, 2), ct.load(a, 2, 2)))
+
+    a = np.repeat(np.array([x, y, z]), 2).astype(dtype)
+    out = run(kern, a, np.full(2, 9, dtype)).astype(np.float64)
+    assert out[0] == out[1] and abs(out[0]) in (0, 2.0**-p)
+    return int(np.sign(out[0]))
+
+
+def product(x, y):
+    return x * y
+
+
+def with_loop(x, y, z):
+    p, s = x * y, -z
+    for i in range(1):
+        s = s + p
+    return s
+
+
+def with_if(x, y, z):
+    p = x * y
+    if ct.num_blocks(0) > 0:
+        r = p - z
+    else:
+        r = z
+    return r
+
+
+def used_twice(x, y, z):
+    p = x * y
+    return (p - z) + (p - p)
+
+
+def named(x, y, z):
+    p = x * y
+    q = p
+    return q - z
+
+
+RN, RZ = ct.RoundingMode.RN, ct.RoundingMode.RZ
+
+
+@pytest.mark.parametrize("f, want", [
+    pytest.param(lambda x, y, z: x * y + -z, 1, marks=clause("MACH-7.add")),
+    pytest.param(lambda x, y, z: ct.add(ct.mul(x, y), -z), 1, marks=clause("MACH-7.add")),
+    pytest.param(lambda x, y, z: -z + x * y, 1, marks=clause("MACH-7.radd")),
+    pytest.param(lambda x, y, z: x * y - z, 1, marks=clause("MACH-7.sub")),
+    pytest.param(lambda x, y, z: z - x * y, -1, marks=clause("MACH-7.rsub")),
+    pytest.param(lambda x, y, z: x * y + -x * y, 1, marks=clause("MACH-7.left")),
+    pytest.param(lambda x, y, z: -x * y + x * y, -1, marks=clause("MACH-7.left")),
+    pytest.param(lambda x, y, z: x * y - x * (y + 0), 1, marks=clause("MACH-7.left")),
+    pytest.param(used_twice, 0, marks=clause("MACH-7.used")),
+    pytest.param(lambda x, y, z: ct.astype((x * y).astype(ct.float64), ct.float32) - z, 0, marks=clause("MACH-7.cast")),
+    pytest.param(lambda x, y, z: (x * y).reshape((1, 2)) - z.reshape((1, 2)), 0, marks=clause("MACH-7.reshape")),
+    pytest.param(lambda x, y, z: ct.extract(x, 0, 1) * ct.extract(y, 0, 1) - z, 0, marks=clause("MACH-7.broadcast")),
+    pytest.param(lambda x, y, z: ct.sub(ct.mul(x, y, rounding_mode=RZ), z), 0, marks=clause("MACH-7.mode")),
+    pytest.param(lambda x, y, z: ct.sub(ct.mul(x, y, rounding_mode=RZ), z, rounding_mode=RZ), 1,
+                 marks=clause("MACH-7.mode")),
+    pytest.param(lambda x, y, z: ct.sub(ct.mul(x, y, rounding_mode=RN), z), 1, marks=clause("MACH-7.mode")),
+    pytest.param(lambda x, y, z: ct.sub(ct.mul(x, y, flush_to_zero=True), z), 0, marks=clause("MACH-7.flush")),
+    pytest.param(lambda x, y, z: ct.sub(ct.mul(x, y, flush_to_zero=True), z, flush_to_zero=True), 1,
+                 marks=clause("MACH-7.flush")),
+    pytest.param(named, 1, marks=clause("MACH-7.named")),
+    pytest.param(with_loop, 1, marks=clause("MACH-7.enclosing")),
+    pytest.param(with_if, 1, marks=clause("MACH-7.enclosing")),
+    pytest.param(lambda x, y, z: product(x, y) - z, 1, marks=clause("MACH-7.call"))])
+def test_fusion(f, want):
+    assert sign_of_error(f) == want
+
+
+@pytest.mark.parametrize("short", [pytest.param(s, marks=clause(f"MACH-7.dtype.{s}")) for s in PRECISION])
+def test_dtypes_that_are_fused(short):
+    assert sign_of_error(lambda x, y, z: x * y - z, short) == 1
+    assert sign_of_error(lambda x, y, z: z - x * y, short) == -1
+    assert sign_of_error(lambda x, y, z: x * y + -z, short) == 1
+
+
+@clause("MACH-7.integer")
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
+def test_integers_wrap(dtype):
+    @ct.kernel
+    def k(a, out):
+        x, y, z = ct.load(a, 0, 1), ct.load(a, 1, 1), ct.load(a, 2, 1)
+        ct.store(out, 0, x * y + z)
+        ct.store(out, 1, z - x * y)
+
+    top, bits = int(np.iinfo(dtype).max), np.iinfo(dtype).bits
+    a = np.array([top, 3, top - 1], dtype)
+    got = run(k, a, np.zeros(2, dtype))
+    want = [(top * 3 + top - 1), (top - 1 - top * 3)]
+    assert [int(v) % (1 << bits) for v in got] == [w % (1 << bits) for w in want]

@@ -1,0 +1,38 @@
+"""Lowering of tiles made of constants and scalars."""
+
+from __future__ import annotations
+
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.access import broadcast, reshaped
+from cutile.gpu.tileir.builder import Value
+from cutile.gpu.tileir.rules._rule import rule
+from cutile.ops import create
+
+
+@rule(create.constant)
+def _constant(l, n):
+    return l.const(n.results[0].type.dtype, n.attrs["value"])
+
+
+@rule(create.full)
+def _full(l, n):
+    return broadcast(l, l.get(n.operands[0]), n.attrs["shape"])
+
+
+@rule(create.iota)
+def _iota(l, n):
+    return l.op("iota", result=l.type(n.results[0].type))
+
+
+@rule(create.stack_scalars)
+def _stack(l, n):
+    return reshaped(l, joined(l, [reshaped(l, l.get(v), (1,)) for v in n.operands]), n.attrs["shape"])
+
+
+def joined(l, tiles: list[Value]) -> Value:
+    """Tiles of one type, a power of two of them, end to end: halves, then their halves."""
+    if len(tiles) == 1:
+        return tiles[0]
+    half = len(tiles) // 2
+    x, y = joined(l, tiles[:half]), joined(l, tiles[half:])
+    return l.op("cat", [x, y], dim=0, result=ty.tile(x.type.element, (2 * x.type.shape[0],)))

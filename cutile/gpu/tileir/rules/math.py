@@ -1,0 +1,73 @@
+"""Lowering of the functions of floats, and of powers, which are spelled out where Tile IR has no operation."""
+
+from __future__ import annotations
+
+from cutile.dtypes import info
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.access import broadcast
+from cutile.gpu.tileir.builder import Value
+from cutile.gpu.tileir.rules._regular import compare, elementwise, is_float
+from cutile.gpu.tileir.rules._rule import rule
+from cutile.ops import math
+
+rule(math.exp, math.exp2, math.log, math.log2, math.sin, math.cos, math.tan, math.sinh, math.cosh, math.tanh, math.sqrt,
+     math.rsqrt, math.floor, math.ceil)(elementwise)
+
+FPOWI_SINCE = (13, 4)
+
+
+@rule(math.isnan)
+def _isnan(l, n):
+    x = l.get(n.operands[0])
+    return compare(l, "not_equal", x, x, floating=True)
+
+
+@rule(math.atan2)
+def _atan2(l, n):
+    l.check("atan2")
+    return elementwise(l, n)
+
+
+@rule(math.pow)
+def _pow(l, n):
+    x, y = n.operands
+    if is_float(x):
+        return elementwise(l, n)
+    power = _by_squaring(l, l.get(x), l.get(y), "muli")
+    return power if info(x.type.dtype).kind == "u" else _negative_exponent(l, l.get(x), l.get(y), power)
+
+
+def _negative_exponent(l, x: Value, y: Value, power: Value) -> Value:
+    """What an integer power truncates to: 1 or -1 for those, else 0 [POW-3]."""
+    zero, one, minus = (l.b.constant(x.type, k) for k in (0, 1, -1))
+    is_one, is_minus = (compare(l, "equal", x, k, floating=False) for k in (one, minus))
+    odd = compare(l, "not_equal", l.op("andi", [y, one]), zero, floating=False)
+    of_minus = l.op("select", [odd, minus, one])
+    truncated = l.op("select", [is_minus, of_minus, l.op("select", [is_one, one, zero])])
+    return l.op("select", [compare(l, "less_than", y, zero, floating=False), truncated, power])
+
+
+@rule(math.powi)
+def _powi(l, n):
+    x, e = map(l.get, n.operands)
+    e = broadcast(l, e, x.type.shape)
+    if l.version >= FPOWI_SINCE:
+        return l.op("fpowi", [x, e])
+    power = _by_squaring(l, x, l.op("absi", [e]), "mulf")
+    inverse = l.op("divf", [l.b.constant(x.type, 1), power])
+    zero = l.b.constant(e.type, 0)
+    return l.op("select", [compare(l, "less_than", e, zero, floating=False), inverse, power])
+
+
+def _by_squaring(l, x: Value, e: Value, multiply: str) -> Value:
+    """x to the power of e, read as unsigned, from its lowest bit on; products wrap, or round each time [POW-1]."""
+    count = ty.tile(ty.i32)
+    start, stop, step = (l.b.constant(count, k) for k in (0, e.type.element.bits, 1))
+    with l.b.for_(start, stop, step, [l.b.constant(x.type, 1), x, e]) as loop:
+        _, power, base, rest = loop.arguments
+        one, zero = l.b.constant(e.type, 1), l.b.constant(e.type, 0)
+        odd = compare(l, "not_equal", l.op("andi", [rest, one]), zero, floating=False)
+        power = l.op("select", [odd, l.op(multiply, [power, base]), power])
+        rest = l.op("shri", [rest, one], signedness="unsigned")
+        l.op("continue", [[power, l.op(multiply, [base, base]), rest]])
+    return loop.results[0]

@@ -1,0 +1,35 @@
+"""Lowering of matrix products. Tile IR has no broadcasting of the batch."""
+
+from __future__ import annotations
+
+from cutile.gpu.tileir.builder import Value
+from cutile.gpu.tileir.rules._regular import is_float, signedness
+from cutile.gpu.tileir.rules._rule import rule
+from cutile.gpu.tileir.rules.shape import spread
+from cutile.ops import mma
+
+
+def _batched(l, v, acc: Value) -> Value:
+    """An operand with the batch of the accumulator."""
+    x = l.get(v)
+    return spread(l, x, acc.type.shape[:-2] + x.type.shape[-2:])
+
+
+@rule(mma.mma)
+def _mma(l, n):
+    x, y, acc = n.operands
+    operands = [_batched(l, x, l.get(acc)), _batched(l, y, l.get(acc)), l.get(acc)]
+    if not is_float(x):
+        return l.op("mmai", operands, signedness_lhs=signedness(x), signedness_rhs=signedness(y))
+    if n.attrs["use_fast_acc"]:
+        l.check("use_fast_acc")
+    return l.op("mmaf", operands, fast_acc=n.attrs["use_fast_acc"])
+
+
+@rule(mma.mma_scaled)
+def _mma_scaled(l, n):
+    l.check("mma_scaled")
+    x, x_scale, y, y_scale, acc = n.operands
+    total = l.get(acc)
+    x, y, x_scale, y_scale = (_batched(l, v, total) for v in (x, y, x_scale, y_scale))
+    return l.op("mmaf_scaled", [x, y, total, x_scale, y_scale])

@@ -1,0 +1,96 @@
+"""Lowering of reductions. A region of Tile IR gets, for each operand, an element and what was combined before."""
+
+from __future__ import annotations
+
+import math
+
+from cutile.dtypes import DType, info, int_range
+from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.builder import Region, Value
+from cutile.gpu.tileir.rules._regular import compare, is_float, options, signedness
+from cutile.gpu.tileir.rules._rule import rule
+from cutile.gpu.tileir.rules.shape import spread
+from cutile.ops import reduce
+
+# The integer and the float operation of the last part of an op's `tileir`.
+STEPS = {"add": ("addi", "addf"), "mul": ("muli", "mulf"), "max": ("maxi", "maxf"), "min": ("mini", "minf")}
+
+
+def identity(kind: str, dtype: DType) -> int | float:
+    """What a built-in reduction or scan begins with [RED-6]."""
+    if kind in ("add", "mul"):
+        return int(kind == "mul")
+    if info(dtype).floating:
+        return -math.inf if kind == "max" else math.inf
+    return int_range(dtype)[kind == "min"]
+
+
+def axis_of(n) -> int:
+    """The axis, counted from the front."""
+    return n.operands[0].type.ndim + n.attrs["axis"]
+
+
+def fold(l, n, region: Region, kind: str) -> Value:
+    """Fill the region of a built-in reduction or scan."""
+    name = STEPS[kind][is_float(n.operands[0])]
+    with region:
+        element, before = region.arguments
+        l.op("yield", [[l.op(name, [before, element], **options(l, n, name))]])
+    return region.results[0]
+
+
+def combine(l, n, region: Region) -> tuple[Value, ...]:
+    """Fill the region of a user's reduction or scan: what was combined before comes first [RED-10]."""
+    with region:
+        elements, before = region.arguments[::2], region.arguments[1::2]
+        l.op("yield", [l.region(n.region, [*before, *elements])])
+    return region.results
+
+
+@rule(reduce.sum, reduce.prod, reduce.max, reduce.min)
+def _folded(l, n):
+    x = n.operands[0]
+    kind = n.op.tileir.removeprefix("reduce.")
+    return fold(l, n, l.b.reduce([l.get(x)], axis_of(n), [identity(kind, x.type.dtype)]), kind)
+
+
+@rule(reduce.reduce)
+def _reduced(l, n):
+    return combine(l, n, l.b.reduce([l.get(v) for v in n.operands], axis_of(n), n.attrs["identity"]))
+
+
+# ------------------------------------------------------------------ places of the largest and smallest
+
+
+@rule(reduce.argmax, reduce.argmin)
+def _place(l, n):
+    """Elements side by side with their positions; the start loses against any element."""
+    v, k = n.operands[0], axis_of(n)
+    x, kind = l.get(v), n.op.tileir.removeprefix("reduce.arg")
+    shape = x.type.shape
+    line = l.op("iota", result=ty.tile(ty.i32, (shape[k],)))
+    line = l.op("reshape", [line], result=ty.tile(ty.i32, (shape[k], *(1,) * (len(shape) - k - 1))))
+    worst = math.nan if is_float(v) and not n.attrs["propagate_nan"] else identity(kind, v.type.dtype)
+    region = l.b.reduce([x, spread(l, line, shape)], k, [worst, 2**31 - 1])
+    with region:
+        element, best, place, best_place = region.arguments
+        better = _is_better(l, n, kind, (element, place), (best, best_place))
+        l.op("yield", [[l.op("select", [better, element, best]), l.op("select", [better, place, best_place])]])
+    return region.results[1]
+
+
+def _is_better(l, n, kind: str, new: tuple[Value, Value], old: tuple[Value, Value]) -> Value:
+    """Whether an element goes before another: by value, NaN by what is asked, else by position [RED-8]."""
+    (x, i), (y, j) = new, old
+    v = n.operands[0]
+    floating, sign = is_float(v), signedness(v)
+    wins = compare(l, f"{'greater' if kind == 'max' else 'less'}_than", x, y, floating=floating, sign=sign)
+    ties = compare(l, "equal", x, y, floating=floating)
+    if floating:
+        nan = {u: compare(l, "not_equal", u, u, floating=True) for u in (x, y)}
+        number = {u: compare(l, "equal", u, u, floating=True) for u in (x, y)}
+        first, second = (x, y) if n.attrs["propagate_nan"] else (y, x)
+        wins = l.op("ori", [wins, l.op("andi", [nan[first], number[second]])])
+        ties = l.op("ori", [ties, l.op("andi", [nan[x], nan[y]])])
+    earlier = compare(l, "less_than", i, j, floating=False)
+    return l.op("ori", [wins, l.op("andi", [ties, earlier])])

@@ -1,0 +1,21 @@
+"""Lowering of prefixes along an axis."""
+
+from __future__ import annotations
+
+from cutile.gpu.tileir.rules._rule import rule
+from cutile.gpu.tileir.rules.reduce import axis_of, combine, fold, identity
+from cutile.ops import scan
+
+
+@rule(scan.cumsum, scan.cumprod)
+def _folded(l, n):
+    x = n.operands[0]
+    kind = n.op.tileir.removeprefix("scan.")
+    region = l.b.scan([l.get(x)], axis_of(n), [identity(kind, x.type.dtype)], reverse=n.attrs["reverse"])
+    return fold(l, n, region, kind)
+
+
+@rule(scan.scan)
+def _scanned(l, n):
+    values = [l.get(v) for v in n.operands]
+    return combine(l, n, l.b.scan(values, axis_of(n), n.attrs["identity"], reverse=n.attrs["reverse"]))
