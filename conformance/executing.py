@@ -74,19 +74,11 @@ def body(lines: str, **names: Any) -> Callable:
 
 
 class Counter:
-    """How often tile code was compiled: `ct.static_eval(counter.hit())` stands in it."""
+    """How often tile code was compiled: `ct.static_eval(hit())` stands in it, `hit` being the counter's method."""
 
     def __init__(self) -> None:
-        self._hits = itertools.count(1)
-        self.last = 0
+        self.count = 0
 
     def hit(self) -> int:
-        COUNTS[id(self)] = next(self._hits)
+        self.count += 1
         return 0
-
-    @property
-    def count(self) -> int:
-        return COUNTS.get(id(self), 0)
-
-
-COUNTS: dict[int, int] = {}

@@ -36,7 +36,7 @@ def sizes(annotation, array):
             ct.static_eval(seen.append((s, t, d)))
 
     accepts(k, array)
-    known = lambda v: None if isinstance(v, ct.Tile) else v  # noqa: E731
+    known = lambda v: None if isinstance(v, ct.Tile) else v
     return [(known(s), known(t), d.name) for s, t, d in seen]
 
 

@@ -1,3 +1,4 @@
+# ruff: noqa: F841 -- tile code under test, not code to tidy
 """What can be passed to a kernel, what it becomes, and when a kernel is compiled anew."""
 
 import collections

@@ -1,3 +1,4 @@
+# ruff: noqa: B007, F841 -- tile code under test, not code to tidy
 """Calls, closures and recursion."""
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_defaults_of_nested_functions():
         def g(a=n, *, b=n * 2):
             return a * 100 + b
 
-        h = lambda a=n: a  # noqa: E731
+        h = lambda a=n: a
         n = 9
         return g(), g(b=n), h()
 
@@ -245,7 +246,7 @@ def test_closures_of_a_loop():
 def test_closures_after_the_return():
     def make(n):
         x = n
-        g = lambda: x  # noqa: E731
+        g = lambda: x
         x = n * 7
         return g
 

@@ -160,7 +160,8 @@ def test_a_new_assignment_ends_the_conflict():
 
 @clause("JOIN-2.same")
 @pytest.mark.parametrize("value, use", [("'a'", "x + 'b'"), ("ct.int8", "ct.zeros((2,), x)"), ("Color.RED", "x.value"),
-                                        ("None", "x is None"), ("f1", "x(n)"), ("(1, 'a')", "ct.zeros((x[0],), ct.int8)")])
+                                        ("None", "x is None"), ("f1", "x(n)"),
+                                        ("(1, 'a')", "ct.zeros((x[0],), ct.int8)")])
 def test_the_same_on_both_paths(value, use):
     takes(joined(value, value, use), 1)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-import pdb
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -239,7 +239,7 @@ def _objects() -> dict[int, tuple[Any, Callable[..., Term]]]:
         len: _len, abs: _one(arithmetic.abs), divmod: _two(arithmetic.divmod, "divmod"),
         min: _two(arithmetic.minimum, "min"), max: _two(arithmetic.maximum, "max"),
         bool: _bool, int: _int, float: _float, str: _str, repr: _repr, tuple: _tuple, slice: _slice, range: _range,
-        getattr: _getattr, breakpoint: _debugger("breakpoint"), pdb.set_trace: _debugger("set_trace"),
+        getattr: _getattr, breakpoint: _debugger("breakpoint"),
         str.join: _join_strings, dict.get: _dict_get, static.ensure_constant: _ensure_constant,
         foreign_pointer_dtype: _pointer_dtype,
     }
@@ -249,4 +249,7 @@ def _objects() -> dict[int, tuple[Any, Callable[..., Term]]]:
 def handler(obj: Any) -> Callable[..., Term] | None:
     """What calls a builtin, or None if `obj` is none of them."""
     found = _objects().get(id(obj))
-    return found[1] if found is not None and found[0] is obj else None
+    if found is not None and found[0] is obj:
+        return found[1]
+    pdb = sys.modules.get("pdb")  # it takes long to import, and who names it in a kernel has done so
+    return _debugger("set_trace") if pdb is not None and obj is pdb.set_trace else None

@@ -240,7 +240,6 @@ def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
 def _unroll(c: Context, s: Scope, node: ast.For, items: Iterable[Term]) -> bool:
     """for … in ct.static_iter(…): the body once per item [SEVAL-7]."""
     s.unrolling += 1
-    s.unrolled += 1
     try:
         for item in items:
             stmt.assign(c, s, node.target, item, s.span(node.target))
@@ -248,5 +247,4 @@ def _unroll(c: Context, s: Scope, node: ast.For, items: Iterable[Term]) -> bool:
                 return False
     finally:
         s.unrolling -= 1
-        s.unrolled -= 1
     return True

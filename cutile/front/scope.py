@@ -68,8 +68,7 @@ class Scope:
     returns: list[ReturnPoint] = field(default_factory=list)
     loops: list[LoopState] = field(default_factory=list)
     cleanups: list[Callable[[], None]] = field(default_factory=list)
-    unrolling: int = 0  # inside the body of a static_iter, and in no loop in it: no break and continue
-    unrolled: int = 0  # inside the body of a static_iter: no return
+    unrolling: int = 0  # inside the body of a static_iter: no break, continue or return
     names: frozenset[str] | None = None  # what is looked up here and not outside; None: the definition's locals
     unknown: set[str] = field(default_factory=set)  # names already reported as undefined
 

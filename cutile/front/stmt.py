@@ -243,7 +243,7 @@ def run_cleanups(c: Context, s: Scope, depth: int) -> None:
 
 
 def _return(c: Context, s: Scope, node: ast.Return) -> bool:
-    if s.unrolled:
+    if s.unrolling:
         c.report(TileSyntaxError("return cannot be used in the body of a static_iter loop",
                                  help="assign to a variable and return it after the loop"))
         return False

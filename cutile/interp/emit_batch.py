@@ -20,7 +20,6 @@ from cutile.interp import control, joining, running
 from cutile.interp.control import Combine, Joint, Region
 from cutile.interp.emit import CTX, Needs, Program, arguments, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.joining import ARRAY, RECORD
-from cutile.interp.settled import Settled
 from cutile.interp.places import (
     NOWHERE,
     Position,
@@ -36,6 +35,7 @@ from cutile.interp.places import (
     tuple_of,
     unpack,
 )
+from cutile.interp.settled import Settled
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
 from cutile.ir.walk import blocks

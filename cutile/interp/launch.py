@@ -19,7 +19,8 @@ def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) ->
     TypeError if the kernel stores to an array that is read-only.
     """
     stored = schedule.derived(kernel, ("written",), lambda: written_params(kernel))
-    args = [_wrap(p, name, x, p in stored) for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True)]
+    args = [_wrap(p, name, x, p in stored)
+            for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True)]
     views = [v for a in args for v in (a if isinstance(a, list) else [a]) if isinstance(v, memory.ArrayView)]
     targets = [v.memory for v in views if v.memory.writable]
     for v in views:

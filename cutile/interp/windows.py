@@ -22,7 +22,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-
 INDEX = np.dtype(np.int32)  # of block indices
 
 

@@ -188,6 +188,14 @@ def test_other_managers():  # CM-3
         refused(cell(f"def k(n):\n    with {source}: pass", **space)["k"], I32, cls=cls, at=source)
 
 
+def test_a_manager_without_yield():  # CM-1
+    @contextlib.contextmanager
+    def without():
+        pass
+
+    refused(cell("def k():\n    with cm(): pass", cm=without)["k"], says="has none")
+
+
 def test_wrong_arguments():
     k = cell("def k():\n    with plain(1): pass", plain=plain)["k"]
     refused(k, says="plain(): too many positional arguments")

@@ -136,6 +136,21 @@ def test_exceptions_inside():  # SEVAL-5
     refused(cell("def k(): ct.static_eval(nothing)")["k"], cls=ct.StaticException, says="NameError: name 'nothing'")
 
 
+def fails_inside(x):
+    raise KeyError(x)
+
+
+def test_python_frames_of_exceptions_inside():  # ERR-12
+    e = refused(cell("def k(): ct.static_eval(g(1))", g=fails_inside)["k"], cls=ct.StaticException)
+    [(_, span)] = e.notes
+    assert span.function == "fails_inside" and span.source_line().strip() == "raise KeyError(x)"
+
+
+def test_divmod_of_proxies():  # SEVAL-3
+    assert result(lambda n: ct.static_eval(sum(divmod(n, 3))), 8) == 4
+    assert result(lambda n: ct.static_eval(sum(divmod(8, n))), 3) == 4
+
+
 def test_nesting():  # SEVAL-1
     for outer in ("ct.static_eval", "ct.static_assert"):
         for inner in ("ct.static_eval(1)", "ct.static_assert(True)", "ct.static_iter(())"):

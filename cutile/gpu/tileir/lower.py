@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
-from cutile.dtypes import DType
+from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
 from cutile.gpu.target import Target
@@ -258,6 +258,9 @@ class Lowering:
         t = v.type.element if isinstance(v.type, ListType) else v.type
         if t.dtype in targets.FEATURES:
             self.check(t.dtype)
+        if t.dtype is float4_e2m1fn and isinstance(t, TileType) and t.size == 1:
+            self.unsupported("Tile IR has no tile of a single float4_e2m1fn element",
+                             help="convert the tile first: x.astype(ct.float16)")
 
     # -------------------------------------------------------------- structure
 

@@ -5,13 +5,14 @@ tfloat32 has 32 bits in memory but 19 in Tile IR, so its bits are those of a flo
 
 from __future__ import annotations
 
-from cutile.dtypes import bool_, float8_e8m0fnu, info
+from cutile.dtypes import DType, bfloat16, bool_, float8_e8m0fnu, float16, info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import is_signed, reshaped, resized
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._regular import compare, signedness
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import convert
+from cutile.types import RoundingMode
 
 TF32_BITS = 0xFFFFE000  # those of a float32 that a tfloat32 has
 
@@ -24,7 +25,7 @@ def _astype(l, n):
     if dst is bool_:
         return _truth(l, x, info(src).floating)
     if info(src).floating and info(dst).floating:
-        return _float_to_float(l, x, dst, mode)
+        return _float_to_float(l, x, src, dst, mode)
     if info(src).floating:
         x = _calculable(l, x)
         return l.op("ftoi", [x], result=ty.tile(to, x.type.shape), signedness=signedness(n.results[0]))
@@ -49,11 +50,14 @@ def float_to(l, x: Value, element: ty.Scalar, mode: str = "nearest_even") -> Val
     return l.op("ftof", [x], result=ty.tile(element, x.type.shape), rounding_mode=mode)
 
 
-def _float_to_float(l, x: Value, dst, mode) -> Value:
+def _float_to_float(l, x: Value, src: DType, dst: DType, mode: RoundingMode | None) -> Value:
     if dst is float8_e8m0fnu:
         l.check("casts to float8_e8m0fnu")
     elif mode is not None:
         l.check("float casts with a rounding mode other than RN")
+        if src is bfloat16 and dst is float16 and mode is not RoundingMode.RZ:
+            l.unsupported(f"Tile IR has no cast of bfloat16 to float16 with RoundingMode.{mode.name}",
+                          help="leave rounding_mode out, or use ct.RoundingMode.RZ")
     return float_to(l, x, ty.of_dtype(dst), "nearest_even" if mode is None else mode.value)
 
 
@@ -76,6 +80,18 @@ def _bitcast(l, n):
 def _with_bits(l, x: Value) -> Value:
     """A tile of which every bit of memory is one of Tile IR."""
     return float_to(l, x, ty.f32) if x.type.element is ty.tf32 else x
+
+
+def carrier(element: ty.Scalar | ty.Pointer) -> ty.Scalar | ty.Pointer:
+    """A type of as many values for what Tile IR does not do with a format that it does not compute with."""
+    return {ty.tf32: ty.f32, ty.e4m3: ty.i8, ty.e5m2: ty.i8, ty.e8m0: ty.i8, ty.e5m3: ty.i8}.get(element, element)
+
+
+def carried(l, x: Value, element: ty.Scalar | ty.Pointer) -> Value:
+    """Into a carrier, or back."""
+    if ty.tf32 in (x.type.element, element):
+        return float_to(l, x, element)
+    return _cast_bits(l, x, element)
 
 
 def _from_bits(l, x: Value, to: ty.Scalar) -> Value:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 
-from cutile.dtypes import DType, info, int_range
+from cutile.dtypes import DType, float4_e2m1fn, info, int_range
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Region, Value
+from cutile.gpu.tileir.constants import bits_of
+from cutile.gpu.tileir.program import Identity
 from cutile.gpu.tileir.rules._regular import compare, is_float, options, signedness
 from cutile.gpu.tileir.rules._rule import rule
+from cutile.gpu.tileir.rules.convert import carried, carrier
 from cutile.gpu.tileir.rules.shape import spread
 from cutile.ops import reduce
 
@@ -41,10 +44,27 @@ def fold(l, n, region: Region, kind: str) -> Value:
 
 def combine(l, n, region: Region) -> tuple[Value, ...]:
     """Fill the region of a user's reduction or scan: what was combined before comes first [RED-10]."""
+    own = [ty.of_dtype(v.type.dtype) for v in n.operands]
     with region:
-        elements, before = region.arguments[::2], region.arguments[1::2]
-        l.op("yield", [l.region(n.region, [*before, *elements])])
-    return region.results
+        elements, before = ([carried(l, x, t) for x, t in zip(region.arguments[k::2], own, strict=True)] for k in (0, 1))
+        combined = l.region(n.region, [*before, *elements])
+        l.op("yield", [[carried(l, x, carrier(t)) for x, t in zip(combined, own, strict=True)]])
+    return tuple(carried(l, x, t) for x, t in zip(region.results, own, strict=True))
+
+
+def combined_operands(l, n) -> tuple[list[Value], list[Identity]]:
+    """The operands of a user's reduction or scan, and their identities, in types that Tile IR combines."""
+    values, identities = [], []
+    for v, start in zip(n.operands, n.attrs["identity"], strict=True):
+        if v.type.dtype is float4_e2m1fn:
+            l.unsupported(f"{n.op.name}() of float4_e2m1fn, of which Tile IR has no single elements",
+                          help="convert first: x.astype(ct.float16)")
+        x = l.get(v)
+        to = carrier(x.type.element)
+        values.append(carried(l, x, to))
+        bits = bits_of(x.type.element, start)
+        identities.append(Identity(to, bits << 13 if to is ty.f32 is not x.type.element else bits))
+    return values, identities
 
 
 @rule(reduce.sum, reduce.prod, reduce.max, reduce.min)
@@ -56,7 +76,8 @@ def _folded(l, n):
 
 @rule(reduce.reduce)
 def _reduced(l, n):
-    return combine(l, n, l.b.reduce([l.get(v) for v in n.operands], axis_of(n), n.attrs["identity"]))
+    values, identities = combined_operands(l, n)
+    return combine(l, n, l.b.reduce(values, axis_of(n), identities))
 
 
 # ------------------------------------------------------------------ places of the largest and smallest

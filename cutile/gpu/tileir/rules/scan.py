@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutile.gpu.tileir.rules._rule import rule
-from cutile.gpu.tileir.rules.reduce import axis_of, combine, fold, identity
+from cutile.gpu.tileir.rules.reduce import axis_of, combine, combined_operands, fold, identity
 from cutile.ops import scan
 
 
@@ -17,5 +17,5 @@ def _folded(l, n):
 
 @rule(scan.scan)
 def _scanned(l, n):
-    values = [l.get(v) for v in n.operands]
-    return combine(l, n, l.b.scan(values, axis_of(n), n.attrs["identity"], reverse=n.attrs["reverse"]))
+    values, identities = combined_operands(l, n)
+    return combine(l, n, l.b.scan(values, axis_of(n), identities, reverse=n.attrs["reverse"]))

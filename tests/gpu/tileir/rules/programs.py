@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 
 import pytest
 
 import cutile as ct
-from cutile.dtypes import ARITHMETIC, NUMERIC, DType, info
+from cutile.dtypes import ARITHMETIC, NUMERIC, DType, float4_e2m1fn, info
 from cutile.gpu.compile import module_of
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
@@ -21,6 +20,7 @@ from tests.gpu.tileir.lowering import TARGETS, typed, usual
 FLOATS = tuple(d for d in ARITHMETIC if info(d).floating)
 INTEGERS = tuple(d for d in NUMERIC if info(d).integral)
 NUMBERS = INTEGERS + FLOATS
+SINGLE = tuple(d for d in NUMERIC if d is not float4_e2m1fn)  # those of which there are single elements
 
 
 def tile(dtype: DType, *shape: int) -> TileType:
@@ -118,5 +118,3 @@ def refused(feature: str, version: str, f: Callable, *kinds: TileType, target: s
     newer = f"13.{int(version.split('.')[1]) + 1}"
     module([(f, kinds)], target, newer)
 
-
-__all__ = [n for n, o in globals().items() if not n.startswith("_") and not inspect.ismodule(o)]

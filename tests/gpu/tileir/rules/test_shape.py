@@ -1,0 +1,76 @@
+"""What only moves elements, for every dtype that a tile can have."""
+
+from __future__ import annotations
+
+import pytest
+
+import cutile as ct
+from cutile.dtypes import NUMERIC
+from tests.gpu.tileir.rules.programs import (
+    SINGLE,
+    assemble,
+    attributes,
+    names,
+    operations,
+    refused,
+    sampled,
+    scalar,
+    tile,
+)
+from tests.gpu.tileir.tool import needs_tool
+
+F48, I64 = tile(ct.float32, 4, 8), scalar(ct.int64)
+
+
+def moved(x):
+    return (x.reshape((8, 4)), x[:, None, :], ct.broadcast_to(x[None, :, :], (2, 4, 8)), x.permute((1, 0)),
+            ct.cat((x, x), 1), ct.cat((x, x), 0), x.extract((1, 0), (2, 4)))
+
+
+def inserted(x):
+    return x.insert((1, 0), x.extract((0, 1), (2, 4))), x.insert((3, 0), x.extract((0, 1), (1, 4)))
+
+
+def single(x):
+    return x.extract((3, 7), ()), x.insert((3, 7), x.extract((0, 0), ()))
+
+
+CASES = [(f, (tile(d, 4, 8),)) for d in NUMERIC for f in (moved, inserted)]
+CASES += [(single, (tile(d, 4, 8),)) for d in SINGLE]
+
+
+@needs_tool
+@sampled(CASES)
+def test_every_dtype(target, cases):
+    assemble(cases, target)
+
+
+def test_operations():
+    assert names(lambda x: x.reshape((32,)), F48) == ["reshape"]
+    assert names(lambda x: ct.broadcast_to(x, (2, 4, 8)), F48) == ["reshape", "broadcast"]
+    assert names(lambda x: ct.broadcast_to(x, (4, 8)), tile(ct.float32, 4, 1)) == ["broadcast"]
+    assert attributes("permute", lambda x: x.permute((1, 0)), F48) == [{"permutation": (1, 0)}]
+    assert attributes("cat", lambda x: ct.cat((x, x), -1), F48) == [{"dim": 1}]
+    assert names(lambda x: x.extract((1, 2), ()), F48)[:2] == ["extract", "reshape"]
+
+
+def test_indices_become_32_bits():
+    (made,) = [o for o in operations(lambda x, i: x.extract((i, i), (2, 2)), F48, I64) if o.spec.name == "extract"]
+    assert {str(v.type) for v in made.operands[1]} == {"tile<i32>"}
+
+
+def test_inserting_needs_a_newer_version():
+    refused("insert", "13.3", lambda x: x.insert((1, 0), x.extract((0, 1), (2, 4))), F48)
+
+
+def test_one_element_of_four_bits_is_refused():
+    with pytest.raises(ct.TileUnsupportedFeatureError, match="single float4_e2m1fn"):
+        operations(single, tile(ct.float4_e2m1fn, 4, 8), target="sm_100")
+
+
+@needs_tool
+def test_scalars():
+    def kept(x):
+        return x.extract((), ()), x.insert((), x)
+
+    assemble([(kept, (scalar(ct.float32),))])
