@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +34,11 @@ def needs(*features: str) -> Callable:
     """A test that applies only to implementations with these features."""
     missing = sorted(set(features) - impl.features)
     return pytest.mark.skipif(bool(missing), reason=f"not applicable: {impl.name} has no {', '.join(missing)}")
+
+
+def named(value: Any) -> str:
+    """The name of a parameter in a test's id: without addresses, which differ between processes."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
 def launch(kernel: Any, *args: Any, grid: Sequence[int] = (1,)) -> None:

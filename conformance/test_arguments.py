@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, fails, launch, needs, run
+from conformance.api import accepts, clause, ct, fails, launch, named, needs, run
 from conformance.executing import Counter
 
 A1, A2, F1 = np.zeros(4, np.int32), np.zeros((4, 4), np.int32), np.zeros(4, np.float32)
@@ -49,7 +49,7 @@ def dtype_of(value):
     pytest.param(3, "int32", marks=clause("ARG-5.int")), pytest.param(-5, "int32", marks=clause("ARG-5.int")),
     pytest.param(Number.SEVEN, "int32", marks=clause("ARG-5.intenum")),
     pytest.param(2.5, "float32", marks=clause("ARG-6.float")),
-    pytest.param(np.float64(2.5), "float32", marks=clause("ARG-6.float64"))], ids=str)
+    pytest.param(np.float64(2.5), "float32", marks=clause("ARG-6.float64"))], ids=named)
 def test_scalars(value, name):
     assert dtype_of(value) == name
 
@@ -160,7 +160,7 @@ def test_lists_are_written_through():
     pytest.param(Color.RED, marks=clause("ARG-9.enum")), pytest.param(ct.float32, marks=clause("ARG-9.dtype")),
     pytest.param(np.float32, marks=clause("ARG-9.dtype")), pytest.param(Point(1), marks=clause("ARG-9.dataclass")),
     pytest.param({"a": 1}, marks=clause("ARG-9.dict")), pytest.param(len, marks=clause("ARG-9.function")),
-    pytest.param(fails, marks=clause("ARG-9.function")), pytest.param(1j, marks=clause("ARG-9.complex"))], ids=repr)
+    pytest.param(fails, marks=clause("ARG-9.function")), pytest.param(1j, marks=clause("ARG-9.complex"))], ids=named)
 def test_refused_arguments(value):
     @ct.kernel
     def k(first, x):
@@ -226,7 +226,7 @@ def test_deeply_nested_tuples():
 @pytest.mark.parametrize("value", [
     pytest.param(True, marks=clause("ARG-10.bool")), pytest.param(3, marks=clause("ARG-10.int")),
     pytest.param(0.25, marks=clause("ARG-10.float")), pytest.param(-math.inf, marks=clause("ARG-10.float")),
-    pytest.param((1, (True, 2.5), ()), marks=clause("ARG-10.tuple"))], ids=str)
+    pytest.param((1, (True, 2.5), ()), marks=clause("ARG-10.tuple"))], ids=named)
 def test_constants(value):
     @ct.kernel
     def k(x: ct.Constant):
@@ -236,7 +236,7 @@ def test_constants(value):
 
 
 @clause("ARG-10.object")
-@pytest.mark.parametrize("value", [[1], {"a": 1}, object(), A1, {1}], ids=str)
+@pytest.mark.parametrize("value", [[1], {"a": 1}, object(), A1, {1}], ids=named)
 def test_refused_constants(value):
     @ct.kernel
     def k(x: ct.Constant):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
+from conformance.api import accepts, clause, ct, named, refuses, run
 from conformance.executing import body, rejects, result, takes
 from conformance.probing import constant_is
 
@@ -78,7 +78,7 @@ WAYS = [pytest.param(f, marks=clause(f"COND-1.where.{name}"), id=name + f.__name
     pytest.param(0.25, 1, marks=clause("COND-1.float")), pytest.param(0.0, 0, marks=clause("COND-1.float")),
     pytest.param(-0.0, 0, marks=clause("COND-1.float")), pytest.param(1e-40, 1, marks=clause("COND-1.float")),
     pytest.param(math.nan, 1, marks=clause("COND-1.nan")), pytest.param(math.inf, 1, marks=clause("COND-1.float"))],
-    ids=str)
+    ids=named)
 def test_numbers_at_run_time(way, value, want):
     assert result(lambda c: way(c), value) == want
 
@@ -95,7 +95,7 @@ def test_numbers_at_run_time(way, value, want):
     pytest.param(Truth.ZERO, 1, marks=clause("COND-1.enum")), pytest.param(Truth.ONE, 1, marks=clause("COND-1.enum")),
     pytest.param(Empty(), 1, marks=clause("COND-1.dataclass")),
     pytest.param(some_function, 1, marks=clause("COND-1.function")),
-    pytest.param(ct.float32, 1, marks=clause("COND-1.dtype"))], ids=str)
+    pytest.param(ct.float32, 1, marks=clause("COND-1.dtype"))], ids=named)
 def test_constants(way, value, want):
     def f():
         r = way(value)

@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, refuses, run
+from conformance.api import accepts, clause, ct, launch, named, refuses, run
 from conformance.executing import module
 
 
@@ -37,7 +37,7 @@ class Callable_:
 
 
 @clause("KERN-1.target")
-@pytest.mark.parametrize("target", [5, "f", int, len, Callable_(), functools.partial(one, 1)], ids=str)
+@pytest.mark.parametrize("target", [5, "f", int, len, Callable_(), functools.partial(one, 1)], ids=named)
 def test_what_is_no_function(target):
     with pytest.raises(TypeError):
         ct.kernel(target)
@@ -100,7 +100,7 @@ def test_unknown_options():
 
 @clause("KERN-2.result")
 @pytest.mark.parametrize("options", [{"num_ctas": 2}, {"occupancy": 4}, {"opt_level": 0}, {"opt_level": 2},
-                                     {"num_worker_warps": 4}], ids=str)
+                                     {"num_worker_warps": 4}], ids=named)
 def test_options_do_not_change_results(options):
     check(ct.kernel(**options)(one))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, fails, impl, launch, needs, refuses, run
+from conformance.api import clause, ct, fails, impl, launch, named, needs, refuses, run
 
 
 @ct.kernel
@@ -61,7 +61,7 @@ def test_no_stream():
     pytest.param((-1,), OverflowError, marks=clause("LAUNCH-3.negative")),
     pytest.param((1, 1, -5), OverflowError, marks=clause("LAUNCH-3.negative")),
     pytest.param((1 << 24,), ValueError, marks=clause("LAUNCH-3.limit")),
-    pytest.param((0, 1 << 24), ValueError, marks=clause("LAUNCH-3.limit"))], ids=str)
+    pytest.param((0, 1 << 24), ValueError, marks=clause("LAUNCH-3.limit"))], ids=named)
 def test_grids_that_are_refused(grid, error):
     fails(error, nothing, grid=grid)
 
@@ -72,14 +72,14 @@ def test_the_largest_grid():
 
 
 @clause("LAUNCH-3.zero")
-@pytest.mark.parametrize("grid", [(0,), (3, 0), (0, 0, 0)], ids=str)
+@pytest.mark.parametrize("grid", [(0,), (3, 0), (0, 0, 0)], ids=named)
 @needs("cpu arrays")
 def test_empty_grids(grid):
     assert run(mark, fresh(), grid=grid).sum() == 0
 
 
 @clause("LAUNCH-3.pad")
-@pytest.mark.parametrize("grid, n", [((), 1), ((3,), 3), ((3, 2), 6), ((3, 2, 2), 12)], ids=str)
+@pytest.mark.parametrize("grid, n", [((), 1), ((3,), 3), ((3, 2), 6), ((3, 2, 2), 12)], ids=named)
 def test_grids(grid, n):
     out = run(mark, fresh(), grid=grid)
     full = (*grid, 1, 1, 1)[:3]
@@ -91,14 +91,14 @@ def plain(x):
 
 
 @clause("LAUNCH-4.kernel")
-@pytest.mark.parametrize("kernel", [plain, None, "k", 3, ct.function(plain)], ids=str)
+@pytest.mark.parametrize("kernel", [plain, None, "k", 3, ct.function(plain)], ids=named)
 def test_what_is_no_kernel(kernel):
     with pytest.raises(TypeError):
         ct.launch(impl.stream(), (1,), kernel, (1,))
 
 
 @clause("LAUNCH-4.tuple")
-@pytest.mark.parametrize("args", [[1, 2], 1, None, {"x": 1, "y": 2}], ids=str)
+@pytest.mark.parametrize("args", [[1, 2], 1, None, {"x": 1, "y": 2}], ids=named)
 def test_arguments_that_are_no_tuple(args):
     with pytest.raises(TypeError):
         ct.launch(impl.stream(), (1,), two, args)

@@ -46,8 +46,8 @@ def combine(l, n, region: Region) -> tuple[Value, ...]:
     """Fill the region of a user's reduction or scan: what was combined before comes first [RED-10]."""
     own = [ty.of_dtype(v.type.dtype) for v in n.operands]
     with region:
-        elements, before = ([carried(l, x, t) for x, t in zip(region.arguments[k::2], own, strict=True)] for k in (0, 1))
-        combined = l.region(n.region, [*before, *elements])
+        given = [region.arguments[k::2] for k in (1, 0)]
+        combined = l.region(n.region, [carried(l, x, t) for half in given for x, t in zip(half, own, strict=True)])
         l.op("yield", [[carried(l, x, carrier(t)) for x, t in zip(combined, own, strict=True)]])
     return tuple(carried(l, x, t) for x, t in zip(region.results, own, strict=True))
 

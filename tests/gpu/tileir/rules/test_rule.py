@@ -12,8 +12,8 @@ from cutile.ops import arithmetic
 from cutile.ops._op import registry
 
 # Their typing rules make other ops, so no node of theirs exists.
-NEVER_NODES = {"positive", "tiled_view", "get_raw_memory", "expand_dims", "transpose", "item", "ones", "zeros", "arange",
-               "astile", "print", "printf", "Slice", "matmul"}
+NEVER_NODES = {"positive", "tiled_view", "get_raw_memory", "expand_dims", "transpose", "item", "ones", "zeros",
+               "arange", "astile", "print", "printf", "Slice", "matmul"}
 
 
 def test_no_rule_is_missing():
@@ -29,4 +29,4 @@ def test_the_data_name_operations():
 
 def test_a_second_rule_is_refused():
     with pytest.raises(TileInternalError, match="op add has two lowering rules"):
-        rule(arithmetic.add)(lambda l, n: None)
+        rule(arithmetic.add)(lambda lowering, n: None)

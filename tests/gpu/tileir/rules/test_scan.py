@@ -5,7 +5,17 @@ from __future__ import annotations
 import cutile as ct
 from cutile.dtypes import info
 from cutile.types import RoundingMode
-from tests.gpu.tileir.rules.programs import FLOATS, NUMBERS, SINGLE, assemble, attributes, names, operations, sampled, tile
+from tests.gpu.tileir.rules.programs import (
+    FLOATS,
+    NUMBERS,
+    SINGLE,
+    assemble,
+    attributes,
+    names,
+    operations,
+    sampled,
+    tile,
+)
 from tests.gpu.tileir.tool import needs_tool
 
 F48, I48 = tile(ct.float32, 4, 8), tile(ct.int32, 4, 8)
@@ -31,8 +41,8 @@ def several(x, y):
     return ct.scan((x, y), 1, lambda a, b, c, d: (a + c, ct.maximum(b, d)), (0, 0))
 
 
-CASES = [*((f, (tile(d, 4, 8),)) for d in NUMBERS for f in (folded, own)), *((directed, (tile(d, 4, 8),)) for d in FLOATS),
-         (folded, (tile(ct.bool_, 4, 8),)), (several, (F48, I48)),
+CASES = [*((f, (tile(d, 4, 8),)) for d in NUMBERS for f in (folded, own)),
+         *((directed, (tile(d, 4, 8),)) for d in FLOATS), (folded, (tile(ct.bool_, 4, 8),)), (several, (F48, I48)),
          *((moving, (tile(d, 4, 8),)) for d in SINGLE if info(d).restricted)]
 
 
