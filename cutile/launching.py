@@ -8,8 +8,8 @@ import inspect
 import warnings
 from typing import Any
 
-from cutile.ir.recursion import deep_recursion
 from cutile import settings
+from cutile.ir.recursion import deep_recursion
 from cutile.kernel import Kernel
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]

@@ -34,7 +34,7 @@ def test_the_op_that_hacking_adds_works():
 
     import cutile as ct
     from cutile.ops import math as family
-    from cutile.ops._op import Sig, _REGISTRY
+    from cutile.ops._op import _REGISTRY, Sig
     from cutile.ops._types import evaluate
     from cutile.types import TileType
 

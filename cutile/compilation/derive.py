@@ -8,7 +8,12 @@ import numpy as np
 
 from cutile.annotations import ArrayAnnotation, ParameterSpec
 from cutile.compilation.constraints import (
-    ArrayConstraint, ConstantConstraint, ListConstraint, ParameterConstraint, ScalarConstraint, TupleConstraint,
+    ArrayConstraint,
+    ConstantConstraint,
+    ListConstraint,
+    ParameterConstraint,
+    ScalarConstraint,
+    TupleConstraint,
 )
 from cutile.compilation.signature import CallingConvention
 from cutile.front.program import Embedded

@@ -8,12 +8,34 @@ from collections import defaultdict
 from collections.abc import Callable
 
 from cutile.compilation.constraints import (
-    ArrayConstraint, ConstantConstraint, ListConstraint, ParameterConstraint, ScalarConstraint, TupleConstraint, walk,
+    ArrayConstraint,
+    ConstantConstraint,
+    ListConstraint,
+    ParameterConstraint,
+    ScalarConstraint,
+    TupleConstraint,
+    walk,
 )
 from cutile.compilation.signature import CallingConvention, KernelSignature
 from cutile.dtypes import (
-    DType, bfloat16, bool_, float8_e4m3fn, float8_e5m2, float8_e8m0fnu, float16, float32, float64, int8, int16, int32,
-    int64, tfloat32, uint8, uint16, uint32, uint64,
+    DType,
+    bfloat16,
+    bool_,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    tfloat32,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 
 CODES: dict[DType, str] = {

@@ -6,7 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutile.compilation.constraints import (
-    ArrayConstraint, ListConstraint, ParameterConstraint, TupleConstraint, normalise, walk,
+    ArrayConstraint,
+    ListConstraint,
+    ParameterConstraint,
+    TupleConstraint,
+    normalise,
+    walk,
 )
 
 

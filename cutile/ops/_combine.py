@@ -10,12 +10,32 @@ from cutile.dtypes import DType, bool_, info, int32
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Block, Value, Yield
 from cutile.ir.terms import (
-    Bound, Closure, Const, Leaf, Manager, Poison, Static, Term, Tuple, describe, is_poisoned, is_scalar,
+    Bound,
+    Closure,
+    Const,
+    Leaf,
+    Manager,
+    Poison,
+    Static,
+    Term,
+    Tuple,
+    describe,
+    is_poisoned,
+    is_scalar,
 )
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef
 from cutile.ops._types import (
-    axis_arg, broadcast, cast, common_shape, encode, implicit_cast, invalid, refuse, tile_arg, value_of,
+    axis_arg,
+    broadcast,
+    cast,
+    common_shape,
+    encode,
+    implicit_cast,
+    invalid,
+    refuse,
+    tile_arg,
+    value_of,
 )
 from cutile.types import RoundingMode, TileType
 

@@ -18,7 +18,16 @@ from typing import NoReturn, TypeVar
 import numpy as np
 
 from cutile.dtypes import (
-    DType, bool_, float32, from_foreign, info, int32, int64, int_range, promote, uint64,
+    DType,
+    bool_,
+    float32,
+    from_foreign,
+    info,
+    int32,
+    int64,
+    int_range,
+    promote,
+    uint64,
 )
 from cutile.errors import TileError, TileTypeError, TileValueError
 from cutile.ir.build import Builder

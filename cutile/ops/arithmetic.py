@@ -21,7 +21,17 @@ from cutile.ops._directed import fma64_directed
 from cutile.ops._op import Sig, op
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._types import (
-    cast, common_dtype, const_bool, encode, fold, invalid, is_const, meet, refuse, tile_arg, value_of,
+    cast,
+    common_dtype,
+    const_bool,
+    encode,
+    fold,
+    invalid,
+    is_const,
+    meet,
+    refuse,
+    tile_arg,
+    value_of,
 )
 from cutile.types import RoundingMode
 

@@ -12,8 +12,19 @@ from cutile.ir.terms import Const, Leaf, Static, Term, Tuple, describe, is_tile
 from cutile.ops import arithmetic
 from cutile.ops._op import op
 from cutile.ops._types import (
-    carry, cast, check_dim, const_int, invalid, loose, numeric_dtype_arg, refuse, scalar_arg, shape_arg, strict,
-    tile_arg, value_of,
+    carry,
+    cast,
+    check_dim,
+    const_int,
+    invalid,
+    loose,
+    numeric_dtype_arg,
+    refuse,
+    scalar_arg,
+    shape_arg,
+    strict,
+    tile_arg,
+    value_of,
 )
 from cutile.ops.convert import check_cast
 from cutile.ops.shape import repeated

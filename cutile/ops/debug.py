@@ -14,7 +14,20 @@ from cutile.dtypes import DType, bool_, info
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import (
-    NONE, Closure, Const, Dict, FString, Leaf, PySlice, Range, Record, Static, Term, Tuple, View, describe,
+    NONE,
+    Closure,
+    Const,
+    Dict,
+    FString,
+    Leaf,
+    PySlice,
+    Range,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    View,
+    describe,
     is_tile,
 )
 from cutile.ops import _format

@@ -11,14 +11,37 @@ import numpy as np
 
 from cutile import settings
 from cutile.dtypes import (
-    DType, bfloat16, float4_e2m1fn, float8_e4m3fn, float8_e5m2, float8_e5m3fnu, float8_e8m0fnu, float16, float32,
-    float64, info, int8, int32, int_range, tfloat32, uint8,
+    DType,
+    bfloat16,
+    float4_e2m1fn,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e5m3fnu,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    info,
+    int8,
+    int32,
+    int_range,
+    tfloat32,
+    uint8,
 )
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
 from cutile.ops._op import OpDef, Sig, op
 from cutile.ops._types import (
-    broadcast, broadcast_shapes, cast, common_dtype, const_bool, invalid, refuse, strict, tile_arg, value_of,
+    broadcast,
+    broadcast_shapes,
+    cast,
+    common_dtype,
+    const_bool,
+    invalid,
+    refuse,
+    strict,
+    tile_arg,
+    value_of,
 )
 from cutile.ops.shape import reshaped
 from cutile.types import TileType

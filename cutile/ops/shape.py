@@ -15,8 +15,17 @@ from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_scalar
 from cutile.ops._op import op
 from cutile.ops._types import (
-    axis_arg, broadcast, broadcastable_to, int_scalar_arg, invalid, is_none, items_arg, refuse, shape_arg,
-    tile_arg, value_of,
+    axis_arg,
+    broadcast,
+    broadcastable_to,
+    int_scalar_arg,
+    invalid,
+    is_none,
+    items_arg,
+    refuse,
+    shape_arg,
+    tile_arg,
+    value_of,
 )
 from cutile.types import TileType
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from tests.ops.ruling import SPAN, Bench, check_carrier, term
 
 from cutile.dtypes import info
 from cutile.ir.build import Builder
@@ -11,6 +10,7 @@ from cutile.ir.nodes import Yield
 from cutile.ir.terms import Static
 from cutile.ops._op import OpDef, Sig
 from cutile.ops._types import evaluate
+from tests.ops.ruling import SPAN, Bench, check_carrier, term
 
 
 class Calling(Builder):

@@ -4,8 +4,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from tests.ops.combining import Calling
-from tests.ops.ruling import SPAN, Bench, term
 
 from cutile.dtypes import bool_, float16, float32, float64, int8, int32, int64, uint8, uint64
 from cutile.errors import TileTypeError
@@ -13,6 +11,8 @@ from cutile.ir.terms import Const, Dict, FString, Leaf, Record, Static, Tuple
 from cutile.ops import debug
 from cutile.ops._types import const_term, loose, strict
 from cutile.types import RoundingMode
+from tests.ops.combining import Calling
+from tests.ops.ruling import SPAN, Bench, term
 
 
 class Blocks:

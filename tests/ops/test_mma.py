@@ -4,16 +4,31 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.ops.ruling import Bench, nearest, same_bits
 
 from cutile import settings
 from cutile.dtypes import (
-    NUMERIC, bfloat16, bool_, float4_e2m1fn, float8_e4m3fn, float8_e5m2, float8_e5m3fnu, float8_e8m0fnu, float16,
-    float32, float64, info, int8, int16, int32, tfloat32, uint8,
+    NUMERIC,
+    bfloat16,
+    bool_,
+    float4_e2m1fn,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e5m3fnu,
+    float8_e8m0fnu,
+    float16,
+    float32,
+    float64,
+    info,
+    int8,
+    int16,
+    int32,
+    tfloat32,
+    uint8,
 )
 from cutile.errors import TileTypeError
 from cutile.ops import _numeric, mma
 from cutile.types import TileType
+from tests.ops.ruling import Bench, nearest, same_bits
 
 RNG = np.random.default_rng(4)
 PAIRS = [(d, d, a) for d, accs in mma.ACCUMULATORS.items() for a in accs] + [(int8, uint8, int32), (uint8, int8, int32)]

@@ -3,14 +3,23 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.ops.combining import CombineBench, apply, function
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.ops.ruling import Bench, nearest, same_bits
 
 from cutile import settings
 from cutile.dtypes import (
-    bfloat16, bool_, float8_e4m3fn, float16, float32, float64, int8, int16, int32, int64, uint8, uint32,
+    bfloat16,
+    bool_,
+    float8_e4m3fn,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint32,
 )
 from cutile.errors import TileTypeError
 from cutile.ir.terms import Const, Leaf
@@ -18,6 +27,8 @@ from cutile.ops import _numeric, arithmetic, reduce, select
 from cutile.ops import compare as cmp
 from cutile.ops._types import loose, strict
 from cutile.types import RoundingMode, TileType
+from tests.ops.combining import CombineBench, apply, function
+from tests.ops.ruling import Bench, nearest, same_bits
 
 RNG = np.random.default_rng(1)
 NAN, INF = math.nan, math.inf
