@@ -65,7 +65,8 @@ def refuses(error: str | tuple[str, ...], kernel: Any, *args: Any, match: str | 
     return found.value
 
 
-def fails(error: type[BaseException] | tuple, kernel: Any, *args: Any, grid: Any = (1,), match: str | None = None) -> None:
+def fails(error: type[BaseException] | tuple, kernel: Any, *args: Any, grid: Any = (1,),
+          match: str | None = None) -> None:
     """Launching raises a Python error: host API misuse [ERR-11]."""
     with pytest.raises(error, match=match):
         impl.launch(grid, kernel, args)
@@ -74,7 +75,8 @@ def fails(error: type[BaseException] | tuple, kernel: Any, *args: Any, grid: Any
 def same_bits(got: np.ndarray, want: np.ndarray) -> None:
     """Equal bit for bit; any NaN equals any NaN."""
     got, want = np.asarray(got), np.asarray(want)
-    assert got.dtype == want.dtype and got.shape == want.shape, f"{got.dtype}{got.shape} is not {want.dtype}{want.shape}"
+    same = got.dtype == want.dtype and got.shape == want.shape
+    assert same, f"{got.dtype}{got.shape} is not {want.dtype}{want.shape}"
     ok = (got == want) & (np.signbit(got) == np.signbit(want)) if got.dtype.kind not in "biu" else got == want
     if got.dtype.kind not in "biu":
         ok |= np.isnan(got) & np.isnan(want)
@@ -91,7 +93,8 @@ def within_ulp(got: np.ndarray, exact: np.ndarray, ulp: float) -> None:
     special = ~np.isfinite(exact) | (np.asarray(exact).astype(got.dtype) == got)
     error = np.where(special, np.where(_equal(got, exact.astype(got.dtype)), 0, np.inf), error)
     worst = np.unravel_index(np.nanargmax(error), error.shape)
-    assert error[worst] <= ulp, f"{error[worst]:.2f} ulp at {worst}: got {got[worst]!r}, exact {exact[worst]!r}, allowed {ulp}"
+    assert error[worst] <= ulp, (f"{error[worst]:.2f} ulp at {worst}: got {got[worst]!r}, exact {exact[worst]!r}, "
+                                 f"allowed {ulp}")
 
 
 def _equal(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -84,8 +84,9 @@ width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:lef
 def page(rows: list[dict], impl: str) -> str:
     """One page: totals, then a table for each chapter."""
     count = Counter(row["verdict"] for row in rows)
-    out = [f"<!doctype html><meta charset=utf-8><title>Conformance of {html.escape(impl)}</title><style>{_STYLE}</style>",
-           f"<h1>Conformance of {html.escape(impl)}</h1><p>" + " · ".join(f"{v}: {count[v]}" for v in VERDICTS) + "</p>"]
+    title = f"Conformance of {html.escape(impl)}"
+    out = [f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>",
+           f"<h1>{title}</h1><p>" + " · ".join(f"{v}: {count[v]}" for v in VERDICTS) + "</p>"]
     chapters: dict[str, list[dict]] = defaultdict(list)
     for row in rows:
         chapters[row["chapter"]].append(row)

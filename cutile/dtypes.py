@@ -238,7 +238,8 @@ def from_foreign(obj) -> DType | None:
         return _BY_NUMPY.get(np.dtype(obj))
     if isinstance(obj, np.dtype):
         return _BY_NUMPY.get(obj)
-    if not isinstance(obj, type) and cls.__module__.startswith("jax.") and isinstance(getattr(obj, "dtype", None), np.dtype):
+    if not isinstance(obj, type) and cls.__module__.startswith("jax.") and isinstance(
+            getattr(obj, "dtype", None), np.dtype):
         return _BY_NUMPY.get(obj.dtype)  # jnp.bfloat16 and its kin are callables with a dtype
     return None
 
@@ -249,5 +250,5 @@ _BY_NUMPY: dict[np.dtype, DType] = {
 
 
 def of_storage(dt: np.dtype) -> DType | None:
-    """The dtype of an array whose NumPy dtype is `dt`, or None if there is none (complex, strings, foreign byte order)."""
+    """The dtype of an array whose NumPy dtype is `dt`; None if there is none (complex, strings, other byte order)."""
     return _BY_NUMPY.get(dt)

@@ -1,7 +1,7 @@
 """Find the fastest of several configurations of a kernel by running them [TUNE-1…11].
 
-Times are wall-clock times of a launch on CPU arrays. Every configuration is warmed up and sampled; then the fastest that
-is not yet known precisely is sampled again, until the best few are.
+Times are wall-clock times of a launch on CPU arrays. Every configuration is warmed up and sampled; then the fastest
+that is not yet known precisely is sampled again, until the best few are.
 """
 
 from __future__ import annotations

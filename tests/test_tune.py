@@ -16,7 +16,8 @@ def double(x, out, N: ct.Constant[int]):
 def search(space, **options):
     x = np.arange(64, dtype=np.float32)
     out = np.empty_like(x)
-    return tune.exhaustive_search(space, None, lambda n: (64 // n,), double, lambda n: (x, out, n), quiet=True, **options)
+    return tune.exhaustive_search(space, None, lambda n: (64 // n,), double, lambda n: (x, out, n), quiet=True,
+                                  **options)
 
 
 def test_every_configuration_is_measured_and_the_fastest_is_best():

@@ -18,5 +18,6 @@ def load(name: str) -> Adapter:
     path = KNOWN.get(name, name)
     module, _, cls = path.partition(":")
     if not cls:
-        raise SystemExit(f"--impl {name}: known are {', '.join(KNOWN)}; for another one give package.module:AdapterClass")
+        known = ", ".join(KNOWN)
+        raise SystemExit(f"--impl {name}: known are {known}; for another one give package.module:AdapterClass")
     return getattr(importlib.import_module(module), cls)()

@@ -62,8 +62,8 @@ class ConstantConstraint:
 class ArrayConstraint:
     """An array parameter, and what may be assumed of it. Predicates per dimension are tuples of length `ndim`.
 
-    A scalar stands for all dimensions. A constant makes the other predicates of its dimension redundant: it must satisfy
-    them, and they are dropped. Strides and divisibilities count elements, `base_addr_divisible_by` bytes.
+    A scalar stands for all dimensions. A constant makes the other predicates of its dimension redundant: it must
+    satisfy them, and they are dropped. Strides and divisibilities count elements, `base_addr_divisible_by` bytes.
     ValueError or TypeError for predicates that cannot hold.
     """
 
@@ -100,8 +100,9 @@ class ArrayConstraint:
         low = _per_dim("stride_lower_bound_incl", stride_lower_bound_incl, ndim)
         _check_constants("shape", shape, shape_div, (None,) * ndim)
         _check_constants("stride", stride, stride_div, low)
-        values = (dtype, ndim, index_dtype, _unless(stride, low, None), check_groups(alias_groups), bool(may_alias_internally),
-                  stride, shape, _unless(stride, stride_div, 1), _unless(shape, shape_div, 1), base_addr_divisible_by)
+        values = (dtype, ndim, index_dtype, _unless(stride, low, None), check_groups(alias_groups),
+                  bool(may_alias_internally), stride, shape, _unless(stride, stride_div, 1),
+                  _unless(shape, shape_div, 1), base_addr_divisible_by)
         for name, value in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, value)
 

@@ -59,7 +59,8 @@ def array_constraint(t: ArrayType, arrays: list[np.ndarray], annotation: ArrayAn
     def every(values, test) -> bool:
         return detailed and all(map(test, values))
 
-    shape_constant, stride_constant, shape_div, stride_div = list(t.static_shape), list(t.static_strides), [1] * n, [1] * n
+    shape_constant, stride_constant = list(t.static_shape), list(t.static_strides)
+    shape_div, stride_div = [1] * n, [1] * n
     for k in range(n):
         sizes, steps = [a.shape[k] for a in arrays], [s[k] for s in strides]
         if not annotation.static_shape_dims and convention.version > 1 and every(sizes, lambda v: v == 1):

@@ -78,7 +78,8 @@ def _mangle(p: ParameterConstraint, groups: dict[str, int]) -> str:
         case TupleConstraint():
             return f"T{len(p.items)}" + "".join(_mangle(i, groups) for i in p.items)
         case ListConstraint():
-            return "L" + _groups(p.alias_groups, groups) + ("i" if p.elements_may_alias else "") + _mangle(p.element, groups)
+            alias = "i" if p.elements_may_alias else ""
+            return "L" + _groups(p.alias_groups, groups) + alias + _mangle(p.element, groups)
         case ArrayConstraint():
             return _array(p, groups)
 

@@ -124,7 +124,8 @@ def _binding_error(name: str, signature: inspect.Signature, kwargs: Mapping[str,
     if unknown is None:
         return TileTypeError(f"{name}(): {why}", help=help)
     close = nearest(unknown, [*signature.parameters])
-    return TileTypeError(f"{name}() has no parameter `{unknown}`", help=f"did you mean `{close}`? {help}" if close else help)
+    hint = f"did you mean `{close}`? {help}" if close else help
+    return TileTypeError(f"{name}() has no parameter `{unknown}`", help=hint)
 
 
 def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span, spans: Mapping[str, Span] = _NOWHERE) -> Term:

@@ -122,8 +122,8 @@ class Array(_Proxy):
 class TiledView:
     """The tiles of an array [TV-1]. Attributes: `dtype`, `tile_shape`, `traversal_steps`.
 
-    Methods in tile code: load, store, num_tiles, atomic_store_add, atomic_store_max, atomic_store_min, atomic_store_and,
-    atomic_store_or, atomic_store_xor. Made by `array.tiled_view(tile_shape)`.
+    Methods in tile code: load, store, num_tiles, atomic_store_add, atomic_store_max, atomic_store_min,
+    atomic_store_and, atomic_store_or, atomic_store_xor. Made by `array.tiled_view(tile_shape)`.
     """
 
     __slots__ = ()

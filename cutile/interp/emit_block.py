@@ -85,10 +85,12 @@ class Function:
         the Python function, so that all of them are there when a debugger stops in its first line.
         """
         told: dict[str, Template] = {}
-        for skip, n in enumerate(body.nodes):
+        skip = 0
+        for n in body.nodes:
             if not isinstance(n, ir.Bind) or not n.name or n.span.line > span.line:
                 break
             told[n.name] = n.template
+            skip += 1
         read = {v for n in body.nodes[skip:] for v in self.needs.reads(n)}
         values = [v for v in values if v in read]
         slot, inner = self.program.slot("function"), self.inner()

@@ -27,7 +27,10 @@ class Builder:
 
     def op(self, op: OpDef, *operands: Value | None | Sequence[Value], results: Sequence[LeafType],
            region: Block | None = None, **attrs: Any) -> tuple[Value, ...]:
-        """Append an op. One argument for each operand the op declares: a Value, a sequence for `*name`, None for an absent `name?`."""
+        """Append an op.
+
+        One argument for each operand that it declares: a Value, a sequence for `*name`, None for an absent `name?`.
+        """
         flat, layout = op.flatten(operands)
         values = tuple(Value(t) for t in results)
         self.append(Op(op, flat, attrs, values, self.span, layout, region))

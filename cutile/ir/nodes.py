@@ -2,8 +2,9 @@
 
 A program is a `Kernel`: parameters and one block. A block is a list of nodes that ends in exactly one terminator
 (`Yield`, `Continue`, `Break` or `Return`); it has none where control cannot reach its end, which is then an If without
-a Yield, a `while True` without a Break, or a Frame without a Return. Values are defined once and are visible in the rest of their block and in
-the blocks nested there. Nodes compare by identity; passes build new lists of nodes and may share old ones.
+a Yield, a `while True` without a Break, or a Frame without a Return. Values are defined once and are visible in the
+rest of their block and in the blocks nested there. Nodes compare by identity; passes build new lists of nodes and may
+share old ones.
 
 Names used throughout the package: `v` value, `n` node, `t` type, `b` builder.
 """
@@ -239,7 +240,7 @@ def results_of(n: Node) -> tuple[Value, ...]:
 
 
 def inner_of(n: Node) -> tuple[Value, ...]:
-    """The values that a node defines inside its nested blocks: induction variable, carried values, combine parameters."""
+    """The values that a node defines inside its blocks: induction variable, carried values, combine parameters."""
     match n:
         case For():
             return (n.iv, *n.params)

@@ -25,8 +25,8 @@ Calling convention of a meaning (the only one there is):
   `out` an array of the result's carrier and of at least its shape into which it may put its result, returning it: a
   back end gives one, or None, and only where the carrier holds exactly the values of the result's dtype.
 * An array operand is an `interp.memory` descriptor (tile/put/gather/scatter/update), a list is a sequence of them.
-* It returns one carrier, or a tuple if the op has several results, or None if it has none. Rounding a float result to its
-  dtype is the framework's, unless the op says `exact=True` (its results are values among its operands).
+* It returns one carrier, or a tuple if the op has several results, or None if it has none. Rounding a float result to
+  its dtype is the framework's, unless the op says `exact=True` (its results are values among its operands).
 """
 
 from __future__ import annotations

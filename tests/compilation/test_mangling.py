@@ -37,8 +37,8 @@ EXAMPLES = [
     ([array(ct.float32, 2, stride_lower_bound_incl=0)], V1, "k_Kt1_A2f32_3l0"),
     ([array(ct.float32, 2, stride_lower_bound_incl=0, stride_constant=(None, 1))], V1, "k_Kt1_A2f32_1l0_2t1"),
     ([array(ct.float32, 2, stride_constant=(-4, 1))], V1, "k_Kt1_A2f32_1t_4_2t1"),
-    ([array(ct.float16, 3, shape_divisible_by=(16, 1, 16), stride_divisible_by=(8, 8, 1), stride_constant=(None, None, 1),
-            base_addr_divisible_by=16)], V1, "k_Kt1_A3f16_3v8_4t1_5i16_p16"),
+    ([array(ct.float16, 3, shape_divisible_by=(16, 1, 16), stride_divisible_by=(8, 8, 1),
+            stride_constant=(None, None, 1), base_addr_divisible_by=16)], V1, "k_Kt1_A3f16_3v8_4t1_5i16_p16"),
     ([array(ct.float16, 2, shape_constant=(None, 128), stride_constant=(128, 1))], V2, "k_Kt2_A2f16_1t128_2s128t1"),
     ([array(ct.float32, 1, alias_groups=("x",)), array(ct.float32, 1, alias_groups=("x", "y")),
       array(ct.int8, 1, alias_groups=("y",))], V1, "k_Kt1_A1f32_g0_A1f32_g0g1_A1i8_g1"),
@@ -57,7 +57,8 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize(("parameters", "convention", "symbol"), EXAMPLES, ids=lambda x: x if isinstance(x, str) else "")
+@pytest.mark.parametrize(("parameters", "convention", "symbol"), EXAMPLES,
+                         ids=lambda x: x if isinstance(x, str) else "")
 def test_worked_examples_there_and_back(parameters, convention, symbol):
     assert mangle_kernel_name("k", KernelSignature(parameters, convention)) == symbol
     name, signature = demangle_kernel_name(symbol)
@@ -74,8 +75,8 @@ def test_groups_come_back_numbered():
     assert [p.alias_groups for p in s.parameters] == [("group0",), ("group0", "group1"), ("group1",)]
 
 
-@pytest.mark.parametrize("bad", ["k", "k_Kt3", "k_Kt1_", "k_Kt1_A", "k_Kt1_A1", "k_Kt1_A1f32_4t1", "k_Kt1_Q", "k_Kt1_F12",
-                                 "k_Kt1_A1f32x"])
+@pytest.mark.parametrize("bad", ["k", "k_Kt3", "k_Kt1_", "k_Kt1_A", "k_Kt1_A1", "k_Kt1_A1f32_4t1", "k_Kt1_Q",
+                                 "k_Kt1_F12", "k_Kt1_A1f32x"])
 def test_malformed_names(bad):
     with pytest.raises(ValueError):
         demangle_kernel_name(bad)

@@ -25,7 +25,8 @@ def test_within_one_unit(name):
 
 
 @pytest.mark.parametrize("name, xs, want", [
-    ("sinh", [0.0, -0.0, math.inf, -math.inf, math.nan, 711.0, -1e300], [0.0, -0.0, math.inf, -math.inf, math.nan, math.inf, -math.inf]),
+    ("sinh", [0.0, -0.0, math.inf, -math.inf, math.nan, 711.0, -1e300], 
+     [0.0, -0.0, math.inf, -math.inf, math.nan, math.inf, -math.inf]),
     ("tanh", [0.0, -0.0, math.inf, -math.inf, math.nan, 50.0, -1e300], [0.0, -0.0, 1.0, -1.0, math.nan, 1.0, -1.0])])
 def test_special_values(name, xs, want):
     with np.errstate(all="ignore"):
