@@ -10,14 +10,14 @@ import functools
 import inspect
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cutile import settings, trace
 from cutile.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.arguments import Argument, key_of, understand_all
-from cutile.front.program import Program, compile_kernel
+from cutile.front.program import Blueprint, Program, compile_kernel
 from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
@@ -90,7 +90,7 @@ class Kernel:
         with self._lock:
             found = self._programs.get(key)
             if found is None or not found.reads.fresh():
-                found = self._programs[key] = _typed(self._fn, arguments)
+                found = self._programs[key] = typed(self, [a.blueprint for a in arguments])
             return found
 
     def understand(self, values: tuple) -> list[Argument]:
@@ -98,9 +98,11 @@ class Kernel:
         return understand_all(self._names, self._specs, values, self.__name__)
 
 
-def _typed(fn: types.FunctionType, arguments: list[Argument]) -> Program:
+def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:
+    """A kernel typed for arguments of these kinds, with its multiply-adds fused: what back ends take."""
+    fn = kernel.function
     with trace.timed(f"typing {fn.__qualname__}"):
-        program = compile_kernel(fn, [a.blueprint for a in arguments])
+        program = compile_kernel(fn, blueprints)
     _stage("typed", program.kernel, trace.IR)
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]

@@ -106,15 +106,11 @@ def test_importing_loads_no_array_library():
 
 
 def test_what_is_not_built_yet_says_so():
-    from cutile import compilation as cc
     from cutile import jax
 
     @ct.kernel
     def nothing():
         pass
 
-    signature = cc.KernelSignature((), cc.CallingConvention.cutile_python_v1())
-    with pytest.raises(ct.TileUnsupportedFeatureError, match="GPU back end"):
-        cc.export_kernel(nothing, [signature], "x", gpu_code="sm_90", output_format="cubin")
     with pytest.raises(ct.TileUnsupportedFeatureError, match="GPU back end"):
         jax.cutile_call((1,), nothing, ())

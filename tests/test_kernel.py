@@ -25,8 +25,8 @@ def add_one(x):
 def typings(monkeypatch):
     """The kernels typed during a test."""
     seen = []
-    typed = kernels._typed
-    monkeypatch.setattr(kernels, "_typed", lambda fn, arguments: seen.append(fn) or typed(fn, arguments))
+    typed = kernels.typed
+    monkeypatch.setattr(kernels, "typed", lambda k, blueprints: seen.append(k) or typed(k, blueprints))
     return seen
 
 

@@ -1,30 +1,151 @@
-"""export_kernel [EXP-1…9]."""
+"""export_kernel [EXP-1…9]: a kernel compiled ahead of time, as bytecode or as a cubin."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
 from typing import IO, Any, Literal
 
+from cutile.annotations import ArrayAnnotation, ParameterSpec
+from cutile.compilation.constraints import (
+    ArrayConstraint,
+    ConstantConstraint,
+    ListConstraint,
+    ParameterConstraint,
+    ScalarConstraint,
+    TupleConstraint,
+)
 from cutile.compilation.signature import KernelSignature
-from cutile.errors import TileUnsupportedFeatureError
+from cutile.dtypes import INFO
+from cutile.front.program import Blueprint, Embedded
+from cutile.kernel import Kernel, typed
+from cutile.options import ByTarget
+from cutile.types import ArrayType, ListType, TileType
 
 FORMATS = ("cubin", "tileir_bytecode")
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 
 
-def export_kernel(kernel, signatures: Sequence[KernelSignature], output_file: IO | str | bytes | Any, *,
+def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_file: IO | str | bytes | os.PathLike, *,
                   gpu_code: str | None = None, output_format: Literal["cubin", "tileir_bytecode"],
                   bytecode_version: str | None = None) -> None:
-    """Compile a kernel for signatures and write a cubin or a Tile IR bytecode file.
+    """Compile a kernel for signatures, one entry point each, and write a cubin or a Tile IR bytecode file.
 
-    The arguments are checked; the compilation itself is not built yet and raises TileUnsupportedFeatureError.
+    output_file       a path, or a binary file object with `write`; nothing is written if compilation fails
+    gpu_code          a target such as "sm_90"; None, for all targets, only with bytecode of 13.3 and later
+    bytecode_version  "13.1" … "13.4"; None is the newest that the installed assembler reads
+    Needs no GPU. TypeError and ValueError for arguments and signatures that do not fit the kernel; TileErrors for a
+    kernel that does not compile.
     """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"export_kernel() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
     if output_format not in FORMATS:
         raise ValueError(f"output_format must be one of {', '.join(FORMATS)}, not {output_format!r}")
     if gpu_code is None and output_format == "cubin":
         raise ValueError("a cubin needs a gpu_code, for example 'sm_90'")
+    if gpu_code is not None and not re.fullmatch(r"sm_\d+[a-z]?", gpu_code):
+        raise ValueError(f"gpu_code is a target such as 'sm_90', not {gpu_code!r}")
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
-    raise TileUnsupportedFeatureError(
-        f"export of kernel {kernel.__name__} needs the GPU back end, which this version does not have yet",
-        help="run the kernel on CPU arrays: ct.launch(None, grid, kernel, args)")
+    code = _bytecode(kernel, signatures, gpu_code, bytecode_version)
+    if output_format == "cubin":
+        from cutile.gpu.tileir import tileiras
+
+        code = tileiras.assemble(code, gpu_code, opt_level=_opt_level(kernel, gpu_code), name=kernel.__name__)
+    if hasattr(output_file, "write"):
+        output_file.write(code)
+    else:
+        with open(output_file, "wb") as f:
+            f.write(code)
+
+
+def _bytecode(kernel: Kernel, signatures: Sequence[KernelSignature], gpu_code: str | None, version: str | None) -> bytes:
+    from cutile.gpu import compile as gpu  # the back end is loaded when it is needed
+
+    module = gpu.Module(version)
+    for s in signatures:
+        symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(kernel.__name__).symbol
+        program = typed(kernel, blueprints(kernel, s)).kernel
+        gpu.module_of(program, _facts(s.parameters), gpu_code, version, kernel.options, symbol=symbol, module=module)
+    return module.to_bytes()
+
+
+def _opt_level(kernel: Kernel, gpu_code: str) -> int:
+    level = kernel.options.opt_level
+    return level.get(gpu_code, 3) if isinstance(level, ByTarget) else level
+
+
+# ------------------------------------------------------------------ signature → what the front end and lowering take
+
+
+def blueprints(kernel: Kernel, signature: KernelSignature) -> list[Blueprint]:
+    """What each parameter is, by its constraint and its annotation [EXP-8]."""
+    specs = kernel.parameters
+    if len(specs) != len(signature.parameters):
+        raise ValueError(f"kernel {kernel.__name__} has {len(specs)} parameter(s), the signature has "
+                         f"{len(signature.parameters)}")
+    return [_blueprint(n, p, spec) for (n, spec), p in zip(specs.items(), signature.parameters, strict=True)]
+
+
+def _blueprint(name: str, p: ParameterConstraint, spec: ParameterSpec) -> Blueprint:
+    def need(holds: bool, what: str) -> None:
+        if not holds:
+            raise TypeError(f"parameter `{name}` is annotated as {what}, but its constraint is a {type(p).__name__}")
+
+    if isinstance(p, TupleConstraint):
+        need(not (spec.scalar or spec.array or spec.list), "no tuple")
+        if spec.items is not None and not spec.repeat and len(spec.items) != len(p.items):
+            raise TypeError(f"parameter `{name}` is annotated as a tuple of {len(spec.items)} items, its constraint has "
+                            f"{len(p.items)}")
+        return tuple(_blueprint(name, i, spec.item(k)) for k, i in enumerate(p.items))
+    need(spec.items is None, "a tuple")
+    need(not spec.constant or isinstance(p, ConstantConstraint), "a constant")
+    match p:
+        case ConstantConstraint():
+            return Embedded(p.value)
+        case ScalarConstraint():
+            need(not (spec.array or spec.list), "an array or list")
+            if spec.scalar and p.dtype is not spec.scalar.dtype:
+                raise TypeError(f"parameter `{name}` is annotated as {spec.scalar.dtype.name}, not {p.dtype.name}")
+            return TileType(p.dtype)
+        case ArrayConstraint():
+            need(not (spec.scalar or spec.list), "no array")
+            return _array_type(name, p, spec.array or ArrayAnnotation())
+        case ListConstraint():
+            need(not (spec.scalar or spec.array), "no list")
+            return ListType(_array_type(name, p.element, spec.list.element if spec.list else ArrayAnnotation()))
+    raise TypeError(f"no parameter for {p!r}")
+
+
+def _array_type(name: str, p: ArrayConstraint, annotation: ArrayAnnotation) -> ArrayType:
+    if INFO[p.dtype].kind == "p":
+        raise TypeError(f"parameter `{name}`: no arrays of {p.dtype.name}")
+    return ArrayType(p.dtype, p.ndim, p.index_dtype,
+                     _static(name, "shape", p.shape_constant, annotation.static_shape_dims),
+                     _static(name, "stride", p.stride_constant, annotation.static_stride_dims))
+
+
+def _static(name: str, what: str, constants: tuple[int | None, ...], dims: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The constants of the dims that the annotation lists; only these are constants of the language [ARR-3]."""
+    n = len(constants)
+    for d in dims:
+        if not -n <= d < n:
+            raise TypeError(f"parameter `{name}`: static dim {d} is out of range for rank {n}")
+        if constants[d] is None:
+            raise TypeError(f"parameter `{name}`: dim {d} is annotated as static, so its constraint needs a "
+                            f"{what}_constant")
+    listed = {d % n for d in dims} if n else set()
+    return tuple(c if k in listed else None for k, c in enumerate(constants))
+
+
+def _facts(parameters: Sequence[ParameterConstraint]) -> list[Any]:
+    """What is known of each run-time parameter, in the order of the IR's: constraints of arrays and lists, else None."""
+    out: list[Any] = []
+    for p in parameters:
+        if isinstance(p, TupleConstraint):
+            out += _facts(p.items)
+        elif not isinstance(p, ConstantConstraint):
+            out.append(None if isinstance(p, ScalarConstraint) else p)
+    return out
+

@@ -278,14 +278,13 @@ def _debug(tables: Tables, data: bytes) -> list[list[Span | None]]:
     def span(n: int, site: Span | None = None) -> Span | None:
         if n == di.UNKNOWN:
             return None
-        kind, *fields = entries[n - 1]
-        if kind == di.CALL_SITE:
-            return span(fields[0], span(fields[1]))
-        if kind != di.LOC:
-            raise MalformedBytecode(f"debug entry {n} is no place")
-        scope, file, line, column = fields
-        function = tables.strings[entries[scope - 1][3]]
-        return Span(tables.strings[file], line, column - 1, line, column, function, site)
+        match entries[n - 1]:
+            case (di.CALL_SITE, callee, caller):
+                return span(callee, span(caller))
+            case (di.LOC, scope, file, line, column):
+                function = tables.strings[entries[scope - 1][3]]
+                return Span(tables.strings[file], line, column - 1, line, column, function, site)
+        raise MalformedBytecode(f"debug entry {n} is no place")
 
     def known(n: int) -> Span | None:
         if n not in spans:
@@ -340,6 +339,6 @@ def decode(data: bytes) -> Program:
         places = _debug(tables, found["debug"]) if "debug" in found else []
         cursor = Cursor(found["func"])
         program.entries = [_entry(tables, cursor, places) for _ in range(cursor.varint())]
-    except (IndexError, KeyError, UnicodeDecodeError) as e:
+    except (IndexError, KeyError, UnicodeDecodeError, RecursionError) as e:
         raise MalformedBytecode(f"the bytecode refers to something that is not there: {e}") from e
     return program

@@ -1,0 +1,119 @@
+"""export_kernel: what it takes, refuses and writes [EXP-1…8]. None of it needs a GPU."""
+
+import importlib.util
+import io
+from typing import Annotated
+
+import pytest
+
+import cutile as ct
+from cutile.compilation import ConstantConstraint, KernelSignature, ListConstraint, ScalarConstraint, export_kernel
+from cutile.compilation.export import blueprints
+from tests.compilation.test_mangling import V1, V2, array
+
+if importlib.util.find_spec("nvidia") is None:
+    pytest.skip("the Tile IR assembler is not installed (pip install 'cutile[gpu]')", allow_module_level=True)
+
+A = array(ct.float32, 1, stride_lower_bound_incl=0, stride_constant=1, base_addr_divisible_by=16)
+
+
+@ct.kernel(occupancy=2)
+def add(a, b, c, T: ct.Constant[int]):
+    i = ct.bid(0)
+    ct.store(c, i, ct.load(a, i, T) + ct.load(b, i, T))
+
+
+SIGNATURE = KernelSignature([A, A, A, 1024], V1)
+
+
+def export(kernel, signatures, **options):
+    out = io.BytesIO()
+    export_kernel(kernel, signatures, out, **{"gpu_code": "sm_90", "output_format": "tileir_bytecode", **options})
+    return out.getvalue()
+
+
+def test_bytecode_and_cubin():
+    symbol = SIGNATURE.with_mangled_symbol("add").symbol.encode()
+    code = export(add, [SIGNATURE])
+    assert code.startswith(b"\x7fTileIR") and symbol in code
+    cubin = export(add, [SIGNATURE], output_format="cubin")
+    assert cubin.startswith(b"\x7fELF") and symbol in cubin
+
+
+def test_one_entry_for_each_signature(tmp_path):
+    path = tmp_path / "add.bin"
+    export_kernel(add, [SIGNATURE.with_symbol("small"), KernelSignature([A, A, A, 4096], V1, "large")], path,
+                  gpu_code="sm_80", output_format="tileir_bytecode", bytecode_version="13.1")
+    code = path.read_bytes()
+    assert b"small" in code and b"large" in code
+
+
+def test_no_signatures_make_an_empty_module():
+    assert export(add, []).startswith(b"\x7fTileIR")
+
+
+def test_without_a_target():
+    assert export(add, [SIGNATURE], gpu_code=None)
+    with pytest.raises(ct.TileUnsupportedFeatureError):
+        export(add, [SIGNATURE], gpu_code=None, bytecode_version="13.2")
+
+
+@pytest.mark.parametrize("options", [{"output_format": "ptx"}, {"output_format": "cubin", "gpu_code": None},
+                                     {"gpu_code": "hopper"}, {"bytecode_version": "13.9"}])
+def test_options_that_make_no_sense(options):
+    with pytest.raises(ValueError):
+        export(add, [SIGNATURE], **options)
+
+
+def test_a_plain_function_is_refused():
+    with pytest.raises(TypeError, match="kernel"):
+        export(lambda: None, [])
+
+
+def test_nothing_is_written_if_compilation_fails(tmp_path):
+    @ct.kernel
+    def wrong(a):
+        ct.store(a, 0, ct.zeros((3,), ct.float32))
+
+    with pytest.raises(ct.TileTypeError):
+        export_kernel(wrong, [KernelSignature([A], V1)], tmp_path / "x", gpu_code="sm_90", output_format="cubin")
+    assert not (tmp_path / "x").exists()
+
+
+@ct.kernel
+def typed(n: ct.ScalarInt64, c: ct.Constant[int], t: tuple[int, int], xs: ct.IndexedWithInt64):
+    pass
+
+
+GOOD = [ScalarConstraint(ct.int64), 1, (ScalarConstraint(ct.int32), 2), A]
+
+
+@pytest.mark.parametrize(("at", "bad", "error"), [
+    (0, ScalarConstraint(ct.int32), TypeError), (1, ScalarConstraint(ct.int32), TypeError), (2, 3, TypeError),
+    (2, (1,), TypeError), (3, ScalarConstraint(ct.float32), TypeError),
+    (3, ListConstraint(A, alias_groups=(), elements_may_alias=False), TypeError)])
+def test_constraints_that_do_not_fit_the_annotations(at, bad, error):
+    assert len(blueprints(typed, KernelSignature(GOOD, V2))) == 4
+    with pytest.raises(error, match=list(typed.parameters)[at]):
+        blueprints(typed, KernelSignature([*GOOD[:at], bad, *GOOD[at + 1:]], V2))
+
+
+def test_counts_must_agree():
+    with pytest.raises(ValueError, match="4 parameter"):
+        blueprints(typed, KernelSignature(GOOD[:3], V2))
+
+
+def test_a_constant_may_be_given_for_any_parameter():
+    assert blueprints(add, KernelSignature([A, A, 1.5, ConstantConstraint(4)], V1))[2].value == 1.5
+
+
+@ct.kernel
+def rows(a: Annotated[object, ct.ArrayAnnotation(static_shape_dims=(0,))]):
+    pass
+
+
+def test_static_dims_need_constants():
+    with pytest.raises(TypeError, match="shape_constant"):
+        blueprints(rows, KernelSignature([A], V2))
+    b, = blueprints(rows, KernelSignature([array(ct.float32, 1, shape_constant=(8,))], V2))
+    assert b.static_shape == (8,)
