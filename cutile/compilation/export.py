@@ -60,7 +60,8 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
             f.write(code)
 
 
-def _bytecode(kernel: Kernel, signatures: Sequence[KernelSignature], gpu_code: str | None, version: str | None) -> bytes:
+def _bytecode(kernel: Kernel, signatures: Sequence[KernelSignature], gpu_code: str | None,
+              version: str | None) -> bytes:
     from cutile.gpu import compile as gpu  # the back end is loaded when it is needed
 
     module = gpu.Module(version)
@@ -96,8 +97,8 @@ def _blueprint(name: str, p: ParameterConstraint, spec: ParameterSpec) -> Bluepr
     if isinstance(p, TupleConstraint):
         need(not (spec.scalar or spec.array or spec.list), "no tuple")
         if spec.items is not None and not spec.repeat and len(spec.items) != len(p.items):
-            raise TypeError(f"parameter `{name}` is annotated as a tuple of {len(spec.items)} items, its constraint has "
-                            f"{len(p.items)}")
+            raise TypeError(f"parameter `{name}` is annotated as a tuple of {len(spec.items)} items, its constraint "
+                            f"has {len(p.items)}")
         return tuple(_blueprint(name, i, spec.item(k)) for k, i in enumerate(p.items))
     need(spec.items is None, "a tuple")
     need(not spec.constant or isinstance(p, ConstantConstraint), "a constant")
@@ -140,7 +141,7 @@ def _static(name: str, what: str, constants: tuple[int | None, ...], dims: tuple
 
 
 def _facts(parameters: Sequence[ParameterConstraint]) -> list[Any]:
-    """What is known of each run-time parameter, in the order of the IR's: constraints of arrays and lists, else None."""
+    """What is known of each run-time parameter, in the order of the IR's: its constraint, or None for a scalar."""
     out: list[Any] = []
     for p in parameters:
         if isinstance(p, TupleConstraint):
