@@ -23,7 +23,8 @@ SCALE = 1 / math.sqrt(D)
 CASES = {
     "vector_add": ("vector_add", "vector_add", [(100_003,)] * 3, "f4", [1024], (math.ceil(100_003 / 1024),)),
     "softmax": ("softmax", "softmax_rows", [(ROWS, COLS)] * 2, "f4", [1, 1024], (ROWS,)),
-    "matmul": ("matmul", "matmul", [(M, K), (K, N), (M, N)], "f2", [64, 64, 32], (math.ceil(M / 64), math.ceil(N / 64))),
+    "matmul": ("matmul", "matmul", [(M, K), (K, N), (M, N)], "f2", [64, 64, 32],
+               (math.ceil(M / 64), math.ceil(N / 64))),
     "matmul_persistent": ("matmul", "matmul_persistent", [(M, K), (K, N), (M, N)], "f2", [64, 64, 32], (16,)),
     "attention": ("attention", "attention", [(1, HEADS, LENGTH, D)] * 4, "f2",
                   [SCALE, HEADS, 1, 64, 64, D, False], (math.ceil(LENGTH / 64), HEADS)),

@@ -8,6 +8,7 @@ from conformance.adapter import Adapter
 
 KNOWN = {
     "cutile:interp": "conformance.adapters.cutile_interp:Interp",
+    "cutile:torch": "conformance.adapters.cutile_torch:Torch",
     "cutile:gpu": "conformance.adapters.cutile_gpu:Gpu",
     "cuda.tile": "conformance.adapters.cuda_tile:CudaTile",
 }
