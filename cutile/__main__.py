@@ -38,7 +38,7 @@ def show(
 ) -> None:
     """Print a stage of a kernel. The file is run to find it: guard launches with if __name__ == "__main__".
 
-    python -m cutile show examples/softmax.py::softmax 'f32[2]' 'f32[2]' =1024
+    python -m cutile show examples/softmax.py::softmax_rows 'f32[2]' 'f32[2]' =4 =1024
     """
     if stage not in STAGES:
         _fail(f"no stage {stage!r}; there are {', '.join(STAGES)}")

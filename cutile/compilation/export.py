@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import IO, Any, Literal
 
+from cutile import trace
 from cutile.annotations import ArrayAnnotation, ParameterSpec
 from cutile.compilation.constraints import (
     ArrayConstraint,
@@ -49,9 +50,11 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
     code = _bytecode(kernel, signatures, gpu_code, bytecode_version)
-    if output_format == "cubin":
-        from cutile.gpu.tileir import tileiras
+    from cutile.gpu.tileir import tileiras
 
+    if trace.on(trace.TILE_IR):
+        trace.say(trace.TILE_IR, f"Tile IR of {kernel.__name__}\n{tileiras.disassemble(code)}")
+    if output_format == "cubin":
         code = tileiras.assemble(code, gpu_code, opt_level=_opt_level(kernel, gpu_code), name=kernel.__name__)
     if hasattr(output_file, "write"):
         output_file.write(code)
