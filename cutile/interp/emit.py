@@ -37,7 +37,6 @@ class Program:
     check: bool = False
     step_limit: bool = False
     objects: dict[str, Any] = field(default_factory=dict)
-    depth: int = 0  # how deep its blocks nest
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)
     _numbers: dict[Value, int] = field(default_factory=dict)
@@ -202,13 +201,8 @@ class Needs:
         self.shown, self._reads, self._results = shown, reads, results
         self._free: dict[Block, tuple[Value, ...]] = {}
         self._found: dict[Node, list[Value]] = {}
-        every = [b for b, _ in blocks(root)]
-        for b in reversed(every):
+        for b in reversed([b for b, _ in blocks(root)]):
             self._free[b] = self._outside(b)
-        depth = {root: 1}
-        for b in every:
-            depth.update((inner, depth[b] + 1) for n in b.nodes for inner in blocks_of(n))
-        self.depth = max(depth.values())  # how deep blocks nest
 
     def __getitem__(self, b: Block) -> tuple[Value, ...]:
         """Values used inside a block but defined outside it, in order of first use."""

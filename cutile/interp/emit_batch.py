@@ -54,7 +54,6 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     settled = Settled(kernel, check)
     program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
     needs = Needs(kernel.body, False, settled.reads, settled.results)
-    program.depth = needs.depth
     unit = Unit(program, needs, settled, Exits(kernel.body), deque())
     top = Scope(kernel.name, kernel.span)
     unit.function(top, kernel.body, ".kernel", kernel.params, (), ir.Return, leaving=False)

@@ -55,7 +55,6 @@ def emit_kernel(kernel: Kernel, top: Function) -> Program:
     """The program of `top`, which enters the kernel."""
     program, queue = top.program, top.queue
     program.objects[".Tile"] = Tile
-    program.depth = top.needs.depth
     enter = place(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NOWHERE)
     params = [CTX, BLOCK, *top.temps(kernel.params)]
     program.define("launch", params, [enter], OURS.filename, position(OURS), ".kernel")

@@ -28,6 +28,7 @@ from cutile.interp.emit import Program, is_breakpoint
 from cutile.interp.running import Block, Box, Launch, Single
 from cutile.interp.show import Tile
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
+from cutile.ir.recursion import deep_recursion
 from cutile.ir.walk import walk
 from cutile.ops import _numeric
 from cutile.passes.waits import waiting_loops
@@ -146,7 +147,7 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
     if prod(grid) == 0:
         return
-    with np.errstate(all="ignore"), _deep_enough(code.depth), enough_memory():
+    with np.errstate(all="ignore"), deep_recursion(), enough_memory():
         if name == "batch":
             _run_batch(code.objects[".kernel"], launch, values, extent)
         elif name == "block":
@@ -229,49 +230,3 @@ def chunks(grid: Block, extent: Block) -> Iterator[tuple[Block, Block]]:
     """(origin, extent) of each chunk, in row-major order."""
     for origin in itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True))):
         yield origin, tuple(min(e, g - o) for o, e, g in zip(origin, extent, grid, strict=True))
-
-
-# ------------------------------------------------------------------ deep calls
-
-
-class _Depth:
-    """Python's recursion limit, raised while launches need it: calls in tile code nest up to 1000 deep [CALL-4]."""
-
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._users = 0
-        self._before = 0
-
-    @contextmanager
-    def at_least(self, more: int):
-        with self._lock:
-            if self._users == 0:
-                self._before = sys.getrecursionlimit()
-            self._users += 1
-            sys.setrecursionlimit(max(sys.getrecursionlimit(), _stack_depth() + more))
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if self._users == 0:
-                    sys.setrecursionlimit(self._before)
-
-
-_depth = _Depth()
-
-
-@contextmanager
-def _deep_enough(depth: int):
-    if depth <= 50:
-        yield
-        return
-    with _depth.at_least(4 * depth + 500):
-        yield
-
-
-def _stack_depth() -> int:
-    frame, n = sys._getframe(), 0
-    while frame is not None:
-        frame, n = frame.f_back, n + 1
-    return n
