@@ -1,9 +1,11 @@
 """The work that is measured: inputs, the float64 result, and NumPy code that does it in three ways.
 
 `plain` is what one writes without tiles. `loop` takes one block at a time, as the kernel does. `batched` is the best we
-can write by hand under the rules of the interpreter: chunks that stay in the cache, buffers that are used again,
-exponentials in float64 and fma rounded once. This module does not import cutile: it is what the memory of plain NumPy
-is measured with.
+can write by hand under the rules of the interpreter: the kernel's own steps, for chunks of blocks that stay in the
+cache, in buffers that are used again, exponentials in float64 and fma rounded once. No index may reach an element that
+is not meant, so indices are looked at first: NumPy counts negative ones from the end, and so does `np.add.at`, which is
+what an atomic update is; `np.bincount`, which counts only, is the plain way. This module does not import cutile: it is
+what the memory of plain NumPy is measured with.
 """
 
 from __future__ import annotations
@@ -43,10 +45,10 @@ def fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     s = p + z
     half = (s.view(np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
     if half.any():
-        v = s - p
-        error = (p - (s - v)) + (z - v)
-        toward = np.where(error == 0, s, np.where(error > 0, np.inf, -np.inf))
-        s = np.where(half, np.nextafter(s, toward), s)
+        t, p, z = (np.broadcast_to(v, s.shape)[half] for v in (s, p, z))  # there are few
+        v = t - p
+        error = (p - (t - v)) + (z - v)
+        s[half] = np.nextafter(t, np.where(error == 0, t, np.where(error > 0, np.inf, -np.inf)))
     return s.astype(F32)
 
 
@@ -249,7 +251,10 @@ def histogram_loop(x, counts):
 
 def histogram_batched(x, counts):
     for i in range(0, COUNT, 32 * T):
-        np.add.at(counts, x[i:i + 32 * T], np.int32(1))
+        at = x[i:i + 32 * T]
+        if at.view(np.uint32).max() >= BINS:  # negative ones are the largest
+            raise IndexError
+        np.add.at(counts, at, np.int32(1))
 
 
 def gather_plain(x, index, y):
@@ -264,7 +269,7 @@ def gather_loop(x, index, y):
 def gather_batched(x, index, y):
     for i in range(0, COUNT, 32 * T):
         at = index[i:i + 32 * T]
-        if not (at.view(np.uint32) < COUNT).all():
+        if at.view(np.uint32).max() >= COUNT:
             raise IndexError
         np.take(x, at, out=y[i:i + 32 * T], mode="clip")
 

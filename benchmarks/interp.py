@@ -2,8 +2,9 @@
 
     python benchmarks/interp.py [--rounds N] [--no-triton] [row ...]
 
-Everything is measured in one process on one BLAS thread, the ways taking turns; times are medians, and every result is
-checked first. Only Triton (`pip install triton`) runs once a row. Peak memory comes from a fresh process for each way.
+Everything is measured in one process on one BLAS thread, the ways taking turns, and every result checked first. Times
+are the least of all rounds, of a first launch the least of five: what disturbs a run only adds to it. Only Triton (`pip
+install triton`) runs once a row. Peak memory comes from a fresh process for each way.
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ os.environ["TRITON_INTERPRET"] = "1"
 import argparse
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -92,13 +92,13 @@ def timed(run: Callable[[], None]) -> float:
     return time.perf_counter() - start
 
 
-def medians(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
+def least(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
     """Seconds of each way; they take turns, so that a slow second of the machine hits all of them."""
     times = {way: [] for way in ways}
     for _ in range(rounds):
         for way, run in ways.items():
             times[way].append(timed(run))
-    return {way: statistics.median(t) for way, t in times.items()}
+    return {way: min(t) for way, t in times.items()}
 
 
 def bound(case: Case, function: Callable, inputs: tuple, exact: np.ndarray, way: str) -> Callable[[], None]:
@@ -111,7 +111,7 @@ def bound(case: Case, function: Callable, inputs: tuple, exact: np.ndarray, way:
 
 @dataclass
 class Result:
-    seconds: dict[str, float]  # way -> median
+    seconds: dict[str, float]  # by way
     first: float  # of a kernel, in a process that has run others
     first_of_process: float
     memory: int  # bytes above plain NumPy
@@ -133,9 +133,9 @@ def measure(name: str, rounds: int, with_triton: bool) -> Result:
         "cutile": lambda *arrays: _kernels.launcher(name, arrays)(),
     }
     ways = {way: bound(case, f, inputs, exact, way) for way, f in functions.items()}
-    seconds = medians(ways, rounds)
+    seconds = least(ways, rounds)
     output = case.output()
-    first = statistics.median(timed(_kernels.launcher(name, (*inputs, output), fresh=True)) for _ in range(5))
+    first = min(timed(_kernels.launcher(name, (*inputs, output), fresh=True)) for _ in range(5))
     triton = triton_seconds(case, inputs, exact) if with_triton else None
     return Result(seconds, first, first_of_process, memory, triton)
 
@@ -230,7 +230,7 @@ def show_schedules(console, rounds: int) -> None:
             bits.add(output.tobytes())
         if len(bits) != 1:
             raise AssertionError(f"{name}: batch and block differ")
-        s = medians(ways, max(3, rounds // 3))
+        s = least(ways, max(3, rounds // 3))
         ratio = s["block"] / s["batch"]
         milliseconds = (f"{s[way] * 1e3:.1f}" for way in ("block", "batch"))
         t.add_row(name, *milliseconds, judged(f"{ratio:.1f}", ratio >= DIVERGENT))

@@ -27,21 +27,25 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
     ast.TryStar: ("try", "tile code has no exceptions"),
     ast.Match: ("match", "write if / elif / else"),
     ast.ClassDef: ("class", "define a frozen dataclass at module level"),
-    ast.AsyncFunctionDef: ("async def", None),
-    ast.AsyncFor: ("async for", None),
-    ast.AsyncWith: ("async with", None),
-    ast.Await: ("await", None),
-    ast.YieldFrom: ("yield from", None),
+    ast.AsyncFunctionDef: ("async def", "write def: there is nothing to wait for in tile code"),
+    ast.AsyncFor: ("async for", "write for"),
+    ast.AsyncWith: ("async with", "write with"),
+    ast.Await: ("await", "call the function without await"),
+    ast.YieldFrom: ("yield from", "tile code has no generators; a context manager yields once"),
     ast.List: ("a list", _LOOP_HELP),
     ast.Dict: ("a dict", "use a tuple, a frozen dataclass, or keyword arguments"),
     ast.Set: ("a set", "use a tuple"),
     ast.ListComp: ("a list comprehension", "tuple(expr for x in ct.static_iter(...)) makes a tuple"),
-    ast.DictComp: ("a dict comprehension", None),
-    ast.SetComp: ("a set comprehension", None),
+    ast.DictComp: ("a dict comprehension", "ct.static_eval({…}[key]) looks a constant up while the kernel compiles"),
+    ast.SetComp: ("a set comprehension", "tuple(expr for x in ct.static_iter(...)) makes a tuple"),
     ast.NamedExpr: ("an assignment expression (:=)", "assign on a line of its own"),
     **({ast.TypeAlias: ("a type alias", None)} if hasattr(ast, "TypeAlias") else {}),
     **({ast.TemplateStr: ("a template string", "use an f-string")} if hasattr(ast, "TemplateStr") else {}),
 }
+
+# Kinds of nodes of which tile code has some forms only.
+_LOOKED_AT = {ast.FunctionDef, ast.Lambda, ast.Yield, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.AnnAssign,
+              ast.With, ast.Raise, ast.GeneratorExp, ast.Call, ast.FormattedValue}
 
 _STATIC_ARGUMENTS = {"static_eval": (1,), "static_iter": (1,), "static_exception": (1,), "static_assert": (1, 2)}
 
@@ -63,6 +67,8 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
         if type(node) in UNSUPPORTED and not _is_pattern(node):
             what, help = UNSUPPORTED[type(node)]
             return refuse(node, f"tile code does not support {what}", help)
+        if type(node) not in _LOOKED_AT:
+            return visit_all(children(node))
         match node:
             case ast.FunctionDef() | ast.Lambda():
                 if decorators := getattr(node, "decorator_list", []):
@@ -70,7 +76,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                            "decorate it at module level")
                 parts = node.body if isinstance(node.body, list) else [node.body]
                 return visit_all([*node.args.defaults, *filter(None, node.args.kw_defaults), *parts])
-            case ast.Yield() if not manager or node not in own_yields:
+            case ast.Yield() if not manager or node not in own(body, ast.Yield):
                 refuse(node, "tile code does not support yield except in context managers",
                        "decorate the function with @contextlib.contextmanager and use it in a with statement; "
                        "a tuple(… for … in ct.static_iter(…)) makes several values")
@@ -117,8 +123,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                     isinstance(v, ast.Constant) for v in node.format_spec.values
                 ):
                     refuse(node, "the format specification of an f-string field must be literal text")
-        visit_all(child for child in children(node)
-                  if not isinstance(child, ast.expr_context) and not _is_annotation(node, child))
+        visit_all(child for child in children(node) if not _is_annotation(node, child))
 
     def visit_all(nodes: Iterable[ast.AST]) -> None:
         for node in nodes:
@@ -136,7 +141,6 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                     check_target(e)
 
     body = root.body if isinstance(root.body, list) else [root.body]
-    own_yields = own(body, ast.Yield)
     if isinstance(root, ast.AsyncFunctionDef):
         refuse(root, "tile code does not support async def")
         return found

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from types import TracebackType
 
 from cutile.errors import Span, TileUnsupportedFeatureError
@@ -25,14 +23,10 @@ def check_sizes(kernel: Kernel) -> None:
                                                   n.span, help=HELP)
 
 
-@contextmanager
-def enough_memory() -> Iterator[None]:
-    """Turn a MemoryError of a running kernel into an error at the user's line."""
-    try:
-        yield
-    except MemoryError as e:
-        what = f"this machine has not enough memory for the tiles of the kernel: {e}".removesuffix(": ")
-        raise TileUnsupportedFeatureError(what, _where(e.__traceback__), help=HELP) from e
+def not_enough(e: MemoryError) -> TileUnsupportedFeatureError:
+    """A MemoryError of a running kernel as an error at the user's line."""
+    what = f"this machine has not enough memory for the tiles of the kernel: {e}".removesuffix(": ")
+    return TileUnsupportedFeatureError(what, _where(e.__traceback__), help=HELP)
 
 
 def _where(tb: TracebackType | None) -> Span | None:

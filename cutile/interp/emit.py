@@ -36,6 +36,7 @@ class Program:
 
     check: bool = False
     step_limit: bool = False
+    streams: bool = False  # tiles go from memory to memory and take none in between
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)

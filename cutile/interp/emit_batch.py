@@ -46,12 +46,12 @@ NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted function
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     """The kernel as a Python function (ctx, *arguments), the object ".kernel" of the program."""
-    program = Program(check, step_limit)
+    settled = Settled(kernel, check)
+    program = Program(check, step_limit, settled.streams(kernel.body))
     for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, joining.narrow,
               running.with_lead):
         program.objects["." + f.__name__] = f
     program.objects |= {".empty_like": np.empty_like, ".room": room}
-    settled = Settled(kernel, check)
     program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
     needs = Needs(kernel.body, False, settled.reads, settled.results)
     unit = Unit(program, needs, settled, Exits(kernel.body), deque())
@@ -228,6 +228,8 @@ class Body:
     def op(self, n: Op) -> list[ast.stmt]:
         if is_breakpoint(n):
             return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
+        if n in self.unit.settled.spread:
+            return [self.positioned(assign(self.unit.temps(n.results), load(self.program.temp(n.operands[0]))), n)]
         operands, combine, settled = self.operands(n), None, self.unit.settled
         if n.region is not None:
             combine, operands = self.combine(n, operands)
@@ -377,7 +379,10 @@ def _is_f32_unary(n: Op) -> bool:
 
 def room(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """x, if the result of an element-wise op on x and y has its shape."""
-    return x if y.shape == x.shape or x.ndim >= y.ndim and y.shape == x.shape[x.ndim - y.ndim:] else None
+    if y.shape == x.shape:
+        return x
+    ahead = x.ndim - y.ndim
+    return x if ahead >= 0 and all(m == n or m == 1 for m, n in zip(y.shape, x.shape[ahead:], strict=True)) else None
 
 
 EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,

@@ -21,10 +21,10 @@ def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) ->
     stored = schedule.derived(kernel, ("written",), lambda: written_params(kernel))
     args = [_wrap(p, name, x, p in stored)
             for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True)]
-    views = [v for a in args for v in (a if isinstance(a, list) else [a]) if isinstance(v, memory.ArrayView)]
-    targets = [v.memory for v in views if v.memory.writable]
-    for v in views:
-        v.memory.may_change = any(m is v.memory or np.may_share_memory(m.array, v.memory.array) for m in targets)
+    memories = [v.memory for a in args for v in (a if type(a) is list else (a,)) if type(v) is memory.ArrayView]
+    targets = [m for m in memories if m.writable]
+    for m in memories:
+        m.may_change = m.writable or any(np.may_share_memory(m.array, target.array) for target in targets)
     schedule.run(kernel, grid, args)
 
 

@@ -12,6 +12,7 @@ No element that is not the array's own is ever read or written, whatever the ind
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from math import prod
 
@@ -27,25 +28,36 @@ def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None
          name: str = "array") -> ArrayView:
     """The descriptor of a host array. OverflowError if a size or stride does not fit the index dtype [ARR-6]."""
     a = as_ndarray(obj, dtype)
-    limit = np.iinfo(info(index_dtype).carrier).max
-    for what, values in (("size", a.shape), ("stride", [s // a.itemsize for s, n in zip(a.strides, a.shape, strict=True)
-                                                        if n > 1])):
-        if any(abs(v) > limit for v in values):
-            raise OverflowError(f"a {what} of array {name!r} does not fit {index_dtype.name}; annotate the parameter "
-                                f"with ct.IndexedWithInt64")
+    shape, itemsize, limit = a.shape, a.itemsize, _largest(index_dtype)
+    steps = tuple([s // itemsize for s in a.strides])
+    for n, s in zip(shape, steps, strict=True):
+        if n > limit or n > 1 and abs(s) > limit:
+            raise OverflowError(f"a {'size' if n > limit else 'stride'} of array {name!r} does not fit "
+                                f"{index_dtype.name}; annotate the parameter with ct.IndexedWithInt64")
     writable = a.flags.writeable if writable is None else writable and a.flags.writeable
     memory = Memory(a, dtype, writable=writable, name=name)
-    return ArrayView(memory, (0,) * a.ndim, a.shape, tuple(s // a.itemsize for s in a.strides), index_dtype)
+    return ArrayView(memory, (0,) * len(shape), shape, steps, index_dtype, whole=True)
+
+
+@functools.cache
+def _largest(index_dtype: DType) -> int:
+    return int(np.iinfo(info(index_dtype).carrier).max)
 
 
 class ArrayView:
-    """A rectangle of a memory's elements: per dimension `start` in its coordinates and `size`, ints or int64 arrays."""
+    """A rectangle of a memory's elements: per dimension `start` in its coordinates and `size`, ints or int64 arrays.
+
+    `whole`: it is all of them, which spares looking.
+    """
 
     def __init__(self, memory: Memory, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],
-                 index_dtype: DType):
+                 index_dtype: DType, *, whole: bool = False):
         self.memory, self.start, self.size, self.steps = memory, start, size, steps
         self.dtype, self.index_dtype = memory.dtype, index_dtype
         self.index = info(index_dtype).carrier
+        self.fixed, self.low, self.high = True, start, size
+        if whole:
+            return
         self.fixed = not any(isinstance(c, np.ndarray) for c in (*start, *size))  # the same for all blocks
         self.low = tuple(_clamp(s, np.maximum) for s in start)
         self.high = tuple(_add_clamped(s, n, d) for s, n, d in zip(start, size, memory.array.shape, strict=True))
@@ -128,8 +140,8 @@ class ArrayView:
         """The tile at tile index `origin`; dimension i of it runs along axis order[i], tiles begin every steps[i]."""
         memory = self.memory
         if self.fixed:
-            place, convert = memory.place, False
-            if not memory.plain:
+            place, convert = memory.converted or memory.place, False
+            if not (memory.plain or memory.converted):
                 place, convert = memory.reading(prod(shape) * _blocks_of(origin))
             v = self._inside(place, origin, shape, order, steps)
             if v is not None:

@@ -8,6 +8,7 @@ ran before, so that no debugger stops there and no coverage counts it.
 from __future__ import annotations
 
 import ast
+import functools
 import linecache
 from collections.abc import Iterable, Sequence
 
@@ -44,18 +45,29 @@ def place(stmt: ast.stmt, at: Position) -> ast.stmt:
 
     Python takes an attribute to stand at the end of its expression; in a piece of several lines it shall not.
     """
+    first = _first_line(at) if at[0] != at[2] else at
     pending: list[ast.AST] = [stmt]
-    while pending:
+    while pending:  # over many nodes
         n = pending.pop()
-        for field in (*n.__dict__.values(),):  # many nodes: ast.iter_child_nodes takes three times as long
-            if type(field) is list:
-                pending += [x for x in field if isinstance(x, ast.AST)]
-            elif isinstance(field, ast.AST) and not isinstance(field, ast.expr_context):
-                pending.append(field)
-        if "lineno" in n._attributes and "lineno" not in n.__dict__:
-            here = _first_line(at) if isinstance(n, ast.Attribute) and at[0] != at[2] else at
-            n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = here
+        kind, fields = type(n), n.__dict__
+        for name in _parts(kind):
+            part = fields.get(name)
+            if type(part) is list:
+                pending += part
+            elif part is not None:
+                pending.append(part)
+        if "lineno" not in fields and "lineno" in kind._attributes:
+            n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = first if kind is ast.Attribute else at
     return stmt
+
+
+_PLAIN = {"ctx", "op", "ops", "id", "attr", "name", "arg", "kind", "conversion", "type_comment"}
+
+
+@functools.cache
+def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that hold nodes with positions, or lists of these."""
+    return () if kind is ast.Constant else tuple(f for f in kind._fields if f not in _PLAIN)
 
 
 def settle(body: list[ast.stmt]) -> list[ast.stmt]:

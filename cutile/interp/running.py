@@ -137,10 +137,11 @@ class Pick:
 class Box(Running):
     """Blocks that form a box, not necessarily a contiguous one: `axes[k]` are the positions along axis k."""
 
-    __slots__ = ("_axes",)
+    __slots__ = ("_axes", "_lines")
 
     def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
         self._axes = axes
+        self._lines: list[Line | None] = [None, None, None]
         super().__init__(launch, origin, extent, extent if axes is None else tuple(map(len, axes)))
 
     @property
@@ -152,12 +153,15 @@ class Box(Running):
     def line(self, axis):
         if self._axes is not None and self.lead[axis] != self.extent[axis]:
             return self.bid(axis)
-        n = self.lead[axis]
-        ones = [0, 0, 0]
-        shape = [1, 1, 1]
-        if n > 1:
-            ones[axis], shape[axis] = 1, n
-        return Line(self.origin[axis], tuple(ones), tuple(shape))
+        found = self._lines[axis]
+        if found is None:
+            n = self.lead[axis]
+            ones = [0, 0, 0]
+            shape = [1, 1, 1]
+            if n > 1:
+                ones[axis], shape[axis] = 1, n
+            found = self._lines[axis] = Line(self.origin[axis], tuple(ones), tuple(shape))
+        return found
 
     def coordinates(self):
         shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))

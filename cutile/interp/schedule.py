@@ -8,11 +8,11 @@ order.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from weakref import WeakKeyDictionary
@@ -22,9 +22,10 @@ import numpy as np
 from cutile import settings
 from cutile.dtypes import info
 from cutile.interp import debugger, emit_batch, emit_block, emit_interleave, interleave
-from cutile.interp.capacity import check_sizes, enough_memory
+from cutile.interp.capacity import check_sizes, not_enough
 from cutile.interp.choice import ArrayList
 from cutile.interp.emit import Program, is_breakpoint
+from cutile.interp.memory import ArrayView
 from cutile.interp.running import Block, Box, Launch, Single
 from cutile.interp.show import Tile
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
@@ -40,8 +41,9 @@ np.empty(30 << 20, np.uint8)
 
 # Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
 BUDGET = 512 << 10
-ROW_BUDGET = 512 << 10  # kernels that reduce or scan
+ROW_BUDGET = 1 << 20  # kernels that reduce or scan
 MATMUL_BUDGET = 1 << 20
+STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 
 EMITTERS = {"batch": emit_batch, "block": emit_block, "interleave": emit_interleave}  # by schedule
@@ -66,8 +68,7 @@ class _Cache:
         self._made: WeakKeyDictionary[Kernel, dict] = WeakKeyDictionary()
 
     def get(self, kernel: Kernel, key: tuple, make: Callable):
-        with self._lock:
-            found = self._made.setdefault(kernel, {}).get(key)
+        found = self._made.get(kernel, {}).get(key)
         if found is None:
             found = make()
             with self._lock:
@@ -140,24 +141,30 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
     name, why = choose(kernel, schedule)
     launch = Launch(grid, settings.get("STEP_LIMIT"))
     code = program(kernel, name)
-    values = [_argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
-    extent = chunk_of(grid, facts(kernel))
+    function = code.objects[".kernel"]
+    values = [a if type(a) is ArrayView else _argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
+    extent = chunk_of(grid, facts(kernel), code.streams)
     if settings.get("DEBUG") >= 1:
         how = f"batch in chunks of {extent}" if name == "batch" else name
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
     if prod(grid) == 0:
         return
-    with np.errstate(all="ignore"), deep_recursion(), enough_memory():
-        if name == "batch":
-            _run_batch(code.objects[".kernel"], launch, values, extent)
-        elif name == "block":
-            for block, shown in _one_by_one(kernel, launch, values):
-                code.objects[".kernel"](Single(launch, block), block, *shown)
-        else:
-            turns = (interleave.Block(code.objects[".kernel"], launch, block, shown)
-                     for block, shown in _one_by_one(kernel, launch, values))
-            with _printing(launch):
+    with np.errstate(all="ignore"), deep_recursion():
+        try:
+            if name == "batch":
+                _run_batch(function, launch, values, extent)
+            elif name == "block":
+                for block, shown in _one_by_one(kernel, launch, values):
+                    function(Single(launch, block), block, *shown)
+            else:
+                turns = (interleave.Block(function, launch, block, shown)
+                         for block, shown in _one_by_one(kernel, launch, values))
                 interleave.run(turns, launch, settings.get("SEED"))
+        except MemoryError as e:
+            raise not_enough(e) from e
+        finally:
+            if launch.printed:
+                _print(launch)
 
 
 def _argument(v: Value, given):
@@ -171,21 +178,16 @@ def _argument(v: Value, given):
 
 
 def _run_batch(function: Callable, launch: Launch, values: list, extent: Block) -> None:
-    with _printing(launch):
-        for origin, size in chunks(launch.grid, extent):
-            function(Box(launch, origin, size), *values)
-            if launch.failed:
-                raise launch.failed[min(launch.failed)]
+    for origin, size in chunks(launch.grid, extent):
+        function(Box(launch, origin, size), *values)
+        if launch.failed:
+            raise launch.failed[min(launch.failed)]
 
 
-@contextmanager
-def _printing(launch: Launch) -> Iterator[None]:
+def _print(launch: Launch) -> None:
     """In the end, what the blocks printed comes out in their order."""
-    try:
-        yield
-    finally:
-        for block in sorted(launch.printed):
-            sys.stdout.write("".join(launch.printed[block]))
+    for block in sorted(launch.printed):
+        sys.stdout.write("".join(launch.printed[block]))
 
 
 def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Block, list]]:
@@ -207,9 +209,14 @@ def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
     return []
 
 
-def chunk_of(grid: Block, f: Facts) -> Block:
+def chunk_of(grid: Block, f: Facts, streams: bool = False) -> Block:
     """The extent of a chunk: as many blocks as the budget allows, about as long as wide, chunks about equal."""
-    blocks = max(1, min(f.budget // f.value_bytes, MAX_BLOCKS))
+    budget = STREAM_BUDGET if streams else f.budget
+    return _extent(grid, max(1, min(budget // f.value_bytes, MAX_BLOCKS)))
+
+
+@functools.lru_cache(maxsize=1024)
+def _extent(grid: Block, blocks: int) -> Block:
     extent = [1, 1, 1]
     while True:
         wider = [prod(extent) // e * min(2 * e, g) for e, g in zip(extent, grid, strict=True)]
@@ -228,5 +235,8 @@ def _even(total: int, part: int) -> int:
 
 def chunks(grid: Block, extent: Block) -> Iterator[tuple[Block, Block]]:
     """(origin, extent) of each chunk, in row-major order."""
+    if extent == grid:
+        yield (0, 0, 0), grid
+        return
     for origin in itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True))):
         yield origin, tuple(min(e, g - o) for o, e, g in zip(origin, extent, grid, strict=True))

@@ -5,6 +5,7 @@
 * A block index that serves as a tile index stays what it is, a line, so that no one has to find out that it is one.
 * An op whose result is only stored, next, may put it where it goes.
 * An op may put its result into the memory of an operand that no one else sees or reads after it.
+* What is repeated along axes only to meet a tile of the full shape in arithmetic is not: NumPy repeats it on its way.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ import numpy as np
 
 from cutile.dtypes import info, tfloat32
 from cutile.interp import checking
-from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Value, blocks_of, results_of, uses_of
+from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Return, Value, blocks_of, results_of, uses_of
 from cutile.ir.walk import walk
-from cutile.ops import grid
-from cutile.ops._op import PURE, Sig
+from cutile.ops import grid, shape
+from cutile.ops._op import ATOMIC, PURE, READ, WRITE, Sig
 from cutile.ops._types import evaluate
 from cutile.types import ArrayType, TileType
 
@@ -40,6 +41,7 @@ class Settled:
         self.direct: dict[Op, Op] = {}  # ops whose result goes to a store alone, and that store
         self.direct_from: dict[Op, Op] = {}  # the inverse
         self.buffers: dict[Op, Value] = {}  # ops, and the operand whose memory they may use
+        self.spread: set[Op] = set()  # broadcasts that need not take place
         self._params = frozenset(kernel.params)
         nodes = list(walk(kernel.body))
         for n in nodes:
@@ -49,6 +51,8 @@ class Settled:
                     self.axes[n.results[0]] = n.attrs["axis"]
         self._reads = Counter(v for n in nodes for v in self.reads(n))
         self._leave_out(nodes)
+        if not check:
+            self._find_spread(nodes)
         for b in _blocks(kernel.body, nodes):
             self._find_direct(b)
             self._find_buffers(b)
@@ -71,6 +75,12 @@ class Settled:
     def unread(self, n: Op) -> bool:
         """No one reads a result of the op."""
         return not any(self._reads[v] for v in n.results)
+
+    def streams(self, root: Block) -> bool:
+        """Whether every tile is part of an array, or computed straight into one: a chunk of blocks takes no memory."""
+        return all(n in self.skipped or isinstance(n, Bind | Return) or isinstance(n, Op) and n.region is None
+                   and (n.op.effect in (READ, WRITE) or n in self.direct or n.op.effect == ATOMIC and self.unread(n))
+                   for n in root.nodes)
 
     def _constant(self, n: Op) -> None:
         o = n.op
@@ -95,6 +105,16 @@ class Settled:
                     and n not in self.skipped and ("ctx" not in n.op.given or n.op is grid.bid):
                 self._reads.subtract(self.reads(n))
                 self.skipped.add(n)
+
+    def _find_spread(self, nodes: list[Node]) -> None:
+        made = {n.results[0]: n for n in nodes if isinstance(n, Op) and n.op is shape.broadcast_to
+                and n not in self.skipped and n.operands[0].type.ndim == n.results[0].type.ndim}
+        for n in nodes:
+            for v in self.reads(n):
+                if v in made and not (_is_arithmetic(n) and any(
+                        w.type.shape == v.type.shape and w not in made for w in n.operands)):
+                    del made[v]
+        self.spread = set(made.values())
 
     def _find_direct(self, b: Block) -> None:
         nodes = [n for n in b.nodes if n not in self.skipped and not isinstance(n, Bind)]
@@ -128,6 +148,11 @@ class Settled:
             if spent and len(n.operands) <= 2:  # of more, some are still needed when the result is there
                 self.buffers[n] = spent[0]
             made.add(y)
+
+
+def _is_arithmetic(n: Node) -> bool:
+    """Whether NumPy lets the operands meet, element by element."""
+    return isinstance(n, Op) and n.op.family == "arithmetic" and n.op.takes_out
 
 
 def _may_hand_on(n: Node) -> bool:

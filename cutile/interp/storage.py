@@ -32,13 +32,17 @@ class Memory:
         self.may_change = True
         self.carrier = i.carrier
         self.plain = i.carrier == i.storage and dtype is not tfloat32  # memory holds carriers
-        self.low = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s < 0 and n > 0)
-        self.flat = _bytes_of(array)
-        self.place = Place(self.flat, -self.low, array.strides, array.dtype)
-        self.line = array.reshape(-1) if array.flags.c_contiguous else None  # the elements one after another
+        strides = array.strides
+        self.low, self.line = 0, None
+        if array.flags.c_contiguous:
+            self.line = array.reshape(-1)  # the elements one after another
+        else:
+            self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0 and n > 0)
+        self.flat = _bytes_of(array) if self.line is None or array.size == 0 else self.line.view(np.uint8)
+        self.place = Place(self.flat, -self.low, strides, array.dtype)
         self.number: int | None = None  # by which foreign pointers know it
         self._converted: np.ndarray | None = None
-        self._converted_place: Place | None = None
+        self.converted: Place | None = None  # all of it as carriers, once that is made
         self._read = 0
 
     def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
@@ -76,12 +80,12 @@ class Memory:
     def reading(self, n: int) -> tuple[Place, bool]:
         if self.plain:
             return self.place, False
-        if self._converted_place is None:
+        if self.converted is None:
             source, convert = self.source(n)
             if source is self.array:
                 return self.place, convert
-            self._converted_place = Place(source.reshape(-1), 0, source.strides, source.dtype)
-        return self._converted_place, False
+            self.converted = Place(source.reshape(-1), 0, source.strides, source.dtype)
+        return self.converted, False
 
     def take(self, at: Position, n: int, out: np.ndarray | None = None) -> np.ndarray:
         """The carriers at positions that are known to exist, in `out` if that has their shape and shares no memory."""
@@ -140,8 +144,6 @@ def _bytes_of(a: np.ndarray) -> np.ndarray:
     """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
     if a.size == 0:
         return np.empty(0, np.uint8)
-    if a.flags.c_contiguous:
-        return a.reshape(-1).view(np.uint8)
     at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
     reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
     lowest = a[(*at, ...)].reshape(1).view(np.uint8)

@@ -50,8 +50,12 @@ def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
         line = memory.array if isinstance(at, tuple) else memory.line
     if not old and _at_once(memory.dtype, kind):
         x = operands[0]  # one number for all is much faster than many equal ones
-        x = x.reshape(-1)[0] if x.size == 1 or not any(x.strides) else kept(x, shape, some)
-        UFUNCS[kind].at(line, at, memory.store(np.asarray(x))[()])
+        one = x.size == 1 or not any(x.strides)
+        x = memory.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
+        if one and _counts(memory.dtype, kind, line, at):
+            _add_counts(line, at, x)
+        else:
+            UFUNCS[kind].at(line, at, x)
         return keep, np.broadcast_to(seen, shape)
     before = _in_order(memory, kind, line, at, [kept(x, shape, some) for x in operands])
     if old:
@@ -65,6 +69,17 @@ def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
 def _at_once(dtype, kind: str) -> bool:
     """`ufunc.at` does it, with one rounding per update where there is rounding."""
     return kind in UFUNCS and dtype is not bfloat16
+
+
+def _counts(dtype, kind: str, line: np.ndarray, at: Position) -> bool:
+    """Whether to count how often each element is met, to add that many times: integers wrap, so it is the same."""
+    return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and line.size <= at.size
+
+
+def _add_counts(line: np.ndarray, at: np.ndarray, x: np.generic) -> None:
+    n = max(1 << 15, 4 * line.size)  # whose 64-bit copies stay in the cache
+    for i in range(0, at.size, n):
+        line += np.bincount(at[i:i + n], minlength=line.size).astype(line.dtype) * x
 
 
 def _in_order(memory, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:

@@ -57,8 +57,7 @@ Range = tuple[int, int]
 MAX_EDGES = 16  # partly covered positions of one block axis up to which boxes are used
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Memory along the dimensions of a tile: a buffer, the byte offset of coordinate 0, bytes from one to the next."""
 
     buffer: np.ndarray

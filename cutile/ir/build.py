@@ -55,20 +55,27 @@ class Builder:
         with self.into(block):
             yield block
 
-    @contextmanager
-    def into(self, block: Block):
-        """Append to `block` for a while."""
-        outer, self.block = self.block, block
-        try:
-            yield block
-        finally:
-            self.block = outer
+    def into(self, block: Block) -> _While:
+        """Append to `block` for a while: `with b.into(Block()) as block:`."""
+        return _While(self, "block", block)
 
-    @contextmanager
-    def at(self, span: Span):
+    def at(self, span: Span) -> _While:
         """Give nodes this span for a while."""
-        outer, self.span = self.span, span
-        try:
-            yield
-        finally:
-            self.span = outer
+        return _While(self, "span", span)
+
+
+class _While:
+    """An attribute of an object that has another value for a while."""
+
+    __slots__ = ("builder", "name", "value", "outer")
+
+    def __init__(self, builder: Builder, name: str, value: Any):
+        self.builder, self.name, self.value = builder, name, value
+
+    def __enter__(self) -> Any:
+        self.outer = getattr(self.builder, self.name)
+        setattr(self.builder, self.name, self.value)
+        return self.value
+
+    def __exit__(self, *_) -> None:
+        setattr(self.builder, self.name, self.outer)

@@ -209,6 +209,8 @@ def blocks_of(n: Node) -> tuple[Block, ...]:
     match n:
         case Op():
             return () if n.region is None else (n.region,)
+        case Bind():
+            return ()
         case If():
             return (n.then, n.orelse)
         case For() | Frame():

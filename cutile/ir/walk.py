@@ -31,17 +31,18 @@ from cutile.ir.nodes import (
 )
 
 
-def walk(block: Block, enter: Callable[[Node], bool] = lambda n: True) -> Iterator[Node]:
+def walk(block: Block, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:
     """Nodes in program order, each before the nodes nested in it, which are left out where `enter(node)` is false."""
     stack = [iter(block.nodes)]
     while stack:
-        n = next(stack[-1], None)
-        if n is None:
+        for n in stack[-1]:
+            yield n
+            inner = blocks_of(n)
+            if inner and (enter is None or enter(n)):
+                stack.extend(iter(b.nodes) for b in reversed(inner))
+                break
+        else:
             stack.pop()
-            continue
-        yield n
-        if enter(n):
-            stack.extend(iter(b.nodes) for b in reversed(tuple(blocks_of(n))))
 
 
 def blocks(block: Block) -> Iterator[tuple[Block, Node | None]]:

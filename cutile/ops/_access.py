@@ -49,7 +49,7 @@ def tile_index(b: Builder, op: OpDef, name: str, t: Term, rank: int) -> list[Val
         invalid(op, name, f"expected {want}, got {describe(t)}",
                 help=f"write {name}={_example(rank)}, one tile index per axis of the array")
     if len(items) != rank:
-        invalid(op, name, f"{len(items)} indices for an array of rank {rank}",
+        invalid(op, name, f"{len(items)} ind{'ex' if len(items) == 1 else 'ices'} for an array of rank {rank}",
                 help=f"write {name}={_example(rank)}, one tile index per axis of the array")
     return [value_of(b, _signed_scalar(op, name, k, i)) for k, i in enumerate(items)]
 

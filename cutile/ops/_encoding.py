@@ -86,17 +86,18 @@ def from_bits(bits: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def _decode16(bits: np.ndarray) -> np.ndarray:
-    u = np.asarray(bits.astype(_U32))
-    mag = np.asarray(u & _U32(0x7FFF))
-    mag <<= _U32(13)
-    special = mag >= _U32(0x7C00 << 13)
-    y = np.asarray(mag.view(_F32) * _F32(2.0**112))
-    w = y.view(_U32)
-    if special.any():
-        w = np.where(special, mag | _EXPONENT, w)
-    u &= _U32(0x8000)
-    u <<= _U32(16)
-    return (w | u).view(_F32)
+    """Shifted to where float32 has exponent and fraction, without the copies of the sign, and the bias made up for."""
+    w = np.asarray(bits.view(np.int16).astype(np.int32))
+    w <<= np.int32(13)
+    w &= np.int32(-0x70002000)  # 0x8FFFE000
+    y = w.view(_F32)
+    special = None
+    if bits.size and (bits & np.uint16(0x7FFF)).max() >= 0x7C00:
+        special = (w & np.int32(0x0F800000)) == np.int32(0x0F800000)
+    y *= _F32(2.0**112)
+    if special is not None:
+        w[special] |= np.int32(0x7F800000)
+    return y
 
 
 @functools.cache

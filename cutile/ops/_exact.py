@@ -57,32 +57,35 @@ def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
-    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if given, where the dtype is float32."""
+    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if given, where the dtype is float32.
+
+    The product is exact in float64: at most 48 bits. Rounding the rounded sum s is right unless s lies halfway between
+    two values of the dtype, or these are spaced by emin: there s must be odd. Both are rare, and a glance at the
+    extremes tells that there are none.
+    """
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
     shape = np.broadcast(x, y, z).shape
     x, y, z = map(_float64_once, (x, y, z))
-    p = np.multiply(x, y, out=x if np.broadcast(x, y).shape == x.shape else None)  # exact: at most 48 bits
+    p = np.multiply(x, y, out=x if x.shape == shape else None)
     s = np.asarray(np.add(p, z, order="C"))
     r = _narrowed(s, dtype, out)
-    # Rounding s is right unless s lies halfway between two values of the dtype, or these are spaced by emin. A glance
-    # at the extremes tells that all is well, as a rule. `rest`: what rounding drops, in the top bits.
     f = info(dtype).format
     rest = s.view(np.uint64)
-    rest <<= np.uint64(12 + f.mantissa)
-    ties = rest.view(_I64).min() == _HALFWAY
-    if ties or not _all_beyond(r, 2.0**f.emin):
-        s = np.asarray(np.add(p, z, order="C"))
-        if _mend(s, p, z, rest == np.uint64(1 << 63) if ties else None, 2.0**f.emin):
-            r = _narrowed(s, dtype, out)
+    rest <<= np.uint64(12 + f.mantissa)  # what rounding dropped, in the top bits
+    if rest.view(_I64).min() == _HALFWAY:
+        _mend(r, p, z, rest == np.uint64(1 << 63), dtype)
+    least = 2.0**f.emin
+    if not _all_beyond(r, least):
+        _mend(r, p, z, np.abs(r) <= least, dtype)
     return r if r.shape == shape else np.broadcast_to(r, shape)
 
 
 def _float64_once(x) -> np.ndarray:
-    """In float64, what is repeated along an axis once only."""
+    """In float64, a new array; what is repeated along an axis stands there once."""
     x = np.asarray(x)
     if 0 in x.strides:
-        x = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides)]
+        x = x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])]
     return x.astype(_F64)
 
 
@@ -93,20 +96,18 @@ def _all_beyond(r: np.ndarray, least: float) -> bool:
     return int(r.view(np.uint32).min()) > least and (low >= 0 or low + (1 << 31) > least)
 
 
-def _mend(s: np.ndarray, p: np.ndarray, z: np.ndarray, ties: np.ndarray | None, least: float) -> bool:
-    """Round s = p + z to odd where its rounding alone would not do: at ties, and below `least`. Whether that is so."""
-    if ties is not None and ties.mean() > 1 / 16:  # no use to look for them
-        _, missing = two_sum(p, z)
-        if not missing.any():
-            return False
-        s[...] = to_odd(s, missing)
-        return True
-    small = (np.abs(s) < least) & (s != 0)
-    at = np.flatnonzero(small if ties is None else ties | small)
-    if at.size:
-        p, z = (np.broadcast_to(v, s.shape).reshape(-1)[at] for v in (p, z))
-        s.reshape(-1)[at] = to_odd(*two_sum(p, z))
-    return at.size > 0
+def _mend(r: np.ndarray, p: np.ndarray, z: np.ndarray, where: np.ndarray, dtype: DType) -> None:
+    """Put p + z, rounded to odd and then to the dtype, into `r` at some places."""
+    at = np.flatnonzero(where)
+    if at.size > r.size // 16:  # no use to pick them out
+        s, missing = two_sum(p, z)
+        if missing.any():  # else all sums are exact
+            np.copyto(r, round_to(dtype, to_odd(s, missing)), where=where)
+        return
+    at = np.unravel_index(at, r.shape)
+    s, missing = two_sum(*(np.broadcast_to(v, r.shape)[at] for v in (p, z)))
+    if missing.any():
+        r[at] = round_to(dtype, to_odd(s, missing))
 
 
 def _narrowed(s: np.ndarray, dtype: DType, out: np.ndarray | None) -> np.ndarray:

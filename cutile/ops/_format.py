@@ -151,7 +151,7 @@ def _mismatch(letter: str, dtype: DType) -> str:
     return f"%{letter} does not format {dtype.name}: {kind} takes one of {letters}"
 
 
-_PRINTF = re.compile(r"%(?:(?P<percent>%)|(?P<flag>[0#+\- ])?(?P<width>[1-9]\d*)?(?:\.(?P<prec>\d*))?"
+_PRINTF = re.compile(r"%(?:(?P<percent>%)|(?P<flag>[0#+\- ])?(?P<width>\d+)?(?:\.(?P<prec>\d*))?"
                      r"(?P<length>hh|h|ll|l)?(?P<type>[diouxXeEfFgGaA]))")
 
 
@@ -170,7 +170,10 @@ def parse_printf(format: str) -> list[str | Conversion]:
             out.append("%")
         else:
             precision = None if m["prec"] is None else int(m["prec"] or 0)
-            out.append(Conversion(m["flag"] or "", int(m["width"] or 0), precision, m["length"] or "", m["type"]))
+            flags, width = m["flag"] or "", m["width"] or ""
+            if width.startswith("0") and "0" not in flags:
+                flags += "0"  # C sees a second flag in %+04d; the language, a width
+            out.append(Conversion(flags, int(width or 0), precision, m["length"] or "", m["type"]))
         at = m.end()
     return [*out, format[at:]]
 

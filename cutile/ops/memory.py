@@ -36,7 +36,6 @@ from cutile.ops._types import (
     const_int,
     int_scalar_arg,
     invalid,
-    loose,
     refuse,
     tile_arg,
     value_of,
@@ -170,8 +169,8 @@ def _internal(b: Builder, op, **terms) -> Term:
 @op(_load, operands="array *index", effect=READ, exact=True,
     signature=lambda array, /, index, shape, *, order="C", padding_mode=UNDETERMINED, check_bounds=True, latency=None,
     allow_tma=None, memory_order=WEAK, memory_scope=NO_SCOPE: None)
-def load(array, index, /, *, shape, order, padding_mode, check_bounds, latency, allow_tma, memory_order, memory_scope,
-         sig):
+def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_bounds=True, latency=None, allow_tma=None,
+         memory_order=WEAK, memory_scope=NO_SCOPE, sig):
     """Tile of an array at a tile index.
 
     `shape`: a power of two per array axis (a single int for rank 1), or () for one element as a scalar. `index`: the
@@ -226,14 +225,15 @@ def load(array, index, /, *, shape, order, padding_mode, check_bounds, latency, 
     return x if shape else x.reshape(x.shape[:x.ndim - t.ndim])
 
 
-def _store_target(array, index, /, *, order, sig, ctx, **_):
+def _store_target(array, index, /, *, order, sig, ctx, **_hints):
     return array.target(tile_origin(index, sig), sig.operands[-1].shape, order, ctx.lead)
 
 
 @op(_store, operands="array *index tile", effect=WRITE, exact=True, target=_store_target,
     signature=lambda array, /, index, tile, *, order="C", check_bounds=True, latency=None, allow_tma=None,
     memory_order=WEAK, memory_scope=NO_SCOPE: None)
-def store(array, index, tile, /, *, order, check_bounds, latency, allow_tma, memory_order, memory_scope, sig):
+def store(array, index, tile, /, *, order, check_bounds=True, latency=None, allow_tma=None, memory_order=WEAK,
+          memory_scope=NO_SCOPE, sig):
     """Write a tile to an array at a tile index; its own shape is the tile shape.
 
     [STORE-1.element]  element x of the tile goes to the array element whose coordinate along axis order[i] is
@@ -400,9 +400,11 @@ def array_strides(b: Builder, a: Leaf) -> Tuple:
 
 
 def _dims(b: Builder, a: Leaf, static, stride: bool) -> Tuple:
-    scalar = TileType(a.type.index_dtype)
+    dtype = a.type.index_dtype
+    scalar = TileType(dtype)
     return Tuple(tuple(
-        loose(n) if n is not None else Leaf(b.op1(array_dim, a.value, result=scalar, dim=k, stride=stride))
+        Const(n, dtype, loose=False) if n is not None else
+        Leaf(b.op1(array_dim, a.value, result=scalar, dim=k, stride=stride))
         for k, n in enumerate(static)))
 
 

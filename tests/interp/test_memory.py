@@ -343,6 +343,26 @@ def test_updates_of_integers_are_a_sequence(kind, dtype, lead, places, seed, tra
     assert np.array_equal(untouched, a[1::2] if transposed else a[4:])
 
 
+@pytest.mark.parametrize("dtype", [dt.int32, dt.uint32, dt.int64, dt.uint64, dt.float32], ids=str)
+@pytest.mark.parametrize("bins", [4, 1000, 20_000])
+@pytest.mark.parametrize("step", [1, 2])
+def test_adding_one_number_in_many_places(dtype, bins, step):
+    """Many more places than a piece that is counted at once, some of them outside and some masked out."""
+    i = dt.info(dtype)
+    rng = np.random.default_rng(bins)
+    index = rng.integers(-2, bins + 2, (3, 1, 1, 30_000)).astype(np.int32)
+    mask = rng.integers(0, 4, index.shape).astype(bool)
+    number = np.asarray(3 if i.floating else dt.int_range(dtype)[1] - 1, i.carrier)  # wraps
+    a = np.zeros(bins * step, i.storage)
+    wrap(a[::step], dtype).update("add", [index], [number], mask, (30_000,), (3, 1, 1), False)
+    hits = np.bincount(index[mask & (index >= 0) & (index < bins)], minlength=bins)
+    want = [int(n) * int(number) for n in hits]
+    if i.integral:
+        want = np.array([n & ((1 << dtype.bitwidth) - 1) for n in want], f"u{i.storage.itemsize}").view(i.storage)
+    assert a[::step].tolist() == list(want)
+    assert step == 1 or not a[1::2].any()
+
+
 @pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16, dt.float32, dt.float64], ids=str)
 @pytest.mark.parametrize("old", [True, False])
 def test_float_additions_round_one_by_one(dtype, old):

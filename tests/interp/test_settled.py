@@ -72,6 +72,27 @@ def wasteful(a, out, n: ct.Constant[int]):
     ct.store(out, i, x + row)
 
 
+@ct.kernel
+def normed(a, row, out, n: ct.Constant[int]):
+    """What is repeated meets full tiles, as first and second operand, in fma, and where the full tile is spent."""
+    i = ct.bid(0)
+    x = ct.load(a, (i, 0), (n, n))
+    d = x - ct.max(x, axis=1, keepdims=True)
+    e = ct.load(row, (0, i), (1, n)) * (ct.sum(d, axis=1, keepdims=True) + d)
+    y = e / (1.0 - ct.min(x, axis=0, keepdims=True))
+    ct.store(out, (i, 0), y * y + ct.load(row, (0, 0), (1, n)))
+
+
+@ct.kernel
+def repeated(a, out, n: ct.Constant[int]):
+    """What is repeated is read as itself."""
+    i = ct.bid(0)
+    x = ct.load(a, (i, 0), (n, n))
+    top = ct.broadcast_to(ct.max(x, axis=1, keepdims=True), (n, n))
+    low = ct.broadcast_to(ct.min(x, axis=0, keepdims=True), (n, n))
+    ct.store(out, (i, 0), ct.sum(top, axis=1, keepdims=True) + top * low)
+
+
 def under(schedule, kernel, grid, arrays):
     """The arrays after a launch; an array that is given twice is one array afterwards too."""
     copies = {id(a): a.copy(order="K") for a in arrays}
@@ -98,6 +119,8 @@ CASES = {
     "gather onto itself": (picked, (8,), (SAME, np.arange(64, dtype=np.int32) // 8 * 8 + 3, SAME)),
     "counts": (counted, (8,), (np.arange(64, dtype=np.int32) % 5, np.zeros(4, np.int32), np.zeros(64, np.int32))),
     "wasteful": (wasteful, (8,), (floats(64), np.zeros(64, np.float32))),
+    "normed": (normed, (4,), (floats(30, T), floats(1, 32, seed=1), np.zeros((32, T), np.float32))),
+    "repeated": (repeated, (4,), (floats(32, T), np.zeros((32, T), np.float32))),
 }
 
 
@@ -151,6 +174,25 @@ def test_results_that_go_where_they_are_stored():
     k, s = typed(shared, floats(64), floats(64), floats(64))
     assert names(s.direct) == ["sub"]
     assert names(s.buffers) == []  # every value is read again
+
+
+def test_what_need_not_be_repeated():
+    k, s = typed(normed, floats(32, T), floats(1, 32), floats(32, T))
+    broadcasts = [n for n in walk(k.body) if n not in s.skipped and isinstance(n, Op) and n.op.name == "broadcast_to"]
+    assert len(broadcasts) == 5 and s.spread == set(broadcasts)
+    assert not Settled(k, True).spread  # the checker looks at the shape of every value
+    k, s = typed(repeated, floats(32, T), floats(32, T))
+    top, low, total = (n for n in walk(k.body) if isinstance(n, Op) and n.op.name == "broadcast_to")
+    assert s.spread == {low, total}  # `top` is summed as well, and is the full tile that they meet
+
+
+def test_programs_whose_tiles_take_no_memory():
+    flat = floats(64), floats(64)
+    index, counts = np.zeros(64, np.int32), np.zeros(4, np.int32)
+    for kernel, arrays, streams in ((picked, (flat[0], index, flat[1]), True), (diagonal, (floats(32, 24),) * 2, True),
+                                    (counted, (index, counts, index), False), (shared, (*flat, flat[0]), False)):
+        k, s = typed(kernel, *arrays)
+        assert s.streams(k.body) is streams, kernel.__name__
 
 
 def test_an_operand_that_is_spent_holds_the_result():

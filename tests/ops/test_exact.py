@@ -103,6 +103,41 @@ def test_fma_beside_a_tie_between_subnormals():
         assert_same(got, want)
 
 
+@pytest.mark.parametrize("dtype", [float32, float16], ids=str)
+@pytest.mark.parametrize("every", [1, 3, 100])
+def test_fma_finds_few_ties_and_many(dtype, every):
+    """1 + half a unit in the last place, a little more or less: what the sum in float64 loses decides."""
+    m = info(dtype).format.mantissa
+    x = np.full((20, 1, 40), np.float32(1.5))
+    z = np.ones((20, 1, 40), np.float32)
+    y = np.full(40, np.float32(2.0**-m))  # 1.5 units: no tie
+    x.reshape(-1)[::every] = np.float32(1 + 2.0**-10)
+    z.reshape(-1)[::every] = np.float32(2.0**24)
+    y[::every] = np.float32(0.5)
+    x.reshape(-1)[::2 * every] = np.float32(2.0**-30)  # and what vanishes beside it, of both signs
+    x.reshape(-1)[::4 * every] *= -1
+    z[0, 0, ::every] = np.float32(2.0**-m + 1) if dtype is float16 else np.float32(0)
+    want = [fma_reference(*v, dtype) for v in zip(x.ravel().tolist(), np.broadcast_to(y, x.shape).ravel().tolist(),
+                                                  z.ravel().tolist(), strict=True)]
+    assert_same(N.fma(x, y, z, dtype).ravel(), want)
+    out = np.full(x.shape, NAN, np.float32)
+    assert_same(N.fma(x, y, z, dtype, out=out if dtype is float32 else None).ravel(), want)
+
+
+def test_fma_mends_ties_in_a_large_array():
+    a, b = np.float32(1 + 2.0**-12), np.float32(1 - 2.0**-12)  # a * a is half a unit above 1 + 2**-11
+    z = np.zeros(4096, np.float32)
+    z[7::1000] = [2.0**-80, -2.0**-80, 2.0**-80, -2.0**-80, 0]
+    x, out = np.full(4096, np.float32(3)), np.empty(4096, np.float32)
+    y = np.full(4096, b)
+    x[7::1000] = y[7::1000] = a
+    got = N.fma(x, y, z, float32, out=out)
+    assert got is out
+    low, high = 1 + 2.0**-11, 1 + 2.0**-11 + 2.0**-23
+    assert got[7::1000].tolist() == [high, low, high, low, low]
+    assert (np.delete(got, np.arange(7, 4096, 1000)) == np.float32(3) * b).all()
+
+
 def test_fma_broadcasts_and_differs_from_two_roundings():
     x = np.float32(1 + 2.0**-12)
     got = N.fma(np.full((2, 3), x), x, np.full((3,), np.float32(-1 - 2.0**-11)), float32)

@@ -138,7 +138,10 @@ def test_bits_depend_on_the_operands_alone(data):
     w = Bench()
     grid = w(mma.mma, w.tile(x, float32, (m, k)), w.tile(y, float32, (k, n)), w.tile(acc, float32))
     assert grid.shape == (3, 2, 1, m, n)
-    for change in (odd, strange):
+    def spaced(a):  # rows of a wider matrix
+        return np.concatenate([a, values(float32, (*a.shape[:-1], 3))], axis=-1)[..., :a.shape[-1]]
+
+    for change in (odd, strange, spaced):
         again = w(mma.mma, w.tile(change(x), float32, (m, k)), w.tile(change(y), float32, (k, n)), w.tile(acc, float32))
         assert same_bits(again, grid)
     for i, j in np.ndindex(3, 2):
