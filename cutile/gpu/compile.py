@@ -61,11 +61,9 @@ def entry_hints(options: Any, target: Target | None, version: ty.Version) -> dic
 
 
 def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
-    found = {}
+    found, options = {}, options.on(target)
     for option, name in ENTRY_HINTS.items():
         value = getattr(options, option)
-        if value is not None and not isinstance(value, int):
-            value = value.get(target, None)
         if value is None:
             continue
         if option == "num_worker_warps" and value not in USUAL_WARPS:

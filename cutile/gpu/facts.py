@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from cutile.types import ArrayType
 
@@ -38,6 +39,20 @@ class ListFacts:
 def nothing_known(t: ArrayType) -> ArrayFacts:
     n = t.ndim
     return ArrayFacts((None,) * n, (None,) * n, (1,) * n, (1,) * n, (None,) * n)
+
+
+def of_parameters(constraints: Sequence[Any]) -> list[Any]:
+    """What is known of each parameter of the IR, from the constraints of the Python function's parameters.
+
+    A tuple's items stand in its place, a constant has no parameter, and of a scalar nothing is known (None).
+    """
+    out: list[Any] = []
+    for c in constraints:
+        if hasattr(c, "items"):
+            out += of_parameters(c.items)
+        elif not hasattr(c, "value"):
+            out.append(c if hasattr(c, "alias_groups") else None)
+    return out
 
 
 def power_of_two(n: int) -> int:

@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from cutile import dtypes
 from cutile.dtypes import DType
 from cutile.errors import Span, TileUnsupportedFeatureError
-from cutile.gpu.tileir import types as ty
+
+if TYPE_CHECKING:
+    from cutile.gpu.tileir import types as ty
 
 ARCHITECTURES = (80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121)
 
@@ -137,8 +140,10 @@ def check(target: Target | None, feature: str | DType, loc: Span | None = None) 
 
 def check_version(version: ty.Version, feature: str | DType, loc: Span | None = None) -> None:
     """TileUnsupportedFeatureError where a bytecode version lacks a feature [VER-*]."""
-    since = FEATURE_SINCE.get(feature, ty.VERSIONS[0])
+    since = FEATURE_SINCE.get(feature, version)
     if version < since:
+        from cutile.gpu.tileir import types as ty
+
         written = since in ty.VERSIONS
         raise TileUnsupportedFeatureError(
             f"{_words(feature)} needs Tile IR bytecode {ty.version_text(since)} or newer; "

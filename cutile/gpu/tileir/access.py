@@ -61,6 +61,12 @@ def broadcast(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
     return v if v.type.shape == shape else l.op("broadcast", [v], result=ty.tile(v.type.element, shape))
 
 
+def spread(l: Lowering, x: Value, dims: tuple[int, ...]) -> Value:
+    """x at a shape that it broadcasts to: new axes in front, then axes of size 1 repeated."""
+    x = reshaped(l, x, (1,) * (len(dims) - len(x.type.shape)) + x.type.shape)
+    return x if x.type.shape == dims else l.op("broadcast", [x], result=ty.tile(x.type.element, dims))
+
+
 def reshaped(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
     return v if v.type.shape == shape else l.op("reshape", [v], result=ty.tile(v.type.element, shape))
 
@@ -140,13 +146,15 @@ def element_pointers(l: Lowering, a: Array, index: Sequence[nodes.Value], shape:
     """Pointers to the elements at tiles of indices, and where these are in range: None if that is not asked [IDX-3]."""
     offset, mask = None, None
     for v, size, stride in zip(index, a.sizes, a.strides, strict=True):
+        v = l.before_broadcast(v)
         i = resized(l, l.get(v), ty.i64, signed=is_signed(v.type.dtype))
         if check:
-            limit = broadcast(l, arrays.wide_dim(l.b, a, size, signed=False), shape)
-            inside = l.op("cmpi", [i, limit], comparison_predicate="less_than", signedness="unsigned")
+            limit = broadcast(l, arrays.wide_dim(l.b, a, size), i.type.shape)
+            inside = spread(l, l.op("cmpi", [i, limit], comparison_predicate="less_than", signedness="unsigned"), shape)
             mask = inside if mask is None else l.op("andi", [mask, inside])
         if stride != 1:
-            i = l.op("muli", [i, broadcast(l, arrays.wide_dim(l.b, a, stride, signed=True), shape)])
+            i = l.op("muli", [i, broadcast(l, arrays.wide_dim(l.b, a, stride), i.type.shape)])
+        i = spread(l, i, shape)
         offset = i if offset is None else l.op("addi", [offset, i])
     base = broadcast(l, a.base, shape)
     return base if offset is None else l.op("offset", [base, offset]), mask

@@ -170,15 +170,14 @@ def dim_value(b: Builder, d: Dim, t: ty.Tile) -> Value:
     return b.constant(t, d) if isinstance(d, int) else d
 
 
-def wide_dim(b: Builder, a: Array, d: Dim, *, signed: bool) -> Value:
+def wide_dim(b: Builder, a: Array, d: Dim) -> Value:
     """A size or stride as an i64."""
     t = ty.tile(ty.i64)
     if isinstance(d, int):
         return b.constant(t, d)
     if d.type == t:
         return d
-    signed = signed and info(a.type.index_dtype).kind == "i"
-    return b.op("exti", [d], result=t, signedness="signed" if signed else "unsigned")
+    return b.op("exti", [d], result=t, signedness="signed" if info(a.type.index_dtype).kind == "i" else "unsigned")
 
 
 def tensor_view(b: Builder, a: Array) -> Value:
@@ -186,8 +185,8 @@ def tensor_view(b: Builder, a: Array) -> Value:
     static = tuple(s if isinstance(s, int) else None for s in a.strides)
     if a.wide:  # also a negative number is written as a value, modulo 2**64
         static = tuple(s if s is not None and s >= 0 else None for s in static)
-        strides = [wide_dim(b, a, d, signed=True) for d, s in zip(a.strides, static, strict=True) if s is None]
-        sizes = [wide_dim(b, a, d, signed=False) for d in a.sizes if not isinstance(d, int)]
+        strides = [wide_dim(b, a, d) for d, s in zip(a.strides, static, strict=True) if s is None]
+        sizes = [wide_dim(b, a, d) for d in a.sizes if not isinstance(d, int)]
     else:
         strides = [d for d in a.strides if not isinstance(d, int)]
         sizes = [d for d in a.sizes if not isinstance(d, int)]

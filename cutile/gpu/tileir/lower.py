@@ -8,8 +8,10 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.op(name, …)       append an operation at the node's source position; see builder.py. l.b is the builder itself
     l.const(dtype, value, shape=())
     l.memory(name, …)   append an operation on memory, or one that prints: with the tokens that order it
+    l.before_broadcast(v)     the smaller tile that v repeats, or v
     l.divisor(v)        a power of two that an integer scalar is a multiple of
     l.region(block, values)   the body of a combine function on these values: what it yields
+    l.combining               whether the node stands in such a body
     l.check(feature)    refuse what the target or the version lacks; l.unsupported(text, help=…) refuses
     l.target, l.version (target is None where the module is for all targets)
 
@@ -27,6 +29,7 @@ from typing import Any, NoReturn
 from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
+from cutile.gpu.hints import choose_hints
 from cutile.gpu.target import Target
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
@@ -74,12 +77,24 @@ def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target 
     import cutile.gpu.tileir.rules  # noqa: F401  fills RULES
 
     module = module or Module(version)
-    kernel = prepared(kernel)
+    kernel = choose_hints(prepared(kernel), target)
     facts = facts or (None,) * len(kernel.params)
+    for p in kernel.params:
+        check_dtype(p, module.version, target, kernel.span)
     types = [t for p in kernel.params for t in arrays.argument_types(p.type)]
     entry = module.entry(symbol or kernel.name, types, hints=hints, loc=kernel.span)
     Lowering(kernel, facts, entry.body, target).run(iter(entry.arguments))
     return module
+
+
+def check_dtype(v: nodes.Value, version: ty.Version, target: Target | None, loc: Span) -> None:
+    """Refuse a dtype that the target or the version lacks."""
+    t = v.type.element if isinstance(v.type, ListType) else v.type
+    targets.check_version(version, t.dtype, loc)
+    targets.check(target, t.dtype, loc)
+    if t.dtype is float4_e2m1fn and isinstance(t, TileType) and t.size == 1:
+        raise TileUnsupportedFeatureError("Tile IR has no tile of a single float4_e2m1fn element", loc,
+                                          help="convert the tile first: x.astype(ct.float16)")
 
 
 @dataclass(slots=True)
@@ -113,12 +128,13 @@ class Lowering:
         self._root: Value | None = None
         self._loops: list[_Loop] = []
         self._on_yield: list[Callable[[Yield], None]] = []
+        self.combining = False
+        self.broadcasts: dict[nodes.Value, nodes.Value] = {}  # results of broadcast_to and what they are made from
 
     def run(self, arguments: Iterator[Value]) -> None:
         if self._plan.access:
             self._root = self.b.op("make_token")
         for p, f in zip(self.kernel.params, self.facts, strict=True):
-            self._check_dtype(p)
             self._define(p, arrays.parameter(self.b, p.type, arguments, f))
         self._block(self.kernel.body)
 
@@ -151,6 +167,12 @@ class Lowering:
         """A power of two that an integer scalar is known to be a multiple of."""
         return self._divisors.get(v, 1)
 
+    def before_broadcast(self, v: nodes.Value) -> nodes.Value:
+        """The tile that v repeats: what is computed from it element by element takes less work there."""
+        while v in self.broadcasts:
+            v = self.broadcasts[v]
+        return v
+
     def unsupported(self, text: str, help: str | None = None) -> NoReturn:
         raise TileUnsupportedFeatureError(text, self.b.loc, help=help)
 
@@ -160,7 +182,9 @@ class Lowering:
         found: list[Yield] = []
         node, loc = self.node, self.b.loc
         self._on_yield.append(found.append)
+        self.combining = True
         self._block(block)
+        self.combining = False
         self._on_yield.pop()
         self.node, self.b.loc = node, loc
         return tuple(self._values[v] for v in found[0].operands)
@@ -240,7 +264,7 @@ class Lowering:
     def _op(self, n: Op) -> None:
         self.node = n
         for v in n.results:
-            self._check_dtype(v)
+            check_dtype(v, self.version, self.target, n.span)
         rule = RULES.get(n.op)
         if rule is None:
             raise TileInternalError(f"op {n.op.name} has no lowering to Tile IR", n.span)
@@ -252,15 +276,6 @@ class Lowering:
         results = made if isinstance(made, tuple) else () if made is None else (made,)
         for v, x in zip(n.results, results, strict=True):
             self._define(v, x)
-
-    def _check_dtype(self, v: nodes.Value) -> None:
-        """Refuse a dtype that the target or the version lacks."""
-        t = v.type.element if isinstance(v.type, ListType) else v.type
-        if t.dtype in targets.FEATURES:
-            self.check(t.dtype)
-        if t.dtype is float4_e2m1fn and isinstance(t, TileType) and t.size == 1:
-            self.unsupported("Tile IR has no tile of a single float4_e2m1fn element",
-                             help="convert the tile first: x.astype(ct.float16)")
 
     # -------------------------------------------------------------- structure
 

@@ -1,4 +1,4 @@
-"""Running `tileiras`, NVIDIA's assembler of Tile IR: where it is, which versions it reads, bytecode to cubin.
+"""Running `tileiras`, NVIDIA's assembler of Tile IR: which versions it reads, bytecode to cubin.
 
 The tool runs in an environment of our own making: with CUDA_HOME or CUDA_PATH set it would load that toolkit's libnvvm
 and fail without a word. Whatever goes wrong comes back as an error of cutile at the user's line.
@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.metadata
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -28,91 +26,18 @@ from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutE
 from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.diagnostics import first_error, location
+from cutile.gpu.tileir.finding import Tool, find_tool
 
-PACKAGES = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
-_EXE = ".exe" if os.name == "nt" else ""
 # What of the environment the tool sees.
 _KEPT = ("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "LANG")
 
 
-@dataclass(frozen=True, slots=True)
-class Tool:
-    """An assembler found on this machine. `origin` says where it came from."""
-
-    path: Path
-    origin: str
-
-    @property
-    def version(self) -> str:
-        """Its release and build, as "13.5.37"; "unknown" if it does not say."""
-        return _version(self.path)
-
-    @property
-    def disassembler(self) -> Path:
-        return self.path.with_name("tileirdisasm" + _EXE)
-
-
-# ------------------------------------------------------------------ finding it
-
-
-def find_tool() -> Tool:
-    """pip packages, then PATH, then toolkits: CUDA_HOME, CUDA_PATH, the usual folders. FileNotFoundError if nowhere."""
-    return _find(tuple(os.environ.get(v) for v in ("PATH", "CUDA_HOME", "CUDA_PATH")))
+# ------------------------------------------------------------------ what it is
 
 
 @functools.lru_cache(maxsize=8)
-def _find(environment: tuple[str | None, ...]) -> Tool:
-    tool, problem = _of_packages()
-    if tool is None:
-        tool = next(_elsewhere(*environment), None)
-    if tool is None:
-        raise FileNotFoundError(
-            f"tileiras, which makes GPU code, was not found{': ' + problem if problem else ''}. "
-            "Install it: pip install 'cutile[gpu]', or a CUDA toolkit 13.1 or newer")
-    if problem:
-        warnings.warn(f"{problem}; using {tool.path} ({tool.origin})", RuntimeWarning, stacklevel=3)
-    return tool
-
-
-def _of_packages() -> tuple[Tool | None, str]:
-    """The tool of the pip packages, or what is wrong with them ("" if they are not there at all)."""
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = importlib.metadata.distribution(name)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    if PACKAGES[0] not in found:
-        return None, ""
-    missing = [name for name in PACKAGES if name not in found]
-    if missing:
-        return None, f"{PACKAGES[0]} is installed without {' and '.join(missing)}, which it needs"
-    releases = {name: ".".join(d.version.split(".")[:2]) for name, d in found.items()}
-    if len(set(releases.values())) > 1:
-        versions = ", ".join(f"{name} {d.version}" for name, d in found.items())
-        return None, f"the compiler packages are not of one release ({versions}); install equal versions"
-    for file in found[PACKAGES[0]].files or ():
-        if file.name == "tileiras" + _EXE:
-            path = Path(found[PACKAGES[0]].locate_file(file))
-            if path.is_file():
-                return Tool(path, f"pip package {PACKAGES[0]} {found[PACKAGES[0]].version}"), ""
-    return None, f"{PACKAGES[0]} is installed but holds no tileiras"
-
-
-def _elsewhere(path: str | None, *homes: str | None) -> Iterator[Tool]:
-    on_path = shutil.which("tileiras", path=path) if path else None
-    if on_path:
-        yield Tool(Path(on_path), "PATH")
-    newest_first = sorted(Path("/usr/local").glob("cuda-1[3-9]*"), reverse=True) if os.name != "nt" else []
-    for folder, origin in [*zip(homes, ("CUDA_HOME", "CUDA_PATH")), (Path("/usr/local/cuda"), "/usr/local/cuda"),
-                           *((p, str(p)) for p in newest_first)]:
-        file = Path(folder) / "bin" / ("tileiras" + _EXE) if folder else None
-        if file and file.is_file():
-            yield Tool(file, origin)
-
-
-@functools.lru_cache(maxsize=8)
-def _version(path: Path) -> str:
+def version_of(path: Path) -> str:
+    """Release and build of a tool, as "13.5.37"; "unknown" if it does not say."""
     out = _run([str(path), "--version"], 60).output
     found = re.search(r"\bV(\d+(?:\.\d+)+)", out)
     return found[1] if found else "unknown"

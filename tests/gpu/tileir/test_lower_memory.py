@@ -131,6 +131,16 @@ def test_every_atomic(target, kinds):
 
 
 @needs_tool
+def test_indices_are_widened_before_they_are_broadcast():
+    def kernel(a, i):
+        k = i + ct.arange(16, dtype=ct.int32)
+        ct.scatter(a, (k[:, None], k[None, :]), 0)
+
+    made = module(kernel, ArrayType(ct.int32, 2), I32).program.entries[0].block.ops
+    shapes = {o.results[0].type.shape for o in made if o.spec.name in ("exti", "muli", "cmpi")}
+    assert shapes == {(), (16, 1), (1, 16)}
+
+
 def test_ranks():
     def kernel(a, b, c, n):
         ct.store(a, (), ct.load(a, (), ()) + 1)

@@ -1,12 +1,8 @@
-import importlib.metadata
 import os
 import stat
-import sys
 import time
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -216,92 +212,3 @@ def test_a_tool_that_cannot_list_versions_is_tried(tmp_path):
 def test_a_tool_that_reads_nothing_of_ours(tmp_path):
     with pytest.warns(RuntimeWarning, match="trying 13.1"):
         assert tileiras.newest_version(stand_in(tmp_path, "echo 14.0")) == (13, 1)
-
-
-# ------------------------------------------------------------------ finding it
-
-
-@pytest.fixture
-def nothing_installed(tmp_path, monkeypatch):
-    """No packages, no PATH, no toolkits; `packages` installs."""
-    installed: dict[str, SimpleNamespace] = {}
-
-    def distribution(name):
-        if name not in installed:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return installed[name]
-
-    def packages(**versions):
-        for short, version in versions.items():
-            name = {"tileiras": "nvidia-cuda-tileiras", "nvcc": "nvidia-cuda-nvcc", "nvvm": "nvidia-nvvm"}[short]
-            file = script(tmp_path / "site", "", short)
-            installed[name] = SimpleNamespace(version=version, files=[SimpleNamespace(name=file.name, path=file)],
-                                              locate_file=lambda f: f.path)
-
-    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
-    monkeypatch.setattr(tileiras, "_elsewhere", lambda path, *homes: _without_usual_folders(path, *homes))
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    tileiras._find.cache_clear()
-    yield packages
-    tileiras._find.cache_clear()
-
-
-_elsewhere = tileiras._elsewhere
-
-
-def _without_usual_folders(path, *homes):
-    return (t for t in _elsewhere(path, *homes) if not str(t.path).startswith("/usr/local/"))
-
-
-@posix
-def test_nowhere(nothing_installed):
-    with pytest.raises(FileNotFoundError, match=r"pip install 'cutile\[gpu\]'"):
-        tileiras.find_tool()
-
-
-@posix
-def test_packages_come_first_then_path_then_toolkits(nothing_installed, tmp_path, monkeypatch):
-    monkeypatch.setenv("CUDA_PATH", str(tmp_path / "path_kit"))
-    script(tmp_path / "path_kit" / "bin", "")
-    assert tileiras.find_tool().origin == "CUDA_PATH"
-    monkeypatch.setenv("CUDA_HOME", str(tmp_path / "home_kit"))
-    script(tmp_path / "home_kit" / "bin", "")
-    assert tileiras.find_tool().origin == "CUDA_HOME"
-    monkeypatch.setenv("PATH", str(tmp_path / "on_path"))
-    script(tmp_path / "on_path", "")
-    assert tileiras.find_tool().origin == "PATH"
-    nothing_installed(tileiras="13.5.37", nvcc="13.5.40", nvvm="13.5.37")
-    tileiras._find.cache_clear()
-    assert tileiras.find_tool() == Tool(tmp_path / "site" / "tileiras", "pip package nvidia-cuda-tileiras 13.5.37")
-
-
-@posix
-@pytest.mark.parametrize("versions, problem", [
-    ({"tileiras": "13.5.37", "nvcc": "13.4.92", "nvvm": "13.5.37"}, "not of one release .*nvidia-cuda-nvcc 13.4.92"),
-    ({"tileiras": "13.5.37", "nvvm": "13.5.37"}, "without nvidia-cuda-nvcc"),
-    ({"tileiras": "13.5.37"}, "without nvidia-cuda-nvcc and nvidia-nvvm"),
-])
-def test_packages_that_do_not_fit(nothing_installed, tmp_path, monkeypatch, versions, problem):
-    """Said when there is nothing else, and warned of when there is."""
-    nothing_installed(**versions)
-    with pytest.raises(FileNotFoundError, match=problem):
-        tileiras.find_tool()
-    monkeypatch.setenv("PATH", str(tmp_path / "on_path"))
-    script(tmp_path / "on_path", "")
-    with pytest.warns(RuntimeWarning, match=problem):
-        assert tileiras.find_tool().origin == "PATH"
-    with warnings.catch_warnings():  # once
-        warnings.simplefilter("error")
-        tileiras.find_tool()
-
-
-def test_importing_finds_nothing_yet():
-    """The tool is looked for when it is needed."""
-    import subprocess
-
-    code = ("import sys, importlib.metadata as m, cutile.gpu.tileir.builder, cutile.gpu.tileir.tileiras as t; "
-            "print(t._find.cache_info().currsize)")
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "0"

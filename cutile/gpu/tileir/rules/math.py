@@ -8,6 +8,7 @@ from cutile.gpu.tileir.access import broadcast
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._regular import compare, elementwise, is_float
 from cutile.gpu.tileir.rules._rule import rule
+from cutile.gpu.tileir.rules.convert import float_to
 from cutile.ops import math
 
 rule(math.exp, math.exp2, math.log, math.log2, math.sin, math.cos, math.tan, math.sinh, math.cosh, math.tanh, math.sqrt,
@@ -53,21 +54,30 @@ def _powi(l, n):
     e = broadcast(l, e, x.type.shape)
     if l.version >= FPOWI_SINCE:
         return l.op("fpowi", [x, e])
-    power = _by_squaring(l, x, l.op("absi", [e]), "mulf")
-    inverse = l.op("divf", [l.b.constant(x.type, 1), power])
-    zero = l.b.constant(e.type, 0)
-    return l.op("select", [compare(l, "less_than", e, zero, floating=False), inverse, power])
+    wide = float_to(l, x, ty.f32) if x.type.element in (ty.f16, ty.bf16) else x  # [POW-1.wide]
+    power = _by_squaring(l, wide, l.op("absi", [e]), "mulf")
+    inverse = l.op("divf", [l.b.constant(wide.type, 1), power])
+    negative = compare(l, "less_than", e, l.b.constant(e.type, 0), floating=False)
+    return float_to(l, l.op("select", [negative, inverse, power]), x.type.element)
 
 
 def _by_squaring(l, x: Value, e: Value, multiply: str) -> Value:
     """x to the power of e, read as unsigned, from its lowest bit on; products wrap, or round each time [POW-1]."""
-    count = ty.tile(ty.i32)
-    start, stop, step = (l.b.constant(count, k) for k in (0, e.type.element.bits, 1))
-    with l.b.for_(start, stop, step, [l.b.constant(x.type, 1), x, e]) as loop:
-        _, power, base, rest = loop.arguments
-        one, zero = l.b.constant(e.type, 1), l.b.constant(e.type, 0)
-        odd = compare(l, "not_equal", l.op("andi", [rest, one]), zero, floating=False)
-        power = l.op("select", [odd, l.op(multiply, [power, base]), power])
-        rest = l.op("shri", [rest, one], signedness="unsigned")
-        l.op("continue", [[power, l.op(multiply, [base, base]), rest]])
+    power, bits = l.b.constant(x.type, 1), e.type.element.bits
+    if l.combining:  # the body of a reduction or scan takes no loops
+        for _ in range(bits):
+            power, x, e = _squared(l, power, x, e, multiply)
+        return power
+    start, stop, step = (l.b.constant(ty.tile(ty.i32), k) for k in (0, bits, 1))
+    with l.b.for_(start, stop, step, [power, x, e]) as loop:
+        l.op("continue", [_squared(l, *loop.arguments[1:], multiply)])
     return loop.results[0]
+
+
+def _squared(l, power: Value, base: Value, rest: Value, multiply: str) -> tuple[Value, Value, Value]:
+    """One bit of the exponent later."""
+    one, zero = l.b.constant(rest.type, 1), l.b.constant(rest.type, 0)
+    odd = compare(l, "not_equal", l.op("andi", [rest, one]), zero, floating=False)
+    power = l.op("select", [odd, l.op(multiply, [power, base]), power])
+    rest = l.op("shri", [rest, one], signedness="unsigned")
+    return power, l.op(multiply, [base, base]), rest

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from cutile.gpu.tileir.access import spread
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._regular import is_float, signedness
 from cutile.gpu.tileir.rules._rule import rule
-from cutile.gpu.tileir.rules.shape import spread
 from cutile.ops import mma
 
 

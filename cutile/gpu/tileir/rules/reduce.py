@@ -6,13 +6,13 @@ import math
 
 from cutile.dtypes import DType, float4_e2m1fn, info, int_range
 from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.access import spread
 from cutile.gpu.tileir.builder import Region, Value
 from cutile.gpu.tileir.constants import bits_of
 from cutile.gpu.tileir.program import Identity
 from cutile.gpu.tileir.rules._regular import compare, is_float, options, signedness
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import carried, carrier
-from cutile.gpu.tileir.rules.shape import spread
 from cutile.ops import reduce
 
 # The integer and the float operation of the last part of an op's `tileir`.
@@ -34,19 +34,22 @@ def axis_of(n) -> int:
 
 
 def fold(l, n, region: Region, kind: str) -> Value:
-    """Fill the region of a built-in reduction or scan."""
+    """Fill the region of a built-in reduction or scan. In the order of the arguments the assembler knows the reduction,
+    and overlaps more of an attention loop with it (docs/hints.md)."""
     name = STEPS[kind][is_float(n.operands[0])]
     with region:
-        element, before = region.arguments
-        l.op("yield", [[l.op(name, [before, element], **options(l, n, name))]])
+        l.op("yield", [[l.op(name, region.arguments, **options(l, n, name))]])
     return region.results[0]
 
 
 def combine(l, n, region: Region) -> tuple[Value, ...]:
-    """Fill the region of a user's reduction or scan: what was combined before comes first [RED-10]."""
+    """Fill the region of a user's reduction or scan: what was combined before comes first [RED-10].
+
+    So it does among the region's arguments, measured on a GPU; the text of the Tile IR specification has it second.
+    """
     own = [ty.of_dtype(v.type.dtype) for v in n.operands]
     with region:
-        given = [region.arguments[k::2] for k in (1, 0)]
+        given = [region.arguments[k::2] for k in (0, 1)]
         combined = l.region(n.region, [carried(l, x, t) for half in given for x, t in zip(half, own, strict=True)])
         l.op("yield", [[carried(l, x, carrier(t)) for x, t in zip(combined, own, strict=True)]])
     return tuple(carried(l, x, t) for x, t in zip(region.results, own, strict=True))
@@ -67,11 +70,18 @@ def combined_operands(l, n) -> tuple[list[Value], list[Identity]]:
     return values, identities
 
 
+def flushed(l, x: Value) -> Value:
+    """Subnormal elements as zeros, the others as they are."""
+    return l.op("mulf", [x, l.b.constant(x.type, 1)], flush_to_zero=True)
+
+
 @rule(reduce.sum, reduce.prod, reduce.max, reduce.min)
 def _folded(l, n):
-    x = n.operands[0]
-    kind = n.op.tileir.removeprefix("reduce.")
-    return fold(l, n, l.b.reduce([l.get(x)], axis_of(n), [identity(kind, x.type.dtype)]), kind)
+    v, axis = n.operands[0], axis_of(n)
+    x, kind = l.get(v), n.op.tileir.removeprefix("reduce.")
+    if n.attrs.get("flush_to_zero") and x.type.shape[axis] == 1:  # a single element meets no step that would flush it
+        x = flushed(l, x)
+    return fold(l, n, l.b.reduce([x], axis, [identity(kind, v.type.dtype)]), kind)
 
 
 @rule(reduce.reduce)

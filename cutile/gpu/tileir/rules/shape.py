@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.access import is_signed, reshaped, resized
+from cutile.gpu.tileir.access import is_signed, reshaped, resized, spread
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import shape
@@ -16,13 +18,8 @@ def _reshape(l, n):
 
 @rule(shape.broadcast_to)
 def _broadcast(l, n):
+    l.broadcasts[n.results[0]] = n.operands[0]
     return spread(l, l.get(n.operands[0]), n.attrs["shape"])
-
-
-def spread(l, x: Value, dims: tuple[int, ...]) -> Value:
-    """x at a shape that it broadcasts to: new axes in front, then axes of size 1 repeated."""
-    x = reshaped(l, x, (1,) * (len(dims) - len(x.type.shape)) + x.type.shape)
-    return x if x.type.shape == dims else l.op("broadcast", [x], result=ty.tile(x.type.element, dims))
 
 
 @rule(shape.permute)
@@ -45,8 +42,11 @@ def _extract(l, n):
     whole, dims = l.get(x), n.attrs["shape"]
     if not index:
         return whole
-    part = ty.tile(whole.type.element, dims or (1,) * len(index))
-    return reshaped(l, l.op("extract", [whole, _position(l, index)], result=part), dims)
+    part, position = dims or (1,) * len(index), _position(l, index)
+    if _misplaced(part, whole.type.shape):
+        whole, position = _in_rows(l, whole, part), _row(l, position, part, whole.type.shape)
+        part = (1,) * (len(position) - 1) + (prod(part),)
+    return reshaped(l, l.op("extract", [whole, position], result=ty.tile(whole.type.element, part)), dims)
 
 
 @rule(shape.insert)
@@ -55,4 +55,56 @@ def _insert(l, n):
     l.check("insert")
     if not index:
         return l.get(value)
-    return l.op("insert", [l.get(value), l.get(x), _position(l, index)])
+    part, whole, position = l.get(value), l.get(x), _position(l, index)
+    size, dims = part.type.shape, whole.type.shape
+    if not _misplaced(size, dims):
+        return l.op("insert", [part, whole, position])
+    position = _row(l, position, size, dims)
+    rows = l.op("insert", [reshaped(l, part, (1,) * (len(position) - 1) + (prod(size),)), _in_rows(l, whole, size),
+                           position])
+    return _out_of_rows(l, rows, size, dims)
+
+
+# ------------------------------------------------------------------ parts of columns
+#
+# The assembler of release 13.5 gets the place wrong of some parts that are one element long in the last axis. These
+# are taken as rows: of a tile that holds each part as a row, or of one of rank 1 if parts are single elements.
+
+
+def _misplaced(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+    return len(whole) > 1 and part[-1] < whole[-1] and part[-1] == 1
+
+
+def _counts(part: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(w // p for p, w in zip(part, whole, strict=True))
+
+
+def _in_rows(l, x: Value, part: tuple[int, ...]) -> Value:
+    """The parts of a tile as its rows, in order of position."""
+    whole = x.type.shape
+    if prod(part) == 1:
+        return reshaped(l, x, (prod(whole),))
+    counts, rank = _counts(part, whole), len(whole)
+    x = reshaped(l, x, tuple(n for pair in zip(counts, part, strict=True) for n in pair))
+    x = l.op("permute", [x], result=ty.tile(x.type.element, counts + part),
+             permutation=(*range(0, 2 * rank, 2), *range(1, 2 * rank, 2)))
+    return reshaped(l, x, (prod(counts), prod(part)))
+
+
+def _out_of_rows(l, x: Value, part: tuple[int, ...], whole: tuple[int, ...]) -> Value:
+    """What `_in_rows` was given."""
+    if prod(part) == 1:
+        return reshaped(l, x, whole)
+    counts, rank = _counts(part, whole), len(whole)
+    x = reshaped(l, x, counts + part)
+    x = l.op("permute", [x], permutation=tuple(k + rank * half for k in range(rank) for half in (0, 1)),
+             result=ty.tile(x.type.element, tuple(n for pair in zip(counts, part, strict=True) for n in pair)))
+    return reshaped(l, x, whole)
+
+
+def _row(l, position: list[Value], part: tuple[int, ...], whole: tuple[int, ...]) -> list[Value]:
+    """Where a part is among the rows."""
+    row = position[0]
+    for i, n in zip(position[1:], _counts(part, whole)[1:], strict=True):
+        row = l.op("addi", [l.op("muli", [row, l.b.constant(row.type, n)]), i])
+    return [row] if prod(part) == 1 else [row, l.b.constant(row.type, 0)]

@@ -19,7 +19,7 @@ def _slice(l, n):
     start, stop = (resized(l, l.get(v), ty.i64, signed=is_signed(v.type.dtype)) for v in n.operands[1:])
     offset = start
     if a.strides[k] != 1:
-        offset = l.op("muli", [start, arrays.wide_dim(l.b, a, a.strides[k], signed=True)])
+        offset = l.op("muli", [start, arrays.wide_dim(l.b, a, a.strides[k])])
     size = t.static_shape[k]
     if size is None:
         length = resized(l, l.op("subi", [stop, start]), a.index.element, signed=True)

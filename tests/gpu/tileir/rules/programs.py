@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 
 import pytest
@@ -31,6 +32,7 @@ def scalar(dtype: DType) -> TileType:
     return TileType(dtype)
 
 
+@functools.cache  # a program is the same for each target and version
 def program(f: Callable, *kinds: TileType) -> Kernel:
     """A kernel that loads a tile of each kind, applies `f`, and stores what it gives: a tile, or a tuple of tiles."""
     lines = [f"x{k} = ct.load(a{k}, {(0,) * max(t.ndim, 1)}, {t.shape})" for k, t in enumerate(kinds)]
@@ -70,9 +72,14 @@ def module(cases: Iterable[Case], target: str = "sm_90", version: str = "13.4") 
     for k, (f, kinds) in enumerate(cases):
         kernel = program(f, *kinds)
         if all(supports(where, d) for d in dtypes_of(kernel)):
-            known = [usual(p.type) for p in kernel.params]
-            module_of(kernel, known, target, symbol=f"case_{k}", module=m)
+            add(m, kernel, target, f"case_{k}")
     return m
+
+
+def add(m: Module, kernel: Kernel, target: str, symbol: str) -> None:
+    """One entry more."""
+    known = [usual(p.type) for p in kernel.params]
+    module_of(kernel, known, target, symbol=symbol, module=m)
 
 
 def assemble(cases: Iterable[Case], target: str = "sm_90", version: str = "13.4") -> None:

@@ -44,6 +44,11 @@ def moving(x):
     return ct.reduce(x, 0, lambda a, b: b, 1)
 
 
+def spelled_out(x):
+    """What is a loop elsewhere, which no region takes."""
+    return ct.reduce(x, 0, lambda a, b: a ** b, 1), ct.scan(x, 1, lambda a, b: a ** 3 // 7 + b % 5, 0)
+
+
 def several(x, y, k):
     def f(a, b, c, d):
         return ct.where(a < c, a, c), b + d * k
@@ -52,7 +57,8 @@ def several(x, y, k):
 
 
 CASES = [*((f, (tile(d, 4, 8),)) for d in NUMBERS for f in (folded, own)), (folded, (tile(ct.bool_, 4, 8),)),
-         *((with_nan, (tile(d, 4, 8),)) for d in FLOATS), (several, (F48, I48, scalar(ct.int32))),
+         *((with_nan, (tile(d, 4, 8),)) for d in FLOATS),
+         *((spelled_out, (tile(d, 4, 8),)) for d in NUMBERS), (several, (F48, I48, scalar(ct.int32))),
          *((moving, (tile(d, 4, 8),)) for d in SINGLE)]
 
 
@@ -77,6 +83,24 @@ def test_options_and_signs():
     assert attributes("addf", f, F48) == [{"rounding_mode": "zero", "flush_to_zero": True}]
     assert attributes("maxi", lambda x: ct.max(x, 0), U48) == [{"signedness": "unsigned"}]
     assert attributes("maxf", lambda x: ct.max(x, 0, propagate_nan=True), F48)[0]["propagate_nan"]
+
+
+@pytest.mark.parametrize("f", [ct.sum, ct.prod, ct.max, ct.min], ids=lambda f: f.name)
+def test_a_single_element_is_flushed(f):
+    """A step of the region would do it, but there is none."""
+    def flushing(x):
+        return f(x, 1, flush_to_zero=True)
+
+    assert names(flushing, tile(ct.float32, 8, 1))[0] == "mulf"
+    assert attributes("mulf", flushing, tile(ct.float32, 8, 1))[0]["flush_to_zero"]
+    assert names(flushing, tile(ct.float32, 8, 2))[0] == "reduce"
+
+
+@pytest.mark.parametrize(("f", "step"), [(ct.sum, "addf"), (ct.max, "maxf")], ids=["sum", "max"])
+def test_the_element_comes_first(f, step):
+    (fold,) = [o for o in operations(lambda x: f(x, 0), F48) if o.spec.name == "reduce"]
+    (region,) = fold.regions
+    assert region.ops[0].spec.name == step and region.ops[0].operands == region.args
 
 
 def test_axes():
@@ -108,12 +132,18 @@ def test_identities():
 
 
 def test_what_was_combined_comes_first():
-    """Tile IR's region gets the element first, a user's function last."""
+    """In the region as in the function; the other way round, scans on a GPU gave other results."""
     made = operations(lambda x: ct.reduce(x, 0, lambda a, b: a - b, 0), I48)
     (fold,) = [o for o in made if o.spec.name == "reduce"]
     (region,) = fold.regions
-    element, before = region.args
+    before, element = region.args
     assert region.ops[0].spec.name == "subi" and region.ops[0].operands == (before, element)
+
+
+@needs_tool
+@pytest.mark.parametrize("dtype", [ct.float16, ct.float64], ids=lambda d: d.name)
+def test_powers_of_floats_before_there_was_an_operation(dtype):
+    assemble([(lambda x: ct.reduce(x, 0, lambda a, b: a ** 3 + b ** -2, 0), (tile(dtype, 4, 8),))], version="13.3")
 
 
 def test_several_operands_are_paired():

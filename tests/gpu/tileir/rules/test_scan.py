@@ -61,7 +61,15 @@ def test_operations():
     assert [a["rounding_mode"] for a in attributes("addf", directed, F48)] == ["zero"]
 
 
+def test_the_first_element_is_flushed():
+    def f(x):
+        return ct.cumsum(x, 1, flush_to_zero=True)
+
+    assert names(f, F48) == ["mulf", "scan", "addf"]
+    assert all(attributes(name, f, F48)[0]["flush_to_zero"] for name in ("mulf", "addf"))
+
+
 def test_what_was_combined_comes_first():
     (scan,) = [o for o in operations(lambda x: ct.scan(x, 0, lambda a, b: a - b, 0), I48) if o.spec.name == "scan"]
-    element, before = scan.regions[0].args
+    before, element = scan.regions[0].args
     assert scan.regions[0].ops[0].operands == (before, element)
