@@ -6,6 +6,7 @@ import importlib.metadata
 import platform
 import runpy
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,9 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cutile import settings
+from cutile import caching, settings
 from cutile._version import __version__
+from cutile.diff import verb
 from cutile.dtypes import BY_SHORT, DType, bool_, float32, int32
 from cutile.errors import TileError
 from cutile.front.program import Embedded, compile_kernel
@@ -25,6 +27,8 @@ from cutile.passes.fma import fma
 from cutile.types import ArrayType, TileType
 
 app = typer.Typer(help="cutile: the cuTile tile-programming model.", no_args_is_help=True, add_completion=False)
+app.add_typer(caching.app, name="cache")
+app.command("diff")(verb.diff)
 STAGES = ("ir", "fma")
 
 
@@ -108,12 +112,34 @@ def doctor() -> None:
     table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
     for package, use in _PACKAGES.items():
         table.add_row(package, _version(package), use)
+    for row in _gpu():
+        table.add_row(*map(escape, row))
     Console().print(table)
+
+
+def _gpu() -> Iterator[tuple[str, str, str]]:
+    """What compiles for GPUs and runs there. No context is made on any of them."""
+    from cutile.gpu.driver import driver
+    from cutile.gpu.tileir.tileiras import find_tool
+
+    try:
+        tool = find_tool()
+        yield "tileiras", tool.version, f"compiles for GPUs; from {tool.origin}"
+    except FileNotFoundError as e:
+        yield "tileiras", "not found", f"would compile for GPUs: {e}"
+    try:
+        d = driver()
+        yield "NVIDIA driver", f"CUDA {d.version()}", "launches on GPU arrays"
+        for k in range(d.count()):
+            yield f"GPU {k}", "sm_{}{}".format(*d.capability(k)), d.name(k)
+    except TileError as e:
+        yield "NVIDIA driver", "not usable", e.message
 
 
 _PACKAGES = {
     "numpy": "the interpreter computes with it", "ml_dtypes": "bfloat16, fp8 and fp4 arrays on the host",
-    "torch": "CPU tensors as arguments", "debugpy": "breakpoints from VS Code", "scikit-image": "examples",
+    "cuda-bindings": "calls of NVIDIA's driver", "torch": "tensors as arguments",
+    "debugpy": "breakpoints from VS Code", "scikit-image": "examples",
     "scikit-learn": "examples", "hypothesis": "tests", "triton": "benchmarks compare with its interpreter",
 }
 

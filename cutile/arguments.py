@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import struct
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from cutile.annotations import PLAIN, ArrayAnnotation, ParameterSpec
-from cutile.dtypes import INFO, DType, bool_, float32, from_foreign, int32, int64, int_range, of_storage
-from cutile.errors import TileUnsupportedFeatureError
+from cutile.arrays import DeviceArray, find_array, kind, layout
+from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
 from cutile.front.program import Blueprint, Embedded
 from cutile.types import ArrayType, ListType, TileType
 
@@ -28,7 +27,8 @@ NESTING_LIMIT = 64  # of tuples [ARG-8]
 class Argument:
     """One argument, understood: its blueprint for the front end, its part of the key, its leaves for a back end.
 
-    A leaf is a NumPy array, a number, or a list of arrays, in the order of the kernel's IR parameters.
+    A leaf is an array (NumPy's, or a DeviceArray), a number, or a list of arrays, in the order of the kernel's IR
+    parameters.
     """
 
     blueprint: Blueprint
@@ -56,22 +56,25 @@ def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> A
     if spec.constant:
         return _constant(where, value)
     if spec.items is not None:
-        raise TypeError(f"{where}: its annotation asks for a tuple, got {_kind(value)}")
+        raise TypeError(f"{where}: its annotation asks for a tuple, got {kind(value)}")
     if isinstance(value, bool | int | float):  # np.float64 is a float, and so an argument [ARG-6]
         return _scalar(where, value, spec)
     if type(value) is list:
         return _list(where, value, spec)
-    array = _host_array(where, value)
+    array = _found(where, value)
     if array is not None:
         return _array(where, *array, spec)
     raise TypeError(
-        f"{where}: {_kind(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
+        f"{where}: {kind(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
         f"arrays and tuples of these{_constant_hint(value)}"
     )
 
 
-def _kind(value: Any) -> str:
-    return f"an object of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
+def _found(where: _Where, value: Any) -> tuple[np.ndarray | DeviceArray, DType] | None:
+    try:
+        return find_array(value)
+    except TypeError as e:
+        raise TypeError(f"{where}: {e}") from None
 
 
 def _constant_hint(value: Any) -> str:
@@ -88,7 +91,7 @@ def _constant_hint(value: Any) -> str:
 def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
     if spec.array or spec.list:
         raise TypeError(
-            f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {_kind(value)}"
+            f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {kind(value)}"
         )
     if isinstance(value, bool):
         dtype: DType = bool_
@@ -102,16 +105,16 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
     else:
         dtype, value = float32, float(value)
     if spec.scalar and dtype in (bool_, float32):
-        raise TypeError(f"{where}: its annotation asks for an int, got {_kind(value)}")
+        raise TypeError(f"{where}: its annotation asks for an int, got {kind(value)}")
     return Argument(TileType(dtype), ("scalar", dtype), (value,))
 
 
 def _constant(where: _Where, value: Any) -> Argument:
-    if type(value) is list or host_array(value) is not None and not isinstance(value, np.generic):
-        raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {_kind(value)}")
+    if type(value) is list or _found(where, value) is not None and not isinstance(value, np.generic):
+        raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {kind(value)}")
     if not (value is None or isinstance(value, bool | int | float | str | enum.Enum | np.generic)
             or from_foreign(value) is not None):
-        raise TypeError(f"{where}: {_kind(value)} cannot be a constant; constants are bool, int, float, str, None, "
+        raise TypeError(f"{where}: {kind(value)} cannot be a constant; constants are bool, int, float, str, None, "
                         f"dtypes, enum members, NumPy scalars and tuples of these")
     return Argument(Embedded(value), ("constant", constant_key(value)), ())
 
@@ -140,22 +143,23 @@ def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argu
 # ------------------------------------------------------------------ arrays
 
 
-def _array(where: _Where, array: np.ndarray, dtype: DType, spec: ParameterSpec) -> Argument:
+def _array(where: _Where, array: np.ndarray | DeviceArray, dtype: DType, spec: ParameterSpec) -> Argument:
     if spec.scalar or spec.list:
         raise TypeError(f"{where}: its annotation asks for {'an int' if spec.scalar else 'a list'}, got an array")
     t = _array_type(where, array, dtype, spec.array or ArrayAnnotation())
     return Argument(t, ("array", t), (array,))
 
 
-def _array_type(where: _Where, array: np.ndarray, dtype: DType, annotation: ArrayAnnotation) -> ArrayType:
+def _array_type(where: _Where, array: np.ndarray | DeviceArray, dtype: DType,
+                annotation: ArrayAnnotation) -> ArrayType:
     limit = int_range(annotation.index_dtype)[1]
-    strides = tuple(s // array.itemsize for s in array.strides)
-    for what, values in (("size", array.shape), ("stride", strides)):
+    _, shape, strides, _ = layout(array)
+    for what, values in (("size", shape), ("stride", strides)):
         if any(abs(v) > limit for v in values) and array.size:
             raise OverflowError(f"{where}: a {what} of {values} does not fit {annotation.index_dtype.name}; "
                                 f"annotate the parameter with ct.IndexedWithInt64")
     return ArrayType(dtype, array.ndim, annotation.index_dtype,
-                     _static(where, array.ndim, annotation.static_shape_dims, array.shape),
+                     _static(where, array.ndim, annotation.static_shape_dims, shape),
                      _static(where, array.ndim, annotation.static_stride_dims, strides))
 
 
@@ -172,10 +176,10 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
         raise TypeError(f"{where}: its annotation does not ask for a list, got one")
     if not value:
         raise TypeError(f"{where}: an empty list of arrays has no dtype and rank")
-    found = [_host_array(where, v) for v in value]
+    found = [_found(where, v) for v in value]
     if any(f is None for f in found):
         i = found.index(None)
-        raise TypeError(f"{where}: item {i} of the list is no array but {_kind(value[i])}; "
+        raise TypeError(f"{where}: item {i} of the list is no array but {kind(value[i])}; "
                         f"np.asarray(x) makes an array of numbers")
     annotation = spec.list.element if spec.list else ArrayAnnotation()
     kinds = [_array_type(where, a, d, annotation) for a, d in found]
@@ -186,95 +190,6 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
         if t != kinds[0]:
             raise ValueError(f"{where}: the arrays of the list differ in a static dim")
     return Argument(ListType(kinds[0]), ("list", kinds[0]), ([a for a, _ in found],))
-
-
-# How array objects of other libraries become NumPy arrays over the same memory. None of them is imported here.
-
-
-def _host_array(where: _Where, value: Any) -> tuple[np.ndarray, DType] | None:
-    try:
-        return host_array(value)
-    except TypeError as e:
-        raise TypeError(f"{where}: {e}") from None
-    except TileUnsupportedFeatureError as e:
-        raise TileUnsupportedFeatureError(f"{where}: {e.message}", help=e.help) from None
-
-
-def host_array(obj: Any) -> tuple[np.ndarray, DType] | None:
-    """A NumPy view of an array object in CPU memory and its dtype; None if the object is no array.
-
-    TypeError if it is one that cannot be used, for example of a dtype that tile code does not have.
-    """
-    if isinstance(obj, np.ndarray):
-        array: np.ndarray | None = obj
-    elif isinstance(obj, np.generic | type):
-        return None
-    elif (found := _torch(obj)) is not None:
-        return found
-    elif hasattr(obj, "__array_interface__"):
-        array = np.asarray(obj)
-    elif hasattr(obj, "__dlpack__"):
-        _need_cpu(obj)
-        array = _from_dlpack(obj)
-    elif getattr(obj, "__cuda_array_interface__", None) is not None:
-        raise _on_gpu(obj)
-    else:
-        return None
-    dtype = of_storage(array.dtype)
-    if dtype is None:
-        what = (
-            "byte order is not the machine's"
-            if array.dtype.newbyteorder("=") in _native()
-            else "dtype is not supported"
-        )
-        raise TypeError(f"an array of dtype {array.dtype} cannot be passed to a kernel: its {what}; convert it first")
-    if any(s % array.itemsize for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-        raise TypeError(
-            f"an array whose strides {array.strides} are no multiples of its {array.itemsize}-byte elements "
-            f"cannot be passed to a kernel; copy it first"
-        )
-    return array, dtype
-
-
-def _native() -> list[np.dtype]:
-    return [i.storage for i in INFO.values()]
-
-
-def _need_cpu(obj: Any) -> None:
-    device = obj.__dlpack_device__()[0] if hasattr(obj, "__dlpack_device__") else 1
-    if int(device) not in (1, 3):  # kDLCPU, kDLCUDAHost
-        raise _on_gpu(obj)
-
-
-def _on_gpu(obj: Any) -> Exception:
-    return TileUnsupportedFeatureError(
-        f"{_kind(obj)} lives in GPU memory, and this version runs kernels on CPU arrays only",
-        help="copy it to the CPU (x.cpu(), x.get()) to run the kernel on the interpreter")
-
-
-def _from_dlpack(obj: Any) -> np.ndarray:
-    try:
-        return np.from_dlpack(obj)
-    except (BufferError, RuntimeError, TypeError) as e:
-        raise TypeError(f"{_kind(obj)} could not be read through DLPack: {e}") from None
-
-
-def _torch(obj: Any) -> tuple[np.ndarray, DType] | None:
-    """A CPU torch tensor: NumPy cannot read bfloat16 and fp8 through DLPack, so these go by their bits."""
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(obj, torch.Tensor):
-        return None
-    if obj.device.type != "cpu":
-        raise _on_gpu(obj)
-    tensor = obj.detach()
-    dtype = from_foreign(obj.dtype)
-    if dtype is None:
-        raise TypeError(f"a torch tensor of dtype {obj.dtype} cannot be passed to a kernel; convert it first")
-    storage = INFO[dtype].storage
-    if storage.kind in "biuf" and storage.isbuiltin == 1:
-        return tensor.numpy(), dtype
-    bits = {1: torch.uint8, 2: torch.int16}[storage.itemsize]
-    return tensor.view(bits).numpy().view(storage), dtype
 
 
 def key_of(arguments: Sequence[Argument]) -> tuple:

@@ -17,7 +17,8 @@ from typing import Any
 from cutile import settings, trace
 from cutile.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.arguments import Argument, key_of, understand_all
-from cutile.front.program import Blueprint, Program, compile_kernel
+from cutile.front.program import Blueprint, Program, compile_kernel, parameter_names
+from cutile.front.source import definition_of
 from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
@@ -50,8 +51,10 @@ class Kernel:
         self = functools.update_wrapper(object.__new__(cls), fn)
         self._fn, self._options = fn, options
         self._names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
-        self._specs = specs_of(fn)
+        specs = specs_of(fn)
+        self.specs = [specs.get(n, PLAIN) for n in self._names]
         self._programs = {}
+        self.plans, self.loaded = {}, {}  # what launches remember (plans.py)
         self._lock = threading.RLock()
         return self
 
@@ -68,7 +71,7 @@ class Kernel:
     @property
     def parameters(self) -> dict[str, ParameterSpec]:
         """What the annotation of each parameter asks for, by name."""
-        return {n: self._specs.get(n, PLAIN) for n in self._names}
+        return dict(zip(self._names, self.specs, strict=True))
 
     def replace_hints(self, **hints: Any) -> Kernel:
         """A new kernel with other compiler options and its own cache; TypeError for an unknown name [KERN-5]."""
@@ -95,7 +98,9 @@ class Kernel:
 
     def understand(self, values: tuple) -> list[Argument]:
         """Classify launch arguments; errors name the parameter."""
-        return understand_all(self._names, self._specs, values, self.__name__)
+        if len(values) != len(self._names):
+            parameter_names(definition_of(self._fn))  # *args is what is wrong with a kernel, before the count
+        return understand_all(self._names, self.parameters, values, self.__name__)
 
 
 def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:

@@ -1,4 +1,4 @@
-"""ct.launch: check what the host passes, choose the back end, run."""
+"""ct.launch: check what the host passes, find or make the plan, run it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import inspect
 import warnings
 from typing import Any
 
-from cutile import settings
-from cutile.ir.recursion import deep_recursion
+from cutile import plans, settings
+from cutile.errors import TileError, for_users
 from cutile.kernel import Kernel
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
@@ -18,10 +18,12 @@ GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
 def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launch: bool = False) -> None:
     """Run a kernel over a grid of blocks [LAUNCH-1…6].
 
-    stream       None or any object for CPU arrays; they run before this returns
+    stream       where a launch on GPU arrays is queued: a stream of PyTorch, CuPy, Numba or cuda.core, an int handle,
+                 or None, the default stream of their GPU. Launches on CPU arrays ignore it, and run before this returns
     grid         tuple of up to three non-negative ints
     kernel       a function decorated with @cutile.kernel
-    kernel_args  tuple with one argument per parameter
+    kernel_args  tuple with one argument per parameter; its arrays decide where the kernel runs
+    programmatic_dependent_launch   on a GPU, let it start before the kernel that was queued before it has ended
     TypeError, ValueError or OverflowError for wrong arguments; a TileError for a kernel that cannot be compiled, or
     that fails while it runs.
     """
@@ -33,12 +35,13 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
         raise TypeError(f"kernel_args must be a tuple, got {type(kernel_args).__name__}{_one_tuple(kernel_args)}")
     if not isinstance(programmatic_dependent_launch, bool):
         raise TypeError(f"programmatic_dependent_launch must be a bool, got {programmatic_dependent_launch!r}")
-    from cutile import interp  # back ends are loaded when they are needed
-
-    arguments = kernel.understand(kernel_args)
-    with settings.steady(), deep_recursion():
-        program = kernel.program(arguments)
-        interp.launch(program.kernel, dims, [leaf for a in arguments for leaf in a.leaves])
+    try:
+        plan, words = plans.find(kernel, kernel_args, stream)
+        plan.run(dims, stream, words, programmatic_dependent_launch)
+    except TileError as e:
+        if settings.get("DEBUG"):
+            raise
+        raise for_users(e) from e.__cause__
 
 
 @functools.cache

@@ -64,6 +64,12 @@ class Options:
             for v in value.values() if isinstance(value, ByTarget) else [value]:
                 _check(f.name, v, f.default)
 
+    def on(self, target: str) -> Options:
+        """The options on one target such as "sm_90": each ByTarget replaced by its value there."""
+        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        defaults = {f.name: f.default for f in dataclasses.fields(self)}
+        return Options(**{k: v.get(target, defaults[k]) if isinstance(v, ByTarget) else v for k, v in found.items()})
+
     def replace(self, **changes: Any) -> Options:
         unknown = changes.keys() - _ALLOWED.keys()
         if unknown:

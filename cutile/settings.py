@@ -87,6 +87,19 @@ def _text(given: Any) -> str:
     return os.fspath(given)
 
 
+def _bytes(given: Any) -> int:
+    """A number of bytes; K, M, G and T behind it count powers of 1024."""
+    if isinstance(given, int):
+        return _integer(0)(given)
+    digits, unit = given.strip(), 0
+    if digits[-1:].upper() in _UNITS:
+        digits, unit = digits[:-1], _UNITS.index(digits[-1].upper()) + 1
+    return _integer(0)(digits) << 10 * unit
+
+
+_UNITS = ("K", "M", "G", "T")
+
+
 # ------------------------------------------------------------------ the table
 
 _TABLE: dict[str, Setting] = {s.name: s for s in (
@@ -107,11 +120,21 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",
-            "which back end runs kernels; the interpreter is the only one yet"),
+            "interp: launches on GPU arrays run in the interpreter, on copies; unset: the arguments decide"),
     Setting("COMPILER_TIMEOUT", None, _seconds, "a positive number of seconds",
             "how long the assembler of GPU code may run; unset: no limit"),
     Setting("REPRODUCE", None, _text, "a directory",
             "where bytecode, command and messages are kept when the assembler fails; unset: nowhere"),
+    Setting("LINEINFO", False, _flag, "1 or 0",
+            "put the kernel's files and lines into GPU code, for profilers and compute-sanitizer; with it, moved lines "
+            "are compiled anew"),
+    Setting("CACHE", True, _flag, "1 or 0", "keep compiled GPU code on disk"),
+    Setting("CACHE_DIR", None, _text, "a directory",
+            "where compiled GPU code is kept; unset: cutile in the user's cache folder"),
+    Setting("CACHE_SIZE", 2 << 30, _bytes, "a number of bytes such as 500M or 2G",
+            "how much compiled GPU code is kept; what was not used for longest goes first"),
+    Setting("HINTS", True, _flag, "1 or 0",
+            "choose hints for GPU code (allow_tma) where a kernel leaves them open; results do not depend on it"),
     Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 
@@ -132,7 +155,8 @@ def get(name: str) -> Any:
     known = _known.get()
     if known is not None and name in known:
         return known[name]
-    text = os.environ.get(PREFIX + name)
+    variable = PREFIX + name
+    text = os.environ[variable] if variable in os.environ else None  # `get` would raise and catch a KeyError: slow
     value = _from_text(name, text) if text else _TABLE[name].default  # an empty variable counts as unset
     if known is not None:
         known[name] = value

@@ -10,7 +10,7 @@ import pytest
 
 import cutile as ct
 from cutile.annotations import PLAIN, ParameterSpec, spec_of
-from cutile.arguments import constant_key, host_array, key_of, understand, understand_all
+from cutile.arguments import constant_key, key_of, understand, understand_all
 from cutile.dtypes import INFO, NUMERIC, of_storage
 from cutile.front.program import Embedded
 from cutile.types import ArrayType, ListType, TileType
@@ -90,37 +90,6 @@ def test_odd_strides():  # D-30
     refused(packed["a"], says="no multiples of its 4-byte elements")
     aligned = np.zeros(4, np.dtype([("a", "f4"), ("b", "f4")]))
     assert got(aligned["b"]).leaves[0].strides == (8,)
-
-
-class Interface:
-    def __init__(self, array):
-        self.array = array
-        self.__array_interface__ = array.__array_interface__
-
-
-class OnlyDLPack:
-    def __init__(self, array, device=(1, 0)):
-        self.array, self.device = array, device
-
-    def __dlpack__(self, **kwargs):
-        return self.array.__dlpack__(**kwargs)
-
-    def __dlpack_device__(self):
-        return self.device
-
-
-def test_other_array_objects():  # ARG-2, ARG-3
-    x = np.arange(4, dtype=np.float32)
-    for obj in (Interface(x), OnlyDLPack(x)):
-        array, dtype = host_array(obj)
-        assert dtype is ct.float32 and np.shares_memory(array, x)
-    refused(OnlyDLPack(x, (2, 0)), cls=ct.TileUnsupportedFeatureError, says="GPU memory")
-
-    class Cuda:
-        __cuda_array_interface__ = {"shape": (1,), "typestr": "<f4", "data": (0, False), "version": 3}
-
-    refused(Cuda(), cls=ct.TileUnsupportedFeatureError, says="GPU memory")
-    assert host_array(3) is None and host_array(np.float32(1)) is None
 
 
 def test_static_dims():  # ANN-3
@@ -275,6 +244,16 @@ def test_static_dims_are_part_of_the_key():  # SPEC-1
     spec = ParameterSpec(array=ct.ArrayAnnotation(static_shape_dims=(0,)))
     a, b = np.zeros((4, 6), np.float32), np.zeros((8, 6), np.float32)
     assert key(a, spec) != key(b, spec) and key(a, spec) == key(np.zeros((4, 9), np.float32), spec)
+
+
+def test_a_variadic_kernel_is_refused_whatever_the_count():  # KERN-6
+    @ct.kernel
+    def k(a, *rest):
+        pass
+
+    for args in ((), (1,), (1, 2), (1, 2, 3)):
+        with pytest.raises(ct.TileSyntaxError, match=r"cannot take \*args"):
+            ct.launch(None, (1,), k, args)
 
 
 def test_counts():  # LAUNCH-4, KERN-6

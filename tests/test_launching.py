@@ -1,9 +1,15 @@
 """ct.launch: what the host passes [LAUNCH-*]."""
 
+import traceback
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import cutile as ct
+from cutile import settings
+
+PACKAGE = Path(ct.__file__).parent
 
 
 @ct.kernel
@@ -68,11 +74,12 @@ def test_wrong_kernels_and_arguments(kernel, args, says):  # LAUNCH-4
 
 
 def test_other_parameters():  # LAUNCH-1, LAUNCH-4
+    x = np.zeros(32, np.int32)
     for flag in (True, False):
-        assert ct.launch(object(), (1,), nothing, (), programmatic_dependent_launch=flag) is None
+        assert ct.launch(object(), (1,), mark, (x,), programmatic_dependent_launch=flag) is None
     for flag in (1, None, "yes"):
         with pytest.raises(TypeError, match="must be a bool"):
-            ct.launch(0, (1,), nothing, (), programmatic_dependent_launch=flag)
+            ct.launch(None, (1,), nothing, (), programmatic_dependent_launch=flag)
     with pytest.raises(TypeError):
         ct.launch(stream=None, grid=(1,), kernel=nothing, kernel_args=())
 
@@ -108,3 +115,40 @@ def test_empty_arrays_do_nothing():
         ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), (4,), padding_mode="ZERO"))
 
     ct.launch(None, (0,), copy, (np.zeros(0, np.float32), np.zeros(0, np.float32)))
+
+
+@ct.kernel
+def untyped(x):
+    ct.load(x, 0, 3)
+
+
+@ct.kernel
+def raising(x):
+    ct.static_eval({}["key"])
+
+
+@ct.kernel
+def asserting(x):
+    ct.assert_(ct.load(x, 0, 4) < 0, "no")
+
+
+def own_frames(e):
+    return [f for f in traceback.extract_tb(e.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+
+
+@pytest.mark.parametrize("kernel", [untyped, raising, asserting], ids=lambda k: k.__name__)
+@pytest.mark.parametrize("schedule", ["batch", "block"])
+def test_a_traceback_shows_the_users_frames(kernel, schedule):
+    def launch():
+        with pytest.raises(ct.TileError) as found:
+            ct.launch(None, (1,), kernel, (np.zeros(4, np.float32),))
+        return found.value
+
+    with settings.override(SCHEDULE=schedule):
+        e = launch()
+        assert [f.name for f in own_frames(e)] == ["launch"]
+        assert e.__cause__ is None or not own_frames(e.__cause__)
+        assert "launch" in [f.name for f in traceback.extract_tb(e.__traceback__) if f.filename == __file__]
+        assert e.loc.function == kernel.__name__
+        with settings.override(DEBUG=1):
+            assert len(own_frames(launch())) > 1

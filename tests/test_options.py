@@ -74,3 +74,11 @@ def test_replace():  # KERN-5
         a.replace(nope=1)
     with pytest.raises(ValueError):
         a.replace(num_ctas=3)
+
+
+def test_values_on_a_target():  # KERN-3
+    options = Options(num_ctas=ct.ByTarget(sm_90=2), occupancy=ct.ByTarget(sm_100=4, default=1),
+                      opt_level=ct.ByTarget(sm_90=1))
+    assert options.on("sm_90") == Options(2, 1, 1)
+    assert options.on("sm_100") == Options(None, 4, 3)
+    assert Options().on("sm_90") == Options()

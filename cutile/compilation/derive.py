@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from cutile.annotations import ArrayAnnotation, ParameterSpec
+from cutile.arguments import Argument
+from cutile.arrays import layout
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -15,7 +17,7 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
-from cutile.compilation.signature import CallingConvention
+from cutile.compilation.signature import CallingConvention, KernelSignature
 from cutile.front.program import Embedded
 from cutile.types import ArrayType, ListType, TileType
 
@@ -26,8 +28,44 @@ DETAILED_RANK = 5  # arrays of higher rank get only the facts about their addres
 def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[ParameterConstraint]:
     """One constraint per parameter; errors as launching with these arguments would give."""
     arguments = kernel.understand(values)
-    return [_of(a.blueprint, iter(a.leaves), spec, convention)
-            for a, spec in zip(arguments, kernel.parameters.values(), strict=True)]
+    return _constraints(kernel, [a.blueprint for a in arguments], arguments, convention)
+
+
+def of_launch(kernel: Any, arguments: Sequence[Argument]) -> tuple[list[ParameterConstraint], str]:
+    """What a launch compiles for: a constraint for each parameter that is passed on, and the symbol.
+
+    Launches take constants and dtypes that no signature can say: then the symbol is the kernel's name alone.
+    """
+    blueprints = [a.blueprint for a in arguments]
+    name = re.sub(r"\W", "_", kernel.__name__, flags=re.ASCII)  # a lambda's name is no symbol
+    try:
+        constraints = _constraints(kernel, blueprints, arguments, CallingConvention.cutile_python_v2())
+        signature = KernelSignature(constraints, _oldest(constraints)).with_mangled_symbol(name)
+    except (TypeError, ValueError):
+        passed = list(map(_without_constants, blueprints))
+        return _constraints(kernel, passed, arguments, CallingConvention.cutile_python_v2()), name
+    return constraints, signature.symbol
+
+
+def _oldest(constraints: Sequence[ParameterConstraint]) -> CallingConvention:
+    """The oldest convention that can say all of these [SPEC-5]."""
+    for c in constraints:
+        array = c.element if isinstance(c, ListConstraint) else c
+        if isinstance(c, TupleConstraint) or any(s is not None for s in getattr(array, "shape_constant", ())):
+            return CallingConvention.cutile_python_v2()
+    return CallingConvention.cutile_python_v1()
+
+
+def _without_constants(blueprint: Any) -> Any:
+    if isinstance(blueprint, Embedded):
+        return ()
+    return tuple(map(_without_constants, blueprint)) if isinstance(blueprint, tuple) else blueprint
+
+
+def _constraints(kernel: Any, blueprints: Sequence[Any], arguments: Sequence[Argument],
+                 convention: CallingConvention) -> list[ParameterConstraint]:
+    return [_of(b, iter(a.leaves), spec, convention)
+            for b, a, spec in zip(blueprints, arguments, kernel.parameters.values(), strict=True)]
 
 
 def _of(blueprint: Any, leaves, spec: ParameterSpec, convention: CallingConvention) -> ParameterConstraint:
@@ -48,11 +86,14 @@ def _of(blueprint: Any, leaves, spec: ParameterSpec, convention: CallingConventi
     raise TypeError(f"no constraint for {blueprint!r}")
 
 
-def array_constraint(t: ArrayType, arrays: list[np.ndarray], annotation: ArrayAnnotation,
+def array_constraint(t: ArrayType, arrays: list[Any], annotation: ArrayAnnotation,
                      convention: CallingConvention) -> ArrayConstraint:
-    """What holds for all of these arrays (one for a parameter, all elements for a list)."""
-    n, item = t.ndim, arrays[0].itemsize
-    strides = [[s // item for s in a.strides] for a in arrays]
+    """What holds for all of these arrays (one for a parameter, all elements for a list).
+
+    A negative stride is promised to nobody: its dimension loses the lower bound 0, unlike SPEC-3.
+    """
+    layouts = list(map(layout, arrays))
+    n, item = t.ndim, layouts[0][3]
     detailed = n <= DETAILED_RANK
     unit = max(ALIGNMENT // item, 1)
 
@@ -60,9 +101,9 @@ def array_constraint(t: ArrayType, arrays: list[np.ndarray], annotation: ArrayAn
         return detailed and all(map(test, values))
 
     shape_constant, stride_constant = list(t.static_shape), list(t.static_strides)
-    shape_div, stride_div = [1] * n, [1] * n
+    shape_div, stride_div, low = [1] * n, [1] * n, [0] * n
     for k in range(n):
-        sizes, steps = [a.shape[k] for a in arrays], [s[k] for s in strides]
+        sizes, steps = [shape[k] for _, shape, _, _ in layouts], [strides[k] for _, _, strides, _ in layouts]
         if not annotation.static_shape_dims and convention.version > 1 and every(sizes, lambda v: v == 1):
             shape_constant[k] = 1
         if not annotation.static_stride_dims and every(steps, lambda v: v == 1):
@@ -71,18 +112,20 @@ def array_constraint(t: ArrayType, arrays: list[np.ndarray], annotation: ArrayAn
             shape_div[k] = ALIGNMENT
         if stride_constant[k] is None and every(steps, lambda v: v * item % ALIGNMENT == 0):
             stride_div[k] = unit
-    aligned = all(a.__array_interface__["data"][0] % ALIGNMENT == 0 for a in arrays)
+        if any(v < 0 for v in steps):
+            low[k] = None
+    aligned = all(pointer % ALIGNMENT == 0 for pointer, *_ in layouts)
     return ArrayConstraint(
-        t.dtype, n, index_dtype=t.index_dtype, stride_lower_bound_incl=0, alias_groups=(),
-        may_alias_internally=not all(map(distinct_elements, arrays)), stride_constant=stride_constant,
-        shape_constant=shape_constant, stride_divisible_by=stride_div, shape_divisible_by=shape_div,
-        base_addr_divisible_by=ALIGNMENT if aligned else 1)
+        t.dtype, n, index_dtype=t.index_dtype, stride_lower_bound_incl=low, alias_groups=(),
+        may_alias_internally=not all(distinct_elements(shape, strides) for _, shape, strides, _ in layouts),
+        stride_constant=stride_constant, shape_constant=shape_constant, stride_divisible_by=stride_div,
+        shape_divisible_by=shape_div, base_addr_divisible_by=ALIGNMENT if aligned else 1)
 
 
-def distinct_elements(a: np.ndarray) -> bool:
+def distinct_elements(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """No two elements share memory, by the check of sorted positive strides."""
     reach = 0
-    for stride, size in sorted(zip(a.strides, a.shape, strict=True)):
+    for stride, size in sorted(zip(strides, shape, strict=True)):
         if size > 1:
             if stride <= reach:
                 return False

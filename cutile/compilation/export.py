@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
-from typing import IO, Any, Literal
+from typing import IO, Literal
 
-from cutile import trace
+from cutile import settings, trace
 from cutile.annotations import ArrayAnnotation, ParameterSpec
 from cutile.compilation.constraints import (
     ArrayConstraint,
@@ -21,7 +21,6 @@ from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO
 from cutile.front.program import Blueprint, Embedded
 from cutile.kernel import Kernel, typed
-from cutile.options import ByTarget
 from cutile.types import ArrayType, ListType, TileType
 
 FORMATS = ("cubin", "tileir_bytecode")
@@ -50,12 +49,15 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
     code = _bytecode(kernel, signatures, gpu_code, bytecode_version)
+    from cutile.gpu.target import parse_target
     from cutile.gpu.tileir import tileiras
 
     if trace.on(trace.TILE_IR):
         trace.say(trace.TILE_IR, f"Tile IR of {kernel.__name__}\n{tileiras.disassemble(code)}")
     if output_format == "cubin":
-        code = tileiras.assemble(code, gpu_code, opt_level=_opt_level(kernel, gpu_code), name=kernel.__name__)
+        target = parse_target(gpu_code)
+        code = tileiras.assemble(code, target, opt_level=kernel.options.on(target.tool_name).opt_level,
+                                 lineinfo=settings.get("LINEINFO"), name=kernel.__name__)
     if hasattr(output_file, "write"):
         output_file.write(code)
     else:
@@ -66,18 +68,15 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
 def _bytecode(kernel: Kernel, signatures: Sequence[KernelSignature], gpu_code: str | None,
               version: str | None) -> bytes:
     from cutile.gpu import compile as gpu  # the back end is loaded when it is needed
+    from cutile.gpu import facts
 
     module = gpu.Module(version)
     for s in signatures:
         symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(kernel.__name__).symbol
         program = typed(kernel, blueprints(kernel, s)).kernel
-        gpu.module_of(program, _facts(s.parameters), gpu_code, version, kernel.options, symbol=symbol, module=module)
+        known = facts.of_parameters(s.parameters)
+        gpu.module_of(program, known, gpu_code, version, kernel.options, symbol=symbol, module=module)
     return module.to_bytes()
-
-
-def _opt_level(kernel: Kernel, gpu_code: str) -> int:
-    level = kernel.options.opt_level
-    return level.get(gpu_code, 3) if isinstance(level, ByTarget) else level
 
 
 # ------------------------------------------------------------------ signature → what the front end and lowering take
@@ -141,15 +140,3 @@ def _static(name: str, what: str, constants: tuple[int | None, ...], dims: tuple
                             f"{what}_constant")
     listed = {d % n for d in dims} if n else set()
     return tuple(c if k in listed else None for k, c in enumerate(constants))
-
-
-def _facts(parameters: Sequence[ParameterConstraint]) -> list[Any]:
-    """What is known of each run-time parameter, in the order of the IR's: its constraint, or None for a scalar."""
-    out: list[Any] = []
-    for p in parameters:
-        if isinstance(p, TupleConstraint):
-            out += _facts(p.items)
-        elif not isinstance(p, ConstantConstraint):
-            out.append(None if isinstance(p, ScalarConstraint) else p)
-    return out
-

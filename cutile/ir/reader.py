@@ -30,7 +30,6 @@ _TOKEN = re.compile(rf"""
   | (?P<sign>[()\[\]{{}}<>,:;=?.\-])
 """, re.VERBOSE)
 _ENUMS = {n: c for n, c in vars(types).items() if isinstance(c, type) and issubclass(c, enum.Enum)}
-BARE = re.compile(r"(?!(?:inf|nan)\Z)[^\W\d]\w*")  # a name that needs no quotes
 
 
 class IRSyntaxError(ValueError):

@@ -3,6 +3,9 @@
 A term is a run-time leaf of the IR (`Leaf`), a constant scalar (`Const`), or compile-time structure over these. The
 front end makes and joins terms; typing rules of ops take terms and give terms. Nothing here outlives the front end:
 the IR holds values, constants in attributes, and templates.
+
+Nobody changes a term. The classes are not frozen all the same: that would make each of them, and each term, cost twice
+the time, which every import and every first launch would pay.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ class Term:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Leaf(Term):
     """A run-time tile (scalars included), array or list."""
 
@@ -34,7 +37,7 @@ class Leaf(Term):
         return self.value.type
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Const(Term):
     """A constant scalar. Loose ones hold an exact Python value; their dtype only counts when asked for [LOOSE-1]."""
 
@@ -52,19 +55,19 @@ class Const(Term):
                 and repr(self.value) == repr(other.value))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Static(Term):
     """A compile-time object: None, Ellipsis, str, dtype, enum member, module, class, op, Python function."""
 
     obj: Any
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Tuple(Term):
     items: tuple[Term, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Record(Term):
     """An instance of a frozen dataclass [DC-1]; `fields` in the order of the class."""
 
@@ -72,21 +75,21 @@ class Record(Term):
     fields: dict[str, Term]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Dict(Term):
     """The value of **kwargs [CV-7]."""
 
     items: dict[str, Term]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class FString(Term):
     """A formatted string: text and (term, spec) fields, in order [EX-15]."""
 
     parts: tuple[str | tuple[Term, str], ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Bound(Term):
     """A method with its object: calling it calls `func` with `receiver` first."""
 
@@ -94,7 +97,7 @@ class Bound(Term):
     receiver: Term
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Range(Term):
     """range(start, stop, step): int scalars of the induction dtype [LOOP-1]."""
 
@@ -104,7 +107,7 @@ class Range(Term):
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class View(Term):
     """A tiled view [TV-1]. `tile_shape` is as the user wrote it, so () stays (); `explicit_steps`: steps were given."""
 
@@ -115,14 +118,14 @@ class View(Term):
     explicit_steps: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class RawMemory(Term):
     """The memory of an array without its shape [RAWMEM-1]."""
 
     array: Leaf
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class IndexSlice(Term):
     """ct.Slice(start, length) [ADV-2]."""
 
@@ -130,7 +133,7 @@ class IndexSlice(Term):
     length: Term
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PySlice(Term):
     """slice(start, stop, step), or a:b:c in a subscript [EX-17]."""
 
@@ -163,14 +166,14 @@ class Manager(Term):
     used: bool = False
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Unusable(Term):
     """A variable whose use is an error: undefined on some path, or of two types. `error(span)` makes the error."""
 
     error: Callable[[Span], TileError]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Poison(Term):
     """The value of an expression that failed; its consumers stay silent."""
 

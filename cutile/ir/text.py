@@ -19,7 +19,8 @@ a comment.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from cutile.dtypes import INFO, DType
@@ -44,20 +45,24 @@ from cutile.ir.nodes import (
     While,
     Yield,
 )
-from cutile.ir.parse import parse
-from cutile.ir.reader import BARE, IRSyntaxError
 
-__all__ = ["IRSyntaxError", "literal", "node_text", "parse", "to_text"]
-
+BARE = re.compile(r"(?!(?:inf|nan)\Z)[^\W\d]\w*")  # a name that needs no quotes
 TERMINATOR_NAMES = {Yield: "yield", Break: "break", Continue: "continue", Return: "return"}
 
 
-def to_text(kernel: Kernel, spans: bool = True, lenient: bool = False) -> str:
-    """The whole kernel; `spans=False` leaves out the table and the references to it.
+def to_text(kernel: Kernel, spans: bool = True, lenient: bool = False, *, file: Callable[[str], str] = str) -> str:
+    """The whole kernel; `spans=False` leaves out the table and the references to it, `file` renames files there.
 
     TypeError for what the text cannot hold; with `lenient=True`, for error messages, it stands there as <repr>.
     """
-    return "\n".join(_Printer(spans, lenient).kernel(kernel)) + "\n"
+    return "\n".join(_Printer(spans, lenient, file).kernel(kernel)) + "\n"
+
+
+def parse(text: str) -> Kernel:
+    """The kernel that a text denotes. reader.IRSyntaxError if there is none."""
+    from cutile.ir import parse as reading  # only for people and tests: no launch needs it
+
+    return reading.parse(text)
 
 
 def node_text(n: Node, kernel: Kernel | None = None) -> str:
@@ -69,9 +74,10 @@ def node_text(n: Node, kernel: Kernel | None = None) -> str:
 
 
 class _Printer:
-    def __init__(self, spans: bool, lenient: bool):
+    def __init__(self, spans: bool, lenient: bool, file: Callable[[str], str] = str):
         self.spans = spans
         self.lenient = lenient
+        self.file = file
         self.names: dict[Value, str] = {}
         self.taken: dict[str, int] = {}
         self.numbered = 0
@@ -223,7 +229,8 @@ class _Printer:
         lines = ["spans {"]
         for (file, line, col, end_line, end_col, function, site), number in self.span_numbers.items():
             caller = f" from @{site}" if site >= 0 else ""
-            lines.append(f"  @{number} = {file!r} {line}:{col} - {end_line}:{end_col} in {_name(function)}{caller}")
+            place = f"{self.file(file)!r} {line}:{col} - {end_line}:{end_col}"
+            lines.append(f"  @{number} = {place} in {_name(function)}{caller}")
         return [*lines, "}"]
 
 

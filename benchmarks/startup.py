@@ -1,0 +1,88 @@
+"""How long a new process takes: to import cutile, to lower a kernel, to launch one whose code is in the cache.
+
+python benchmarks/startup.py [RUNS]
+
+Each figure is the least of RUNS new processes (12), in milliseconds beside its bar; the exit status says whether all
+hold. The launch needs a GPU and PyTorch or CuPy: from the first `ct.launch` to its return, context and arrays there.
+The kernel is causal attention, from examples/.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+IMPORT = """
+import time
+start = time.perf_counter()
+import cutile
+print(1e3 * (time.perf_counter() - start))
+"""
+
+LOWERING = """
+import time
+import cutile as ct
+from attention import attention
+from cutile.compilation import ArrayConstraint, CallingConvention, KernelSignature, export_kernel
+array = ArrayConstraint(ct.float16, 4, index_dtype=ct.int32, stride_lower_bound_incl=0, alias_groups=(),
+                        may_alias_internally=False, stride_constant=(None, None, None, 1), base_addr_divisible_by=16)
+signature = KernelSignature([array] * 4 + [0.125, 4, 1, 64, 64, 64, True], CallingConvention.cutile_python_v1())
+class Nowhere:
+    write = staticmethod(len)
+start = time.perf_counter()
+export_kernel(attention, [signature], Nowhere, gpu_code="sm_90", output_format="tileir_bytecode",
+              bytecode_version="13.4")
+print(1e3 * (time.perf_counter() - start))
+"""
+
+LAUNCH = """
+import time
+try:
+    import torch
+    q, k, v, out = (torch.randn((1, 4, 320, 64), device="cuda").half() for _ in range(4))
+    torch.cuda.synchronize()
+except ImportError:
+    import cupy
+    q, k, v, out = (cupy.random.standard_normal((1, 4, 320, 64)).astype("f2") for _ in range(4))
+    cupy.cuda.runtime.deviceSynchronize()
+import cutile as ct
+from attention import attention
+start = time.perf_counter()
+ct.launch(None, (5, 4), attention, (q, k, v, out, 0.125, 4, 1, 64, 64, 64, True))
+print(1e3 * (time.perf_counter() - start))
+"""
+
+BARS = (("import cutile", IMPORT, 150), ("front end and lowering", LOWERING, 60),
+        ("first launch, code in the cache", LAUNCH, 60))
+
+
+def run(text: str, cache: str) -> float | None:
+    """Milliseconds, None where the process failed."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'examples'}", "CUTILE_CACHE_DIR": cache}
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment)
+    return float(done.stdout) if done.returncode == 0 else None
+
+
+def main(runs: int = 12) -> int:
+    missed = 0
+    with tempfile.TemporaryDirectory() as cache:
+        for name, text, bar in BARS:
+            if run(text, cache) is None:  # the first one also writes .pyc files and fills the cache
+                print(f"{name:32} not run: no GPU with PyTorch or CuPy" if text is LAUNCH else f"{name:32} FAILED")
+                missed += text is not LAUNCH
+                continue
+            times = sorted(run(text, cache) for _ in range(runs))
+            missed += times[0] > bar
+            print(f"{name:32} {times[0]:6.1f} ms (median {times[len(times) // 2]:.1f}), bar {bar} ms: "
+                  f"{'ok' if times[0] <= bar else 'MISSED'}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))

@@ -1,0 +1,237 @@
+"""Array objects of other libraries: NumPy views of what is in CPU memory, descriptors of what is in GPU memory.
+
+None of the libraries is imported here: PyTorch and CuPy are known by what `sys.modules` holds, all others by their
+protocols (`__cuda_array_interface__`, DLPack, `__array_interface__`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from cutile.dtypes import (
+    INFO,
+    DType,
+    bfloat16,
+    bool_,
+    float4_e2m1fn,
+    float8_e4m3fn,
+    float8_e5m2,
+    float8_e8m0fnu,
+    from_foreign,
+    of_storage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceArray:
+    """An array in GPU memory.
+
+    pointer  address of element (0, …), 0 if there is none
+    shape    sizes;  strides: in elements
+    device   ordinal of the GPU; None where only the driver knows, by the address
+    """
+
+    pointer: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+    device: int | None
+    writable: bool = True
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        return INFO[self.dtype].storage.itemsize
+
+    @property
+    def size(self) -> int:
+        return prod(self.shape)
+
+
+def layout(a: np.ndarray | DeviceArray) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+    """Of an array on either side: address, sizes, strides in elements, bytes of an element."""
+    if isinstance(a, DeviceArray):
+        return a.pointer, a.shape, a.strides, a.itemsize
+    return a.ctypes.data, a.shape, tuple(s // a.itemsize for s in a.strides), a.itemsize
+
+
+def kind(value: Any) -> str:
+    """How messages call an object."""
+    return f"an object of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
+
+
+def find_array(obj: Any) -> tuple[np.ndarray | DeviceArray, DType] | None:
+    """The array that an object stands for, and its dtype; None if it is no array.
+
+    TypeError if it is one that cannot be used, for example of a dtype that tile code does not have.
+    """
+    if isinstance(obj, np.ndarray):
+        return _checked(obj)
+    if isinstance(obj, np.generic | type):
+        return None
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(obj, torch.Tensor):
+        return _tensor(torch, obj)
+    if hasattr(obj, "__array_interface__"):
+        return _checked(np.asarray(obj))
+    interface = getattr(obj, "__cuda_array_interface__", None)
+    if interface is not None:
+        found = _cuda_interface(obj, interface)
+        return found, found.dtype
+    if hasattr(obj, "__dlpack__"):
+        return _dlpack(obj)
+    return None
+
+
+# ------------------------------------------------------------------ CPU memory
+
+
+def _checked(array: np.ndarray) -> tuple[np.ndarray, DType]:
+    dtype = of_storage(array.dtype)
+    if dtype is None:
+        native = array.dtype.newbyteorder("=") in [i.storage for i in INFO.values()]
+        what = "byte order is not the machine's" if native else "dtype is not supported"
+        raise TypeError(f"an array of dtype {array.dtype} cannot be passed to a kernel: its {what}; convert it first")
+    if any(s % array.itemsize for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
+        raise TypeError(
+            f"an array whose strides {array.strides} are no multiples of its {array.itemsize}-byte elements "
+            f"cannot be passed to a kernel; copy it first"
+        )
+    return array, dtype
+
+
+def _tensor(torch: Any, obj: Any) -> tuple[np.ndarray | DeviceArray, DType]:
+    """A torch tensor. NumPy cannot read bfloat16 and fp8 of the CPU through DLPack, so these go by their bits."""
+    dtype = from_foreign(obj.dtype)
+    if dtype is None:
+        raise TypeError(f"a torch tensor of dtype {obj.dtype} cannot be passed to a kernel; convert it first")
+    if obj.layout is not torch.strided:
+        raise TypeError(f"a torch tensor of layout {obj.layout} cannot be passed to a kernel; x.to_dense() makes one "
+                        f"that can")
+    if obj.is_neg() or obj.is_conj():
+        raise TypeError("a torch tensor that is a lazily negated or conjugated view cannot be passed to a kernel; "
+                        "x.resolve_neg() or x.resolve_conj() makes one that can")
+    if obj.device.type == "cuda":
+        return DeviceArray(obj.data_ptr(), tuple(obj.shape), obj.stride(), dtype, obj.device.index), dtype
+    if obj.device.type != "cpu":
+        raise TypeError(f"a torch tensor on device {obj.device} cannot be passed to a kernel; x.cpu() or x.cuda() "
+                        f"brings it to memory that can be used")
+    tensor = obj.detach()
+    storage = INFO[dtype].storage
+    if storage.kind in "biuf" and storage.isbuiltin == 1:
+        return tensor.numpy(), dtype
+    bits = {1: torch.uint8, 2: torch.int16}[storage.itemsize]
+    return tensor.view(bits).numpy().view(storage), dtype
+
+
+# ------------------------------------------------------------------ GPU memory by __cuda_array_interface__
+
+
+def _cuda_interface(obj: Any, interface: dict) -> DeviceArray:
+    dtype = _interface_dtype(obj, interface["typestr"])
+    item = INFO[dtype].storage.itemsize
+    shape = tuple(map(int, interface["shape"]))
+    pointer, read_only = interface["data"]
+    steps = interface.get("strides")
+    if steps is None:
+        strides = row_major(shape)
+    else:
+        if any(s % item for s, n in zip(steps, shape, strict=True) if n > 1):
+            raise TypeError(f"an array whose strides {tuple(steps)} are no multiples of its {item}-byte elements "
+                            f"cannot be passed to a kernel; copy it first")
+        strides = tuple(int(s) // item for s in steps)
+    return DeviceArray(int(pointer or 0), shape, strides, dtype, _ordinal(obj), not read_only)
+
+
+def _interface_dtype(obj: Any, typestr: str) -> DType:
+    """The interface has no names for the dtypes of ml_dtypes, but for bfloat16 by custom: the object may have more."""
+    own = from_foreign(getattr(obj, "dtype", None))
+    if own is not None and own.bitwidth == 8 * int(typestr[2:] or 0):
+        return own
+    if typestr in ("<V2", "|V2"):
+        return bfloat16
+    found = of_storage(np.dtype(typestr)) if typestr[1] in "biuf" else None
+    if found is None:
+        raise TypeError(f"an array of type {typestr} cannot be passed to a kernel: its dtype is not supported; "
+                        f"convert it first")
+    return found
+
+
+def _ordinal(obj: Any) -> int | None:
+    """The GPU that an array says it is on: by CuPy's attribute, by DLPack's method, or None."""
+    if type(obj).__module__.partition(".")[0] == "cupy":
+        return obj.data.device_id
+    where = getattr(obj, "__dlpack_device__", None)
+    if where is None:
+        return None
+    device, ordinal = where()
+    return int(ordinal) if int(device) in ON_GPU else None
+
+
+def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The strides of packed elements, the last axis fastest."""
+    return tuple(prod(shape[k + 1:]) for k in range(len(shape)))
+
+
+# ------------------------------------------------------------------ DLPack
+
+ON_CPU = (1, 3)  # kDLCPU, kDLCUDAHost
+ON_GPU = (2, 13)  # kDLCUDA, kDLCUDAManaged
+
+# By DLPack's type code and the number of bits.
+_DLPACK_DTYPES: dict[tuple[int, int], DType] = {
+    **{("iuf".index(i.kind), d.bitwidth): d for d, i in INFO.items() if i.kind in "iuf" and i.storage.isbuiltin == 1
+       and of_storage(i.storage) is d},
+    (4, 16): bfloat16, (6, 8): bool_, (10, 8): float8_e4m3fn, (12, 8): float8_e5m2, (14, 8): float8_e8m0fnu,
+    (17, 4): float4_e2m1fn,
+}
+
+
+class _Tensor(ctypes.Structure):
+    """DLTensor, the head of what a capsule holds."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+_in_capsule = ctypes.pythonapi.PyCapsule_GetPointer
+_in_capsule.restype, _in_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+
+
+def _dlpack(obj: Any) -> tuple[np.ndarray | DeviceArray, DType]:
+    where = int(obj.__dlpack_device__()[0]) if hasattr(obj, "__dlpack_device__") else ON_CPU[0]
+    if where not in (*ON_CPU, *ON_GPU):
+        raise TypeError(f"{kind(obj)} is on a device of DLPack type {where}; kernels take arrays of the CPU and of "
+                        f"CUDA GPUs")
+    try:
+        if where in ON_CPU:
+            return _checked(np.from_dlpack(obj))
+        capsule = obj.__dlpack__(stream=-1)  # -1: order is the caller's, by the stream of the launch
+    except (BufferError, RuntimeError, TypeError) as e:
+        raise TypeError(f"{kind(obj)} could not be read through DLPack: {e}") from None
+    found = _of_tensor(_Tensor.from_address(_in_capsule(capsule, b"dltensor")))
+    return found, found.dtype
+
+
+def _of_tensor(t: _Tensor) -> DeviceArray:
+    dtype = _DLPACK_DTYPES.get((t.code, t.bits))
+    if dtype is None or t.lanes != 1:
+        raise TypeError(f"an array of DLPack type code {t.code} with {t.bits} bits and {t.lanes} lane(s) cannot be "
+                        f"passed to a kernel: its dtype is not supported; convert it first")
+    if dtype is float4_e2m1fn:
+        raise TypeError("float4_e2m1fn arrays, packed two to a byte, cannot be passed to a kernel; pass the bytes as "
+                        "uint8 and use ct.unpack_from_bytes")
+    shape = tuple(t.shape[:t.ndim])
+    strides = tuple(t.strides[:t.ndim]) if t.strides else row_major(shape)
+    return DeviceArray((t.data or 0) + t.byte_offset if t.data else 0, shape, strides, dtype, t.device_id)

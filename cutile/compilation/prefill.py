@@ -1,0 +1,49 @@
+"""Filling the cache ahead of launches, on a machine without a GPU if need be.
+
+    from cutile.compilation.prefill import prefill
+
+    x, y = np.empty((4096, 4096), np.float32), np.empty((4096, 4096), np.float32)
+    prefill(softmax_rows, [(x, y, 1, 4096)], ["sm_90", "sm_100"])
+
+A folder that was filled so (CUTILE_CACHE_DIR names it) serves launches on other machines, with or without an assembler
+there.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import os
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from cutile.compilation.derive import of_launch
+from cutile.gpu.build import build
+from cutile.gpu.target import Target, parse_target
+from cutile.ir.recursion import deep_recursion
+from cutile.kernel import Kernel
+
+
+def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, threads: int | None = None) -> None:
+    """Compile what launches with these arguments would compile, and keep it.
+
+    calls    the arguments of one launch each; arrays in host memory stand for arrays of the same layout on a GPU
+    targets  for example ["sm_90"]
+    threads  how many assemblers run at once; None is one for each processor
+    TypeErrors of launches, TileErrors of kernels that do not compile: the first in order, after all have been tried.
+    """
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"prefill() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
+    wanted = list(map(parse_target, targets))
+    understood = [kernel.understand(c) for c in calls]
+    with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+        done = [pool.submit(contextvars.copy_context().run, _fill, kernel, arguments, t)
+                for arguments in understood for t in wanted]
+    for d in done:
+        d.result()
+
+
+def _fill(kernel: Kernel, arguments: list[Any], target: Target) -> None:
+    constraints, symbol = of_launch(kernel, arguments)
+    with deep_recursion():
+        build(kernel.program(arguments).kernel, constraints, target, kernel.options, symbol)

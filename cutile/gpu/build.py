@@ -1,0 +1,139 @@
+"""A typed kernel to machine code of a GPU: found in the cache, or lowered, assembled and kept there.
+
+Threads that want the same code at once wait for the first of them, and so do processes that share a cache.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cutile import settings, trace
+from cutile.gpu import cache, facts
+from cutile.gpu.key import digest, key_text
+from cutile.gpu.target import Target
+from cutile.gpu.tileir.finding import find_tool
+from cutile.ir import nodes
+
+if TYPE_CHECKING:
+    from cutile.compilation.constraints import ParameterConstraint
+    from cutile.options import Options
+
+
+def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], target: Target, options: Options,
+          symbol: str) -> bytes:
+    """The cubin of a kernel that the front end typed and fma went over.
+
+    constraints  what is known of each parameter of the Python function
+    symbol       name of the entry
+    TileErrors for what the target lacks and what the assembler refuses; FileNotFoundError where the code is not in the
+    cache and there is no assembler to make it. Safe in threads.
+    """
+    known = facts.of_parameters(constraints)
+    lineinfo = settings.get("LINEINFO")
+    text = key_text(program, known, target, options, symbol, lineinfo)
+    key = digest(text)
+
+    def made() -> tuple[bytes, dict[str, Any]]:
+        return _made(program, known, target, options, symbol, lineinfo)
+
+    return _one_at_a_time(key, lambda: _kept(key, text, program.name, made))
+
+
+def _kept(key: str, text: str, name: str, made: Callable[[], tuple[bytes, dict[str, Any]]]) -> bytes:
+    """The code of a key out of the cache, else made and put there."""
+    kept = cache.current()
+    if kept is None:
+        return made()[0]
+    release = _release(kept)
+    cubin = kept.get(key, release)
+    if cubin is None:
+        with kept.lock(key):
+            cubin = kept.get(key, release)  # another process may have made it meanwhile
+            if cubin is None:
+                cubin, metadata = made()
+                kept.put(key, release, cubin, text, metadata)
+                return cubin
+    trace.say(trace.TIMINGS, f"{name}: GPU code {key[:8]} was in the cache")
+    return cubin
+
+
+def _release(kept: cache.Cache) -> str | None:
+    """The release of the assembler; None without one."""
+    try:
+        tool = find_tool()
+    except FileNotFoundError:
+        return None
+    if tool.packaged:
+        return tool.packaged
+    file = os.stat(tool.path)
+    return kept.noted(f"tool-{digest(f'{tool.path} {file.st_mtime_ns} {file.st_size}')}", lambda: tool.version)
+
+
+def _made(program: nodes.Kernel, known: Sequence[Any], target: Target, options: Options, symbol: str,
+          lineinfo: bool) -> tuple[bytes, dict[str, Any]]:
+    """The code, and what the cache notes about it."""
+    from cutile.gpu import compile as gpu  # lowering is loaded when it is needed
+    from cutile.gpu.tileir import tileiras
+    from cutile.ir.walk import walk
+
+    start = time.perf_counter()
+    with trace.timed(f"lowering {program.name}"):
+        code = gpu.compile_kernel(program, known, target, options=options, symbol=symbol)
+    if trace.on(trace.TILE_IR):
+        trace.say(trace.TILE_IR, f"Tile IR of {program.name}\n{tileiras.disassemble(code)}")
+    with trace.timed(f"assembling {program.name} for {target}"):
+        cubin = tileiras.assemble(code, target, opt_level=options.on(target.tool_name).opt_level, lineinfo=lineinfo,
+                                  spans=(n.span for n in walk(program.body)), name=program.name)
+    return cubin, {"kernel": program.name, "symbol": symbol, "target": target.tool_name, "made": time.time(),
+                   "seconds": round(time.perf_counter() - start, 3), "cubin": len(cubin)}
+
+
+# ------------------------------------------------------------------ one at a time
+
+
+class _Flight:
+    """Code in the making, and what came of it; None where it failed."""
+
+    def __init__(self):
+        self.landed = threading.Event()
+        self.cubin: bytes | None = None
+
+
+_guard = threading.Lock()
+_flights: dict[str, _Flight] = {}
+
+
+def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
+    """Make the code of a key in one thread; others wait. Where it failed each tries for itself, for its own error."""
+    while True:
+        with _guard:
+            flight = _flights.get(key)
+            first = flight is None
+            if first:
+                flight = _flights[key] = _Flight()
+        if first:
+            try:
+                flight.cubin = make()
+                return flight.cubin
+            finally:
+                with _guard:
+                    _flights.pop(key, None)
+                flight.landed.set()
+        flight.landed.wait()
+        if flight.cubin is not None:
+            return flight.cubin
+
+
+def _forget() -> None:
+    """In a forked child the threads of the parent are not there to land."""
+    global _guard
+    _guard = threading.Lock()
+    _flights.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)

@@ -1,0 +1,61 @@
+"""Streams of other libraries as the driver's handles [LAUNCH-2]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+TAKEN = ("None (the default stream), a stream of PyTorch, CuPy, Numba or cuda.core, an object with __cuda_stream__, "
+         "or an int handle")
+
+
+def _attribute(name: str) -> Callable[[Any], int]:
+    return lambda stream: int(getattr(stream, name))
+
+
+def _numba(stream: Any) -> int:
+    """Numba keeps a ctypes pointer, of which a null one has the value None."""
+    return int(getattr(stream.handle, "value", stream.handle) or 0)
+
+
+def _protocol(stream: Any) -> int:
+    given = stream.__cuda_stream__
+    version, handle = given() if callable(given) else given  # cuda.core once had it as an attribute
+    if version != 0:
+        raise TypeError(f"__cuda_stream__ of {type(stream).__name__} has version {version}; version 0 is understood")
+    return int(handle)
+
+
+# By the attribute that a stream is known by, in the order in which they are looked for.
+_READERS: tuple[tuple[str, Callable[[Any], int]], ...] = (
+    ("cuda_stream", _attribute("cuda_stream")),  # PyTorch
+    ("__cuda_stream__", _protocol),  # cuda.core, CuPy, and whoever follows them
+    ("ptr", _attribute("ptr")),  # CuPy
+    ("handle", _numba),
+)
+
+_by_type: dict[type, Callable[[Any], int]] = {
+    int: lambda stream: stream,
+    type(None): lambda stream: 0,
+}
+
+
+def handle(stream: Any) -> int:
+    """The handle of a stream; 0 is the default stream. TypeError for what is no stream."""
+    read = _by_type.get(type(stream))
+    if read is None:
+        read = _by_type[type(stream)] = _reader(stream)
+    number = read(stream)
+    if number < 0:
+        raise TypeError(f"a stream's handle cannot be negative, got {number}")
+    return number
+
+
+def _reader(stream: Any) -> Callable[[Any], int]:
+    if not isinstance(stream, bool):
+        for name, read in _READERS:
+            if hasattr(stream, name):
+                return read
+        if hasattr(stream, "__index__") or type(stream).__name__ == "CUstream":  # the latter of cuda.bindings
+            return int
+    raise TypeError(f"launch() cannot use an object of type {type(stream).__name__} as its stream; it takes {TAKEN}")

@@ -1,0 +1,182 @@
+"""What a launch does, prepared once for arguments of one kind: the program, where it runs, the loaded kernel.
+
+The arguments decide where: with arrays in CPU memory in the interpreter, with arrays in GPU memory on their GPU;
+without arrays the stream decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cutile import settings, trace
+from cutile.arguments import Argument, key_of
+from cutile.arrays import DeviceArray, layout
+from cutile.front.program import Program
+from cutile.ir.recursion import deep_recursion
+from cutile.kernel import Kernel
+from cutile.keys import device_of, read
+from cutile.passes.written import written_params
+
+LIMIT = 1000  # plans that a kernel remembers
+
+Grid = tuple[int, int, int]
+
+
+class HostPlan:
+    """A launch in the interpreter, on arrays in CPU memory."""
+
+    def __init__(self, program: Program):
+        self.program = program
+
+    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
+        from cutile import interp
+
+        with settings.steady(), deep_recursion():
+            interp.launch(self.program.kernel, grid, words)
+
+
+class DevicePlan:
+    """A launch on a GPU. Code is made when it first runs there: under CUTILE_BACKEND=interp none is needed."""
+
+    def __init__(self, kernel: Kernel, program: Program, arguments: Sequence[Argument], ordinal: int):
+        from cutile.gpu import streams  # back ends are loaded when they are needed
+
+        self.kernel, self.program, self.arguments, self.ordinal = kernel, program, arguments, ordinal
+        self.dims = [_dims(leaf) for a in arguments for leaf in a.leaves]
+        self.prepared: Any = None
+        self._handle = streams.handle
+
+    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
+        number = self._handle(stream)
+        if settings.get("BACKEND") == "interp":
+            from cutile import hosted
+
+            return hosted.run(self.program.kernel, self.ordinal, grid, number, words, self.dims)
+        prepared = self.prepared or self._prepare()
+        if settings.get("DEBUG"):
+            trace.say(trace.LAUNCHES, f"{prepared.name} grid {grid} runs on {prepared.device}")
+        if 0 not in grid:
+            prepared(grid, number, words, dependent)
+
+    def _prepare(self) -> Any:
+        from cutile.gpu.launch import Prepared
+        from cutile.gpu.packing import packing
+
+        device, function = loaded(self.kernel, self.program, self.arguments, self.ordinal)
+        types = [p.type for p in self.program.kernel.params]
+        self.prepared = Prepared(self.kernel.__name__, device, function, packing(types, self.dims))
+        return self.prepared
+
+
+def _dims(leaf: Any) -> Any:
+    """Sizes and strides of an array, of each array of a list; None for a number."""
+    if isinstance(leaf, list):
+        return list(map(_dims, leaf))
+    return layout(leaf)[1:3] if isinstance(leaf, DeviceArray) else None
+
+
+def loaded(kernel: Kernel, program: Program, arguments: Sequence[Argument], ordinal: int) -> tuple[Any, Any]:
+    """The GPU, and the handle of the kernel compiled for these arguments and loaded there."""
+    from cutile.compilation.derive import of_launch
+    from cutile.gpu.build import build
+    from cutile.gpu.driver import driver
+    from cutile.gpu.facts import of_parameters
+
+    device = driver().device(ordinal)
+    constraints, symbol = of_launch(kernel, arguments)
+    key = (key_of(arguments), tuple(of_parameters(constraints)), device)
+    found = kernel.loaded.get(key)
+    if found is None or found[0] is not program:
+        with settings.steady(), deep_recursion():
+            cubin = build(program.kernel, constraints, device.target, kernel.options, symbol)
+        found = kernel.loaded[key] = (program, device.function(cubin, symbol))
+    return device, found[1]
+
+
+Plan = HostPlan | DevicePlan
+
+
+def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[Plan, list]:
+    """The plan for a launch with these arguments, and their words (keys.read); errors name the parameter."""
+    key: list = []
+    words: list = []
+    try:
+        read(values, kernel.specs, key, words)
+        found = kernel.plans.get(tuple(key))
+    except Exception:
+        key, found = [], None
+    if found is not None and found.program.reads.fresh():
+        return found, words
+    return _make(kernel, values, stream, tuple(key))
+
+
+def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple) -> tuple[Plan, list]:
+    arguments = kernel.understand(values)
+    leaves = [leaf for a in arguments for leaf in a.leaves]
+    decided, ordinal = place(arguments, list(kernel.parameters), stream)
+    program = kernel.program(arguments)
+    if ordinal is None:
+        plan: Plan = HostPlan(program)
+    else:
+        _check_writable(program, leaves)
+        plan = DevicePlan(kernel, program, arguments, ordinal)
+    if decided and key:  # what the stream decides it decides at each launch
+        if len(kernel.plans) >= LIMIT:
+            kernel.plans.clear()
+        kernel.plans[key] = plan
+    return plan, leaves if ordinal is None else list(map(_word, leaves))
+
+
+def _word(leaf: Any) -> Any:
+    if isinstance(leaf, list):
+        return list(map(_word, leaf))
+    return leaf.pointer if isinstance(leaf, DeviceArray) else leaf
+
+
+# ------------------------------------------------------------------ where it runs
+
+
+def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> tuple[bool, int | None]:
+    """Whether the arrays decide, and the ordinal of the GPU that the launch is for; None for the interpreter.
+
+    TypeError for arrays in different places, and for a stream that is none where it decides.
+    """
+    homes: dict[Any, str] = {}
+    for a, name in zip(arguments, names, strict=True):
+        for leaf in a.leaves:
+            for array in leaf if isinstance(leaf, list) else [leaf]:
+                if isinstance(array, np.ndarray):
+                    homes.setdefault("CPU", name)
+                elif isinstance(array, DeviceArray):
+                    homes.setdefault(device_of(array), name)
+    unknown = homes.pop(None, None)  # an empty array may be anywhere
+    if len(homes) > 1:
+        (one, first), (other, second), *_ = homes.items()
+        raise TypeError(f"the arrays of a launch must be in one place: `{first}` is in {_memory(one)}, `{second}` in "
+                        f"{_memory(other)}; copy one of them to where the other is")
+    if homes:
+        (home,) = homes
+        return True, None if home == "CPU" else home
+    if unknown is None and (stream is None or settings.get("BACKEND") == "interp"):
+        return False, None
+    from cutile.gpu.driver import driver
+    from cutile.gpu.streams import handle
+
+    number = handle(stream)
+    return False, driver().device_of_stream(number)
+
+
+def _memory(home: Any) -> str:
+    return "CPU memory" if home == "CPU" else f"the memory of GPU {home}"
+
+
+def _check_writable(program: Program, leaves: Sequence[Any]) -> None:
+    """TypeError if the kernel stores to an array that is read-only."""
+    stored = written_params(program.kernel)
+    for p, name, leaf in zip(program.kernel.params, program.kernel.param_names, leaves, strict=True):
+        arrays = leaf if isinstance(leaf, list) else [leaf]
+        if p in stored and not all(a.writable for a in arrays if isinstance(a, DeviceArray)):
+            raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only")

@@ -1,0 +1,100 @@
+"""Filling the cache without a GPU."""
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile.compilation.derive import of_launch
+from cutile.compilation.prefill import prefill
+from cutile.gpu import build as building
+from cutile.gpu import cache
+from cutile.gpu.target import parse_target
+from cutile.gpu.tileir import tileiras
+from cutile.gpu.tileir.finding import Tool
+from tests.gpu.tileir.tool import needs_tool
+
+
+@ct.kernel
+def scale(a, b, n: ct.Constant):
+    i = ct.bid(0)
+    ct.store(b, (i,), ct.load(a, (i,), (n,)) * 2)
+
+
+@pytest.fixture
+def asked(tmp_path, monkeypatch):
+    """Stands in for the assembler; the targets that it was asked for."""
+    targets, inside, most, guard = [], [], [0], threading.Lock()
+
+    def assemble(code, target, **kw):
+        with guard:
+            targets.append(str(target))
+            inside.append(1)
+            most[0] = max(most[0], len(inside))
+        time.sleep(0.1)
+        inside.pop()
+        if str(target) == "sm_80":
+            raise ct.TileCompilerExecutionError("refused")
+        return b"code"
+
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("CUTILE_CACHE", raising=False)
+    monkeypatch.setattr(building, "find_tool", lambda: Tool(Path("tileiras"), "test", "13.5.37"))
+    monkeypatch.setattr(tileiras, "assemble", assemble)
+    monkeypatch.setattr(tileiras, "newest_version", lambda tool=None: (13, 4))
+    return targets, most
+
+
+def arrays(n: int = 4096):
+    return np.empty(n, np.float32), np.empty(n, np.float32)
+
+
+def test_every_call_for_every_target_at_once(asked):
+    targets, most = asked
+    prefill(scale, [(*arrays(), 64), (*arrays(), 128), (*arrays(), 64)], ["sm_90", "sm_100"], threads=4)
+    assert sorted(targets) == ["sm_100", "sm_100", "sm_90", "sm_90"] and most[0] > 1
+    assert len(list(cache.current().entries())) == 4
+
+
+def test_a_launch_finds_it(asked):
+    targets, _ = asked
+    prefill(scale, [(*arrays(), 64)], ["sm_90"])
+    arguments = scale.understand((*arrays(1 << 16), 64))  # another size that is divisible by 16
+    constraints, symbol = of_launch(scale, arguments)
+    code = building.build(scale.program(arguments).kernel, constraints, parse_target("sm_90"), scale.options, symbol)
+    assert code == b"code" and targets == ["sm_90"]
+
+
+def test_one_failure_does_not_stop_the_others(asked):
+    with pytest.raises(ct.TileCompilerExecutionError, match="refused"):
+        prefill(scale, [(*arrays(), 64)], ["sm_80", "sm_90"])
+    assert [e.metadata()["target"] for e in cache.current().entries()] == ["sm_90"]
+
+
+def test_what_is_refused():
+    with pytest.raises(TypeError, match="decorated with @ct.kernel, not function"):
+        prefill(lambda x: x, [], ["sm_90"])
+    with pytest.raises(ValueError, match="'hopper'"):
+        prefill(scale, [], ["hopper"])
+
+
+@needs_tool
+def test_code_that_is_there_needs_no_lowering(tmp_path):
+    """What a warm process does not even import: the time to its first launch."""
+    (tmp_path / "k.py").write_text(
+        "import sys\nimport numpy as np\nimport cutile as ct\nfrom cutile.compilation.prefill import prefill\n"
+        "@ct.kernel\ndef double(a, b):\n    ct.store(b, (ct.bid(0),), ct.load(a, (ct.bid(0),), (64,)) * 2)\n"
+        "prefill(double, [(np.empty(64), np.empty(64))], ['sm_90'])\n"
+        "heavy = ('cutile.gpu.compile', 'cutile.gpu.tileir.tileiras', 'subprocess', 'json', 'importlib.metadata')\n"
+        "print([m for m in heavy if m in sys.modules])\n")
+    environment = {**os.environ, "CUTILE_CACHE_DIR": str(tmp_path / "kept"), "CUTILE_CACHE": "1", "CUTILE_DEBUG": "",
+                   "PYTHONPATH": str(Path(__file__).parents[2])}
+    said = [subprocess.run([sys.executable, str(tmp_path / "k.py")], capture_output=True, text=True, check=True,
+                           env=environment).stdout for _ in range(2)]
+    assert "cutile.gpu.compile" in said[0] and said[1] == "[]\n"

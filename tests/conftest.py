@@ -1,0 +1,16 @@
+"""Tests keep compiled code in a folder of their own."""
+
+import os
+
+import pytest
+
+
+@pytest.fixture(scope="session", autouse=True)
+def cache_of_the_tests(tmp_path_factory):
+    before = os.environ.get("CUTILE_CACHE_DIR")
+    os.environ["CUTILE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["CUTILE_CACHE_DIR"]
+    else:
+        os.environ["CUTILE_CACHE_DIR"] = before

@@ -1,0 +1,167 @@
+"""A driver that writes down what it is told, in place of cuda.bindings.driver. Its GPU memory is host memory."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import types
+from typing import Any
+
+from cutile.gpu.driver import Driver
+
+CODES = {0: "CUDA_SUCCESS", 3: "CUDA_ERROR_NOT_INITIALIZED", 100: "CUDA_ERROR_NO_DEVICE",
+         400: "CUDA_ERROR_INVALID_HANDLE", 700: "CUDA_ERROR_ILLEGAL_ADDRESS", 710: "CUDA_ERROR_ASSERT",
+         719: "CUDA_ERROR_LAUNCH_FAILED", 999: "CUDA_ERROR_UNKNOWN"}
+
+
+class Attribute(enum.IntEnum):
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75
+    CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76
+
+
+class Handle(int):
+    """A handle of the bindings: an int in a class of its own."""
+
+
+class FakeDriver:
+    """The calls that cutile makes, by name, in `calls`; `launches` has the bytes of every parameter.
+
+    sizes     of the parameters of the kernels that are launched
+    fails     code of the error that a call answers, by its name
+    homes     ordinals of GPUs by address
+    """
+
+    CUpointer_attribute = types.SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
+    CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
+    CUdevice_attribute = Attribute
+    CUlaunchAttributeID = types.SimpleNamespace(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION=6)
+
+    def __init__(self, capability: tuple[int, int] = (9, 0), devices: int = 2):
+        self.capability, self.devices = capability, devices
+        self.calls: list[tuple] = []
+        self.launches: list[dict[str, Any]] = []
+        self.sizes: list[int] = []
+        self.fails: dict[str, int] = {}
+        self.homes: dict[int, int] = {}
+        self.capturing = 0
+        self.contexts: list[int] = [0]
+        self.mode = 0
+        self.allocated: dict[int, Any] = {}
+
+    def names(self) -> list[str]:
+        return [c[0] for c in self.calls]
+
+    def start(self) -> Driver:
+        return Driver(self)
+
+    def _answer(self, name: str, *arguments: Any, value: Any = None) -> tuple:
+        self.calls.append((name, *arguments))
+        code = self.fails.get(name, 0)
+        return (code, None) if code else (0,) if value is None else (0, value)
+
+    def CUlaunchAttribute(self):
+        return types.SimpleNamespace(id=None, value=types.SimpleNamespace())
+
+    def CUlaunchConfig(self):
+        return types.SimpleNamespace()
+
+    def cuInit(self, flags):
+        return self._answer("cuInit", flags)
+
+    def cuDeviceGetCount(self):
+        return self._answer("cuDeviceGetCount", value=self.devices)
+
+    def cuDeviceGet(self, ordinal):
+        return self._answer("cuDeviceGet", ordinal, value=Handle(ordinal))
+
+    def cuDriverGetVersion(self):
+        return self._answer("cuDriverGetVersion", value=13010)
+
+    def cuDeviceGetName(self, n, device):
+        return self._answer("cuDeviceGetName", n, device, value=b"Fake 9000\0\0\0")
+
+    def cuDeviceGetAttribute(self, attribute, device):
+        return self._answer("cuDeviceGetAttribute", attribute, value=self.capability[attribute - 75])
+
+    def cuDevicePrimaryCtxRetain(self, device):
+        return self._answer("cuDevicePrimaryCtxRetain", device, value=Handle(0x1000 + device))
+
+    def cuCtxGetCurrent(self):
+        code = self.fails.get("cuCtxGetCurrent", 0)
+        return code, Handle(self.contexts[-1])
+
+    def cuCtxPushCurrent(self, context):
+        self.contexts.append(int(context))
+        return self._answer("cuCtxPushCurrent", int(context))
+
+    def cuCtxPopCurrent(self):
+        return self._answer("cuCtxPopCurrent", value=Handle(self.contexts.pop()))
+
+    def cuCtxGetDevice(self):
+        return self._answer("cuCtxGetDevice", value=Handle(self.contexts[-1] - 0x1000))
+
+    def cuStreamGetCtx(self, stream):
+        return self._answer("cuStreamGetCtx", stream, value=Handle(0x1000 + (stream >> 8)))
+
+    def cuStreamIsCapturing(self, stream):
+        return self._answer("cuStreamIsCapturing", stream, value=self.capturing)
+
+    def cuStreamSynchronize(self, stream):
+        return self._answer("cuStreamSynchronize", stream)
+
+    def cuPointerGetAttribute(self, attribute, pointer):
+        return self._answer("cuPointerGetAttribute", attribute, pointer, value=self.homes.get(pointer, 0))
+
+    def cuThreadExchangeStreamCaptureMode(self, mode):
+        before, self.mode = self.mode, mode
+        return 0, before
+
+    def cuModuleLoadData(self, image):
+        assert self.mode == 2, "loading would spoil a capture"
+        return self._answer("cuModuleLoadData", image, self.contexts[-1], value=("module", image))
+
+    def cuModuleGetFunction(self, module, name):
+        return self._answer("cuModuleGetFunction", name, value=("function", module[1], name.decode()))
+
+    def cuLaunchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
+        assert (bx, by, bz, shared, extra) == (1, 1, 1, 0, 0)
+        return self._launch("cuLaunchKernel", function, (gx, gy, gz), stream, parameters, [])
+
+    def cuLaunchKernelEx(self, config, function, parameters, extra):
+        assert (config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes, extra) == (1, 1, 1, 0, 0)
+        assert config.numAttrs == len(config.attrs)
+        return self._launch("cuLaunchKernelEx", function, (config.gridDimX, config.gridDimY, config.gridDimZ),
+                            config.hStream, parameters, [(a.id, vars(a.value)) for a in config.attrs])
+
+    def _launch(self, name, function, grid, stream, parameters, attributes):
+        pointers = (ctypes.c_void_p * len(self.sizes)).from_address(parameters)
+        values = [ctypes.string_at(p, n) for p, n in zip(pointers, self.sizes)]
+        self.launches.append({"function": function, "grid": grid, "stream": stream, "parameters": values,
+                              "attributes": attributes, "context": self.contexts[-1]})
+        return self._answer(name)
+
+    def cuMemAllocAsync(self, n, stream):
+        memory = ctypes.create_string_buffer(n)
+        self.allocated[ctypes.addressof(memory)] = memory
+        return self._answer("cuMemAllocAsync", n, stream, value=Handle(ctypes.addressof(memory)))
+
+    def cuMemFreeAsync(self, pointer, stream):
+        return self._answer("cuMemFreeAsync", int(pointer), stream)
+
+    def cuMemcpyHtoDAsync(self, to, host, n, stream):
+        ctypes.memmove(int(to), host, n)
+        return self._answer("cuMemcpyHtoDAsync", n, stream)
+
+    def cuMemcpyDtoH(self, host, pointer, n):
+        ctypes.memmove(host, pointer, n)
+        return self._answer("cuMemcpyDtoH", pointer, n)
+
+    def cuMemcpyHtoD(self, pointer, host, n):
+        ctypes.memmove(pointer, host, n)
+        return self._answer("cuMemcpyHtoD", pointer, n)
+
+    def cuGetErrorName(self, code):
+        return 0, CODES[code].encode()
+
+    def cuGetErrorString(self, code):
+        return 0, b"something or other"

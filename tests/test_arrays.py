@@ -1,0 +1,208 @@
+"""Array objects of other libraries, in CPU and in GPU memory [ARG-1…3]."""
+
+import ctypes
+import sys
+import types
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile import arrays
+from cutile.arrays import DeviceArray, find_array, layout
+
+
+class Interface:
+    def __init__(self, array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class OnlyDLPack:
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **kwargs):
+        return self.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+class Cuda:
+    """Memory that says it is on a GPU."""
+
+    def __init__(self, pointer, shape, typestr="<f4", strides=None, read_only=False, **more):
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": typestr, "strides": strides, "version": 3,
+                                         "data": (pointer, read_only)}
+        self.__dict__.update(more)
+
+
+def test_arrays_of_the_cpu():
+    x = np.arange(4, dtype=np.float32)
+    for obj in (x, Interface(x), OnlyDLPack(x), OnlyDLPack(x, (3, 0))):  # 3 is pinned memory
+        array, dtype = find_array(obj)
+        assert dtype is ct.float32 and np.shares_memory(array, x)
+    assert find_array(3) is None and find_array(np.float32(1)) is None and find_array(np.ndarray) is None
+
+
+def test_the_layout_of_both_sides():
+    x = np.zeros((4, 6), np.float16)[::-1, ::2]
+    assert layout(x) == (x.ctypes.data, (4, 3), (-6, 2), 2)
+    assert layout(DeviceArray(64, (4, 3), (-6, 2), ct.float16, 0)) == (64, (4, 3), (-6, 2), 2)
+
+
+@pytest.mark.parametrize("typestr, dtype", [
+    ("<f4", ct.float32), ("<f2", ct.float16), ("<f8", ct.float64), ("|b1", ct.bool_), ("|i1", ct.int8),
+    ("|u1", ct.uint8), ("<i2", ct.int16), ("<u4", ct.uint32), ("<i8", ct.int64), ("<V2", ct.bfloat16),
+    ("|V2", ct.bfloat16)])
+def test_cuda_array_interface(typestr, dtype):
+    item = int(typestr[2:])
+    found, d = find_array(Cuda(4096, (2, 3), typestr))
+    assert d is dtype and found == DeviceArray(4096, (2, 3), (3, 1), dtype, None)
+    found, _ = find_array(Cuda(4096, (2, 3), typestr, (-4 * item, 0), True))
+    assert (found.strides, found.writable, found.itemsize, found.size) == ((-4, 0), False, item, 6)
+
+
+def test_dtypes_that_the_interface_has_no_name_for():
+    for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+        found, d = find_array(Cuda(4096, (2,), "|V1", dtype=np.dtype(dtype)))
+        assert d.name == np.dtype(dtype).name == found.dtype.name
+
+
+@pytest.mark.parametrize("typestr", ["<c8", "|V1", "|V4", ">f4", "<M8"])
+def test_dtypes_that_tile_code_lacks(typestr):
+    with pytest.raises(TypeError, match="dtype is not supported"):
+        find_array(Cuda(4096, (2,), typestr))
+
+
+def test_strides_between_elements():
+    with pytest.raises(TypeError, match="no multiples of its 4-byte elements"):
+        find_array(Cuda(4096, (2,), "<f4", (6,)))
+    assert find_array(Cuda(4096, (1,), "<f4", (6,)))[0].shape == (1,)
+
+
+def test_empty_arrays():
+    assert find_array(Cuda(0, (0, 3)))[0] == DeviceArray(0, (0, 3), (3, 1), ct.float32, None)
+    assert find_array(Cuda(None, (0,)))[0].pointer == 0
+
+
+def test_where_an_array_says_it_is():
+    assert find_array(Cuda(4096, (2,), __dlpack_device__=lambda: (2, 3)))[0].device == 3
+    assert find_array(Cuda(4096, (2,), __dlpack_device__=lambda: (13, 1)))[0].device == 1
+
+
+# ------------------------------------------------------------------ DLPack
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Packet:
+    """What DLPack gives of GPU memory, made by hand."""
+
+    def __init__(self, pointer, shape, strides, code, bits, device=(2, 0), lanes=1, offset=0):
+        n = len(shape)
+        self.device = device
+        self.shape = (ctypes.c_int64 * n)(*shape)
+        self.strides = None if strides is None else (ctypes.c_int64 * n)(*strides)
+        long_p = ctypes.POINTER(ctypes.c_int64)
+        self.tensor = arrays._Tensor(pointer, *device, n, code, bits, lanes, ctypes.cast(self.shape, long_p),
+                                     ctypes.cast(self.strides, long_p) if strides is not None else None, offset)
+        self.streams = []
+
+    def __dlpack__(self, *, stream=None):
+        self.streams.append(stream)
+        return _new_capsule(ctypes.addressof(self.tensor), b"dltensor", None)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+@pytest.mark.parametrize("code, bits, dtype", [
+    (0, 8, ct.int8), (0, 32, ct.int32), (0, 64, ct.int64), (1, 16, ct.uint16), (2, 16, ct.float16),
+    (2, 32, ct.float32), (2, 64, ct.float64), (4, 16, ct.bfloat16), (6, 8, ct.bool_), (10, 8, ct.float8_e4m3fn),
+    (12, 8, ct.float8_e5m2), (14, 8, ct.float8_e8m0fnu)])
+def test_dlpack_of_a_gpu(code, bits, dtype):
+    p = Packet(4096, (2, 3), (1, -2), code, bits, (2, 1), offset=32)
+    assert find_array(p) == (DeviceArray(4128, (2, 3), (1, -2), dtype, 1), dtype)
+    assert p.streams == [-1]
+
+
+def test_dlpack_packed_empty_and_managed():
+    assert find_array(Packet(4096, (2, 3), None, 2, 32))[0].strides == (3, 1)
+    assert find_array(Packet(None, (0,), (1,), 2, 32, offset=8))[0].pointer == 0
+    assert find_array(Packet(4096, (), (), 2, 32, (13, 2)))[0] == DeviceArray(4096, (), (), ct.float32, 2)
+
+
+@pytest.mark.parametrize("given, says", [
+    ((5, 64), "type code 5 with 64 bits"), ((2, 8), "type code 2 with 8 bits"), ((8, 8), "type code 8"),
+    ((17, 4), "unpack_from_bytes"), ((2, 32, (2, 0), 4), "4 lane"), ((2, 32, (8, 0)), "device of DLPack type 8")])
+def test_dlpack_that_cannot_be_used(given, says):
+    with pytest.raises(TypeError, match=says):
+        find_array(Packet(4096, (2,), (1,), *given))
+
+
+def test_dlpack_that_refuses():
+    class Refusing(Packet):
+        def __dlpack__(self, *, stream=None):
+            raise BufferError("not today")
+
+    with pytest.raises(TypeError, match="could not be read through DLPack: not today"):
+        find_array(Refusing(4096, (2,), (1,), 2, 32))
+
+
+# ------------------------------------------------------------------ torch, by what its tensors have
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    """A stand-in for the module with tensors that say they are on a GPU."""
+    module = types.ModuleType("torch")
+
+    class dtype:
+        def __init__(self, name):
+            self.name = name
+
+        def __repr__(self):
+            return f"torch.{self.name}"
+
+    dtype.__module__ = "torch"
+    module.strided, module.sparse_coo = "torch.strided", "torch.sparse_coo"
+
+    class Tensor:
+        layout, neg, conj = module.strided, False, False
+
+        def __init__(self, pointer, shape, strides, name="float32", device=("cuda", 0)):
+            self.pointer, self.shape, self.strides, self.dtype = pointer, shape, strides, dtype(name)
+            self.device = types.SimpleNamespace(type=device[0], index=device[1])
+
+        data_ptr = lambda self: self.pointer
+        stride = lambda self: self.strides
+        is_neg = lambda self: self.neg
+        is_conj = lambda self: self.conj
+
+    module.Tensor = Tensor
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "uint8",
+                                  "bool"])
+def test_torch_tensors_of_a_gpu(torch, name):
+    found, d = find_array(torch.Tensor(4096, (2, 3), (1, 2), name, ("cuda", 1)))
+    assert found == DeviceArray(4096, (2, 3), (1, 2), d, 1)
+    assert d.name == ("bool_" if name == "bool" else name)
+
+
+def test_torch_tensors_that_cannot_be_used(torch):
+    for change, says in (({"dtype": torch.Tensor(0, (), (), "complex64").dtype}, "complex64"),
+                         ({"layout": torch.sparse_coo}, "to_dense"), ({"neg": True}, "resolve_neg"),
+                         ({"conj": True}, "resolve_conj"),
+                         ({"device": types.SimpleNamespace(type="mps", index=0)}, "on device")):
+        t = torch.Tensor(4096, (2,), (1,))
+        t.__dict__.update(change)
+        with pytest.raises(TypeError, match=says):
+            find_array(t)
