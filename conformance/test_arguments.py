@@ -127,7 +127,8 @@ def test_lists():
     @ct.kernel
     def k(xs, out):
         i = ct.bid(0)
-        ct.store(out, i, ct.sum(ct.load(xs[i], 0, 4)) * 10 + len(xs) + ct.load(xs[1], 1, 1).item() * 100)
+        t = ct.load(xs[i], 0, 4, padding_mode=ct.PaddingMode.ZERO)
+        ct.store(out, i, ct.sum(t) * 10 + len(xs) + ct.load(xs[1], 1, 1).item() * 100)
 
     xs = [np.array([1, 2, 0, 0], np.int32), np.array([3, 4], np.int32), np.array([5], np.int32)]
     assert run(k, xs, np.zeros(3, np.int32), grid=(3,)).tolist() == [433, 473, 453]

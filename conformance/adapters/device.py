@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +16,14 @@ class View:
 
     def __init__(self, memory: Any, offset: int, array: np.ndarray):
         typestr = "<V2" if array.dtype.name == "bfloat16" else array.dtype.str
-        self.memory = memory
+        self.memory, self.dtype = memory, array.dtype  # the interface has no names for fp8
         self.__cuda_array_interface__ = {
             "shape": array.shape, "strides": array.strides, "typestr": typestr.replace("=", "<"), "version": 3,
             "data": (memory.data.ptr + offset, not array.flags.writeable)}
+
+
+class NoArray(Exception):
+    """The array cannot be had in GPU memory."""
 
 
 class Device(Adapter):
@@ -28,11 +34,20 @@ class Device(Adapter):
         import cupy
 
         self.cupy = cupy
+        self.not_applicable = (self.error("TileUnsupportedFeatureError"), NoArray)
 
     def stream(self) -> Any:
         return self.cupy.cuda.get_current_stream()
 
+    def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
+        """Wait until it has run, and until what it prints has left the C library's buffer."""
+        super().launch(grid, kernel, args)
+        self.stream().synchronize()
+        ctypes.CDLL(None).fflush(None)
+
     def to_device(self, array: np.ndarray) -> Any:
+        if array.dtype.name == "float4_e2m1fn":
+            raise NoArray("float4_e2m1fn has two elements a byte in GPU memory")
         low, high = np.lib.array_utils.byte_bounds(array)
         extent = _bytes(array, low, high)
         return View(self.cupy.asarray(extent), array.__array_interface__["data"][0] - low, array)
@@ -44,6 +59,4 @@ class Device(Adapter):
 
 
 def _bytes(array: np.ndarray, low: int, high: int) -> np.ndarray:
-    import ctypes
-
     return np.ctypeslib.as_array((ctypes.c_uint8 * (high - low)).from_address(low))

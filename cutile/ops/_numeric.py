@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutile.dtypes import DType, bool_, float16, float32, float64, info
+from cutile.dtypes import DType, bfloat16, bool_, float16, float32, float64, info
 from cutile.ops._encoding import from_bits, pack_f4, to_bits, to_carrier, to_storage, unpack_f4
 from cutile.ops._exact import directed, fma, rsqrt
 from cutile.ops._rounding import encode, round_directed, round_to
@@ -246,7 +246,9 @@ def float_pow(x, y) -> np.ndarray:
 
 
 def pow_by_squaring(x, n, dtype: DType) -> np.ndarray:
-    """x ** n for integers n, by the algorithm of POW-1, rounding to `dtype` after each step."""
+    """x ** n for integers n, by the algorithm of POW-1: steps in float32 or wider, the result rounded to `dtype`."""
+    if dtype in (float16, bfloat16):
+        return round_to(dtype, pow_by_squaring(x, n, float32))
     x, n = np.broadcast_arrays(x, n)
     e = np.abs(n.astype(np.int64))
     r = np.where(e & 1, x, x.dtype.type(1))

@@ -441,7 +441,7 @@ def negative(x, /):
 
     [ARITH-12.bool]  a bool_ tile becomes int32 first
     [ARITH-12.int]  integers wrap: the smallest signed integer stays, unsigned ones are taken modulo 2**width
-    [ARITH-12.float]  floats flip their sign, zeros and NaN included
+    [ARITH-12.float]  floats flip their sign, that of zeros too; NaN stays NaN, of either sign
     [ARITH-12.restricted]  a restricted float: TileTypeError
     [ARITH-12.const]  constants stay constant: a literal is Python's, a strict one wraps in its dtype
     """

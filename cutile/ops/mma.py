@@ -177,13 +177,15 @@ def _matmul_rule(b: Builder, op, x, y):
 # ------------------------------------------------------------------ the meanings
 
 
-def _packed(x: np.ndarray) -> np.ndarray:
+def _packed(x: np.ndarray, spaced: bool = False) -> np.ndarray:
     """The last two axes C-contiguous, so that the order in which BLAS sums depends on the shapes alone.
 
     NumPy's own notion of contiguous leaves the strides of axes of size 1 open, but its choice of a BLAS routine looks
-    at them.
+    at them. With `spaced`, rows may stand apart.
     """
-    if x.strides[-2:] == (x.shape[-1] * x.itemsize, x.itemsize):
+    row, item = x.strides[-2:]
+    packed = x.shape[-1] * x.itemsize
+    if item == x.itemsize and (row == packed or spaced and packed < row < 1 << 31 and row % item == 0):
         return x
     x = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides[:-2])]  # same for all blocks: packed once
     return x.copy(order="C")
@@ -197,7 +199,10 @@ def _with_batch(x: np.ndarray, t: TileType, rank: int) -> np.ndarray:
 def _float_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x @ y in the order of BLAS, or as exact products summed in float64 in k order."""
     if not settings.get("PORTABLE"):
-        return np.matmul(_packed(x), _packed(y))
+        # The product of two matrices copies panels of both first, wherever their rows are; that of a matrix and a
+        # vector, or of two vectors, sums in an order that depends on their strides.
+        spaced = x.shape[-2] > 1 and y.shape[-1] > 1 and x.shape[-1] > 1
+        return np.matmul(_packed(x, spaced), _packed(y, spaced))
     x, y = x.astype(np.float64), y.astype(np.float64)
     total = x[..., :, :1] * y[..., :1, :]
     for k in range(1, x.shape[-1]):
@@ -215,7 +220,7 @@ def _int_product(x: np.ndarray, y: np.ndarray, dx: DType, dy: DType) -> np.ndarr
 
 def _plus(product: np.ndarray, acc: np.ndarray) -> np.ndarray:
     """The accumulator is added to the finished sum [MMA-4], in place where the sum has room."""
-    room = np.broadcast_shapes(product.shape, acc.shape) == product.shape
+    room = acc.shape == product.shape or np.broadcast_shapes(product.shape, acc.shape) == product.shape
     return np.add(product, acc, out=product) if room else np.add(product, acc, dtype=product.dtype)
 
 
@@ -259,8 +264,8 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     [MMA-3.mixed]  operands of different dtypes, other than int8 and uint8: TileTypeError
     [MMA-3.dtype]  operands of a dtype without a row: TileTypeError
     [MMA-4.int]  integer products are exact and int32 accumulation wraps
-    [MMA-4.float]  float products are accumulated in unspecified order, within 4 * 2**-24 (float64: 4 * 2**-53) of the
-        sum of magnitudes
+    [MMA-4.float]  float products are accumulated in unspecified order, within max(4, K/8) * 2**-24 (float64: 2**-53)
+        of the sum of magnitudes
     [MMA-4.float16]  with a float16 accumulator within K/4 * 2**-11
     [MMA-4.float8]  float8 products too, but hardware may keep as few as 13 bits of the running sum
     [MMA-4.product]  the product of one element each is exact before it is added

@@ -325,6 +325,10 @@ def test_wide_gives_float64():
 
 
 def pow_reference(v: float, n: int, dtype: DType) -> float:
+    if dtype in (float16, bfloat16):
+        r = pow_reference(v, n, float32)
+        return reference(Fraction(r), dtype) or math.copysign(0.0, r) if math.isfinite(r) else r
+
     def times(a: float, b: float) -> float:
         if not (math.isfinite(a) and math.isfinite(b)):
             return a * b
