@@ -1,0 +1,33 @@
+"""The bytecode of cutile's kernels, run by the evaluator: `--impl tests.tileir_eval.adapter:TileIR`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from conformance.adapter import Adapter
+from tests.tileir_eval.kernels import instead_of_interpreter
+
+
+class TileIR(Adapter):
+    name = "cutile:tileir"
+    module = "cutile"
+    features = frozenset({"cpu arrays", "float4 arrays", "measured", "overlap", "assertion errors"})
+    options: dict[str, bool] = {}  # of evaluate()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.not_applicable = (self.ct.TileUnsupportedFeatureError,)  # what Tile IR cannot express
+
+    def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
+        with instead_of_interpreter(**self.options):
+            super().launch(grid, kernel, args)
+
+
+class Ordered(TileIR):
+    """Also checks that tokens order the accesses of a block that meet in memory."""
+
+    name = "cutile:tileir, ordered"
+    # Overlapping arguments are promised to be apart, so nothing orders their accesses.
+    features = TileIR.features - {"overlap"}
+    options = {"ordered": True}

@@ -1,0 +1,76 @@
+"""Kernels run through their bytecode: what stands between `ct.launch` and `evaluate`."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from cutile import interp
+from cutile.annotations import ArrayAnnotation
+from cutile.compilation.constraints import ListConstraint
+from cutile.compilation.derive import array_constraint
+from cutile.compilation.signature import CallingConvention
+from cutile.errors import TileAssertionError
+from cutile.gpu.compile import compile_kernel
+from cutile.ir.nodes import Kernel
+from cutile.passes.written import written_params
+from cutile.types import ArrayType, ListType
+from tests.tileir_eval.launch import evaluate
+from tests.tileir_eval.says import AssertionFailed
+
+VERSION = "13.4"
+SYMBOL = "kernel"
+
+_compiled: WeakKeyDictionary[Kernel, dict[tuple, bytes]] = WeakKeyDictionary()
+
+
+def facts_of(kernel: Kernel, leaves: Sequence[Any]) -> tuple:
+    """What a launch with these arguments knows of each parameter."""
+    return tuple(_facts(p.type, x) for p, x in zip(kernel.params, leaves, strict=True))
+
+
+def _facts(t, x):
+    convention = CallingConvention.cutile_python_v1()
+    if isinstance(t, ArrayType):
+        return array_constraint(t, [x], ArrayAnnotation(), convention)
+    if isinstance(t, ListType):
+        element = array_constraint(t.element, x, ArrayAnnotation(), convention)
+        return ListConstraint(element, alias_groups=(), elements_may_alias=True)
+    return None
+
+
+def bytecode_of(kernel: Kernel, leaves: Sequence[Any]) -> bytes:
+    """The bytecode, for every target, that a launch of a typed kernel with these arguments compiles to."""
+    facts = facts_of(kernel, leaves)
+    known = _compiled.setdefault(kernel, {})
+    if facts not in known:
+        known[facts] = compile_kernel(kernel, facts, None, VERSION, symbol=SYMBOL)
+    return known[facts]
+
+
+def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], **options: bool) -> None:
+    """`cutile.interp.launch`, by way of bytecode; `options` are those of `evaluate`."""
+    stored = written_params(kernel)
+    for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True):
+        if p in stored and not all(a.flags.writeable for a in (x if isinstance(x, list) else [x])):
+            raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only")
+    try:
+        sys.stdout.write("".join(evaluate(bytecode_of(kernel, leaves), SYMBOL, grid, list(leaves), **options)))
+    except AssertionFailed as e:
+        raise TileAssertionError(f"assertion failed: {e.message} in block {e.block}") from e
+
+
+@contextlib.contextmanager
+def instead_of_interpreter(**options: bool) -> Iterator[None]:
+    """Inside, `ct.launch` runs kernels through their bytecode."""
+    before = interp.launch
+    interp.launch = lambda kernel, grid, leaves: run(kernel, grid, leaves, **options)
+    try:
+        yield
+    finally:
+        interp.launch = before
+
+
