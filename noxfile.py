@@ -1,5 +1,7 @@
 """One command each: `nox -l` explains them. `nox -s demo` is the main job, `nox` runs all tests."""
 
+from pathlib import Path
+
 import nox
 
 nox.options.sessions = ["tests"]
@@ -38,6 +40,13 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def acceptance(session: nox.Session) -> None:
+    """Whether the official implementation accepts and refuses what cutile does. Needs no GPU; takes minutes."""
+    session.install("-e", ".[test]", "cuda-tile==1.7.0")
+    session.run("python", "-m", "conformance.acceptance", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """The interpreter against NumPy, a hand-written loop and Triton's interpreter, as ratios."""
     session.install("-e", ".[examples]", "triton")
@@ -46,9 +55,34 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """What is too long for each change: whole-domain sweeps, long random programs."""
-    session.install("-e", ".[examples,test]")
+    """What is too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs."""
+    session.install("-e", ".[examples,gpu,test]")
     session.run("pytest", "tests", "conformance", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
+
+
+@nox.session(python="3.12")
+def mutation(session: nox.Session) -> None:
+    """Mutants of ops and of the interpreter's memory: does the conformance suite notice each? An hour and more."""
+    session.install("-e", ".[test]")
+    work = Path(session.create_tmp())
+    lines, out = work / "lines.json", work / "verdicts.jsonl"
+    env = {"MUTATION_LINES": str(lines), "OPENBLAS_NUM_THREADS": "1"}
+    session.run("python", "-m", "pytest", "conformance", "-p", "tests.mutation.lines", env=env)
+    session.run("python", "-m", "tests.mutation.run", str(lines), str(out), *session.posargs, env=env)
+
+
+@nox.session
+def referee(session: nox.Session) -> None:
+    """Generated programs, in the interpreter against their own meanings; --second NAME for another implementation."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "conformance.referee", *session.posargs)
+
+
+@nox.session
+def seeded(session: nox.Session) -> None:
+    """Twenty wrong changes, one at a time: how many does the referee find, without a GPU? An hour."""
+    session.install("-e", ".[test]")
+    session.run("python", "-m", "tests.conformance.seeded.run", *session.posargs)
 
 
 @nox.session

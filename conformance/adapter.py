@@ -7,7 +7,7 @@ moves them to where the implementation wants them and back.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class Adapter:
     name = "unnamed"
     module = "cuda.tile"
     features: frozenset[str] = frozenset()
+    judge: Callable[[Any, Sequence[Any]], Any] | None = None  # set where verdicts are all that is asked for
+    not_applicable: tuple[type[BaseException], ...] = ()  # errors by which it says that its hardware lacks something
 
     def __init__(self) -> None:
         self.ct = importlib.import_module(self.module)
@@ -45,20 +47,18 @@ class Adapter:
 
     def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
         """Run a kernel on NumPy arrays, lists of them, tuples and scalars; results are in the arrays afterwards."""
-        moved: list[tuple[Any, np.ndarray]] = []
-
-        def move(x: Any) -> Any:
-            if isinstance(x, np.ndarray):
-                y = self.to_device(x)
-                moved.append((y, x))
-                return y
-            if type(x) in (list, tuple):
-                return type(x)(map(move, x))
-            return x
-
-        self.ct.launch(self.stream(), grid, kernel, tuple(map(move, args)))
-        for argument, original in moved:
+        moved: dict[int, tuple[Any, np.ndarray]] = {}
+        self.ct.launch(self.stream(), grid, kernel, self.moved(tuple(args), moved))
+        for argument, original in moved.values():
             self.to_host(argument, original)
+
+    def moved(self, x: Any, done: dict[int, tuple[Any, np.ndarray]]) -> Any:
+        """An argument as the implementation takes it; `done` has what was moved so far, by id, each with its origin."""
+        if isinstance(x, np.ndarray):
+            if id(x) not in done:
+                done[id(x)] = (self.to_device(x), x)
+            return done[id(x)][0]
+        return type(x)(self.moved(v, done) for v in x) if type(x) in (list, tuple) else x
 
     def compile(self, kernel: Any, args: Sequence[Any]) -> None:
         """Compile a kernel for arguments, as launching it would, and do nothing else."""

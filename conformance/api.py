@@ -54,11 +54,13 @@ def run(kernel: Any, *args: Any, grid: Sequence[int] = (1,)) -> Any:
 
 def accepts(kernel: Any, *args: Any) -> None:
     """The kernel compiles for these arguments."""
-    impl.compile(kernel, args)
+    (impl.judge or impl.compile)(kernel, args)
 
 
-def refuses(error: str | tuple[str, ...], kernel: Any, *args: Any, match: str | None = None) -> BaseException:
+def refuses(error: str | tuple[str, ...], kernel: Any, *args: Any, match: str | None = None) -> Any:
     """The kernel does not compile for these arguments; `error` names the public class, or several that are allowed."""
+    if impl.judge:
+        return impl.judge(kernel, args)
     names = (error,) if isinstance(error, str) else error
     with pytest.raises(tuple(impl.error(n) for n in names), match=match) as found:
         impl.compile(kernel, args)
@@ -68,6 +70,9 @@ def refuses(error: str | tuple[str, ...], kernel: Any, *args: Any, match: str | 
 def fails(error: type[BaseException] | tuple, kernel: Any, *args: Any, grid: Any = (1,),
           match: str | None = None) -> None:
     """Launching raises a Python error: host API misuse [ERR-11]."""
+    if impl.judge:
+        impl.judge(kernel, args)
+        return
     with pytest.raises(error, match=match):
         impl.launch(grid, kernel, args)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 
@@ -20,3 +21,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "clause(*ids): the clauses that a test shows")
     config.addinivalue_line("markers", "deep: too long for each change")
     config.pluginmanager.register(report.Recorder(config), "conformance-report")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Iterator[None]:
+    """A test of what the hardware lacks is not applicable there."""
+    from conformance.api import impl
+
+    try:
+        return (yield)
+    except impl.not_applicable as e:
+        pytest.skip(f"not applicable: {e}")

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from conformance import differences
 from conformance.clauses import Clause, clauses, untested
 
-VERDICTS = ("holds", "broken", "not applicable", "reasoned", "no test")
+VERDICTS = ("holds", "broken", "known", "not applicable", "reasoned", "no test")
 
 
 class Recorder:
@@ -20,8 +21,7 @@ class Recorder:
     def __init__(self, config: pytest.Config):
         self.config = config
         self.outcomes: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        self.cited: set[str] = set()
-        self.partial = False
+        self.known = differences.read(config.getoption("--impl"))
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         known = clauses()
@@ -31,17 +31,23 @@ class Recorder:
             if unknown:
                 raise pytest.UsageError(f"{item.nodeid} cites unknown clauses: {', '.join(unknown)}")
             item.user_properties.append(("clauses", ids))
+            if d := self.known.find(_plain(item.nodeid)):
+                item.add_marker(pytest.mark.xfail(reason=f"known: {d.reason} ({d.says})", strict=False))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         ids = dict(report.user_properties).get("clauses", ())
+        if _outcome(report) == "known":
+            self.known.explains(_plain(report.nodeid))
         if report.when == "call" or report.outcome != "passed":
             for i in ids:
-                self.outcomes[i].append((report.outcome, report.nodeid))
+                self.outcomes[i].append((_outcome(report), report.nodeid))
 
     def verdict(self, c: Clause) -> str:
         seen = {o for o, _ in self.outcomes.get(c.id, ())}
         if "failed" in seen:
             return "broken"
+        if "known" in seen:
+            return "known"
         if "passed" in seen:
             return "holds"
         if "skipped" in seen:
@@ -61,10 +67,21 @@ class Recorder:
             tr.write_line(f"{group:10}" + "".join(f"{row[v] or '':>16}" for v in VERDICTS))
         total = sum(table.values(), Counter())
         tr.write_line(f"{'all':10}" + "".join(f"{total[v]:>16}" for v in VERDICTS))
+        tr.write_line(self.known.report())
         folder = self.config.getoption("--report")
         if folder:
             write(Path(folder), self, self.config.getoption("--impl"))
             tr.write_line(f"report: {folder}/report.html, report.json")
+
+
+def _plain(test: str) -> str:
+    """A test's id as lists of known differences have it."""
+    return test.removeprefix("conformance/")
+
+
+def _outcome(report: pytest.TestReport) -> str:
+    """passed, failed, skipped, or known: failed as the list of known differences says."""
+    return "known" if report.outcome == "skipped" and hasattr(report, "wasxfail") else report.outcome
 
 
 def write(folder: Path, r: Recorder, impl: str) -> None:

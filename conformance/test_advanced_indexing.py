@@ -381,3 +381,25 @@ def test_a_loaded_tile_does_not_change():
     x = numbers((4, 2))
     same(run(k, x, x, np.zeros((4, 2), np.int32)), numbers((4, 2)))
     same(x, numbers((4, 2), start=101))
+
+
+@clause("SLICE-1.base")
+@pytest.mark.parametrize("size", [3, 1])
+def test_rows_of_slices_that_differ_by_block(size):
+    """All rows exist in the slice of each block, or some."""
+    @ct.kernel
+    def k(x, out, written):
+        i = ct.bid(0)
+        t = ct.arange(2, dtype=ct.int32)
+        rows = ct.load_advanced_indexing(x.slice(0, 3 * i, 3 * i + size), (t, ct.Slice(0, 4)), padding_mode=ZERO)
+        ct.store(out, (i, 0), rows)
+        ct.store_advanced_indexing(written.slice(0, 3 * i, 3 * i + size), (t, ct.Slice(0, 4)), rows)
+
+    x = np.arange(1, 49, dtype=np.float32).reshape(12, 4)
+    out, written = np.zeros((8, 4), np.float32), np.zeros((12, 4), np.float32)
+    launch(k, x, out, written, grid=(4,))
+    there = np.array([n for i in range(4) for n in range(3 * i, 3 * i + min(size, 2))])
+    want = np.zeros_like(written)
+    want[there] = x[there]
+    assert written.tolist() == want.tolist()
+    assert out.tolist() == [x[3 * i + j].tolist() if j < size else [0.0] * 4 for i in range(4) for j in range(2)]

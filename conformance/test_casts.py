@@ -207,6 +207,13 @@ def test_nan_in_narrow_formats(src):
         assert dst == "float4_e2m1fn" or np.isnan(got[0])
 
 
+@clause("CAST-6.nearest", "CAST-7.nan")
+@pytest.mark.parametrize("dst", ["float16", "bfloat16", "tfloat32", "float8_e4m3fn", "float8_e5m2"])
+def test_a_nan_whose_payload_has_no_room(dst):
+    x = np.array([0x7F800001, 0xFF800001, 0x7FBFFFFF, 0x7FC00000, 0x7FFFFFFF, 0x7F800100], np.uint32)
+    assert np.isnan(values(dst, apply(unary(lambda t: t.astype(dtype(dst)), "float32", dst), dst, x))).all()
+
+
 @clause("CAST-12.undefined", "CAST-12.e5m3")
 @pytest.mark.parametrize("dst, mode", [("float8_e8m0fnu", "RZ"), ("float8_e8m0fnu", "RP"), ("float8_e5m3fnu", None)])
 def test_negative_numbers_to_unsigned_formats(dst, mode):

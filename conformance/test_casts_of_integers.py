@@ -128,6 +128,18 @@ def test_integer_to_float(src, dst):
     same_numbers(cast_integers(src, dst, x), np.array([integer_as_float(int(v), dst) for v in x]), f"{src} to {dst}")
 
 
+@clause("CAST-4.nearest")
+@pytest.mark.parametrize("src", ["int64", "uint64"])
+@pytest.mark.parametrize("dst", ["bfloat16", "tfloat32", "float32", "float64"])
+def test_wide_integers_beside_ties(src, dst):
+    """So close to the middle of two floats that double precision does not show the side."""
+    bits = FORMATS[dst].fraction
+    ties = [(1 << e) + (k << (e - bits)) + (1 << (e - bits - 1)) for e in (58, 60, 62) for k in (0, 1, 2)]
+    x = np.array([n + d for n in ties for d in (-1, 0, 1)], src)
+    x = np.concatenate([x, -x]) if src == "int64" else x
+    same_numbers(cast_integers(src, dst, x), np.array([integer_as_float(int(v), dst) for v in x]), f"{src} to {dst}")
+
+
 @clause("CAST-4.inf")
 def test_integer_to_float_beyond_the_range():
     x = np.array([65519, 65520, -65519, -65520, 1 << 30], np.int32)

@@ -207,14 +207,22 @@ def test_constant_parameters_are_loose():
 
 
 @clause("LOOSE-1.static")
-def test_static_sizes_are_loose():
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_static_sizes_are_strict(index):
     from typing import Annotated
 
+    wanted = getattr(ct, index)
+    static = ct.ArrayAnnotation(index_dtype=wanted, static_shape_dims=(0,), static_stride_dims=(0,))
+
     @ct.kernel
-    def k(x: Annotated[object, ct.ArrayAnnotation(static_shape_dims=(0,))]):
-        n = x.shape[0]
+    def k(x: Annotated[object, static]):
+        n, m = x.shape[0], x.slice(0, 2, 8).shape[0]
         d = (ct.zeros((2,), ct.int8) + n).dtype
-        ct.static_assert(n == 8 and d == ct.int8)
+        e = (ct.zeros((2,), ct.int8) + x.strides[0]).dtype
+        f = (ct.zeros((2,), ct.int8) + m).dtype
+        ct.static_assert(n == 8 and d == wanted)
+        ct.static_assert(x.strides[0] == 1 and e == wanted)
+        ct.static_assert(m == 6 and f == wanted)
 
     accepts(k, np.zeros(8, np.float32))
 

@@ -112,12 +112,34 @@ def test_the_value_is_computed_before_leaving():
     assert run(k, out, np.zeros(1, np.int64)).tolist() == [1] and out[0] == 12
 
 
+@contextlib.contextmanager
+def inside(out, d):
+    with scope(out, d):
+        with scope(out, d + 2) as v:
+            digit(out, 0)
+            yield v
+            digit(out, 9)
+        v = d
+    digit(out, v)
+
+
+@clause("CM-1.with")
+def test_a_yield_in_a_with_statement():
+    def f(n, out):
+        with inside(out, 1):
+            if n > 0:
+                return
+            digit(out, 7)
+
+    assert written(f)(0) == 1_3_0_7_9_4_2_1
+    assert written(f)(1) == 1_3_0_9_4_2_1
+
+
 BODIES = {
     "CM-1.one": ("TileTypeError", "yield 1\n    yield 2"),
     "CM-1.none": ("TileTypeError", "pass"),
     "CM-1.if": ("TileTypeError", "if True:\n        yield 1"),
     "CM-1.loop": ("TileTypeError", "for i in range(1):\n        yield 1"),
-    "CM-1.with": ("TileTypeError", "with other():\n        yield 1"),
     "CM-1.try": ("TileSyntaxError", "try:\n        yield 1\n    finally:\n        pass"),
     "CM-1.return": ("TileSyntaxError", "yield 1\n    return"),
 }

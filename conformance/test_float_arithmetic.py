@@ -8,7 +8,7 @@ import pytest
 
 from conformance.api import clause, ct, run
 from conformance.kernels import apply, binary, ternary
-from conformance.numbers import chosen, encode, exact, nearest, pairs, same_numbers, sample, specials, values
+from conformance.numbers import FORMATS, chosen, encode, exact, nearest, pairs, same_numbers, sample, specials, values
 
 inf, nan = math.inf, math.nan
 
@@ -172,6 +172,25 @@ def test_fused_multiply_add(fn, signs, name):
 
 @clause("MACH-7.once")
 @pytest.mark.parametrize("name", FLOATS)
+@pytest.mark.parametrize("up", [True, False])
+def test_fused_multiply_add_beside_ties_of_subnormals(name, up):
+    """The sum lies so close to the middle of two subnormals that double the precision does not show the side."""
+    f = FORMATS[name]
+    unit, m = Fraction(2) ** (f.emin - f.fraction), f.fraction
+    k = np.array([2**i + 1 for i in range(1, m)] + [2**i for i in range(2, m)])
+    z = [float(int(i) * unit) for i in k]
+    half = 2.0 ** (f.emin + 1)
+    x, y = (1 + 2.0**-m) * half, (1 - 2.0**-m) * 2.0 ** (-m - 2)  # their product: just below half a unit
+    if up:
+        y = (1 + 2.0**-m) * 2.0 ** (-m - 2)
+    for sign in (1, -1):
+        a, b, c = (encode(name, np.array(v)) for v in ([sign * x] * len(k), [y] * len(k), [sign * v for v in z]))
+        want = [exact("fma", name, sign * x, y, sign * v) for v in z]
+        same_numbers(values(name, apply(ternary(lambda p, q, r: p * q + r, name), name, a, b, c)), np.array(want), name)
+
+
+@clause("MACH-7.once")
+@pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize("mode", ["RZ", "RM", "RP"])
 def test_fused_multiply_add_with_a_mode(name, mode):
     def fn(x, y, z):
@@ -186,6 +205,17 @@ def test_fused_multiply_add_with_a_mode(name, mode):
     z = np.where(np.arange(2 * n) % 2, product, sample(name, 2 * n, 7))
     want = [exact("fma", name, p, q, r, mode=mode) for p, q, r in zip(a, b, values(name, z).tolist(), strict=True)]
     same_numbers(values(name, apply(ternary(fn, name), name, x, y, z)), np.array(want), f"{name} {mode}")
+
+
+@clause("MACH-7.once")
+@pytest.mark.parametrize("e", [400, 498, 502, 990, 995, 998, 1010, 1021])
+def test_fused_multiply_add_of_large_and_small(e):
+    """What the rounded product misses, where one factor is too large to be split into halves."""
+    x, y = (1 + 2.0**-52) * 2.0**e, (1 + 2.0**-52) * 2.0**-e
+    rows = [(p, q, -(p * q) * s) for p, q in ((x, y), (y, x), (-x, y)) for s in (1.0, 1 + 2.0**-52, 0.5)]
+    a, b, c = (encode("float64", np.array(v)) for v in zip(*rows, strict=True))
+    got = values("float64", apply(ternary(lambda p, q, r: p * q + r, "float64"), "float64", a, b, c))
+    same_numbers(got, np.array([exact("fma", "float64", *r) for r in rows]), f"2**{e}")
 
 
 @clause("MACH-7.once")

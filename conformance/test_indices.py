@@ -1,6 +1,6 @@
 """The dtypes of indices, sizes and loop variables [IDX]."""
 
-from typing import Annotated
+from typing import Annotated, get_args
 
 import numpy as np
 import pytest
@@ -9,6 +9,7 @@ from conformance.api import accepts, clause, ct, fails, launch, needs, refuses, 
 from conformance.probing import DTYPES
 
 Wide = ct.IndexedWithInt64
+INT32 = type(get_args(ct.ScalarInt64)[1])(dtype=ct.int32)  # the class of scalar annotations has no public name
 
 
 def dtypes_of(f, *args, annotation=object):
@@ -174,7 +175,7 @@ def test_integer_arguments():
         ct.store(out, 0, n)
 
     @ct.kernel
-    def same(n: Annotated[int, ct.ScalarAnnotation(dtype=ct.int32)], out):
+    def same(n: Annotated[int, INT32], out):
         ct.store(out, 0, n)
 
     out = np.zeros(1, np.int64)

@@ -140,6 +140,21 @@ def test_types_that_differ_in_a_call_and_an_expression():
         rejects("TileTypeError", joined("n", "1.5", use), 1)
 
 
+@clause("JOIN-2.argument")
+def test_types_that_differ_in_an_argument():
+    def second(a, b=0):
+        return b
+
+    def collect(*rest):
+        return 2
+
+    takes(lambda n: second(1 if n > 0 else 1.5, 2), 1)
+    takes(lambda n: second(b=2, a=(1 if n > 1 else 1.5) if n > 0 else 3), 1)
+    rejects("TileTypeError", lambda n: second(2, 1 if n > 0 else 1.5), 1)
+    rejects("TileTypeError", lambda n: collect(1 if n > 0 else 1.5), 1)
+    rejects("TileTypeError", lambda n: second((1 if n > 0 else 1.5, 2)), 1)
+
+
 @clause("JOIN-2.text")
 def test_text():
     e = rejects("TileTypeError", joined("n", "n * 1.5"), 1)

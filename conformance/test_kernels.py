@@ -173,7 +173,8 @@ def test_variadic_kernels():
         pass
 
     for kernel in (k, m):
-        refuses("TileSyntaxError", kernel, 1, 1)
+        for args in ((1, 1), (1,), (1, 2, 3)):
+            refuses("TileSyntaxError", kernel, *args)
 
 
 @clause("KERN-6.defaults")

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, refuses
+from conformance.api import clause, ct, refuses, run
 from conformance.integers import integer_pairs, wrap
 from conformance.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values
 from conformance.reducing import TINY, reduced
@@ -329,3 +329,18 @@ def test_flushing_sums(name, mode):
     same_numbers(got, np.array(want))
     plain = reduced(lambda t: f(t, 1), encode("float32", np.array(TINY)), "float32", (8, 2), "float32")
     same_numbers(plain, np.array([exact(op, "float32", a, b) for a, b in TINY]))
+
+
+@clause("RED-2.sum.int")
+@pytest.mark.parametrize("shape, axis", [((8, 1), 0), ((2, 8, 1, 1), 1), ((8, 1), -2), ((1, 8, 1), 1)])
+def test_sums_before_axes_of_one(shape, axis):
+    first = (0,) * len(shape)
+    rest = first[1:]
+
+    @ct.kernel
+    def k(x, out):
+        ct.store(out, rest, ct.sum(ct.load(x, first, shape), axis=axis))
+
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    want = x.sum(axis=axis)
+    assert run(k, x, np.zeros(want.shape, np.float32)).tolist() == want.tolist()

@@ -152,3 +152,55 @@ def test_slices_beyond_an_array():
     assert run(k, x, -2, 2, np.zeros(8, np.float32)).tolist() == [-inf, -inf, 4, 5, *[-inf] * 4]
     assert memory.tolist() == [0, 1, 2, 3, 9, 9, *range(6, 10), 9, 9, 12, 13, 14, 15]
     assert run(k, x, 5, 3, np.zeros(8, np.float32)).tolist() == [-inf] * 8
+
+
+@clause("SLICE-3.runtime")
+@needs("cpu arrays")
+@pytest.mark.parametrize("size", [8, 16])
+@pytest.mark.parametrize("start", [-1, -3, -4, -6])
+def test_slices_before_an_array_by_blocks_in_reverse(start, size):
+    """Tiles of the later blocks begin before the array, and end in it or not."""
+    @ct.kernel
+    def k(x, start, out):
+        i = ct.num_blocks(0) - 1 - ct.bid(0)
+        y = x.slice(0, start, size)
+        ct.store(out, i, ct.load(y, i, 4, padding_mode="NEG_INF"))
+        ct.store(y, i, ct.full((4,), 9, ct.float32))
+
+    memory, blocks = counting(16 + size), 4
+    x, inf = memory[8:8 + size], float("inf")
+    got = run(k, x, start, np.zeros(4 * blocks, np.float32), grid=(blocks,))
+    want = [8.0 + i if 0 <= i < size else -inf for i in range(start, start + 4 * blocks)]
+    assert got.tolist() == want
+    written = min(size, start + 4 * blocks)
+    assert memory.tolist() == [*range(8), *[9.0] * written, *range(8 + written, 16 + size)]
+
+
+@clause("SLICE-1.base", "SLICE-3.runtime")
+@needs("cpu arrays")
+def test_what_is_computed_goes_to_slices_that_differ_by_block():
+    @ct.kernel
+    def k(x, out):
+        i = ct.bid(0)
+        y = out.slice(0, 5 * i, 5 * i + 3)
+        ct.store(y, 0, ct.load(x, i, 4) * 2 + 1)
+
+    x, out = counting(16), np.zeros(20, np.float32)
+    run(k, x, out, grid=(4,))
+    assert out.reshape(4, 5).tolist() == [[*(2 * x.reshape(4, 4)[i, :3] + 1).tolist(), 0, 0] for i in range(4)]
+
+
+@clause("SLICE-1.base")
+@pytest.mark.parametrize("grid", [(4,), (2, 2)])
+@pytest.mark.parametrize("least", [1, 2, 4, 5])
+def test_slices_that_begin_and_end_by_block(grid, least):
+    """Some tiles reach beyond their slice, or none."""
+    @ct.kernel
+    def k(x, out):
+        i = ct.bid(0) * ct.num_blocks(1) + ct.bid(1)
+        y = x.slice(0, 3 * i, 3 * i + i + least)
+        ct.store(out, i, ct.load(y, 0, 4, padding_mode="NEG_INF"))
+
+    x, inf = counting(20), float("inf")
+    got = run(k, x, np.zeros(16, np.float32), grid=grid).reshape(4, 4)
+    assert got.tolist() == [[3.0 * i + j if j < i + least else -inf for j in range(4)] for i in range(4)]

@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import itertools
 import linecache
+import os
+import types
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+_PACKAGE = os.path.dirname(__file__) + os.sep
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,28 @@ class TileError(Exception):
         n = len(self.errors) - 1
         rest = [f"{type(e).__name__}: {e.render()}" for e in self.errors[1:]]
         return "\n\n".join([self.render(), f"and {n} more error{'s' if n > 1 else ''} in this kernel:", *rest])
+
+
+def for_users(e: TileError) -> TileError:
+    """The error; its traceback, and that of its cause, without the frames of cutile itself.
+
+    The lines of kernels and of the user's other code stay.
+    """
+    if e.__cause__ is not None:
+        e.__cause__.__traceback__ = _users_frames(e.__cause__.__traceback__)
+    return e.with_traceback(_users_frames(e.__traceback__))
+
+
+def _users_frames(tb: types.TracebackType | None) -> types.TracebackType | None:
+    kept = []
+    while tb is not None:
+        if not tb.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+            kept.append(tb)
+        tb = tb.tb_next
+    shown = None
+    for t in reversed(kept):
+        shown = types.TracebackType(shown, t.tb_frame, t.tb_lasti, t.tb_lineno)
+    return shown
 
 
 def _shortened(frames: list[str]) -> list[str]:

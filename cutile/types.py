@@ -107,7 +107,13 @@ class ArrayType:
         return f"array<{INFO[self.dtype].short}[{dims}{strides}{index}]>"
 
     def describe(self) -> str:
-        return f"{self.dtype.name} array of rank {self.ndim}"
+        parts = [f"{self.dtype.name} array of rank {self.ndim}"]
+        for what, dims in (("sizes", self.static_shape), ("strides", self.static_strides)):
+            if any(n is not None for n in dims):
+                parts.append(f"static {what} ({', '.join('?' if n is None else str(n) for n in dims)})")
+        if self.index_dtype is not int32:
+            parts.append(f"{self.index_dtype.name} indices")
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,13 @@ python docs/generate.py          writes them; tests/test_docs.py complains when 
 from __future__ import annotations
 
 import inspect
+import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+import error_examples
+import error_messages
 
 from cutile import settings
 from cutile.ops import FAMILIES
@@ -129,7 +135,30 @@ def _default(value) -> str:
     return {None: "unset", False: "0", True: "1"}.get(value, str(value))
 
 
-FILES = {"docs/ops.md": op_pages, "docs/freedoms.md": freedoms, "docs/settings.md": settings_page,
+ERRORS = """# Errors
+
+{note}
+
+Errors of a kernel are subclasses of `ct.TileError`. The one raised is the first in program order; its text shows all that were found, and `.errors`
+holds them. `.loc` is where it is (file, line, columns, and the calls that led there), `.help` what to write instead. An error of class
+`TileInternalError` itself is a bug of cutile. What the host passes wrongly is a plain TypeError, ValueError or OverflowError that names the parameter.
+Tracebacks leave out the frames of cutile; `CUTILE_DEBUG=1` shows them.
+
+## What people meet
+
+{examples}
+## All messages
+
+`…` is filled in. Where nothing stands on the right, the message says all.
+
+{messages}"""
+
+
+def error_page() -> str:
+    return ERRORS.format(note=NOTE, examples=error_examples.page(), messages=error_messages.tables())
+
+
+FILES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms, "docs/settings.md": settings_page,
          "conformance/spec/operations.md": clauses}
 
 

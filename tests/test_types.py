@@ -13,6 +13,8 @@ def test_arrays():
     a = ArrayType(float32, 2)
     assert a.static_shape == a.static_strides == (None, None)
     assert str(a) == "array<f32[?,?]>" and a.describe() == "float32 array of rank 2"
+    static = ArrayType(float32, 2, int64, (None, 4), (8, 1))
+    assert static.describe() == "float32 array of rank 2, static sizes (?, 4), static strides (8, 1), int64 indices"
     assert str(ArrayType(float32, 2, int64, (4, None), (None, 1))) == "array<f32[4,?:?,1;i64]>"
     assert a != ArrayType(float32, 2, static_shape=(4, None))  # ARR-7
     assert str(ArrayType(float32, 0)) == "array<f32[]>"

@@ -6,3 +6,4 @@ from conformance.adapters.device import Device
 class Gpu(Device):
     name = "cutile:gpu"
     module = "cutile"
+    features = frozenset({"negative strides"})

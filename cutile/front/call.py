@@ -39,6 +39,7 @@ from cutile.ir.terms import (
     Static,
     Term,
     Tuple,
+    Unusable,
     describe,
     is_poisoned,
     phrase,
@@ -82,6 +83,20 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
         case Static(obj):
             return c.attempt(span, _call_object, c, obj, args, kwargs, span)
     return c.report(TileTypeError(f"{phrase(func)} cannot be called"), span)
+
+
+def inlines(func: Term) -> bool:
+    """Whether a call types the body of a Python function: of its arguments only those that it uses must be usable."""
+    match func:
+        case Closure():
+            return True
+        case Bound():
+            return inlines(func.func)
+        case Static(obj):
+            fn = obj._cutile_function.fn if hasattr(obj, "_cutile_function") else obj
+            return isinstance(fn, types.FunctionType) and fn.__module__ not in ("contextlib", "dataclasses") and (
+                not hasattr(fn, "__wrapped__") and fn not in static.KEYWORDS.values())
+    return False
 
 
 # ------------------------------------------------------------------ ops
@@ -186,9 +201,9 @@ def bind(c: Context, definition: Definition, args, kwargs, default: Callable[[st
     terms: dict[str, Term] = {}
     for name, p in signature.parameters.items():
         if p.kind is p.VAR_POSITIONAL:
-            terms[name] = Tuple(tuple(bound.arguments.get(name, ())))
+            terms[name] = Tuple(tuple(map(c.usable, bound.arguments.get(name, ()))))
         elif p.kind is p.VAR_KEYWORD:
-            terms[name] = Dict(dict(bound.arguments.get(name, {})))
+            terms[name] = Dict({k: c.usable(t) for k, t in bound.arguments.get(name, {}).items()})
         else:
             terms[name] = bound.arguments[name] if name in bound.arguments else default(name)
     return terms
@@ -256,7 +271,8 @@ def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
     """Bind parameters and type the body up to its returns."""
     for name, term in terms.items():
         s.vars[name] = Var(term, c.span)
-        c.bind(name, template_of(term), c.span)
+        if not isinstance(term, Unusable):
+            c.bind(name, template_of(term), c.span)
     body = s.definition.node.body
     if not isinstance(body, list):
         term = expr.evaluate(c, s, body)

@@ -23,7 +23,7 @@ from cutile.front.reads import Reads
 from cutile.front.source import Definition, definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Block, Value
-from cutile.ir.terms import POISON, Term
+from cutile.ir.terms import POISON, Term, Unusable
 from cutile.types import LeafType
 
 CALL_LIMIT = 1000  # nested inlined calls [CALL-4]
@@ -61,6 +61,10 @@ class Context(Builder):
         if isinstance(error, _ENDS_COLLECTION) or len(self.errors) >= 50:
             raise StopCompiling
         return POISON
+
+    def usable(self, term: Term) -> Term:
+        """The term; poison, and its error, if it has different types on different paths [JOIN-2]."""
+        return self.report(term.error(self.span)) if isinstance(term, Unusable) else term
 
     def attempt(self, span: Span, fn: Callable[..., Term], *args: Any, **kwargs: Any) -> Term:
         """Run a rule at a span; an error it raises is recorded there."""

@@ -55,6 +55,9 @@ def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
             return c.report(e)
 
 
+Evaluate = Callable[[Context, Scope, ast.expr], Term]
+
+
 # ------------------------------------------------------------------ names and literals
 
 
@@ -103,7 +106,7 @@ def _tuple(c: Context, s: Scope, node: ast.Tuple) -> Term:
     return Tuple(tuple(_starred(c, s, node.elts)))
 
 
-def _starred(c: Context, s: Scope, elts: list[ast.expr]) -> list[Term]:
+def _starred(c: Context, s: Scope, elts: list[ast.expr], evaluate: Evaluate = evaluate) -> list[Term]:
     """The items of a display or an argument list, `*tuple` spread out [EX-2]."""
     out: list[Term] = []
     for e in elts:
@@ -243,7 +246,7 @@ def truth(c: Context, t: Term) -> bool | Value:
     c.report(TileTypeError(
         f"{phrase(t)} cannot be used as a condition",
         help="a condition is one scalar: reduce the tile first (ct.max(mask.astype(ct.int32)) > 0 for any), "
-             "or choose element by element with ct.where(mask, x, y)" if is_tile_ else None))
+             "or choose element by element with ct.where(mask, x, y); & joins masks" if is_tile_ else None))
     return Value(TileType(bool_))
 
 
@@ -304,19 +307,21 @@ def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
     with c.at(s.span(node.test)):
         cond = condition(c, s, node.test)
     if isinstance(cond, bool):
-        return evaluate(c, s, node.body if cond else node.orelse)
+        return evaluate_unused(c, s, node.body if cond else node.orelse)
     c.need_branch_free("a conditional expression on a run-time value", c.span)
     seen: list[Term] = []
 
     def side(n: ast.expr) -> Callable[[], Term]:
         def run() -> Term:
-            seen.append(evaluate(c, s, n))
+            seen.append(evaluate_unused(c, s, n))
             return seen[-1]
         return run
 
     term = choose(c, s, cond, side(node.body), side(node.orelse))
     if term is not None:
         return term
+    if (inner := next((t for t in seen if isinstance(t, Unusable)), None)) is not None:
+        return inner
     texts, sides = [type_text(t) for t in seen], [s.span(node.body), s.span(node.orelse)]
     message = f"Type of a conditional expression depends on path taken: {versus(texts)}"
     return Unusable(lambda span: TileTypeError(message, span, help=conflict_help(seen), notes=[
@@ -394,10 +399,11 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         and isinstance(node.args[0], ast.GeneratorExp)
     ):
         return static.tuple_of(c, s, node.args[0])
-    args = _starred(c, s, node.args)
+    argument = evaluate_unused if call.inlines(func) else evaluate  # a parameter may stay unused
+    args = _starred(c, s, node.args, argument)
     kwargs: dict[str, Term] = {}
     for k in node.keywords:
-        t = evaluate(c, s, k.value)
+        t = (evaluate if k.arg is None else argument)(c, s, k.value)
         if k.arg is not None:
             new = {k.arg: t}
         elif isinstance(t, Dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from cutile.errors import TileSyntaxError, TileTypeError
 from cutile.front import call, expr, objects, stmt, syntax
@@ -17,30 +17,10 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
     if not items:
         return stmt.block(c, s, body)
     head, *rest = items
-    manager = expr.evaluate(c, s, head.context_expr)
-    where = s.span(head.context_expr)
-    if not isinstance(manager, Manager):
-        if not is_poisoned(manager):
-            c.report(TileTypeError("`with` needs a call of a function decorated with @contextlib.contextmanager, not "
-                                   f"{phrase(manager)}"), where)
+    manager = _manager(c, s, head)
+    if manager is None:
         return enter(c, s, rest, body)
-    if manager.used:
-        c.report(
-            TileTypeError("this context manager has been used already", help="call the function again for a new one"),
-            where,
-        )
-    manager.used = True
-    inner, before, value, after = _split(c, manager)
-    yielded = _enter_code(c, inner, before, value)
-    if head.optional_vars is not None:
-        stmt.assign(c, s, head.optional_vars, yielded, where)
-
-    def leave() -> None:
-        # The exit code is typed once per way out, each time from the state after the enter code.
-        saved = dict(inner.vars)
-        stmt.block(c, inner, after)
-        inner.vars = saved
-
+    leave = _enter_one(c, s, head, manager)
     s.cleanups.append(leave)
     falls = enter(c, s, rest, body)
     s.cleanups.pop()
@@ -49,41 +29,104 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
     return falls
 
 
-def _split(c: Context, manager: Manager) -> tuple[Scope, list[ast.stmt], ast.expr | None, list[ast.stmt]]:
-    """The scope of the generator's activation, and its code around the one yield."""
+def _manager(c: Context, s: Scope, item: ast.withitem) -> Manager | None:
+    """The context manager of a with statement; None, and an error, for anything else."""
+    term = expr.evaluate(c, s, item.context_expr)
+    where = s.span(item.context_expr)
+    if not isinstance(term, Manager):
+        if not is_poisoned(term):
+            c.report(TileTypeError("`with` needs a call of a function decorated with @contextlib.contextmanager, not "
+                                   f"{phrase(term)}"), where)
+        return None
+    if term.used:
+        c.report(
+            TileTypeError("this context manager has been used already", help="call the function again for a new one"),
+            where,
+        )
+    term.used = True
+    return term
+
+
+def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Callable[[], None]:
+    """Type the enter code of a manager; what types its exit code."""
+    yielded, leave = _open(c, manager)
+    if item.optional_vars is not None:
+        stmt.assign(c, s, item.optional_vars, yielded, s.span(item.context_expr))
+    return leave
+
+
+def _open(c: Context, manager: Manager) -> tuple[Term, Callable[[], None]]:
+    """Type the code before the yield: what it yields, and what types the code behind it."""
+    inner = _activation(c, manager)
+    yielded, exits = _to_the_yield(c, inner, inner.definition.node.body)
+
+    def leave() -> None:
+        # The exit code is typed once per way out, each time from the state after the enter code.
+        saved = dict(inner.vars)
+        for part in reversed(exits):
+            part()
+        inner.vars = saved
+
+    return yielded, leave
+
+
+def _activation(c: Context, manager: Manager) -> Scope:
+    """The scope of the generator's activation, with its arguments."""
     fn = manager.func.obj
     definition = c.definition(fn)
     scope = of_function(fn, definition, manager.span)
     call.check_syntax(c, scope, manager=True)
-    body = definition.node.body
-    at = _the_yield(scope, body)
+    _check_yield(scope, definition.node.body)
     defaults = call.python_defaults(fn)
     terms = call.bind(c, definition, manager.args, manager.kwargs, lambda n: objects.capture(c, defaults[n], n))
     for name, term in terms.items():
         stmt.assign(c, scope, ast.Name(name, ast.Store()), term, definition.header_span(manager.span))
-    return scope, body[:at], body[at].value.value, [*_received(body[at]), *body[at + 1:]]
+    return scope
 
 
-def _the_yield(s: Scope, body: list[ast.stmt]) -> int:
-    """Where in the body the one yield stands [CM-1]."""
+def _to_the_yield(c: Context, s: Scope, body: list[ast.stmt]) -> tuple[Term, list[Callable[[], object]]]:
+    """Type statements up to the yield: its value, and the parts of the exit code, the last one first to run."""
+    at = next(i for i, st in enumerate(body) if _yields_in([st]))
+    st, rest = body[at], body[at + 1:]
+    stmt.block(c, s, body[:at])
+    if not isinstance(st, ast.With):
+        term = NONE if st.value.value is None else expr.evaluate(c, s, st.value.value)
+        return term, [lambda: stmt.block(c, s, [*_received(st), *rest])]
+    exits: list[Callable[[], object]] = [lambda: stmt.block(c, s, rest)]
+    for item in st.items:
+        if (manager := _manager(c, s, item)) is not None:
+            exits.append(_enter_one(c, s, item, manager))
+    term, inner = _to_the_yield(c, s, st.body)
+    return term, exits + inner
+
+
+def _check_yield(s: Scope, body: list[ast.stmt]) -> None:
+    """There is one yield, a statement of its own, outside of loops and branches [CM-1]."""
     if returns := syntax.own(body, ast.Return):
         raise TileSyntaxError("a context manager function cannot return", s.span(returns[0]),
                               help="let it run to its end: the code after yield is what leaves the with statement")
-    found = syntax.own(body, ast.Yield)
-    at = [i for i, st in enumerate(body) if isinstance(st, ast.Expr | ast.Assign) and isinstance(st.value, ast.Yield)]
-    odd = next((y for y in found if not any(body[i].value is y for i in at)), None) or (
-        found[1] if len(found) > 1 else None
-    )
+    found, right = syntax.own(body, ast.Yield), _yields_in(body)
     if not found:
         raise TileTypeError(f"the context manager {s.function} must contain exactly one yield, and has none",
                             help="yield where the body of the with statement is to run")
+    odd = next((y for y in found if y not in right), None) or (found[1] if len(found) > 1 else None)
     if odd is not None:
         raise TileTypeError(
             f"the context manager {s.function} must contain exactly one yield, outside of loops and branches",
             s.span(odd),
-            help="yield in a statement of its own, at the top level of the function",
+            help="yield in a statement of its own, at the top level of the function or in a with statement there",
         )
-    return at[0]
+
+
+def _yields_in(body: list[ast.stmt]) -> list[ast.Yield]:
+    """The yields that stand as statements at the top level, or in with statements there."""
+    found: list[ast.Yield] = []
+    for st in body:
+        if isinstance(st, ast.With):
+            found += _yields_in(st.body)
+        elif isinstance(st, ast.Expr | ast.Assign) and isinstance(st.value, ast.Yield):
+            found.append(st.value)
+    return found
 
 
 def _received(st: ast.stmt) -> list[ast.stmt]:
@@ -91,8 +134,3 @@ def _received(st: ast.stmt) -> list[ast.stmt]:
     if isinstance(st, ast.Expr):
         return []
     return [ast.copy_location(ast.Assign(st.targets, ast.copy_location(ast.Constant(None), st)), st)]
-
-
-def _enter_code(c: Context, inner: Scope, before: list[ast.stmt], value: ast.expr | None) -> Term:
-    stmt.block(c, inner, before)
-    return NONE if value is None else expr.evaluate(c, inner, value)

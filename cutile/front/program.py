@@ -52,7 +52,7 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
     try:
         with deep_recursion():
             call.check_syntax(c, s)
-            names = _parameter_names(definition)
+            names = parameter_names(definition)
             terms = {n: _parameter(c, n, b, params) for n, b in zip(names, blueprints, strict=True)}
             call.run_body(c, s, terms)
             _check_returns(c, s)
@@ -75,7 +75,8 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
                           definition.header_span()), c.reads)
 
 
-def _parameter_names(definition: Definition) -> list[str]:
+def parameter_names(definition: Definition) -> list[str]:
+    """The names of a kernel's parameters; TileSyntaxError if it takes *args or **kwargs [KERN-6]."""
     a = definition.node.args
     for star in (a.vararg, a.kwarg):
         if star is not None:

@@ -48,7 +48,8 @@ class _Proxy:
         return self._leaf.type.ndim
 
     def __bool__(self):
-        raise ValueError(f"{self!r} is known only at run time and has no truth value in a static construct")
+        raise ValueError(f"{self!r} is known only at run time and has no truth value in a static construct; "
+                         f"decide on it in tile code")
 
     __int__ = __index__ = __float__ = __bool__
 

@@ -41,6 +41,7 @@ from cutile.ir.terms import (
     Const,
     Dict,
     Leaf,
+    Poison,
     Record,
     Static,
     Term,
@@ -266,7 +267,7 @@ def _errors(c: Context, construct: str):
     """A Python exception in a static construct becomes a StaticException with it as cause [SEVAL-5]."""
     try:
         yield
-    except (TileError, StopCompiling):
+    except (TileError, StopCompiling, _Poisoned):
         raise
     except Exception as e:
         error = _wrapped(e)
@@ -337,6 +338,8 @@ def to_python(c: Context, t: Term) -> Any:
             return proxy(t, Array)
         case Closure() | Bound():
             return _Opaque(t)
+        case Poison():
+            raise _Poisoned
     raise TileTypeError(f"{phrase(t)} cannot be used inside a static construct")
 
 

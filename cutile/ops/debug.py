@@ -29,6 +29,7 @@ from cutile.ir.terms import (
     View,
     describe,
     is_tile,
+    phrase,
 )
 from cutile.ops import _format
 from cutile.ops._format import Conversion, FormatError
@@ -153,7 +154,7 @@ class _Text:
             try:
                 self.number(t, _format.parse_spec(spec, t.type.dtype))
             except FormatError as e:
-                refuse(f"invalid format of a {describe(t)}: {e}")
+                refuse(f"invalid format of {phrase(t)}: {e}")
         elif spec:
             refuse(f"a format spec ({spec!r}) needs a tile or a number, got {describe(t)}",
                    help="leave the spec out, or format its elements one by one")
@@ -337,6 +338,7 @@ def printf(format, *args):
     """Write the arguments by a C format string, once per block. Stands in the IR as emit_text.
 
     Conversions are %[flag][width][.precision][hh, h, l or ll]type with at most one of the flags 0 # + - and space;
+    a width may begin with a zero, which pads with zeros as the flag does;
     types d i u o x X take booleans and integers, e E f F g G a A take floats.
 
     [PRINT-5.text]  text is written as it stands, conversions as C writes the arguments, in order
@@ -344,6 +346,7 @@ def printf(format, *args):
     [PRINT-5.format]  a format that is no string constant is refused (TileTypeError)
     [PRINT-5.flag]  at most one of the flags 0 # + - and space stands in a conversion (TileTypeError)
     [PRINT-5.width]  width and precision are decimal numbers; * is refused (TileTypeError)
+    [PRINT-5.width.zero]  a width may begin with a zero after another flag: %+04d
     [PRINT-5.grammar]  any other conversion is refused: c s p n, L, a lone % (TileTypeError)
     [PRINT-5.int]  d i u o x X take bool and integers
     [PRINT-5.int.kind]  and refuse floats (TileTypeError)

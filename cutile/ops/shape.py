@@ -263,7 +263,7 @@ def reshape(x, /, shape, *, sig):
     [SHAPE-1.method]  x.reshape(shape) is the same
     """
     lead, _ = _split(x, sig.x.ndim)
-    return np.reshape(x, lead + shape)
+    return x.reshape(lead + shape)
 
 
 @op(broadcast_rule, exact=True, tileir="broadcast")
@@ -276,7 +276,8 @@ def broadcast_to(x, /, shape, *, sig):
     [SHAPE-2.rule]  dimensions, aligned at the end, must be equal or 1; else TileTypeError
     """
     lead, core = _split(x, sig.x.ndim)
-    return repeated(np.reshape(x, lead + (1,) * (len(shape) - len(core)) + core), lead + shape)
+    new = len(shape) - len(core)
+    return repeated(x.reshape(lead + (1,) * new + core) if new else x, lead + shape)
 
 
 @op(expand_rule)

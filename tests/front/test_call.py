@@ -480,3 +480,36 @@ def test_annotations_of_helpers_mean_nothing():  # ANN-7
         return n + m
 
     assert result(f, 4) == 5
+
+
+@pytest.mark.parametrize("call", ["f(T, 2)", "f(b=2, a=T)", "g(a=T)", "(lambda a: 1)(T)", "P(1).m(T)"])
+def test_an_unused_parameter_may_have_two_types(call):  # JOIN-2
+    k = cell(f"""
+        def f(a, b=0): return b
+        def g(*, a): return f(1)
+        @dataclasses.dataclass(frozen=True)
+        class P:
+            x: int
+            def m(self, a): return self.x
+        def k(n):
+            y = {call.replace("T", "1 if n > 0 else 1.5")}
+    """, dataclasses=dataclasses)["k"]
+    typed(k, I32)
+
+
+@pytest.mark.parametrize(
+    "call", ["f(T)", "g(T)", "h(T)", "k1(a=T)", "ct.exp(T)", "int(T)", "f(*(T, 1))", "P(T)", "P(1).m(T)"])
+def test_a_used_parameter_has_one_type(call):  # JOIN-2
+    k = cell(f"""
+        def f(a, b=0): return a
+        def g(a): return f(1, a + 1)
+        def h(*a): return 1
+        def k1(**more): return 1
+        @dataclasses.dataclass(frozen=True)
+        class P:
+            x: int
+            def m(self, a): return -a
+        def k(n):
+            y = {call.replace("T", "(1 if n > 0 else 1.5)")}
+    """, dataclasses=dataclasses)["k"]
+    refused(k, I32, says="int32 scalar vs. float32 scalar")

@@ -15,7 +15,7 @@ GOLDEN = {
         "ct.load(x, (0,), (4, 4))",
         (A2,),
         """\
-Invalid argument "index" of load(): 1 indices for an array of rank 2
+Invalid argument "index" of load(): 1 index for an array of rank 2
     ct.load(x, (0,), (4, 4))
                ^^^^
   help: write index=(i, j), one tile index per axis of the array""",
@@ -198,7 +198,7 @@ a bool_ tile of shape (4,) cannot be used as a condition
     if ct.zeros((4,), ct.int32) > n: pass
        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
   help: a condition is one scalar: reduce the tile first (ct.max(mask.astype(ct.int32)) > 0 for any), or choose element by \
-element with ct.where(mask, x, y)""",
+element with ct.where(mask, x, y); & joins masks""",
     ),
     "carried type": (
         "y = 0\n    for i in range(n): y = y + 0.5",

@@ -232,3 +232,41 @@ def test_loops_in_managers():
     assert result(f, 3) == 3
     assert result(f, 9) == 6
     typed(lambda: None)
+
+
+@contextlib.contextmanager
+def logged_twice(x):
+    with logged(x, 0) as n, logged(x, 2):
+        yield n
+        last = 5
+    ct.scatter(x, 4, ct.gather(x, 4) + last)
+
+
+@pytest.mark.parametrize("way", [0, 1, 2])
+def test_a_yield_inside_a_with_statement(way):  # CM-1
+    def kernel(x, way):
+        for i in range(3):
+            with logged_twice(x) as n:
+                ct.static_assert(n.dtype == ct.int32)
+                if way == 1:
+                    break
+                if way == 2:
+                    continue
+                ct.scatter(x, 5, n)
+        return 0
+
+    x = np.zeros(6, np.int32)
+    result(kernel, x, way)
+    rounds = 1 if way == 1 else 3
+    assert x.tolist() == [rounds] * 4 + [5 * rounds, 3 if way == 0 else 0]
+
+
+def test_two_yields_in_with_statements_are_refused():  # CM-1
+    @contextlib.contextmanager
+    def twice():
+        with plain():
+            yield 1
+        with plain():
+            yield 2
+
+    refused(cell("def k():\n    with cm(): pass", cm=twice)["k"], at="yield 2", says="exactly one yield")

@@ -329,3 +329,15 @@ def test_constant_parameters():
         ct.static_assert(n == 3 and type(n) is int)
 
     typed(k, C(3))
+
+
+@pytest.mark.parametrize("use", ["ct.static_eval(t)", "ct.static_assert(t[1] == 2)", "ct.static_eval(f)", "ct.static_iter(t)"])
+def test_a_failed_value_is_silent_in_a_static_construct(use):
+    k = cell(f"""
+        def k(x):
+            t = ct.exp("a"), 1
+            def f(): return t
+            for i in ct.static_iter((1,)):
+                {"for j in " + use + ": pass" if "iter" in use else use}
+    """)["k"]
+    refused(k, A1, says="exp()")
