@@ -1,0 +1,232 @@
+"""Where the sources of ops and of the interpreter's memory can be mutated, and the mutants: one edit of text each.
+
+Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
+`table` (a dict's value replaced by another of its values, or an element of a display left out).
+
+Not mutated is what gives no kernel a meaning: docstrings, annotations, what only text of errors is made of, assertions
+of what cannot happen (`assert`, `strict=` of zip), how a dataclass is laid out, and what ops declare for documentation
+or for another back end (`ulp=`, `tileir=`, `freedom=`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+ROOT = Path(__file__).parents[2]
+TARGETS = (
+    *(f"cutile/ops/{p.name}" for p in sorted((ROOT / "cutile/ops").glob("*.py"))),
+    "cutile/front/operators.py", "cutile/interp/memory.py", "cutile/interp/storage.py", "cutile/interp/windows.py",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """`path` with its characters start … end-1 replaced. `lines` are those of the statement; at import it runs before
+    any test does."""
+
+    path: str
+    start: int
+    end: int
+    text: str
+    kind: str
+    line: int
+    what: str
+    lines: tuple[int, ...]
+    at_import: bool
+
+    def source(self) -> str:
+        s = (ROOT / self.path).read_text()
+        return s[:self.start] + self.text + s[self.end:]
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} {self.kind}: {self.what}"
+
+
+SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
+    ast.Add: (ast.Sub,), ast.Sub: (ast.Add,), ast.Mult: (ast.FloorDiv, ast.Add), ast.FloorDiv: (ast.Mult,),
+    ast.Div: (ast.Mult,), ast.Mod: (ast.FloorDiv,), ast.Pow: (ast.Mult,), ast.LShift: (ast.RShift,),
+    ast.RShift: (ast.LShift,), ast.BitAnd: (ast.BitOr,), ast.BitOr: (ast.BitAnd,), ast.BitXor: (ast.BitAnd,),
+    ast.And: (ast.Or,), ast.Or: (ast.And,),
+    ast.Lt: (ast.LtE, ast.Gt), ast.LtE: (ast.Lt, ast.GtE), ast.Gt: (ast.GtE, ast.Lt), ast.GtE: (ast.Gt, ast.LtE),
+    ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
+    ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
+}
+AXES = {"axis", "axes", "dim"}
+SILENT_NAMES = {"help", "hint", "__slots__", "__all__"}
+SILENT_KEYWORDS = {"help", "ulp", "tileir", "freedom", "strict"}
+SILENT_CALLS = {"invalid", "refuse", "dataclass", "TypeVar"}
+SILENT_FUNCTIONS = {  # what they make is text of errors, of documentation or for a debugger
+    "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
+    "_dtype_clauses", "parse_clauses",
+}
+
+
+def mutants(path: str) -> list[list[Mutant]]:
+    """The sites of a file, in order, each with its mutants."""
+    source = (ROOT / path).read_text()
+    lines = source.splitlines(keepends=True)
+    starts = [sum(map(len, lines[:i])) for i in range(len(lines))]
+
+    def position(line: int, column: int) -> int:  # columns count bytes
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+
+    out = []
+    for node, kind, replacements, (of, at_import) in _statements(ast.parse(source).body, in_function=False):
+        start, end = position(node.lineno, node.col_offset), position(node.end_lineno, node.end_col_offset)
+        found = []
+        for new in replacements:
+            text = ast.unparse(new)
+            if isinstance(new, ast.expr):
+                text = f"({text}" + "\n" * (node.end_lineno - node.lineno) + ")"  # what follows keeps its lines
+            found.append(Mutant(path, start, end, text, kind, node.lineno, _what(node, new), of, at_import))
+        out += [[m] for m in found] if kind == "table" else [found]
+    return out
+
+
+def _what(old: ast.AST, new: ast.AST) -> str:
+    """The change to read: of a table, the cell."""
+    if not isinstance(old, ast.Dict):
+        return f"{ast.unparse(old)} → {ast.unparse(new)}"
+    i = next(i for i in range(len(old.keys)) if len(new.keys) <= i or new.values[i] is not old.values[i]
+             or new.keys[i] is not old.keys[i])
+    key = ast.unparse(old.keys[i]) if old.keys[i] is not None else "**"
+    became = ast.unparse(new.values[i]) if len(new.keys) == len(old.keys) else "left out"
+    return f"{key}: {ast.unparse(old.values[i])} → {became}"
+
+
+def draw(seed: int, count: int) -> list[Mutant]:
+    """Different sites of all targets, each as likely as any other, with one mutant each."""
+    random = Random(seed)
+    sites = [s for path in TARGETS for s in mutants(path)]
+    random.shuffle(sites)
+    return list(islice(filter(_is_python, map(random.choice, sites)), count))
+
+
+def _is_python(m: Mutant) -> bool:
+    try:
+        ast.parse(m.source())
+    except SyntaxError:
+        return False
+    return True
+
+
+Where = tuple[tuple[int, ...], bool]  # lines, whether they run at import
+Site = tuple[ast.AST, str, list[ast.AST], Where]
+
+
+def _statements(body: list[ast.stmt], in_function: bool) -> Iterator[Site]:
+    for s in body:
+        if _is_silent(s):
+            continue
+        if isinstance(s, ast.FunctionDef):
+            inside = (tuple(range(s.body[0].lineno, s.end_lineno + 1)), True)
+            for e in (*s.decorator_list, *s.args.defaults, *filter(None, s.args.kw_defaults)):
+                yield from _expressions(e, inside)
+            yield from _statements(s.body, in_function=True)
+            continue
+        heads = [e for e in ast.iter_child_nodes(s) if isinstance(e, ast.expr | ast.withitem)
+                 and e is not getattr(s, "annotation", None)]
+        where = (_lines(heads or [s]), not in_function)
+        if isinstance(s, ast.AugAssign):
+            yield s, "operator", [ast.AugAssign(s.target, op(), s.value) for op in SWAPPED[type(s.op)]], where
+        for e in heads:
+            yield from _expressions(e, where)
+        for inner in (getattr(s, part, []) for part in ("body", "orelse", "finalbody")):
+            yield from _statements(inner, in_function)
+        for block in (*getattr(s, "handlers", ()), *getattr(s, "cases", ())):
+            if getattr(block, "guard", None) is not None:
+                yield from _expressions(block.guard, (_lines([block.guard]), not in_function))
+            yield from _statements(block.body, in_function)
+
+
+def _lines(nodes: list[ast.AST]) -> tuple[int, ...]:
+    parts = [n.context_expr if isinstance(n, ast.withitem) else n for n in nodes]
+    return tuple(range(min(n.lineno for n in parts), max(n.end_lineno for n in parts) + 1))
+
+
+def _is_silent(s: ast.stmt) -> bool:
+    match s:
+        case ast.Raise() | ast.Assert() | ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant(str())):
+            return True
+        case ast.Assign([ast.Name(name)]):
+            return name in SILENT_NAMES
+        case ast.FunctionDef():
+            return s.name in SILENT_FUNCTIONS
+        case ast.If(ast.Name("TYPE_CHECKING")):
+            return True
+        case ast.If():
+            return all(isinstance(i, ast.Assign | ast.If) and _is_silent(i) for i in (*s.body, *s.orelse))
+        case _:
+            return False
+
+
+def _expressions(e: ast.AST, where: Where, axis: bool = False) -> Iterator[Site]:
+    """The sites in an expression; `axis`: it is what an axis or an index is made of."""
+    match e:
+        case ast.Call(ast.Name(name)) if name in SILENT_CALLS or name.endswith("Error"):
+            return
+        case ast.keyword(name) if name in SILENT_KEYWORDS:
+            return
+        case ast.keyword(name) if name in AXES:
+            axis = True
+        case ast.Call() | ast.Dict() | ast.Lambda() | ast.Compare():
+            axis = False
+    if replacements := _replacements(e):
+        yield e, _kind(e, axis), replacements, where
+    for child in ast.iter_child_nodes(e):
+        if not isinstance(child, ast.expr_context | ast.operator | ast.cmpop | ast.boolop | ast.unaryop):
+            yield from _expressions(child, where, axis or isinstance(e, ast.Subscript) and child is e.slice)
+
+
+def _kind(e: ast.AST, axis: bool) -> str:
+    match e:
+        case ast.Compare():
+            return "comparison"
+        case ast.Constant() | ast.UnaryOp(_, ast.Constant()):
+            return "axis" if axis else "constant"
+        case ast.Dict() | ast.Tuple() | ast.List() | ast.Set():
+            return "table"
+        case _:
+            return "operator"
+
+
+def _replacements(e: ast.AST) -> list[ast.expr]:
+    match e:
+        case ast.BinOp(x, op, y):
+            return [ast.BinOp(x, new(), y) for new in SWAPPED.get(type(op), ())]
+        case ast.BoolOp(op, values):
+            return [ast.BoolOp(new(), values) for new in SWAPPED[type(op)]]
+        case ast.Compare(x, ops, ys):
+            return [ast.Compare(x, [*ops[:i], new(), *ops[i + 1:]], ys)
+                    for i, op in enumerate(ops) for new in SWAPPED[type(op)]]
+        case ast.UnaryOp(ast.Not() | ast.USub() | ast.Invert() as op, x):
+            return [ast.Call(ast.Name("bool"), [x], []) if isinstance(op, ast.Not) else x]
+        case ast.Constant(bool() as b):
+            return [ast.Constant(not b)]
+        case ast.Constant(int() as i):
+            return [ast.Constant(i + 1), *([ast.Constant(i - 1)] if i else [ast.UnaryOp(ast.USub(), ast.Constant(1))])]
+        case ast.Constant(float() as x):
+            return [ast.Constant(x * 2 or 1.0), ast.Constant(-x)] if x else [ast.Constant(1.0)]
+        case ast.Dict(keys, values) if len(keys) > 1:
+            return _other_values(keys, values)
+        case ast.Tuple(items) | ast.List(items) | ast.Set(items) if len(items) > 2 and isinstance(
+                getattr(e, "ctx", ast.Load()), ast.Load):
+            return [type(e)(items[:i] + items[i + 1:]) for i in range(len(items))]
+        case _:
+            return []
+
+
+def _other_values(keys: list, values: list) -> list[ast.expr]:
+    """Dicts with one value replaced by the next different one, or one entry left out."""
+    out: list[ast.expr] = []
+    for i, v in enumerate(values):
+        other = next((w for w in values[i + 1:] + values[:i] if ast.dump(w) != ast.dump(v)), None)
+        if other is not None and keys[i] is not None:
+            out.append(ast.Dict(keys, [*values[:i], other, *values[i + 1:]]))
+        out.append(ast.Dict(keys[:i] + keys[i + 1:], values[:i] + values[i + 1:]))
+    return out

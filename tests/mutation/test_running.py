@@ -1,0 +1,65 @@
+"""Mutants really run, and what kills them is told."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from cutile.ops import grid
+from tests.mutation import running, sites
+
+pytestmark = [
+    pytest.mark.skipif(not hasattr(running.os, "fork"), reason="no os.fork here"),
+    pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
+]
+
+
+def test_the_first_thing_told_comes_back():
+    assert running.forked(lambda tell: (tell("a test"), tell("another")), 10) == "a test"
+    assert running.forked(lambda tell: None, 10) is None
+
+
+def test_a_hang_ends():
+    assert running.forked(lambda tell: time.sleep(100), 0.2) == running.TIME
+
+
+def test_a_fault_of_the_tool_is_no_kill():
+    with pytest.raises(RuntimeError, match="division by zero"):
+        running.forked(lambda tell: 1 / 0, 10)
+
+
+@pytest.fixture
+def mutant():
+    """What num_blocks means, mutated: `axis` is not passed on as it is."""
+    path = "cutile/ops/grid.py"
+    source = (sites.ROOT / path).read_text()
+    start = source.index("return ctx.num_blocks(axis)") + len("return ")
+    return sites.Mutant(path, start, start + len("ctx.num_blocks(axis)"), "(ctx.num_blocks(axis + 1))", "operator",
+                        source[:start].count("\n") + 1, "", (), False)
+
+
+def test_live_functions_get_the_mutated_code(mutant):
+    collected = running.Collected(lambda c: None)
+    collected.pytest_runtestloop(SimpleNamespace(items=[]))
+
+    def work(tell):
+        collected.mutate(mutant)
+        tell(str(grid.num_blocks.meaning(0, ctx=SimpleNamespace(num_blocks=lambda axis: axis))))
+
+    assert running.forked(work, 30) == "1"
+    assert grid.num_blocks.meaning(0, ctx=SimpleNamespace(num_blocks=lambda axis: axis)) == 0
+
+
+def test_the_mutated_text_is_imported(mutant):
+    def work(tell):
+        for name in [n for n in sys.modules if n.partition(".")[0] == "cutile"]:
+            del sys.modules[name]
+        sys.meta_path.insert(0, running._Mutated(mutant))
+        from cutile.ops.grid import num_blocks
+
+        tell(str(num_blocks.meaning(0, ctx=SimpleNamespace(num_blocks=lambda axis: axis))))
+
+    assert running.forked(work, 60) == "1"

@@ -1,0 +1,81 @@
+"""Which mutants there are of a piece of source."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.mutation import names, sites
+
+
+@pytest.fixture
+def of(tmp_path, monkeypatch):
+    monkeypatch.setattr(sites, "ROOT", tmp_path)
+
+    def found(source: str) -> list[sites.Mutant]:
+        (tmp_path / "a.py").write_text(source)
+        return [m for site in sites.mutants("a.py") for m in site]
+
+    return found
+
+
+@pytest.mark.parametrize("source, kind, text", [
+    ("x = a + b", "operator", "x = (a - b)"),
+    ("x = not a", "operator", "x = (bool(a))"),
+    ("x = -a", "operator", "x = (a)"),
+    ("def f(x):\n    x += 1", "operator", "def f(x):\n    x -= 1"),
+    ("if a < b: pass", "comparison", "if (a <= b): pass"),
+    ("x = a is b", "comparison", "x = (a is not b)"),
+    ("x = 3", "constant", "x = (4)"),
+    ("x = True", "constant", "x = (False)"),
+    ("x = 2.0", "constant", "x = (4.0)"),
+    ("x = a[-1]", "axis", "x = a[(1)]"),
+    ("x = f(a, axis=1)", "axis", "x = f(a, axis=(2))"),
+    ("x = {a: b, c: d}", "table", "x = ({a: d, c: d})"),
+    ("x = {a: b, c: d}", "table", "x = ({c: d})"),
+    ("x = (a, b, c)", "table", "x = ((a, c))"),
+    ("é = 'é', (a + b)", "operator", "é = 'é', ((a - b))"),
+    ("x = (\n  a\n  + b)\ny", "operator", "x = (\n  (a - b\n))\ny"),
+    ("match x:\n    case 1 if a == b: pass", "comparison", "match x:\n    case 1 if (a != b): pass"),
+])
+def test_a_mutant_of_each_kind(of, source, kind, text):
+    assert text in [m.source() for m in of(source) if m.kind == kind]
+
+
+@pytest.mark.parametrize("source", [
+    "'''doc 1'''", "x: a | b", "def f(x: 'a | b' = None): pass", "raise E(1 + 1)", "assert a < b", "import a",
+    "x = TileError(f'{n + 1}')", "f(help=1 + 1)", "op(ulp={f32: 3, f64: 1})", "zip(a, b, strict=True)",
+    "if a == b:\n    hint = c + d\nelif e:\n    hint = ''",
+    "@dataclass(frozen=True)\nclass A: pass", "if TYPE_CHECKING:\n    x = 1", "def __repr__(self):\n    return a + b",
+])
+def test_what_gives_no_meaning_is_left_alone(of, source):
+    assert of(source) == []
+
+
+def test_where_a_mutant_stands(of):
+    head, body, default = of("@op(1 + a)\ndef f(x=False):\n    y\n    return x < y")[1], *of(
+        "def f(x):\n    return x < y\ndef g(z=False):\n    z")[::2]
+    assert (head.lines, head.at_import) == ((3, 4), True)  # what is decorated
+    assert (body.lines, body.at_import) == ((2,), False)
+    assert (default.lines, default.at_import) == ((4,), True)
+
+
+def test_drawing_repeats_and_takes_every_kind():
+    drawn = sites.draw(1, 100)
+    assert drawn == sites.draw(1, 100) and len({(m.path, m.start, m.text) for m in drawn}) == 100
+    assert {m.kind for m in drawn} == {"operator", "comparison", "constant", "axis", "table"}
+    assert drawn != sites.draw(2, 100)
+    for m in drawn[:20]:
+        assert ast.dump(ast.parse(m.source())) != ast.dump(ast.parse((sites.ROOT / m.path).read_text())), str(m)
+
+
+def test_uses_of_a_table_are_found_by_name(monkeypatch, tmp_path):
+    (tmp_path / "a.py").write_text("A = {1: 2}\nB = {**A}\ndef f():\n    1\n    return B\n@op(A)\ndef g():\n    2\n")
+    (tmp_path / "b.py").write_text("def h():\n    return a.A\ndef i():\n    return C\n")
+    for m in (sites, names):
+        monkeypatch.setattr(m, "ROOT", tmp_path)
+        monkeypatch.setattr(m, "TARGETS", ("a.py", "b.py"))
+    names._uses.cache_clear()
+    assert names.lines_that_mention("a.py", (1,)) == {("a.py", 5), ("a.py", 7), ("a.py", 8), ("b.py", 2), ("a.py", 6)}
+    names._uses.cache_clear()
