@@ -113,9 +113,8 @@ def same(got: np.ndarray, want: np.ndarray) -> None:
     size = got.itemsize
     a, b = (np.ascontiguousarray(x).reshape(-1).view(np.uint8).reshape(-1, size) for x in (got, want))
     bad = np.flatnonzero((a != b).any(1))
-    if len(bad):
-        at = tuple(int(i) for i in np.unravel_index(bad[0], got.shape))
-        raise AssertionError(f"{len(bad)} of {got.size} differ, first at {at}: got {got[at]!r}, wanted {want[at]!r}")
+    at = tuple(int(i) for i in np.unravel_index(bad[0], got.shape)) if len(bad) else ()
+    assert not len(bad), f"{len(bad)} of {got.size} differ, first at {at}: got {got[at]!r}, wanted {want[at]!r}"
 
 
 # ------------------------------------------------------------------ tiles, element by element

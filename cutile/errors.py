@@ -118,7 +118,8 @@ def _users_frames(tb: types.TracebackType | None) -> types.TracebackType | None:
         tb = tb.tb_next
     shown = None
     for t in reversed(kept):
-        shown = types.TracebackType(shown, t.tb_frame, t.tb_lasti, t.tb_lineno)
+        line = t.tb_lineno or t.tb_frame.f_code.co_firstlineno  # None in a generated step that stands nowhere
+        shown = types.TracebackType(shown, t.tb_frame, t.tb_lasti, line)
     return shown
 
 

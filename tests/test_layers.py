@@ -15,18 +15,19 @@ TO_OPS = {*BASE, "ir", "ops"}
 # What each part may import besides itself. A part is a file or a folder directly in cutile/.
 MAY_SEE: dict[str, set[str]] = {
     **{part: set(BASE) for part in BASE},
+    "trace": set(BASE),
     "ir": set(BASE),
     "ops": {*BASE, "ir"},
     "front": TO_OPS,
     "passes": TO_OPS,
     "interp": {*TO_OPS, "passes"},
-    "gpu": {*TO_OPS, "passes"},
+    "gpu": {*TO_OPS, "passes", "trace"},
 }
 # Whatever else stands in cutile/ (kernel and what serves it, compilation, the public names) is above all of these.
 EXCEPTIONS = {
     ("cutile/ir/parse.py", "ops"): "the text names ops, so reading it fills the registry first",
 }
-PUBLIC = {"cutile", "cutile.compilation", "cutile.tune"}  # what the conformance suite may import
+PUBLIC = {"cutile", "cutile.bounds", "cutile.compilation", "cutile.tune"}  # what the conformance suite may import
 
 
 def imports(path: Path, package: str) -> Iterator[tuple[int, str]]:

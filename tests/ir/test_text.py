@@ -1,6 +1,7 @@
 """Text of the IR: what it looks like, that it parses back to the same IR, and what a bad text is told."""
 
 import math
+import re
 from dataclasses import fields, is_dataclass
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from cutile.dtypes import NUMERIC, float32, foreign_pointer_dtype, int64
 from cutile.errors import Span
 from cutile.ir.nodes import Block, Frame, Kernel, Op, Return, Value
-from cutile.ir.text import IRSyntaxError, literal, parse, to_text
+from cutile.ir.reader import IRSyntaxError
+from cutile.ir.text import literal, parse, to_text
 from cutile.ir.walk import walk
 from cutile.ops import create
 from cutile.types import (
@@ -224,3 +226,8 @@ def test_a_damaged_text_is_refused_or_read_but_never_crashes(random_kernel, rng)
         parse(damaged)
     except IRSyntaxError:
         pass
+
+
+def test_files_can_be_renamed_in_the_table():
+    text = to_text(parse("kernel k() {\n  return\n}\n"))
+    assert to_text(parse(text), file=lambda f: "other.py") == re.sub(r"= '[^']*'", "= 'other.py'", text) != text

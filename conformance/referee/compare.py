@@ -1,0 +1,110 @@
+"""Comparing what two implementations made of one program."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from conformance.generate import Program
+from conformance.generate.meaning import _plain as plain
+from conformance.referee.implementations import Implementation, Modules, flat, loaded
+
+SAME, WITHIN, INCONCLUSIVE, DIFFER, REFUSED = "same", "within", "inconclusive", "differ", "refused"
+NOT_APPLICABLE = "not applicable"
+
+
+@dataclass
+class Verdict:
+    """`kind` is one of the above; the rest tells of the first element that decides it."""
+
+    kind: str
+    array: str = ""
+    element: tuple[int, ...] = ()
+    first: object = None
+    second: object = None
+    bound: float = 0.0
+    detail: str = ""
+
+    def __str__(self) -> str:
+        if not self.array:
+            return f"{self.kind}: {self.detail}" if self.detail else self.kind
+        where = f"{self.array}[{', '.join(map(str, self.element))}]"
+        return f"{self.kind}: {where} is {self.first!r} and {self.second!r}, bound {self.bound:.3g}"
+
+
+def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Where elements have equal bits; any NaN equals any NaN."""
+    if a.dtype.kind in "biu":
+        return a == b
+    x, y = plain(a), plain(b)
+    return (x == y) & (np.signbit(x) == np.signbit(y)) | np.isnan(x) & np.isnan(y)
+
+
+def failure(e: BaseException) -> str:
+    return f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"
+
+
+def compare(program: Program, first: Implementation, second: Implementation) -> Verdict:
+    """Run on both and compare. Both refusing a program is `refused`, one alone `differ`."""
+    with loaded(program) as modules:
+        results, failures = [], []
+        for i in (first, second):
+            try:
+                results.append(i.run(program, modules))
+            except i.not_applicable as e:
+                return Verdict(NOT_APPLICABLE, detail=f"{i.name}: {failure(e)}")
+            except Exception as e:  # whatever an implementation raises is a finding, not a fault of the referee
+                failures.append(f"{i.name} fails with {failure(e)}")
+        if failures:
+            return Verdict(REFUSED if len(failures) == 2 else DIFFER, detail="; ".join(failures))
+        a, b = (flat(program, r) for r in results)
+        if all(same(x, y).all() for (_, x), (_, y) in zip(a, b, strict=True)):
+            return Verdict(SAME)
+        try:
+            found = bounds_of(program, modules, fused(first, second))
+        except Exception as e:
+            return Verdict(DIFFER, detail=f"no bounds: {failure(e)}")
+        return judged(a, b, found)
+
+
+def fused(*implementations: Implementation) -> bool:
+    """Whether a fused multiply-add is free: the reference rounds every product and every sum."""
+    return any(i.name == "reference" for i in implementations)
+
+
+def bounds_of(program: Program, modules: Modules, contraction: bool) -> list:
+    """What cutile says about each array: the interpreter's value, and how far an implementation may be from it."""
+    from cutile.bounds import bounds
+
+    m = modules("cutile")
+    return list(bounds(m.kernel, program.grid, m.arguments(), contraction=contraction).arrays)
+
+
+def judged(a: list, b: list, found: list) -> Verdict:
+    """The verdict on results that are not the same: a difference counts most, then an element that nothing bounds."""
+    worst = Verdict(WITHIN)
+    for (name, x), (_, y), f in zip(a, b, found, strict=True):
+        differ = ~same(x, y)
+        if not differ.any():
+            continue
+        open_ = differ & ~np.isfinite(f.bound)
+        wrong = differ & np.isfinite(f.bound) & ~(inside(x, f) & inside(y, f))
+        for kind, where in ((DIFFER, wrong), (INCONCLUSIVE, open_)):
+            if where.any() and (kind == DIFFER or worst.kind == WITHIN):
+                i = tuple(int(k) for k in np.argwhere(where)[0])
+                worst = Verdict(kind, name, i, x[i], y[i], float(f.bound[i]))
+                break
+        if worst.kind == DIFFER:
+            return worst
+    return worst
+
+
+def inside(x: np.ndarray, f) -> np.ndarray:
+    """Where a result is as far from the interpreter's value as the bound allows, at most."""
+    if x.dtype.kind in "biu":
+        return x == f.value
+    a, b = plain(x).astype(np.longdouble), plain(f.value).astype(np.longdouble)
+    with np.errstate(all="ignore"):
+        return same(x, f.value) | (np.abs(a - b) <= f.bound)
+

@@ -1,0 +1,110 @@
+"""What the referee runs programs on: any adapter of the suite, or the generator's own reference."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from conformance import adapters
+from conformance.generate import Program, reference
+
+Modules = Callable[[str], ModuleType]
+
+
+class Implementation:
+    """Runs a program: `run` gives its arguments afterwards. Errors of the implementation come through.
+
+    `modules(api)` is the program as a module that imports that API, executed once for all who ask.
+    `not_applicable`: errors by which it says that its hardware lacks something.
+    """
+
+    name = "unnamed"
+    not_applicable: tuple[type[BaseException], ...] = ()
+
+    def run(self, program: Program, modules: Modules) -> tuple:
+        raise NotImplementedError
+
+
+class Reference(Implementation):
+    """The meanings that the generator wrote beside the ops."""
+
+    name = "reference"
+
+    def run(self, program: Program, modules: Modules) -> tuple:
+        args = modules("cutile").arguments()
+        reference.run(program, list(args))
+        return args
+
+
+class ByAdapter(Implementation):
+    """An implementation with the public API, through its adapter.
+
+    Adapters of one API share the program's kernel, and so what it is typed to. One that changes what ops mean says
+    `own_kernels = True`.
+    """
+
+    def __init__(self, adapter: Any):
+        self.adapter, self.name, self.not_applicable = adapter, adapter.name, adapter.not_applicable
+
+    def run(self, program: Program, modules: Modules) -> tuple:
+        if getattr(self.adapter, "own_kernels", False):
+            with loaded(program) as own:
+                return self._launch(program, own(self.adapter.module))
+        return self._launch(program, modules(self.adapter.module))
+
+    def _launch(self, program: Program, module: ModuleType) -> tuple:
+        args = module.arguments()
+        self.adapter.launch(program.grid, module.kernel, args)
+        return args
+
+
+def implementation(name: str) -> Implementation:
+    """By name: "reference", a known adapter, or package.module:Adapter."""
+    return Reference() if name == "reference" else ByAdapter(adapters.load(name))
+
+
+_numbers = iter(range(1 << 62))
+
+
+@contextmanager
+def loaded(program: Program) -> Iterator[Modules]:
+    """The program as modules, for as long as they are needed. Their source can be read, as the APIs want it."""
+    made: dict[str, ModuleType] = {}
+
+    def module(api: str) -> ModuleType:
+        if api not in made:
+            made[api] = _executed(program.source(api))
+        return made[api]
+
+    try:
+        yield module
+    finally:
+        for m in made.values():
+            del sys.modules[m.__name__], linecache.cache[m.__file__]
+
+
+def _executed(source: str) -> ModuleType:
+    name = f"generated_{next(_numbers)}"
+    module = ModuleType(name)
+    module.__file__ = filename = f"<{name}.py>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    sys.modules[name] = module
+    exec(compile(source, filename, "exec"), module.__dict__)
+    return module
+
+
+def flat(program: Program, args: tuple) -> list[tuple[str, np.ndarray]]:
+    """The arrays among the arguments, those in lists one by one."""
+    out = []
+    for p, a in zip(program.params, args, strict=True):
+        if isinstance(a, list):
+            out += [(f"{p.name}[{i}]", x) for i, x in enumerate(a)]
+        elif isinstance(a, np.ndarray):
+            out.append((p.name, a))
+    return out

@@ -1,0 +1,126 @@
+"""How far the results of a kernel may lie apart in two implementations that both obey the language.
+
+    from cutile.bounds import bounds
+
+    b = bounds(kernel, grid, args)
+    b.arrays[i].value, b.arrays[i].bound     # of the i-th array among the arguments
+
+The kernel's typed program runs on pairs (value, error). The value is what the interpreter gives. The error is how far
+an implementation may be from it: 0 where the language fixes every bit, more after ops that leave something open
+(transcendentals, order of sums and of matrix products: docs/freedoms.md), carried on through what is computed from
+there; inf where nothing can be said, as past a comparison whose sides may change places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cutile import settings
+from cutile.bounds.walk import Inconclusive, Walker
+from cutile.dtypes import float64, info
+from cutile.interp import memory
+from cutile.interp.running import Launch, Single
+from cutile.interp.schedule import facts
+from cutile.ir.nodes import Kernel as Program
+from cutile.ir.nodes import Value
+from cutile.ir.recursion import deep_recursion
+from cutile.kernel import Kernel
+from cutile.ops import _numeric
+from cutile.types import ArrayType, ListType
+
+__all__ = ["Bounded", "Bounds", "bounds", "of_program"]
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """An array argument afterwards: `value` as the interpreter leaves it, and a `bound` (float64) for each element."""
+
+    name: str
+    value: np.ndarray
+    bound: np.ndarray
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Of all array arguments, in their order; those in tuples and lists count one by one.
+
+    `inconclusive` says where the run met a decision that implementations may take differently (a branch, a loop, an
+    index): then nothing is known of any array, and every bound is inf.
+    """
+
+    arrays: tuple[Bounded, ...]
+    inconclusive: str | None = None
+
+
+def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: bool = False) -> Bounds:
+    """Run a kernel on copies of its arguments, blocks one after another, and say how far implementations may differ.
+
+    grid, args   as for ct.launch; arrays in CPU memory. Arguments that overlap are taken for separate.
+    contraction  count as free also whether a multiply and an add are fused
+    TypeError and ValueError for arguments, TileError for a kernel, as launching it would raise.
+    """
+    arguments = kernel.understand(args)
+    leaves = [leaf for a in arguments for leaf in a.leaves]
+    return of_program(kernel.program(arguments).kernel, grid, leaves, contraction=contraction)
+
+
+def of_program(program: Program, grid: Sequence[int], leaves: Sequence[Any], *, contraction: bool = False) -> Bounds:
+    """The same for a typed program. `leaves`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
+    shadows: list[tuple[str, memory.ArrayView, np.ndarray]] = []
+    pairs = [_pair(p, name, leaf, shadows)
+             for p, name, leaf in zip(program.params, program.param_names, leaves, strict=True)]
+    why = _run(program, (*grid, 1, 1)[:3], pairs, contraction)
+    return Bounds(tuple(Bounded(name, view.memory.array, np.full(e.shape, np.inf) if why else e)
+                        for name, view, e in shadows), why)
+
+
+def _pair(p: Value, name: str, leaf: Any, shadows: list) -> tuple:
+    if isinstance(p.type, ListType):
+        from cutile.interp.choice import ArrayList
+
+        views = [_array(p.type.element, f"{name}[{i}]", a, shadows) for i, a in enumerate(leaf)]
+        return ArrayList([v for v, _ in views]), ArrayList([e for _, e in views])
+    if isinstance(p.type, ArrayType):
+        return _array(p.type, name, leaf, shadows)
+    if isinstance(leaf, np.ndarray) and leaf.shape == p.type.shape:
+        return leaf, None
+    number = leaf.item() if isinstance(leaf, np.generic) else leaf
+    return np.asarray(_numeric.encode(number, p.type.dtype), info(p.type.dtype).carrier), None
+
+
+def _array(t: ArrayType, name: str, a: np.ndarray, shadows: list) -> tuple[memory.ArrayView, memory.ArrayView]:
+    """A copy of an array, and an array of the same sizes and strides for the errors of its elements."""
+    value, error = _like(np.asarray(a), np.asarray(a).dtype), _like(np.asarray(a), np.dtype(np.float64))
+    value[...], error[...] = a, 0
+    view = memory.wrap(value, t.dtype, t.index_dtype, writable=True, name=name)
+    shadows.append((name, view, error))
+    return view, memory.wrap(error, float64, t.index_dtype, writable=True, name=name)
+
+
+def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """Memory for an array with the same strides, counted in elements."""
+    steps = [s // a.itemsize for s in a.strides]
+    low = sum(s * (n - 1) for s, n in zip(steps, a.shape, strict=True) if s < 0 < n)
+    high = sum(s * (n - 1) for s, n in zip(steps, a.shape, strict=True) if s > 0 < n)
+    size = dtype.itemsize
+    return np.ndarray(a.shape, dtype, bytearray((high - low + 1) * size), -low * size, [s * size for s in steps])
+
+
+def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool) -> str | None:
+    """Run all blocks. Why nothing can be said, if so."""
+    if facts(program).waiting:
+        return f"{facts(program).waiting}, and which comes first is free"
+    launch = Launch(grid, settings.get("STEP_LIMIT"))
+    try:
+        with np.errstate(all="ignore"), deep_recursion(), settings.steady():
+            for block in np.ndindex(*grid):
+                walker = Walker(Single(launch, block), contraction)
+                walker.env.update(zip(program.params, pairs, strict=True))
+                walker.block(program.body)
+    except Inconclusive as e:
+        return str(e)
+    return None

@@ -1,0 +1,214 @@
+"""Running typed IR on pairs (value, error), one block at a time, straight from the nodes.
+
+The error of a tile is None where it is zero, else float64 of the tile's shape; that of an array or a pointer is the
+same thing over an array of errors, so that loads and stores move errors as they move values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from cutile.bounds import rules
+from cutile.dtypes import DType, float64, info
+from cutile.errors import Span
+from cutile.interp.running import Running
+from cutile.ir import nodes as ir
+from cutile.ir.nodes import Block, Node, Op, Value
+from cutile.ops import _numeric
+from cutile.ops._op import ATOMIC, HOST, READ, WRITE, Sig
+from cutile.types import PaddingMode, TileType
+
+Pair = tuple[Any, Any]
+
+
+class Inconclusive(Exception):
+    """A decision that implementations may take differently."""
+
+    def __init__(self, what: str, span: Span):
+        super().__init__(f"{what} in line {span.line} depends on rounding that is free")
+        self.span = span
+
+
+class Walker:
+    """One block. `values_only` is on inside combine functions, whose errors the rule of the reduction accounts for."""
+
+    def __init__(self, ctx: Running, contraction: bool):
+        self.ctx, self.contraction = ctx, contraction
+        self.env: dict[Value, Pair] = {}
+        self.values_only = False
+
+    def get(self, vs: Sequence[Value]) -> list[Pair]:
+        return [self.env[v] for v in vs]
+
+    def put(self, vs: Sequence[Value], pairs: Sequence[Pair]) -> None:
+        self.env.update(zip(vs, pairs, strict=False))
+
+    def block(self, b: Block) -> tuple[type, list[Pair]] | None:
+        """Run a block: how it ends (the class of its terminator) and what it gives."""
+        for n in b.nodes:
+            if isinstance(n, ir.TERMINATORS):
+                return type(n), self.get(n.operands)
+            left = RUN[type(n)](self, n)
+            if left is not None:
+                return left
+        return None
+
+    def decide(self, pair: Pair, what: str, n: Node) -> Any:
+        """The value of something that decides what runs next."""
+        value, error = pair
+        if error is not None and np.any(error):
+            raise Inconclusive(what, n.span)
+        return value
+
+    # -------------------------------------------------------------- structure
+
+    def bind(self, n: ir.Bind) -> None:
+        """A name for a value: nothing to do."""
+
+    def if_(self, n: ir.If) -> tuple | None:
+        left = self.block(n.then if self.decide(self.env[n.cond], "the branch", n) else n.orelse)
+        if left is not None and left[0] is ir.Yield:
+            return self.put(n.results, left[1])
+        return left
+
+    def for_(self, n: ir.For) -> tuple | None:
+        start, stop, step = (int(self.decide(p, "the loop", n)) for p in self.get((n.start, n.stop, n.step)))
+        now, carrier = self.get(n.inits), info(n.iv.type.dtype).carrier
+        for i in range(start, stop, max(step, 1)):
+            self.put(n.params, now)
+            self.env[n.iv] = (np.asarray(i, carrier), None)
+            how, now = self.block(n.body)
+            if how is ir.Return:
+                return how, now
+            if how is ir.Break:
+                break
+        return self.put(n.results, now)
+
+    def while_(self, n: ir.While) -> tuple | None:
+        now = self.get(n.inits)
+        while True:
+            self.put(n.params, now)
+            if n.cond is not None and not self.decide(self.block(n.cond)[1][0], "the loop", n):
+                break
+            how, now = self.block(n.body)
+            if how is ir.Return:
+                return how, now
+            if how is ir.Break:
+                break
+        return self.put(n.results, now)
+
+    def frame(self, n: ir.Frame) -> tuple | None:
+        left = self.block(n.body)
+        return self.put(n.results, left[1]) if left is not None and left[0] is ir.Return else left
+
+    # -------------------------------------------------------------- ops
+
+    def op(self, n: Op) -> None:
+        if n.op.effect == HOST:
+            return
+        pairs = self.get(n.operands)
+        xs, es = [p[0] for p in pairs], [p[1] for p in pairs]
+        ys = self.apply(n, xs, Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results)))
+        if self.values_only:
+            return self.put(n.results, [(y, None) for y in ys])
+        if n.op.effect in (READ, WRITE,
+                           ATOMIC) or any(not isinstance(v.type, TileType) for v in (*n.operands, *n.results)):
+            errors = self.through_memory(n, xs, es, ys)
+        elif any(info(v.type.dtype).kind == "p" for v in n.results if isinstance(v.type, TileType)):
+            errors = self.apply(n, [x if e is None else e for x, e in pairs], self.sig(n))
+        else:
+            errors = rules.errors(n, xs, es, ys, self.contraction)
+        self.put(n.results, list(zip(ys, errors, strict=True)))
+
+    def apply(self, n: Op, xs: Sequence[Any], sig: Sig, **changed: Any) -> tuple:
+        """The results of an op's meaning, rounded."""
+        o, keywords = n.op, {**n.attrs, **changed}
+        given = {"sig": sig, "ctx": self.ctx, "combine": lambda args: self.combine(n, args)}
+        keywords |= {k: given[k] for k in o.given}
+        y = o.meaning(*o.group(list(xs), n.layout), **keywords)
+        if not n.results:
+            return ()
+        ys = y if len(n.results) > 1 else (y,)
+        return tuple(_finish(t, y, o.exact) for t, y in zip(sig.results, ys, strict=True))
+
+    def combine(self, n: Op, args: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """The user's function, on scalars whose leading axes are elements."""
+        before, self.values_only = self.values_only, True
+        self.put(n.region.params, [(a, None) for a in args])
+        _, results = self.block(n.region)
+        self.values_only = before
+        return [v for v, _ in results]
+
+    # -------------------------------------------------------------- memory
+
+    def sig(self, n: Op) -> Sig:
+        """The types of an op when it moves errors: tiles of float64 where they hold errors."""
+        moved = {"tile", "value", "update", "padding_value"}
+        grouped = n.op.group(range(len(n.operands)), n.layout)
+        names: dict[int, str] = {}
+        for name, at in zip(n.op.operands, grouped, strict=True):
+            names |= dict.fromkeys(at if isinstance(at, tuple) else () if at is None else (at,), name.strip("*?"))
+        operands = tuple(_as_error(v.type) if names[i] in moved else v.type for i, v in enumerate(n.operands))
+        return Sig(operands, tuple(_as_error(v.type) for v in n.results))
+
+    def through_memory(self, n: Op, xs: list, es: list, ys: tuple) -> list:
+        """Errors of an op that reads or writes memory, or that makes one array of another."""
+        sig = self.sig(n)
+        moved = [t is not v.type for t, v in zip(sig.operands, n.operands, strict=True)]
+        shadows = []
+        for v, x, e, m in zip(n.operands, xs, es, moved, strict=True):
+            if not isinstance(v.type, TileType) or info(v.type.dtype).kind == "p":
+                shadows.append(e)
+            elif m:
+                shadows.append(np.zeros(v.type.shape) if e is None else e)
+            else:
+                shadows.append(self.decide((x, e), "an index or mask", n))
+        if n.op.effect == ATOMIC:
+            return self.atomic(n, shadows, es, ys, sig)
+        if all(isinstance(v.type, TileType) and info(v.type.dtype).kind != "p" for v in n.results) and n.results \
+                and n.op.effect != READ:
+            return [None] * len(ys)  # a size, a number of tiles
+        padding = {"padding_mode": PaddingMode.ZERO} if "padding_mode" in n.attrs else {}
+        return [_or_none(y) for y in self.apply(n, shadows, sig, **padding)]
+
+    def atomic(self, n: Op, shadows: list, es: list, ys: tuple, sig: Sig) -> list:
+        """Sums of floats: each addition rounds once more. Which old value a block sees is free."""
+        kind = n.op.name
+        names = [v.type for v in n.operands]
+        open_ = any(e is not None and isinstance(t, TileType) and np.any(e) for t, e in zip(names, es, strict=True))
+        floating = bool(ys) and info(n.results[0].type.dtype).floating
+        if "add" in kind and floating:
+            at = next(i for i, t in enumerate(sig.operands) if t is not n.operands[i].type)
+            grown = [s + rules.spacing(np.abs(ys[0]) + np.abs(shadows[at]), n.results[0].type.dtype) if i == at else s
+                     for i, s in enumerate(shadows)]
+            self.apply(n, grown, sig)
+        elif open_:
+            if "xchg" not in kind:
+                raise Inconclusive("what an atomic is given", n.span)
+            self.apply(n, shadows, sig)
+        return [np.full(np.shape(y), np.inf) for y in ys]
+
+
+def _as_error(t: Any) -> Any:
+    return TileType(float64, t.shape) if isinstance(t, TileType) and info(t.dtype).kind != "p" else t
+
+
+def _or_none(e: Any) -> Any:
+    return None if isinstance(e, np.ndarray) and e.dtype == np.float64 and not e.any() else e
+
+
+def _finish(t: Any, y: Any, exact: bool) -> Any:
+    if not isinstance(t, TileType):
+        return y
+    return np.asarray(y if exact else _round(t.dtype, y))
+
+
+def _round(dtype: DType, y: Any) -> np.ndarray:
+    return _numeric.round_to(dtype, y) if info(dtype).floating else y
+
+
+RUN = {Op: Walker.op, ir.Bind: Walker.bind, ir.If: Walker.if_, ir.For: Walker.for_, ir.While: Walker.while_,
+       ir.Frame: Walker.frame}

@@ -1,0 +1,106 @@
+"""A kernel that writes down every tile that it assigns to a variable, for comparing back ends.
+
+After each assignment stands a call of `record`, tile code like the user's, typed for the tile's type. A record has the
+value, and its number among all records of its block, so that the first difference can be told from what it led to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from cutile import dtypes
+from cutile.dtypes import DType, float32, info, int32
+from cutile.front.program import Embedded, compile_kernel
+from cutile.ir.nodes import Bind, Block, Frame, Group, Kernel, Node, Op, Value
+from cutile.ir.walk import rewrite, substitute, walk, with_blocks
+from cutile.ops.convert import astype
+from cutile.ops.grid import bid, num_blocks
+from cutile.ops.memory import load, store
+from cutile.ops.shape import reshape
+from cutile.types import ArrayType, TileType
+
+LIMIT = 8  # how many executions of an assignment are kept, and the last one
+NO_ARRAYS = (dtypes.tfloat32, dtypes.float8_e5m3fnu, dtypes.float4_e2m1fn)  # recorded as float32, exactly
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """An assignment that is recorded. `log` and `when` number the arrays that hold its records, after the arguments."""
+
+    variable: str
+    type: TileType
+    span: object
+    function: str
+    log: int
+    when: int
+
+
+def _record(log, when, count, clock, value, size, dtype):
+    b = (bid(0) * num_blocks(1) + bid(1)) * num_blocks(2) + bid(2)
+    n = load(count, (b,), ())
+    c = load(clock, (b,), ())
+    at = min(n, LIMIT)
+    store(log, (b, at, 0), reshape(astype(value, dtype), (1, 1, size)))
+    store(when, (b, at), c)
+    store(count, (b,), n + 1)
+    store(clock, (b,), c + 1)
+
+
+def recorded(kernel: Kernel, grid: Sequence[int]) -> tuple[Kernel, list[Recorded], Callable[[], list[np.ndarray]]]:
+    """The kernel with records, what they are of, and a function that makes the arrays for its additional parameters."""
+    blocks = prod(grid)
+    inner = {id(n) for op in walk(kernel.body) if isinstance(op, Op) and op.region for n in walk(op.region)}
+    clock = Value(ArrayType(int32, 1), "clock")
+    params: list[Value] = [clock]
+    made: list[tuple[tuple[int, ...], DType]] = [((blocks,), int32)]
+    records: list[Recorded] = []
+
+    def change(old: Node, n: Node) -> list[Node] | None:
+        if not isinstance(n, Bind) or not n.name or id(old) in inner:
+            return None
+        out: list[Node] = [n]
+        for name, v in _tiles(n.name, n.template):
+            kept = float32 if v.type.dtype in NO_ARRAYS else v.type.dtype
+            arrays = [Value(ArrayType(kept, 3)), Value(ArrayType(int32, 2)), Value(ArrayType(int32, 1))]
+            records.append(Recorded(name, v.type, n.span, n.span.function, len(params), len(params) + 1))
+            params.extend(arrays)
+            made.extend((((blocks, LIMIT + 1, v.type.size), kept), ((blocks, LIMIT + 1), int32), ((blocks,), int32)))
+            out.append(_call(n, [*arrays, clock, v], kept))
+        return out
+
+    body = rewrite(kernel, change).body
+    names = tuple(f"record {i}" for i in range(len(params)))
+    whole = replace(kernel, params=(*kernel.params, *params), param_names=(*kernel.param_names, *names), body=body)
+    return whole, records, lambda: [np.zeros(shape, info(d).storage) for shape, d in made]
+
+
+def _tiles(name: str, t: object) -> Iterator[tuple[str, Value]]:
+    """The tiles in what a variable denotes, by name; structure has its parts' names."""
+    if isinstance(t, Value):
+        if isinstance(t.type, TileType) and info(t.type.dtype).kind != "p":
+            yield name, t
+    elif isinstance(t, Group):
+        for i, item in enumerate(t.items):
+            yield from _tiles(f"{name}[{i}]" if t.kind == "tuple" else f"{name}.{t.names[i]}", item)
+
+
+def _call(n: Bind, operands: list[Value], kept: DType) -> Frame:
+    """A call of `_record`, typed for these operands."""
+    size = operands[-1].type.size
+    typed = compile_kernel(_record, [*(v.type for v in operands), Embedded(size), Embedded(kept)]).kernel
+    new = dict(zip(typed.params, operands, strict=True))
+    return Frame("record", typed.span, _substituted(typed.body, new), (), n.span)
+
+
+def _substituted(b: Block, new: dict[Value, Value]) -> Block:
+    """A straight body with other values; what only a debugger looks at is left out."""
+    nodes = [substitute(n, new) for n in b.nodes if not isinstance(n, Bind)]
+    return Block([with_blocks(n, [_substituted(i, new) for i in (n.region,)]) if isinstance(n, Op) and n.region else n
+                  for n in nodes], b.params)
+
+
+
