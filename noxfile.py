@@ -54,6 +54,16 @@ def bench(session: nox.Session) -> None:
 
 
 @nox.session
+def gpu(session: nox.Session) -> None:
+    """On a machine with a GPU: launches, conformance, what a launch costs. Packages with arrays: nox -s gpu -- torch"""
+    session.install("-e", ".[examples,gpu,test]", *(session.posargs or ["cupy-cuda13x"]))
+    session.run("python", "benchmarks/gpu_smoke.py")
+    session.run("pytest", "conformance", "--impl", "cutile:gpu")
+    session.run("python", "benchmarks/gpu_launch.py")
+    session.run("python", "benchmarks/gpu_launch.py", "--python")
+
+
+@nox.session
 def deep(session: nox.Session) -> None:
     """What is too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs."""
     session.install("-e", ".[examples,gpu,test]")

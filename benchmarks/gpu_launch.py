@@ -1,8 +1,9 @@
-"""What a launch costs the host: python benchmarks/gpu_launch.py
+"""What a launch costs the host: python benchmarks/gpu_launch.py [--python]
 
 A vector add of 1,024 elements, microseconds a call, queued without waiting, as ratios to the bare driver call in the
 same process: ours on arrays of PyTorch and CuPy, the libraries' own addition, and `cuda.tile` where it is installed.
-Needs a GPU, cutile's gpu extra, and PyTorch or CuPy. The figures are medians of rounds in which all take turns.
+With --python, without the part of ours that is in C. Needs a GPU, cutile's gpu extra, and PyTorch or CuPy. The
+figures are medians of rounds in which all take turns.
 """
 
 import statistics
@@ -20,6 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from _gpu_arrays import libraries  # noqa: E402
 
 import cutile as ours  # noqa: E402
+from cutile import repeat  # noqa: E402
 
 ROUNDS, CALLS = 15, 400  # calls of a round stay below the length of the driver's queue
 
@@ -89,6 +91,9 @@ def _bare(found: dict) -> Callable[[], None]:
 
 
 def main() -> None:
+    if "--python" in sys.argv[1:]:
+        repeat.extension = lambda: None
+    print("cutile launches in", "Python" if repeat.extension() is None else "C")
     found, wait = candidates()
     times: dict[str, list[float]] = {name: [] for name in found}
     for f in found.values():

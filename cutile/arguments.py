@@ -121,6 +121,8 @@ def _constant(where: _Where, value: Any) -> Argument:
 
 def constant_key(value: Any) -> tuple:
     """Equal for the same constant: 1, True and 1.0 differ, 0.0 and -0.0 differ, NaN equals itself [SPEC-1]."""
+    if type(value) is int:  # most are
+        return (int, value)
     if isinstance(value, np.generic):
         return (type(value), value.tobytes())
     if isinstance(value, float):

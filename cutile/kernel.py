@@ -54,7 +54,7 @@ class Kernel:
         specs = specs_of(fn)
         self.specs = [specs.get(n, PLAIN) for n in self._names]
         self._programs = {}
-        self.plans, self.loaded = {}, {}  # what launches remember (plans.py)
+        self.plans, self.loaded, self.again = {}, {}, None  # what launches remember (plans.py, repeat.py)
         self._lock = threading.RLock()
         return self
 

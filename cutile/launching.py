@@ -8,7 +8,7 @@ import inspect
 import warnings
 from typing import Any
 
-from cutile import plans, settings
+from cutile import plans, repeat, settings
 from cutile.errors import TileError, for_users
 from cutile.kernel import Kernel
 
@@ -27,6 +27,12 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
     TypeError, ValueError or OverflowError for wrong arguments; a TileError for a kernel that cannot be compiled, or
     that fails while it runs.
     """
+    if type(kernel) is Kernel and kernel.again is not None and programmatic_dependent_launch is False:
+        outcome = kernel.again(stream, grid, kernel_args)
+        if outcome is None:
+            return
+        if outcome is not NotImplemented:
+            raise repeat.refused(outcome, grid)
     _warn_of_misspelt_settings()
     if not isinstance(kernel, Kernel):
         raise TypeError(_no_kernel(kernel))
@@ -42,6 +48,8 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
         if settings.get("DEBUG"):
             raise
         raise for_users(e) from e.__cause__
+    if plan.repeatable:
+        repeat.remember(kernel, plan, kernel_args, GRID_LIMIT)
 
 
 @functools.cache
@@ -69,10 +77,13 @@ def _grid(grid: Any) -> tuple[int, int, int]:
     if len(grid) > 3:
         raise ValueError(f"grid must have at most three dimensions, got {len(grid)}: {grid}")
     for n in grid:
+        if type(n) is int and 0 <= n <= GRID_LIMIT:
+            continue
         if isinstance(n, bool) or not hasattr(type(n), "__index__"):
             raise TypeError(f"grid entries must be ints, got {n!r} in {grid}; ct.cdiv(n, tile) rounds up in integers")
         if n < 0:
             raise OverflowError(f"grid entries must not be negative, got {int(n)} in {grid}")
         if n > GRID_LIMIT:
             raise ValueError(f"grid entries must be at most {GRID_LIMIT}, got {int(n)} in {grid}")
-    return tuple(int(n) for n in (*grid, 1, 1, 1)[:3])
+    x, y, z = (*grid, 1, 1, 1)[:3]
+    return (x, y, z) if type(x) is type(y) is type(z) is int else (int(x), int(y), int(z))

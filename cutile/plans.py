@@ -28,6 +28,8 @@ Grid = tuple[int, int, int]
 class HostPlan:
     """A launch in the interpreter, on arrays in CPU memory."""
 
+    repeatable, ordinal = False, None
+
     def __init__(self, program: Program):
         self.program = program
 
@@ -47,19 +49,27 @@ class DevicePlan:
         self.kernel, self.program, self.arguments, self.ordinal = kernel, program, arguments, ordinal
         self.dims = [_dims(leaf) for a in arguments for leaf in a.leaves]
         self.prepared: Any = None
+        self.decided = False  # a like launch can be told by its arguments
         self._handle = streams.handle
 
     def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
         number = self._handle(stream)
-        if settings.get("BACKEND") == "interp":
-            from cutile import hosted
+        prepared = self.prepared
+        if prepared is None or not settings.untouched("BACKEND", "DEBUG"):
+            if settings.get("BACKEND") == "interp":
+                from cutile import hosted
 
-            return hosted.run(self.program.kernel, self.ordinal, grid, number, words, self.dims)
-        prepared = self.prepared or self._prepare()
-        if settings.get("DEBUG"):
-            trace.say(trace.LAUNCHES, f"{prepared.name} grid {grid} runs on {prepared.device}")
+                return hosted.run(self.program.kernel, self.ordinal, grid, number, words, self.dims)
+            prepared = prepared or self._prepare()
+            if settings.get("DEBUG"):
+                trace.say(trace.LAUNCHES, f"{prepared.name} grid {grid} runs on {prepared.device}")
         if 0 not in grid:
             prepared(grid, number, words, dependent)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether launches like one before can do without the plan."""
+        return self.decided and self.prepared is not None
 
     def _prepare(self) -> Any:
         from cutile.gpu.launch import Prepared
@@ -123,6 +133,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple) -> tuple[Plan,
     else:
         _check_writable(program, leaves)
         plan = DevicePlan(kernel, program, arguments, ordinal)
+        plan.decided = decided and bool(key)
     if decided and key:  # what the stream decides it decides at each launch
         if len(kernel.plans) >= LIMIT:
             kernel.plans.clear()

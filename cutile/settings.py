@@ -155,22 +155,74 @@ def get(name: str) -> Any:
     known = _known.get()
     if known is not None and name in known:
         return known[name]
-    variable = PREFIX + name
-    text = os.environ[variable] if variable in os.environ else None  # `get` would raise and catch a KeyError: slow
+    text = _in_environment(name)
     value = _from_text(name, text) if text else _TABLE[name].default  # an empty variable counts as unset
     if known is not None:
         known[name] = value
     return value
 
 
-@contextmanager
-def steady() -> Iterator[None]:
-    """Look each variable up once only in here: during a launch, which asks often."""
-    token = _known.set({})
-    try:
-        yield
-    finally:
-        _known.reset(token)
+def untouched(*names: str) -> bool:
+    """Whether settings have their defaults because nobody spoke of them. Launches ask it, so it is quick."""
+    if _overrides.get():
+        return False
+    behind = getattr(os.environ, "_data", None)
+    return not any(map(_in_environment, names)) if behind is None else behind.keys().isdisjoint(_keys(names))
+
+
+def watch(*names: str) -> tuple | None:
+    """What gpu/_launcher.c has to look at to know what `untouched` says; None where only `untouched` knows."""
+    behind = getattr(os.environ, "_data", None)
+    if type(behind) is not dict:
+        return None
+    return (_overrides.get, vars(os), "environ", os.environ, behind, *_keys(names))
+
+
+def _in_environment(name: str) -> str | None:
+    """The text of a setting's variable. os.environ raises and catches a KeyError, twice, to say that one is not set,
+    which takes longer than all else that a launch does; the dictionary behind it says so at once.
+    """
+    variable = PREFIX + name
+    behind = getattr(os.environ, "_data", None)
+    if behind is not None and _encoded(variable) not in behind:
+        return None
+    return os.environ.get(variable)
+
+
+_DEFAULTS: dict[str, Any] = {s.name: s.default for s in _TABLE.values()}
+
+
+def _all_unset() -> bool:
+    behind = getattr(os.environ, "_data", None)
+    return behind is not None and behind.keys().isdisjoint(_all_encoded())
+
+
+@functools.cache
+def _all_encoded() -> frozenset:
+    return frozenset(_encoded(s.variable) for s in _TABLE.values())
+
+
+@functools.cache
+def _keys(names: tuple[str, ...]) -> tuple:
+    return tuple(_encoded(PREFIX + n) for n in names)
+
+
+@functools.cache
+def _encoded(variable: str) -> Any:
+    """The variable as the dictionary behind os.environ spells it."""
+    return os.environ.encodekey(variable)
+
+
+class steady:  # used like a function
+    """Look each variable up once only in here, `with steady():`, during a launch, which asks often."""
+
+    __slots__ = ("_token",)
+
+    def __enter__(self) -> None:
+        self._token = _known.set(_DEFAULTS if _all_unset() else {})
+
+    def __exit__(self, *_: object) -> None:
+        _known.reset(self._token)
 
 
 @contextmanager

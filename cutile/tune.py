@@ -1,11 +1,13 @@
 """Find the fastest of several configurations of a kernel by running them [TUNE-1…11].
 
-Times are wall-clock times of a launch on CPU arrays. Every configuration is warmed up and sampled; then the fastest
-that is not yet known precisely is sampled again, until the best few are.
+Times are those of a launch: on CPU arrays by the wall clock, on GPU arrays by the GPU's clock (gpu/timing.py). Every
+configuration is warmed up and sampled; then the fastest that is not yet known precisely is sampled again, until the
+best few are.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
@@ -13,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from cutile import launching
+from cutile import launching, plans, settings
 from cutile.kernel import Kernel
 
 __all__ = ["Measurement", "TuningResult", "exhaustive_search"]
@@ -105,7 +107,8 @@ def exhaustive_search(search_space: Sequence[T], stream, grid_fn: Callable[[T], 
     grid_fn        config → grid;  args_fn: config → arguments, called afresh for every run
     kernel         a kernel, or a function config → kernel;  hints_fn: config → options for replace_hints
     quiet          print no progress and no summary
-    single_run_timeout_sec, flush_l2   have no effect on CPU arrays, which no other process can share
+    flush_l2       on a GPU, empty its L2 cache before each run; False makes times of short kernels less exact
+    single_run_timeout_sec   has no effect: runs are not given to other processes
     An exception while a configuration warms up or runs makes it a failure; ValueError quoting the first one if nothing
     ran.
     """
@@ -114,9 +117,26 @@ def exhaustive_search(search_space: Sequence[T], stream, grid_fn: Callable[[T], 
         raise ValueError("search_space is empty")
     candidates: list[_Candidate] = []
     failures: list[tuple[T, type[BaseException], str]] = []
+    clocks = _Clocks(stream, flush_l2)
+    try:
+        _sample(configs, candidates, failures, quiet,
+                lambda config: _candidate(config, clocks, grid_fn, kernel, args_fn, hints_fn))
+        _refine(candidates)
+    finally:
+        clocks.close()
+    result = _result(candidates, failures)
+    if not quiet:
+        _progress(quiet, "")
+        print(result)
+    return result
+
+
+def _sample(configs: list, candidates: list[_Candidate], failures: list, quiet: bool,
+            make: Callable[[Any], _Candidate]) -> None:
+    """Warm every configuration up and sample it once [TUNE-4]; ValueError if none ran."""
     for i, config in enumerate(configs):
         _progress(quiet, f"{i + 1}/{len(configs)} {config}")
-        candidate = _candidate(config, stream, grid_fn, kernel, args_fn, hints_fn)
+        candidate = make(config)
         try:
             for _ in range(WARM_UPS):
                 candidate.run()
@@ -128,25 +148,59 @@ def exhaustive_search(search_space: Sequence[T], stream, grid_fn: Callable[[T], 
     if not candidates:
         config, cls, message = failures[0]
         raise ValueError(f"no configuration ran; the first, {config}, failed with {cls.__name__}: {message}")
-    _refine(candidates)
-    result = _result(candidates, failures)
-    if not quiet:
-        _progress(quiet, "")
-        print(result)
-    return result
 
 
-def _candidate(config, stream, grid_fn, kernel, args_fn, hints_fn) -> _Candidate:
+Clock = Callable[[Callable[[], None]], float]  # how many microseconds something takes
+
+
+def _wall_clock(run: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    run()
+    return (time.perf_counter() - start) * 1e6
+
+
+class _Clocks:
+    """The clocks of a search, each made when it is first needed."""
+
+    def __init__(self, stream: Any, flush: bool):
+        self.stream, self.flush = stream, flush
+        self._of_gpus: dict[int, Any] = {}
+
+    def of(self, kernel: Kernel, args: tuple) -> Clock:
+        """The clock for launches of a kernel with arguments like these."""
+        ordinal = plans.find(kernel, args, self.stream)[0].ordinal
+        if ordinal is None or settings.get("BACKEND") == "interp":
+            return _wall_clock
+        if ordinal not in self._of_gpus:
+            from cutile.gpu.driver import driver
+            from cutile.gpu.streams import handle
+            from cutile.gpu.timing import EventClock
+
+            self._of_gpus[ordinal] = EventClock(driver().device(ordinal), handle(self.stream), self.flush)
+        return self._of_gpus[ordinal]
+
+    def close(self) -> None:
+        for clock in self._of_gpus.values():
+            clock.close()
+
+
+def _candidate(config, clocks: _Clocks, grid_fn, kernel, args_fn, hints_fn) -> _Candidate:
     grid = grid_fn(config)
     chosen = kernel if isinstance(kernel, Kernel) else kernel(config)
     if hints_fn is not None:
         chosen = chosen.replace_hints(**hints_fn(config))
 
+    clock: Clock | None = None
+
     def run() -> float:
+        nonlocal clock
         args = args_fn(config)
-        start = time.perf_counter()
-        launching.launch(stream, grid, chosen, args)
-        return (time.perf_counter() - start) * 1e6
+        launch = functools.partial(launching.launch, clocks.stream, grid, chosen, args)
+        if clock is not None:
+            return clock(launch)
+        us = _wall_clock(launch)  # the first run, which tells what is wrong with the arguments, if something is
+        clock = clocks.of(chosen, args)
+        return us
 
     return _Candidate(config, run)
 

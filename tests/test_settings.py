@@ -1,6 +1,7 @@
 """Settings: where a value comes from, what is accepted, what a refusal says."""
 
 import contextvars
+import os
 import threading
 
 import pytest
@@ -53,6 +54,30 @@ def test_read_at_call_time_and_empty_is_unset(monkeypatch):
     assert settings.get("DEBUG") == 0
 
 
+def test_untouched(monkeypatch):
+    """Also what C code looks at for the same purpose."""
+
+    def both(*names):
+        get, space, name, environ, behind, *keys = settings.watch(*names)
+        assert space[name] is environ is os.environ
+        assert settings.untouched(*names) == (not get() and not any(k in behind for k in keys))
+        return settings.untouched(*names)
+
+    assert both("DEBUG", "BACKEND") and both()
+    monkeypatch.setenv("CUTILE_BACKEND", "interp")
+    assert not both("DEBUG", "BACKEND") and both("DEBUG")
+    monkeypatch.delenv("CUTILE_BACKEND")
+    with settings.override(BACKEND=None):
+        assert not both("BACKEND")
+    assert both("DEBUG", "BACKEND")
+
+
+def test_an_environment_of_another_kind(monkeypatch):
+    monkeypatch.setattr(os, "environ", {"CUTILE_DEBUG": "2"})
+    assert settings.get("DEBUG") == 2 and settings.get("CHECK") is False
+    assert not settings.untouched("DEBUG") and settings.untouched("CHECK") and settings.watch("DEBUG") is None
+
+
 def test_override_nests_and_wins_over_the_environment(monkeypatch):
     monkeypatch.setenv("CUTILE_SCHEDULE", "block")
     with settings.override(SCHEDULE="batch", CHECK=True):
@@ -91,6 +116,19 @@ def test_an_override_stays_in_its_context():
         c = contextvars.copy_context()
     assert seen == [0]
     assert c.run(settings.get, "DEBUG") == 5
+
+
+@pytest.mark.parametrize("before", ["", "2"])  # nothing set at all; something set
+def test_steady_looks_a_variable_up_once(monkeypatch, before):
+    monkeypatch.setenv("CUTILE_DEBUG", before) if before else None
+    with settings.steady():
+        first = settings.get("DEBUG"), settings.get("SEED")
+        monkeypatch.setenv("CUTILE_DEBUG", "5")
+        monkeypatch.setenv("CUTILE_SEED", "7")
+        assert (settings.get("DEBUG"), settings.get("SEED")) == first == (int(before or 0), 0)
+        with settings.override(DEBUG=3):
+            assert settings.get("DEBUG") == 3
+    assert (settings.get("DEBUG"), settings.get("SEED")) == (5, 7)
 
 
 def test_unknown_variables_are_found(monkeypatch):

@@ -10,12 +10,14 @@ import enum
 import inspect
 import itertools
 import types
+from collections.abc import Callable
 from typing import Any
 
 from cutile.front.scope import MISSING
 
 SNAPSHOT_LIMIT = 1000  # items of a container that are compared at a launch
 SNAPSHOT_DEPTH = 4
+_SIMPLE = (dict, types.FunctionType, types.CellType)
 
 
 class Reads:
@@ -27,6 +29,8 @@ class Reads:
 
     def add(self, container: Any, key: Any, obj: Any) -> None:
         """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
+        if type(container) is types.ModuleType and key in vars(container):
+            container = vars(container)  # the same, but looked up quickly
         self._seen.setdefault((id(container), key), (container, key, obj))
 
     def inside(self, obj: Any, depth: int = 0) -> None:
@@ -58,9 +62,21 @@ class Reads:
     def fresh(self) -> bool:
         """Everything read still denotes the same object, and mutable objects hold what they held."""
         for container, key, obj in self._seen.values():  # asked at every launch: most of what was read are globals
-            if (container.get(key, MISSING) if type(container) is dict else _look(container, key)) is not obj:
+            kind = type(container)
+            found = (container.get(key, MISSING) if kind is dict
+                     else getattr(container, key, MISSING) if kind is types.FunctionType else _look(container, key))
+            if found is not obj:
                 return False
-        return all(_same_contents(_contents(obj), held) for obj, held in self._snapshots.values())
+        return not self._snapshots or all(
+            _same_contents(_contents(obj), held) for obj, held in self._snapshots.values())
+
+    def seen(self) -> tuple | Callable[[], bool]:
+        """What `fresh` compares, for who compares it himself: dictionaries, functions or cells, a key or attribute of
+        each, and the object that must be there, all in one tuple. `fresh` itself if there is more to it.
+        """
+        found = [(c, "cell_contents" if k is None else k, obj) for c, k, obj in self._seen.values()]
+        simple = all(type(c) in _SIMPLE and type(k) is str and obj is not MISSING for c, k, obj in found)
+        return tuple(itertools.chain.from_iterable(found)) if simple and not self._snapshots else self.fresh
 
     def __len__(self) -> int:
         return len(self._seen)

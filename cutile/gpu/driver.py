@@ -95,6 +95,13 @@ class Driver:
     def count(self) -> int:
         return self.ask("GPUs cannot be counted", self.api.cuDeviceGetCount())
 
+    def address(self, name: str) -> int:
+        """Where a call of the driver is in memory; like the bindings, of the kind that their variable asks for."""
+        per_thread = 2 if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") != "0" else 0
+        answer = self.api.cuGetProcAddress(name.encode(), 12000, per_thread)
+        self.ask(f"the driver has no {name}", answer)
+        return int(answer[1])
+
     def version(self) -> str:
         """The CUDA version that the driver supports, like 13.1."""
         number = self.ask("the driver has no version", self.api.cuDriverGetVersion())

@@ -12,24 +12,29 @@ from dataclasses import replace
 
 from cutile import settings
 from cutile.gpu.target import Target
-from cutile.ir.nodes import Kernel, Op
+from cutile.ir.nodes import For, Kernel, Op, While, blocks_of
 from cutile.ir.walk import rewrite, walk
 from cutile.ops import memory, mma, views
 
-TILES = (memory.load, memory.store, views.view_load, views.view_store)
+LOADS = (memory.load, views.view_load)
+STORES = (memory.store, views.view_store)
 PRODUCTS = (mma.mma, mma.mma_scaled)
 TMA_SINCE = 90
 
 
 def choose_hints(kernel: Kernel, target: Target | None) -> Kernel:
-    """The kernel, its frames dropped, with `allow_tma=False` on every access to a tile that leaves it open, if nothing
-    in it multiplies matrices. A kernel that asks for TMA anywhere stays as it is. CUTILE_HINTS=0 turns this off."""
+    """The kernel, its frames dropped, with `allow_tma=False` on the stores of tiles and on the loads outside loops that
+    leave it open, if nothing in it multiplies matrices: a loop's next tiles may arrive while it works on one. A kernel
+    that asks for TMA anywhere stays as it is. CUTILE_HINTS=0 turns this off."""
     if not settings.get("HINTS") or target is not None and target.number < TMA_SINCE:
         return kernel
     ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
-    if any(n.op in PRODUCTS or n.op in TILES and n.attrs["allow_tma"] for n in ops):
+    if any(n.op in PRODUCTS or n.op in (*LOADS, *STORES) and n.attrs["allow_tma"] for n in ops):
         return kernel
-    return rewrite(kernel, lambda old, n: [_without_tma(n)] if isinstance(n, Op) and n.op in TILES else None)
+    repeated = {id(n) for loop in walk(kernel.body) if isinstance(loop, For | While)
+                for b in blocks_of(loop) for n in walk(b)}
+    return rewrite(kernel, lambda old, n: [_without_tma(n)] if isinstance(n, Op) and (
+        n.op in STORES or n.op in LOADS and id(old) not in repeated) else None)
 
 
 def _without_tma(n: Op) -> Op:

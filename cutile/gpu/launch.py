@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 from cutile.gpu.driver import Device
@@ -15,11 +17,12 @@ FRAMES = 16  # kept for the next launches: as many as threads launch at once
 class Prepared:
     """A kernel on a GPU, for arguments of one layout. Threads may call it at the same time."""
 
-    __slots__ = ("name", "device", "function", "packing", "_frames", "_launch")
+    __slots__ = ("name", "device", "function", "packing", "_frames", "_launch", "_record")
 
     def __init__(self, name: str, device: Device, function: Any, packing: Packing):
         self.name, self.device, self.function, self.packing = name, device, function, packing
         self._frames: list[Frame] = []
+        self._record: bytes | None = None
         self._launch = device.driver.api.cuLaunchKernel
 
     def __call__(self, grid: tuple[int, int, int], stream: int, words: Sequence[Any], dependent: bool) -> None:
@@ -51,7 +54,7 @@ class Prepared:
         else:
             answer = self._launch(self.function, *grid, 1, 1, 1, 0, stream, parameters, 0)
         if answer[0]:
-            raise self._error(answer[0], grid)
+            raise self.refused(answer[0], grid)
 
     def _dependent(self, grid: tuple[int, int, int], stream: int) -> Any:
         """The configuration of a launch that may start before the one queued before it has ended."""
@@ -87,6 +90,18 @@ class Prepared:
             for pointer in made:
                 api.cuMemFreeAsync(pointer, stream)
 
-    def _error(self, code: Any, grid: tuple[int, int, int]) -> Exception:
-        return self.device.driver.error(f"kernel {self.name} cannot be launched on {self.device} with grid {grid}",
-                                        code)
+    def record(self) -> bytes | None:
+        """A launch as gpu/_launcher.c takes it; None for one that it does not know."""
+        if self._record is None and (packed := self.packing.record()) is not None:
+            driver = self.device.driver
+            offsets, slots, image = packed
+            head = (driver.address("cuLaunchKernel"), driver.address("cuCtxGetCurrent"), int(self.function),
+                    self.device.context_number, len(offsets), len(slots), len(image), 0)
+            layout = f"=4Q4I{len(offsets)}I{2 * len(slots)}I"
+            self._record = struct.pack(layout, *head, *offsets, *chain.from_iterable(slots)) + image
+        return self._record
+
+    def refused(self, code: Any, grid: tuple[int, ...]) -> Exception:
+        """The error for a code of the driver."""
+        return self.device.driver.error(f"kernel {self.name} cannot be launched on {self.device} with grid "
+                                        f"{(*grid, 1, 1, 1)[:3]}", code)

@@ -18,6 +18,10 @@ from cutile.types import ArrayType, ListType, TileType
 C_TYPES: dict[DType, type] = {bool_: ctypes.c_int32, int32: ctypes.c_int32, int64: ctypes.c_int64,
                               uint32: ctypes.c_uint32, float32: ctypes.c_float, float64: ctypes.c_double}
 
+# As in gpu/_launcher.c: how words are written, and how many parameters there may be.
+_HOW: dict[type, int] = {ctypes.c_void_p: 0, ctypes.c_int64: 0, ctypes.c_int32: 1, ctypes.c_float: 2}
+PARAMETERS = 512
+
 Dims = tuple[tuple[int, ...], tuple[int, ...]]  # sizes and strides of an array
 
 
@@ -35,6 +39,18 @@ class Packing:
 
     def frame(self) -> Frame:
         return Frame(self)
+
+    def record(self) -> tuple[list[int], list[tuple[int, int]], bytes] | None:
+        """For gpu/_launcher.c: where each parameter is, where the words go and how they are written, and the first
+        bytes of all. None for what it does not know.
+        """
+        hows = [_HOW.get(t) for t, v in zip(self.types, self.values, strict=True) if v is None]
+        if self.tables or None in hows or len(self.types) > PARAMETERS:
+            return None
+        offsets = [8 * i for i in range(len(self.types))]
+        image = b"".join(bytes(t(v or 0)).ljust(8, b"\0") for t, v in zip(self.types, self.values, strict=True))
+        slots = [o for o, v in zip(offsets, self.values, strict=True) if v is None]
+        return offsets, list(zip(slots, hows, strict=True)), image
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 TAKEN = ("None (the default stream), a stream of PyTorch, CuPy, Numba or cuda.core, an object with __cuda_stream__, "
          "or an int handle")
-
-
-def _attribute(name: str) -> Callable[[Any], int]:
-    return lambda stream: int(getattr(stream, name))
 
 
 def _numba(stream: Any) -> int:
@@ -28,13 +25,13 @@ def _protocol(stream: Any) -> int:
 
 # By the attribute that a stream is known by, in the order in which they are looked for.
 _READERS: tuple[tuple[str, Callable[[Any], int]], ...] = (
-    ("cuda_stream", _attribute("cuda_stream")),  # PyTorch
+    ("cuda_stream", attrgetter("cuda_stream")),  # PyTorch
     ("__cuda_stream__", _protocol),  # cuda.core, CuPy, and whoever follows them
-    ("ptr", _attribute("ptr")),  # CuPy
+    ("ptr", attrgetter("ptr")),  # CuPy
     ("handle", _numba),
 )
 
-_by_type: dict[type, Callable[[Any], int]] = {
+by_type: dict[type, Callable[[Any], int]] = {  # of the classes that were met
     int: lambda stream: stream,
     type(None): lambda stream: 0,
 }
@@ -42,10 +39,10 @@ _by_type: dict[type, Callable[[Any], int]] = {
 
 def handle(stream: Any) -> int:
     """The handle of a stream; 0 is the default stream. TypeError for what is no stream."""
-    read = _by_type.get(type(stream))
+    read = by_type.get(type(stream))
     if read is None:
-        read = _by_type[type(stream)] = _reader(stream)
-    number = read(stream)
+        read = by_type[type(stream)] = _reader(stream)
+    number = int(read(stream))
     if number < 0:
         raise TypeError(f"a stream's handle cannot be negative, got {number}")
     return number

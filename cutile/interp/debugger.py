@@ -36,9 +36,12 @@ def _monitored() -> bool:
 
 def _pydevd() -> bool:
     """debugpy and PyCharm may trace single code objects only, and nothing shows in this thread before a breakpoint."""
-    constants = sys.modules.get("_pydevd_bundle.pydevd_constants")
-    holder = getattr(constants, "GlobalDebuggerHolder", None)
-    if getattr(holder, "global_dbg", None) is not None:
-        return True
-    connected = getattr(sys.modules.get("debugpy"), "is_client_connected", None)
+    modules = sys.modules
+    if "_pydevd_bundle.pydevd_constants" in modules:
+        holder = getattr(modules["_pydevd_bundle.pydevd_constants"], "GlobalDebuggerHolder", None)
+        if getattr(holder, "global_dbg", None) is not None:
+            return True
+    if "debugpy" not in modules:
+        return False
+    connected = getattr(modules["debugpy"], "is_client_connected", None)
     return bool(connected and connected())

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from cutile.interp import memory, schedule
-from cutile.ir.nodes import Kernel, Value
+from cutile.interp.storage import Memory
+from cutile.ir.nodes import Kernel
 from cutile.passes.written import written_params
 from cutile.types import ArrayType, ListType
 
@@ -18,20 +19,29 @@ def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) ->
 
     TypeError if the kernel stores to an array that is read-only.
     """
-    stored = schedule.derived(kernel, ("written",), lambda: written_params(kernel))
-    args = [_wrap(p, name, x, p in stored)
-            for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True)]
-    memories = [v.memory for a in args for v in (a if type(a) is list else (a,)) if type(v) is memory.ArrayView]
-    targets = [m for m in memories if m.writable]
+    args: list[Any] = []
+    memories: list[Memory] = []
+    params = schedule.derived(kernel, ("params",), lambda: _params(kernel))
+    for (t, name, stored), x in zip(params, leaves, strict=True):
+        if type(t) is ArrayType:
+            x = _view(t, name, x, stored)
+            memories.append(x.memory)
+        elif type(t) is ListType:
+            x = [_view(t.element, f"{name}[{i}]", a, stored) for i, a in enumerate(x)]
+            memories += [view.memory for view in x]
+        args.append(x)
+    targets = [m.array for m in memories if m.writable]
     for m in memories:
-        m.may_change = m.writable or any(np.may_share_memory(m.array, target.array) for target in targets)
+        m.may_change = m.writable
+        for target in targets:
+            m.may_change = m.may_change or np.may_share_memory(m.array, target)
     schedule.run(kernel, grid, args)
 
 
-def _wrap(p: Value, name: str, x: Any, stored: bool) -> Any:
-    if isinstance(p.type, ListType):
-        return [_view(p.type.element, f"{name}[{i}]", a, stored) for i, a in enumerate(x)]
-    return _view(p.type, name, x, stored) if isinstance(p.type, ArrayType) else x
+def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
+    """Type and name of each parameter, and whether the kernel stores to it."""
+    stored = written_params(kernel)
+    return [(p.type, name, p in stored) for p, name in zip(kernel.params, kernel.param_names, strict=True)]
 
 
 def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> memory.ArrayView:

@@ -28,20 +28,24 @@ def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None
          name: str = "array") -> ArrayView:
     """The descriptor of a host array. OverflowError if a size or stride does not fit the index dtype [ARR-6]."""
     a = as_ndarray(obj, dtype)
-    shape, itemsize, limit = a.shape, a.itemsize, _largest(index_dtype)
-    steps = tuple([s // itemsize for s in a.strides])
-    for n, s in zip(shape, steps, strict=True):
-        if n > limit or n > 1 and abs(s) > limit:
-            raise OverflowError(f"a {'size' if n > limit else 'stride'} of array {name!r} does not fit "
-                                f"{index_dtype.name}; annotate the parameter with ct.IndexedWithInt64")
+    shape = a.shape
+    steps = _steps(shape, a.strides, a.itemsize, index_dtype, name)
     writable = a.flags.writeable if writable is None else writable and a.flags.writeable
     memory = Memory(a, dtype, writable=writable, name=name)
     return ArrayView(memory, (0,) * len(shape), shape, steps, index_dtype, whole=True)
 
 
-@functools.cache
-def _largest(index_dtype: DType) -> int:
-    return int(np.iinfo(info(index_dtype).carrier).max)
+@functools.lru_cache(maxsize=1024)
+def _steps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, index_dtype: DType,
+           name: str) -> tuple[int, ...]:
+    """The strides in elements; they and the sizes must fit the index dtype."""
+    limit = int(np.iinfo(info(index_dtype).carrier).max)
+    steps = tuple(s // itemsize for s in strides)
+    for n, s in zip(shape, steps, strict=True):
+        if n > limit or n > 1 and abs(s) > limit:
+            raise OverflowError(f"a {'size' if n > limit else 'stride'} of array {name!r} does not fit "
+                                f"{index_dtype.name}; annotate the parameter with ct.IndexedWithInt64")
+    return steps
 
 
 class ArrayView:

@@ -138,13 +138,11 @@ def program(kernel: Kernel, schedule: str) -> Program:
 def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | None = None) -> None:
     """Run a kernel over a grid. `args` go with kernel.params: array descriptors, lists of them, numbers."""
     grid = (*grid, *(1,) * (3 - len(grid)))
-    name, why = choose(kernel, schedule)
+    name, why, function, blocks = _way(kernel, schedule)
+    extent = chunk_of(grid, blocks)
     launch = Launch(grid, settings.get("STEP_LIMIT"))
-    code = program(kernel, name)
-    function = code.objects[".kernel"]
     values = [a if type(a) is ArrayView else _argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
-    extent = chunk_of(grid, facts(kernel), code.streams)
-    if settings.get("DEBUG") >= 1:
+    if settings.get("DEBUG"):
         how = f"batch in chunks of {extent}" if name == "batch" else name
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
     if prod(grid) == 0:
@@ -165,6 +163,22 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
         finally:
             if launch.printed:
                 _print(launch)
+
+
+def _way(kernel: Kernel, asked: str | None) -> tuple[str, str, Callable, int]:
+    """The schedule of a launch and why, the function that it calls, how many blocks a chunk may have.
+
+    Kernels remember it by all that it depends on: the settings are those that `choose` and `program` read.
+    """
+    get = settings.get
+    key = (asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
+    return _cache.get(kernel, key, lambda: _find_way(kernel, asked))
+
+
+def _find_way(kernel: Kernel, asked: str | None) -> tuple[str, str, Callable, int]:
+    name, why = choose(kernel, asked)
+    code = program(kernel, name)
+    return name, why, code.objects[".kernel"], most_blocks(facts(kernel), code.streams)
 
 
 def _argument(v: Value, given):
@@ -209,14 +223,15 @@ def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
     return []
 
 
-def chunk_of(grid: Block, f: Facts, streams: bool = False) -> Block:
-    """The extent of a chunk: as many blocks as the budget allows, about as long as wide, chunks about equal."""
+def most_blocks(f: Facts, streams: bool) -> int:
+    """How many blocks of a chunk the budget allows."""
     budget = STREAM_BUDGET if streams else f.budget
-    return _extent(grid, max(1, min(budget // f.value_bytes, MAX_BLOCKS)))
+    return max(1, min(budget // f.value_bytes, MAX_BLOCKS))
 
 
 @functools.lru_cache(maxsize=1024)
-def _extent(grid: Block, blocks: int) -> Block:
+def chunk_of(grid: Block, blocks: int) -> Block:
+    """The extent of a chunk of at most so many blocks: about as long as wide, chunks about equal."""
     extent = [1, 1, 1]
     while True:
         wider = [prod(extent) // e * min(2 * e, g) for e, g in zip(extent, grid, strict=True)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
 SMALL, PART = 1 << 20, 64  # elements, and the part of them, from which on an array is converted at the first read
+_BYTE = np.dtype(np.uint8)
+
+
+@functools.cache
+def _carried(dtype: DType) -> tuple[np.dtype, bool]:
+    """How elements are computed with, and whether memory holds them so."""
+    i = info(dtype)
+    return i.carrier, i.carrier == i.storage and dtype is not tfloat32
 
 
 class Memory:
@@ -27,19 +36,18 @@ class Memory:
     """
 
     def __init__(self, array: np.ndarray, dtype: DType, *, writable: bool, name: str):
-        i = info(dtype)
         self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
         self.may_change = True
-        self.carrier = i.carrier
-        self.plain = i.carrier == i.storage and dtype is not tfloat32  # memory holds carriers
-        strides = array.strides
-        self.low, self.line = 0, None
+        self.carrier, self.plain = _carried(dtype)
+        self.line: np.ndarray | None = None
+        self.low = 0
         if array.flags.c_contiguous:
-            self.line = array.reshape(-1)  # the elements one after another
+            self.line = array if array.ndim == 1 else array.reshape(-1)  # the elements one after another
+            self.flat = self.line.view(_BYTE) if array.size else _bytes_of(array)
         else:
-            self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0 and n > 0)
-        self.flat = _bytes_of(array) if self.line is None or array.size == 0 else self.line.view(np.uint8)
-        self.place = Place(self.flat, -self.low, strides, array.dtype)
+            self.low = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s < 0 and n > 0)
+            self.flat = _bytes_of(array)
+        self.place = Place(self.flat, -self.low, array.strides, array.dtype)
         self.number: int | None = None  # by which foreign pointers know it
         self._converted: np.ndarray | None = None
         self.converted: Place | None = None  # all of it as carriers, once that is made

@@ -22,7 +22,8 @@ UFUNCS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise
 
 def kept(x: np.ndarray, shape: tuple[int, ...], keep: np.ndarray | None) -> np.ndarray:
     """The kept elements of a value, in row-major order; None keeps all."""
-    x = np.broadcast_to(x, shape)
+    if np.shape(x) != shape:
+        x = np.broadcast_to(x, shape)
     return x.reshape(-1) if keep is None else x[keep]
 
 
@@ -78,8 +79,10 @@ def _counts(dtype, kind: str, line: np.ndarray, at: Position) -> bool:
 
 def _add_counts(line: np.ndarray, at: np.ndarray, x: np.generic) -> None:
     n = max(1 << 15, 4 * line.size)  # whose 64-bit copies stay in the cache
-    for i in range(0, at.size, n):
-        line += np.bincount(at[i:i + n], minlength=line.size).astype(line.dtype) * x
+    counts = np.bincount(at[:n], minlength=line.size)
+    for i in range(n, at.size, n):
+        counts += np.bincount(at[i:i + n], minlength=line.size)
+    line += counts.astype(line.dtype) * x
 
 
 def _in_order(memory, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:

@@ -35,9 +35,7 @@ class Line(NamedTuple):
     steps: tuple[int, ...]
     shape: tuple[int, ...]
 
-    @property
-    def dtype(self) -> np.dtype:
-        return INDEX
+    dtype = INDEX
 
     @property
     def ndim(self) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 LIMIT = 100_000  # Python frames; the language's limit of nested calls needs some tens of thousands
 
@@ -14,21 +12,24 @@ _users = 0
 _before = 0
 
 
-@contextmanager
-def deep_recursion() -> Iterator[None]:
-    """Raise Python's recursion limit for a while.
+class deep_recursion:  # used like a function
+    """Raise Python's recursion limit for a while: `with deep_recursion():`.
 
     The limit is the whole process's, so the last of the threads inside restores what the first one found.
     """
-    global _users, _before
-    with _lock:
-        if _users == 0:
-            _before = sys.getrecursionlimit()
-            sys.setrecursionlimit(max(_before, LIMIT))
-        _users += 1
-    try:
-        yield
-    finally:
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        global _users, _before
+        with _lock:
+            if _users == 0:
+                _before = sys.getrecursionlimit()
+                sys.setrecursionlimit(max(_before, LIMIT))
+            _users += 1
+
+    def __exit__(self, *_: object) -> None:
+        global _users
         with _lock:
             _users -= 1
             if _users == 0:

@@ -240,10 +240,14 @@ def _poison(dtype: DType):
     return i.carrier.type(int_range(dtype)[0])
 
 
-def tile_origin(index: Sequence[np.ndarray], sig: Sig) -> list[np.ndarray]:
+def tile_origin(index: Sequence[np.ndarray], sig: Sig) -> Sequence[np.ndarray]:
     """Tile indices in the index dtype of the array, where they are wider [IDX-2]."""
     limit = info(sig.x.index_dtype).carrier
-    return [i if i.dtype.itemsize <= limit.itemsize else i.astype(limit) for i in index]
+    widest = limit.itemsize
+    for i in index:
+        if i.dtype.itemsize > widest:
+            return [i if i.dtype.itemsize <= widest else i.astype(limit) for i in index]
+    return index
 
 
 def beside(x: np.ndarray, rank: int, core: int) -> np.ndarray:

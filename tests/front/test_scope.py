@@ -320,6 +320,27 @@ def test_reads_of_things_that_vanish():
     assert not reads.fresh()
 
 
+def test_what_reads_must_find():
+    """`seen` lists what `fresh` compares where that is simple, and is `fresh` where it is not."""
+    fn, module, n = (lambda: n), types.ModuleType("m"), 5
+    module.x = 1
+    reads, space = Reads(), {"x": 1}
+    reads.add(space, "x", 1)
+    reads.add(module, "x", 1)
+    reads.add(fn, "__code__", fn.__code__)
+    reads.add(fn.__closure__[0], None, n)
+    assert reads.seen() == (space, "x", 1, vars(module), "x", 1, fn, "__code__", fn.__code__,
+                            fn.__closure__[0], "cell_contents", n)
+    for container, key, obj in ((types.SimpleNamespace(x=1), "x", 1), (int, "real", int.real)):
+        more = Reads()
+        more.add(container, key, obj)
+        assert more.seen() == more.fresh
+    reads.inside([1])
+    assert reads.seen() == reads.fresh and reads.fresh()
+    module.x = 2
+    assert not reads.fresh()
+
+
 def test_deep_objects_are_not_followed_without_end():
     ring: list = [1]
     ring.append(ring)

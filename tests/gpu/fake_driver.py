@@ -1,4 +1,7 @@
-"""A driver that writes down what it is told, in place of cuda.bindings.driver. Its GPU memory is host memory."""
+"""A driver that writes down what it is told, in place of cuda.bindings.driver, also when C code calls it.
+
+Its GPU memory is host memory.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,24 @@ class Handle(int):
     """A handle of the bindings: an int in a class of its own."""
 
 
+# Types of the calls that are made past the bindings.
+LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
+CURRENT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
+
+
 class FakeDriver:
     """The calls that cutile makes, by name, in `calls`; `launches` has the bytes of every parameter.
 
     sizes     of the parameters of the kernels that are launched
     fails     code of the error that a call answers, by its name
     homes     ordinals of GPUs by address
+    takes     milliseconds of a launch, by grid;  now: its clock, in milliseconds;  events: when they were recorded
     """
 
     CUpointer_attribute = types.SimpleNamespace(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL=9)
     CUstreamCaptureMode = types.SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
     CUdevice_attribute = Attribute
+    CUresult = int
     CUlaunchAttributeID = types.SimpleNamespace(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION=6)
 
     def __init__(self, capability: tuple[int, int] = (9, 0), devices: int = 2):
@@ -43,10 +53,15 @@ class FakeDriver:
         self.sizes: list[int] = []
         self.fails: dict[str, int] = {}
         self.homes: dict[int, int] = {}
+        self.takes: dict[tuple, float] = {}
         self.capturing = 0
         self.contexts: list[int] = [0]
         self.mode = 0
         self.allocated: dict[int, Any] = {}
+        self.functions: dict[int, tuple] = {}
+        self.events: dict[int, float] = {}
+        self.now = 0.0
+        self.entries = {b"cuLaunchKernel": LAUNCH(self._launch_in_c), b"cuCtxGetCurrent": CURRENT(self._current_in_c)}
 
     def names(self) -> list[str]:
         return [c[0] for c in self.calls]
@@ -121,7 +136,21 @@ class FakeDriver:
         return self._answer("cuModuleLoadData", image, self.contexts[-1], value=("module", image))
 
     def cuModuleGetFunction(self, module, name):
-        return self._answer("cuModuleGetFunction", name, value=("function", module[1], name.decode()))
+        found = ("function", module[1], name.decode())
+        handle = next((h for h, f in self.functions.items() if f == found), Handle(0x8000 + len(self.functions)))
+        self.functions[handle] = found
+        return self._answer("cuModuleGetFunction", name, value=handle)
+
+    def cuGetProcAddress(self, name, version, flags):
+        return 0, ctypes.cast(self.entries[name], ctypes.c_void_p).value, 0
+
+    def _current_in_c(self, out):
+        out[0] = self.contexts[-1]
+        return self.fails.get("cuCtxGetCurrent", 0)
+
+    def _launch_in_c(self, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
+        assert (bx, by, bz, shared, extra) == (1, 1, 1, 0, None)
+        return self._launch("cuLaunchKernel in C", function, (gx, gy, gz), stream or 0, parameters, [])[0]
 
     def cuLaunchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra):
         assert (bx, by, bz, shared, extra) == (1, 1, 1, 0, 0)
@@ -136,8 +165,9 @@ class FakeDriver:
     def _launch(self, name, function, grid, stream, parameters, attributes):
         pointers = (ctypes.c_void_p * len(self.sizes)).from_address(parameters)
         values = [ctypes.string_at(p, n) for p, n in zip(pointers, self.sizes)]
-        self.launches.append({"function": function, "grid": grid, "stream": stream, "parameters": values,
-                              "attributes": attributes, "context": self.contexts[-1]})
+        self.launches.append({"function": self.functions.get(function, function), "grid": grid, "stream": stream,
+                              "parameters": values, "attributes": attributes, "context": self.contexts[-1]})
+        self.now += self.takes.get(grid, 0)
         return self._answer(name)
 
     def cuMemAllocAsync(self, n, stream):
@@ -159,6 +189,34 @@ class FakeDriver:
     def cuMemcpyHtoD(self, pointer, host, n):
         ctypes.memmove(pointer, host, n)
         return self._answer("cuMemcpyHtoD", pointer, n)
+
+    def cuEventCreate(self, flags):
+        self.events[number := len(self.events) + 1] = 0.0
+        return self._answer("cuEventCreate", flags, value=Handle(number))
+
+    def cuEventRecord(self, event, stream):
+        self.events[event] = self.now
+        return self._answer("cuEventRecord", int(event), stream)
+
+    def cuEventSynchronize(self, event):
+        return self._answer("cuEventSynchronize", int(event))
+
+    def cuEventElapsedTime(self, start, end):
+        return self._answer("cuEventElapsedTime", value=self.events[end] - self.events[start])
+
+    def cuEventDestroy(self, event):
+        del self.events[event]
+        return self._answer("cuEventDestroy", int(event))
+
+    def cuMemAlloc(self, n):
+        return self._answer("cuMemAlloc", n, value=Handle(1 << 40))
+
+    def cuMemFree(self, pointer):
+        return self._answer("cuMemFree", int(pointer))
+
+    def cuMemsetD8Async(self, pointer, value, n, stream):
+        self.now += 0.08
+        return self._answer("cuMemsetD8Async", int(pointer), value, n, stream)
 
     def cuGetErrorName(self, code):
         return 0, CODES[code].encode()

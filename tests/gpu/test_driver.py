@@ -54,7 +54,7 @@ def test_a_module_is_loaded_once_and_in_relaxed_mode(fake):
     device, other = (fake.start().device(k) for k in (0, 1))
     fake.calls.clear()
     f = device.function(b"cubin", "k")
-    assert f == device.function(b"cubin", "k") == ("function", b"cubin", "k")
+    assert f == device.function(b"cubin", "k") and fake.functions[f] == ("function", b"cubin", "k")
     assert device.function(b"cubin", "l") != f
     assert [c for c in fake.calls if c[0] == "cuModuleLoadData"] == [("cuModuleLoadData", b"cubin", 0x1000)]
     other.function(b"cubin", "k")
@@ -96,6 +96,17 @@ def test_where_pointers_and_streams_are(fake):
         fake.contexts.append(0x1001)
         assert d.device_of_stream(default) == 1
         fake.contexts.pop()
+
+
+@pytest.mark.parametrize("variable, flags", [(None, 0), ("0", 0), ("1", 2)])
+def test_addresses_of_calls(fake, monkeypatch, variable, flags):
+    """With the default streams that cuda.bindings itself uses."""
+    if variable:
+        monkeypatch.setenv("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", variable)
+    asked = []
+    monkeypatch.setattr(fake, "cuGetProcAddress", lambda *a: (asked.append(a), (0, 4096, 0))[1], raising=False)
+    assert fake.start().address("cuLaunchKernel") == 4096
+    assert asked == [(b"cuLaunchKernel", 12000, flags)]
 
 
 @pytest.mark.parametrize("code, says", [

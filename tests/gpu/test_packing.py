@@ -68,6 +68,21 @@ def test_lists():  # CC-6
     assert got == [struct.pack("<i", 9), struct.pack("<Q", 512), struct.pack("<i", 2)]
 
 
+def test_a_record_for_c_code():
+    """The first bytes are those of a frame; words go where the frame has them."""
+    types = [TileType(ct.int32), ArrayType(ct.float32, 1), TileType(ct.int64), TileType(ct.float32), TileType(ct.bool_)]
+    p = packing(types, [None, ((5,), (-1,)), None, None, None])
+    offsets, slots, image = p.record()
+    assert offsets == [0, 8, 16, 24, 32, 40, 48] and slots == [(0, 1), (8, 0), (32, 0), (40, 2), (48, 1)]
+    assert [image[o:o + 8] for o in offsets] == [
+        struct.pack("<q", v & 2**32 - 1) for v in (0, 0, 5, -1, 0, 0, 0)]
+
+
+def test_what_has_no_record():
+    assert packing([ListType(ArrayType(ct.float32, 1))], [[((2,), (1,))]]).record() is None
+    assert packing([TileType(ct.int32)] * 513, [None] * 513).record() is None
+
+
 def test_a_frame_is_filled_again_and_again():
     frame = packing([ArrayType(ct.float32, 1)], [((5,), (1,))]).frame()
     one = frame.fill([64])

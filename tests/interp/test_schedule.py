@@ -58,6 +58,25 @@ def test_one_block_only(capsys):
     assert capsys.readouterr().out == "block 2\n"
 
 
+def test_what_a_kernel_remembers_of_a_launch_depends_on_settings(monkeypatch, capsys):
+    kernel = simple()
+
+    def shown() -> str:
+        interp.run(kernel, (2,), [])
+        return capsys.readouterr().err
+
+    with settings.override(DEBUG=1):
+        assert "batch" in shown()
+        monkeypatch.setenv("CUTILE_SCHEDULE", "block")
+        assert "runs as block (CUTILE_SCHEDULE)" in shown()
+        monkeypatch.delenv("CUTILE_SCHEDULE")
+        assert "batch" in shown()
+        with settings.override(BLOCK=(1, 0, 0)):
+            assert "runs as block (CUTILE_BLOCK)" in shown()
+        monkeypatch.setattr(debugger, "attached", lambda: True)
+        assert "a debugger is attached" in shown()
+
+
 def test_unknown_schedules():
     with pytest.raises(ValueError, match="no schedule 'fast'"):
         schedule.choose(simple(), "fast")
@@ -123,7 +142,7 @@ def test_a_tracing_debugger_is_seen():
 @given(st.tuples(*[st.integers(1, 20)] * 3), st.integers(1, 1 << 20))
 def test_chunks_cover_the_grid_once(grid, value_bytes):
     f = schedule.Facts(value_bytes, schedule.BUDGET, False, None)
-    extent = schedule.chunk_of(grid, f)
+    extent = schedule.chunk_of(grid, schedule.most_blocks(f, False))
     blocks = max(1, min(schedule.BUDGET // value_bytes, schedule.MAX_BLOCKS))
     assert extent[0] * extent[1] * extent[2] <= blocks
     total = 0

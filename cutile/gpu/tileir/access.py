@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from cutile.dtypes import DType, bool_, info
+from cutile.dtypes import DType, bool_, float4_e2m1fn, info
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.arrays import Array
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.checking import takes_hint
 from cutile.ir import nodes
+from cutile.ops._access import fill_of
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
 if TYPE_CHECKING:
@@ -95,17 +96,58 @@ def tensor_view(l: Lowering, a: Array) -> Value:
 def tile_view(l: Lowering, a: Array, shape: tuple[int, ...], *, order: Sequence[int] = (), steps: Sequence[int] = (),
               padding: PaddingMode = PaddingMode.UNDETERMINED) -> Value:
     """The array cut into tiles; with steps that differ from the shape, tiles that overlap or leave gaps [13.3]."""
+    check_packed(l, a)
     view = tensor_view(l, a)
-    t = _tiles_type(view, shape, order, steps, padding)
+    t = _tiles_type(view, shape, order, steps, padding_of(l, padding, a.type.dtype))
     if isinstance(t, ty.StridedView):
         l.check("traversal_steps")
         return l.op("make_strided_view", [view], result=t)
     return a.tiles[t] if t in a.tiles else l.op("make_partition_view", [view], result=t)
 
 
+def check_packed(l: Lowering, a: Array, sparse: int | None = None) -> None:
+    """Refuse accesses to float4_e2m1fn that would split a byte: it holds two neighbours along the axis of stride 1."""
+    if a.type.dtype is not float4_e2m1fn:
+        return
+    if a.strides.count(1) != 1:
+        l.unsupported("Tile IR accesses tiles of float4_e2m1fn only in arrays of which exactly one axis is known to "
+                      "have stride 1", help="pass a contiguous array")
+    if sparse is not None and a.strides[sparse] == 1:
+        l.unsupported("Tile IR has no access to float4_e2m1fn by positions along the axis of stride 1",
+                      help="take the positions along another axis, or convert to another dtype on the host")
+
+
+def padding_of(l: Lowering, mode: PaddingMode, dtype: DType) -> str | None:
+    """The padding of a view of this dtype, as Tile IR names it."""
+    taken = _taken(mode, dtype)
+    if taken is None:
+        l.unsupported(f"Tile IR has no PaddingMode.{mode.name} for {dtype}, a format without that value",
+                      help="use ct.PaddingMode.ZERO and ct.where, or load another dtype")
+    return PADDINGS[taken]
+
+
+def _taken(mode: PaddingMode, dtype: DType) -> PaddingMode | None:
+    """A mode that gives the same elements and that the assembler takes, which it does for values that the format has.
+
+    What stands for a value that it lacks may be one of those, as NaN stands for infinity in e4m3fn [PAD-2].
+    """
+    f = info(dtype).format
+    if f is None:
+        return mode
+    lacking = {PaddingMode.NEG_ZERO: not f.signed, PaddingMode.NAN: not f.has_nan,
+               PaddingMode.POS_INF: not f.has_inf, PaddingMode.NEG_INF: not f.has_inf}
+    if not lacking.get(mode):
+        return mode
+    want = float(fill_of(mode, dtype))
+    for m in (PaddingMode.ZERO, PaddingMode.NAN):
+        x = float(fill_of(m, dtype))
+        if not lacking.get(m) and (x == want or x != x and want != want):
+            return m
+    return None
+
+
 def _tiles_type(view: Value, shape: tuple[int, ...], order: Sequence[int], steps: Sequence[int],
-                padding: PaddingMode) -> ty.PartitionView | ty.StridedView:
-    fill = PADDINGS[padding]
+                fill: str | None) -> ty.PartitionView | ty.StridedView:
     if tuple(steps or shape) == tuple(shape):
         return ty.PartitionView(shape, view.type, tuple(order), fill)
     return ty.StridedView(shape, tuple(steps), view.type, padding=fill)
@@ -115,11 +157,12 @@ def make_views(l: Lowering, a: Array, users: Sequence[nodes.Op]) -> None:
     """Make the views that these accesses need here, where the array is defined and so outside the loops that use it."""
     a.view = arrays.tensor_view(l.b, a)
     for n in users:
-        if "axis" in n.attrs:  # positions along one axis: a view of its own
+        padding = _taken(n.attrs.get("padding_mode", PaddingMode.UNDETERMINED), a.type.dtype)
+        if "axis" in n.attrs or padding is None:  # positions along one axis: a view of its own; refused where it stands
             continue
         shape = (n.attrs["shape"] if "shape" in n.attrs else n.operands[-1].type.shape) or (1,) * a.type.ndim
         t = _tiles_type(a.view, shape, n.attrs.get("order", ()), n.attrs.get("steps", ()),
-                        n.attrs.get("padding_mode", PaddingMode.UNDETERMINED))
+                        PADDINGS[padding])
         if isinstance(t, ty.PartitionView) and t not in a.tiles:
             a.tiles[t] = l.op("make_partition_view", [a.view], result=t)
 

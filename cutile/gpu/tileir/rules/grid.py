@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutile.dtypes import info
+from cutile.dtypes import info, int32
 from cutile.gpu.facts import power_of_two
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import resized
@@ -25,8 +25,13 @@ def _num_blocks(l, n):
 @rule(grid.num_tiles)
 def _num_tiles(l, n):
     a: Array = l.array(n.operands[0])
-    axis = n.attrs["axis"]
-    return rounded_up(l, a, a.sizes[n.attrs["order"][axis]], n.attrs["shape"][axis])
+    axis, order, shape = (n.attrs[name] for name in ("axis", "order", "shape"))
+    size = a.sizes[order[axis]]
+    view = next((v for t, v in a.tiles.items() if t.tile_shape == shape and t.dim_map == order), None)
+    if view is None or isinstance(size, int) or a.type.index_dtype is not int32:
+        return rounded_up(l, a, size, shape[axis])
+    # asked of a view that loads use, the bound of their loop is known to be no negative number; divided, it is not
+    return l.op("get_index_space_shape", [view], result=[ty.tile(ty.i32)] * len(shape))[axis]
 
 
 def rounded_up(l, a: Array, size: Dim, step: int) -> Value:

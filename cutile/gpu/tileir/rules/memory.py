@@ -6,8 +6,8 @@ from cutile.dtypes import info
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import (
-    PADDINGS,
     both,
+    check_packed,
     element_pointers,
     from_memory,
     hints,
@@ -15,6 +15,7 @@ from cutile.gpu.tileir.access import (
     is_signed,
     load_pointers,
     memory_attributes,
+    padding_of,
     reshaped,
     resized,
     store_pointers,
@@ -27,6 +28,7 @@ from cutile.gpu.tileir.arrays import Array, List
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import memory, views
+from cutile.types import PaddingMode
 
 # ------------------------------------------------------------------ tiles
 
@@ -62,13 +64,14 @@ def _store(l, n):
 # ------------------------------------------------------------------ positions along one axis
 
 
-def _sparse(l, n, padding=None) -> tuple[Value, list[Value]]:
+def _sparse(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[Value]]:
     """The view whose axis `axis` is indexed by positions, and the index."""
     l.check("advanced indexing")
     a: Array = l.array(n.operands[0])
+    check_packed(l, a, n.attrs["axis"])
     view, axis, rank = tensor_view(l, a), n.attrs["axis"], a.type.ndim
     made = l.op("make_gather_scatter_view", [view],
-                result=ty.GatherScatterView(n.attrs["shape"], view.type, axis, PADDINGS.get(padding)))
+                result=ty.GatherScatterView(n.attrs["shape"], view.type, axis, padding_of(l, padding, a.type.dtype)))
     index = [_narrow(l, v) for v in n.operands[2:1 + rank]]
     index.insert(axis, _narrow(l, n.operands[1]))
     return made, index

@@ -1,0 +1,72 @@
+"""Launches like one before, in C (gpu/_launcher.c) where that extension was built; all others go the way of plans.py.
+
+What a launch depends on stays where it is said: keys.py knows how an argument is read, plans.py what is launched,
+packing.py how parameters are passed, front/reads.py what must not have changed. A kernel's memo has the outcome.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from cutile import keys, settings
+
+LIMIT = 1000  # launches that a kernel remembers
+# Kinds of arguments, as in the C file, by the function that reads them here.
+_KINDS = {keys._bool: 1, keys._int: 2, keys._float: 3, keys._torch: 4, keys._cupy: 5}
+
+
+@functools.cache
+def extension() -> Any:
+    """The compiled module, loaded when something runs on a GPU; None where it was not built."""
+    try:
+        from cutile.gpu import _launcher
+    except ImportError:
+        return None
+    return _launcher
+
+
+def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:
+    """The error for what C code answered of a launch that the driver refused."""
+    code, prepared = answer
+    return prepared.refused(prepared.device.driver.api.CUresult(code), grid)
+
+
+def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
+    """Keep what a launch did, for others like it: `kernel.again(stream, grid, values)` queues one and answers None.
+
+    It answers NotImplemented, with nothing done, if there is none or anything is unusual, and what `refused` takes if
+    the driver refuses. `limit` is the largest number of blocks along an axis.
+    """
+    c = extension()
+    if c is None or any(isinstance(v, np.void) for v in values):  # whose address says little: it can change
+        return
+    memo = _memo(kernel, limit) if kernel.again is None else kernel.again.args[0]
+    if memo is None:
+        return
+    entries, constants, kinds, *_ = memo
+    for value in values:
+        if (kind := _KINDS.get(keys._READERS.get(type(value)))) is not None:
+            kinds[type(value)] = kind
+    found = c.signature(values, constants, kinds)
+    if found is NotImplemented:
+        return
+    signature, kept, _ = found
+    before, record = entries.get(signature), plan.prepared.record()
+    if record is None or before is not None and before[3] is plan.prepared:
+        return
+    if len(entries) >= LIMIT:
+        entries.clear()
+    entries[signature] = (record, plan.program.reads.seen(), kept, plan.prepared)
+    if kernel.again is None:
+        kernel.again = functools.partial(c.launch, memo)
+
+
+def _memo(kernel: Any, limit: int) -> tuple | None:
+    """As the C file takes it: launches by signature, which parameters are constants, kinds of arguments by class, …"""
+    from cutile.gpu.streams import by_type
+
+    watch = settings.watch("BACKEND", "DEBUG")
+    return watch and ({}, bytes(s.constant for s in kernel.specs), {}, limit, by_type, watch)
