@@ -217,11 +217,19 @@ def _dlpack(obj: Any) -> tuple[np.ndarray | DeviceArray, DType]:
     try:
         if where in ON_CPU:
             return _checked(np.from_dlpack(obj))
-        capsule = obj.__dlpack__(stream=-1)  # -1: order is the caller's, by the stream of the launch
+        capsule = _capsule(obj)
     except (BufferError, RuntimeError, TypeError) as e:
         raise TypeError(f"{kind(obj)} could not be read through DLPack: {e}") from None
     found = _of_tensor(_Tensor.from_address(_in_capsule(capsule, b"dltensor")))
     return found, found.dtype
+
+
+def _capsule(obj: Any) -> Any:
+    ready = getattr(obj, "block_until_ready", None)
+    if ready is None:
+        return obj.__dlpack__(stream=-1)  # -1: order is the caller's, by the stream of the launch
+    ready()  # JAX computes on streams of its own, and takes -1 for the handle of one
+    return obj.__dlpack__()
 
 
 def _of_tensor(t: _Tensor) -> DeviceArray:

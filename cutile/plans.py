@@ -190,4 +190,5 @@ def _check_writable(program: Program, leaves: Sequence[Any]) -> None:
     for p, name, leaf in zip(program.kernel.params, program.kernel.param_names, leaves, strict=True):
         arrays = leaf if isinstance(leaf, list) else [leaf]
         if p in stored and not all(a.writable for a in arrays if isinstance(a, DeviceArray)):
-            raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only")
+            raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only (JAX's "
+                            f"all are; CuPy and PyTorch have others)")

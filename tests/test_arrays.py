@@ -145,6 +145,20 @@ def test_dlpack_that_cannot_be_used(given, says):
         find_array(Packet(4096, (2,), (1,), *given))
 
 
+def test_dlpack_of_an_array_that_may_not_be_computed_yet():
+    """JAX's: it says so, and takes -1 for the handle of a stream."""
+    class Later(Packet):
+        waited = 0
+
+        def block_until_ready(self):
+            assert not self.streams
+            self.waited += 1
+
+    p = Later(4096, (2,), (1,), 4, 16)
+    assert find_array(p)[1] is ct.bfloat16
+    assert p.waited == 1 and p.streams == [None]
+
+
 def test_dlpack_that_refuses():
     class Refusing(Packet):
         def __dlpack__(self, *, stream=None):
