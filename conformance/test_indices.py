@@ -65,6 +65,12 @@ def test_tile_indices_that_are_refused():
     for wrong in (True, 1.0, np.uint32(1)):
         refuses("TileTypeError", k, np.zeros(8, np.float32), wrong)
 
+    @ct.kernel
+    def of_an_array(x, i):
+        ct.load(x, (i,), 2)
+
+    refuses("TileTypeError", of_an_array, np.zeros(8, np.float32), np.zeros(1, np.int32))
+
 
 @clause("IDX-2.wide")
 @needs("cpu arrays")

@@ -35,7 +35,7 @@ from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, Static, Term, Tuple, describe, is_array, is_scalar, is_tile, phrase
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef, Sig
-from cutile.types import ArrayType, TileType, is_power_of_two
+from cutile.types import TileType, is_power_of_two
 
 E = TypeVar("E", bound=enum.Enum)
 
@@ -484,8 +484,3 @@ def integer_power(base: int, exponent: int):
     if exponent > 0 and abs(base) > 1 and exponent * math.log2(abs(base)) > 64:
         raise OverflowError
     return base**exponent
-
-
-
-def array_type(t: Leaf) -> ArrayType:
-    return t.value.type
