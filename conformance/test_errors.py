@@ -56,6 +56,8 @@ A = np.zeros(4, np.int32)
     pytest.param("TileValueError", "1 << 70", marks=clause("ERR-5.range")),
     pytest.param("TileValueError", "a, b = (1, 2, 3)", marks=clause("ERR-5.unpack")),
     pytest.param("TileValueError", "1 // 0", marks=clause("ERR-5.fold")),
+    pytest.param("TileValueError", "ct.int32(1) // ct.int32(0)", marks=clause("ERR-5.fold")),
+    pytest.param("TileValueError", "ct.int32(1) % ct.int32(0)", marks=clause("ERR-5.fold")),
     pytest.param("TileValueError", "ct.sqrt(-1.0)", marks=clause("ERR-5.fold")),
     pytest.param("TileValueError", "ct.log(0.0)", marks=clause("ERR-5.fold")),
     pytest.param("TileValueError", "Color(5)", marks=clause("ERR-5.enum")),
