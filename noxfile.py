@@ -68,6 +68,8 @@ def deep(session: nox.Session) -> None:
     """What is too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs."""
     session.install("-e", ".[examples,gpu,test]")
     session.run("pytest", "tests", "conformance", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
+    for impl in ("tests.passes.adapter:EachPass", "tests.tileir_eval.adapter:Ordered"):  # after each pass; as bytecode
+        session.run("pytest", "conformance", "-n", "2", "--impl", impl)
 
 
 @nox.session(python="3.12")

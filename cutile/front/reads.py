@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cutile.front.scope import MISSING
+from cutile.ir.terms import number_key
 
 SNAPSHOT_LIMIT = 1000  # items of a container that are compared at a launch
 SNAPSHOT_DEPTH = 4
@@ -102,7 +103,11 @@ def _same_contents(now: tuple | dict, then: tuple | dict) -> bool:
 
 
 def _same_item(a: Any, b: Any) -> bool:
-    return a is b or type(a) is type(b) and isinstance(a, bool | int | float | str) and repr(a) == repr(b)
+    if a is b:
+        return True
+    if type(a) is not type(b) or not isinstance(a, bool | int | float | str):
+        return False
+    return a == b if isinstance(a, str) else number_key(a) == number_key(b)
 
 
 def _look(container: Any, key: Any) -> Any:

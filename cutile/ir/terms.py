@@ -10,7 +10,8 @@ the time, which every import and every first launch would pay.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import struct
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,6 +38,12 @@ class Leaf(Term):
         return self.value.type
 
 
+def number_key(value: bool | int | float) -> Hashable:
+    """Equal for numbers of one kind that are the same to the last bit: 1, True and 1.0 differ, and the signs of zeros
+    and NaNs count [SPEC-1]."""
+    return type(value), struct.pack("<d", value) if isinstance(value, float) else value
+
+
 @dataclass(slots=True, eq=False)
 class Const(Term):
     """A constant scalar. Loose ones hold an exact Python value; their dtype only counts when asked for [LOOSE-1]."""
@@ -51,8 +58,8 @@ class Const(Term):
 
     def same(self, other: Const) -> bool:
         """Equal as constants: 0.0 and -0.0 differ, NaN equals itself, kinds of Python number differ [SPEC-1]."""
-        return (self.dtype is other.dtype and self.loose == other.loose and type(self.value) is type(other.value)
-                and repr(self.value) == repr(other.value))
+        return (self.dtype is other.dtype and self.loose == other.loose
+                and number_key(self.value) == number_key(other.value))
 
 
 @dataclass(slots=True, eq=False)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from cutile.ir.nodes import Block, Frame, Kernel, Node, Op, Value, blocks_of
+from cutile.ir.terms import number_key
 from cutile.ir.walk import substitute, unrolled, with_blocks
 from cutile.ops._op import PURE
 from cutile.ops.debug import breakpoint as breakpoint_op
@@ -34,7 +35,7 @@ def key_of(n: Op) -> Hashable | None:
 def _exact(value: Any) -> Hashable:
     if isinstance(value, tuple):
         return tuple(map(_exact, value))
-    return (type(value), repr(value)) if isinstance(value, bool | int | float) else value
+    return number_key(value) if isinstance(value, bool | int | float) else value
 
 
 def _block(block: Block, seen: Seen, new: dict[Value, Value]) -> Generator[Any, Any, Block]:

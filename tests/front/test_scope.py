@@ -4,6 +4,7 @@ import math
 import types
 
 import numpy as np
+import pytest
 
 import cutile as ct
 from cutile.front.reads import Reads
@@ -198,6 +199,18 @@ def test_equal_constants_of_different_types():  # SPEC-1
     assert launches(space["k"], out) == 7
     space["N"] = 1.0
     assert launches(space["k"], out) == 1.5
+
+
+@pytest.mark.parametrize("number", [0.0, math.nan])
+def test_contents_that_differ_in_sign_only(number):
+    space = cell("""
+        @ct.kernel
+        def k(out): ct.store(out, 0, ct.static_eval(held[0]))
+    """, held=[number])
+    out = np.zeros(1)
+    assert not np.signbit(launches(space["k"], out))
+    space["held"][0] = -number
+    assert np.signbit(launches(space["k"], out))
 
 
 def test_changed_closure_variable():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import cutile as ct
@@ -41,6 +43,15 @@ def test_constants_that_look_alike():
     def kernel(a, x):
         ct.store(a, 0, x * 0.0)
         ct.store(a, 1, x * -0.0)
+
+    assert count(kernel, A1, F32, op="mul") == 2
+
+
+def test_nans_that_look_alike():
+    def kernel(a, x):
+        ct.store(a, 0, x * math.nan)
+        ct.store(a, 1, x * -math.nan)
+        ct.store(a, 2, x * -math.nan)
 
     assert count(kernel, A1, F32, op="mul") == 2
 
