@@ -48,7 +48,7 @@ def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
         return
     entries, constants, kinds, *_ = memo
     for value in values:
-        if (kind := _KINDS.get(keys._READERS.get(type(value)))) is not None:
+        if (kind := _kind(c, type(value))) is not None:
             kinds[type(value)] = kind
     found = c.signature(values, constants, kinds)
     if found is NotImplemented:
@@ -62,6 +62,15 @@ def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
     entries[signature] = (record, plan.program.reads.seen(), kept, plan.prepared)
     if kernel.again is None:
         kernel.again = functools.partial(c.launch, memo)
+
+
+def _kind(c: Any, cls: type) -> int | None:
+    """How C code reads arguments of a class: a kind, or the address of a function of PyTorch that does."""
+    reader = keys._READERS.get(cls)
+    exchange = getattr(cls, "__dlpack_c_exchange_api__", None)
+    if reader is keys._torch and exchange is not None and (lender := c.lender(exchange)) is not None:
+        return lender
+    return _KINDS.get(reader)
 
 
 def _memo(kernel: Any, limit: int) -> tuple | None:

@@ -17,7 +17,7 @@ from cutile.gpu import driver as drivers
 from cutile.gpu.driver import DriverError
 from tests.front.compiling import cell
 from tests.gpu import extension
-from tests.gpu.extension import CuPyArray, Tensor
+from tests.gpu.extension import CuPyArray, LentTensor, Tensor
 from tests.gpu.fake_driver import FakeDriver
 
 IN_C = "cuLaunchKernel in C"
@@ -56,6 +56,7 @@ def scaling():
 
 X, Y = CuPyArray(4096, (48,), (1,)), CuPyArray(8192, (50,), (2,))
 TX, TY = Tensor(4096, (48,), (1,)), Tensor(8192, (50,), (2,))
+LX, LY = LentTensor(4096, (48,), (1,)), LentTensor(8192, (50,), (2,))
 
 
 def remembered(kernel):
@@ -69,7 +70,8 @@ def launches_of(fake):
 # ------------------------------------------------------------------ repeated launches
 
 
-@pytest.mark.parametrize("x, y, other", [(X, Y, CuPyArray(16384, (48,), (1,))), (TX, TY, Tensor(16384, (48,), (1,)))])
+@pytest.mark.parametrize("x, y, other", [(X, Y, CuPyArray(16384, (48,), (1,))), (TX, TY, Tensor(16384, (48,), (1,))),
+                                         (LX, LY, LentTensor(16384, (48,), (1,)))])
 def test_a_launch_like_one_before(c, gpu, x, y, other):
     k = scaling()
     ct.launch(77, (3, 2), k, (x, y, 2.5, 16))
@@ -172,6 +174,8 @@ def unusual():
         "too many arguments": (0, (1,), (X, Y, 1.0, 16, 16)),
         "no array": (0, (1,), (X, None, 1.0, 16)),
         "a negated tensor": (0, (1,), (X, Tensor(8192, (50,), (2,), neg=True), 1.0, 16)),
+        "a lent tensor that is negated": (0, (1,), (X, LentTensor(8192, (50,), (2,), neg=True), 1.0, 16)),
+        "a lent tensor elsewhere": (0, (1,), (X, LentTensor(8192, (50,), (2,), cuda=False), 1.0, 16)),
         "a tensor elsewhere": (0, (1,), (X, Tensor(8192, (50,), (2,), cuda=False), 1.0, 16)),
     }
 
@@ -319,6 +323,13 @@ def test_no_more_than_some_are_remembered(c, gpu, monkeypatch):
         assert gpu.names()[-1] == IN_C and len(remembered(k)) <= 3
 
 
+def test_tensors_that_are_lent(c, libraries, monkeypatch):
+    keys._reader(LentTensor)
+    assert repeat._kind(c, LentTensor) > 2**16
+    monkeypatch.setattr(LentTensor, "__dlpack_c_exchange_api__", extension.exchange(major=2))
+    assert repeat._kind(c, LentTensor) == repeat._KINDS[keys._torch]  # a version that is not known: read as before
+
+
 def test_without_the_extension(monkeypatch, libraries, gpu):
     monkeypatch.setattr(repeat, "extension", lambda: None)
     k = scaling()
@@ -334,17 +345,18 @@ class Level(enum.IntEnum):
     LOW = 1
 
 
-def random_array(r):
-    cls = r.choice((CuPyArray, Tensor))
+def random_array(r, tensor):
+    cls = r.choice((CuPyArray, tensor))
     shape = tuple(r.choice((1, 5, 16)) for _ in range(r.randrange(3)))
     strides = tuple(r.choice((1, 5, 16, -1)) for _ in shape)
-    more = {"cuda": r.random() < 0.95, "neg": r.random() < 0.1} if cls is Tensor else {}
+    more = {"cuda": r.random() < 0.95, "neg": r.random() < 0.1} if cls is tensor else {}
     return cls(r.choice((4096, 4100, 8192, 2**47)), shape, strides, r.choice(("f4", "i4", "f2")),
                int(r.random() < 0.1), **more)
 
 
-def random_value(r):
-    return r.choice((lambda: random_array(r), lambda: r.choice((True, False)), lambda: r.choice((0.0, -0.0, 1e300)),
+def random_value(r, tensor):
+    return r.choice((lambda: random_array(r, tensor), lambda: r.choice((True, False)),
+                     lambda: r.choice((0.0, -0.0, 1e300)),
                      lambda: r.choice((0, 1, -1, 2**31 - 1, 2**31, -2**31, -2**31 - 1, 2**63 - 1, 2**63, 2**70)),
                      lambda: r.choice((np.float64(1.5), np.float32(1), None, "a", (1,), [X], Level.LOW))))()
 
@@ -354,13 +366,15 @@ SPECS = [PLAIN, PLAIN, ParameterSpec(constant=True)]
 FLAGS = bytes(s.constant for s in SPECS)
 
 
-def test_equal_signatures_mean_equal_keys(c):
+@pytest.mark.parametrize("tensor", [Tensor, LentTensor])
+def test_equal_signatures_mean_equal_keys(c, tensor):
     """And, of values that are the same objects or plain numbers and arrays, the other way round."""
     r = random.Random(1)
-    kinds = {bool: 1, int: 2, float: 3, np.float64: 3, Tensor: 4, CuPyArray: 5}
+    keys._reader(tensor)
+    kinds = {bool: 1, int: 2, float: 3, np.float64: 3, tensor: repeat._kind(c, tensor), CuPyArray: 5}
     by_signature, by_key = {}, {}
     for _ in range(20000):
-        values = (random_value(r), random_value(r), r.choice(CONSTANTS))
+        values = (random_value(r, tensor), random_value(r, tensor), r.choice(CONSTANTS))
         found = c.signature(values, FLAGS, kinds)
         key, words = [], []
         try:
@@ -379,10 +393,11 @@ def test_equal_signatures_mean_equal_keys(c):
     assert len(by_key) > 2000
 
 
-def test_both_ways(c, gpu, monkeypatch):
+@pytest.mark.parametrize("tensor", [Tensor, LentTensor])
+def test_both_ways(c, gpu, monkeypatch, tensor):
     """A run of random launches of one kernel, with the extension and without: the driver hears the same."""
     r = random.Random(2)
-    pool = [random_array(r) for _ in range(10)]
+    pool = [random_array(r, tensor) for _ in range(10)]
     jobs = [(r.choice((0, 5)), (r.randrange(4),) * r.randrange(1, 3),
              (r.choice(pool), r.choice(pool), r.choice((1.5, -2.0, 3, 2**31, True)), r.choice((16, 16.0, True))))
             for _ in range(400)]

@@ -34,6 +34,24 @@ typedef struct { /* what repeat.py packs; offsets, slots and the first bytes of 
 
 typedef struct { uint32_t offset, how; } Slot;
 
+typedef struct { int32_t type, id; } Device; /* as DLPack defines them, version 1 */
+typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
+typedef struct {
+    void *data;
+    Device device;
+    int32_t rank;
+    DataType dtype;
+    int64_t *shape, *strides;
+    uint64_t byte_offset;
+} Tensor;
+typedef int (*Borrow)(void *, Tensor *);
+typedef struct {
+    uint32_t major, minor;
+    void *previous, *allocate, *export, *import;
+    Borrow borrow;
+} Exchange;
+enum { DLPACK_MAJOR = 1, DLPACK_CUDA = 2 };
+
 typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                       void **);
 typedef int (*Current)(void **);
@@ -114,6 +132,28 @@ static int read_torch(Reading *r, PyObject *t)
         && taken_int(call(t, n_data_ptr), &pointer) && part(r, pointer & 15) && word(r, pointer);
 }
 
+static int numbers(Reading *r, const int64_t *n, int32_t count)
+{
+    int ok = n != NULL || count == 0;
+    for (int32_t i = 0; ok && i < count; i++)
+        ok = part(r, (uint64_t)n[i]);
+    return ok;
+}
+
+/* A tensor of PyTorch as the library itself lends it to C code. */
+static int read_borrowed(Reading *r, PyObject *t, Borrow borrow)
+{
+    Tensor d;
+    PyObject *negated = call(t, n_is_neg);
+    Py_XDECREF(negated);
+    if (negated != Py_False || borrow(t, &d) != 0 || d.device.type != DLPACK_CUDA)
+        return NO;
+    uint64_t pointer = (uintptr_t)d.data + d.byte_offset;
+    uint64_t dtype = d.dtype.code | (uint64_t)d.dtype.bits << 8 | (uint64_t)d.dtype.lanes << 16;
+    return part(r, TORCH) && part(r, dtype) && part(r, (uint64_t)d.rank) && numbers(r, d.shape, d.rank)
+        && numbers(r, d.strides, d.rank) && part(r, (uint64_t)d.device.id) && part(r, pointer & 15) && word(r, pointer);
+}
+
 static int read_cupy(Reading *r, PyObject *a)
 {
     uint64_t pointer, device;
@@ -154,8 +194,11 @@ static int read_constant(Reading *r, PyObject *o)
 
 static int read_one(Reading *r, PyObject *o, PyObject *kinds)
 {
-    PyObject *kind = PyDict_GetItemWithError(kinds, (PyObject *)Py_TYPE(o));
-    switch (kind == NULL ? 0 : PyLong_AsLong(kind)) {
+    PyObject *found = PyDict_GetItemWithError(kinds, (PyObject *)Py_TYPE(o));
+    uint64_t kind = found == NULL ? 0 : PyLong_AsUnsignedLongLong(found);
+    if (kind > CUPY)
+        return read_borrowed(r, o, (Borrow)(uintptr_t)kind);
+    switch (kind) {
     case BOOL:
         return part(r, BOOL) && word(r, o == Py_True);
     case INT:
@@ -170,7 +213,8 @@ static int read_one(Reading *r, PyObject *o, PyObject *kinds)
     return NO;
 }
 
-/* constants: a byte for each parameter, 1 if it is annotated ct.Constant; kinds: of arguments, by their class */
+/* constants: a byte for each parameter, 1 if it is annotated ct.Constant; kinds: of arguments, by their class: a number
+   from above, or the address of a function that lends a tensor */
 static int read_all(Reading *r, PyObject *args, PyObject *constants, PyObject *kinds)
 {
     char *flags;
@@ -212,6 +256,16 @@ static PyObject *signature(PyObject *self, PyObject *const *a, Py_ssize_t n)
         : not_here();
     Py_DECREF(r.kept);
     return out;
+}
+
+static PyObject *lender(PyObject *self, PyObject *capsule)
+{
+    const Exchange *e = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
+    if (e == NULL)
+        return NULL;
+    if (e->major != DLPACK_MAJOR || e->borrow == NULL)
+        Py_RETURN_NONE;
+    return PyLong_FromUnsignedLongLong((uintptr_t)e->borrow);
 }
 
 /* ---------------------------------------------------------------- launching */
@@ -363,6 +417,8 @@ static PyObject *launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
 static PyMethodDef methods[] = {
     {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL,
      "signature(arguments, constants, kinds) -> (signature, objects it has addresses of, words), or NotImplemented"},
+    {"lender", lender, METH_O,
+     "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__, or None"},
     {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL,
      "launch(memo, stream, grid, arguments) -> None, (the driver's error, prepared launch), or NotImplemented"},
     {NULL, NULL, 0, NULL}};

@@ -26,8 +26,8 @@ def _protocol(stream: Any) -> int:
 # By the attribute that a stream is known by, in the order in which they are looked for.
 _READERS: tuple[tuple[str, Callable[[Any], int]], ...] = (
     ("cuda_stream", attrgetter("cuda_stream")),  # PyTorch
-    ("__cuda_stream__", _protocol),  # cuda.core, CuPy, and whoever follows them
-    ("ptr", attrgetter("ptr")),  # CuPy
+    ("__cuda_stream__", _protocol),  # cuda.core, and whoever follows it
+    ("ptr", attrgetter("ptr")),  # what looks like a stream of CuPy
     ("handle", _numba),
 )
 
@@ -49,6 +49,8 @@ def handle(stream: Any) -> int:
 
 
 def _reader(stream: Any) -> Callable[[Any], int]:
+    if type(stream).__module__.partition(".")[0] == "cupy":
+        return attrgetter("ptr")  # a third of the time of its protocol
     if not isinstance(stream, bool):
         for name, read in _READERS:
             if hasattr(stream, name):

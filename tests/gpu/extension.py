@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib.util
 import shutil
@@ -84,11 +85,55 @@ class Tensor:
         return False
 
 
+class _Struct(ctypes.Structure):
+    """DLPack's DLTensor."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
+
+
+@ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(_Struct))
+def _lend(t: LentTensor, out: Any) -> int:
+    if t.layout != "strided":
+        return -1
+    t.lent = [(ctypes.c_int64 * len(n))(*n) for n in (t.shape, t._strides)]  # the arrays live as long as the tensor
+    out[0] = _Struct(t._pointer - 64, 2 if t.is_cuda else 1, t.get_device(), len(t.shape),
+                     {"i": 0, "u": 1, "f": 2}[t.dtype.kind], 8 * t.dtype.itemsize, 1, *t.lent, 64)
+    return 0
+
+
+class _Exchange(ctypes.Structure):
+    """The start of DLPack's DLPackExchangeAPI."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("others", ctypes.c_void_p * 4),
+                ("lend", ctypes.c_void_p)]
+
+
+def exchange(major: int = 1) -> Any:
+    """What torch.Tensor has as __dlpack_c_exchange_api__."""
+    table = _Exchange(major, 3, (ctypes.c_void_p * 4)(), ctypes.cast(_lend, ctypes.c_void_p))
+    _tables.append(table)
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+
+
+_tables: list[_Exchange] = []  # capsules do not own them
+
+
+class LentTensor(Tensor):
+    """A torch.Tensor of a version that lends tensors to C code."""
+
+    __dlpack_c_exchange_api__ = exchange()
+
+
 def installed(monkeypatch: Any) -> None:
     """Put the stand-ins in the place of torch and CuPy."""
     from cutile import keys
 
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(ndarray=CuPyArray))
     monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(
-        Tensor=Tensor, nn=types.SimpleNamespace(Parameter=None), strided="strided"))
+        Tensor=Tensor, nn=types.SimpleNamespace(Parameter=LentTensor), strided="strided"))
     monkeypatch.setattr(keys, "_READERS", dict(keys._READERS))
