@@ -245,3 +245,40 @@ def test_spacing():
     assert rules.spacing(np.array([1.0, 1.99, 2.0]), float32).tolist() == [2.0**-23, 2.0**-23, 2.0**-22]
     assert rules.spacing(np.array([0.0]), float16) == 2.0**-24
     assert rules.spacing(np.array([1.0]), float64) == 2.0**-52
+
+
+@pytest.mark.parametrize("body", [
+    lambda u, t: t * 0 * u, lambda u, t: u * (t * 0) + t, lambda u, t: t - u * (t * 0),
+    lambda u, t: ct.sum(u * 0 + t) + t, lambda u, t: ct.full((N,), 0, t.dtype) / u,
+    lambda u, t: ct.pow(u * 0, 2) + ct.maximum(t, u),
+])
+def test_zero_times_the_unknown_is_unknown(body):
+    def whole(t):
+        e = ct.exp(t)
+        return body((e + e > 2 * ct.exp(t)).astype(t.dtype), t)
+
+    assert np.isinf(of(whole, data())[1]).all()
+
+
+def test_infinities_that_are_certain():
+    low = -np.inf
+    assert not of(lambda t: low - ct.exp(t), data())[1].any()
+    assert not of(lambda t: ct.exp(t) + ct.full((N,), np.inf, t.dtype), data())[1].any()
+    value, bound = of(lambda t: ct.exp2(low - ct.exp(t)), data())
+    assert not value.any() and bound.max() < 1e-40
+    assert np.isinf(of(lambda t: ct.exp(100 * ct.exp(t)) - ct.exp(t), data(low=1.5))[1]).all()  # may not overflow
+
+
+def test_a_running_softmax_is_known():
+    @ct.kernel
+    def k(x, y):
+        top, total = ct.full((), -np.inf, ct.float32), ct.zeros((), ct.float32)
+        for i in range(4):
+            t = ct.sin(ct.load(x, (i,), (4,)))
+            new = max(top, ct.max(t))
+            total = total * ct.exp(top - new) + ct.sum(ct.exp(t - new))
+            top = new
+        ct.store(y, 0, total)
+
+    value, bound = run(k, data(), np.zeros(1, np.float32))
+    assert 0 < bound[0] < 1e-4 * value[0]

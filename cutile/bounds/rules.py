@@ -51,6 +51,7 @@ def errors(n: Op, xs: list, es: list[Error], ys: tuple, contraction: bool) -> li
 
 def finished(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> Error:
     """The error with rounding and the op's own freedom; unknown integers, overflow and NaN become inf."""
+    e = np.where(np.isnan(e), INF, e)  # as of 0 times what is unknown
     if not info(dtype).floating:
         e = np.where(e > 0, INF, 0.0) if free is None else np.where(e + free > 0, INF, 0.0)
         return e if e.any() else None
@@ -60,7 +61,7 @@ def finished(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> 
     e = e if free is None else e + free
     largest = info(dtype).format.max
     over = (e > 0) & ~(np.abs(np.asarray(y, np.float64)) + e <= largest)
-    e = np.where(over | np.isnan(e), INF, e)
+    e = np.where(over, INF, e)
     return e if e.any() else None
 
 
@@ -197,6 +198,13 @@ def moves(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
 
 def _elementwise(f: Callable) -> Callable:
     return lambda n, xs, es, ys: [f(*(np.asarray(x, np.float64) for x in xs), *es, np.asarray(ys[0], np.float64))]
+
+
+def _total(x, y, ex, ey, r):
+    """Of a sum or difference; an infinity that is certain stays what it is, whatever finite is added."""
+    certain = np.isinf(x) & (ex == 0) & np.isfinite(y) & np.isfinite(ey)
+    certain |= np.isinf(y) & (ey == 0) & np.isfinite(x) & np.isfinite(ex)
+    return np.where(certain, 0, ex + ey)
 
 
 def _product(x, y, ex, ey, r):
@@ -344,7 +352,7 @@ MOVES = ("reshape", "broadcast_to", "permute", "cat", "extract", "insert", "wher
          "max", "min", "positive", "floor", "ceil")
 RULES: dict[str, Callable] = {
     **dict.fromkeys(("reshape", "broadcast_to", "permute", "cat", "extract", "insert", "stack_scalars"), moves),
-    "add": _elementwise(lambda x, y, ex, ey, r: ex + ey), "sub": _elementwise(lambda x, y, ex, ey, r: ex + ey),
+    **dict.fromkeys(("add", "sub"), _elementwise(_total)),
     "mul": _elementwise(_product), "fma": _elementwise(_fma), "truediv": _elementwise(_quotient),
     **dict.fromkeys(("negative", "abs", "positive"), _elementwise(lambda x, e, r: e)),
     **dict.fromkeys(("minimum", "maximum"), _elementwise(_larger)), "where": _elementwise(_where),
