@@ -216,6 +216,24 @@ def jax_arrays(lib):
 
 
 @check
+def calls_from_jax(lib):
+    jax = needs("jax")
+    if jax.default_backend() != "gpu":
+        raise Skipped("JAX sees no GPU")
+    from cutile.jax import InputOutput, OutputPlaceholder, cutile_call
+
+    @jax.jit
+    def f(x, y):
+        x = cutile_call((20,), scale, (x + 1, OutputPlaceholder(x.shape, x.dtype), 3.0, 256)) * 2
+        return cutile_call((20,), add, (x, x, InputOutput(y), 256))
+
+    x = jax.numpy.arange(5000, dtype="float32")
+    for _ in range(3):
+        same(np.asarray(f(x, x)), 12 * (np.arange(5000, dtype=np.float32) + 1))
+    same(np.asarray(x), np.arange(5000, dtype=np.float32))
+
+
+@check
 def sizes(lib):
     for n in (*range(1, 70), 1000, 1024, 4099):
         x, y = arange(lib, n), zeros(lib, n)

@@ -31,13 +31,13 @@ class HostPlan:
     repeatable, ordinal = False, None
 
     def __init__(self, program: Program):
-        self.program = program
-
-    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
         from cutile import interp
 
-        with settings.steady(), deep_recursion():
-            interp.launch(self.program.kernel, grid, words)
+        self.program, self._launch = program, interp.launch
+
+    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
+        with settings.steady():
+            self._launch(self.program.kernel, grid, words)
 
 
 class DevicePlan:
@@ -131,7 +131,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple) -> tuple[Plan,
     if ordinal is None:
         plan: Plan = HostPlan(program)
     else:
-        _check_writable(program, leaves)
+        check_writable(program, leaves)
         plan = DevicePlan(kernel, program, arguments, ordinal)
         plan.decided = decided and bool(key)
     if decided and key:  # what the stream decides it decides at each launch
@@ -184,11 +184,11 @@ def _memory(home: Any) -> str:
     return "CPU memory" if home == "CPU" else f"the memory of GPU {home}"
 
 
-def _check_writable(program: Program, leaves: Sequence[Any]) -> None:
+def check_writable(program: Program, leaves: Sequence[Any]) -> None:
     """TypeError if the kernel stores to an array that is read-only."""
     stored = written_params(program.kernel)
     for p, name, leaf in zip(program.kernel.params, program.kernel.param_names, leaves, strict=True):
         arrays = leaf if isinstance(leaf, list) else [leaf]
         if p in stored and not all(a.writable for a in arrays if isinstance(a, DeviceArray)):
-            raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only (JAX's "
-                            f"all are; CuPy and PyTorch have others)")
+            raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only. "
+                            "JAX's all are: cutile.jax.cutile_call() gives new ones")

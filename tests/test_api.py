@@ -103,14 +103,3 @@ def test_importing_loads_no_array_library():
 
     code = "import cutile, sys; print([m for m in ('torch', 'cupy', 'jax', 'cuda') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_what_is_not_built_yet_says_so():
-    from cutile import jax
-
-    @ct.kernel
-    def nothing():
-        pass
-
-    with pytest.raises(ct.TileUnsupportedFeatureError, match="GPU back end"):
-        jax.cutile_call((1,), nothing, ())
