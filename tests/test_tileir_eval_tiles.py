@@ -323,6 +323,23 @@ def test_sizes_of_views():
     assert said == ["2 ", "4 "]  # six columns in fours, four rows in ones
 
 
+def test_sizes_along_one_dimension():
+    kind = ty.TensorView(f32, (None,), (None,))
+    part = ty.PartitionView((2,), kind, (0,))
+
+    def count_and_store(b, base, n, stride):
+        tensor = b.tensor_view(base, kind, [n], [stride])
+        view = b.op("make_partition_view", [tensor], result=part)
+        blocks, = b.op("get_index_space_shape", [view], result=[tile(i32)])
+        size, = b.op("get_tensor_shape", [tensor], result=[tile(i32)])
+        at = b.op("subi", [blocks, b.op("subi", [size, b.constant(tile(i32), 5)])])
+        b.op("store_view_tko", [b.constant(tile(f32, (2,)), [7, 8]), view, [at]])
+
+    a = np.zeros(6, np.float32)
+    run(count_and_store, [tile(ptr(f32)), tile(i32), tile(i32)], [a])
+    assert a.tolist() == [0, 0, 0, 0, 7, 8]  # block 3 - (6 - 5)
+
+
 def test_stores_through_views():
     a = np.zeros((3, 3), np.float32)
 

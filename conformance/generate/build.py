@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.generate import control, elementwise, loads, stores, structural
+from conformance.generate import control, elementwise, forms, idioms, loads, narrow, stores, structural
 from conformance.generate.core import Gen, Options, T
 from conformance.generate.dtypes import FLOATS, INTS
 from conformance.generate.tree import Expr, Let, Program
@@ -25,14 +25,19 @@ PURE: dict[Callable, int] = {
     structural.joined: 3,
     structural.extracted: 3, structural.inserted: 3, structural.item: 2, structural.stacked: 2, structural.ramp: 2,
     structural.folded: 10, structural.reduced: 6, structural.running: 4, structural.product: 7,
-    structural.twice: 4,
+    structural.twice: 4, structural.chosen: 2, narrow.moving: 9, narrow.created: 3,
 }
 # Expressions that the kernel alone can have.
 IN_KERNEL: dict[Callable, int] = {
     control.ternary: 3, control.connective: 3, loads.sizes: 9, control.scalars: 2, structural.scaled_product: 2,
+    idioms.idiom: 20, forms.parameter: 3,
 }
-STATEMENTS: dict[Callable, int] = {stores.atomic: 16, control.always: 2, control.dependency: 2, control.nothing: 1}
-NESTED: dict[Callable, int] = {control.branch: 5, control.for_loop: 5, control.while_loop: 3, control.unrolled: 1}
+STATEMENTS: dict[Callable, int] = {
+    stores.atomic: 20, control.always: 2, control.dependency: 2, control.nothing: 1, forms.assigned: 17, forms.said: 3,
+    forms.static_assert: 2, forms.untaken: 2, forms.idle: 1,
+}
+NESTED: dict[Callable, int] = {control.branch: 5, control.for_loop: 5, control.while_loop: 3, control.unrolled: 1,
+                               forms.with_block: 2}
 
 
 def chosen(g: Gen, table: dict[Callable, int]) -> Callable:
@@ -45,7 +50,7 @@ def expression(g: Gen) -> Expr | None:
 
 
 def in_kernel(g: Gen) -> Expr | None:
-    return chosen(g, PURE if g.chance(0.87) else IN_KERNEL)(g)
+    return chosen(g, PURE if g.chance(0.84) else IN_KERNEL)(g)
 
 
 def step(g: Gen) -> None:
@@ -53,9 +58,9 @@ def step(g: Gen) -> None:
     roll = g.rng.random()
     if roll < 0.12 and g.depth < 2 and g.trips <= 8:
         chosen(g, NESTED)(g, inner)
-    elif roll < 0.2:
+    elif roll < 0.24:
         chosen(g, STATEMENTS)(g)
-    elif roll < 0.26 and g.depth == 0:
+    elif roll < 0.3 and g.depth == 0:
         control.helper(g, expression, nested=g.chance(0.4))
     elif (e := in_kernel(g)) is not None:
         g.let(e)
@@ -66,17 +71,14 @@ def inner(g: Gen) -> None:
     for _ in range(g.pick((1, 1, 1, 2))):
         step(g)
     if g.chance(0.3) and g.scope:
-        v = g.pick([v for v in g.scope if isinstance(v.t, T)])
-        if v.t.dtype != "e8m0":
-            stores.store(g, g.use(v))
+        stores.store(g, g.use(g.pick(g.scope)))
 
 
 def generate(seed: int | Random, options: Options | None = None) -> Program:
     """A program; the same for the same seed and options. A `random.Random` may stand for the seed."""
     options = options or Options()
     rng, name = (seed, seed.getrandbits(32)) if isinstance(seed, Random) else (Random(seed), seed)
-    g = Gen(rng, options)
-    block_number(g)
+    g = begun(rng, options)
     for _ in range(2):
         g.let(g.want(g.pick((*FLOATS, *INTS)), g.shape(1)))
     nested = False
@@ -87,6 +89,18 @@ def generate(seed: int | Random, options: Options | None = None) -> Program:
         step(g)
     if g.blocks > 1 and g.chance(0.06):
         control.leave_early(g)
+    return ended(g, name)
+
+
+def begun(rng: Random, options: Options) -> Gen:
+    """A kernel that has the number of its block, and nothing else."""
+    g = Gen(rng, options)
+    block_number(g)
+    return g
+
+
+def ended(g: Gen, name: Any) -> Program:
+    """The program, with stores of what would be lost."""
     stores.remaining(g, 4)
     return Program(name, g.params, g.helpers, g.out, g.grid, g.features)
 

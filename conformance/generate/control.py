@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.generate import meaning
-from conformance.generate.core import CAP, Gen, T
+from conformance.generate.core import CAP, EVERY, Gen, T
 from conformance.generate.dtypes import DTYPES, FLOATS, INTS
 from conformance.generate.tree import Def, Do, Each, Expr, For, If, Leave, Let, Var, While
 
@@ -49,7 +49,8 @@ def updated(g: Gen, v: Var) -> None:
         e = _update(g, v, x, name)
         v.soft = max(v.soft, e.soft)
         if name in ("add", "sub") and g.chance(0.6):
-            g.out.append(Let((v.text,), e, {"add": "+", "sub": "-"}[name], "augmented"))
+            sign = {"add": "+", "sub": "-"}[name]
+            g.out.append(Let((v.text,), e, sign, f"{sign}="))
             return
     g.out.append(assign(v, e))
 
@@ -110,7 +111,7 @@ def branch_only(g: Gen, joined: list[Var]) -> None:
 
 
 def ternary(g: Gen) -> Expr | None:
-    d = g.dtype((*INTS, *FLOATS))
+    d = g.dtype(EVERY)
     shape = g.shape()
     c, x, y = g.condition(), g.want(d, shape), g.want(d, shape)
     return Expr("({1} if {0} else {2})", (c, x, y), T(d, shape), lambda _, c, a, b: a if c else b, (("ternary", d),),
@@ -148,7 +149,13 @@ def bounds(g: Gen) -> tuple[tuple[Expr, ...], int]:
 def for_loop(g: Gen, body) -> None:
     values = carried(g, g.pick((1, 2)))
     args, n = bounds(g)
-    i = Var(g.fresh("i"), (), T("i32"), None, (), 3)
+    bound = g.pick(("i32", "i32", "i32", "i64", "i16", "i8")) if g.memory else "i32"
+    if bound != "i32":
+        at = min(len(args), 2) - 1  # where to stop
+        args = (*args[:at], constructed(args[at], bound), *args[at + 1:])
+    d = "i64" if bound == "i64" else "i32"  # that of the widest bound, int32 at least
+    held = g.fresh("r") if g.chance(0.2) else ""
+    i = Var(g.fresh("i"), (), T(d), None, (), 3)
     with g.inside(n) as stmts:
         g.scope.append(i)
         g.counters.append(i)
@@ -157,7 +164,13 @@ def for_loop(g: Gen, body) -> None:
         for v in values:
             updated(g, v)
         g.counters.pop()
-    g.out.append(For(i.text, args, stmts))
+    g.out.append(For(i.text, args, stmts, dtype=d, held=held))
+
+
+def constructed(e: Expr, d: str) -> Expr:
+    """A scalar of int32 as an integer of another width."""
+    return Expr(f"ct.{DTYPES[d].name}({{0}})", (e,), T(d), lambda _, v: v.astype(DTYPES[d].host),
+                (("astype", d), ("astype from", "i32")))
 
 
 def escape(g: Gen, values: list[Var]) -> None:
@@ -187,7 +200,7 @@ def while_loop(g: Gen, body) -> None:
         if forever:
             at_end = Expr(f"({{0}} >= {n})", (i,), T("b1"), lambda _, v: v >= n, (("greater_equal", "i32"),))
             stmts.append(If(at_end, [Leave("break")], []))
-        stmts.append(Let((i.text,), step, "+", "augmented"))
+        stmts.append(Let((i.text,), step, "+", "+="))
         body(g)
         escape(g, values)
         for v in values:
@@ -198,15 +211,27 @@ def while_loop(g: Gen, body) -> None:
 def unrolled(g: Gen, body) -> None:
     """A loop at compile time. Its variable is a constant, so only statements that stay legal may read it."""
     (v,) = carried(g, 1)
-    items = g.pick(((0, 1), (3, 1, 2), (5,)))
-    name = g.fresh("k")
-    with g.inside(len(items)) as stmts:
+    name, fresh = g.fresh("k"), g.fresh("k")
+    target, text, values = g.pick(ITEMS)
+    names = tuple(n for n in (name, fresh)[:1 + ("," in target)])
+    with g.inside(len(values)) as stmts:
         updated(g, v)
         if v.t.d.kind in "iu":
             k = Var(name, (), T("i32"), None)
             e = Expr("({0} + {1})", (v, k), v.t, lambda _, a, b: a + b.astype(a.dtype), (("add", v.t.dtype),), v.mag)
             stmts.append(assign(v, e))
-    g.out.append(Each(name, items, stmts))
+    rounds = [tuple(np.asarray(n, np.int32) for n in r) for r in values]
+    items = Expr(text, (), T("i32"), lambda _: rounds, (("static_iter", "i32"),))
+    g.out.append(Each(name, names, target.format(*names), items, stmts))
+
+
+# What a loop at compile time goes over: its target, the text, and the numbers of each round.
+ITEMS = (
+    ("{0}", "(0, 1)", ((0,), (1,))), ("{0}", "(3, 1, 2)", ((3,), (1,), (2,))), ("{0}", "[5]", ((5,),)),
+    ("{0}", "range(1, 7, 2)", ((1,), (3,), (5,))), ("{0}, {1}", "enumerate((4, 2))", ((0, 4), (1, 2))),
+    ("{0}, {1}", "zip((1, 2), [3, 4])", ((1, 3), (2, 4))), ("({0}, {1})", "{'a': (6, 7)}.values()", ((6, 7),)),
+    ("{0}", "[n * n for n in range(3) if n != 1]", ((0,), (4,))), ("{0}", "sorted({3, 1})", ((1,), (3,))),
+)
 
 
 # ------------------------------------------------------------------ helpers

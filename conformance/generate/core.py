@@ -18,9 +18,9 @@ from conformance.generate.tree import Def, Expr, Let, Param, Var
 SHAPES = ((), (1,), (2,), (4,), (8,), (16,), (32,), (1, 4), (2, 2), (2, 8), (4, 4), (8, 2), (4, 16), (2, 2, 2),
           (1, 2, 4),
           (4, 1, 2), (2, 4, 4))
-CAP = {"f16": 12, "e4m3": 8, "e5m2": 12, "e2m1": 2}  # log2 of what a value should not exceed; else 40
+CAP = {"f16": 12, "e4m3": 8, "e5m2": 12, "e2m1": 2, "e5m3": 12}  # log2 of what a value should not exceed; else 40
 NP = {"b1": "bool", "bf16": "ml_dtypes.bfloat16", "e4m3": "ml_dtypes.float8_e4m3fn", "e5m2": "ml_dtypes.float8_e5m2",
-      "e8m0": "ml_dtypes.float8_e8m0fnu"}
+      "e8m0": "ml_dtypes.float8_e8m0fnu", "e2m1": "ml_dtypes.float4_e2m1fn"}
 MEMORY, PURE = "memory", "pure"
 
 
@@ -66,6 +66,7 @@ class Gen:
         self.trips = 1  # how often the place being written runs, at most
         self.depth = 0
         self.names = 0
+        self.only = ""  # the dtype of what is being written, where it is one that is asked for
         self.grid = self.pick(((1,), (2,), (3,), (4,), (5,), (2, 2), (3, 2), (1, 3), (2, 1, 2)))
         self.blocks = prod(self.grid)
         self.block = Var("b", (), T("i32"), None)  # the number of the block
@@ -91,9 +92,10 @@ class Gen:
         return self.pick([s for s in SHAPES if least <= len(s) <= most])
 
     def dtype(self, among: Sequence[str]) -> str:
-        """Often that of a tile in scope."""
-        if not self.options.sm_100:
-            among = [d for d in among if d not in SM100]
+        """Often that of a tile in scope; never one that few GPUs have, unless `only` asks for it."""
+        if self.only in among:
+            return self.only
+        among = [d for d in among if d not in SM100]
         seen = [v.t.dtype for v in self.scope[-12:] if isinstance(v.t, T) and v.t.dtype in among]
         return self.pick(seen) if seen and self.chance(0.5) else self.pick(among)
 
@@ -162,7 +164,11 @@ class Gen:
         return how(self.use(v), dtype)
 
     def make(self, dtype: str, shape: tuple[int, ...]) -> Expr:
-        if self.memory and DTYPES[dtype].arrays and dtype != "e8m0" and not self.chance(0.1):
+        if dtype in SM100:
+            from conformance.generate import narrow
+
+            return narrow.made(self, dtype, shape)
+        if self.memory and DTYPES[dtype].arrays and not self.chance(0.1):
             from conformance.generate import loads
 
             return loads.any_load(self, dtype, shape)
@@ -175,12 +181,11 @@ class Gen:
         if dtype in INTS and len(shape) == 1 and self.chance(0.6):
             return Expr(f"ct.arange({shape[0]}, dtype={ct})", (), T(dtype, shape),
                         lambda _: np.arange(shape[0]).astype(d.host), (("arange", dtype),), 5)
-        if self.memory and d.kind != "b" and self.chance(0.4):  # not a constant
-            e = Expr(f"ct.full({text}, {{0}}, {ct})", (self.block,), T(dtype, shape),
-                     lambda _, n: np.full(shape, meaning.convert(n, DTYPES["i32"], d)), (("full", dtype),), 3)
-            return e if dtype != "e8m0" else self.constant(dtype, shape)
-        if self.chance(0.3) and dtype != "e8m0":
-            name = self.pick(("zeros", "ones"))
+        if self.memory and d.kind != "b" and dtype != "e8m0" and self.chance(0.4):  # not a constant
+            return Expr(f"ct.full({text}, {{0}}, {ct})", (self.block,), T(dtype, shape),
+                        lambda _, n: np.full(shape, meaning.convert(n, DTYPES["i32"], d)), (("full", dtype),), 3)
+        if self.chance(0.3):
+            name = self.pick(("zeros", "ones") if dtype != "e8m0" else ("ones",))
             return Expr(f"ct.{name}({text}, {ct})", (), T(dtype, shape),
                         lambda _: np.full(shape, d.host.type(name == "ones"), d.host), ((name, dtype),), 0)
         return self.constant(dtype, shape)
@@ -196,7 +201,8 @@ class Gen:
         if d.kind == "b":
             return self.chance(0.5)
         if d.kind == "f":
-            return self.pick((0.5, 1.0, 2.0, 4.0) if dtype == "e8m0" else (0.5, 1.0, 1.5, 2.0, 3.0, -0.5, -2.0, 0.0))
+            powers = (0.5, 1.0, 2.0, 4.0)
+            return self.pick(powers if dtype in ("e8m0", "e5m3") else (0.5, 1.0, 1.5, 2.0, 3.0, -0.5, -2.0, 0.0))
         return self.pick([n for n in (0, 1, 2, 3, 5, 7, 100, -1, -3, -100) if n >= span(dtype)[0]])
 
     # -------------------------------------------------------------- casts and taming
@@ -297,7 +303,7 @@ def shape_text(shape: tuple[int, ...]) -> str:
 
 
 def castable(a: str, b: str) -> bool:
-    return a != b and "e8m0" not in (a, b) and not (DTYPES[a].restricted and DTYPES[b].kind in "iub")
+    return a != b and not {a, b} & set(SM100) and not (DTYPES[a].restricted and DTYPES[b].kind in "iub")
 
 
 def broadcasts(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
@@ -327,3 +333,4 @@ def summed(mag: float, n: int) -> float:
 
 
 ALL = (*ARITHMETIC, "tf32", "e4m3", "e5m2")
+EVERY = (*ALL, *SM100)

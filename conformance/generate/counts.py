@@ -3,64 +3,67 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
 from hashlib import blake2b
-from statistics import median
+from typing import Any
 
-from conformance.generate import elementwise, stores
-from conformance.generate.core import ALL
-from conformance.generate.dtypes import ARITHMETIC, FLOATS, INTS
-from conformance.generate.structural import MMA
+from conformance.generate.language import ALLOWED, KINDS, LEFT_OUT, OPS
 from conformance.generate.tree import Do, For, If, Program, While, exprs
 
-# The dtypes of each op: what its counts are kept by. An op that is not here is counted without a dtype.
-ALLOWED: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("add", "sub", "mul", "minimum", "maximum", "floordiv", "mod", "cdiv"), (*INTS, *FLOATS)),
-    "divmod": INTS, **dict.fromkeys(("negative", "abs", "positive"), ("b1", *INTS, *FLOATS)),
-    **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"), ("b1", *INTS)),
-    **dict.fromkeys(("bitwise_lshift", "bitwise_rshift"), INTS),
-    **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), ("b1", *INTS, *FLOATS)),
-    **dict.fromkeys(("floor", "ceil", "isnan", "atan2"), FLOATS), "pow": FLOATS,
-    **dict.fromkeys(elementwise.FUNCTIONS, FLOATS), "truediv": FLOATS,
-    **dict.fromkeys(("where", "astype", "astype from", "reshape", "broadcast_to", "permute", "transpose",
-                     "expand_dims", "cat",
-                     "extract", "insert"), ALL),
-    **dict.fromkeys(("sum", "prod", "max", "min", "argmax", "argmin", "cumsum", "cumprod"), ("b1", *INTS, *FLOATS)),
-    **dict.fromkeys(("reduce", "scan"), (*INTS, *FLOATS)), "mma": tuple(MMA), "matmul": tuple(MMA),
-    "bitcast": (*INTS, *FLOATS, "e4m3", "e5m2"),
-    **dict.fromkeys(("pack_to_bytes", "unpack_from_bytes"), (*INTS, *FLOATS)),
-    **dict.fromkeys(("load", "gather", "view_load", "store", "view_store"), (*ARITHMETIC, "e4m3", "e5m2")),
-    "atomic_add": (*stores.SHARED, *FLOATS),
-    **dict.fromkeys(("atomic_xchg", "atomic_cas"), (*stores.SHARED, "f32", "f64")),
-    **dict.fromkeys(("atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor"), stores.SHARED),
-    "arange": (*INTS, *FLOATS), "full": ALL,
-}
 EACH, EACH_DTYPE, EACH_KIND = 500, 20, 500  # of 100,000 programs
-KINDS = ("assign", "augmented", "unpack", "call", "if", "elif", "for", "while", "while True", "static_iter", "break",
-         "continue", "return", "pass", "helper", "closure", "store", "scatter", "atomic", "assert_", "dependency")
+LEAST_OPS, LEAST_NESTED, LEAST_SOFT, LEAST_DISTINCT = 12, 1, 0.4, 0.95
 
 
 @dataclass
 class Counts:
+    """Sums over programs: two of them add up with `+`, and go through JSON with `json` and `Counts.of`."""
+
     programs: int = 0
+    soft: int = 0  # programs in which something that rounding leaves open reaches a store
     ops: Counter = field(default_factory=Counter)  # by (op, dtype)
     kinds: Counter = field(default_factory=Counter)
-    sizes: list[int] = field(default_factory=list)
-    nested: list[int] = field(default_factory=list)
-    soft: int = 0  # programs in which something that rounding leaves open reaches a store
-    shapes: set = field(default_factory=set)
+    sizes: Counter = field(default_factory=Counter)  # programs by the number of their ops
+    nested: Counter = field(default_factory=Counter)  # programs by the number of their branches and loops
+    shapes: set = field(default_factory=set)  # what programs are but for their numbers, as a hash of 64 bits
 
     def add(self, p: Program) -> None:
-        ops, kinds = p.ops(), p.kinds()
-        self.programs += 1
-        self.ops += ops
-        self.kinds += kinds
-        self.sizes.append(ops.total())
         statements = list(p.statements())
-        self.nested.append(sum(isinstance(s, If | For | While) for s in statements))
-        self.soft += any(e.soft == 2 for s in statements if isinstance(s, Do) for e in exprs(s))
-        self.shapes.add(blake2b("\n".join(line for s in p.body for line in s.lines("")).encode(),
-                                digest_size=8).digest())
+        ops, soft, shape = Counter(), False, []
+        for s in statements:
+            shape.append(s.kind)
+            for e in exprs(s):
+                soft |= e.soft == 2 and isinstance(s, Do)
+                for x in e.walk():
+                    ops.update(x.ops)
+                    shape.append((x.ops, x.t))
+        self.programs += 1
+        self.soft += soft
+        self.ops += ops
+        self.kinds.update(s.kind for s in statements)
+        self.sizes[ops.total()] += 1
+        self.nested[sum(isinstance(s, If | For | While) for s in statements)] += 1
+        self.shapes.add(int.from_bytes(blake2b(repr(shape).encode(), digest_size=8).digest()))
+
+    def __add__(self, other: Counts) -> Counts:
+        a, b = vars(self), vars(other)
+        return Counts(**{n: a[n] | b[n] if isinstance(a[n], set) else a[n] + b[n] for n in a})
+
+    def json(self) -> dict[str, Any]:
+        """The sums as what JSON has, the hashes in hexadecimal one after another."""
+        out: dict[str, Any] = {f.name: dict(v) if isinstance(v := getattr(self, f.name), Counter) else v
+                               for f in fields(self)}
+        return out | {"ops": {f"{o}|{d}": n for (o, d), n in sorted(self.ops.items())},
+                      "shapes": "".join(f"{h:016x}" for h in sorted(self.shapes))}
+
+    @classmethod
+    def of(cls, data: dict[str, Any]) -> Counts:
+        """What `json` gave."""
+        number: Callable = lambda n: Counter({int(k): v for k, v in data[n].items()})
+        hashes = data["shapes"]
+        return cls(data["programs"], data["soft"], Counter({tuple(k.split("|")): n for k, n in data["ops"].items()}),
+                   Counter(data["kinds"]), number("sizes"), number("nested"),
+                   {int(hashes[i:i + 16], 16) for i in range(0, len(hashes), 16)})
 
     def by_op(self) -> Counter:
         out: Counter = Counter()
@@ -69,20 +72,42 @@ class Counts:
         return out
 
     def lacking(self) -> list[str]:
-        """What falls short, scaled to the number of programs."""
+        """What falls short, scaled to the number of programs. At least one of everything is demanded."""
         scale, by_op = self.programs / 100_000, self.by_op()
-        out = [f"{op}: {n}" for op, n in sorted(by_op.items()) if n < EACH * scale]
+        out = [f"{op}: {by_op[op]}" for op in OPS if by_op[op] < max(1, EACH * scale)]
         out += [f"{op} {d}: {self.ops[op, d]}" for op, ds in ALLOWED.items() for d in ds
-                if self.ops[op, d] < EACH_DTYPE * scale]
-        out += [f"statement {k}: {self.kinds[k]}" for k in KINDS if self.kinds[k] < EACH_KIND * scale]
-        return out
+                if self.ops[op, d] < max(1, EACH_DTYPE * scale)]
+        out += [f"statement {k}: {self.kinds[k]}" for k in KINDS if self.kinds[k] < max(1, EACH_KIND * scale)]
+        shares = {"ops, median": (median(self.sizes), LEAST_OPS), "branches and loops, median":
+                  (median(self.nested), LEAST_NESTED), "with free rounding": (self.soft / self.programs, LEAST_SOFT),
+                  "distinct": (len(self.shapes) / self.programs, LEAST_DISTINCT)}
+        return out + [f"{name}: {has:.3g}" for name, (has, least) in shares.items() if has < least]
 
     def __str__(self) -> str:
-        least = sorted(self.by_op().items(), key=lambda x: x[1])[:8]
+        by_op = self.by_op()
+        least = sorted((by_op[o], o) for o in OPS)[:8]
+        cells = [(self.ops[op, d], f"{op} {d}") for op, ds in ALLOWED.items() for d in ds]
+        kinds = sorted((self.kinds[k], k) for k in KINDS)
         return "\n".join([
-            f"programs {self.programs}, distinct {len(self.shapes) / self.programs:.2%}",
+            f"programs {self.programs}, distinct but for their numbers {len(self.shapes) / self.programs:.2%}",
             f"ops a program: median {median(self.sizes)}; branches and loops: median {median(self.nested)}",
             f"rounding that is free reaches a store in {self.soft / self.programs:.1%}",
-            f"ops {len(self.by_op())}, the rarest: {', '.join(f'{o} {n}' for o, n in least)}",
-            f"statements: {', '.join(f'{k} {n}' for k, n in self.kinds.most_common())}",
+            f"ops {len(OPS)}, the rarest: {_listed(least)}",
+            f"ops x dtypes {len(cells)}, the rarest: {_listed(sorted(cells)[:8])}",
+            f"statements {len(kinds)}, the rarest: {_listed(kinds[:8])}",
+            f"left out: {', '.join(f'{o} ({why})' for o, why in LEFT_OUT.items())}",
             f"short of what is demanded: {', '.join(self.lacking()) or 'nothing'}"])
+
+
+def median(histogram: Counter) -> int:
+    """The lower median of numbers that are counted by their size."""
+    rest = (histogram.total() + 1) // 2
+    for size, n in sorted(histogram.items()):
+        rest -= n
+        if rest <= 0:
+            return size
+    return 0
+
+
+def _listed(rarest: list[tuple[int, str]]) -> str:
+    return ", ".join(f"{name} {n}" for n, name in rarest)

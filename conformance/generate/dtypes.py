@@ -45,7 +45,8 @@ DTYPES = {d.short: d for d in [
     D("e4m3", "float8_e4m3fn", "f", 8, np.dtype(ml_dtypes.float8_e4m3fn), 3, -6, 448.0, True),
     D("e5m2", "float8_e5m2", "f", 8, np.dtype(ml_dtypes.float8_e5m2), 2, -14, 57344.0, True),
     D("e8m0", "float8_e8m0fnu", "f", 8, np.dtype(ml_dtypes.float8_e8m0fnu), 0, -127, 2.0**127, True),
-    D("e2m1", "float4_e2m1fn", "f", 4, np.dtype(ml_dtypes.float4_e2m1fn), 1, 0, 6.0, True, arrays=False),
+    D("e5m3", "float8_e5m3fnu", "f", 8, _F32, 3, -14, 114688.0, True, arrays=False),
+    D("e2m1", "float4_e2m1fn", "f", 4, np.dtype(ml_dtypes.float4_e2m1fn), 1, 0, 6.0, True),
 ]}
 
 INTS = tuple(d for d in DTYPES if d[0] in "iu")
@@ -54,7 +55,7 @@ UNSIGNED = tuple(d for d in INTS if d[0] == "u")
 FLOATS = ("f16", "bf16", "f32", "f64")
 ARITHMETIC = ("b1", *INTS, *FLOATS)
 RESTRICTED = ("tf32", "e4m3", "e5m2")
-SM100 = ("e8m0", "e2m1")  # dtypes that GPUs before sm_100 lack
+SM100 = ("e8m0", "e5m3", "e2m1")  # dtypes that GPUs before sm_100 lack
 _CATEGORY = {"b": 0, "i": 1, "u": 1, "f": 2}
 
 
@@ -132,7 +133,7 @@ def to_float(x: np.ndarray, d: D, mode: str = "RN") -> np.ndarray:
     over = np.abs(y) > np.longdouble(d.largest)
     if d.short == "e8m0":
         return np.clip(np.asarray(y, np.float64), 2.0**-127, 2.0**127).astype(d.host)
-    saturates = d.short in ("e4m3", "e5m2", "e2m1")
+    saturates = d.short in ("e4m3", "e5m2", "e2m1", "e5m3")
     infinite = {"RN": True, "RA": True, "RZ": False, "RM": x < 0, "RP": x > 0}[mode]
     limit = np.where(np.isfinite(x) & ~np.asarray(infinite), np.longdouble(d.largest), np.longdouble(np.inf))
     limit = np.longdouble(d.largest) if saturates else limit

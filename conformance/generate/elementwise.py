@@ -5,8 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.generate import meaning
-from conformance.generate.core import ALL, CAP, Gen, lifted
-from conformance.generate.dtypes import DTYPES, FLOATS, INTS, RESTRICTED, UNSIGNED, T, category, promote, with_literal
+from conformance.generate.core import ALL, CAP, EVERY, Gen, lifted
+from conformance.generate.dtypes import (
+    ARITHMETIC,
+    DTYPES,
+    FLOATS,
+    INTS,
+    RESTRICTED,
+    UNSIGNED,
+    T,
+    category,
+    promote,
+    with_literal,
+)
 from conformance.generate.tree import Expr
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -100,7 +111,7 @@ def rounding(g: Gen, d: str, modes: tuple[str, ...], ftz: bool = True) -> tuple[
 
 
 def divide(g: Gen) -> Expr:
-    d = g.dtype((*FLOATS, "i32", "u8", "i64", "b1"))
+    d = g.dtype(ARITHMETIC)
     r = d if d in FLOATS else "f32"
     x, y = pair(g, d, g.shape())
     options, mode, ftz = rounding(g, r, ("RN", "RZ", "RM", "RP", *(("FULL", "APPROX") if r == "f32" else ())))
@@ -167,10 +178,12 @@ MODES = {"exp": ("FULL", "APPROX"), "tanh": ("FULL", "APPROX"), "sqrt": ("RN", "
 
 def function(g: Gen) -> Expr:
     name = g.pick(tuple(FUNCTIONS))
-    d = g.dtype((*FLOATS, "i32", "u8", "b1"))
+    d = g.dtype((*FLOATS, *FLOATS, *ARITHMETIC))
     r = d if d in FLOATS else "f32"
     most, mag = FUNCTIONS[name]
     x = g.want(d, g.shape(), mag=most)
+    if d in INTS:
+        x = Expr("({0} & 7)", (x,), x.t, lambda _, v: v & v.dtype.type(7), (("bitwise_and", d),), 3, x.soft)
     if name in POSITIVE and r == d and g.chance(0.8):
         x = Expr("(abs({0}) + 0.5)", (x,), x.t, lambda _, v: np.abs(v) + np.asarray(0.5).astype(DTYPES[d].host),
                  (("abs", d), ("add", d)), x.mag, max(1, x.soft))
@@ -246,7 +259,7 @@ def bits(g: Gen) -> Expr:
 
 def invert(g: Gen) -> Expr:
     if g.chance(0.3):
-        d = g.dtype(("b1", *INTS, *FLOATS))
+        d = g.dtype(EVERY)
         x = g.want(d, g.shape(), clean=True)
         return Expr("(not {0})", (x,), T("b1", x.t.shape), lambda _, v: ~meaning.truth(v), (("logical_not", d),))
     d = g.dtype(("b1", *INTS))
@@ -277,9 +290,9 @@ def comparison(g: Gen) -> Expr:
 
 
 def choice(g: Gen) -> Expr:
-    d, shape = g.dtype(ALL), g.shape()
+    d, shape = g.dtype(EVERY), g.shape()
     c = g.want("b1" if g.chance(0.8) else g.dtype((*INTS, "f32")), shape, clean=True)
-    x, y = pair(g, d, shape) if d not in RESTRICTED else (g.want(d, shape), g.want(d, shape))
+    x, y = pair(g, d, shape) if not DTYPES[d].restricted else (g.want(d, shape), g.want(d, shape))
     return Expr("ct.where({0}, {1}, {2})", (c, x, y), T(d, np.broadcast_shapes(c.t.shape, x.t.shape, y.t.shape)),
                 lambda _, c, a, b: np.where(meaning.truth(c), meaning.convert(a, x.t.d, DTYPES[d]),
                                             meaning.convert(b, y.t.d, DTYPES[d])), (("where", d),),

@@ -41,12 +41,14 @@ def input_array(g: Gen, dtype: str, rank: int, least: tuple[int, ...] = ()) -> A
 
 
 def made(g: Gen, a: Arr) -> str:
-    """The host expression of an input array: packed, transposed, or a window of a larger one."""
+    """The host expression of an input array: packed, transposed, reversed, or a window of a larger one."""
     d, shape = DTYPES[a.dtype], a.shape
     low, high = limits(g, d)
     dtype = NP.get(a.dtype, f"np.{d.name}")
     make = lambda s: f"data({s}, {dtype}, {low}, {high}{', special=True' if a.special else ''})"
-    kind = g.rng.randrange(6)
+    kind = g.rng.randrange(8)
+    if kind == 3 and shape and not g.options.official and g.chance(0.5):  # a stride below zero [SPEC-3]
+        return make(shape) + "[::-1]"
     if kind == 0 and len(shape) > 1:
         return make(shape[::-1]) + ".T"
     if kind == 1 and shape:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from conformance.generate.tree import Def, Do, Each, For, If, Leave, Let, Program, While
+from conformance.generate.dtypes import DTYPES
+from conformance.generate.tree import Def, Do, Each, For, If, Leave, Let, Program, Text, While, With
 
 
 class Block:
@@ -30,14 +31,14 @@ def run(program: Program, arguments: list[Any]) -> None:
     with np.errstate(all="ignore"):
         for bid in itertools.product(*map(range, program.grid)):
             ctx = Block(program.grid, bid, memory)
-            ctx.functions = {h.name: (h, {}) for h in program.helpers}
+            ctx.functions = {h.name: (h, {}) for h in program.helpers if isinstance(h, Def)}
             execute(program.body, _numbers(memory), ctx)
 
 
 def _numbers(memory: dict[str, Any]) -> dict[str, np.ndarray]:
-    """Scalar arguments: int32, float32 or bool_ [ARG]."""
+    """Scalar arguments: int32, float32 or bool_ [ARG]. One that is more than an int32 has a meaning of its own."""
     kinds = {bool: np.bool_, int: np.int32, float: np.float32}
-    return {n: np.asarray(v, kinds[type(v)]) for n, v in memory.items() if type(v) in kinds}
+    return {n: np.asarray(v, kinds[type(v)]) for n, v in memory.items() if type(v) in kinds and v < 2**31}
 
 
 GO = "go"  # how a list of statements ends, if not by break, continue or return
@@ -79,11 +80,24 @@ def _loop(rounds: Any, body: list, env: dict, ctx: Block, each: Callable) -> tup
 
 def _for(s: For, env: dict, ctx: Block) -> tuple[str, Any]:
     bounds = (int(e.value(ctx, env)) for e in s.bounds)
-    return _loop(range(*bounds), s.body, env, ctx, lambda i: env.__setitem__(s.name, np.asarray(i, np.int32)))
+    host = DTYPES[s.dtype].host
+    return _loop(range(*bounds), s.body, env, ctx, lambda i: env.__setitem__(s.name, np.asarray(i, host)))
 
 
 def _each(s: Each, env: dict, ctx: Block) -> tuple[str, Any]:
-    return _loop(s.items, s.body, env, ctx, lambda i: env.__setitem__(s.name, np.asarray(i, np.int32)))
+    return _loop(s.expr.value(ctx, env), s.body, env, ctx, lambda v: env.update(zip(s.names, v, strict=True)))
+
+
+def _with(s: With, env: dict, ctx: Block) -> tuple[str, Any]:
+    given = s.expr.value(ctx, env)
+    env[s.name] = s.enter(ctx, *given)
+    how = execute(s.body, env, ctx)
+    s.leave(ctx, *given)
+    return how
+
+
+def _text(s: Text, env: dict, ctx: Block) -> tuple[str, Any]:
+    return GO, None
 
 
 def _while(s: While, env: dict, ctx: Block) -> tuple[str, Any]:
@@ -100,7 +114,8 @@ def _def(s: Def, env: dict, ctx: Block) -> tuple[str, Any]:
     return GO, None
 
 
-RUN = {Let: _let, Do: _do, If: _if, For: _for, Each: _each, While: _while, Leave: _leave, Def: _def}
+RUN = {Let: _let, Do: _do, Text: _text, If: _if, For: _for, Each: _each, While: _while, With: _with, Leave: _leave,
+       Def: _def}
 
 
 # ------------------------------------------------------------------ memory

@@ -8,7 +8,7 @@ import numpy as np
 
 from conformance.generate import meaning, reference
 from conformance.generate.core import DTYPES, NP, Gen, T, shape_text
-from conformance.generate.dtypes import ARITHMETIC, FLOATS, promote
+from conformance.generate.dtypes import ARITHMETIC, FLOATS, SM100, promote
 from conformance.generate.loads import index_text, starts, tiles
 from conformance.generate.tree import Do, Expr, Param
 
@@ -45,8 +45,8 @@ def holder(g: Gen, dtype: str) -> str:
 def store(g: Gen, e: Expr) -> None:
     """Each block a tile of its own, some of them hanging over the edge."""
     d = e.t.dtype
-    if not DTYPES[d].arrays or d == "e8m0":
-        e = g.cast(e, "f32") if d != "e8m0" else e
+    if not DTYPES[d].arrays or d in SM100 and g.chance(0.4):
+        e = g.cast(e, "f32")
     tile, to = e.t.shape, holder(g, e.t.dtype)
     how = g.pick((tile_store, tile_store, view_store, scatter, raw_store)) if len(tile) == 1 else g.pick(
         (tile_store, tile_store, tile_store, view_store, advanced_store if len(tile) > 1 else tile_store))
@@ -195,7 +195,7 @@ def shared_atomic(g: Gen) -> None:
 
 def own_atomic(g: Gen) -> None:
     """Elements that one block alone touches, each once: any dtype, and the old value counts."""
-    name = g.pick(("add", "xchg", "add", "xchg", *COMMUTING))
+    name = g.pick(("add", "xchg", "add", "xchg", "xchg", *COMMUTING))
     d = g.pick({"add": (*SHARED, *FLOATS), "xchg": (*SHARED, "f32", "f64")}.get(name, SHARED))
     n = g.pick((2, 4, 8))
     array, value, raw = g.fresh("y"), g.want(d, (n,), clean=name not in ("add", "xchg")), g.chance(0.4)
@@ -267,7 +267,7 @@ def view_atomic(g: Gen) -> None:
 
 def remaining(g: Gen, count: int) -> None:
     """Store what branches and loops left, and what nobody has read yet, the last first."""
-    seen = [v for v in reversed(g.scope) if v.t.dtype != "e8m0"]
+    seen = list(reversed(g.scope))
     joined = [v for v in seen if v in g.joined]
     left = [v for v in seen if v.text in g.unused and v not in joined]
     others = [v for v in seen if v not in joined and v not in left and prod(v.t.shape) > 1]

@@ -8,12 +8,12 @@ from math import prod
 import numpy as np
 
 from conformance.generate import meaning
-from conformance.generate.core import ALL, CAP, Gen, broadcast, broadcasts, reshape, shape_text, summed
-from conformance.generate.dtypes import DTYPES, FLOATS, INTS, T
+from conformance.generate.core import CAP, EVERY, Gen, broadcast, broadcasts, reshape, shape_text, summed
+from conformance.generate.dtypes import ARITHMETIC, DTYPES, FLOATS, INTS, T
 from conformance.generate.elementwise import loaded
 from conformance.generate.tree import Expr
 
-ANY = (*ALL,)
+ANY = EVERY
 
 
 def moved(g: Gen, text: str, x: Expr, shape: tuple, f, op: str) -> Expr:
@@ -121,7 +121,7 @@ def item(g: Gen) -> Expr:
 
 
 def stacked(g: Gen) -> Expr:
-    d = g.dtype((*INTS, *FLOATS))
+    d = g.dtype(ANY)
     xs = tuple(g.want(d, ()) for _ in range(g.pick((2, 4))))
     text = "ct.astile((" + ", ".join(f"{{{i}}}" for i in range(len(xs))) + f"), dtype=ct.{DTYPES[d].name})"
     return Expr(text, xs, T(d, (len(xs),)), lambda _, *v: np.stack(v), (("astile", d),), max(x.mag for x in xs),
@@ -129,8 +129,10 @@ def stacked(g: Gen) -> Expr:
 
 
 def ramp(g: Gen) -> Expr:
-    d, n = g.dtype((*INTS, *FLOATS)), g.pick((4, 8, 16))
+    d, n = g.dtype(tuple(d for d in ANY if d != "e8m0")), g.pick((4, 8, 16))
     start, step = g.pick((0, 1, 3)), g.pick((1, 2, 3))
+    if d not in (*INTS, *FLOATS):
+        n, start, step = 2 if d == "b1" else 4, 0, 1
     host = DTYPES[d].host
     i = np.arange(n)
     return Expr(f"ct.arange({n}, dtype=ct.{DTYPES[d].name}, start={start}, step={step})", (), T(d, (n,)),
@@ -165,6 +167,29 @@ def folded(g: Gen) -> Expr:
     return Expr(f"ct.{name}({{0}}{args})", (x,), T(to, r), lambda _, v: whole(meaning.convert(v, x.t.d, a)),
                 ((name, d),), summed(x.mag, n) if name == "sum" else n * 2 if name == "prod" else x.mag,
                 max(x.soft, free))
+
+
+def chosen(g: Gen) -> Expr:
+    """A reduction or scan of any dtype that takes the value of the least key."""
+    name, shape = g.pick(("reduce", "scan")), g.shape(1)
+    d = g.dtype(ARITHMETIC if g.options.official else ANY)  # there formats without arithmetic do not assemble
+    x, axis = g.want(d, shape, clean=True), g.rng.randrange(len(shape))
+    n = shape[axis]
+    c, r = g.rng.randrange(n), shape if name == "scan" else shape[:axis] + shape[axis + 1:]
+    line = tuple(n if k == axis else 1 for k in range(len(shape)))
+    keys = f"ct.broadcast_to((ct.arange({n}, dtype=ct.int32) ^ {c}).reshape({line}), {shape})"
+    f = lambda u, v: (np.minimum(u[0], v[0]), np.where(u[0] <= v[0], u[1], v[1]))
+    whole = meaning.tree(f, axis, False) if name == "reduce" else meaning.prefix(f, axis, False)
+    text = (f"ct.{name}(({keys}, {{0}}), {axis}, lambda p, q, s, t: (min(p, s), ct.where(p <= s, q, t)), "
+            f"({2**31 - 1}, 1))[1]")
+
+    def fn(_, v):
+        k = np.broadcast_to((np.arange(n, dtype=np.int32) ^ np.int32(c)).reshape(line), shape)
+        return whole(k, v)[1].astype(v.dtype)
+
+    return Expr(text, (x,), T(d, r), fn, ((name, d), ("arange", "i32"), ("bitwise_xor", "i32"), ("reshape", "i32"),
+                                          ("broadcast_to", "i32"), ("where", d), ("less_equal", "i32"),
+                                          ("minimum", "i32")), x.mag, x.soft)
 
 
 # Associative and commutative functions of integers: source, meaning, identity by dtype.
@@ -306,17 +331,22 @@ def product(g: Gen) -> Expr:
                 (("matmul", a),), 10, 0 if acc == "i32" else 2)
 
 
+# The dtype of operands, that of their scales, and how many elements have a scale.
+SCALED = (*((d, "e8m0", 32) for d in ("e4m3", "e5m2", "e4m3", "e5m2")), ("e2m1", "e8m0", 16), ("e2m1", "e8m0", 32),
+          ("e2m1", "e4m3", 16), ("e2m1", "e5m3", 16), ("e2m1", "e5m3", 32))
+
+
 def scaled_product(g: Gen) -> Expr | None:
     if not g.options.sm_100 or not g.memory:
         return None
-    d, m, n, k = g.pick(("e4m3", "e5m2")), g.pick((2, 4)), g.pick((2, 4)), g.pick((32, 64))
+    (d, s, size), m, n, k = g.pick(SCALED), g.pick((2, 4)), g.pick((2, 4)), g.pick((32, 64))
     g.features.add("sm_100")
-    xs = (loaded(g, d, (m, k)), g.want("e8m0", (m, k // 32)), loaded(g, d, (k, n)), g.want("e8m0", (k // 32, n)),
+    xs = (loaded(g, d, (m, k)), g.want(s, (m, k // size)), loaded(g, d, (k, n)), g.want(s, (k // size, n)),
           g.want("f32", (m, n), mag=20))
 
     def fn(_, x, sx, y, sy, acc):
         wide = [v.astype(np.float64) for v in (x, sx, y, sy)]
-        return meaning.product(wide[0] * np.repeat(wide[1], 32, 1), wide[2] * np.repeat(wide[3], 32, 0), acc,
+        return meaning.product(wide[0] * np.repeat(wide[1], size, 1), wide[2] * np.repeat(wide[3], size, 0), acc,
                                DTYPES["f32"])
 
     return Expr("ct.mma_scaled({0}, {1}, {2}, {3}, {4})", xs, T("f32", (m, n)), fn, (("mma_scaled", d),), 20, 2)

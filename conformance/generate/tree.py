@@ -71,17 +71,20 @@ def bare(text: str) -> str:
 
 @dataclass(eq=False)
 class Let:
-    """`name = expr`, `a, b = expr`, or `name += operand` where `augmented` says how it is written."""
+    """`name = expr`, `a, b = expr`, or `name += operand` where `augmented` says how it is written. `targets` is the
+    left side where it is anything else, as `a = b`.
+    """
 
     names: tuple[str, ...]
     expr: Expr
     augmented: str | None = None
     kind: str = "assign"
+    targets: str = ""
 
     def lines(self, pad: str) -> list[str]:
         if self.augmented:
             return [f"{pad}{self.names[0]} {self.augmented}= {bare(self.expr.args[1].source())}"]
-        return [f"{pad}{', '.join(self.names)} = {bare(self.expr.source())}"]
+        return [f"{pad}{self.targets or ', '.join(self.names)} = {bare(self.expr.source())}"]
 
 
 @dataclass(eq=False)
@@ -93,6 +96,18 @@ class Do:
 
     def lines(self, pad: str) -> list[str]:
         return [pad + bare(self.expr.source())]
+
+
+@dataclass(eq=False)
+class Text:
+    """Lines that mean nothing to the reference: a definition that it need not know, or one of the module by `name`."""
+
+    name: str
+    text: list[str]
+    kind: str
+
+    def lines(self, pad: str) -> list[str]:
+        return [pad + line if line else "" for line in self.text]
 
 
 @dataclass(eq=False)
@@ -112,29 +127,36 @@ class If:
 
 @dataclass(eq=False)
 class For:
-    """`bounds` are the one to three arguments of range."""
+    """`bounds` are the one to three arguments of range; `held` names a variable that holds the range."""
 
     name: str
     bounds: tuple[Expr, ...]
     body: list
     kind: str = "for"
+    dtype: str = "i32"  # of the loop's variable
+    held: str = ""
 
     def lines(self, pad: str) -> list[str]:
-        head = ", ".join(bare(e.source()) for e in self.bounds)
-        return [f"{pad}for {self.name} in range({head}):", *block(self.body, pad)]
+        head = f"range({', '.join(bare(e.source()) for e in self.bounds)})"
+        before = [f"{pad}{self.held} = {head}"] if self.held else []
+        return [*before, f"{pad}for {self.name} in {self.held or head}:", *block(self.body, pad)]
 
 
 @dataclass(eq=False)
 class Each:
-    """A loop at compile time over integers."""
+    """A loop at compile time over `expr`, whose value is a list of the rounds' values, each a tuple of those of
+    `names`, of which `name` is the first; `target` is how they are written.
+    """
 
     name: str
-    items: tuple[int, ...]
+    names: tuple[str, ...]
+    target: str
+    expr: Expr
     body: list
     kind: str = "static_iter"
 
     def lines(self, pad: str) -> list[str]:
-        return [f"{pad}for {self.name} in ct.static_iter({self.items}):", *block(self.body, pad)]
+        return [f"{pad}for {self.target} in ct.static_iter({bare(self.expr.source())}):", *block(self.body, pad)]
 
 
 @dataclass(eq=False)
@@ -150,8 +172,29 @@ class While:
 
 
 @dataclass(eq=False)
+class With:
+    """`with expr as name`: the value of `expr` is what the manager was given, from which `enter` makes what it yields;
+    `leave` is what it does in the end. One that has only another one in it is written with it in one line.
+    """
+
+    name: str
+    expr: Expr
+    enter: Callable
+    leave: Callable
+    body: list
+    kind: str = "with"
+
+    def lines(self, pad: str) -> list[str]:
+        head, rest = f"{bare(self.expr.source())} as {self.name}", self
+        while rest.kind == "with several" and len(rest.body) == 1 and isinstance(rest.body[0], With):
+            rest = rest.body[0]
+            head += f", {bare(rest.expr.source())} as {rest.name}"
+        return [f"{pad}with {head}:", *block(rest.body, pad)]
+
+
+@dataclass(eq=False)
 class Leave:
-    """break, continue, return or pass; a return may give a value."""
+    """break, continue, return, pass or raise; a return may give a value."""
 
     kind: str
     expr: Expr | None = None
@@ -228,13 +271,16 @@ def data(shape, dtype, low=-4, high=4, special=False):
 '''
 
 
+STANDARD = ("contextlib", "dataclasses", "enum", "math", "operator")  # imported where they are named
+
+
 @dataclass(eq=False)
 class Program:
     """A kernel, its helpers, its arguments and its grid."""
 
     seed: Any
     params: list[Param]
-    helpers: list[Def]
+    helpers: list[Def | Text]
     body: list
     grid: tuple[int, ...]
     features: set[str] = field(default_factory=set)  # "sm_100": needs such a GPU
@@ -242,10 +288,13 @@ class Program:
     def source(self, module: str = "cutile") -> str:
         """The program as a file: `python FILE` runs it and prints its arrays."""
         heads = [f"{p.name}: {p.annotation}" if p.annotation else p.name for p in self.params]
-        out = ["import ml_dtypes", "import numpy as np", "", f"import {module} as ct", ""]
+        code: list[str] = []
         for h in self.helpers:
-            out += ["", *h.lines(""), ""]
-        out += ["", "@ct.kernel", f"def kernel({', '.join(heads)}):", *block(self.body, ""), ""]
+            code += ["", *h.lines(""), ""]
+        code += ["", "@ct.kernel", f"def kernel({', '.join(heads)}):", *block(self.body, ""), ""]
+        said = "\n".join(code)
+        out = [*(f"import {m}" for m in STANDARD if f"{m}." in said), "", "import ml_dtypes", "import numpy as np", "",
+               f"import {module} as ct", "", *code]
         out += [DATA.format(seed=self.seed).rstrip(), "", "", "def arguments():",
                 "    global rng", f"    rng = np.random.default_rng({self.seed})", "    return (",
                 *(f"        {p.make},  # {p.name}" for p in self.params), "    )", "", "",
@@ -256,9 +305,7 @@ class Program:
         return "\n".join(out) + "\n"
 
     def statements(self) -> Iterator[Any]:
-        for h in self.helpers:
-            yield h
-            yield from walk(h.body)
+        yield from walk(self.helpers)
         yield from walk(self.body)
 
     def ops(self) -> Counter:

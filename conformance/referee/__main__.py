@@ -1,58 +1,99 @@
-"""python -m conformance.referee --first A --second B: programs run on two implementations, and what became of them.
+"""python -m conformance.referee --first A --second B: programs run on implementations, and what became of them.
 
-A and B are "reference" (the generator's own meanings), a name that the suite knows, or package.module:Adapter.
+A and B are "reference" (the generator's own meanings), a name that the suite knows, package.module:Adapter, or
+exported:API:FOLDER for what `python -m conformance.referee.export` wrote there. Several --second are compared with
+the first in one run.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
-from collections import Counter
+from functools import partial
 from pathlib import Path
 
 from conformance.differences import read
-from conformance.generate import Options, generate
-from conformance.referee.cases import FOUND, file, investigate, text
-from conformance.referee.compare import DIFFER, INCONCLUSIVE, REFUSED, compare
-from conformance.referee.implementations import implementation
+from conformance.generate import Options
+from conformance.referee.cases import FOUND
+from conformance.referee.compare import Verdict
+from conformance.referee.implementations import implementation, known_as
+from conformance.referee.judging import Investigator, Judge, Settings
+from conformance.referee.sharding import CHUNK, Done, End, Lost, each
+from conformance.referee.summary import LOST, Against, Summary
 
 
 def main() -> int:
+    given = arguments()
+    options = Options(official=given.official, sm_100=not given.official)
+    settings = Settings(given.first, tuple(given.second or ["reference"]), options)
+    for name in {"reference", "cutile:interp"} & {settings.first, *settings.others}:
+        implementation(name)  # loaded once for all processes; others may touch a GPU, which must not happen before them
+    seeds = range(given.seed, given.seed + given.count)
+    run = Summary(settings.first, [Against(name, read(known_as(name))) for name in settings.others], given.jobs, seeds)
+    judge(run, settings, given)
+    run.stop()
+    if given.report:
+        run.write(given.report)  # before the pages, which may take long
+    investigate(run, settings, given)
+    print("\n".join(run.lines()))
+    if given.report:
+        run.write(given.report)
+    return int(run.wrong > 0)
+
+
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--first", default="cutile:interp")
-    parser.add_argument("--second", default="reference")
+    parser.add_argument("--second", action="append", help='"reference" if there is none')
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0, help="the first program")
     parser.add_argument("--official", action="store_true", help="leave out what the official implementation lacks")
     parser.add_argument("--stop", type=int, default=5, help="end after so many disagreements; 0: never")
-    parser.add_argument("--cases", type=Path, default=FOUND, help="the folder for cases")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--chunk", type=int, default=CHUNK, help="programs of a process")
+    parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
+    parser.add_argument("--seconds", type=float, help="begin no more programs after so many")
+    parser.add_argument("--report", type=Path, help="a JSON file for all that was found")
+    parser.add_argument("--cases", type=Path, default=FOUND, help="the folder for pages about disagreements")
+    parser.add_argument("--pages", type=int, default=20, help="how many pages at most")
     parser.add_argument("--no-shrink", action="store_true")
-    given = parser.parse_args()
-    first, second = implementation(given.first), implementation(given.second)
-    options, known = Options(official=given.official, sm_100=not given.official), read(given.second)
-    kinds, start, generating = Counter(), time.perf_counter(), 0.0
-    for seed in range(given.seed, given.seed + given.count):
-        before = time.perf_counter()
-        program = generate(seed, options)
-        generating += time.perf_counter() - before
-        verdict = compare(program, first, second)
-        explained = verdict.kind in (DIFFER, REFUSED) and known.explains(f"program {seed}: {verdict}")
-        kinds["known" if explained else verdict.kind] += 1
-        if verdict.kind not in (DIFFER, REFUSED) or explained:
+    return parser.parse_args()
+
+
+def judge(run: Summary, settings: Settings, given: argparse.Namespace) -> None:
+    """Run the programs; disagreements are printed as they come, progress goes to stderr."""
+    said = time.monotonic()
+    for found in each(partial(Judge, settings), run.seeds, jobs=given.jobs, chunk=given.chunk, limit=given.limit,
+                      seconds=given.seconds):
+        if isinstance(found, End):
+            run.tally.add(found.value)
+            run.memory = max(run.memory, found.memory)
             continue
-        print(f"program {seed}: {verdict}", flush=True)
-        names = (first.name, second.name)
-        small, verdict, found = (program, verdict, None) if given.no_shrink else investigate(
-            program, first, second, verdict)
-        print(f"  {file(given.cases, text(small, verdict, found, names), seed, names)}", flush=True)
-        if given.stop and kinds[DIFFER] + kinds[REFUSED] >= given.stop:
-            break
-    n, seconds = sum(kinds.values()), time.perf_counter() - start
-    print(f"{n} programs on {first.name} and {second.name}: {', '.join(f'{k} {v}' for k, v in kinds.items())}")
-    print(f"inconclusive {kinds[INCONCLUSIVE] / n:.2%}; {n / seconds:.1f} programs a second, "
-          f"{n / max(generating, 1e-9):.0f} a second made")
-    print(known.report())
-    return 1 if kinds[DIFFER] + kinds[REFUSED] else 0
+        run.ran += 1
+        verdicts = found.value if isinstance(found, Done) else [Verdict(LOST, detail=found.why)] * len(run.against)
+        for a, v in zip(run.against, verdicts, strict=True):
+            if a.add(found.seed, v):
+                print(f"program {found.seed}: {v}" + f" [{a.name}]" * (len(run.against) > 1), flush=True)
+        if given.stop and run.wrong >= given.stop:
+            return
+        if time.monotonic() - said > 10:
+            said = time.monotonic()
+            print(run.progress(), file=sys.stderr, flush=True)
+
+
+def investigate(run: Summary, settings: Settings, given: argparse.Namespace) -> None:
+    """Write a page about each disagreement, in processes again."""
+    for a in run.against:
+        wrong = {s: v for s, v in sorted(a.wrong.items())[:given.pages] if v.kind != LOST}
+        two = Settings(settings.first, (a.name,), settings.options)
+        make = partial(Investigator, two, given.cases, wrong, not given.no_shrink)
+        for found in each(make, list(wrong), jobs=given.jobs, chunk=1, limit=300):
+            if isinstance(found, Done):
+                a.pages[found.seed] = found.value
+                print(f"  {found.value}", flush=True)
+            elif isinstance(found, Lost):
+                print(f"  no page about program {found.seed}: {found.why}", flush=True)
 
 
 if __name__ == "__main__":

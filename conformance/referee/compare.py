@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,25 +50,51 @@ def failure(e: BaseException) -> str:
 
 def compare(program: Program, first: Implementation, second: Implementation) -> Verdict:
     """Run on both and compare. Both refusing a program is `refused`, one alone `differ`."""
+    return compare_all(program, first, [second])[0]
+
+
+def compare_all(program: Program, first: Implementation, others: Sequence[Implementation],
+                seconds: Counter | None = None) -> list[Verdict]:
+    """Run once on each and compare each of the others with the first; `seconds` counts the time of each by its name."""
     with loaded(program) as modules:
-        results, failures = [], []
-        for i in (first, second):
-            try:
-                results.append(i.run(program, modules))
-            except i.not_applicable as e:
-                return Verdict(NOT_APPLICABLE, detail=f"{i.name}: {failure(e)}")
-            except Exception as e:  # whatever an implementation raises is a finding, not a fault of the referee
-                failures.append(f"{i.name} fails with {failure(e)}")
-        if failures:
-            return Verdict(REFUSED if len(failures) == 2 else DIFFER, detail="; ".join(failures))
-        a, b = (flat(program, r) for r in results)
-        if all(same(x, y).all() for (_, x), (_, y) in zip(a, b, strict=True)):
-            return Verdict(SAME)
-        try:
-            found = bounds_of(program, modules, fused(first, second))
-        except Exception as e:
-            return Verdict(DIFFER, detail=f"no bounds: {failure(e)}")
-        return judged(a, b, found)
+        a = _outcome(program, modules, first, seconds)
+        return [_compared(program, modules, (first, other), a, _outcome(program, modules, other, seconds), seconds)
+                for other in others]
+
+
+def _outcome(program: Program, modules: Modules, i: Implementation, seconds: Counter | None) -> list | Verdict:
+    """The arrays afterwards, or why there are none."""
+    start = time.perf_counter()
+    try:
+        return flat(program, i.run(program, modules))
+    except i.not_applicable as e:
+        return Verdict(NOT_APPLICABLE, detail=f"{i.name}: {failure(e)}")
+    except Exception as e:  # whatever an implementation raises is a finding, not a fault of the referee
+        return Verdict(REFUSED, detail=f"{i.name} fails with {failure(e)}")
+    finally:
+        if seconds is not None:
+            seconds[i.name] += time.perf_counter() - start
+
+
+def _compared(program: Program, modules: Modules, two: tuple[Implementation, Implementation], a: list | Verdict,
+              b: list | Verdict, seconds: Counter | None) -> Verdict:
+    failed = [x for x in (a, b) if isinstance(x, Verdict)]
+    for v in failed:
+        if v.kind == NOT_APPLICABLE:
+            return v
+    if failed:
+        return Verdict(REFUSED if len(failed) == 2 else DIFFER, detail="; ".join(v.detail for v in failed))
+    if all(same(x, y).all() for (_, x), (_, y) in zip(a, b, strict=True)):
+        return Verdict(SAME)
+    start = time.perf_counter()
+    try:
+        found = bounds_of(program, modules, fused(*two))
+    except Exception as e:
+        return Verdict(DIFFER, detail=f"no bounds: {failure(e)}")
+    finally:
+        if seconds is not None:
+            seconds["bounds"] += time.perf_counter() - start
+    return judged(a, b, found)
 
 
 def fused(*implementations: Implementation) -> bool:

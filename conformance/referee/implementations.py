@@ -6,6 +6,7 @@ import linecache
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ from conformance import adapters
 from conformance.generate import Program, reference
 
 Modules = Callable[[str], ModuleType]
+EXPORTED = "exported:"
 
 
 class Implementation:
@@ -22,9 +24,11 @@ class Implementation:
 
     `modules(api)` is the program as a module that imports that API, executed once for all who ask.
     `not_applicable`: errors by which it says that its hardware lacks something.
+    `spoiled`: it can run nothing more in this process.
     """
 
     name = "unnamed"
+    spoiled = False
     not_applicable: tuple[type[BaseException], ...] = ()
 
     def run(self, program: Program, modules: Modules) -> tuple:
@@ -52,6 +56,10 @@ class ByAdapter(Implementation):
     def __init__(self, adapter: Any):
         self.adapter, self.name, self.not_applicable = adapter, adapter.name, adapter.not_applicable
 
+    @property
+    def spoiled(self) -> bool:
+        return self.adapter.lost() is not None
+
     def run(self, program: Program, modules: Modules) -> tuple:
         if getattr(self.adapter, "own_kernels", False):
             with loaded(program) as own:
@@ -65,8 +73,23 @@ class ByAdapter(Implementation):
 
 
 def implementation(name: str) -> Implementation:
-    """By name: "reference", a known adapter, or package.module:Adapter."""
-    return Reference() if name == "reference" else ByAdapter(adapters.load(name))
+    """By name: "reference", a known adapter, package.module:Adapter, or exported:API:FOLDER."""
+    if name == "reference":
+        return Reference()
+    if name.startswith(EXPORTED):
+        from conformance.referee.replay import Exported  # needs a GPU's driver
+
+        api, _, folder = name.removeprefix(EXPORTED).partition(":")
+        return Exported(api, Path(folder))
+    return ByAdapter(adapters.load(name))
+
+
+def known_as(name: str) -> str:
+    """The implementation whose known differences hold for this one."""
+    if not name.startswith(EXPORTED):
+        return name
+    api = name.removeprefix(EXPORTED).partition(":")[0]
+    return "cutile:gpu" if api == "cutile" else api
 
 
 _numbers = iter(range(1 << 62))

@@ -11,6 +11,7 @@ import numpy as np
 from cutile import settings
 from cutile.arrays import DeviceArray
 from cutile.dtypes import INFO, DType
+from cutile.errors import TileUnsupportedFeatureError
 from cutile.ir.nodes import Kernel
 from cutile.ir.recursion import deep_recursion
 from cutile.types import ArrayType, ListType
@@ -82,6 +83,7 @@ def _moved(stack: ExitStack, device: Any, t: Any, x: Any) -> Any:
 
 @contextmanager
 def _on_device(device: Any, dtype: DType, x: np.ndarray) -> Iterator[DeviceArray]:
+    _bytes_alike(dtype)
     ask, api = device.driver.ask, device.driver.api
     low, high = np.lib.array_utils.byte_bounds(x)
     size, doing = max(high - low, 1), "an array cannot be copied to the GPU"
@@ -105,6 +107,7 @@ def on_host(leaf: Any) -> Any:
         return leaf
     from cutile.gpu.driver import driver
 
+    _bytes_alike(leaf.dtype)
     d = driver()
     ordinal = leaf.device if leaf.device is not None else d.device_of_pointer(leaf.pointer)
     storage = INFO[leaf.dtype].storage
@@ -117,3 +120,10 @@ def on_host(leaf: Any) -> Any:
                                                                                memory.nbytes))
     return np.ndarray(leaf.shape, storage, memory, -low, tuple(s * storage.itemsize for s in leaf.strides))
 
+
+def _bytes_alike(dtype: DType) -> None:
+    """TileUnsupportedFeatureError for arrays that are not the same bytes in both memories."""
+    if dtype.bitwidth < 8:
+        raise TileUnsupportedFeatureError(
+            f"an array of {dtype.name} cannot be compared on a GPU: it has two elements a byte there, one in NumPy",
+            help="compare with --backends batch,block, or give the array as int8 and unpack it in the kernel")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import reduce
 
@@ -71,14 +72,20 @@ def _dim_map(t: ty.View) -> tuple[int, ...]:
 @pure("get_tensor_shape")
 def _tensor_shape(o):
     types = [r.type.element for r in o.results]
-    return lambda tensor: tuple(formats.wrapped(n, e) for n, e in zip(tensor.shape, types, strict=True))
+    return lambda tensor: _row(formats.wrapped(n, e) for n, e in zip(tensor.shape, types, strict=True))
 
 
 @pure("get_index_space_shape")
 def _index_space(o):
     t, types = o.operands[0].type, [r.type.element for r in o.results]
     rows = list(zip(_dim_map(t), _steps(t), types, strict=True))
-    return lambda tensor: tuple(formats.wrapped(-(-tensor.shape[d] // step), e) for d, step, e in rows)
+    return lambda tensor: _row(formats.wrapped(-(-tensor.shape[d] // step), e) for d, step, e in rows)
+
+
+def _row(values: Iterable) -> tuple | np.ndarray:
+    """The results of an operation: the value itself where there is one."""
+    out = tuple(values)
+    return out[0] if len(out) == 1 else out
 
 
 def _elements(o: Operation, t: ty.View, promised: tuple[bool, ...]):
