@@ -31,13 +31,13 @@ class HostPlan:
     repeatable, ordinal = False, None
 
     def __init__(self, program: Program):
-        from cutile import interp
-
-        self.program, self._launch = program, interp.launch
+        self.program = program
 
     def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
+        from cutile import interp  # looked up at each launch: others may stand in for it
+
         with settings.steady():
-            self._launch(self.program.kernel, grid, words)
+            interp.launch(self.program.kernel, grid, words)
 
 
 class DevicePlan:

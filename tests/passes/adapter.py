@@ -55,17 +55,23 @@ class EachPass(Interp):
     name = "cutile:passes"
 
     def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
-        with _compared():
+        with _compared() as ran:
             super().launch(grid, kernel, args)
+        assert ran or 0 in grid, "the launch was not compared"
 
 
 @contextlib.contextmanager
-def _compared() -> Iterator[None]:
-    """Inside, `ct.launch` on CPU arrays runs kernels also after each pass."""
-    before = interp.launch
-    interp.launch = lambda kernel, grid, leaves: compare(before, kernel, grid, leaves)
+def _compared() -> Iterator[list[Kernel]]:
+    """Inside, `ct.launch` on CPU arrays runs kernels also after each pass; gives a list of those that it ran."""
+    before, ran = interp.launch, []
+
+    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
+        ran.append(kernel)
+        compare(before, kernel, grid, leaves)
+
+    interp.launch = instead
     try:
-        yield
+        yield ran
     finally:
         interp.launch = before
 

@@ -20,8 +20,9 @@ class TileIR(Adapter):
         self.not_applicable = (self.ct.TileUnsupportedFeatureError,)  # what Tile IR cannot express
 
     def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
-        with instead_of_interpreter(**self.options):
+        with instead_of_interpreter(**self.options) as ran:
             super().launch(grid, kernel, args)
+        assert ran or 0 in grid, "the launch went past the evaluator"
 
 
 class Ordered(TileIR):

@@ -64,12 +64,17 @@ def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], **opt
 
 
 @contextlib.contextmanager
-def instead_of_interpreter(**options: bool) -> Iterator[None]:
-    """Inside, `ct.launch` runs kernels through their bytecode."""
-    before = interp.launch
-    interp.launch = lambda kernel, grid, leaves: run(kernel, grid, leaves, **options)
+def instead_of_interpreter(**options: bool) -> Iterator[list[Kernel]]:
+    """Inside, `ct.launch` runs kernels through their bytecode; gives a list of those that it ran."""
+    before, ran = interp.launch, []
+
+    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
+        ran.append(kernel)
+        run(kernel, grid, leaves, **options)
+
+    interp.launch = instead
     try:
-        yield
+        yield ran
     finally:
         interp.launch = before
 
