@@ -1,5 +1,6 @@
 """One command each: `nox -l` explains them. `nox -s demo` is the main job, `nox` runs all tests."""
 
+import os
 from pathlib import Path
 
 import nox
@@ -77,10 +78,11 @@ def mutation(session: nox.Session) -> None:
     """Mutants of ops and of the interpreter's memory: does the conformance suite notice each? An hour and more."""
     session.install("-e", ".[test]")
     work = Path(session.create_tmp())
-    lines, out = work / "lines.json", work / "verdicts.jsonl"
+    lines, out = work / "lines", work / "verdicts.jsonl"
     env = {"MUTATION_LINES": str(lines), "OPENBLAS_NUM_THREADS": "1"}
-    session.run("python", "-m", "pytest", "conformance", "-p", "tests.mutation.lines", env=env)
-    session.run("python", "-m", "tests.mutation.run", str(lines), str(out), *session.posargs, env=env)
+    session.run("python", "-m", "pytest", "conformance", "-n", "auto", "-p", "tests.mutation.lines", env=env)
+    session.run("python", "-m", "tests.mutation.run", str(lines), str(out), "--jobs", str(os.cpu_count()),
+                *session.posargs, env=env)
 
 
 @nox.session

@@ -7,10 +7,15 @@ moves them to where the implementation wants them and back.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
+import platform
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from conformance.absent import NoSuchError
 
 
 class Adapter:
@@ -23,11 +28,15 @@ class Adapter:
               leaves undefined read padding and write nothing), "negative strides", "overlap" (overlapping arguments
               are accesses in program order), "assertion errors" (a failed assertion raises, and later launches
               work). Tests that need one it lacks are counted as not applicable.
+    package   what `pip` calls it, for its version; None: the module says it in `__version__`
+    limit     seconds after which a kernel is taken for hanging, in runs of several processes (pytest -n)
     """
 
     name = "unnamed"
     module = "cuda.tile"
     features: frozenset[str] = frozenset()
+    package: str | None = None
+    limit: float | None = None
     judge: Callable[[Any, Sequence[Any]], Any] | None = None  # set where verdicts are all that is asked for
     not_applicable: tuple[type[BaseException], ...] = ()  # errors by which it says that its hardware lacks something
 
@@ -66,5 +75,27 @@ class Adapter:
 
     def error(self, name: str) -> type[BaseException]:
         """The class behind a public error name: TileTypeError, … ; UnsupportedCallError is not public everywhere."""
-        found = getattr(self.ct, name, None)
-        return found if found is not None else self.ct.TileError
+        found = [getattr(self.ct, n, None) for n in (name, "TileError")]
+        return next((e for e in found if e is not None), NoSuchError)
+
+    def version(self) -> str:
+        """The version that reports name."""
+        if self.package:
+            return importlib.metadata.version(self.package)
+        return str(getattr(self.ct, "__version__", "unknown"))
+
+    def hardware(self) -> str:
+        """What kernels run on: here the processor."""
+        return processor()
+
+    def lost(self) -> str | None:
+        """Why this process can run nothing more, for instance after a GPU's fault; None if it can."""
+        return None
+
+
+def processor() -> str:
+    """The model of the processor."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.is_file() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conformance import adapters
+from conformance import absent, adapters, watchdog
 
 impl = adapters.load(os.environ.get("CONFORMANCE_IMPL", "cutile:interp"))
-ct = impl.ct
+ct, ABSENT = absent.filled(impl.ct)  # the API, and the names that it lacks
 
 
 def clause(*ids: str) -> Callable:
@@ -43,6 +43,7 @@ def named(value: Any) -> str:
 
 def launch(kernel: Any, *args: Any, grid: Sequence[int] = (1,)) -> None:
     """Run a kernel over a grid."""
+    watchdog.feed()
     impl.launch(tuple(grid), kernel, args)
 
 
@@ -54,6 +55,7 @@ def run(kernel: Any, *args: Any, grid: Sequence[int] = (1,)) -> Any:
 
 def accepts(kernel: Any, *args: Any) -> None:
     """The kernel compiles for these arguments."""
+    watchdog.feed()
     (impl.judge or impl.compile)(kernel, args)
 
 
@@ -61,6 +63,7 @@ def refuses(error: str | tuple[str, ...], kernel: Any, *args: Any, match: str | 
     """The kernel does not compile for these arguments; `error` names the public class, or several that are allowed."""
     if impl.judge:
         return impl.judge(kernel, args)
+    watchdog.feed()
     names = (error,) if isinstance(error, str) else error
     with pytest.raises(tuple(impl.error(n) for n in names), match=match) as found:
         impl.compile(kernel, args)
@@ -73,6 +76,7 @@ def fails(error: type[BaseException] | tuple, kernel: Any, *args: Any, grid: Any
     if impl.judge:
         impl.judge(kernel, args)
         return
+    watchdog.feed()
     with pytest.raises(error, match=match):
         impl.launch(grid, kernel, args)
 

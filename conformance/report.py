@@ -1,18 +1,36 @@
-"""The report: clause × verdict, as a terminal table, JSON and a page."""
+"""The report: clause × verdict, as a terminal table, JSON and a page (page.py)."""
 
 from __future__ import annotations
 
-import html
+import datetime
 import json
+import platform
+import re
+import tempfile
+import time
 from collections import Counter, defaultdict
+from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from conformance import differences
-from conformance.clauses import Clause, clauses, untested
+from conformance import differences, page
+from conformance.clauses import FOLDER, Clause, clauses, untested
 
-VERDICTS = ("holds", "broken", "known", "not applicable", "reasoned", "no test")
+VERDICTS = ("holds", "broken", "absent", "known", "not applicable", "reasoned", "no test")
+# What the tests of a clause make of it: the first of these outcomes that one of them has.
+DECIDES = {"failed": "broken", "absent": "absent", "known": "known", "passed": "holds", "skipped": "not applicable"}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one test: a key of DECIDES, and why if it did not pass."""
+
+    kind: str
+    test: str
+    why: str = ""
 
 
 class Recorder:
@@ -20,8 +38,12 @@ class Recorder:
 
     def __init__(self, config: pytest.Config):
         self.config = config
-        self.outcomes: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
+        self.tests: dict[str, Outcome] = {}
+        self.clauses_of: dict[str, list[str]] = {}
         self.known = differences.read(config.getoption("--impl"))
+        self.folder: tempfile.TemporaryDirectory | None = None
+        self.began = time.time()
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         known = clauses()
@@ -31,30 +53,64 @@ class Recorder:
             if unknown:
                 raise pytest.UsageError(f"{item.nodeid} cites unknown clauses: {', '.join(unknown)}")
             item.user_properties.append(("clauses", ids))
+            self.clauses_of[item.nodeid] = ids
             if d := self.known.find(_plain(item.nodeid)):
                 item.add_marker(pytest.mark.xfail(reason=f"known: {d.reason} ({d.says})", strict=False))
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """A worker is started: it must write down which clauses tests show, for tests that end with their process."""
+        if self.folder is None:
+            self.folder = tempfile.TemporaryDirectory()
+        node.workerinput["conformance_folder"] = self.folder.name
+
+    def pytest_collection_finish(self) -> None:
+        inputs = getattr(self.config, "workerinput", {})
+        if "conformance_folder" in inputs:
+            path = Path(inputs["conformance_folder"]) / f"{inputs['workerid']}.json"
+            path.write_text(json.dumps(self.clauses_of))
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        ids = dict(report.user_properties).get("clauses", ())
-        if _outcome(report) == "known":
+        outcome, ids = _outcome(report), dict(report.user_properties).get("clauses")
+        if report.when not in ("setup", "call", "teardown"):  # the process has ended
+            if report.nodeid in self.tests:
+                return
+            ids = self._written(report.nodeid)
+            outcome = Outcome("failed", report.nodeid, "its process ended: it crashed, or took too long")
+            if self.known.find(_plain(report.nodeid)):
+                outcome = Outcome("known", report.nodeid, outcome.why)
+        elif report.when != "call" and report.outcome == "passed":
+            return
+        if outcome.kind == "known":
             self.known.explains(_plain(report.nodeid))
-        if report.when == "call" or report.outcome != "passed":
-            for i in ids:
-                self.outcomes[i].append((_outcome(report), report.nodeid))
+        self.tests[report.nodeid] = outcome
+        for i in ids or ():
+            self.outcomes[i].append(outcome)
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be loaded: none of the clauses that it names is shown."""
+        if not report.failed:
+            return
+        outcome = Outcome("failed", report.nodeid, f"the file cannot be loaded: {_why(report.longrepr)}")
+        path = FOLDER.parent / Path(report.nodeid.partition("::")[0]).name
+        named = re.findall(r'"([^"\n]*)"', path.read_text()) if path.is_file() else ()
+        for i in sorted(clauses().keys() & set(named)):
+            self.outcomes[i].append(outcome)
+
+    def _written(self, test: str) -> list[str]:
+        """The clauses of a test as workers wrote them down."""
+        if not self.clauses_of and self.folder:
+            path = next(Path(self.folder.name).glob("*.json"), None)
+            self.clauses_of = json.loads(path.read_text()) if path else {}
+        return self.clauses_of.get(test, [])
 
     def verdict(self, c: Clause) -> str:
-        seen = {o for o, _ in self.outcomes.get(c.id, ())}
-        if "failed" in seen:
-            return "broken"
-        if "known" in seen:
-            return "known"
-        if "passed" in seen:
-            return "holds"
-        if "skipped" in seen:
-            return "not applicable"
+        seen = {o.kind for o in self.outcomes.get(c.id, ())}
+        if seen:
+            return next(v for k, v in DECIDES.items() if k in seen)
         return "reasoned" if c.id in untested() else "no test"
 
-    def pytest_terminal_summary(self, terminalreporter) -> None:
+    def pytest_terminal_summary(self, terminalreporter, exitstatus: int) -> None:
         if hasattr(self.config, "workerinput") or not self.outcomes:
             return
         table: dict[str, Counter] = defaultdict(Counter)
@@ -64,14 +120,44 @@ class Recorder:
         tr.section(f"clauses, implementation {self.config.getoption('--impl')}")
         tr.write_line(f"{'group':10}" + "".join(f"{v:>16}" for v in VERDICTS))
         for group, row in table.items():
-            tr.write_line(f"{group:10}" + "".join(f"{row[v] or '':>16}" for v in VERDICTS))
+            if not set(row) <= {"reasoned", "no test"}:  # of a group that was not run there is nothing to say
+                tr.write_line(f"{group:10}" + "".join(f"{row[v] or '':>16}" for v in VERDICTS))
         total = sum(table.values(), Counter())
         tr.write_line(f"{'all':10}" + "".join(f"{total[v]:>16}" for v in VERDICTS))
         tr.write_line(self.known.report())
         folder = self.config.getoption("--report")
         if folder:
-            write(Path(folder), self, self.config.getoption("--impl"))
+            write(Path(folder), self.contents(exitstatus == pytest.ExitCode.INTERRUPTED))
             tr.write_line(f"report: {folder}/report.html, report.json")
+
+    def contents(self, interrupted: bool = False) -> dict[str, Any]:
+        """All that a report says: of the run, of the known differences, and of each clause."""
+        rows = [{"id": c.id, "chapter": c.chapter, "text": c.text, "verdict": self.verdict(c), **self._evidence(c)}
+                for c in clauses().values()]
+        lines = [{"pattern": d.pattern, "reason": d.reason, "says": d.says, "met": self.known.seen[d]}
+                 for d in self.known.lines]
+        count = Counter(row["verdict"] for row in rows)
+        return {"run": {**self.run(), "interrupted": interrupted}, "verdicts": {v: count[v] for v in VERDICTS},
+                "known": lines, "clauses": rows}
+
+    def _evidence(self, c: Clause) -> dict[str, Any]:
+        """How many tests showed a clause, those that did not pass with why, and why it has none."""
+        outcomes = self.outcomes.get(c.id, [])
+        failing = {_plain(o.test): o.why for o in outcomes if o.kind != "passed"}
+        found = {"tests": len(outcomes), "failing": failing}
+        return {**found, "reason": untested()[c.id]} if not outcomes and c.id in untested() else found
+
+    def run(self) -> dict[str, Any]:
+        """What ran where."""
+        from conformance.api import impl
+
+        tests = Counter(o.kind for o in self.tests.values())
+        return {"implementation": self.config.getoption("--impl"), "version": impl.version(),
+                "hardware": impl.hardware(), "date": datetime.date.today().isoformat(),
+                "seconds": round(time.time() - self.began), "python": platform.python_version(),
+                "numpy": version("numpy"), "ml_dtypes": version("ml_dtypes"),
+                "system": f"{platform.system()} {platform.machine()}",
+                "tests": {k: tests[k] for k in DECIDES}}
 
 
 def _plain(test: str) -> str:
@@ -79,40 +165,31 @@ def _plain(test: str) -> str:
     return test.removeprefix("conformance/")
 
 
-def _outcome(report: pytest.TestReport) -> str:
-    """passed, failed, skipped, or known: failed as the list of known differences says."""
-    return "known" if report.outcome == "skipped" and hasattr(report, "wasxfail") else report.outcome
+def _outcome(report: pytest.TestReport) -> Outcome:
+    """The outcome of a test; known: it failed as the list of known differences says."""
+    absent = dict(report.user_properties).get("absent")
+    if report.outcome == "skipped" and hasattr(report, "wasxfail"):
+        return Outcome("known", report.nodeid, report.wasxfail)
+    if report.outcome == "failed" and absent:
+        return Outcome("absent", report.nodeid, f"it has no {absent}")
+    return Outcome(report.outcome, report.nodeid, _why(getattr(report, "longrepr", None)))
 
 
-def write(folder: Path, r: Recorder, impl: str) -> None:
+def _why(longrepr: Any) -> str:
+    """The first line of what is said about a failure or a skip."""
+    if isinstance(longrepr, tuple):
+        return str(longrepr[2]).removeprefix("Skipped: ")
+    crash = getattr(longrepr, "reprcrash", None)
+    text = crash.message if crash else str(longrepr or "")
+    return text.strip().split("\n")[0][:300]
+
+
+def write(folder: Path, contents: dict[str, Any]) -> None:
+    """report.json and report.html of a run. The JSON has a clause a line."""
     folder.mkdir(parents=True, exist_ok=True)
-    rows = [{"id": c.id, "group": c.group, "chapter": c.chapter, "text": c.text, "verdict": r.verdict(c),
-             "reason": untested().get(c.id), "tests": [n for _, n in r.outcomes.get(c.id, ())]}
-            for c in clauses().values()]
-    (folder / "report.json").write_text(json.dumps({"impl": impl, "clauses": rows}, indent=1) + "\n")
-    (folder / "report.html").write_text(page(rows, impl))
-
-
-_STYLE = """body{font:15px/1.5 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}table{border-collapse:collapse;
-width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
-.holds{color:#176b2c}.broken{color:#b00020;font-weight:600}.no{color:#b36b00}code{font-size:13px}"""
-
-
-def page(rows: list[dict], impl: str) -> str:
-    """One page: totals, then a table for each chapter."""
-    count = Counter(row["verdict"] for row in rows)
-    title = f"Conformance of {html.escape(impl)}"
-    out = [f"<!doctype html><meta charset=utf-8><title>{title}</title><style>{_STYLE}</style>",
-           f"<h1>{title}</h1><p>" + " · ".join(f"{v}: {count[v]}" for v in VERDICTS) + "</p>"]
-    chapters: dict[str, list[dict]] = defaultdict(list)
-    for row in rows:
-        chapters[row["chapter"]].append(row)
-    for chapter, members in chapters.items():
-        out.append(f"<h2>{html.escape(chapter)}</h2><table><tr><th>clause<th>statement<th>verdict<th>tests")
-        for row in members:
-            word = row["verdict"].split()[0]
-            more = f"<br><small>{html.escape(row['reason'])}</small>" if row["verdict"] == "reasoned" else ""
-            out.append(f"<tr><td><code>{row['id']}</code><td>{html.escape(row['text'])}<td class={word}>"
-                       f"{row['verdict']}{more}<td>{len(row['tests'])}")
-        out.append("</table>")
-    return "\n".join(out) + "\n"
+    parts = []
+    for key, value in contents.items():
+        items = ",\n".join(json.dumps(v) for v in value) if isinstance(value, list) else None
+        parts.append(f"{json.dumps(key)}: " + (json.dumps(value) if items is None else f"[\n{items}\n]"))
+    (folder / "report.json").write_text("{" + ",\n".join(parts) + "}\n")
+    (folder / "report.html").write_text(page.page(contents))

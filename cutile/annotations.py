@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import types
 import typing
-from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from cutile.dtypes import DType, int32, int64
+from cutile.structs import structure
 
 T = TypeVar("T")
 
@@ -25,7 +25,7 @@ class ConstantAnnotation:
         return hash(ConstantAnnotation)
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class ScalarAnnotation:
     """The dtype in which an integer argument is passed: int32 or int64 [ANN-2]."""
 
@@ -36,7 +36,7 @@ class ScalarAnnotation:
             raise ValueError(f"ScalarAnnotation dtype must be int32 or int64, not {self.dtype!r}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@structure(frozen=True, kw_only=True)
 class ArrayAnnotation:
     """The index dtype of an array argument, and the sizes and strides that become constants [ANN-3]."""
 
@@ -53,7 +53,7 @@ class ArrayAnnotation:
                 raise TypeError(f"{name} must be a tuple of ints, not {dims!r}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@structure(frozen=True, kw_only=True)
 class ListAnnotation:
     """The annotation of the elements of a list of arrays [ANN-4]."""
 
@@ -75,7 +75,7 @@ ScalarInt64 = Annotated[T, ScalarAnnotation(dtype=int64)]
 IndexedWithInt64 = Annotated[T, ArrayAnnotation(index_dtype=int64)]
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class ParameterSpec:
     """What the annotation of a parameter asks for."""
 

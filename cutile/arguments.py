@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,12 +17,13 @@ from cutile.annotations import PLAIN, ArrayAnnotation, ParameterSpec
 from cutile.arrays import DeviceArray, find_array, kind, layout
 from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
 from cutile.front.program import Blueprint, Embedded
+from cutile.structs import structure
 from cutile.types import ArrayType, ListType, TileType
 
 NESTING_LIMIT = 64  # of tuples [ARG-8]
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class Argument:
     """One argument, understood: its blueprint for the front end, its part of the key, its leaves for a back end.
 
@@ -41,7 +41,7 @@ def understand(index: int, name: str, value: Any, spec: ParameterSpec) -> Argume
     return _understand(_Where(index, name), value, spec, 0)
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class _Where:
     index: int
     name: str

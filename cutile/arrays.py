@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from dataclasses import dataclass
 from math import prod
 from typing import Any
 
@@ -26,9 +25,10 @@ from cutile.dtypes import (
     from_foreign,
     of_storage,
 )
+from cutile.structs import structure
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class DeviceArray:
     """An array in GPU memory.
 

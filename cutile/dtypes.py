@@ -7,10 +7,11 @@ know about one stands in its row of the table below, reached through `info(dtype
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 import ml_dtypes
 import numpy as np
+
+from cutile.structs import structure
 
 __all__ = ["DType", "Info", "info", "promote", "PROMOTION_ORDER", "from_foreign"]
 
@@ -65,7 +66,7 @@ def _new(name: str, bitwidth: int) -> DType:
     return d
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class FloatFormat:
     """A binary floating-point format. `emax`/`emin` are exponents of the largest and smallest normal number."""
 
@@ -78,7 +79,7 @@ class FloatFormat:
     has_zero: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Info:
     """What is known about a dtype."""
 

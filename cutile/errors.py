@@ -11,12 +11,13 @@ import linecache
 import os
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from cutile.structs import structure
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Span:
     """A piece of the user's source. Lines count from 1; columns count characters from 0 and `end_col` is exclusive.
 

@@ -11,12 +11,12 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cutile import settings, trace
 from cutile.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.arguments import Argument, key_of, understand_all
+from cutile.collector import at_rest
 from cutile.front.program import Blueprint, Program, compile_kernel, parameter_names
 from cutile.front.source import definition_of
 from cutile.ir import nodes
@@ -24,6 +24,7 @@ from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.options import Options
 from cutile.passes.fma import fma
+from cutile.structs import structure
 
 
 class Kernel:
@@ -106,10 +107,10 @@ class Kernel:
 def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:
     """A kernel typed for arguments of these kinds, with its multiply-adds fused: what back ends take."""
     fn = kernel.function
-    with trace.timed(f"typing {fn.__qualname__}"):
+    with at_rest(), trace.timed(f"typing {fn.__qualname__}"):
         program = compile_kernel(fn, blueprints)
     _stage("typed", program.kernel, trace.IR)
-    with trace.timed(f"passes of {fn.__qualname__}"):
+    with at_rest(), trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
     _stage("after fma", fused, trace.PASSES)
     return Program(fused, program.reads)
@@ -126,7 +127,7 @@ def _stage(name: str, program: nodes.Kernel, level: int) -> None:
 # ------------------------------------------------------------------ functions
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class Space:
     """Where a function may be called from."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import warnings
@@ -55,6 +54,8 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
 @functools.cache
 def _warn_of_misspelt_settings() -> None:
     for name in settings.unknown():
+        import difflib  # loaded when it is needed
+
         close = difflib.get_close_matches(name, [s.variable for s in settings.table().values()], n=1)
         warnings.warn(f"{name} is no setting of cutile{f'; did you mean {close[0]}?' if close else ''}", stacklevel=3)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
-from dataclasses import dataclass
 from typing import Any
+
+from cutile.structs import replace, structure
 
 _UNSET = object()
 
@@ -49,32 +49,32 @@ _ALLOWED: dict[str, range | tuple[int, ...]] = {
     "opt_level": range(4),
     "num_worker_warps": (1, 2, 4, 8, 16, 32),
 }
+_DEFAULTS: dict[str, int | None] = {"num_ctas": None, "occupancy": None, "opt_level": 3, "num_worker_warps": None}
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class Options:
-    num_ctas: Any = None
-    occupancy: Any = None
-    opt_level: Any = 3
-    num_worker_warps: Any = None
+    num_ctas: Any = _DEFAULTS["num_ctas"]
+    occupancy: Any = _DEFAULTS["occupancy"]
+    opt_level: Any = _DEFAULTS["opt_level"]
+    num_worker_warps: Any = _DEFAULTS["num_worker_warps"]
 
     def __post_init__(self):
-        for f in dataclasses.fields(self):
-            value = getattr(self, f.name)
+        for name, default in _DEFAULTS.items():
+            value = getattr(self, name)
             for v in value.values() if isinstance(value, ByTarget) else [value]:
-                _check(f.name, v, f.default)
+                _check(name, v, default)
 
     def on(self, target: str) -> Options:
         """The options on one target such as "sm_90": each ByTarget replaced by its value there."""
-        found = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        defaults = {f.name: f.default for f in dataclasses.fields(self)}
-        return Options(**{k: v.get(target, defaults[k]) if isinstance(v, ByTarget) else v for k, v in found.items()})
+        found = {name: getattr(self, name) for name in _DEFAULTS}
+        return Options(**{k: v.get(target, _DEFAULTS[k]) if isinstance(v, ByTarget) else v for k, v in found.items()})
 
     def replace(self, **changes: Any) -> Options:
         unknown = changes.keys() - _ALLOWED.keys()
         if unknown:
             raise TypeError(f"unknown kernel option {sorted(unknown)[0]!r}; there are {', '.join(_ALLOWED)}")
-        return dataclasses.replace(self, **changes)
+        return replace(self, **changes)
 
 
 def _check(name: str, value: Any, default: Any) -> None:

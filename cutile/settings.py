@@ -11,14 +11,15 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
+
+from cutile.structs import structure
 
 PREFIX = "CUTILE_"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Setting:
     """One row of the table. `convert` takes the text of the variable, or a value given to `override`.
 
@@ -163,9 +164,14 @@ def get(name: str) -> Any:
 
 
 def untouched(*names: str) -> bool:
-    """Whether settings have their defaults because nobody spoke of them. Launches ask it, so it is quick."""
+    """Whether settings, for no names all of them, have their defaults because nobody spoke of them. Launches ask it, so
+    it is quick.
+    """
     if _overrides.get():
         return False
+    if not names:
+        known = _known.get()
+        return _all_unset() if known is None else known is _DEFAULTS
     behind = getattr(os.environ, "_data", None)
     return not any(map(_in_environment, names)) if behind is None else behind.keys().isdisjoint(_keys(names))
 

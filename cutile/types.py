@@ -7,10 +7,10 @@ come from kernel parameters. Everything else a user can hold is compile-time str
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from math import prod
 
 from cutile.dtypes import INFO, DType, int32
+from cutile.structs import structure
 
 
 class RoundingMode(enum.Enum):
@@ -57,7 +57,7 @@ class MemoryScope(enum.Enum):
     SYS = "sys"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class TileType:
     """A tile: element dtype and a shape of powers of two, both fixed at compile time [TILE-1]."""
 
@@ -83,7 +83,7 @@ class TileType:
         return f"{self.dtype.name} tile of shape {self.shape}" if self.shape else f"{self.dtype.name} scalar"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class ArrayType:
     """A global array. A static size or stride is a language-level constant [ARR-3]; None is a run-time value."""
 
@@ -116,7 +116,7 @@ class ArrayType:
         return ", ".join(parts)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class ListType:
     """A list of arrays, which only a kernel parameter can be [ARG-7]."""
 
@@ -129,7 +129,7 @@ class ListType:
         return f"list of {self.element.dtype.name} arrays of rank {self.element.ndim}"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class TokenType:
     """Orders memory accesses; made by a pass, ignored by the interpreter."""
 

@@ -9,10 +9,13 @@ import inspect
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import conformance_pages
 import error_examples
 import error_messages
+import op_clauses
 
 from cutile import settings
 from cutile.ops import FAMILIES
@@ -45,7 +48,7 @@ def spelling(o: OpDef) -> str:
 def clauses() -> str:
     out = [f"# Operations\n\n{NOTE} The clauses stand in the docstrings of cutile/ops."]
     for family, ops in families().items():
-        lines = [f"[{i}]  {text}" for o in ops for i, text in o.clauses.items()]
+        lines = [f"[{i}]  {text}" for o in ops for i, text in op_clauses.clauses(o).items()]
         if lines:
             out.append(f"\n## {family}\n\n" + "\n".join(lines))
     return "\n".join(out) + "\n"
@@ -159,7 +162,8 @@ def error_page() -> str:
 
 
 FILES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms, "docs/settings.md": settings_page,
-         "conformance/spec/operations.md": clauses}
+         "conformance/spec/operations.md": clauses, "docs/conformance/README.md": lambda: conformance_pages.runs(NOTE),
+         "docs/conformance/differences.md": lambda: conformance_pages.known(NOTE)}
 
 
 def main() -> None:

@@ -103,3 +103,14 @@ def test_importing_loads_no_array_library():
 
     code = "import cutile, sys; print([m for m in ('torch', 'cupy', 'jax', 'cuda') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_importing_loads_of_the_standard_library_little_that_numpy_does_not():
+    """Each of these takes a millisecond or more, and a launch does without it."""
+    import subprocess
+    import sys
+
+    slow = ("decimal", "difflib", "fractions", "pathlib", "pkgutil", "subprocess", "tempfile", "traceback")
+    code = ("import sys, numpy, ml_dtypes; before = {*sys.modules}; import cutile; "
+            f"print([m for m in {slow} if m in sys.modules and m not in before])")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -18,7 +18,7 @@ def test_generated_pages_are_fresh(path):
     assert (ROOT / path).read_text() == generate.FILES[path](), f"{path} is stale: run python docs/generate.py"
 
 
-PAGES = [ROOT / "README.md", ROOT / "HACKING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "HACKING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
@@ -44,6 +44,6 @@ def test_the_op_that_hacking_adds_works():
         exec(block, space)
         t = TileType(ct.float32)
         got = evaluate(space["erf"], Sig((t,), (t,)), [np.float32(0.5)], {})
-        assert abs(got - math.erf(0.5)) < 1e-7 and space["erf"].clauses
+        assert abs(got - math.erf(0.5)) < 1e-7 and generate.op_clauses.clauses(space["erf"])
     finally:
         _REGISTRY.pop("erf", None)

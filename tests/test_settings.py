@@ -131,6 +131,21 @@ def test_steady_looks_a_variable_up_once(monkeypatch, before):
     assert (settings.get("DEBUG"), settings.get("SEED")) == (5, 7)
 
 
+def test_untouched_without_names_asks_for_all(monkeypatch):
+    for s in settings.table().values():
+        monkeypatch.delenv(s.variable, raising=False)
+    assert settings.untouched()
+    with settings.override(SEED=1):
+        assert not settings.untouched() and not settings.untouched("DEBUG")
+    with settings.steady():
+        assert settings.untouched()
+        monkeypatch.setenv("CUTILE_SEED", "1")
+        assert settings.untouched()  # as the launch found it
+    assert not settings.untouched() and settings.untouched("DEBUG")
+    with settings.steady():
+        assert not settings.untouched()
+
+
 def test_unknown_variables_are_found(monkeypatch):
     monkeypatch.setenv("CUTILE_DEBG", "1")
     monkeypatch.setenv("CUTILE_DEBUG", "1")

@@ -17,10 +17,15 @@ KNOWN = {
 
 
 def load(name: str) -> Adapter:
-    """The adapter by name; SystemExit with what there is if there is none."""
+    """The adapter by name. SystemExit with what there is if there is none, or with what must be installed."""
     path = KNOWN.get(name, name)
     module, _, cls = path.partition(":")
     if not cls:
         known = ", ".join(KNOWN)
         raise SystemExit(f"--impl {name}: known are {known}; for another one give package.module:AdapterClass")
-    return getattr(importlib.import_module(module), cls)()
+    try:
+        return getattr(importlib.import_module(module), cls)()
+    except ImportError as e:
+        raise SystemExit(f"--impl {name}: {e}. Install what it needs, or name another one with --impl") from e
+    except AttributeError as e:
+        raise SystemExit(f"--impl {name}: {e}") from e

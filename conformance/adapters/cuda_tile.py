@@ -12,6 +12,7 @@ from conformance.adapters.device import Device
 class CudaTile(Device):
     name = "cuda.tile"
     module = "cuda.tile"
+    package = "cuda-tile"
 
     def compile(self, kernel: Any, args: Sequence[Any]) -> None:
         """Export what a launch would compile: the driver refuses to launch empty grids."""
@@ -19,4 +20,4 @@ class CudaTile(Device):
         signature = compilation.KernelSignature.from_kernel_args(
             kernel, self.moved(tuple(args), {}), compilation.CallingConvention.cutile_python_v2())
         compilation.export_kernel(kernel, [signature], io.BytesIO(), output_format="cubin",
-                                  gpu_code=f"sm_{self.cupy.cuda.Device().compute_capability}")
+                                  gpu_code=self.memory.architecture())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cutile.dtypes import INFO, DType, int32, int64, uint32
+from cutile.structs import structure
 
 ConstantValue = bool | int | float
 
@@ -58,7 +58,7 @@ class ConstantConstraint:
         return f"ConstantConstraint({self.value!r})"
 
 
-@dataclass(frozen=True, init=False)
+@structure(frozen=True)
 class ArrayConstraint:
     """An array parameter, and what may be assumed of it. Predicates per dimension are tuples of length `ndim`.
 
@@ -103,7 +103,7 @@ class ArrayConstraint:
         values = (dtype, ndim, index_dtype, _unless(stride, low, None), check_groups(alias_groups),
                   bool(may_alias_internally), stride, shape, _unless(stride, stride_div, 1),
                   _unless(shape, shape_div, 1), base_addr_divisible_by)
-        for name, value in zip(self.__dataclass_fields__, values, strict=True):
+        for name, value in zip(self.__match_args__, values, strict=True):
             object.__setattr__(self, name, value)
 
 
@@ -149,7 +149,7 @@ def check_groups(groups: Any) -> tuple[str, ...]:
     return groups
 
 
-@dataclass(frozen=True, init=False)
+@structure(frozen=True)
 class ListConstraint:
     """A list of arrays: what holds for each element, and which other parameters the list's own table may alias."""
 

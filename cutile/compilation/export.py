@@ -9,6 +9,7 @@ from typing import IO, Literal
 
 from cutile import settings, trace
 from cutile.annotations import ArrayAnnotation, ParameterSpec
+from cutile.collector import at_rest
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -48,13 +49,16 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
         raise ValueError(f"gpu_code is a target such as 'sm_90', not {gpu_code!r}")
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
-    code = _bytecode(kernel, signatures, gpu_code, bytecode_version)
-    from cutile.gpu.target import parse_target
-    from cutile.gpu.tileir import tileiras
-
+    with at_rest():
+        code = _bytecode(kernel, signatures, gpu_code, bytecode_version)
     if trace.on(trace.TILE_IR):
+        from cutile.gpu.tileir import tileiras  # loaded where it is needed, here and below
+
         trace.say(trace.TILE_IR, f"Tile IR of {kernel.__name__}\n{tileiras.disassemble(code)}")
     if output_format == "cubin":
+        from cutile.gpu.target import parse_target
+        from cutile.gpu.tileir import tileiras
+
         target = parse_target(gpu_code)
         code = tileiras.assemble(code, target, opt_level=kernel.options.on(target.tool_name).opt_level,
                                  lineinfo=settings.get("LINEINFO"), name=kernel.__name__)

@@ -8,7 +8,7 @@ import enum
 import functools
 import inspect
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cutile.dtypes import from_foreign
@@ -21,8 +21,9 @@ from cutile.errors import (
     TileValueError,
     UnsupportedCallError,
 )
-from cutile.front import builtins, closures, expr, objects, records, static, stmt, syntax
-from cutile.front.context import CALL_LIMIT, Context, StopCompiling, nearest
+from cutile.front import binding, builtins, closures, expr, objects, records, static, stmt, syntax
+from cutile.front.binding import ArgumentSpans
+from cutile.front.context import CALL_LIMIT, Context, StopCompiling
 from cutile.front.join import template_of
 from cutile.front.scope import Scope, Var, of_function
 from cutile.front.source import Definition
@@ -46,22 +47,7 @@ from cutile.ir.terms import (
 )
 from cutile.ops import convert, debug
 from cutile.ops._op import PURE, OpDef, registry
-from cutile.ops._types import const_term
-
-
-@dataclasses.dataclass(frozen=True)
-class ArgumentSpans:
-    """Where the arguments of a call stand, for errors about one of them."""
-
-    args: Sequence[Span]
-    kwargs: Mapping[str | None, Span]
-
-    def by_parameter(self, signature: inspect.Signature) -> dict[str, Span]:
-        """The spans by the names of the parameters that the arguments fill."""
-        names = [
-            p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-        ]
-        return {**dict(zip(names, self.args, strict=False)), **{n: s for n, s in self.kwargs.items() if n is not None}}
+from cutile.structs import replace
 
 
 def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term], span: Span,
@@ -71,9 +57,9 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
         return POISON
     match func:
         case Static(OpDef() as o):
-            return _call_op_bound(c, o, o.__signature__, args, kwargs, span, spans)
+            return _call_op_bound(c, o, args, kwargs, span, spans)
         case Bound(Static(OpDef() as o), receiver):
-            return _call_op_bound(c, o, _method_signature(o), args, kwargs, span, spans, receiver)
+            return _call_op_bound(c, o, args, kwargs, span, spans, receiver)
         case Bound():
             return call(c, func.func, (func.receiver, *args), kwargs, span)
         case Closure():
@@ -101,52 +87,24 @@ def inlines(func: Term) -> bool:
 
 # ------------------------------------------------------------------ ops
 
-_NOWHERE: Mapping[str, Span] = types.MappingProxyType({})
-
-
-@functools.cache
-def _method_signature(o: OpDef) -> inspect.Signature:
-    """An op's signature without the receiver; what is left may be given by name [METH-1]."""
-    _, *rest = o.__signature__.parameters.values()
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([p.replace(kind=kind) if p.kind is p.POSITIONAL_ONLY else p for p in rest])
-
-
-def _call_op_bound(c: Context, o: OpDef, signature: inspect.Signature, args, kwargs, span: Span,
-                   spans: ArgumentSpans | None, receiver: Term | None = None) -> Term:
+def _call_op_bound(c: Context, o: OpDef, args, kwargs, span: Span, spans: ArgumentSpans | None,
+                   receiver: Term | None = None) -> Term:
+    method = receiver is not None
     try:
-        bound = signature.bind(*args, **kwargs)
-    except TypeError as e:
-        name = o.name if receiver is None else f".{o.name}"
-        return c.report(_binding_error(name, signature, kwargs, str(e)), span)
-    terms: dict[str, Term] = {}
-    if receiver is not None:
-        terms[next(iter(o.__signature__.parameters))] = receiver
-    for name, p in signature.parameters.items():
-        if p.kind is p.VAR_POSITIONAL:
-            terms[name] = Tuple(tuple(bound.arguments.get(name, ())))
-        elif name in bound.arguments:
-            terms[name] = bound.arguments[name]
-        else:
-            terms[name] = const_term(p.default)
-    return call_op(c, o, terms, span, spans.by_parameter(signature) if spans else {})
+        terms = binding.bind(o, method, args, kwargs)
+    except TileTypeError as e:
+        return c.report(e, span)
+    if method:
+        terms = {next(iter(binding.shape_of(o).defaults)): receiver, **terms}
+    return call_op(c, o, terms, span, spans and functools.partial(
+        spans.by_parameter, binding.shape_of(o, method).positional))
 
 
-def _binding_error(name: str, signature: inspect.Signature, kwargs: Mapping[str, Term], why: str) -> TileTypeError:
-    """Arguments that do not fit an op's signature; a misspelt keyword is named before what is missing for it."""
-    unknown = next((k for k in kwargs if k not in signature.parameters), None)
-    help = f"its signature is {name}{signature}"
-    if unknown is None:
-        return TileTypeError(f"{name}(): {why}", help=help)
-    close = nearest(unknown, [*signature.parameters])
-    hint = f"did you mean `{close}`? {help}" if close else help
-    return TileTypeError(f"{name}() has no parameter `{unknown}`", help=hint)
-
-
-def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span, spans: Mapping[str, Span] = _NOWHERE) -> Term:
+def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span,
+            spans: Callable[[], Mapping[str, Span]] | None = None) -> Term:
     """Type one application of an op whose arguments are bound to parameters; defaults may be left out.
 
-    `spans` are those of the arguments that the user wrote: an error about one of them points at it [EXC-4].
+    `spans` gives those of the arguments that the user wrote: an error about one of them points at it [EXC-4].
     """
     if any(map(is_poisoned, terms.values())):
         return POISON
@@ -154,17 +112,17 @@ def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span, spans: Map
         return c.report(TileSyntaxError(
             f"{o.name}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
             help="do it before or after, or pass a further tile to the reduction"), span)
-    for name, p in o.__signature__.parameters.items():
-        if name not in terms and p.default is not p.empty:
-            terms[name] = const_term(p.default)
+    for name, default in binding.shape_of(o).defaults.items():
+        if name not in terms and default is not None:
+            terms[name] = default
     return c.attempt(span, _apply, c, o, terms, spans)
 
 
-def _apply(c: Context, o: OpDef, terms: dict[str, Term], spans: Mapping[str, Span]) -> Term:
+def _apply(c: Context, o: OpDef, terms: dict[str, Term], spans: Callable[[], Mapping[str, Span]] | None) -> Term:
     try:
         return o.rule(c, o, **terms)
     except TileError as e:
-        e.loc = e.loc or spans.get(e.argument)
+        e.loc = e.loc or (spans().get(e.argument) if spans else None)
         raise
 
 
@@ -262,7 +220,7 @@ def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
     found = syntax.refused(s.definition, lambda node: static.keyword(s, node), manager=manager)
     if found:
         for e in found:
-            c.report(TileSyntaxError(e.message, dataclasses.replace(e.loc, call_site=s.call_site), help=e.help))
+            c.report(TileSyntaxError(e.message, replace(e.loc, call_site=s.call_site), help=e.help))
         raise StopCompiling
     c.checked.add(s.definition.node)
 

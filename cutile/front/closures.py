@@ -7,7 +7,6 @@ last values of what they use along: these may be values of the ending Frame, so 
 from __future__ import annotations
 
 import ast
-import dataclasses
 import functools
 from collections.abc import Callable, Iterable
 
@@ -15,6 +14,7 @@ from cutile.errors import Span
 from cutile.front.scope import Scope, Var
 from cutile.front.source import assigned_names, parameter_names
 from cutile.ir.terms import Bound, Closure, Dict, Manager, Record, Term, Tuple
+from cutile.structs import replace
 
 _SELF = object()  # the scope of a captured function that ended together with the one that captured it
 
@@ -60,7 +60,7 @@ def _frozen(closure: Closure, ending: Scope) -> Closure:
             home = next((s for s in chain if name in s.names), None)
             if home is not None and name in home.vars:
                 captured[name] = _map_closures(home.vars[name].term, inner)
-    rest = dataclasses.replace(ending, vars={}, loops=[], cleanups=[], returns=[])
+    rest = replace(ending, vars={}, loops=[], cleanups=[], returns=[])
     return Closure(closure.definition, rest, closure.defaults, {**captured, **(closure.captured or {})})
 
 
@@ -77,7 +77,7 @@ def _ended(closure: Closure, ending: Scope) -> list[Scope]:
 
 
 def _anchored(t: Term, scope: Scope) -> Term:
-    return _map_closures(t, lambda f: dataclasses.replace(f, scope=scope) if f.scope is _SELF else f)
+    return _map_closures(t, lambda f: replace(f, scope=scope) if f.scope is _SELF else f)
 
 
 def _map_closures(t: Term, fn: Callable[[Closure], Closure]) -> Term:
@@ -97,9 +97,7 @@ def _map_closures(t: Term, fn: Callable[[Closure], Closure]) -> Term:
         case Bound():
             return Bound(*on((t.func, t.receiver)))
         case Manager():
-            return dataclasses.replace(
-                t, args=on(t.args), kwargs=dict(zip(t.kwargs, on(t.kwargs.values()), strict=True))
-            )
+            return replace(t, args=on(t.args), kwargs=dict(zip(t.kwargs, on(t.kwargs.values()), strict=True)))
         case _:
             return t
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import difflib
 import types
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
@@ -125,5 +124,7 @@ def _same(a: TileError, b: TileError) -> bool:
 
 def nearest(name: str, names: Sequence[str]) -> str | None:
     """The most similar of some names, for 'did you mean'."""
+    import difflib  # loaded when it is needed
+
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return close[0] if close else None

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from cutile.dtypes import bool_, info
 from cutile.errors import TileError, TileSyntaxError, TileTypeError
 from cutile.front import call, objects, static, stmt
+from cutile.front.binding import ArgumentSpans
 from cutile.front.context import Context, nearest
 from cutile.front.join import Join, conflict_help, type_text, versus
 from cutile.front.operators import binary, kind, unary
@@ -146,7 +147,7 @@ def _lambda(c: Context, s: Scope, node: ast.Lambda) -> Term:
 
 def _binop(c: Context, s: Scope, node: ast.BinOp) -> Term:
     x, y = evaluate(c, s, node.left), evaluate(c, s, node.right)
-    return binary(c, type(node.op), x, y, c.span, {"x": s.span(node.left), "y": s.span(node.right)})
+    return binary(c, type(node.op), x, y, c.span, lambda: {"x": s.span(node.left), "y": s.span(node.right)})
 
 
 def _unaryop(c: Context, s: Scope, node: ast.UnaryOp) -> Term:
@@ -421,8 +422,7 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
             kwargs[name] = value
     if isinstance(func, Poison):
         return POISON
-    spans = call.ArgumentSpans([s.span(a) for a in node.args], {k.arg: s.span(k.value) for k in node.keywords})
-    return call.call(c, func, tuple(args), kwargs, c.span, spans)
+    return call.call(c, func, tuple(args), kwargs, c.span, ArgumentSpans(s, node))
 
 
 def _generator(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:

@@ -6,7 +6,6 @@ constant, other numbers of one type become a new run-time value; everything comp
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import functools
 from collections.abc import Iterator, Sequence
@@ -42,6 +41,7 @@ from cutile.ir.terms import (
     parts_of,
 )
 from cutile.ops._types import value_of
+from cutile.structs import replace
 from cutile.types import LeafType
 
 
@@ -82,10 +82,10 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
         case Closure():
             defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}
             captured = t.captured and {k: rebuild(v, new) for k, v in t.captured.items()}
-            return dataclasses.replace(t, defaults=defaults, captured=captured)
+            return replace(t, defaults=defaults, captured=captured)
         case Manager():
             args = tuple(rebuild(a, new) for a in t.args)
-            return dataclasses.replace(t, args=args, kwargs={k: rebuild(v, new) for k, v in t.kwargs.items()})
+            return replace(t, args=args, kwargs={k: rebuild(v, new) for k, v in t.kwargs.items()})
         case _:
             return t
 

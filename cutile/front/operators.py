@@ -45,7 +45,8 @@ BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, object, str]] = {
 _REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
-def binary(c: Context, operator: type, x: Term, y: Term, span: Span, spans: Mapping[str, Span] | None = None) -> Term:
+def binary(c: Context, operator: type, x: Term, y: Term, span: Span,
+           spans: Callable[[], Mapping[str, Span]] | None = None) -> Term:
     """`x operator y` for any two terms; `spans` tells where x and y stand."""
     if is_poisoned(x) or is_poisoned(y):
         return POISON
@@ -55,7 +56,7 @@ def binary(c: Context, operator: type, x: Term, y: Term, span: Span, spans: Mapp
     if (special := _COMPILE_TIME.get((symbol, kind(x), kind(y)))) is not None:
         return c.attempt(span, special, c, x, y)
     if is_tile(x) and is_tile(y):
-        return call.call_op(c, op, {"x": x, "y": y}, span, spans or {})
+        return call.call_op(c, op, {"x": x, "y": y}, span, spans)
     return c.report(_unsupported(symbol, x, y), span)
 
 

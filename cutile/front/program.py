@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cutile.errors import TileError, TileInternalError, TileRecursionError, TileSyntaxError, TileTypeError
@@ -16,10 +15,11 @@ from cutile.front.source import Definition, definition_of
 from cutile.ir.nodes import Kernel, Value
 from cutile.ir.recursion import deep_recursion
 from cutile.ir.terms import Leaf, Static, Term, Tuple, describe, is_poisoned
+from cutile.structs import structure
 from cutile.types import ArrayType, ListType, TileType
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class Embedded:
     """A constant argument: the Python value that stands for the parameter."""
 
@@ -30,7 +30,7 @@ class Embedded:
 Blueprint = TileType | ArrayType | ListType | Embedded | tuple
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class Program:
     """A typed kernel and what its meaning depends on outside itself."""
 

@@ -6,16 +6,16 @@ import ast
 import builtins
 import types
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from cutile.errors import Span
 from cutile.front.source import Definition
 from cutile.ir.nodes import Block, Return
 from cutile.ir.terms import Term
+from cutile.structs import field, structure
 
 
-@dataclass(frozen=True, eq=False)
+@structure(frozen=True, eq=False)
 class Var:
     """What a variable denotes, and the assignment that made it so."""
 
@@ -23,7 +23,7 @@ class Var:
     span: Span
 
 
-@dataclass(eq=False)
+@structure(eq=False)
 class LoopState:
     """A dynamic loop being compiled: what it carries and where control leaves its body."""
 
@@ -34,7 +34,7 @@ class LoopState:
     continues: list[Edge] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@structure(eq=False)
 class Edge:
     """A place where control leaves a body: the variables there and the terminator to complete."""
 
@@ -43,7 +43,7 @@ class Edge:
     node: Any
 
 
-@dataclass(eq=False)
+@structure(eq=False)
 class ReturnPoint:
     term: Term
     block: Block
@@ -51,7 +51,7 @@ class ReturnPoint:
     span: Span
 
 
-@dataclass(eq=False)
+@structure(eq=False)
 class Scope:
     """One activation of a function.
 

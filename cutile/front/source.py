@@ -9,12 +9,12 @@ import os
 import time
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from cutile.errors import Span, TileSyntaxError
+from cutile.structs import structure
 
 
-@dataclass(frozen=True, eq=False)
+@structure(frozen=True, eq=False)
 class Definition:
     """A `def` or `lambda`: its syntax, its file, and the names it assigns."""
 
@@ -22,7 +22,7 @@ class Definition:
     filename: str
     lines: tuple[str, ...]
 
-    @property
+    @functools.cached_property
     def name(self) -> str:
         return getattr(self.node, "name", "<lambda>")
 
@@ -35,6 +35,8 @@ class Definition:
     def span(self, node: ast.AST, call_site: Span | None = None) -> Span:
         """The span of a piece of this definition's syntax."""
         end_line, end_col = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+        if self._ascii:  # most are, and spans are made for every expression
+            return Span(self.filename, node.lineno, node.col_offset, end_line, end_col, self.name, call_site)
         return Span(self.filename, node.lineno, self._column(node.lineno, node.col_offset), end_line,
                     self._column(end_line, end_col), self.name, call_site)
 
@@ -48,8 +50,6 @@ class Definition:
 
     def _column(self, line: int, offset: int) -> int:
         """ast counts UTF-8 bytes, spans count characters."""
-        if self._ascii:
-            return offset
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return len(text.encode()[:offset].decode(errors="ignore"))
 
@@ -70,7 +70,7 @@ def definition_of(fn: types.FunctionType) -> Definition:
         tree = _parse(code.co_filename, text)
     except SyntaxError as e:
         raise _no_source(fn, f"its file no longer parses ({e.msg}, line {e.lineno})") from None
-    found = [n for n in _functions(tree) if _first_line(n) == code.co_firstlineno and _matches(n, code)]
+    found = [n for n in _functions(tree, code.co_firstlineno) if _matches(n, code)]
     if len(found) > 1:
         found = _by_position(found, code)
     if len(found) > 1:
@@ -146,14 +146,19 @@ def _parse(filename: str, text: str) -> ast.Module:
     return ast.parse(text, filename)
 
 
-@functools.lru_cache(maxsize=64)
-def _functions(tree: ast.Module) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, ...]:
-    return tuple(n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+def _functions(tree: ast.Module, line: int) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda]:
+    """The functions that begin on a line; statements that do not hold it are passed over."""
+    pending: list[ast.AST] = [tree]
+    for n in pending:
+        pending += [c for c in children(n) if not isinstance(c, ast.stmt) or _first_line(c) <= line <= c.end_lineno]
+    return [n for n in pending if isinstance(n, _FUNCTIONS) and _first_line(n) == line]
+
+
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 def _first_line(n) -> int:
-    decorators = getattr(n, "decorator_list", [])
-    return min([n.lineno, *(d.lineno for d in decorators)])
+    return min([n.lineno, *(d.lineno for d in getattr(n, "decorator_list", ()))])
 
 
 def _matches(n, code: types.CodeType) -> bool:
@@ -210,10 +215,11 @@ def _assigned(node: ast.AST) -> Iterator[str]:
             pending += children(n)
 
 
-def children(node: ast.AST) -> list[ast.AST]:
+@functools.lru_cache(maxsize=1 << 13)  # each is asked for several times
+def children(node: ast.AST) -> tuple[ast.AST, ...]:
     """The nodes directly below one, in order: ast.iter_child_nodes in less time."""
     if type(node) in _LEAVES:
-        return []
+        return ()
     found: list[ast.AST] = []
     for name in node._fields:
         field = getattr(node, name, None)
@@ -221,7 +227,7 @@ def children(node: ast.AST) -> list[ast.AST]:
             found += [x for x in field if isinstance(x, ast.AST)]
         elif isinstance(field, ast.AST) and not isinstance(field, ast.expr_context | ast.operator):
             found.append(field)
-    return found
+    return tuple(found)
 
 
 _LEAVES = (ast.Name, ast.Constant)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import ast
 import dataclasses
 import itertools
-import traceback
+import os
 import types
 import warnings
 from collections.abc import Iterable
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -56,10 +55,11 @@ from cutile.ir.terms import (
 from cutile.ops import memory
 from cutile.ops._op import EAGER, OpDef
 from cutile.ops._types import const_term
+from cutile.structs import structure
 
 ITEM_LIMIT = 1000  # of a static_iter [SEVAL-7]
 FRAMES_SHOWN = 6  # of the Python functions that a static construct called, the innermost ones
-_PACKAGE = Path(__file__).parents[1]
+_PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
 # ------------------------------------------------------------------ the public names
@@ -284,8 +284,10 @@ def _wrapped(e: BaseException) -> StaticException:
 
 def _python_frames(e: BaseException) -> list[tuple[str, Span]]:
     """Where the exception came through functions that the user's expression called, the outermost first [ERR-12]."""
+    import traceback  # loaded when it is needed, like difflib elsewhere
+
     frames = [f for f in traceback.extract_tb(e.__traceback__) if f.name != "<module>"
-              and not Path(f.filename).is_relative_to(_PACKAGE)]
+              and not f.filename.startswith(_PACKAGE)]
     return [("in Python, at compile time:", Span(f.filename, f.lineno or 1, f.colno or 0, f.end_lineno or f.lineno or 1,
                                                  f.end_colno or 0, f.name)) for f in frames[-FRAMES_SHOWN:]]
 
@@ -343,7 +345,7 @@ def to_python(c: Context, t: Term) -> Any:
     raise TileTypeError(f"{phrase(t)} cannot be used inside a static construct")
 
 
-@dataclasses.dataclass(frozen=True)
+@structure(frozen=True)
 class _Opaque:
     """A function of tile code as static code sees it: to be passed on, not called."""
 

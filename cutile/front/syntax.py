@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from cutile.errors import TileSyntaxError
 from cutile.front.source import Definition, children
@@ -148,7 +148,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
     return found
 
 
-def own(body: list[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:
+def own(body: Sequence[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:
     """The nodes of a kind in a function itself, in order; those in functions nested in it apart."""
     found: list[ast.AST] = []
     for node in body:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutile import settings, trace
+from cutile.collector import at_rest
 from cutile.gpu import cache, facts
 from cutile.gpu.key import digest, key_text
 from cutile.gpu.target import Target
@@ -34,7 +35,8 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
     """
     known = facts.of_parameters(constraints)
     lineinfo = settings.get("LINEINFO")
-    text = key_text(program, known, target, options, symbol, lineinfo)
+    with at_rest():
+        text = key_text(program, known, target, options, symbol, lineinfo)
     key = digest(text)
 
     def made() -> tuple[bytes, dict[str, Any]]:
@@ -81,7 +83,7 @@ def _made(program: nodes.Kernel, known: Sequence[Any], target: Target, options: 
     from cutile.ir.walk import walk
 
     start = time.perf_counter()
-    with trace.timed(f"lowering {program.name}"):
+    with at_rest(), trace.timed(f"lowering {program.name}"):
         code = gpu.compile_kernel(program, known, target, options=options, symbol=symbol)
     if trace.on(trace.TILE_IR):
         trace.say(trace.TILE_IR, f"Tile IR of {program.name}\n{tileiras.disassemble(code)}")

@@ -20,10 +20,11 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from cutile import settings
 from cutile.gpu.filelock import exclusive
+from cutile.structs import structure
 
 SUFFIX = ".cutile"
 _MAGIC = "cutile 1"  # the layout of an entry; another is not read
@@ -35,7 +36,8 @@ _HEAD = 1 << 14  # more than the lines before the data take
 _warned: set[Path] = set()
 
 
-class Entry(NamedTuple):
+@structure(frozen=True, slots=True)
+class Entry:
     """A file of the cache. `used` is in seconds since the epoch, `size` in bytes."""
 
     path: Path

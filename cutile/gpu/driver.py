@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from cutile.collector import at_rest
 from cutile.errors import TileError, TileUnsupportedFeatureError
 from cutile.gpu.target import Target, of_device
 
@@ -234,7 +235,8 @@ def replace(new: Driver | None) -> None:
 
 def _start() -> Driver:
     try:
-        from cuda.bindings import driver as api
+        with at_rest():  # thousands of names come in
+            from cuda.bindings import driver as api
     except ImportError:
         raise TileUnsupportedFeatureError(MISSING, help=GET_IT) from None
     try:

@@ -7,13 +7,13 @@ stands. Per-dimension fields are sequences, one entry for each dimension.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from cutile.structs import structure
 from cutile.types import ArrayType
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class ArrayFacts:
     """`None` and 1 say nothing. Sizes and strides count elements, `base_addr_divisible_by` bytes."""
 
@@ -27,7 +27,7 @@ class ArrayFacts:
     may_alias_internally: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class ListFacts:
     """`element` holds for every array of the list."""
 

@@ -8,13 +8,12 @@ docs/hints.md has the figures.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cutile import settings
 from cutile.gpu.target import Target
 from cutile.ir.nodes import For, Kernel, Op, While, blocks_of
 from cutile.ir.walk import rewrite, walk
 from cutile.ops import memory, mma, views
+from cutile.structs import replace
 
 LOADS = (memory.load, views.view_load)
 STORES = (memory.store, views.view_store)

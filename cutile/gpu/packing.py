@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from cutile.dtypes import DType, bool_, float32, float64, int32, int64, uint32
+from cutile.structs import structure
 from cutile.types import ArrayType, ListType, TileType
 
 C_TYPES: dict[DType, type] = {bool_: ctypes.c_int32, int32: ctypes.c_int32, int64: ctypes.c_int64,
@@ -25,7 +25,7 @@ PARAMETERS = 512
 Dims = tuple[tuple[int, ...], tuple[int, ...]]  # sizes and strides of an array
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Packing:
     """The parameters of one prepared launch.
 
@@ -53,7 +53,7 @@ class Packing:
         return offsets, list(zip(slots, hows, strict=True)), image
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Table:
     """The table of a list: which pointer it stands for, rows of 64-bit words, where the pointers go in them."""
 

@@ -13,12 +13,12 @@ on also take the float8 dtypes for sm_89, which 13.4 refuses; we keep to what ev
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from cutile import dtypes
 from cutile.dtypes import DType
 from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.structs import structure
 
 if TYPE_CHECKING:
     from cutile.gpu.tileir import types as ty
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 ARCHITECTURES = (80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121)
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@structure(frozen=True, slots=True)
 class Target:
     """An architecture. `suffix` is the letter of names such as sm_90a, which the assembler does without."""
 

@@ -95,6 +95,9 @@ class Choice:
     def pointer(self, encode) -> np.ndarray:
         return self._each((), (), (), 0, lambda v, _: v.pointer(encode), np.dtype(np.uint64))
 
+    def inside(self, origin, shape, order, steps=None) -> None:
+        return None
+
     def tile(self, origin, shape, order, fill, steps=None) -> np.ndarray:
         return self._each(origin, [0] * len(origin), tuple(shape), fill,
                           lambda v, o: v.tile(o, shape, order, fill, steps), self.carrier)
@@ -250,7 +253,7 @@ def foreign(memory: Memory, at: np.ndarray, shape: Sequence[np.ndarray], strides
         first, odd = divmod(origin, a.itemsize)
         reach = sum(s * (n - 1) for s, n in zip(steps, size, strict=True))
         if not odd and min(size, default=1) > 0 and 0 <= first and first + reach < a.size:
-            view = np.ndarray(size, a.dtype, memory.flat, origin, tuple(s * a.itemsize for s in steps))
+            view = np.ndarray(size, a.dtype, memory.place.buffer, origin, tuple(s * a.itemsize for s in steps))
             inner = Memory(view, memory.dtype, writable=memory.writable, name=memory.name)
             inner.may_change = memory.may_change
             return ArrayView(inner, (0,) * len(size), size, steps, index_dtype)
@@ -264,7 +267,7 @@ class ForeignView(ArrayView):
                  index_dtype: DType):
         self.memory, self.origin, self.size, self.steps = memory, origin, size, steps
         self.start = (0,) * len(size)
-        self.dtype, self.index_dtype, self.index = memory.dtype, index_dtype, info(index_dtype).carrier
+        self.dtype, self.index_dtype = memory.dtype, index_dtype
 
     def lanes(self, take) -> ForeignView:
         def pick(c):
@@ -294,6 +297,9 @@ class ForeignView(ArrayView):
             at = at + np.where(fits, i, 0) * beside(s) * self.memory.array.itemsize
         ok, coords = self.memory.locate(at)
         return ok & inside, coords
+
+    def inside(self, origin, shape, order, steps=None) -> None:
+        return None
 
     def tile(self, origin, shape, order, fill, steps=None) -> np.ndarray:
         inner, back, steps = _unordered(shape, order, steps)

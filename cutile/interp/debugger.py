@@ -6,6 +6,8 @@ import sys
 
 _MEASURING = ("coverage", "trace", "_lsprof", "cProfile", "profile", "viztracer", "line_profiler", "pytest_cov")
 
+_MONITORING = getattr(sys, "monitoring", None)  # Python 3.12 and later
+
 
 def attached() -> bool:
     """A debugger traces this thread, or the process is under one that watches without tracing."""
@@ -27,10 +29,9 @@ def _measures(trace) -> bool:
 
 
 def _monitored() -> bool:
-    monitoring = getattr(sys, "monitoring", None)  # Python 3.12 and later
-    if monitoring is None:
+    if _MONITORING is None:
         return False
-    tool = monitoring.get_tool(monitoring.DEBUGGER_ID)
+    tool = _MONITORING.get_tool(_MONITORING.DEBUGGER_ID)
     return tool is not None and tool.split(".")[0] not in _MEASURING
 
 

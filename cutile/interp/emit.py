@@ -83,7 +83,9 @@ class Program:
         """Make the functions. Each sees the globals of the user's module besides ours, for the debugger's sake."""
         scopes: dict[str, dict] = {}
         for slot, tree, filename, done in self._functions:
-            scope = scopes.setdefault(filename, _module_of(filename))
+            if filename not in scopes:
+                scopes[filename] = _module_of(filename)
+            scope = scopes[filename]
             module = compile(ast.Module([tree], []), filename, "exec")  # never run: a debugger would stop in it
             code = next(c for c in module.co_consts if isinstance(c, CodeType))
             self.objects[slot] = FunctionType(code, scope)

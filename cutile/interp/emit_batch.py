@@ -8,6 +8,7 @@ carry the user's file, names and positions, for tracebacks and coverage.
 from __future__ import annotations
 
 import ast
+import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -71,6 +72,9 @@ def ranks_of(values: Iterable[Value]) -> tuple[int | None, ...]:
     return tuple(map(rank_of, values))
 
 
+_NOWHERE: frozenset[str] = frozenset()
+
+
 class Exits:
     """How control can leave each block other than by its end: "loop" (Break, Continue) and "frame" (Return)."""
 
@@ -95,8 +99,8 @@ class Exits:
 
     def node(self, n: Node) -> frozenset[str]:
         """How control can leave a node sideways."""
-        if isinstance(n, ir.Frame):
-            return frozenset()
+        if isinstance(n, (Op, ir.Bind, ir.Frame)):
+            return _NOWHERE
         out = frozenset().union(*(self._of[b] for b in blocks_of(n)))
         return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
 
@@ -379,10 +383,13 @@ def _is_f32_unary(n: Op) -> bool:
 
 def room(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """x, if the result of an element-wise op on x and y has its shape."""
-    if y.shape == x.shape:
-        return x
-    ahead = x.ndim - y.ndim
-    return x if ahead >= 0 and all(m == n or m == 1 for m, n in zip(y.shape, x.shape[ahead:], strict=True)) else None
+    return x if y.shape == x.shape or _broadcasts(y.shape, x.shape) else None
+
+
+@functools.lru_cache(maxsize=1024)
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    ahead = len(to) - len(shape)
+    return ahead >= 0 and all(m == n or m == 1 for m, n in zip(shape, to[ahead:], strict=True))
 
 
 EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,

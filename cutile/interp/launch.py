@@ -30,12 +30,19 @@ def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) ->
             x = [_view(t.element, f"{name}[{i}]", a, stored) for i, a in enumerate(x)]
             memories += [view.memory for view in x]
         args.append(x)
+    _find_changing(memories)
+    schedule.run(kernel, grid, args)
+
+
+def _find_changing(memories: Sequence[Memory]) -> None:
+    """Which memories the kernel may change: those that it stores to, and what may share memory with one of them."""
     targets = [m.array for m in memories if m.writable]
     for m in memories:
         m.may_change = m.writable
-        for target in targets:
-            m.may_change = m.may_change or np.may_share_memory(m.array, target)
-    schedule.run(kernel, grid, args)
+        if not m.writable:
+            for target in targets:
+                if np.may_share_memory(m.array, target):
+                    m.may_change = True
 
 
 def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
@@ -47,4 +54,4 @@ def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
 def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> memory.ArrayView:
     if stored and not x.flags.writeable:
         raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only")
-    return memory.wrap(x, t.dtype, t.index_dtype, writable=stored, name=name)
+    return memory.view_of(x, t.dtype, t.index_dtype, stored, name)

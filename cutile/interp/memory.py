@@ -19,7 +19,7 @@ from math import prod
 import numpy as np
 
 from cutile.dtypes import DType, info, int32
-from cutile.interp import updates, windows
+from cutile.interp import spots, updates, windows
 from cutile.interp.storage import Memory, as_ndarray
 from cutile.interp.windows import Coord, Line, Place, Start, Window, affine, as_array
 
@@ -28,24 +28,27 @@ def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None
          name: str = "array") -> ArrayView:
     """The descriptor of a host array. OverflowError if a size or stride does not fit the index dtype [ARR-6]."""
     a = as_ndarray(obj, dtype)
+    return view_of(a, dtype, index_dtype, writable is not False and a.flags.writeable, name)
+
+
+def view_of(a: np.ndarray, dtype: DType, index_dtype: DType, writable: bool, name: str) -> ArrayView:
+    """`wrap` of an array that holds elements as the dtype is stored."""
     shape = a.shape
-    steps = _steps(shape, a.strides, a.itemsize, index_dtype, name)
-    writable = a.flags.writeable if writable is None else writable and a.flags.writeable
-    memory = Memory(a, dtype, writable=writable, name=name)
-    return ArrayView(memory, (0,) * len(shape), shape, steps, index_dtype, whole=True)
+    steps, start = _steps(shape, a.strides, a.itemsize, index_dtype, name)
+    return ArrayView(Memory(a, dtype, writable=writable, name=name), start, shape, steps, index_dtype, whole=True)
 
 
 @functools.lru_cache(maxsize=1024)
 def _steps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, index_dtype: DType,
-           name: str) -> tuple[int, ...]:
-    """The strides in elements; they and the sizes must fit the index dtype."""
+           name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The strides in elements, and the coordinates of the first one; strides and sizes must fit the index dtype."""
     limit = int(np.iinfo(info(index_dtype).carrier).max)
     steps = tuple(s // itemsize for s in strides)
     for n, s in zip(shape, steps, strict=True):
         if n > limit or n > 1 and abs(s) > limit:
             raise OverflowError(f"a {'size' if n > limit else 'stride'} of array {name!r} does not fit "
                                 f"{index_dtype.name}; annotate the parameter with ct.IndexedWithInt64")
-    return steps
+    return steps, (0,) * len(shape)
 
 
 class ArrayView:
@@ -58,7 +61,6 @@ class ArrayView:
                  index_dtype: DType, *, whole: bool = False):
         self.memory, self.start, self.size, self.steps = memory, start, size, steps
         self.dtype, self.index_dtype = memory.dtype, index_dtype
-        self.index = info(index_dtype).carrier
         self.fixed, self.low, self.high = True, start, size
         if whole:
             return
@@ -69,6 +71,11 @@ class ArrayView:
     @property
     def ndim(self) -> int:
         return len(self.size)
+
+    @property
+    def index(self) -> np.dtype:
+        """The carrier of the index dtype."""
+        return info(self.index_dtype).carrier
 
     @property
     def shape(self) -> tuple[np.ndarray, ...]:
@@ -139,27 +146,38 @@ class ArrayView:
 
     # -- tiles
 
-    def tile(self, origin: Sequence[np.ndarray], shape: tuple[int, ...], order: Sequence[int], fill,
+    def inside(self, origin: Sequence[np.ndarray | Line], shape: tuple[int, ...], order: Sequence[int],
+               steps: Sequence[int] | None = None) -> np.ndarray | None:
+        """The tile as `tile` gives it, if every block's lies inside the array in a regular way: the short way."""
+        if not self.fixed:
+            return None
+        memory = self.memory
+        place, convert = memory.converted or memory.place, False
+        if not (memory.plain or memory.converted):
+            place, convert = memory.reading(prod(shape) * _blocks_of(origin))
+        spot = spots.find(place.strides, self.start, self.high, origin, shape, order, steps)
+        if spot is None:
+            return None
+        v = spot.of(place)
+        return memory.convert(v) if convert else v.copy() if memory.may_change else windows.read_only(v)
+
+    def tile(self, origin: Sequence[np.ndarray | Line], shape: tuple[int, ...], order: Sequence[int], fill,
              steps: Sequence[int] | None = None) -> np.ndarray:
         """The tile at tile index `origin`; dimension i of it runs along axis order[i], tiles begin every steps[i]."""
-        memory = self.memory
-        if self.fixed:
-            place, convert = memory.converted or memory.place, False
-            if not (memory.plain or memory.converted):
-                place, convert = memory.reading(prod(shape) * _blocks_of(origin))
-            v = self._inside(place, origin, shape, order, steps)
-            if v is not None:
-                return memory.convert(v) if convert else v.copy() if memory.may_change else windows.read_only(v)
+        v = self.inside(origin, shape, order, steps)
+        if v is not None:
+            return v
         w = self._window(origin, shape, order, steps)
-        return _read(memory, w, order, fill, prod(w.lead) * prod(shape))
+        return _read(self.memory, w, order, fill, prod(w.lead) * prod(shape))
 
     def put(self, origin: Sequence[np.ndarray], tile: np.ndarray, shape: tuple[int, ...], order: Sequence[int],
             steps: Sequence[int] | None = None) -> None:
         """Store a carrier tile; elements outside the array are dropped."""
         if self.fixed:
-            v = self._inside(self.memory.place, origin, shape, order, steps)
-            if v is not None and (v.shape == tile.shape or tile.ndim == len(shape) == v.ndim):
-                v[...] = self.memory.store(tile)
+            place = self.memory.place
+            spot = spots.find(place.strides, self.start, self.high, origin, shape, order, steps)
+            if spot is not None and (spot.shape == tile.shape or tile.ndim == len(shape) == len(spot.shape)):
+                spot.of(place)[...] = self.memory.store(tile)
                 return
         _write(self.memory, self._window(origin, shape, order, steps), order, tile)
 
@@ -167,47 +185,14 @@ class ArrayView:
                lead: tuple[int, ...]) -> np.ndarray | None:
         """The memory of a tile that a carrier may be computed into: one view in which every block has a place of its
         own. `lead` are the leading axes of a value that differs between all blocks."""
-        if not (self.fixed and self.memory.plain):
+        memory = self.memory
+        if not (self.fixed and memory.plain):
             return None
-        v = self._inside(self.memory.place, origin, shape, order, None)
-        if v is None or v.shape != lead + shape:
+        spot = spots.find(memory.place.strides, self.start, self.high, origin, shape, order, None)
+        if spot is None or not spot.alone or spot.shape != lead + shape:
             return None
-        varying = [a for j in origin if type(j) is Line for a, d in enumerate(j.steps) if d]
-        alone = len(varying) == len(set(varying)) and len(varying) == sum(n > 1 for n in lead)
-        return v if alone and 0 not in v.strides[len(lead):] and v.flags.aligned else None
-
-    def _inside(self, place: Place, origin, shape, order, steps) -> np.ndarray | None:
-        """The memory of a tile as one view, if all tile indices are numbers or lines and it lies inside the array for
-        every block: the short way."""
-        offset, strides, lead = place.base, [], None
-        for j, n, step, k in zip(origin, shape, steps or shape, order, strict=True):
-            stride = place.strides[k]
-            if type(j) is Line:
-                first, along, blocks = j
-                if lead is None:
-                    lead, across = blocks, [0] * len(blocks)
-                elif lead != blocks:
-                    lead = tuple(map(max, lead, blocks))
-                least = most = first
-                for a, d in enumerate(along):
-                    if d:
-                        across[a] += d * step * stride
-                        if d > 0:
-                            most += d * (blocks[a] - 1)
-                        else:
-                            least += d * (blocks[a] - 1)
-            elif j.ndim == 0:
-                first = least = most = int(j)
-            else:
-                return None
-            start = self.start[k]
-            if least < 0 or start + least * step < 0 or start + most * step + n > self.high[k]:
-                return None
-            offset += (start + first * step) * stride
-            strides.append(stride)
-        if lead is None:
-            return np.ndarray(shape, place.dtype, place.buffer, offset, strides)
-        return np.ndarray(lead + shape, place.dtype, place.buffer, offset, across + strides)
+        v = spot.of(memory.place)
+        return v if v.flags.aligned else None
 
     def _window(self, origin, shape, order, steps) -> Window:
         # Tile indices are not negative, so a tile never reaches below the array's own start.
@@ -287,7 +272,7 @@ class ArrayView:
                 inside = (c >= _beside(low, len(core))) & (c < _beside(high, len(core)))
             ok = inside if ok is None else ok & inside
         if ok is None:
-            return np.ones((1,) * len(core), bool), coords
+            return _every(len(core)), coords
         if not ok.all():
             coords = [np.where(ok, c, c.dtype.type(0)) for c in coords]
         return ok, coords
@@ -381,10 +366,20 @@ def _positions(i: np.ndarray) -> np.ndarray:
 
 def _all_below(i: np.ndarray, high: int) -> bool:
     """Whether all indices lie in 0 … high-1: a look at the greatest, as an unsigned number."""
-    if i.dtype.kind != "i":
-        return bool(i.max() < max(high, 0))
-    size = i.dtype.itemsize  # negative ones are the upper half of the unsigned numbers, whatever `high` is
-    return bool(i.view(f"u{size}").max() < min(max(high, 0), 1 << 8 * size - 1))
+    unsigned = _UNSIGNED.get(i.dtype.char)
+    if unsigned is None:
+        return bool(np.maximum.reduce(i, None) < max(high, 0))
+    # negative ones are the upper half of the unsigned numbers, whatever `high` is
+    return bool(np.maximum.reduce(i.view(unsigned), None) < min(max(high, 0), 1 << 8 * unsigned.itemsize - 1))
+
+
+_UNSIGNED = {c: np.dtype(c.upper()) for c in "bhilq"}
+
+
+@functools.cache
+def _every(rank: int) -> np.ndarray:
+    """All indices of a tile are in range."""
+    return windows.read_only(np.ones((1,) * rank, bool))
 
 
 def _below(i: np.ndarray, high: int) -> np.ndarray:

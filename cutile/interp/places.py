@@ -45,29 +45,33 @@ def place(stmt: ast.stmt, at: Position) -> ast.stmt:
 
     Python takes an attribute to stand at the end of its expression; in a piece of several lines it shall not.
     """
-    first = _first_line(at) if at[0] != at[2] else at
+    here = dict(zip(_POSITION, at, strict=True))
+    first = dict(zip(_POSITION, _first_line(at), strict=True)) if at[0] != at[2] else here
     pending: list[ast.AST] = [stmt]
     while pending:  # over many nodes
         n = pending.pop()
         kind, fields = type(n), n.__dict__
-        for name in _parts(kind):
+        names, stands = _parts(kind)
+        for name in names:
             part = fields.get(name)
             if type(part) is list:
                 pending += part
             elif part is not None:
                 pending.append(part)
-        if "lineno" not in fields and "lineno" in kind._attributes:
-            n.lineno, n.col_offset, n.end_lineno, n.end_col_offset = first if kind is ast.Attribute else at
+        if stands and "lineno" not in fields:
+            fields.update(first if kind is ast.Attribute else here)
     return stmt
 
 
+_POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
 _PLAIN = {"ctx", "op", "ops", "id", "attr", "name", "arg", "kind", "conversion", "type_comment"}
 
 
 @functools.cache
-def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a kind of node that hold nodes with positions, or lists of these."""
-    return () if kind is ast.Constant else tuple(f for f in kind._fields if f not in _PLAIN)
+def _parts(kind: type[ast.AST]) -> tuple[tuple[str, ...], bool]:
+    """Of a kind of node: the fields that hold nodes with positions or lists of these, and whether it has a position."""
+    names = () if kind is ast.Constant else tuple(f for f in kind._fields if f not in _PLAIN)
+    return names, "lineno" in kind._attributes
 
 
 def settle(body: list[ast.stmt]) -> list[ast.stmt]:
@@ -86,12 +90,15 @@ def settle(body: list[ast.stmt]) -> list[ast.stmt]:
     return body
 
 
+_LOAD, _STORE = ast.Load(), ast.Store()
+
+
 def load(name: str) -> ast.expr:
-    return ast.Name(name, ast.Load())
+    return ast.Name(name, _LOAD)
 
 
 def attribute(x: ast.expr, name: str) -> ast.expr:
-    return ast.Attribute(x, name, ast.Load())
+    return ast.Attribute(x, name, _LOAD)
 
 
 def constant(value) -> ast.expr:
@@ -99,7 +106,7 @@ def constant(value) -> ast.expr:
 
 
 def tuple_of(items: Iterable[ast.expr]) -> ast.expr:
-    return ast.Tuple(list(items), ast.Load())
+    return ast.Tuple(list(items), _LOAD)
 
 
 def call(function: ast.expr, args: Iterable[ast.expr] = (), keywords: Iterable[tuple[str, ast.expr]] = ()) -> ast.expr:
@@ -108,10 +115,10 @@ def call(function: ast.expr, args: Iterable[ast.expr] = (), keywords: Iterable[t
 
 def assign(names: Sequence[str], value: ast.expr) -> ast.stmt:
     """`a = value`, `a, b = value`, or for no names the expression alone."""
-    targets = [ast.Name(n, ast.Store()) for n in names]
+    targets = [ast.Name(n, _STORE) for n in names]
     if not targets:
         return ast.Expr(value)
-    return ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, ast.Store())], value)
+    return ast.Assign([targets[0] if len(targets) == 1 else ast.Tuple(targets, _STORE)], value)
 
 
 def assign_all(names: Sequence[str], values: Sequence[ast.expr]) -> ast.stmt:
@@ -123,7 +130,7 @@ def unpack(names: Sequence[str], value: ast.expr) -> ast.stmt:
     """`a, b = value` where value is a tuple, also for a single name."""
     if not names:
         return ast.Expr(value)
-    return ast.Assign([ast.Tuple([ast.Name(n, ast.Store()) for n in names], ast.Store())], value)
+    return ast.Assign([ast.Tuple([ast.Name(n, _STORE) for n in names], _STORE)], value)
 
 
 def delete(names: Iterable[str]) -> ast.stmt:

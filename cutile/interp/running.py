@@ -9,6 +9,7 @@ Blocks are numbered within their chunk in row-major order of the grid axes, and 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -137,11 +138,10 @@ class Pick:
 class Box(Running):
     """Blocks that form a box, not necessarily a contiguous one: `axes[k]` are the positions along axis k."""
 
-    __slots__ = ("_axes", "_lines")
+    __slots__ = ("_axes",)
 
     def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
         self._axes = axes
-        self._lines: list[Line | None] = [None, None, None]
         super().__init__(launch, origin, extent, extent if axes is None else tuple(map(len, axes)))
 
     @property
@@ -153,15 +153,7 @@ class Box(Running):
     def line(self, axis):
         if self._axes is not None and self.lead[axis] != self.extent[axis]:
             return self.bid(axis)
-        found = self._lines[axis]
-        if found is None:
-            n = self.lead[axis]
-            ones = [0, 0, 0]
-            shape = [1, 1, 1]
-            if n > 1:
-                ones[axis], shape[axis] = 1, n
-            found = self._lines[axis] = Line(self.origin[axis], tuple(ones), tuple(shape))
-        return found
+        return _line(self.origin[axis], self.lead[axis], axis)
 
     def coordinates(self):
         shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
@@ -191,6 +183,13 @@ class Box(Running):
         at = np.unravel_index(sub.numbers(), self.extent)
         return LanesOfBox([a if len(b) == self.extent[k] else np.searchsorted(b, a)
                            for k, (a, b) in enumerate(zip(at, self.axes, strict=True))])
+
+
+@functools.lru_cache(maxsize=1024)
+def _line(first: int, n: int, axis: int) -> Line:
+    """Block indices along a grid axis: n of them from the first on."""
+    along = [k == axis and n > 1 for k in range(3)]
+    return Line(first, tuple(map(int, along)), tuple(n if k else 1 for k in along))
 
 
 class Lanes(Running):

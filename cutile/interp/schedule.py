@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from cutile import settings
+from cutile.collector import at_rest
 from cutile.dtypes import info
 from cutile.interp import debugger, emit_batch, emit_block, emit_interleave, interleave
 from cutile.interp.capacity import check_sizes, not_enough
@@ -128,8 +129,9 @@ def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
 def program(kernel: Kernel, schedule: str) -> Program:
     """The kernel compiled for a schedule, under the settings of now."""
     check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
-    return _cache.get(kernel, (schedule, check, limited),
-                      lambda: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
+    with at_rest():
+        return _cache.get(kernel, (schedule, check, limited),
+                          lambda: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
 
 
 # ------------------------------------------------------------------ running
@@ -138,20 +140,25 @@ def program(kernel: Kernel, schedule: str) -> Program:
 def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | None = None) -> None:
     """Run a kernel over a grid. `args` go with kernel.params: array descriptors, lists of them, numbers."""
     grid = (*grid, *(1,) * (3 - len(grid)))
-    name, why, function, blocks = _way(kernel, schedule)
-    extent = chunk_of(grid, blocks)
-    launch = Launch(grid, settings.get("STEP_LIMIT"))
-    values = [a if type(a) is ArrayView else _argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
-    if settings.get("DEBUG"):
-        how = f"batch in chunks of {extent}" if name == "batch" else name
-        print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
-    if prod(grid) == 0:
-        return
-    with np.errstate(all="ignore"), deep_recursion():
+    with deep_recursion():
+        usual = settings.untouched()
+        name, why, function, blocks = _way(kernel, schedule, usual)
+        extent = chunk_of(grid, blocks)
+        launch = Launch(grid, None if usual else settings.get("STEP_LIMIT"))
+        values = [a if type(a) is ArrayView else _argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
+        if not usual and settings.get("DEBUG"):
+            how = f"batch in chunks of {extent}" if name == "batch" else name
+            print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
+        if prod(grid):
+            _run(kernel, name, function, launch, values, extent)
+
+
+def _run(kernel: Kernel, schedule: str, function: Callable, launch: Launch, values: list, extent: Block) -> None:
+    with np.errstate(all="ignore"):
         try:
-            if name == "batch":
+            if schedule == "batch":
                 _run_batch(function, launch, values, extent)
-            elif name == "block":
+            elif schedule == "block":
                 for block, shown in _one_by_one(kernel, launch, values):
                     function(Single(launch, block), block, *shown)
             else:
@@ -165,13 +172,15 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
                 _print(launch)
 
 
-def _way(kernel: Kernel, asked: str | None) -> tuple[str, str, Callable, int]:
+def _way(kernel: Kernel, asked: str | None, usual: bool) -> tuple[str, str, Callable, int]:
     """The schedule of a launch and why, the function that it calls, how many blocks a chunk may have.
 
-    Kernels remember it by all that it depends on: the settings are those that `choose` and `program` read.
+    Kernels remember it by all that it depends on: the settings are those that `choose` and `program` read, `usual` if
+    all have their defaults.
     """
     get = settings.get
-    key = (asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
+    key = ("usual", asked, debugger.attached()) if usual else (
+        asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
     return _cache.get(kernel, key, lambda: _find_way(kernel, asked))
 
 
@@ -251,7 +260,6 @@ def _even(total: int, part: int) -> int:
 def chunks(grid: Block, extent: Block) -> Iterator[tuple[Block, Block]]:
     """(origin, extent) of each chunk, in row-major order."""
     if extent == grid:
-        yield (0, 0, 0), grid
-        return
-    for origin in itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True))):
-        yield origin, tuple(min(e, g - o) for o, e, g in zip(origin, extent, grid, strict=True))
+        return iter((((0, 0, 0), grid),))
+    origins = itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True)))
+    return ((o, tuple(min(e, g - k) for k, e, g in zip(o, extent, grid, strict=True))) for o in origins)

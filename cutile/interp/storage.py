@@ -16,9 +16,9 @@ from cutile.ops import _numeric
 if TYPE_CHECKING:
     from cutile.interp.memory import ArrayView
 
+AT_ONCE = 1 << 15  # positions
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
 SMALL, PART = 1 << 20, 64  # elements, and the part of them, from which on an array is converted at the first read
-_BYTE = np.dtype(np.uint8)
 
 
 @functools.cache
@@ -35,23 +35,24 @@ class Memory:
     the launcher knows better. `writable`: stores are possible.
     """
 
+    may_change = True
+    line: np.ndarray | None = None  # the elements one after another, if they lie so
+    low = 0  # where the first byte is, from element (0, …) on
+    number: int | None = None  # by which foreign pointers know it
+    converted: Place | None = None  # all of it as carriers, once that is made
+    _converted: np.ndarray | None = None
+    _read = 0
+
     def __init__(self, array: np.ndarray, dtype: DType, *, writable: bool, name: str):
         self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
-        self.may_change = True
         self.carrier, self.plain = _carried(dtype)
-        self.line: np.ndarray | None = None
-        self.low = 0
+        buffer, strides = array, array.strides
         if array.flags.c_contiguous:
-            self.line = array if array.ndim == 1 else array.reshape(-1)  # the elements one after another
-            self.flat = self.line.view(_BYTE) if array.size else _bytes_of(array)
+            self.line = array if len(strides) == 1 else array.reshape(-1)
         else:
-            self.low = sum(s * (n - 1) for s, n in zip(array.strides, array.shape, strict=True) if s < 0 and n > 0)
-            self.flat = _bytes_of(array)
-        self.place = Place(self.flat, -self.low, array.strides, array.dtype)
-        self.number: int | None = None  # by which foreign pointers know it
-        self._converted: np.ndarray | None = None
-        self.converted: Place | None = None  # all of it as carriers, once that is made
-        self._read = 0
+            self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0 and n > 0)
+            buffer = _bytes_of(array)
+        self.place = Place(buffer, -self.low, strides, array.dtype)
 
     def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
         """The array that begins `at` bytes from element (0, …) [FPTR-3]."""
@@ -100,19 +101,20 @@ class Memory:
         source, convert = self.source(n)
         if isinstance(at, tuple):
             x = np.asarray(source[at])
-        elif out is not None and out.shape == at.shape and not convert and not self.may_change:
-            return source.reshape(-1).take(at, out=out, mode="clip")
         else:
-            x = np.asarray(source.reshape(-1).take(at, mode="clip"))
+            line = self.line if source is self.array else source.reshape(-1)
+            if out is not None and out.shape == at.shape and not convert and not self.may_change:
+                return _take_into(out, line, at)
+            x = np.asarray(line.take(at, mode="clip"))
         return self.convert(x) if convert else x
 
     def position(self, coords: Sequence[np.ndarray]) -> Position:
         """Coordinates as a flat position where elements lie one after another, else as they are."""
         if self.line is None or not coords:
             return tuple(c.astype(np.int64, copy=False) for c in coords)
-        at, *rest = coords
-        for c, n in zip(rest, self.array.shape[1:], strict=True):
-            at = at.astype(np.int64, copy=False) * n + c.astype(np.int64, copy=False)
+        at = coords[0]
+        for k in range(1, len(coords)):
+            at = at.astype(np.int64, copy=False) * self.array.shape[k] + coords[k].astype(np.int64, copy=False)
         return at if at.dtype.kind == "i" else at.astype(np.int64)
 
     def locate(self, offset: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -121,7 +123,7 @@ class Memory:
         if a.size == 0:
             return np.zeros(offset.shape, bool), [np.zeros(offset.shape, np.int64)] * a.ndim
         rest = offset - self.low
-        ok = (rest >= 0) & (rest < len(self.flat))
+        ok = (rest >= 0) & (rest < self.place.buffer.nbytes)
         rest = np.where(ok, rest, 0)
         coords = [np.zeros(offset.shape, np.int64) for _ in range(a.ndim)]
         steps = sorted((k for k in range(a.ndim) if a.shape[k] > 1 and a.strides[k]), key=lambda k: -abs(a.strides[k]))
@@ -146,6 +148,16 @@ class Memory:
         i = np.minimum(np.searchsorted(found, rest), found.size - 1)
         ok &= found[i] == rest
         return ok, list(np.unravel_index(np.where(ok, first[i], 0), a.shape))
+
+
+def _take_into(out: np.ndarray, line: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """out = line[at]. NumPy makes 64-bit copies of narrower positions: of some at a time, which stay in the cache."""
+    if at.size <= AT_ONCE or at.itemsize == 8 or not (at.flags.c_contiguous and out.flags.c_contiguous):
+        return line.take(at, None, out, "clip")
+    positions, into = at.reshape(-1), out.reshape(-1)
+    for i in range(0, at.size, AT_ONCE):
+        line.take(positions[i:i + AT_ONCE], None, into[i:i + AT_ONCE], "clip")
+    return out
 
 
 def _bytes_of(a: np.ndarray) -> np.ndarray:

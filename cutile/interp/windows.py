@@ -138,7 +138,7 @@ def write(place: Place, w: Window, value: np.ndarray) -> None:
 
 
 def read_only(v: np.ndarray) -> np.ndarray:
-    v.flags.writeable = False
+    v.setflags(write=False)
     return v
 
 

@@ -17,7 +17,6 @@ import enum
 import functools
 import inspect
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from cutile.dtypes import DType, bool_
@@ -47,6 +46,7 @@ from cutile.ir.nodes import (
 )
 from cutile.ir.text import node_text, to_text
 from cutile.ir.walk import returns, shown_values, walk
+from cutile.structs import field, structure
 from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def check(kernel: Kernel) -> None:
     _Checker(kernel).run()
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class _Place:
     """A block being checked: what it is, whose, and where its terminator may lead."""
 

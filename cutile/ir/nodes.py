@@ -11,10 +11,10 @@ Names used throughout the package: `v` value, `n` node, `t` type, `b` builder.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from cutile.errors import Span
+from cutile.structs import field, structure
 from cutile.types import LeafType
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Value:
         return f"<Value {self.name or hex(id(self))}: {self.type}>"
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Block:
     """A list of nodes; the last is a terminator if the end can be reached. Only a combine body has parameters."""
 
@@ -46,7 +46,7 @@ class Block:
         return self.nodes[-1]
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Op:
     """One application of an op. `operands` are flat; `layout` says how they group (see OpDef.operand_names).
 
@@ -63,7 +63,7 @@ class Op:
     region: Block | None = None
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class If:
     """`cond` is a bool_ scalar. A branch that reaches its end yields the results; others leave by Break and so on."""
 
@@ -74,7 +74,7 @@ class If:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class For:
     """`for iv in range(start, stop, step)`: runs while iv < stop; bounds have the type of `iv` [LOOP-1].
 
@@ -93,7 +93,7 @@ class For:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class While:
     """`cond` ends in Yield(bool_ scalar) and sees `params`; the body ends in Continue(next values).
 
@@ -110,7 +110,7 @@ class While:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Frame:
     """A call: the callee's body, typed for this call, standing where it is called. `Return` leaves it.
 
@@ -124,7 +124,7 @@ class Frame:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Yield:
     """End of a branch of If, of a While condition, or of a reduce body."""
 
@@ -132,25 +132,25 @@ class Yield:
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Break:
     operands: tuple[Value, ...]
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Continue:
     operands: tuple[Value, ...]
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Return:
     operands: tuple[Value, ...]
     span: Span
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Bind:
     """From here on the user's variable `name` denotes `template`: for the debugger only, never a use.
 
@@ -163,21 +163,21 @@ class Bind:
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Known:
     """A compile-time value in a template. `value` is an int, float, bool, str or None; other things come as `Shown`."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Shown:
     """A compile-time thing that a debugger can only show: a function, a module, a view."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Group:
     """Structure in a template: `kind` is "tuple", or the name of a dataclass whose fields are `names`."""
 
@@ -193,7 +193,7 @@ TERMINATORS = (Yield, Break, Continue, Return)
 _DEFINING = (Op, If, For, While, Frame)
 
 
-@dataclass(eq=False, slots=True, weakref_slot=True)
+@structure(eq=False, slots=True, weakref_slot=True)
 class Kernel:
     """A typed program. `param_names[i]` is the user's name of the parameter that `params[i]` belongs to."""
 

@@ -7,13 +7,13 @@ import enum
 import math
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from cutile import types
 from cutile.dtypes import BY_SHORT, DType, foreign_pointer_dtype, int32
 from cutile.errors import Span
 from cutile.ir.nodes import Group, Known, Shown, Template, Value
+from cutile.structs import structure
 from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class IRSyntaxError(ValueError):
     """The text is no IR. The message holds line and column (both from 1), the line and a caret."""
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Token:
     kind: str
     text: str

@@ -4,20 +4,19 @@ A term is a run-time leaf of the IR (`Leaf`), a constant scalar (`Const`), or co
 front end makes and joins terms; typing rules of ops take terms and give terms. Nothing here outlives the front end:
 the IR holds values, constants in attributes, and templates.
 
-Nobody changes a term. The classes are not frozen all the same: that would make each of them, and each term, cost twice
-the time, which every import and every first launch would pay.
+Nobody changes a term. The classes are not frozen all the same: that would make each term cost twice the time.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from cutile.dtypes import DType
 from cutile.errors import Span, TileError
 from cutile.ir.nodes import Value
+from cutile.structs import field, structure
 from cutile.types import ArrayType, ListType, PaddingMode, TileType
 
 
@@ -27,7 +26,7 @@ class Term:
     __slots__ = ()
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Leaf(Term):
     """A run-time tile (scalars included), array or list."""
 
@@ -44,7 +43,7 @@ def number_key(value: bool | int | float) -> Hashable:
     return type(value), struct.pack("<d", value) if isinstance(value, float) else value
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Const(Term):
     """A constant scalar. Loose ones hold an exact Python value; their dtype only counts when asked for [LOOSE-1]."""
 
@@ -62,19 +61,19 @@ class Const(Term):
                 and number_key(self.value) == number_key(other.value))
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Static(Term):
     """A compile-time object: None, Ellipsis, str, dtype, enum member, module, class, op, Python function."""
 
     obj: Any
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Tuple(Term):
     items: tuple[Term, ...]
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Record(Term):
     """An instance of a frozen dataclass [DC-1]; `fields` in the order of the class."""
 
@@ -82,21 +81,21 @@ class Record(Term):
     fields: dict[str, Term]
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Dict(Term):
     """The value of **kwargs [CV-7]."""
 
     items: dict[str, Term]
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class FString(Term):
     """A formatted string: text and (term, spec) fields, in order [EX-15]."""
 
     parts: tuple[str | tuple[Term, str], ...]
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Bound(Term):
     """A method with its object: calling it calls `func` with `receiver` first."""
 
@@ -104,7 +103,7 @@ class Bound(Term):
     receiver: Term
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Range(Term):
     """range(start, stop, step): int scalars of the induction dtype [LOOP-1]."""
 
@@ -114,7 +113,7 @@ class Range(Term):
     dtype: DType
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class View(Term):
     """A tiled view [TV-1]. `tile_shape` is as the user wrote it, so () stays (); `explicit_steps`: steps were given."""
 
@@ -125,14 +124,14 @@ class View(Term):
     explicit_steps: bool
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class RawMemory(Term):
     """The memory of an array without its shape [RAWMEM-1]."""
 
     array: Leaf
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class IndexSlice(Term):
     """ct.Slice(start, length) [ADV-2]."""
 
@@ -140,7 +139,7 @@ class IndexSlice(Term):
     length: Term
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class PySlice(Term):
     """slice(start, stop, step), or a:b:c in a subscript [EX-17]."""
 
@@ -149,7 +148,7 @@ class PySlice(Term):
     step: Term
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Closure(Term):
     """A function or lambda made in tile code: its definition, and the live scope it sees [CALL-5].
 
@@ -162,7 +161,7 @@ class Closure(Term):
     captured: dict[str, Term] | None = None
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Manager(Term):
     """A context manager made by a @contextlib.contextmanager function; usable once [CM-3]."""
 
@@ -173,14 +172,14 @@ class Manager(Term):
     used: bool = False
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Unusable(Term):
     """A variable whose use is an error: undefined on some path, or of two types. `error(span)` makes the error."""
 
     error: Callable[[Span], TileError]
 
 
-@dataclass(slots=True, eq=False)
+@structure(slots=True, eq=False)
 class Poison(Term):
     """The value of an expression that failed; its consumers stay silent."""
 
@@ -217,7 +216,12 @@ def parts_of(t: Term) -> Iterable[Term]:
 
 
 def is_poisoned(t: Term) -> bool:
-    return isinstance(t, Poison) or any(is_poisoned(p) for p in parts_of(t))
+    if type(t) in _WHOLE:
+        return False
+    return isinstance(t, Poison) or any(map(is_poisoned, parts_of(t)))
+
+
+_WHOLE = (Leaf, Const, Static)  # most terms, of which nothing is a part
 
 
 def is_tile(t: Term) -> bool:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from cutile.ir.nodes import (
@@ -29,6 +28,7 @@ from cutile.ir.nodes import (
     results_of,
     uses_of,
 )
+from cutile.structs import replace
 
 
 def walk(block: Block, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:

@@ -6,12 +6,12 @@ Narrower formats have their product exactly in float64 and need none of this. It
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 
 import numpy as np
 
 from cutile.dtypes import float64
 from cutile.ops import _numeric
+from cutile.ops._exact import fraction
 from cutile.types import RoundingMode
 
 RZ, RM = RoundingMode.RZ, RoundingMode.RM
@@ -30,12 +30,12 @@ def fma64_directed(mode: RoundingMode, x, y, z):
 def _one_element(mode: RoundingMode, r: float, a: float, b: float, c: float) -> float:
     if math.isnan(r) or not all(map(math.isfinite, (a, b, c))):
         return r
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
+    exact = fraction(a) * fraction(b) + fraction(c)
     if exact == 0:
         two_of_a_sign = c == 0 and math.copysign(1.0, a * b) == math.copysign(1.0, c)
         return r if two_of_a_sign else -0.0 if mode is RM else 0.0
-    above = r > 0 if math.isinf(r) else Fraction(r) > exact
-    if not math.isinf(r) and Fraction(r) == exact:
+    above = r > 0 if math.isinf(r) else fraction(r) > exact
+    if not math.isinf(r) and fraction(r) == exact:
         return r
     down = mode is RM or mode is RZ and exact > 0
     if above and down:

@@ -11,16 +11,20 @@ Fraction.
 from __future__ import annotations
 
 import math
-from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutile.dtypes import DType, float64, info
+from cutile.dtypes import DType, float32, float64, info
 from cutile.ops._rounding import RM, RN, RP, RZ, round_directed, round_to
 from cutile.types import RoundingMode
 
-_F64, _I64 = np.float64, np.int64
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+_F32, _F64, _I64 = np.float32, np.float64, np.int64
 _HALFWAY = np.iinfo(_I64).min
+AT_ONCE = 1 << 17  # elements whose float64 values stay in the cache
 
 
 def two_sum(a, b):
@@ -57,7 +61,7 @@ def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
-    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if given, where the dtype is float32.
+    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if that has the shape. It shares no memory with them.
 
     The product is exact in float64: at most 48 bits. Rounding the rounded sum s is right unless s lies halfway between
     two values of the dtype, or these are spaced by emin: there s must be odd. Both are rare, and a glance at the
@@ -65,56 +69,67 @@ def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
     """
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
+    x, y, z = map(np.asarray, (x, y, z))
     shape = np.broadcast(x, y, z).shape
-    x, y, z = map(_float64_once, (x, y, z))
-    p = np.multiply(x, y, out=x if x.shape == shape else None)
-    s = np.asarray(np.add(p, z, order="C"))
-    r = _narrowed(s, dtype, out)
+    x, y, z = map(_once, (x, y, z))
+    there = np.broadcast(x, y, z)
+    if out is None or out.shape != there.shape:
+        out = np.empty(there.shape, _F32)
+    if there.size <= AT_ONCE:
+        _fma_into(out, x, y, z, dtype)
+    else:
+        x, y, z = (v if v.size == there.size else v.astype(_F64) for v in (x, y, z))
+        axis = next(k for k, n in enumerate(there.shape) if n > 1)
+        step = max(1, AT_ONCE * there.shape[axis] // there.size)
+        for i in range(0, there.shape[axis], step):
+            _fma_into(*(_part(v, axis - there.ndim, i, i + step) for v in (out, x, y, z)), dtype)
+    return out if out.shape == shape else np.broadcast_to(out, shape)
+
+
+def _once(x: np.ndarray) -> np.ndarray:
+    """What is repeated along an axis, once."""
+    return x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])] if 0 in x.strides else x
+
+
+def _part(x: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
+    """Elements start … stop-1 along an axis counted from the end, where the array varies along it."""
+    return x if x.ndim < -axis or x.shape[axis] == 1 else x[(..., slice(start, stop), *(slice(None),) * (-axis - 1))]
+
+
+def _fma_into(out: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, dtype: DType) -> None:
+    p = np.multiply(x, y, dtype=_F64)
+    s = np.asarray(np.add(p, z, out=p if p.ndim and p.shape == out.shape else None, dtype=_F64))
+    np.copyto(out, s if dtype is float32 else round_to(dtype, s), casting="same_kind")
     f = info(dtype).format
     rest = s.view(np.uint64)
     rest <<= np.uint64(12 + f.mantissa)  # what rounding dropped, in the top bits
-    if rest.view(_I64).min() == _HALFWAY:
-        _mend(r, p, z, rest == np.uint64(1 << 63), dtype)
+    if np.minimum.reduce(rest.view(_I64), None) == _HALFWAY:
+        _mend(out, x, y, z, rest == np.uint64(1 << 63), dtype)
     least = 2.0**f.emin
-    if not _all_beyond(r, least):
-        _mend(r, p, z, np.abs(r) <= least, dtype)
-    return r if r.shape == shape else np.broadcast_to(r, shape)
-
-
-def _float64_once(x) -> np.ndarray:
-    """In float64, a new array; what is repeated along an axis stands there once."""
-    x = np.asarray(x)
-    if 0 in x.strides:
-        x = x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])]
-    return x.astype(_F64)
+    if not _all_beyond(out, least):
+        _mend(out, x, y, z, np.abs(out) <= least, dtype)
 
 
 def _all_beyond(r: np.ndarray, least: float) -> bool:
     """Whether all magnitudes of float32 are greater: the least are the least bit patterns of either sign."""
     least = int(np.float32(least).view(np.int32))
-    low = int(r.view(np.int32).min())
-    return int(r.view(np.uint32).min()) > least and (low >= 0 or low + (1 << 31) > least)
+    low = int(np.minimum.reduce(r.view(np.int32), None))
+    return int(np.minimum.reduce(r.view(np.uint32), None)) > least and (low >= 0 or low + (1 << 31) > least)
 
 
-def _mend(r: np.ndarray, p: np.ndarray, z: np.ndarray, where: np.ndarray, dtype: DType) -> None:
-    """Put p + z, rounded to odd and then to the dtype, into `r` at some places."""
+def _mend(r: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, where: np.ndarray, dtype: DType) -> None:
+    """Put x * y + z, rounded to odd and then to the dtype, into `r` at some places."""
     at = np.flatnonzero(where)
     if at.size > r.size // 16:  # no use to pick them out
-        s, missing = two_sum(p, z)
+        s, missing = two_sum(np.multiply(x, y, dtype=_F64), z.astype(_F64))
         if missing.any():  # else all sums are exact
             np.copyto(r, round_to(dtype, to_odd(s, missing)), where=where)
         return
     at = np.unravel_index(at, r.shape)
-    s, missing = two_sum(*(np.broadcast_to(v, r.shape)[at] for v in (p, z)))
+    x, y, z = (np.broadcast_to(v, r.shape)[at].astype(_F64) for v in (x, y, z))
+    s, missing = two_sum(x * y, z)
     if missing.any():
         r[at] = round_to(dtype, to_odd(s, missing))
-
-
-def _narrowed(s: np.ndarray, dtype: DType, out: np.ndarray | None) -> np.ndarray:
-    if out is None or out.shape != s.shape:
-        return round_to(dtype, s)
-    np.copyto(out, s, casting="same_kind")
-    return out
 
 
 def _fma64(x, y, z) -> np.ndarray:
@@ -131,7 +146,7 @@ def _fma64(x, y, z) -> np.ndarray:
     finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
     r = np.where(np.isfinite(x) & np.isfinite(y) & np.isinf(z), z, r)
     hard = finite & ~safe & (x != 0) & (y != 0)
-    return _by_fraction(hard, r, lambda a, b, c: _nearest64(Fraction(a) * Fraction(b) + Fraction(c)), x, y, z)
+    return _by_fraction(hard, r, lambda a, b, c: _nearest64(fraction(a) * fraction(b) + fraction(c)), x, y, z)
 
 
 def _by_fraction(where, r, exact, *xs) -> np.ndarray:
@@ -142,6 +157,13 @@ def _by_fraction(where, r, exact, *xs) -> np.ndarray:
     at = np.nonzero(where)
     r[at] = [exact(*v) for v in zip(*(np.broadcast_to(x, r.shape)[at].tolist() for x in xs), strict=True)]
     return r
+
+
+def fraction(x: float) -> Fraction:
+    """A finite float as an exact number."""
+    from fractions import Fraction  # few kernels need it, and its import takes long
+
+    return Fraction(x)
 
 
 def _nearest64(q: Fraction) -> float:
@@ -213,10 +235,10 @@ def _sqrt(a):
 _APPROXIMATE = {"add": two_sum, "mul": two_prod, "truediv": _truediv, "sqrt": _sqrt}
 # The sign of (exact value - y), given finite operands and y.
 _RESIDUAL = {
-    "add": lambda y, a, b: Fraction(a) + Fraction(b) - Fraction(y),
-    "mul": lambda y, a, b: Fraction(a) * Fraction(b) - Fraction(y),
-    "truediv": lambda y, a, b: Fraction(a) / Fraction(b) - Fraction(y),
-    "sqrt": lambda y, a: Fraction(a) - Fraction(y) ** 2,
+    "add": lambda y, a, b: fraction(a) + fraction(b) - fraction(y),
+    "mul": lambda y, a, b: fraction(a) * fraction(b) - fraction(y),
+    "truediv": lambda y, a, b: fraction(a) / fraction(b) - fraction(y),
+    "sqrt": lambda y, a: fraction(a) - fraction(y) ** 2,
 }
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from cutile.dtypes import DType, info
+from cutile.structs import structure
 
 INT_TYPES, FLOAT_TYPES = "diouxX", "eEfFgGaA"
 _LENGTH_BITS = {"hh": 8, "h": 16, "": 32, "l": 64, "ll": 64}
@@ -23,7 +23,7 @@ class FormatError(ValueError):
     """A format that C, or the language, does not have; the text says why."""
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Conversion:
     """One `%` conversion. `flags` holds those of `-+ #0` that were given."""
 

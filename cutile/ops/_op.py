@@ -31,14 +31,15 @@ Calling convention of a meaning (the only one there is):
 
 from __future__ import annotations
 
+import functools
 import inspect
-import re
+import types
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 from cutile.ir.nodes import Value
+from cutile.structs import structure
 from cutile.types import LeafType
 
 GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
@@ -48,7 +49,7 @@ OUT = "out"  # what it may hand to one
 PURE, READ, WRITE, ATOMIC, HOST = "pure", "read", "write", "atomic", "host"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Sig:
     """The types of one application of an op. `operands` are flat."""
 
@@ -83,16 +84,20 @@ class OpDef:
         self.rule, self.effect, self.exact, self.loose = rule, effect, exact, loose
         self.tileir, self.ulp, self.freedom, self.host = tileir, ulp, freedom, host
         self.public, self.method, self.target = public, method, target
-        full = inspect.signature(meaning)
-        self.given = tuple(p for p in full.parameters if p in GIVEN)
-        self.takes_out = OUT in full.parameters
-        self.__signature__ = inspect.signature(signature) if signature is not None else full.replace(
-            parameters=[p for n, p in full.parameters.items() if n not in (*GIVEN, OUT)])
+        self.given = tuple(p for p in _parameters(meaning) if p in GIVEN)
+        self.takes_out = OUT in _parameters(meaning)
+        self._signature = signature
         if operands is None:
-            operands = " ".join(n for n, p in self.__signature__.parameters.items() if p.kind is p.POSITIONAL_ONLY)
+            operands = " ".join(_parameters(signature or meaning, positional_only=True))
         self.operands: tuple[str, ...] = tuple(operands.split())
         self.variadic = any(n[0] == "*" or n[-1] == "?" for n in self.operands)
-        self.clauses: dict[str, str] = parse_clauses(meaning.__doc__ or "")
+
+    @functools.cached_property  # of the 150 ops, a process uses some
+    def __signature__(self) -> inspect.Signature:
+        if self._signature is not None:
+            return inspect.signature(self._signature)
+        full = inspect.signature(self.meaning)
+        return full.replace(parameters=[p for n, p in full.parameters.items() if n not in (*GIVEN, OUT)])
 
     def flatten(self, operands: Sequence) -> tuple[tuple[Value, ...], tuple[int | None, ...] | None]:
         """Flat operands and their layout: per operand 1, the length of a `*name`, None for an absent `name?`."""
@@ -182,6 +187,13 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     return define
 
 
+def _parameters(fn: types.FunctionType, positional_only: bool = False) -> tuple[str, ...]:
+    """The names of a function's parameters, apart from * and **: inspect.signature in less time."""
+    code = fn.__code__
+    return code.co_varnames[:code.co_posonlyargcount if positional_only
+                            else code.co_argcount + code.co_kwonlyargcount]
+
+
 def lookup(name: str) -> OpDef:
     return _REGISTRY[name]
 
@@ -194,22 +206,3 @@ def methods() -> Mapping[tuple[str, str], OpDef]:
 def registry() -> Mapping[str, OpDef]:
     """All ops by name. Import cutile.ops first."""
     return _REGISTRY
-
-
-_CLAUSE = re.compile(r"^\[([A-Z]+-?\d*(?:\.[\w.+-]+)*)\]\s+(.*)$")
-
-
-def parse_clauses(doc: str) -> dict[str, str]:
-    """Clauses of a docstring: lines that begin with `[ID]`, continued by lines indented deeper."""
-    found: dict[str, str] = {}
-    current = None
-    for line in inspect.cleandoc(doc).splitlines():
-        if m := _CLAUSE.match(line):
-            current = m[1]
-            assert current not in found, f"clause {current} stands twice"
-            found[current] = m[2]
-        elif current and line.startswith("  "):
-            found[current] += " " + line.strip()
-        else:
-            current = None
-    return found

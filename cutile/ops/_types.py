@@ -475,6 +475,11 @@ def finish(op: OpDef, sig: Sig, y):
     return tuple(_numeric.round_to(t.dtype, v) for t, v in zip(sig.results, y, strict=True))
 
 
+def made_elsewhere(b: Builder, op: OpDef, **terms: Term) -> Term:
+    """Rule of ops that no kernel calls: other rules and passes build their nodes."""
+    raise AssertionError(f"{op.name} is made by other rules or by a pass")
+
+
 def is_const(*terms: Term) -> bool:
     return all(isinstance(t, Const) for t in terms)
 

@@ -28,6 +28,7 @@ from cutile.ops._types import (
     fold,
     invalid,
     is_const,
+    made_elsewhere,
     meet,
     refuse,
     tile_arg,
@@ -175,18 +176,6 @@ def magnitude(b: Builder, op, x: Term) -> Term:
     if info(dtype).kind in "bu":
         return x
     return Leaf(b.op1(op, x.value, result=x.type))
-
-
-def fused(b: Builder, op, x: Term, y: Term, z: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
-    """Rule of fma, for tests and tools: operands of one float dtype and shape. A pass forms the node itself."""
-    terms = [arithmetic_arg(op, n, t) for n, t in zip("xyz", (x, y, z), strict=True)]
-    kinds = {t.type for t in terms}
-    if len(kinds) != 1 or not info(terms[0].type.dtype).floating:
-        refuse("fma() takes three float tiles of one dtype and shape")
-    mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
-    float_options(op, terms[0].type.dtype, DIRECTED, mode, flush)
-    return Leaf(b.op1(op, *(value_of(b, t) for t in terms), result=terms[0].type,
-                      rounding_mode=None if mode is RN else mode, flush_to_zero=flush))
 
 
 # ------------------------------------------------------------------ meanings
@@ -475,7 +464,7 @@ def abs(x, /):
     return np.abs(x)
 
 
-@op(fused, public=False, tileir="fma")
+@op(made_elsewhere, public=False, tileir="fma")
 def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """x * y + z rounded once; formed by the fma pass.
 

@@ -5,8 +5,6 @@ An atomic acts once for each running block, also where all blocks give it the sa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from cutile.dtypes import DType, bfloat16, float16, float32, float64, info, int32, int64, uint32, uint64
@@ -24,13 +22,14 @@ from cutile.ops._access import (
 from cutile.ops._op import ATOMIC, OpDef, op
 from cutile.ops._types import array_arg, const_bool, invalid, tile_arg, value_of
 from cutile.ops.views import offset_arg, raw_arg, view_arg
+from cutile.structs import structure
 from cutile.types import MemoryOrder, MemoryScope, TileType
 
 ACQ_REL, DEVICE = MemoryOrder.ACQ_REL, MemoryScope.DEVICE
 INTS: tuple[DType, ...] = (int32, uint32, int64, uint64)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Kind:
     """An update: what it does in words and as a formula, the array dtypes that have it, whether the update needs
     exactly that dtype."""

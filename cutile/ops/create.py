@@ -18,6 +18,7 @@ from cutile.ops._types import (
     const_int,
     invalid,
     loose,
+    made_elsewhere,
     numeric_dtype_arg,
     refuse,
     scalar_arg,
@@ -144,22 +145,10 @@ def _elements(b: Builder, op, t: Term, shape: tuple[int, ...], d: DType) -> list
     return [v for item in t.items for v in _elements(b, op, item, shape[1:], d)]
 
 
-def given(b: Builder, op, value: Term) -> Term:
-    """Rule of constant, for tests and tools; value_of and passes build the node themselves."""
-    if not isinstance(value, Const):
-        invalid(op, "value", f"expected a constant, got {describe(value)}")
-    return Leaf(value_of(b, value))
-
-
-def numbered(b: Builder, op) -> Term:
-    """iota is made by arange alone."""
-    refuse("iota() is made by arange()", help="ct.arange(size, dtype=...)")
-
-
 # ------------------------------------------------------------------ meanings
 
 
-@op(given, public=False, operands="", exact=True, tileir="constant")
+@op(made_elsewhere, public=False, operands="", exact=True, tileir="constant")
 def constant(value, *, sig):
     """A constant scalar; `value` is encoded in its dtype.
 
@@ -245,7 +234,7 @@ def astile(value, /, *, dtype):
     """
 
 
-@op(numbered, public=False, operands="", exact=True, tileir="iota")
+@op(made_elsewhere, public=False, operands="", exact=True, tileir="iota")
 def iota(*, sig):
     """0, 1, 2, … in an integer dtype.
 

@@ -34,7 +34,7 @@ from cutile.ir.terms import (
 from cutile.ops import _format
 from cutile.ops._format import Conversion, FormatError
 from cutile.ops._op import HOST, OpDef, Sig, op
-from cutile.ops._types import const_str, encode, invalid, is_none, refuse, tile_arg, value_of
+from cutile.ops._types import const_str, encode, invalid, is_none, made_elsewhere, refuse, tile_arg, value_of
 from cutile.types import TileType
 
 # ------------------------------------------------------------------ terms as text
@@ -236,14 +236,10 @@ def _breakpoint_rule(b, op, kind):
     return NONE
 
 
-def _text_rule(b, op, **_):
-    refuse("emit_text() is made by print() and printf()", help="ct.printf(format, ...)")
-
-
 # ------------------------------------------------------------------ the ops
 
 
-@op(_text_rule, operands="*values", public=False, effect=HOST)
+@op(made_elsewhere, operands="*values", public=False, effect=HOST)
 def emit_text(values, /, *, parts, sig: Sig, ctx):
     """Write `parts`, one after the other: text, or (operand number, C conversion)."""
     fields = [p if isinstance(p, str) else (p[0], _element(p[1], sig.operands[p[0]])) for p in parts]

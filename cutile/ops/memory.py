@@ -36,6 +36,7 @@ from cutile.ops._types import (
     const_int,
     int_scalar_arg,
     invalid,
+    made_elsewhere,
     refuse,
     tile_arg,
     value_of,
@@ -159,10 +160,6 @@ def _store_advanced(b: Builder, op, array, indices, tile, latency, allow_tma) ->
     return NONE
 
 
-def _internal(b: Builder, op, **terms) -> Term:
-    raise AssertionError(f"{op.name} is made by other rules")
-
-
 # ------------------------------------------------------------------ tiles
 
 
@@ -221,7 +218,10 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
     """
     t = sig.x
     dims = shape or (1,) * t.ndim
-    x = array.tile(tile_origin(index, sig), dims, order, fill_of(padding_mode, t.dtype))
+    origin = tile_origin(index, sig)
+    x = array.inside(origin, dims, order)
+    if x is None:
+        x = array.tile(origin, dims, order, fill_of(padding_mode, t.dtype))
     return x if shape else x.reshape(x.shape[:x.ndim - t.ndim])
 
 
@@ -378,7 +378,7 @@ def scatter(array, indices, value, mask, /, *, check_bounds, latency, sig):
 # ------------------------------------------------------------------ arrays and lists themselves
 
 
-@op(_internal, operands="array", exact=True, public=False)
+@op(made_elsewhere, operands="array", exact=True, public=False)
 def array_dim(array, /, *, dim, stride):
     """Size of an array along an axis or, with stride=True, its stride in elements.
 
@@ -408,7 +408,7 @@ def _dims(b: Builder, a: Leaf, static, stride: bool) -> Tuple:
         for k, n in enumerate(static)))
 
 
-@op(_internal, operands="arrays", exact=True, public=False, name="list_len")
+@op(made_elsewhere, operands="arrays", exact=True, public=False, name="list_len")
 def list_len_op(arrays, /):
     """Number of arrays in a list.
 
@@ -417,7 +417,7 @@ def list_len_op(arrays, /):
     return np.asarray(len(arrays), np.int32)
 
 
-@op(_internal, operands="arrays index", exact=True, public=False, name="list_item")
+@op(made_elsewhere, operands="arrays index", exact=True, public=False, name="list_item")
 def list_item_op(arrays, index, /):
     """Array of a list.
 

@@ -8,7 +8,6 @@ once and ends by Break. Nodes that control cannot reach are dropped.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import (
@@ -27,6 +26,7 @@ from cutile.ir.nodes import (
 )
 from cutile.ir.walk import rewrite, with_blocks
 from cutile.passes.structured_exits import has_return, out_of_loops
+from cutile.structs import replace
 
 
 def flatten_frames(kernel: Kernel) -> Kernel:

@@ -27,12 +27,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 
 from cutile.dtypes import bfloat16, float16, float32, float64
 from cutile.ir.nodes import Frame, Kernel, Node, Op, Return, Value, uses_of
 from cutile.ir.walk import bound_values, definitions, homes, returns, rewrite, walk
 from cutile.ops import arithmetic
+from cutile.structs import field, replace, structure
 from cutile.types import RoundingMode, TileType
 
 FUSED = (float16, bfloat16, float32, float64)
@@ -44,7 +44,7 @@ def fma(kernel: Kernel) -> Kernel:
     return rewrite(kernel, plan.change) if plan.fusions else kernel
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class _Plan:
     """What `change` does at each node."""
 

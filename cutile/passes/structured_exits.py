@@ -7,8 +7,6 @@ Ifs in it.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cutile.dtypes import bool_, info
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.ir.nodes import (
@@ -31,6 +29,7 @@ from cutile.ir.nodes import (
 from cutile.ir.walk import with_blocks
 from cutile.ops import create
 from cutile.ops._types import encode
+from cutile.structs import replace
 from cutile.types import LeafType, TileType
 
 FLAG = TileType(bool_)

@@ -19,13 +19,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from cutile.ir.nodes import Block, For, Kernel, Node, Op, Value, While
 from cutile.ir.walk import definitions, walk
 from cutile.ops import arithmetic, debug, grid
 from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.passes.written import memory_classes
+from cutile.structs import field, structure
 from cutile.types import MemoryOrder
 
 ACQUIRES = (MemoryOrder.ACQUIRE, MemoryOrder.ACQ_REL)
@@ -37,7 +37,7 @@ Key = tuple[str, Value | None]
 ACQUIRE: Key = ("acquire", None)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Access:
     """How a node takes part. `joins` gain the node's token, `becomes` are then its token alone."""
 
@@ -49,7 +49,7 @@ class Access:
 NONE = Access((), (), ())
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class Ordering:
     """The plan for one kernel without frames."""
 

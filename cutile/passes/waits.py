@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 
 from cutile.ir.nodes import (
     Block,
@@ -38,12 +37,15 @@ from cutile.ir.walk import walk
 from cutile.ops import atomics, create, shape
 from cutile.ops._op import ATOMIC, PURE, READ
 from cutile.passes.written import is_written
+from cutile.structs import field, structure
 
 Loop = For | While
 
 
 def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
     """Each loop that waits for other blocks, with the carried values that are its state."""
+    if not any(map(_may_wait, walk(kernel.body))):
+        return {}
     flow = _Flow(kernel)
     found: dict[Loop, tuple[Value, ...]] = {}
     for loop, sources in flow.sources.items():
@@ -53,7 +55,13 @@ def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+def _may_wait(n: Node) -> bool:
+    """Only conditions of loops, or before a Break, Continue or Return, let a loop wait: most kernels have none."""
+    return isinstance(n, While) or isinstance(n, If) and any(
+        isinstance(m, Break | Continue | Return) for b in blocks_of(n) for m in b.nodes)
+
+
+@structure(frozen=True, slots=True)
 class _Place:
     """Where a block stands: the node that holds it, and where that one stands."""
 
@@ -76,7 +84,7 @@ class _Place:
             place = place.outer
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class _Flow:
     """Which values each value is made from, and what stands in each loop."""
 

@@ -1,7 +1,9 @@
-"""The adapters of implementations that run on a GPU, with a stand-in for CuPy whose memory is NumPy's."""
+"""The adapters of implementations that run on a GPU, with stand-ins for CuPy and PyTorch whose memory is NumPy's."""
 
+import re
 import sys
 import types
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
@@ -9,7 +11,7 @@ import pytest
 
 import cutile as ct
 from conformance.adapters.cutile_gpu import Gpu
-from conformance.adapters.device import NoArray
+from conformance.adapters.device import CuPy, NoArray, Torch, driver_version
 from cutile import settings
 from cutile.gpu import driver as drivers
 from tests.gpu.fake_driver import FakeDriver
@@ -30,16 +32,65 @@ class Stream:
         self.waited += 1
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    """The adapter; what it launches runs in the interpreter, by way of copies."""
-    stream = Stream()
-    monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(
-        asarray=lambda a: a.copy().view(Memory), asnumpy=lambda m: np.array(m, subok=False),
-        ndarray=Memory, cuda=types.SimpleNamespace(get_current_stream=lambda: stream)))
+class Tensor:
+    def __init__(self, data):
+        self.data = data
+
+    def cuda(self):
+        return self
+
+    cpu = cuda
+
+    def numpy(self):
+        return self.data
+
+    def data_ptr(self):
+        return self.data.ctypes.data
+
+
+class Fault(Exception):
+    """CUDA's error."""
+
+
+def fault():
+    raise Fault("an illegal memory access\nwas encountered")
+
+
+def stand_ins(stream):
+    """CuPy and PyTorch, as far as the adapters need them."""
+    runtime = types.SimpleNamespace(deviceSynchronize=lambda: None, CUDARuntimeError=Fault,
+                                    getDeviceProperties=lambda _: {"name": b"A GPU"})
+    device = types.SimpleNamespace(compute_capability="90", id=0)
+    cupy = types.SimpleNamespace(
+        asarray=lambda a: a.copy().view(Memory), asnumpy=lambda m: np.array(m, subok=False), ndarray=Memory,
+        cuda=types.SimpleNamespace(get_current_stream=lambda: stream, runtime=runtime, Device=lambda: device))
+    torch = types.SimpleNamespace(Tensor=Tensor, from_numpy=Tensor, cuda=types.SimpleNamespace(
+        current_stream=lambda: stream, synchronize=lambda: None, get_device_capability=lambda: (9, 0),
+        get_device_name=lambda: "A GPU"))
+    return cupy, torch
+
+
+README = Path(__file__).resolve().parents[2] / "conformance" / "README.md"
+
+
+def official():
+    """The adapter that the README writes out."""
+    block = next(b for b in re.findall(r"```python\n(.*?)```", README.read_text(), re.S) if "class Official" in b)
+    assert len(block.splitlines()) <= 60
+    space: dict = {}
+    exec(block, space)
+    return type("Ours", (space["Official"],), {"module": "cutile"})()
+
+
+@pytest.fixture(params=["CuPy", "PyTorch", "README"])
+def gpu(request, monkeypatch):
+    """An adapter; what it launches runs in the interpreter, by way of copies."""
+    cupy, torch = stand_ins(Stream())
+    monkeypatch.setitem(sys.modules, "cupy", None if request.param == "PyTorch" else cupy)
+    monkeypatch.setitem(sys.modules, "torch", torch if request.param == "PyTorch" else None)
     monkeypatch.setattr(drivers, "_driver", FakeDriver().start())
     with settings.override(BACKEND="interp"):
-        yield Gpu()
+        yield official() if request.param == "README" else Gpu()
 
 
 @ct.kernel
@@ -75,8 +126,37 @@ def test_read_only_arrays_are_not_written_back(gpu):
     assert y.tolist() == [0, 1, 2, 3]
 
 
-def test_what_the_hardware_lacks(gpu):
+def test_what_the_hardware_lacks(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", stand_ins(Stream())[0])
+    gpu = Gpu()
     assert gpu.not_applicable == (ct.TileUnsupportedFeatureError, NoArray)
     packed = np.ones(4, ml_dtypes.float4_e2m1fn)
     with pytest.raises(NoArray, match="two elements a byte"):
         gpu.to_device(packed)
+
+
+def test_a_gpu_that_is_lost(monkeypatch):
+    cupy, _ = stand_ins(Stream())
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    for adapter in (Gpu(), official()):
+        assert adapter.lost() is None
+        with monkeypatch.context() as m:
+            m.setattr(cupy.cuda.runtime, "deviceSynchronize", fault)
+            assert "an illegal memory access" in adapter.lost()
+
+
+@pytest.mark.parametrize("lib", [CuPy, Torch])
+def test_facts(lib, monkeypatch):
+    cupy, torch = stand_ins(Stream())
+    monkeypatch.setitem(sys.modules, "cupy", cupy if lib is CuPy else None)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    gpu = Gpu()
+    assert type(gpu.memory) is lib and gpu.memory.architecture() == "sm_90"
+    assert gpu.hardware().startswith(f"A GPU, driver {driver_version()}; ") and gpu.version() == ct.__version__
+
+
+def test_without_any_library(monkeypatch):
+    for name in ("cupy", "torch"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match="need CuPy .* or PyTorch"):
+        Gpu()

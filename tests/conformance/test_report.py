@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
 
-from conformance import differences
-from conformance.report import Recorder
+from conformance import differences, page
+from conformance.report import Recorder, _why, write
 
 
 @pytest.fixture
@@ -56,3 +57,48 @@ def test_one_that_has_gone_is_not_met(recorder):
     recorder.pytest_runtest_logreport(finished(listed, "passed", wasxfail="known"))
     assert recorder.verdict(CLAUSE) == "holds"
     assert recorder.known.report().endswith("0 met; not met: test_bits.py::test_x[*]")
+
+
+# ------------------------------------------------------------------ what a report says
+
+
+def row(verdict, **failing):
+    return {"id": "BIT-1.and.int", "chapter": "bits & pieces", "text": "x < y", "verdict": verdict, "tests": 20,
+            "failing": failing}
+
+
+def contents(*clauses, interrupted=False):
+    run = {"implementation": "mine", "version": "3", "hardware": "A <GPU>", "date": "2026-01-02", "seconds": 7,
+           "python": "3.12", "numpy": "2.4", "ml_dtypes": "0.6", "system": "Linux", "interrupted": interrupted,
+           "tests": {"failed": 2, "passed": 18}}
+    known = [{"pattern": "test_x*", "reason": "rounds twice", "says": "BIT-1", "met": 3}]
+    return {"run": run, "verdicts": {"broken": 1}, "known": known, "clauses": list(clauses)}
+
+
+def test_a_page_says_what_failed_and_where():
+    text = page.page(contents(row("broken", **{f"t{i}": "assert a<b" for i in range(15)})))
+    assert "A &lt;GPU&gt;" in text and "2 failed, 18 passed, in 7 s" in text and "bits &amp; pieces" in text
+    assert "<h2>Broken</h2>" in text and "15 not passed" in text and "assert a&lt;b" in text and "and 3 more" in text
+    assert "1 are listed, 3 tests met one" in text and "interrupted" not in text
+    assert "<h2>Broken" not in page.page(contents(row("holds")))
+    assert "the run was interrupted" in page.page(contents(row("holds"), interrupted=True))
+
+
+def test_files(tmp_path):
+    write(tmp_path / "out", contents(row("holds")))
+    assert json.loads((tmp_path / "out" / "report.json").read_text()) == contents(row("holds"))
+    assert (tmp_path / "out" / "report.html").read_text() == page.page(contents(row("holds")))
+
+
+def test_the_first_line_of_why():
+    crash = SimpleNamespace(reprcrash=SimpleNamespace(message="AssertionError: 3 differ\nassert not 3"))
+    assert _why(crash) == "AssertionError: 3 differ" and _why(("f.py", 3, "Skipped: no GPU")) == "no GPU"
+    assert _why("x" * 1000) == "x" * 300 and _why(None) == ""
+
+
+def test_a_file_that_cannot_be_loaded_breaks_its_clauses(recorder):
+    lost = SimpleNamespace(failed=True, nodeid="conformance/test_shape.py", longrepr="AttributeError: no ct.cat")
+    recorder.pytest_collectreport(lost)
+    some = [i for i in recorder.outcomes if i.startswith("SHAPE-")]
+    assert some and recorder.verdict(SimpleNamespace(id=some[0])) == "broken"
+    assert recorder.outcomes[some[0]][0].why == "the file cannot be loaded: AttributeError: no ct.cat"

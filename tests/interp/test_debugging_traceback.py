@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import traceback
 
@@ -51,6 +52,7 @@ def test_an_assertion_quotes_the_users_lines_with_carets():
 
 def test_an_error_inside_an_op_quotes_the_expression(monkeypatch):
     """Whatever is raised while a meaning runs shows the kernel's line and, under it, the expression."""
+    @functools.wraps(math.exp2.meaning)
     def broken(*args, **kwargs):
         raise RuntimeError("no room")
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import dtypes as dt
+from cutile.interp import storage
 from cutile.interp.choice import ArrayList, Choice, join
 from cutile.interp.memory import wrap
 from cutile.interp.windows import Line, affine
@@ -424,6 +425,20 @@ def test_read_only_halves_are_converted_once_per_launch():
     third = view.tile(origin, (16,), (0,), 0)
     assert np.array_equal(first, second) and np.shares_memory(second, third) and not third.flags.writeable
     assert third.dtype == np.float32 and third.ravel().tolist() == list(range(64))
+
+
+@pytest.mark.parametrize("index", [np.int8, np.int32, np.int64, np.uint16])
+def test_many_elements_are_taken_part_by_part(monkeypatch, index):
+    monkeypatch.setattr(storage, "AT_ONCE", 8)
+    a = np.arange(100, dtype=np.float32)
+    view = wrap(a, dt.float32)
+    view.memory.may_change = False
+    i = np.random.default_rng(0).integers(0, 100, (3, 1, 1, 32)).astype(index)
+    out = np.empty(i.shape, np.float32)
+    assert view.gather([i], None, FILL, (32,), out) is out
+    assert np.array_equal(out, a[i]) and np.array_equal(view.gather([i], None, FILL, (32,)), a[i])
+    into = np.empty((64, 3), np.float32).T[:, None, None, ::2]  # not in one piece
+    assert view.gather([i], None, FILL, (32,), into) is into and np.array_equal(into, a[i])
 
 
 def test_memory_that_changes_is_never_cached_or_shared():

@@ -1,8 +1,9 @@
 """A pytest plugin: which lines of the mutated files each test executes, and how long it takes.
 
-    pytest conformance -p tests.mutation.lines        # with MUTATION_LINES=FILE; needs Python 3.12
+    pytest conformance -n auto -p tests.mutation.lines        # with MUTATION_LINES=FOLDER; needs Python 3.12
 
-The file is JSON: {"tests": {id: seconds}, "lines": {path: {line: [positions of tests]}}}; tests that fail are left out.
+Each process writes a file of JSON into the folder, which must not hold any from before:
+{"tests": {id: seconds}, "lines": {path: {line: [positions of tests]}}}; tests that fail are left out.
 What functions remember from one test to the next is dropped before each, so that no test runs on another's work.
 """
 
@@ -26,7 +27,7 @@ TOOL = 4  # a number that sys.monitoring gives to no particular kind of tool
 class Lines:
     """Records line events of TARGETS; every line counts once for each test."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: Path):
         self.path = path
         self.names = {str(ROOT / t): t for t in TARGETS}
         self.seconds: dict[str, float] = {}
@@ -60,7 +61,8 @@ class Lines:
             self.lines[self.names[file]][number].append(position)
 
     def pytest_sessionfinish(self) -> None:
-        Path(self.path).write_text(json.dumps({"tests": self.seconds, "lines": self.lines}))
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps({"tests": self.seconds, "lines": self.lines}))
 
 
 @functools.cache
@@ -75,4 +77,7 @@ def _forget() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Lines(os.environ["MUTATION_LINES"]), "mutation-lines")
+    if getattr(config.option, "numprocesses", None):
+        return  # the workers run the tests
+    process = os.environ.get("PYTEST_XDIST_WORKER", "all")
+    config.pluginmanager.register(Lines(Path(os.environ["MUTATION_LINES"], f"{process}.json")), "mutation-lines")

@@ -4,16 +4,21 @@ Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an ax
 `table` (a dict's value replaced by another of its values, or an element of a display left out).
 
 Not mutated is what gives no kernel a meaning: docstrings, annotations, what only text of errors is made of, assertions
-of what cannot happen (`assert`, `strict=` of zip), how a dataclass is laid out, and what ops declare for documentation
-or for another back end (`ulp=`, `tileir=`, `freedom=`).
+of what cannot happen (`assert`, `strict=` of zip, arrays that nobody may write to), how a dataclass is laid out, what
+ops declare for documentation or for another back end (`ulp=`, `tileir=`, `freedom=`, `public=`), declarations that only
+save time (`exact=` of ops whose results need no rounding, `copy=`) and settings of the
+implementation.
+
+What changes no result although this cannot be said of a whole kind stands in equivalent.txt, each with the reason.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from random import Random
 
@@ -35,9 +40,10 @@ class Mutant:
     text: str
     kind: str
     line: int
-    what: str
+    what: str  # the change to read; the second like it of one line of code ends in #2
     lines: tuple[int, ...]
     at_import: bool
+    code: str  # the first line of what is replaced
 
     def source(self) -> str:
         s = (ROOT / self.path).read_text()
@@ -57,13 +63,14 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
 }
 AXES = {"axis", "axes", "dim"}
-SILENT_NAMES = {"help", "hint", "__slots__", "__all__"}
-SILENT_KEYWORDS = {"help", "ulp", "tileir", "freedom", "strict"}
+SILENT_NAMES = {"help", "hint", "__slots__", "__all__", "FAMILIES"}
+SILENT_KEYWORDS = {"help", "ulp", "tileir", "freedom", "strict", "public", "exact", "copy"}
 SILENT_CALLS = {"invalid", "refuse", "dataclass", "TypeVar"}
 SILENT_FUNCTIONS = {  # what they make is text of errors, of documentation or for a debugger
     "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
-    "_dtype_clauses", "parse_clauses",
+    "_dtype_clauses",
 }
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
 
 def mutants(path: str) -> list[list[Mutant]]:
@@ -76,6 +83,7 @@ def mutants(path: str) -> list[list[Mutant]]:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
     out = []
+    seen: Counter[tuple[str, str]] = Counter()
     for node, kind, replacements, (of, at_import) in _statements(ast.parse(source).body, in_function=False):
         start, end = position(node.lineno, node.col_offset), position(node.end_lineno, node.end_col_offset)
         found = []
@@ -83,7 +91,11 @@ def mutants(path: str) -> list[list[Mutant]]:
             text = ast.unparse(new)
             if isinstance(new, ast.expr):
                 text = f"({text}" + "\n" * (node.end_lineno - node.lineno) + ")"  # what follows keeps its lines
-            found.append(Mutant(path, start, end, text, kind, node.lineno, _what(node, new), of, at_import))
+            code, what = lines[node.lineno - 1].strip(), _what(node, new)
+            seen[code, what] += 1
+            if seen[code, what] > 1:
+                what += f" #{seen[code, what]}"
+            found.append(Mutant(path, start, end, text, kind, node.lineno, what, of, at_import, code))
         out += [[m] for m in found] if kind == "table" else [found]
     return out
 
@@ -100,11 +112,39 @@ def _what(old: ast.AST, new: ast.AST) -> str:
 
 
 def draw(seed: int, count: int) -> list[Mutant]:
-    """Different sites of all targets, each as likely as any other, with one mutant each."""
-    random = Random(seed)
-    sites = [s for path in TARGETS for s in mutants(path)]
-    random.shuffle(sites)
-    return list(islice(filter(_is_python, map(random.choice, sites)), count))
+    """Different sites of all targets, each as likely as any other, with one mutant each; `count` without those that
+    are known to be equivalent, which stand among them.
+
+    A site keeps its place in the order, and its mutant, while its line does not change, whatever else does.
+    """
+    keyed = []
+    for path in TARGETS:
+        for site in mutants(path):
+            random = Random(f"{seed} {path} {site[0].code} {site[0].what}")
+            keyed.append((random.random(), random.choice(site)))
+    drawn = []
+    for _, m in sorted(keyed, key=lambda k: k[0]):
+        if count and _is_python(m):
+            drawn.append(m)
+            count -= why_equivalent(m) is None
+    return drawn
+
+
+def why_equivalent(m: Mutant) -> str | None:
+    """The reason in equivalent.txt why no kernel can notice, or None."""
+    entries = equivalents()
+    return entries.get((m.path, m.code, m.what)) or entries.get((m.path, m.code, "*"))
+
+
+@functools.cache
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """(path, line of code, what is mutated or "*" for all) → reason."""
+    found = {}
+    for text in EQUIVALENT.read_text().splitlines():
+        if text and not text.startswith("#"):
+            path, code, what, why = text.split(" ¦ ")
+            found[path, code, what] = why
+    return found
 
 
 def _is_python(m: Mutant) -> bool:
@@ -153,8 +193,10 @@ def _is_silent(s: ast.stmt) -> bool:
     match s:
         case ast.Raise() | ast.Assert() | ast.Import() | ast.ImportFrom() | ast.Expr(ast.Constant(str())):
             return True
-        case ast.Assign([ast.Name(name)]):
+        case ast.Assign([ast.Name(name)]) | ast.AnnAssign(ast.Name(name)):
             return name in SILENT_NAMES
+        case ast.Assign([ast.Attribute(attr="writeable")]):
+            return True
         case ast.FunctionDef():
             return s.name in SILENT_FUNCTIONS
         case ast.If(ast.Name("TYPE_CHECKING")):
@@ -171,6 +213,9 @@ def _expressions(e: ast.AST, where: Where, axis: bool = False) -> Iterator[Site]
         case ast.Call(ast.Name(name)) if name in SILENT_CALLS or name.endswith("Error"):
             return
         case ast.keyword(name) if name in SILENT_KEYWORDS:
+            return
+        case ast.Call(ast.Attribute(ast.Name("settings"))) | ast.UnaryOp(operand=ast.Call(
+                ast.Attribute(ast.Name("settings")))):
             return
         case ast.keyword(name) if name in AXES:
             axis = True

@@ -38,7 +38,7 @@ def mutant():
     source = (sites.ROOT / path).read_text()
     start = source.index("return ctx.num_blocks(axis)") + len("return ")
     return sites.Mutant(path, start, start + len("ctx.num_blocks(axis)"), "(ctx.num_blocks(axis + 1))", "operator",
-                        source[:start].count("\n") + 1, "", (), False)
+                        source[:start].count("\n") + 1, "", (), False, "return ctx.num_blocks(axis)")
 
 
 def test_live_functions_get_the_mutated_code(mutant):

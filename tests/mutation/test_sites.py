@@ -47,6 +47,8 @@ def test_a_mutant_of_each_kind(of, source, kind, text):
     "'''doc 1'''", "x: a | b", "def f(x: 'a | b' = None): pass", "raise E(1 + 1)", "assert a < b", "import a",
     "x = TileError(f'{n + 1}')", "f(help=1 + 1)", "op(ulp={f32: 3, f64: 1})", "zip(a, b, strict=True)",
     "if a == b:\n    hint = c + d\nelif e:\n    hint = ''",
+    "x.flags.writeable = False", "if not settings.get('PORTABLE'):\n    pass",
+    "@op(exact=True, public=False)\nclass A: pass",
     "@dataclass(frozen=True)\nclass A: pass", "if TYPE_CHECKING:\n    x = 1", "def __repr__(self):\n    return a + b",
 ])
 def test_what_gives_no_meaning_is_left_alone(of, source):
@@ -61,9 +63,46 @@ def test_where_a_mutant_stands(of):
     assert (default.lines, default.at_import) == ((4,), True)
 
 
+def test_like_mutants_of_a_line_are_told_apart(of):
+    assert [m.what for m in of("x = 3, 3\ny = 3")] == ["3 → 4", "3 → 2", "3 → 4 #2", "3 → 2 #2", "3 → 4", "3 → 2"]
+
+
+def test_other_lines_do_not_change_what_is_drawn(of, monkeypatch):
+    monkeypatch.setattr(sites, "TARGETS", ("a.py",))
+    lines = [f"x{i} = {i} + y" for i in range(20)]
+    of("\n".join(lines))
+    before = {(m.code, m.what) for m in sites.draw(3, 10)}
+    of("\n".join(["import z", *lines, "z = None"]))
+    assert {(m.code, m.what) for m in sites.draw(3, 10)} == before
+
+
+def test_equivalent_mutants_are_drawn_and_not_counted(of, monkeypatch, tmp_path):
+    monkeypatch.setattr(sites, "TARGETS", ("a.py",))
+    monkeypatch.setattr(sites, "EQUIVALENT", tmp_path / "equivalent.txt")
+    (tmp_path / "equivalent.txt").write_text("# why\n\na.py ¦ x = a + b ¦ * ¦ one\n"
+                                             "a.py ¦ y = a < b ¦ a < b → a > b ¦ two\n")
+    sites.equivalents.cache_clear()
+    try:
+        reasons = {m.what: sites.why_equivalent(m) for m in of("x = a + b\ny = a < b\nz = a + b")}
+        assert reasons == {"a + b → a - b": None, "a < b → a <= b": None, "a < b → a > b": "two"}
+        assert sites.why_equivalent(of("x = a + b")[0]) == "one"
+        of("x = a + b\ny = c or d")
+        assert [m.code for m in sites.draw(3, 1) if not sites.why_equivalent(m)] == ["y = c or d"]
+        assert len(sites.draw(3, 2)) == 2
+    finally:
+        sites.equivalents.cache_clear()
+
+
+def test_what_is_listed_as_equivalent_exists():
+    there = {k for path in sites.TARGETS for site in sites.mutants(path) for m in site
+             for k in ((m.path, m.code, m.what), (m.path, m.code, "*"))}
+    assert [k for k in sites.equivalents() if k not in there] == []
+
+
 def test_drawing_repeats_and_takes_every_kind():
     drawn = sites.draw(1, 100)
-    assert drawn == sites.draw(1, 100) and len({(m.path, m.start, m.text) for m in drawn}) == 100
+    assert drawn == sites.draw(1, 100) and len({(m.path, m.start, m.text) for m in drawn}) == len(drawn)
+    assert sum(sites.why_equivalent(m) is None for m in drawn) == 100
     assert {m.kind for m in drawn} == {"operator", "comparison", "constant", "axis", "table"}
     assert drawn != sites.draw(2, 100)
     for m in drawn[:20]:

@@ -57,6 +57,10 @@ class Bench:
         bound.apply_defaults()
         return op.rule(self.b, op, **{n: term(x) for n, x in bound.arguments.items()})
 
+    def node(self, op: OpDef, *terms: Leaf, result: TileType, **attrs) -> Leaf:
+        """What a pass makes, or another rule: no typing rule."""
+        return Leaf(self.b.op1(op, *(t.value for t in terms), result=result, **attrs))
+
     def ops(self) -> list[str]:
         """Names of the ops built so far."""
         return [n.op.name for n in self.b.block.nodes]

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile.dtypes import DType, bfloat16, float16, float32, float64, info
+from cutile.ops import _exact
 from cutile.ops import _numeric as N
 from cutile.types import RoundingMode
 from tests.ops.oracle import (
@@ -101,6 +102,22 @@ def test_fma_beside_a_tie_between_subnormals():
         want = [fma_reference(float(x) * sign, float(y), float(v) * sign, float32) for v in z]
         assert want == [sign * float(v) for v in z]
         assert_same(got, want)
+
+
+@pytest.mark.parametrize("dtype", [float16, float32], ids=str)
+@pytest.mark.parametrize("shapes", [[(5, 1, 9, 32)] * 3, [(5, 1, 9, 32), (32,), (9, 1)], [(1, 7, 32), (5, 1, 1), ()]],
+                         ids=str)
+def test_fma_of_much_goes_part_by_part(monkeypatch, dtype, shapes):
+    """Ties, subnormals and repeated axes among it; the result is that of all at once, wherever it goes."""
+    x, y, z = (np.resize(v, shape) for v, shape in zip(near_ties(dtype, 2000), shapes))
+    x = np.where(np.resize([True] * 6 + [False], x.shape), x, np.ldexp(x, FORMATS[dtype][1])).astype(np.float32)
+    y = np.broadcast_to(y, np.broadcast_shapes(y.shape, (9, 32) if y.ndim == 1 else y.shape))
+    whole = N.fma(x, y, z, dtype)
+    monkeypatch.setattr(_exact, "AT_ONCE", 64)
+    out = np.empty(whole.shape, np.float32)
+    assert N.fma(x, y, z, dtype, out) is out
+    assert_same(out, whole.ravel().tolist())
+    assert_same(N.fma(x, y, z, dtype), whole.ravel().tolist())
 
 
 @pytest.mark.parametrize("dtype", [float32, float16], ids=str)

@@ -8,7 +8,6 @@ its table has 1 + 2n words of 64 bits for each array.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from cutile.dtypes import info
@@ -17,12 +16,13 @@ from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Bounded, Builder, DivBy, Value
 from cutile.ir import nodes
 from cutile.ops import memory
+from cutile.structs import field, structure
 from cutile.types import ArrayType, ListType, TileType
 
 Dim = int | Value  # a size or stride: known now, or a scalar of the array's index dtype
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class Array:
     """An array value. `wide`: strides may be negative, so that views of it compute with 64 bits.
 
@@ -46,7 +46,7 @@ class Array:
         return index_type(self.type)
 
 
-@dataclass(eq=False, slots=True)
+@structure(eq=False, slots=True)
 class List:
     type: ListType
     table: Value

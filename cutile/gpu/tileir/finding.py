@@ -12,13 +12,15 @@ import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+
+from cutile.structs import structure
 
 PACKAGES = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
 EXE = ".exe" if os.name == "nt" else ""
 
 
-class Tool(NamedTuple):
+@structure(frozen=True, slots=True)
+class Tool:
     """An assembler found on this machine. `origin` says where it came from, `packaged` the versions of its packages."""
 
     path: Path

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from cutile.dtypes import DType, float4_e2m1fn
@@ -49,6 +48,7 @@ from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
 from cutile.passes.structured_exits import has_break, structured_exits
 from cutile.passes.tokens import Key, ordering
+from cutile.structs import replace, structure
 from cutile.types import ArrayType, ListType, TileType
 
 VIEW_OPS = frozenset(("load", "store", "view_load", "view_store", "load_advanced_indexing", "store_advanced_indexing"))
@@ -97,7 +97,7 @@ def check_dtype(v: nodes.Value, version: ty.Version, target: Target | None, loc:
                                           help="convert the tile first: x.astype(ct.float16)")
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class _Loop:
     """The innermost loop. `arguments` are the carried values of the region, `counter` and `step` of a For that became
     a loop because something breaks out of it."""

@@ -18,9 +18,8 @@ flags (a bit for each attribute or operand that may be absent, older ones first)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from cutile.gpu.tileir.types import PADDINGS, Version, parse_version
+from cutile.structs import structure
 
 # The values of an enumeration are the numbers of its names, counted from 0.
 ENUMS: dict[str, tuple[str, ...]] = {
@@ -49,7 +48,7 @@ HINT_SINCE: dict[str, Version] = {
 HINTS_FREE: Version = (13, 3)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Operand:
     name: str
     optional: bool = False
@@ -57,7 +56,7 @@ class Operand:
     since: Version = (13, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Attr:
     """`kind` is the name of an enumeration or one of unit, bool, int, str, i32s, bools, dense, predicate, identities,
     hints. A unit is written in the flags alone. `default` stands for an attribute that was not given; where the
@@ -74,7 +73,7 @@ class Attr:
         return self.optional or self.kind == "unit"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Result:
     """`rule` is empty where the caller gives the type; see `checking.RESULT_RULES`."""
 
@@ -84,7 +83,7 @@ class Result:
     since: Version = (13, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Spec:
     """What the table says of an operation."""
 

@@ -4,14 +4,14 @@ reader reads it back."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from cutile.errors import Span
 from cutile.gpu.tileir.opcodes import Spec
 from cutile.gpu.tileir.types import Function, Tile, Type
+from cutile.structs import field, structure
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class DivBy:
     """All elements are multiples of `divisor` (pointers: of that many bytes), a power of two. With `every` and
     `along`: only the first of each `every` elements along that dimension; the others follow one by one."""
@@ -21,7 +21,7 @@ class DivBy:
     along: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Bounded:
     """All elements, read as signed integers, lie between these bounds, both inclusive; None is no bound."""
 
@@ -29,7 +29,7 @@ class Bounded:
     upper: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class SameElements:
     """For each dimension: elements are equal in groups of that size."""
 
@@ -41,7 +41,7 @@ Predicate = DivBy | Bounded | SameElements
 Hints = Mapping[str, Mapping[str, int | bool]]
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Identity:
     """The element with which a reduce or scan begins: the bits of a `type`."""
 
@@ -49,7 +49,7 @@ class Identity:
     bits: int
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Constant:
     """Elements in order, little-endian, as the format stores them; one element stands for all of a tile."""
 
@@ -109,7 +109,7 @@ class Operation:
         return out
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class Entry:
     """A kernel entry point. `arguments` are the values of its parameters."""
 
@@ -127,7 +127,7 @@ class Entry:
         return Function(tuple(a.type for a in self.block.args))
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class Global:
     """A variable in global memory with its first value."""
 
@@ -139,7 +139,7 @@ class Global:
     visibility: str = "public"
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class Program:
     """What one bytecode file holds."""
 

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from pathlib import Path
 
 from cutile import settings
@@ -27,6 +26,7 @@ from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.diagnostics import first_error, location
 from cutile.gpu.tileir.finding import Tool, find_tool
+from cutile.structs import structure
 
 # What of the environment the tool sees.
 _KEPT = ("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "LANG")
@@ -191,7 +191,7 @@ def _reproduction(code: bytes, tool: Tool, flags: list[str], output: str) -> str
     return str(stem)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Outcome:
     """How a process ended: its return code (None: it ran out of time) and what it printed."""
 

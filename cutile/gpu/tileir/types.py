@@ -7,10 +7,10 @@ published; nothing that tile code can say needs it.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
 from cutile import dtypes
+from cutile.structs import structure
 
 Version = tuple[int, int]
 VERSIONS: tuple[Version, ...] = ((13, 1), (13, 2), (13, 3), (13, 4))
@@ -29,7 +29,7 @@ def version_text(version: Version) -> str:
     return f"{version[0]}.{version[1]}"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Scalar:
     """An element type. `kind` is "i" or "f"; `storage` the bytes of one element in a constant (0: bits packed)."""
 
@@ -78,7 +78,7 @@ def in_memory(dtype: dtypes.DType) -> Scalar:
     return i8 if dtype is dtypes.bool_ else _OF_DTYPE[dtype]
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Pointer:
     """An address in global memory of an element."""
 
@@ -88,7 +88,7 @@ class Pointer:
         return f"ptr<{self.pointee}>"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Tile:
     """A tile of numbers or pointers."""
 
@@ -107,7 +107,7 @@ def _dims(dims: tuple[int | None, ...]) -> str:
     return ",".join("?" if d is None else str(d) for d in dims)
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class TensorView:
     """An array in global memory; None is a size or stride known at run time only. Strides count elements."""
 
@@ -123,7 +123,7 @@ class TensorView:
 PADDINGS = ("zero", "neg_zero", "nan", "pos_inf", "neg_inf")
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class PartitionView:
     """A tensor view cut into tiles. Tile dimension `i` lies along tensor dimension `dim_map[i]`.
 
@@ -142,7 +142,7 @@ class PartitionView:
         return f"partition_view<tile=({_dims(self.tile_shape)}){_view_text(self)}>"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class StridedView:
     """Tiles of a tensor view that start every `traversal_strides` elements [13.3]."""
 
@@ -160,7 +160,7 @@ class StridedView:
         return f"strided_view<tile=({_dims(self.tile_shape)}), traversal_strides=[{steps}]{_view_text(self)}>"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class GatherScatterView:
     """Tiles of a tensor view of which dimension `sparse_dim` is indexed by a tile of positions [13.3]."""
 
@@ -188,7 +188,7 @@ def _view_text(view: View) -> str:
     return f"{padding}, {view.tensor_view}" + ("" if dim_map == identity else f", dim_map=[{_dims(dim_map)}]")
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Token:
     """Orders memory accesses."""
 
@@ -196,7 +196,7 @@ class Token:
         return "token"
 
 
-@dataclass(frozen=True, slots=True)
+@structure(frozen=True, slots=True)
 class Function:
     """The signature of an entry."""
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from cutile.dtypes import float64, info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import is_signed, resized
@@ -12,6 +10,7 @@ from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import float_to
 from cutile.ops import debug
 from cutile.ops._format import Conversion, from_text
+from cutile.structs import replace
 
 TOKENS_SINCE = (13, 2)
 

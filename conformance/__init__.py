@@ -1,0 +1,1 @@
+"""The conformance suite of the cuTile language: does an implementation do what the language says? See README.md."""

@@ -1,0 +1,31 @@
+"""python -m conformance [FILES] --impl NAME --report FOLDER: run the suite, wherever it is installed.
+
+FILES are names as `test_casts.py` or `test_casts.py::test_narrowing`; without any, the whole suite runs. All options of
+pytest are accepted; `-n 8` runs eight processes.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).resolve().parent
+
+
+def arguments(given: list[str]) -> list[str]:
+    """pytest's arguments: its settings, what was given, and the files by their paths."""
+    located = [str(HERE / a) if (HERE / a.partition("::")[0]).is_file() else a for a in given]
+    files = [] if located != given else [str(HERE)]
+    return ["-c", str(HERE / "suite.ini"), "--rootdir", str(HERE.parent), *located, *files]
+
+
+def main() -> int:
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(__doc__)
+    return int(pytest.main(arguments(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,31 @@
+"""The clauses that the docstrings of ops state, by id."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+from cutile.ops._op import OpDef
+
+_CLAUSE = re.compile(r"^\[([A-Z]+-?\d*(?:\.[\w.+-]+)*)\]\s+(.*)$")
+
+
+def parse_clauses(doc: str) -> dict[str, str]:
+    """Clauses of a docstring: lines that begin with `[ID]`, continued by lines indented deeper."""
+    found: dict[str, str] = {}
+    current = None
+    for line in inspect.cleandoc(doc).splitlines():
+        if m := _CLAUSE.match(line):
+            current = m[1]
+            assert current not in found, f"clause {current} stands twice"
+            found[current] = m[2]
+        elif current and line.startswith("  "):
+            found[current] += " " + line.strip()
+        else:
+            current = None
+    return found
+
+
+def clauses(o: OpDef) -> dict[str, str]:
+    """The clauses of an op."""
+    return parse_clauses(o.meaning.__doc__ or "")

@@ -1,0 +1,56 @@
+"""Arguments are bound to an op's parameters as `inspect.Signature.bind` does; for every op, as function and method."""
+
+from __future__ import annotations
+
+import inspect
+import random
+
+import pytest
+
+from cutile.errors import TileTypeError
+from cutile.front.binding import bind, shape_of, signature_of
+from cutile.ir.terms import Static, Tuple
+from cutile.ops._op import registry
+
+CASES = [(o, False) for o in registry().values()] + [(o, True) for o in registry().values() if o.method]
+
+
+def expected(signature: inspect.Signature, args: tuple, kwargs: dict) -> dict | None:
+    """By parameter what is given, in the order of the signature; None stands for a default."""
+    try:
+        found = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        return None
+    return {n: Tuple(found.get(n, ())) if p.kind is p.VAR_POSITIONAL else found.get(n)
+            for n, p in signature.parameters.items()}
+
+
+@pytest.mark.parametrize(("o", "method"), CASES, ids=[f"{o.name}{'.method' * m}" for o, m in CASES])
+def test_as_python_binds(o, method):
+    signature, rng = signature_of(o, method), random.Random(o.name)
+    names, outcomes = [*signature.parameters, "no_such_parameter"], set()
+    for _ in range(150):
+        args = tuple(Static(i) for i in range(rng.randrange(len(names) + 1)))
+        rest = names[len(args):] if rng.random() < 0.8 else names
+        kwargs = {n: Static(n) for n in rest if rng.random() < 0.6 and (n in signature.parameters or rng.random() < 0.2)}
+        want = expected(signature, args, kwargs)
+        outcomes.add(want is None)
+        if want is None:
+            with pytest.raises(TileTypeError, match=f"{o.name}\\(\\)"):
+                bind(o, method, args, kwargs)
+            continue
+        found = bind(o, method, args, kwargs)
+        assert [*found] == [*want]
+        for name, term in found.items():
+            if isinstance(want[name], Tuple):
+                assert term.items == want[name].items
+            else:
+                assert term is (shape_of(o, method).defaults[name] if want[name] is None else want[name])
+    assert True in outcomes and (False in outcomes or len(names) > 5)
+
+
+def test_a_misspelt_keyword_is_named_before_what_is_missing_for_it():
+    load = registry()["load"]
+    with pytest.raises(TileTypeError, match="has no parameter `shap`") as e:
+        bind(load, False, (Static(1), Static(2)), {"shap": Static(3)})
+    assert "did you mean `shape`? its signature is load(" in e.value.help
