@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.generate import control, elementwise, forms, idioms, loads, narrow, stores, structural
+from conformance.generate import casts, control, elementwise, forms, idioms, loads, narrow, stores, structural
 from conformance.generate.core import Gen, Options, T
 from conformance.generate.dtypes import FLOATS, INTS
 from conformance.generate.tree import Expr, Let, Program
@@ -20,7 +20,7 @@ PURE: dict[Callable, int] = {
     elementwise.extremes: 4,
     elementwise.sign: 4, elementwise.function: 14, elementwise.whole: 3, elementwise.is_nan: 2, elementwise.angle: 2,
     elementwise.powers: 4, elementwise.bits: 4, elementwise.invert: 3, elementwise.shift: 4, elementwise.comparison: 6,
-    elementwise.choice: 4, elementwise.mixed: 3, elementwise.cast: 6, elementwise.bitcast: 4, elementwise.packing: 5,
+    elementwise.choice: 4, elementwise.mixed: 3, casts.cast: 6, casts.bitcast: 4, casts.packing: 5,
     structural.reshaped: 2, structural.broadcasted: 2, structural.expanded: 3, structural.permuted: 4,
     structural.joined: 3,
     structural.extracted: 3, structural.inserted: 3, structural.item: 2, structural.stacked: 2, structural.ramp: 2,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from conformance.generate import meaning
-from conformance.generate.core import CAP, EVERY, Gen, T
+from conformance.generate.core import CAP, EVERY, Gen, T, number
 from conformance.generate.dtypes import DTYPES, FLOATS, INTS
-from conformance.generate.tree import Def, Do, Each, Expr, For, If, Leave, Let, Var, While
+from conformance.generate.tree import Def, Do, Each, Expr, For, If, Leave, Let, Var, While, variable
 
 
 def assign(v: Var, e: Expr, kind: str = "assign") -> Let:
@@ -115,14 +115,15 @@ def ternary(g: Gen) -> Expr | None:
     shape = g.shape()
     c, x, y = g.condition(), g.want(d, shape), g.want(d, shape)
     return Expr("({1} if {0} else {2})", (c, x, y), T(d, shape), lambda _, c, a, b: a if c else b, (("ternary", d),),
-                max(x.mag, y.mag), max(x.soft, y.soft))
+                max(x.mag, y.mag), max(x.soft, y.soft), any(e.constant for e in (c, x, y)))
 
 
 def connective(g: Gen) -> Expr:
     word = g.pick(("and", "or"))
     x, y = g.condition(), g.condition()
     return Expr(f"({{0}} {word} {{1}})", (x, y), T("b1"),
-                lambda _, a, b: np.asarray((a and b) if word == "and" else (a or b), bool), (("connective", "b1"),))
+                lambda _, a, b: np.asarray((a and b) if word == "and" else (a or b), bool), (("connective", "b1"),),
+                constant=x.constant or y.constant)
 
 
 # ------------------------------------------------------------------ loops
@@ -130,18 +131,15 @@ def connective(g: Gen) -> Expr:
 
 def bounds(g: Gen) -> tuple[tuple[Expr, ...], int]:
     """The arguments of range, and how often the loop runs at most."""
-    def lit(n):
-        return Expr(str(n), (), T("i32"), lambda _: np.asarray(n, np.int32))
-
     kind, n = g.rng.randrange(4), g.pick((1, 2, 3, 4))
     if kind == 0:
-        return (lit(n),), n
+        return (number(n),), n
     if kind == 1:
         start = g.pick((0, 1, 2))
-        return (lit(start), lit(start + n)), n
+        return (number(start), number(start + n)), n
     if kind == 2:
         step = g.pick((1, 2, 3))
-        return (lit(1), lit(1 + n * step), lit(step)), n
+        return (number(1), number(1 + n * step), number(step)), n
     e = g.index(4)  # a run-time bound, perhaps zero
     return (e,), 3
 
@@ -192,8 +190,7 @@ def while_loop(g: Gen, body) -> None:
     zero = Expr("({0} * 0)", (g.block,), T("i32"), lambda _, b: b * np.int32(0), (("mul", "i32"),))
     i = g.let(zero)
     i.mag = 3
-    step = Expr("({0} + {1})", (i, Expr("1", (), T("i32"), lambda _: np.asarray(1, np.int32))), T("i32"),
-                lambda _, a, b: a + b, (("add", "i32"),))
+    step = Expr("({0} + {1})", (i, number(1)), T("i32"), lambda _, a, b: a + b, (("add", "i32"),))
     cond = Expr(f"({{0}} < {n})", (g.use(i),), T("b1"), lambda _, v: v < n, (("less", "i32"),))
     forever = g.chance(0.4)
     with g.inside(n) as stmts:
@@ -242,7 +239,7 @@ def helper(g: Gen, expression, nested: bool = False) -> None:
     name = g.fresh("f")
     args = [g.want(g.dtype((*INTS, *FLOATS)), g.shape()) for _ in range(g.pick((1, 2)))]
     args = [a if isinstance(a, Var) else g.let(a) for a in args]
-    params = [Var(g.fresh("p"), (), a.t, None, (), a.mag, a.soft) for a in args]
+    params = [variable(g.fresh("p"), a) for a in args]
     kept = g.scope, g.out, g.unused, g.memory, g.depth
     g.scope = [*(g.scope[-6:] if nested else []), *params]
     g.out, g.unused, g.memory, g.depth = [], set(), False, g.depth + 1
@@ -281,7 +278,8 @@ def helper(g: Gen, expression, nested: bool = False) -> None:
     made = Def(name, tuple(p.text for p in params), body, "closure" if nested else "helper")
     (g.out if nested else g.helpers).append(made)
     inner = ", ".join(f"{{{i}}}" for i in range(len(args)))
-    call = Expr(f"{name}({inner})", tuple(g.use(a) for a in args), t, lambda ctx, *v: ctx.call(name, v), (), mag, soft)
+    call = Expr(f"{name}({inner})", tuple(g.use(a) for a in args), t, lambda ctx, *v: ctx.call(name, v), (), mag, soft,
+                any(r.constant for r in results))
     g.let(call, "call")
     if g.chance(0.3) and not isinstance(t, tuple):
         g.let(call, "call")

@@ -13,7 +13,7 @@ import numpy as np
 
 from conformance.generate import meaning
 from conformance.generate.dtypes import ARITHMETIC, DTYPES, FLOATS, INTS, SM100, T, span
-from conformance.generate.tree import Def, Expr, Let, Param, Var
+from conformance.generate.tree import Def, Expr, Let, Param, Var, variable
 
 SHAPES = ((), (1,), (2,), (4,), (8,), (16,), (32,), (1, 4), (2, 2), (2, 8), (4, 4), (8, 2), (4, 16), (2, 2, 2),
           (1, 2, 4),
@@ -104,7 +104,7 @@ class Gen:
     def let(self, e: Expr, kind: str = "assign") -> Var:
         """Name a value; a tuple gets several names, the first of which is given back."""
         ts = e.t if isinstance(e.t, tuple) else (e.t,)
-        made = [Var(self.fresh(), (), t, None, (), e.mag, e.soft) for t in ts]
+        made = [variable(self.fresh(), e, t) for t in ts]
         self.out.append(Let(tuple(v.text for v in made), e, None, kind if len(ts) == 1 else "unpack"))
         self.scope += made
         self.unused.update(v.text for v in made)
@@ -130,27 +130,32 @@ class Gen:
 
     # -------------------------------------------------------------- tiles of a wanted type
 
-    def want(self, dtype: str, shape: tuple[int, ...], clean: bool = False, mag: float | None = None) -> Expr:
-        """A tile of that type. `clean`: nothing is left open about its value; `mag`: of at most that magnitude."""
+    def want(self, dtype: str, shape: tuple[int, ...], clean: bool = False, mag: float | None = None,
+             tile: bool = False) -> Expr:
+        """A tile of that type. `clean`: nothing is left open about its value; `mag`: of at most that magnitude;
+        `tile`: a scalar, too, is no constant.
+        """
         clean = clean and not self.chance(0.02)
-        e = self.find(dtype, shape, clean) or self.convert(dtype, shape, clean) or self.make(dtype, shape)
+        e = self.find(dtype, shape, clean, tile) or self.convert(dtype, shape, clean, tile) or self.make(dtype, shape)
+        if tile and e.constant:
+            e = item(self.constant(dtype, (1,)))
         return self.tame(e, mag) if mag is not None else e
 
-    def find(self, dtype: str, shape: tuple[int, ...], clean: bool) -> Expr | None:
+    def find(self, dtype: str, shape: tuple[int, ...], clean: bool, tile: bool) -> Expr | None:
         t = T(dtype, shape)
-        found = [v for v in self.scope if v.t == t and not (clean and v.soft)]
+        found = [v for v in self.scope if v.t == t and not (clean and v.soft or tile and v.constant)]
         if not found or self.chance(0.1):
             return None
         found = [v for v in found if v.text != self.last] or found  # another one than a moment ago
         fresh = [v for v in found if v.text in self.unused]
         return self.use(self.pick(fresh if fresh and self.chance(0.75) else found[-6:]))
 
-    def convert(self, dtype: str, shape: tuple[int, ...], clean: bool) -> Expr | None:
+    def convert(self, dtype: str, shape: tuple[int, ...], clean: bool, tile: bool) -> Expr | None:
         """From a tile in scope, by a cast, a reshape or a broadcast."""
         ways = []
         for v in self.scope[-24:]:
             t = v.t
-            if clean and v.soft or not isinstance(t, T):
+            if clean and v.soft or tile and v.constant or not isinstance(t, T):
                 continue
             if t.shape == shape and castable(t.dtype, dtype) and not (DTYPES[dtype].kind in "iu" and v.soft):
                 ways.append((v, self.cast))
@@ -187,13 +192,15 @@ class Gen:
         if self.chance(0.3):
             name = self.pick(("zeros", "ones") if dtype != "e8m0" else ("ones",))
             return Expr(f"ct.{name}({text}, {ct})", (), T(dtype, shape),
-                        lambda _: np.full(shape, d.host.type(name == "ones"), d.host), ((name, dtype),), 0)
+                        lambda _: np.full(shape, d.host.type(name == "ones"), d.host), ((name, dtype),), 0,
+                        constant=shape == ())
         return self.constant(dtype, shape)
 
     def constant(self, dtype: str, shape: tuple[int, ...]) -> Expr:
         d, value = DTYPES[dtype], self.literal(dtype)
         return Expr(f"ct.full({shape_text(shape)}, {value!r}, ct.{d.name})", (), T(dtype, shape),
-                    lambda _: np.full(shape, np.asarray(value).astype(d.host), d.host), (("full", dtype),), 3)
+                    lambda _: np.full(shape, np.asarray(value).astype(d.host), d.host), (("full", dtype),), 3,
+                    constant=shape == ())
 
     def literal(self, dtype: str) -> Any:
         """A number that the dtype represents."""
@@ -294,8 +301,15 @@ class Gen:
 # ------------------------------------------------------------------ expressions that need no choice
 
 
-def number(n: int) -> Expr:
-    return Expr(str(n), (), T("i32"), lambda _: np.asarray(n, np.int32))
+def number(n: int | float, dtype: str = "i32") -> Expr:
+    """A number in the source, as a value of the dtype that it gets there."""
+    value = np.asarray(n).astype(DTYPES[dtype].host)
+    return Expr(f"({n})" if n < 0 else repr(n), (), T(dtype), lambda _: value, constant=True)
+
+
+def item(e: Expr) -> Expr:
+    """The scalar of a tile of one element."""
+    return Expr("{0}.item()", (e,), T(e.t.dtype), lambda _, x: x.reshape(()), (("item", e.t.dtype),), e.mag, e.soft)
 
 
 def shape_text(shape: tuple[int, ...]) -> str:

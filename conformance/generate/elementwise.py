@@ -1,17 +1,16 @@
-"""Productions: arithmetic, functions, bits, comparisons, choices, casts. Each gives an expression, or None."""
+"""Productions: arithmetic, functions, bits, comparisons, choices. Each gives an expression, or None."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from conformance.generate import meaning
-from conformance.generate.core import ALL, CAP, EVERY, Gen, lifted
+from conformance.generate.core import ALL, CAP, EVERY, Gen, lifted, number
 from conformance.generate.dtypes import (
     ARITHMETIC,
     DTYPES,
     FLOATS,
     INTS,
-    RESTRICTED,
     UNSIGNED,
     T,
     category,
@@ -39,13 +38,13 @@ def literal(g: Gen, d: str) -> Expr:
     v = g.literal(d)
     if isinstance(v, float) and DTYPES[d].kind == "f" and g.chance(0.3) and v == int(v):
         v = int(v)
-    text = f"({v})" if v < 0 else repr(v)
-    return Expr(text, (), T(d), lambda _: np.asarray(v).astype(DTYPES[d].host), (), 2)
+    return number(v, d)
 
 
-def pair(g: Gen, d: str, shape: tuple, clean: bool = False, mag: float | None = None) -> tuple[Expr, Expr]:
-    """Two operands whose common dtype is d and whose common shape is that one."""
-    x = g.want(d, shape, clean, mag)
+def pair(g: Gen, d: str, shape: tuple, clean: bool = False, mag: float | None = None,
+         tile: bool = False) -> tuple[Expr, Expr]:
+    """Two operands whose common dtype is d and whose common shape is that one. `tile`: not both are constants."""
+    x = g.want(d, shape, clean, mag, tile)
     kind = g.rng.randrange(8)
     if kind < 2 and d != "b1":
         y = literal(g, d)
@@ -113,7 +112,7 @@ def rounding(g: Gen, d: str, modes: tuple[str, ...], ftz: bool = True) -> tuple[
 def divide(g: Gen) -> Expr:
     d = g.dtype(ARITHMETIC)
     r = d if d in FLOATS else "f32"
-    x, y = pair(g, d, g.shape())
+    x, y = pair(g, d, g.shape(), tile=True)
     options, mode, ftz = rounding(g, r, ("RN", "RZ", "RM", "RP", *(("FULL", "APPROX") if r == "f32" else ())))
     free = mode in ("FULL", "APPROX")
     return Expr(spell(g, "truediv", options), (x, y), T(r, common(x, y)),
@@ -128,7 +127,7 @@ def whole_division(g: Gen) -> Expr | None:
     if g.options.official and (d in UNSIGNED and name in ("floordiv", "divmod") or d in FLOATS and name == "cdiv"):
         return None
     shape = g.shape()
-    x, y = g.want(d, shape, clean=True), g.want(d, shape, clean=True)
+    x, y = g.want(d, shape, clean=True, tile=True), g.want(d, shape, clean=True)
     if d in INTS:
         sign = g.pick(("", "-")) if d[0] == "i" else ""
         one, m = DTYPES[d].host.type(2 if sign else 1), DTYPES[d].host.type(7)
@@ -159,7 +158,7 @@ def sign(g: Gen) -> Expr | None:
     d = g.dtype(("b1", *INTS, *FLOATS))
     if g.options.official and name == "abs" and d in UNSIGNED:
         return None
-    x, r = g.want(d, g.shape()), "i32" if d == "b1" and name != "abs" else d
+    x, r = g.want(d, g.shape(), tile=d == "b1"), "i32" if d == "b1" and name != "abs" else d
     text = {"negative": g.pick(("(-{0})", "ct.negative({0})")), "abs": g.pick(("abs({0})", "ct.abs({0})")),
             "positive": "(+{0})"}[name]
     f = {"negative": lambda v: -v, "abs": np.abs, "positive": lambda v: v}[name]
@@ -181,7 +180,7 @@ def function(g: Gen) -> Expr:
     d = g.dtype((*FLOATS, *FLOATS, *ARITHMETIC))
     r = d if d in FLOATS else "f32"
     most, mag = FUNCTIONS[name]
-    x = g.want(d, g.shape(), mag=most)
+    x = g.want(d, g.shape(), mag=most, tile=True)  # of a constant it has the precision of Python
     if d in INTS:
         x = Expr("({0} & 7)", (x,), x.t, lambda _, v: v & v.dtype.type(7), (("bitwise_and", d),), 3, x.soft)
     if name in POSITIVE and r == d and g.chance(0.8):
@@ -211,7 +210,7 @@ def is_nan(g: Gen) -> Expr:
 
 def angle(g: Gen) -> Expr:
     d, shape = g.dtype(FLOATS), g.shape()
-    x, y = g.want(d, shape), g.want(d, shape, clean=True)
+    x, y = g.want(d, shape, tile=True), g.want(d, shape, clean=True)
     return Expr("ct.atan2({0}, {1})", (x, y), T(d, shape), lambda _, a,
                 b: meaning.in_float(DTYPES[d], np.arctan2, a, b),
                 (("atan2", d),), 2, 2)
@@ -221,10 +220,10 @@ def powers(g: Gen) -> Expr | None:
     kind = g.rng.randrange(3)
     d, shape = g.dtype(FLOATS), g.shape()
     if kind == 0:  # to an integer: repeated multiplication
-        x = g.want(d, shape, mag=min(3, CAP.get(d, 40) / 4))
+        x = g.want(d, shape, mag=min(3, CAP.get(d, 40) / 4), tile=True)
         if g.chance(0.5):
             n = g.pick((0, 1, 2, 3, 4, -1, -2))
-            y = Expr(f"({n})" if n < 0 else str(n), (), T("i32"), lambda _: np.asarray(n, np.int32))
+            y = number(n)
         else:
             e = g.pick(("i8", "i16", "i32", "u8", "u16"))
             y = Expr("({0} & 3)", (g.want(e, shape, clean=True),), T(e, shape), lambda _, v: v & v.dtype.type(3),
@@ -237,7 +236,7 @@ def powers(g: Gen) -> Expr | None:
         m = DTYPES[d].host.type(3)
         y = Expr("({0} & 3)", (y,), y.t, lambda _, v: v & m, (("bitwise_and", d),))
         return Expr(spell(g, "pow"), (x, y), T(d, shape), lambda _, a, b: meaning.integer_power(a, b), (("pow", d),))
-    x, y = g.want(d, shape, clean=True, mag=2), g.want(d, shape, clean=True, mag=2)
+    x, y = g.want(d, shape, clean=True, mag=2, tile=True), g.want(d, shape, clean=True, mag=2)
     if g.chance(0.8):
         x = Expr("(abs({0}) + 0.5)", (x,), x.t, lambda _, v: np.abs(v) + np.asarray(0.5).astype(DTYPES[d].host),
                  (("abs", d), ("add", d)), 3, max(1, x.soft))
@@ -263,7 +262,7 @@ def invert(g: Gen) -> Expr:
         x = g.want(d, g.shape(), clean=True)
         return Expr("(not {0})", (x,), T("b1", x.t.shape), lambda _, v: ~meaning.truth(v), (("logical_not", d),))
     d = g.dtype(("b1", *INTS))
-    x = g.want(d, g.shape(), clean=True)
+    x = g.want(d, g.shape(), clean=True, tile=d == "b1")
     text = g.pick(("(~{0})", "ct.bitwise_not({0})"))
     return Expr(text, (x,), x.t, lambda _, v: ~v, (("bitwise_not", d),))
 
@@ -273,8 +272,7 @@ def shift(g: Gen) -> Expr:
     name, d, shape = g.pick(("bitwise_lshift", "bitwise_rshift")), g.dtype(INTS), g.shape()
     x, m = g.want(d, shape, clean=True), DTYPES[d].bits - 1
     if g.chance(0.5):
-        n = g.rng.randrange(m + 1)
-        y = Expr(str(n), (), T(d), lambda _: np.asarray(n).astype(DTYPES[d].host))
+        y = number(g.rng.randrange(m + 1), d)
     else:
         y = Expr(f"({{0}} & {m})", (g.want(d, shape, clean=True),), T(d, shape), lambda _, v: v & v.dtype.type(m),
                  (("bitwise_and", d),))
@@ -306,76 +304,10 @@ def mixed(g: Gen) -> Expr:
     r = with_literal(d, v)
     name = g.pick(("add", "sub", "mul", "maximum"))
     x = g.want(d, g.shape())
-    lit = Expr(f"({v})" if v < 0 else repr(v), (), T(r), lambda _: np.asarray(v).astype(DTYPES[r].host))
+    lit = number(v, r)
     f = meaning.arithmetic(name, DTYPES[r]) if name != "maximum" else meaning.extreme(DTYPES[r], 1)
     g2 = lambda a, b: f(*np.broadcast_arrays(a, b))
     assert category(r) > category(d)
     return Expr(spell(g, name), (x, lit), T(r, x.t.shape), lifted(g2, r, x.t, lit.t), ((name, d),),
                 64 if d != "b1" else 3,
                 max(x.soft, int(r == "f32" and name in ("add", "sub"))))
-
-
-# ------------------------------------------------------------------ casts
-
-DIRECTED = {("f64", "f32"): ("RZ", "RM", "RP", "RN"), ("f32", "f16"): ("RZ", "RN"), ("f32", "bf16"): ("RZ", "RN"),
-            ("f64", "f16"): ("RZ",), ("f64", "bf16"): ("RZ",), ("f32", "tf32"): ("RZ", "RA", "RN"),
-            ("bf16", "f16"): ("RZ", "RM", "RP", "RA")}
-
-
-def cast(g: Gen) -> Expr:
-    if g.chance(0.2):
-        (a, b), modes = g.pick(tuple(DIRECTED.items()))
-        return g.cast(g.want(a, g.shape(), mag=CAP.get(b)), b, g.pick(modes))
-    a = g.dtype(ALL)
-    b = g.pick([d for d in ALL if d != a and not (DTYPES[a].restricted and DTYPES[d].kind in "iub")])
-    x = g.want(a, g.shape(), clean=DTYPES[b].kind in "iub" or b in RESTRICTED)
-    return g.cast(x, b)
-
-
-SAME_WIDTH = (("i8", "u8", "e4m3", "e5m2"), ("i16", "u16", "f16", "bf16"), ("i32", "u32", "f32"), ("i64", "u64", "f64"))
-
-
-def number_bits(g: Gen, d: str, shape: tuple) -> Expr | None:
-    """A tile whose bits the language fixes: no NaN, whose bits an implementation may choose, and nothing left open."""
-    if DTYPES[d].restricted:
-        return None if not g.memory else loaded(g, d, shape)
-    x = g.want(d, shape, clean=True)
-    if d not in FLOATS or x.soft:
-        return None if x.soft else x
-    v = g.let(x)
-    return Expr("ct.where(ct.isnan({0}), 0.0, {1})", (g.use(v), v), x.t,
-                lambda _, a, b: np.where(np.isnan(a.astype(np.float64)), np.zeros_like(b), b),
-                (("isnan", d), ("where", d)), x.mag)
-
-
-def loaded(g: Gen, d: str, shape: tuple) -> Expr:
-    from conformance.generate import loads
-
-    return loads.tile_load(g, d, shape)
-
-
-def bitcast(g: Gen) -> Expr | None:
-    group = g.pick(SAME_WIDTH)
-    a = g.pick(group)
-    b = g.pick([d for d in group if d != a])
-    x = number_bits(g, a, g.shape())
-    if x is None:
-        return None
-    f = meaning.bitcast(DTYPES[a], DTYPES[b])
-    return Expr(f"ct.bitcast({{0}}, ct.{DTYPES[b].name})", (x,), T(b, x.t.shape), lambda _, v: f(v), (("bitcast", b),),
-                200)
-
-
-def packing(g: Gen) -> Expr | None:
-    if g.chance(0.5):
-        d = g.dtype((*INTS, *FLOATS))
-        x = number_bits(g, d, g.shape(1))
-        return None if x is None else Expr(
-            "ct.pack_to_bytes({0})", (x,), T("u8", (x.t.size * DTYPES[d].bits // 8,)), lambda _, v: meaning.to_bytes(v),
-            (("pack_to_bytes", d),))
-    d = g.dtype((*INTS, *FLOATS))
-    width = DTYPES[d].bits // 8
-    n = g.pick([n for n in (1, 2, 4, 8, 16, 32) if n >= width])
-    f = meaning.from_bytes(DTYPES[d])
-    return Expr(f"ct.unpack_from_bytes({{0}}, ct.{DTYPES[d].name})", (g.want("u8", (n,), clean=True),),
-                T(d, (n // width,)), lambda _, v: f(v), (("unpack_from_bytes", d),), 200)

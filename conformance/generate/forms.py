@@ -8,11 +8,11 @@ import numpy as np
 
 from conformance.generate import meaning
 from conformance.generate.control import carried, updated
-from conformance.generate.core import ALL, Gen, T
+from conformance.generate.core import ALL, Gen, T, number
 from conformance.generate.dtypes import DTYPES, FLOATS, INTS, to_float
 from conformance.generate.elementwise import literal
 from conformance.generate.structural import MMA
-from conformance.generate.tree import Do, Expr, If, Leave, Let, Param, Text, Var, With
+from conformance.generate.tree import Do, Expr, If, Leave, Let, Param, Text, Var, With, variable
 
 # ------------------------------------------------------------------ assignments
 
@@ -23,7 +23,7 @@ def assigned(g: Gen) -> None:
 
 def named(g: Gen, texts: tuple[str, ...], es: tuple[Expr, ...], targets: str, kind: str, right: str) -> None:
     """New variables, one for each value that the right side gives."""
-    made = tuple(Var(n, (), e.t, None, (), e.mag, e.soft) for n, e in zip(texts, es, strict=True))
+    made = tuple(variable(n, e) for n, e in zip(texts, es, strict=True))
     whole = Expr(right, es, tuple(e.t for e in es), lambda _, *v: v if len(v) > 1 else v[0])
     g.out.append(Let(texts, whole if len(es) > 1 else es[0], None, kind, targets))
     g.scope += made
@@ -35,7 +35,7 @@ def several(g: Gen) -> None:
     e, names = g.want(g.dtype(ALL), g.shape()), (g.fresh(), g.fresh())
     both = Expr("{0}", (e,), (e.t, e.t), lambda _, v: (v, v))
     g.out.append(Let(names, both, None, "a = b =", " = ".join(names)))
-    g.scope += [Var(n, (), e.t, None, (), e.mag, e.soft) for n in names]
+    g.scope += [variable(n, e) for n in names]
     g.unused.update(names)
 
 
@@ -57,8 +57,11 @@ def annotated(g: Gen) -> None:
 
 
 def swapped(g: Gen) -> None:
-    """a, b = b, a: of variables alike, and not within a loop, where a use before would see the other."""
-    alike = [(v, w) for v in g.scope for w in g.scope[-8:] if v is not w and v.t == w.t]
+    """a, b = b, a: of variables alike, and not within a loop, where a use before would see the other. The number of the
+    block stays what it is: stores rely on its range.
+    """
+    own = [v for v in g.scope if v is not g.block]
+    alike = [(v, w) for v in own for w in own[-8:] if v is not w and v.t == w.t]
     if not alike or g.depth or g.trips > 1:
         return several(g)
     v, w = g.pick(alike)
@@ -66,6 +69,7 @@ def swapped(g: Gen) -> None:
     g.out.append(Let((v.text, w.text), both, None, "a, b = b, a"))
     v.mag = w.mag = max(v.mag, w.mag)
     v.soft = w.soft = max(v.soft, w.soft)
+    v.constant = w.constant = v.constant or w.constant
 
 
 SIGNS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
@@ -81,13 +85,12 @@ def augmented(g: Gen) -> None:
     if g.chance(0.1):
         return product(g)
     d = g.dtype(("b1", *INTS, *FLOATS))
-    x = g.want(d, g.shape(), clean=True, mag=4)
+    x = g.want(d, g.shape(), clean=True, mag=4, tile=d in FLOATS)
     signs = tuple(s for s in OF_KIND[DTYPES[d].kind] if not (g.options.official and s in ("//", "**")))
     v, sign = g.let(x if not isinstance(x, Var) else plus_zero(x)), g.pick(signs)
-    small = DTYPES[d].host.type
     if sign in ("//", "%", "**", "<<", ">>") or sign == "/":
         n = g.pick((1, 2, 3))
-        y = Expr(str(n), (), T("i32") if sign == "**" else T(d), lambda _: np.asarray(n).astype(small))
+        y = number(n, "i32" if sign == "**" else d)
     else:
         y = g.want(d, v.t.shape, clean=True, mag=4) if d == "b1" or g.chance(0.7) else literal(g, d)
     e = Expr(f"({{0}} {sign} {{1}})", (v, y), v.t, changed_by(sign, d), ((SIGNS[sign], d),), v.mag, v.soft)
@@ -182,7 +185,7 @@ def leave(g: Gen) -> None:
 def manager(g: Gen) -> With:
     """A with statement without its body; `t` is the type of what the manager yields."""
     f, d, k, kind = g.fresh("m"), g.pick(INTS), g.pick((1, 2, 3)), g.pick((PLAIN, STORING, AROUND))
-    x = g.want(d, () if kind is STORING else g.shape(), clean=True)
+    x = g.want(d, () if kind is STORING else g.shape(), clean=True, tile=True)
     one, no = DTYPES[d].host.type, lambda *_: None
     g.helpers.append(Text(f, kind.format(f=f, k=k).strip().split("\n"), "manager"))
     if kind is STORING:
@@ -227,7 +230,7 @@ def said(g: Gen) -> None:
 
 
 def static_assert(g: Gen) -> None:
-    x = g.want(g.dtype(ALL), g.shape())
+    x = g.want(g.dtype(ALL), g.shape(), tile=True)
     x = g.use(x if isinstance(x, Var) else g.let(x))
     text = g.pick((f"{{0}}.shape == {x.t.shape}", f"{{0}}.ndim == {len(x.t.shape)}, 'not so'",
                    f"{{0}}.dtype == ct.{x.t.d.name}, f'{{{{1 / 0}}}}'", f"{{0}}.dtype.name == '{x.t.d.name}'",
@@ -238,7 +241,7 @@ def static_assert(g: Gen) -> None:
 
 def untaken(g: Gen) -> None:
     """A branch of a constant condition that is not taken: nothing in it is looked at."""
-    x = g.want(g.dtype(ALL), g.shape())
+    x = g.want(g.dtype(ALL), g.shape(), tile=True)
     x = g.use(x if isinstance(x, Var) else g.let(x))
     text, holds = g.pick((("{0}.ndim > 3", False), ("{0} is None", False), (f"{{0}}.dtype == ct.{x.t.d.name}", True),
                           (f"{{0}}.shape == {x.t.shape}", True), ("'' or 0.0", False),
@@ -282,7 +285,7 @@ def parameter(g: Gen) -> Expr:
         g.params.append(Param(name, "(5, (1.5, -2))"))
         return Expr(f"{name}[1][0]", (), T("f32"), lambda _: np.asarray(1.5, np.float32), (("parameter", "f32"),))
     d = g.pick(FLOATS)
-    x, f = g.want(d, g.shape(), mag=4, clean=True), meaning.arithmetic("mul", DTYPES[d])
+    x, f = g.want(d, g.shape(), mag=4, clean=True, tile=True), meaning.arithmetic("mul", DTYPES[d])
     number = g.pick((math.pi, math.e))
     value = to_float(np.asarray(number, np.longdouble), DTYPES[d])
     return Expr(f"({{0}} * math.{'pi' if number == math.pi else 'e'})", (x,), x.t, lambda _, v: f(v, value),

@@ -154,7 +154,7 @@ def idiom(g: Gen, made: Idiom | None = None) -> Expr:
     d, shape = g.pick(INTS), () if made.scalar else g.shape()
     xs: list[Var] = []
     for _ in range(made.operands):
-        x = g.want(d, shape, clean=True)
+        x = g.want(d, shape, clean=True, tile=True)  # constants do not wrap, and have no attributes
         xs.append(g.use(x) if isinstance(x, Var) else g.use(g.let(x)))
     words = {"f": f, "k": k, "op": sign, "d": xs[0].t.d.name}
     if made.define:

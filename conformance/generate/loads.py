@@ -24,6 +24,7 @@ def any_load(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
     if len(shape) >= 2:
         ways += [advanced]
     e = g.pick(ways)(g, dtype, shape)
+    e.constant = False
     return g.let(e) if g.chance(0.7) else e
 
 

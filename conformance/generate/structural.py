@@ -10,7 +10,7 @@ import numpy as np
 from conformance.generate import meaning
 from conformance.generate.core import CAP, EVERY, Gen, broadcast, broadcasts, reshape, shape_text, summed
 from conformance.generate.dtypes import ARITHMETIC, DTYPES, FLOATS, INTS, T
-from conformance.generate.elementwise import loaded
+from conformance.generate.loads import tile_load
 from conformance.generate.tree import Expr
 
 ANY = EVERY
@@ -341,7 +341,7 @@ def scaled_product(g: Gen) -> Expr | None:
         return None
     (d, s, size), m, n, k = g.pick(SCALED), g.pick((2, 4)), g.pick((2, 4)), g.pick((32, 64))
     g.features.add("sm_100")
-    xs = (loaded(g, d, (m, k)), g.want(s, (m, k // size)), loaded(g, d, (k, n)), g.want(s, (k // size, n)),
+    xs = (tile_load(g, d, (m, k)), g.want(s, (m, k // size)), tile_load(g, d, (k, n)), g.want(s, (k // size, n)),
           g.want("f32", (m, n), mag=20))
 
     def fn(_, x, sx, y, sy, acc):

@@ -21,6 +21,8 @@ class Expr:
     ops   which ops it applies, as (op, dtype) for the counts
     mag   about log2 of the largest magnitude, to keep values tame
     soft  what the language leaves open about the value: 0 nothing, 1 a multiply-add may be fused, 2 rounding errors
+    constant  whether it may be a number already when the kernel is compiled: then it has no attributes of a tile, and
+        an op that Python cannot do on it is an error. If None: a scalar of operands that all may be
     """
 
     text: str
@@ -30,6 +32,12 @@ class Expr:
     ops: tuple[tuple[str, str], ...] = ()
     mag: float = 3
     soft: int = 0
+    constant: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.constant is None:
+            scalar = any(t.shape == () for t in (self.t if isinstance(self.t, tuple) else (self.t,)))
+            self.constant = scalar and bool(self.args) and all(a.constant for a in self.args)
 
     def source(self) -> str:
         return self.text.format(*(a.source() for a in self.args)) if self.args else self.text
@@ -52,6 +60,11 @@ class Var(Expr):
 
     def value(self, ctx: Any, env: dict) -> Any:
         return env[self.text]
+
+
+def variable(text: str, e: Expr, t: T | None = None) -> Var:
+    """The variable that a value is bound to."""
+    return Var(text, (), t or e.t, None, (), e.mag, e.soft, e.constant)
 
 
 def bare(text: str) -> str:

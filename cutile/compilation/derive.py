@@ -93,9 +93,10 @@ def array_constraint(t: ArrayType, arrays: list[Any], annotation: ArrayAnnotatio
     A negative stride is promised to nobody: its dimension loses the lower bound 0, unlike SPEC-3.
     """
     layouts = list(map(layout, arrays))
-    n, item = t.ndim, layouts[0][3]
+    n, packed = t.ndim, t.dtype.bitwidth < 8  # in CPU memory, such elements have a byte each
+    bits = t.dtype.bitwidth if packed else 8 * layouts[0][3]
     detailed = n <= DETAILED_RANK
-    unit = max(ALIGNMENT // item, 1)
+    unit = max(8 * ALIGNMENT // bits, 1)
 
     def every(values, test) -> bool:
         return detailed and all(map(test, values))
@@ -110,11 +111,11 @@ def array_constraint(t: ArrayType, arrays: list[Any], annotation: ArrayAnnotatio
             stride_constant[k] = 1
         if shape_constant[k] is None and every(sizes, lambda v: v % ALIGNMENT == 0):
             shape_div[k] = ALIGNMENT
-        if stride_constant[k] is None and every(steps, lambda v: v * item % ALIGNMENT == 0):
+        if stride_constant[k] is None and every(steps, lambda v: v * bits % (8 * ALIGNMENT) == 0):
             stride_div[k] = unit
         if any(v < 0 for v in steps):
             low[k] = None
-    aligned = all(pointer % ALIGNMENT == 0 for pointer, *_ in layouts)
+    aligned = not packed and all(pointer % ALIGNMENT == 0 for pointer, *_ in layouts)
     return ArrayConstraint(
         t.dtype, n, index_dtype=t.index_dtype, stride_lower_bound_incl=low, alias_groups=(),
         may_alias_internally=not all(distinct_elements(shape, strides) for _, shape, strides, _ in layouts),

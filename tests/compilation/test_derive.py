@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -69,3 +70,10 @@ def test_high_ranks_have_few_facts():  # SPEC-2
     ((1, 6), (0, 1), True), ((4,), (-1,), False), ((), (), True), ((0, 3), (0, 1), True)])
 def test_distinct_elements(shape, strides, distinct):
     assert distinct_elements(shape, strides) is distinct
+
+
+def test_elements_of_half_a_byte():
+    """NumPy keeps one in a byte, code two: the address says nothing, and strides count half."""
+    c, _ = one(aligned((4, 64), ml_dtypes.float4_e2m1fn)[:, :48])
+    assert c.base_addr_divisible_by == 1 and c.stride_divisible_by == (32, 1) and c.stride_constant == (None, 1)
+    assert one(aligned((4, 48), ml_dtypes.float4_e2m1fn))[0].stride_divisible_by == (1, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from random import Random
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 
 from conformance.generate import Options, generate
 from conformance.generate.counts import Counts
-from conformance.generate.dtypes import DTYPES
+from conformance.generate.dtypes import DTYPES, SM100
 from conformance.generate.language import ALLOWED, KINDS
-from conformance.generate.tree import Def, bare
+from conformance.generate.tree import Def, bare, exprs
 from conformance.referee import compare, implementation
 
 INTERP, REFERENCE = implementation("cutile:interp"), implementation("reference")
@@ -60,14 +61,24 @@ def test_counts_of_many_programs():
 
 
 def test_options_leave_out_what_an_implementation_lacks():
-    for seed in range(150):
+    for seed in range(300):
         p = generate(seed, Options(official=True, sm_100=False))
         ops = {o for o, _ in p.ops()}
         assert "mma_scaled" not in ops and not p.features
         assert not {o for o, d in p.ops() if o in ("floordiv", "divmod", "abs") and d[0] == "u"}
         assert not {d for o, d in p.ops() if o == "cdiv" and "f" in d}
         assert not {d for o, d in p.ops() if o in ("reduce", "scan") and DTYPES[d].restricted}
-        assert "[::-1]," not in p.source()
+        assert not {d for _, d in p.ops() if d in SM100}
+        source = p.source()
+        assert "[::-1]," not in source
+        texts = [x.text for s in p.statements() for e in exprs(s) for x in e.walk()]
+        assert not [t for t in texts if "astype(" in t and ("Mode.RM" in t or "Mode.RP" in t)]
+        assert not re.search(r"ct\.(reduce|scan)\(.*tfloat32", source)
+
+
+def test_the_number_of_the_block_is_assigned_once():
+    for seed in range(400):
+        assert sum("b" in getattr(s, "names", ()) for s in generate(seed).statements()) == 1
 
 
 def test_blocks_write_apart():

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from random import Random
 
 import pytest
 
-from conformance.generate import Options, Program, build, control, forms, idioms, narrow, structural
-from conformance.generate.core import Gen
+from conformance.generate import Options, Program, build, control, elementwise, forms, idioms, narrow, structural
+from conformance.generate.core import Gen, number
+from conformance.generate.tree import Do, Expr
 from conformance.referee import compare, implementation
 from conformance.referee.compare import NOT_APPLICABLE, SAME, WITHIN
 
@@ -59,6 +61,59 @@ def test_a_swap_takes_effect():
         forms.swapped(g)
 
     assert "a, b = b, a" in agree(3, make).kinds()
+
+
+def test_the_number_of_the_block_is_not_swapped():
+    """Indices and bounds of stores rely on its range."""
+    def make(g):
+        for _ in range(3):
+            g.let(g.want("i32", ()))
+        forms.swapped(g)
+
+    for seed in range(60):
+        assert not [s for s in program(seed, make).body[1:] if "b" in getattr(s, "names", ())]
+
+
+ATTRIBUTES = tuple(i for i in idioms.IDIOMS if "{f}.ndim" in i.text or "'ndim'" in i.text)
+PARTIAL = {  # what is not defined for all constants, or has another meaning for them; the number of programs
+    elementwise.divide: 10, elementwise.whole_division: 10, elementwise.sign: 70, elementwise.function: 20,
+    elementwise.powers: 25, elementwise.invert: 10, elementwise.angle: 10, forms.static_assert: 10,
+    **{partial(idioms.idiom, made=i): 5 for i in ATTRIBUTES},
+}
+
+
+@pytest.mark.parametrize("production, count", PARTIAL.items(), ids=lambda x: getattr(x, "__name__", ""))
+def test_what_constants_cannot_do_is_not_asked_of_them(production, count):
+    """Where nearly all scalars are constants, written as numbers or made of them."""
+    def make(g):
+        for e in (number(0), number(0.0, "f32"), number(False, "b1"), g.constant("i8", ())):
+            g.let(e)
+        g.let(elementwise.mixed(g))
+        g.let(control.ternary(g))
+        g.shape = lambda *_: ()
+        e = production(g)
+        return e if e is None or not isinstance(e.t, tuple) else (g.let(e), None)[1]
+
+    for seed in range(count):
+        agree(seed, make)
+
+
+@pytest.mark.parametrize("dtype", ("i32", "f32", "b1", "u8"))
+@pytest.mark.parametrize("memory", (True, False))
+def test_tiles_that_are_wanted_are_no_constants(dtype, memory):
+    def make(g):
+        g.let(g.constant(dtype, ()))
+        g.let(control.copied(g.scope[-1]))
+        g.memory = memory
+        for _ in range(4):
+            v = g.let(control.copied(g.want(dtype, (), tile=True)))
+            assert not v.constant
+            forms.never(g, Do(Expr(f"ct.static_assert({{0}}.dtype == ct.{v.t.d.name})", (v,), v.t, lambda *_: None),
+                              "static_assert"))
+        g.memory = True
+
+    for seed in range(3):
+        agree(seed, make)
 
 
 @pytest.mark.parametrize("seed", range(12))
