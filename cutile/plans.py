@@ -31,13 +31,13 @@ class HostPlan:
     repeatable, ordinal = False, None
 
     def __init__(self, program: Program):
-        self.program = program
+        from cutile import interp  # back ends are loaded when they are needed
+
+        self.program, self._interp = program, interp
 
     def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
-        from cutile import interp  # looked up at each launch: others may stand in for it
-
         with settings.steady():
-            interp.launch(self.program.kernel, grid, words)
+            self._interp.launch(self.program.kernel, grid, words)  # looked up here: others may stand in for it
 
 
 class DevicePlan:

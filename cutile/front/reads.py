@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import inspect
 import itertools
+import operator
 import types
 from collections.abc import Callable
 from typing import Any
@@ -27,12 +28,14 @@ class Reads:
     def __init__(self) -> None:
         self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self._snapshots: dict[int, tuple[Any, tuple | dict]] = {}
+        self._arranged: tuple[tuple, list] | None = None  # what `fresh` made of it
 
     def add(self, container: Any, key: Any, obj: Any) -> None:
         """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
         if type(container) is types.ModuleType and key in vars(container):
             container = vars(container)  # the same, but looked up quickly
         self._seen.setdefault((id(container), key), (container, key, obj))
+        self._arranged = None
 
     def inside(self, obj: Any, depth: int = 0) -> None:
         """Python code has been handed `obj`: what it holds, or as a function reads, counts too, some levels deep."""
@@ -62,14 +65,24 @@ class Reads:
 
     def fresh(self) -> bool:
         """Everything read still denotes the same object, and mutable objects hold what they held."""
-        for container, key, obj in self._seen.values():  # asked at every launch: most of what was read are globals
-            kind = type(container)
-            found = (container.get(key, MISSING) if kind is dict
-                     else getattr(container, key, MISSING) if kind is types.FunctionType else _look(container, key))
-            if found is not obj:
+        (dicts, names, objs), others = self._arranged or self._arrange()
+        if not all(map(operator.is_, map(dict.get, dicts, names), objs)):
+            return False
+        for container, key, obj in others:
+            if (getattr(container, key, MISSING) if type(container) is types.FunctionType
+                    else _look(container, key)) is not obj:
                 return False
         return not self._snapshots or all(
             _same_contents(_contents(obj), held) for obj, held in self._snapshots.values())
+
+    def _arrange(self) -> tuple[tuple, list]:
+        """What `fresh` looks at: columns of what was found in dictionaries, most of it globals, and other rows."""
+        found, others = [], []
+        for row in self._seen.values():
+            simple = type(row[0]) is dict and row[2] is not None and row[2] is not MISSING  # `get` gives None for these
+            (found if simple else others).append(row)
+        self._arranged = tuple(zip(*found, strict=True)) or ((), (), ()), others
+        return self._arranged
 
     def seen(self) -> tuple | Callable[[], bool]:
         """What `fresh` compares, for who compares it himself: dictionaries, functions or cells, a key or attribute of

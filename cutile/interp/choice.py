@@ -263,6 +263,8 @@ def foreign(memory: Memory, at: np.ndarray, shape: Sequence[np.ndarray], strides
 class ForeignView(ArrayView):
     """Elements of a memory by offset: `origin` in bytes, `steps` in elements, each an int or an array per block."""
 
+    fixed = False  # as far as the quick ways know, which count in coordinates
+
     def __init__(self, memory: Memory, origin: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
                  index_dtype: DType):
         self.memory, self.origin, self.size, self.steps = memory, origin, size, steps

@@ -7,11 +7,14 @@ import sys
 _MEASURING = ("coverage", "trace", "_lsprof", "cProfile", "profile", "viztracer", "line_profiler", "pytest_cov")
 
 _MONITORING = getattr(sys, "monitoring", None)  # Python 3.12 and later
+_PYDEVD = frozenset({"_pydevd_bundle.pydevd_constants", "debugpy"})
 
 
 def attached() -> bool:
     """A debugger traces this thread, or the process is under one that watches without tracing."""
-    return _traced() or _monitored() or _pydevd()
+    if sys.gettrace() is not None and _traced() or _MONITORING is not None and _monitored():
+        return True
+    return not sys.modules.keys().isdisjoint(_PYDEVD) and _pydevd()
 
 
 def _traced() -> bool:

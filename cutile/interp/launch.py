@@ -21,7 +21,7 @@ def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) ->
     """
     args: list[Any] = []
     memories: list[Memory] = []
-    params = schedule.derived(kernel, ("params",), lambda: _params(kernel))
+    params = schedule.derived(kernel, ("params",), _params)
     for (t, name, stored), x in zip(params, leaves, strict=True):
         if type(t) is ArrayType:
             x = _view(t, name, x, stored)
@@ -38,8 +38,8 @@ def _find_changing(memories: Sequence[Memory]) -> None:
     """Which memories the kernel may change: those that it stores to, and what may share memory with one of them."""
     targets = [m.array for m in memories if m.writable]
     for m in memories:
-        m.may_change = m.writable
         if not m.writable:
+            m.may_change = False
             for target in targets:
                 if np.may_share_memory(m.array, target):
                     m.may_change = True

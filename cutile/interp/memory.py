@@ -20,7 +20,7 @@ import numpy as np
 
 from cutile.dtypes import DType, info, int32
 from cutile.interp import spots, updates, windows
-from cutile.interp.storage import Memory, as_ndarray
+from cutile.interp.storage import Memory, all_below, as_ndarray
 from cutile.interp.windows import Coord, Line, Place, Start, Window, affine, as_array
 
 
@@ -35,7 +35,7 @@ def view_of(a: np.ndarray, dtype: DType, index_dtype: DType, writable: bool, nam
     """`wrap` of an array that holds elements as the dtype is stored."""
     shape = a.shape
     steps, start = _steps(shape, a.strides, a.itemsize, index_dtype, name)
-    return ArrayView(Memory(a, dtype, writable=writable, name=name), start, shape, steps, index_dtype, whole=True)
+    return ArrayView(Memory(a, dtype, writable, name), start, shape, steps, index_dtype, True)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -58,7 +58,7 @@ class ArrayView:
     """
 
     def __init__(self, memory: Memory, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],
-                 index_dtype: DType, *, whole: bool = False):
+                 index_dtype: DType, whole: bool = False):
         self.memory, self.start, self.size, self.steps = memory, start, size, steps
         self.dtype, self.index_dtype = memory.dtype, index_dtype
         self.fixed, self.low, self.high = True, start, size
@@ -159,7 +159,10 @@ class ArrayView:
         if spot is None:
             return None
         v = spot.of(place)
-        return memory.convert(v) if convert else v.copy() if memory.may_change else windows.read_only(v)
+        if convert or memory.may_change:
+            return memory.convert(v) if convert else v.copy()
+        v.setflags(write=False)
+        return v
 
     def tile(self, origin: Sequence[np.ndarray | Line], shape: tuple[int, ...], order: Sequence[int], fill,
              steps: Sequence[int] | None = None) -> np.ndarray:
@@ -241,6 +244,10 @@ class ArrayView:
 
         They may come in `out`, if that has their shape.
         """
+        if out is not None and mask is None and self.fixed and self.start == (0,):
+            x = self.memory.take_below(self.high[0], indices[0], out)
+            if x is not None:
+                return x
         ok, coords = self.coordinates(indices, core)
         return _take(self.memory, ok, mask, coords, fill, core, out)
 
@@ -263,7 +270,7 @@ class ArrayView:
             if isinstance(self.start[k], int) and self.start[k] == 0 and isinstance(high, int):
                 c = np.asarray(i)
                 coords.append(c)
-                if _all_below(c, high):
+                if all_below(c, high):
                     continue
                 inside = _below(c, high)
             else:
@@ -362,18 +369,6 @@ def _positions(i: np.ndarray) -> np.ndarray:
     """Indices as int64; those that count as out of every range are NOWHERE."""
     i = np.asarray(i).astype(np.int64)
     return np.where((i < 0) | (i >= OUTSIDE), NOWHERE, i)
-
-
-def _all_below(i: np.ndarray, high: int) -> bool:
-    """Whether all indices lie in 0 … high-1: a look at the greatest, as an unsigned number."""
-    unsigned = _UNSIGNED.get(i.dtype.char)
-    if unsigned is None:
-        return bool(np.maximum.reduce(i, None) < max(high, 0))
-    # negative ones are the upper half of the unsigned numbers, whatever `high` is
-    return bool(np.maximum.reduce(i.view(unsigned), None) < min(max(high, 0), 1 << 8 * unsigned.itemsize - 1))
-
-
-_UNSIGNED = {c: np.dtype(c.upper()) for c in "bhilq"}
 
 
 @functools.cache

@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -25,15 +24,15 @@ from cutile.types import TileType
 Block = tuple[int, int, int]
 
 
-@dataclass(slots=True)
 class Launch:
     """What all blocks of one launch share."""
 
-    grid: Block
-    step_limit: int | None = None
-    steps: int = 0
-    printed: dict[Block, list[str]] = field(default_factory=dict)
-    failed: dict[Block, TileAssertionError] = field(default_factory=dict)
+    __slots__ = ("grid", "step_limit", "steps", "printed", "failed")
+
+    def __init__(self, grid: Block, step_limit: int | None = None):
+        self.grid, self.step_limit, self.steps = grid, step_limit, 0
+        self.printed: dict[Block, list[str]] = {}
+        self.failed: dict[Block, TileAssertionError] = {}
 
     def print(self, block: Block, text: str) -> None:
         self.printed.setdefault(block, []).append(text)
@@ -142,7 +141,7 @@ class Box(Running):
 
     def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
         self._axes = axes
-        super().__init__(launch, origin, extent, extent if axes is None else tuple(map(len, axes)))
+        Running.__init__(self, launch, origin, extent, extent if axes is None else tuple(map(len, axes)))
 
     @property
     def axes(self) -> tuple[np.ndarray, ...]:

@@ -12,10 +12,11 @@ import functools
 import itertools
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from weakref import WeakKeyDictionary
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,7 +30,7 @@ from cutile.interp.emit import Program, is_breakpoint
 from cutile.interp.memory import ArrayView
 from cutile.interp.running import Block, Box, Launch, Single
 from cutile.interp.show import Tile
-from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
+from cutile.ir.nodes import For, If, Kernel, Op, Value, While, blocks_of, results_of
 from cutile.ir.recursion import deep_recursion
 from cutile.ir.walk import walk
 from cutile.ops import _numeric
@@ -46,6 +47,7 @@ ROW_BUDGET = 1 << 20  # kernels that reduce or scan
 MATMUL_BUDGET = 1 << 20
 STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
+SHALLOW = 16  # nested nodes, whose few calls each need no more room than Python gives anyway
 
 EMITTERS = {"batch": emit_batch, "block": emit_block, "interleave": emit_interleave}  # by schedule
 
@@ -59,6 +61,7 @@ class Facts:
     breakpoint: bool
     unbatchable: str | None  # why the batch schedule cannot run it
     waiting: str | None = None  # where its blocks wait for each other
+    nested: int = 0  # nodes that hold blocks; none nests deeper
 
 
 class _Cache:
@@ -66,14 +69,18 @@ class _Cache:
 
     def __init__(self):
         self._lock = threading.Lock()
-        self._made: WeakKeyDictionary[Kernel, dict] = WeakKeyDictionary()
+        self._made: dict[int, dict] = {}  # by id: launches ask, and a WeakKeyDictionary takes longer to answer
 
-    def get(self, kernel: Kernel, key: tuple, make: Callable):
-        found = self._made.get(kernel, {}).get(key)
+    def get(self, kernel: Kernel, key: tuple, make: Callable, *given):
+        made = self._made.get(id(kernel))
+        found = None if made is None else made.get(key)
         if found is None:
-            found = make()
+            found = make(kernel, *given)
             with self._lock:
-                found = self._made.setdefault(kernel, {}).setdefault(key, found)
+                if id(kernel) not in self._made:
+                    self._made[id(kernel)] = {}
+                    weakref.finalize(kernel, self._made.pop, id(kernel), None).atexit = False
+                found = self._made[id(kernel)].setdefault(key, found)
         return found
 
 
@@ -82,13 +89,14 @@ derived = _cache.get
 
 
 def facts(kernel: Kernel) -> Facts:
-    return _cache.get(kernel, ("facts",), lambda: _facts(kernel))
+    return _cache.get(kernel, ("facts",), _facts)
 
 
 def _facts(kernel: Kernel) -> Facts:
     check_sizes(kernel)
-    largest, families, stops, unbatchable = 1, set(), False, None
+    largest, families, stops, unbatchable, nested = 1, set(), False, None, 0
     for n in walk(kernel.body):
+        nested += bool(blocks_of(n))
         for v in results_of(n):
             if isinstance(v.type, TileType):
                 largest = max(largest, v.type.size * info(v.type.dtype).carrier.itemsize)
@@ -100,7 +108,7 @@ def _facts(kernel: Kernel) -> Facts:
     budget = MATMUL_BUDGET if "mma" in families else ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
-    return Facts(largest, budget, stops, unbatchable, why)
+    return Facts(largest, budget, stops, unbatchable, why, nested)
 
 
 def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
@@ -131,7 +139,7 @@ def program(kernel: Kernel, schedule: str) -> Program:
     check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
     with at_rest():
         return _cache.get(kernel, (schedule, check, limited),
-                          lambda: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
+                          lambda kernel: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
 
 
 # ------------------------------------------------------------------ running
@@ -140,29 +148,36 @@ def program(kernel: Kernel, schedule: str) -> Program:
 def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | None = None) -> None:
     """Run a kernel over a grid. `args` go with kernel.params: array descriptors, lists of them, numbers."""
     grid = (*grid, *(1,) * (3 - len(grid)))
-    with deep_recursion():
-        usual = settings.untouched()
-        name, why, function, blocks = _way(kernel, schedule, usual)
-        extent = chunk_of(grid, blocks)
-        launch = Launch(grid, None if usual else settings.get("STEP_LIMIT"))
-        values = [a if type(a) is ArrayView else _argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
-        if not usual and settings.get("DEBUG"):
-            how = f"batch in chunks of {extent}" if name == "batch" else name
-            print(f"cutile: {kernel.name} grid {grid} runs as {how} ({why})", file=sys.stderr)
-        if prod(grid):
-            _run(kernel, name, function, launch, values, extent)
+    usual = settings.untouched()
+    way = _way(kernel, schedule, usual)
+    extent = chunk_of(grid, way.blocks)
+    launch = Launch(grid, None if usual else settings.get("STEP_LIMIT"))
+    values = [a if type(a) is ArrayView else _argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
+    if not usual and settings.get("DEBUG"):
+        how = f"batch in chunks of {extent}" if way.schedule == "batch" else way.schedule
+        print(f"cutile: {kernel.name} grid {grid} runs as {how} ({way.why})", file=sys.stderr)
+    if 0 in grid:
+        return
+    if way.deep:
+        with deep_recursion():
+            _run(kernel, way, launch, values, extent)
+    else:
+        _run(kernel, way, launch, values, extent)
 
 
-def _run(kernel: Kernel, schedule: str, function: Callable, launch: Launch, values: list, extent: Block) -> None:
+def _run(kernel: Kernel, way: Way, launch: Launch, values: list, extent: Block) -> None:
     with np.errstate(all="ignore"):
         try:
-            if schedule == "batch":
-                _run_batch(function, launch, values, extent)
-            elif schedule == "block":
+            if way.schedule == "batch":
+                for origin, size in chunks(launch.grid, extent):
+                    way.function(Box(launch, origin, size), *values)
+                    if launch.failed:
+                        raise launch.failed[min(launch.failed)]
+            elif way.schedule == "block":
                 for block, shown in _one_by_one(kernel, launch, values):
-                    function(Single(launch, block), block, *shown)
+                    way.function(Single(launch, block), block, *shown)
             else:
-                turns = (interleave.Block(function, launch, block, shown)
+                turns = (interleave.Block(way.function, launch, block, shown)
                          for block, shown in _one_by_one(kernel, launch, values))
                 interleave.run(turns, launch, settings.get("SEED"))
         except MemoryError as e:
@@ -172,22 +187,31 @@ def _run(kernel: Kernel, schedule: str, function: Callable, launch: Launch, valu
                 _print(launch)
 
 
-def _way(kernel: Kernel, asked: str | None, usual: bool) -> tuple[str, str, Callable, int]:
-    """The schedule of a launch and why, the function that it calls, how many blocks a chunk may have.
+class Way(NamedTuple):
+    """How a launch runs."""
 
-    Kernels remember it by all that it depends on: the settings are those that `choose` and `program` read, `usual` if
-    all have their defaults.
+    schedule: str
+    why: str
+    function: Callable
+    blocks: int  # that a chunk may have
+    deep: bool  # calls may nest deeper than Python allows
+
+
+def _way(kernel: Kernel, asked: str | None, usual: bool) -> Way:
+    """Kernels remember the way by all that it depends on: the settings are those that `choose` and `program` read,
+    `usual` if all have their defaults.
     """
     get = settings.get
     key = ("usual", asked, debugger.attached()) if usual else (
         asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
-    return _cache.get(kernel, key, lambda: _find_way(kernel, asked))
+    return _cache.get(kernel, key, _find_way, asked)
 
 
-def _find_way(kernel: Kernel, asked: str | None) -> tuple[str, str, Callable, int]:
-    name, why = choose(kernel, asked)
-    code = program(kernel, name)
-    return name, why, code.objects[".kernel"], most_blocks(facts(kernel), code.streams)
+def _find_way(kernel: Kernel, asked: str | None) -> Way:
+    with deep_recursion():
+        name, why = choose(kernel, asked)
+        code, f = program(kernel, name), facts(kernel)
+    return Way(name, why, code.objects[".kernel"], most_blocks(f, code.streams), f.nested > SHALLOW)
 
 
 def _argument(v: Value, given):
@@ -198,13 +222,6 @@ def _argument(v: Value, given):
         number = given.item() if isinstance(given, np.generic) else given
         return np.asarray(_numeric.encode(number, v.type.dtype), carrier)
     return ArrayList(given) if isinstance(v.type, ListType) else given
-
-
-def _run_batch(function: Callable, launch: Launch, values: list, extent: Block) -> None:
-    for origin, size in chunks(launch.grid, extent):
-        function(Box(launch, origin, size), *values)
-        if launch.failed:
-            raise launch.failed[min(launch.failed)]
 
 
 def _print(launch: Launch) -> None:
@@ -257,9 +274,9 @@ def _even(total: int, part: int) -> int:
     return -(-total // -(-total // part)) if total else 1
 
 
-def chunks(grid: Block, extent: Block) -> Iterator[tuple[Block, Block]]:
+def chunks(grid: Block, extent: Block) -> Iterable[tuple[Block, Block]]:
     """(origin, extent) of each chunk, in row-major order."""
     if extent == grid:
-        return iter((((0, 0, 0), grid),))
+        return [((0, 0, 0), grid)]
     origins = itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True)))
     return ((o, tuple(min(e, g - k) for k, e, g in zip(o, extent, grid, strict=True))) for o in origins)

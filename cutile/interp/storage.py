@@ -16,7 +16,7 @@ from cutile.ops import _numeric
 if TYPE_CHECKING:
     from cutile.interp.memory import ArrayView
 
-AT_ONCE = 1 << 15  # positions
+AT_ONCE = 1 << 16  # positions
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
 SMALL, PART = 1 << 20, 64  # elements, and the part of them, from which on an array is converted at the first read
 
@@ -43,7 +43,7 @@ class Memory:
     _converted: np.ndarray | None = None
     _read = 0
 
-    def __init__(self, array: np.ndarray, dtype: DType, *, writable: bool, name: str):
+    def __init__(self, array: np.ndarray, dtype: DType, writable: bool, name: str):
         self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
         self.carrier, self.plain = _carried(dtype)
         buffer, strides = array, array.strides
@@ -104,9 +104,24 @@ class Memory:
         else:
             line = self.line if source is self.array else source.reshape(-1)
             if out is not None and out.shape == at.shape and not convert and not self.may_change:
-                return _take_into(out, line, at)
+                for positions, part in _parts(at, out):
+                    line.take(positions, None, part, "clip")
+                return out
             x = np.asarray(line.take(at, mode="clip"))
         return self.convert(x) if convert else x
+
+    def take_below(self, high: int, at: np.ndarray, out: np.ndarray) -> np.ndarray | None:
+        """The elements of a 1-d array at positions in 0 … high-1, in `out`. None where a position is another or `out`
+        does not fit, and then anything may be in it.
+        """
+        line = self.line
+        if line is None or not self.plain or self.may_change or out.shape != at.shape or at.dtype.kind != "i":
+            return None
+        for positions, part in _parts(at, out):
+            if not all_below(positions, high):
+                return None
+            line.take(positions, None, part, "clip")
+        return out
 
     def position(self, coords: Sequence[np.ndarray]) -> Position:
         """Coordinates as a flat position where elements lie one after another, else as they are."""
@@ -150,14 +165,26 @@ class Memory:
         return ok, list(np.unravel_index(np.where(ok, first[i], 0), a.shape))
 
 
-def _take_into(out: np.ndarray, line: np.ndarray, at: np.ndarray) -> np.ndarray:
-    """out = line[at]. NumPy makes 64-bit copies of narrower positions: of some at a time, which stay in the cache."""
-    if at.size <= AT_ONCE or at.itemsize == 8 or not (at.flags.c_contiguous and out.flags.c_contiguous):
-        return line.take(at, None, out, "clip")
-    positions, into = at.reshape(-1), out.reshape(-1)
-    for i in range(0, at.size, AT_ONCE):
-        line.take(positions[i:i + AT_ONCE], None, into[i:i + AT_ONCE], "clip")
-    return out
+def _parts(at: np.ndarray, out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Positions and what is taken there, some at a time: NumPy makes 64-bit copies of narrower positions, and these and
+    the positions themselves stay in the cache.
+    """
+    if at.size <= AT_ONCE or not (at.flags.c_contiguous and out.flags.c_contiguous):
+        return [(at, out)]
+    at, out = at.reshape(-1), out.reshape(-1)
+    return [(at[i:i + AT_ONCE], out[i:i + AT_ONCE]) for i in range(0, at.size, AT_ONCE)]
+
+
+def all_below(i: np.ndarray, high: int) -> bool:
+    """Whether all indices lie in 0 … high-1: a look at the greatest, as an unsigned number."""
+    unsigned = _UNSIGNED.get(i.dtype.char)
+    if unsigned is None:
+        return bool(np.maximum.reduce(i, None) < max(high, 0))
+    # negative ones are the upper half of the unsigned numbers, whatever `high` is
+    return bool(np.maximum.reduce(i.view(unsigned), None) < min(max(high, 0), 1 << 8 * unsigned.itemsize - 1))
+
+
+_UNSIGNED = {c: np.dtype(c.upper()) for c in "bhilq"}
 
 
 def _bytes_of(a: np.ndarray) -> np.ndarray:

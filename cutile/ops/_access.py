@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cutile import settings
-from cutile.dtypes import DType, bool_, info, int_range
+from cutile.dtypes import DType, bool_, info, int32, int_range
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
@@ -242,12 +242,14 @@ def _poison(dtype: DType):
 
 def tile_origin(index: Sequence[np.ndarray], sig: Sig) -> Sequence[np.ndarray]:
     """Tile indices in the index dtype of the array, where they are wider [IDX-2]."""
-    limit = info(sig.x.index_dtype).carrier
-    widest = limit.itemsize
     for i in index:
-        if i.dtype.itemsize > widest:
-            return [i if i.dtype.itemsize <= widest else i.astype(limit) for i in index]
+        if i.dtype.itemsize > _NARROWEST:
+            limit = info(sig.x.index_dtype).carrier
+            return [i if i.dtype.itemsize <= limit.itemsize else i.astype(limit) for i in index]
     return index
+
+
+_NARROWEST = info(int32).carrier.itemsize  # of index dtypes
 
 
 def beside(x: np.ndarray, rank: int, core: int) -> np.ndarray:

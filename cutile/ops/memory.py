@@ -216,13 +216,12 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
     [PAD-1.NEG_INF]  -inf, for floats
     [PAD-2]  a format without the value: unspecified; here what encoding the value as a constant gives
     """
-    t = sig.x
-    dims = shape or (1,) * t.ndim
+    dims = shape or (1,) * sig.x.ndim
     origin = tile_origin(index, sig)
     x = array.inside(origin, dims, order)
     if x is None:
-        x = array.tile(origin, dims, order, fill_of(padding_mode, t.dtype))
-    return x if shape else x.reshape(x.shape[:x.ndim - t.ndim])
+        x = array.tile(origin, dims, order, fill_of(padding_mode, sig.x.dtype))
+    return x if shape else x.reshape(x.shape[:x.ndim - len(dims)])
 
 
 def _store_target(array, index, /, *, order, sig, ctx, **_hints):

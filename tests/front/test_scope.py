@@ -8,6 +8,7 @@ import pytest
 
 import cutile as ct
 from cutile.front.reads import Reads
+from cutile.front.scope import MISSING
 from tests.front.compiling import AI, I32, cell, constant, refused, result, typed
 
 ANSWER = 42
@@ -330,6 +331,25 @@ def test_reads_of_things_that_vanish():
     reads.add(space, "x", 1)
     assert reads.fresh()
     del space["x"]
+    assert not reads.fresh()
+
+
+@pytest.mark.parametrize("then, now", [(None, MISSING), (MISSING, None), (None, 1), (MISSING, 1), (1, None)])
+def test_reads_of_nothing_and_of_none_differ(then, now):
+    def put(obj):
+        space.pop("x", None)
+        space.update({} if obj is MISSING else {"x": obj})
+
+    reads, space = Reads(), {"y": 2}
+    put(then)
+    reads.add(space, "x", then)
+    reads.add(space, "y", 2)
+    assert reads.fresh()
+    put(now)
+    assert not reads.fresh()
+    put(then)
+    assert reads.fresh()
+    reads.add(space, "z", 3)
     assert not reads.fresh()
 
 

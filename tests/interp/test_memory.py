@@ -441,6 +441,36 @@ def test_many_elements_are_taken_part_by_part(monkeypatch, index):
     assert view.gather([i], None, FILL, (32,), into) is into and np.array_equal(into, a[i])
 
 
+@pytest.mark.parametrize("wrong", [-1, 100, -2**31, 2**31 - 1])
+@pytest.mark.parametrize("where", [0, 7, 8, 95])
+def test_a_position_out_of_range_in_any_part(monkeypatch, wrong, where):
+    monkeypatch.setattr(storage, "AT_ONCE", 8)
+    a = np.arange(1, 101, dtype=np.float32)
+    view = wrap(a, dt.float32)
+    view.memory.may_change = False
+    i = np.random.default_rng(0).integers(0, 100, (3, 1, 1, 32)).astype(np.int32)
+    expected = a[i]
+    i.reshape(-1)[where], expected.reshape(-1)[where] = wrong, FILL
+    out = np.empty(i.shape, np.float32)
+    assert np.array_equal(view.gather([i], None, FILL, (32,), out), expected)
+    part = view.slice(0, np.asarray(0, np.int32), np.asarray(50, np.int32))
+    assert np.array_equal(part.gather([i], None, FILL, (32,), out), np.where((i < 0) | (i >= 50), FILL, expected))
+
+
+def test_foreign_memory_and_slices_that_differ_are_taken_by_their_own_way():
+    a = np.arange(1, 101, dtype=np.float32)
+    memory = wrap(a, dt.float32).memory
+    memory.may_change = False
+    i, n = np.arange(8, dtype=np.int32).reshape(2, 1, 1, 4), [np.asarray(8, np.int32)]
+    every = memory.foreign(np.asarray(40, np.int64), n, [np.asarray(-1, np.int32)], dt.int32)
+    begin = np.asarray([5, 50], np.int32).reshape(2, 1, 1)
+    parts = wrap(a, dt.float32).slice(0, begin, begin + np.int32(6))
+    parts.memory.may_change = False
+    for view, expected in ((every, 11 - i), (parts, np.where(i < 6, 1 + begin[..., None] + i, FILL))):
+        out = np.empty(i.shape, np.float32)
+        assert np.array_equal(view.gather([i], None, FILL, (4,), out), expected)
+
+
 def test_memory_that_changes_is_never_cached_or_shared():
     a = np.zeros(4, np.float16)
     view = wrap(a, dt.float16)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import pytest
@@ -133,6 +134,37 @@ def test_a_tracing_debugger_is_seen():
     finally:
         sys.settrace(before)
     assert seen
+
+
+# ------------------------------------------------------------------ what kernels remember
+
+
+def test_what_is_derived_lives_as_long_as_its_kernel():
+    kernel = simple()
+    made = schedule.derived(kernel, ("name",), lambda k: [k.name])
+    assert schedule.derived(kernel, ("name",), lambda k: [k.name]) is made
+    name = id(kernel)
+    assert name in schedule._cache._made
+    del kernel
+    gc.collect()
+    assert name not in schedule._cache._made
+
+
+@pytest.mark.parametrize("levels", [1, schedule.SHALLOW, schedule.SHALLOW + 1, 400])
+def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
+    codes = [Code()]
+    conds = []
+    for _ in range(levels):
+        conds.append(codes[-1].less(codes[-1].bid(0), codes[-1].const(1)))
+        codes.append(Code(lines=codes[-1].lines))
+    codes[-1].show("inside")
+    for cond in reversed(conds):
+        inner, outer = codes.pop(), codes[-1]
+        then, orelse = (Block([*nodes, Yield((), outer.span())]) for nodes in (inner.nodes, []))
+        outer.add(If(cond, then, orelse, (), outer.span()))
+    codes[0].add(Return((), codes[0].span()))
+    schedule.run(codes[0].kernel(), (2,), [], schedule="batch")
+    assert capsys.readouterr().out == "inside\n"
 
 
 # ------------------------------------------------------------------ chunks
