@@ -29,6 +29,7 @@ class Adapter:
               are accesses in program order), "assertion errors" (a failed assertion raises, and later launches
               work). Tests that need one it lacks are counted as not applicable.
     package   what `pip` calls it, for its version; None: the module says it in `__version__`
+    lambdas   whether kernels may call lambdas from outside tile code; otherwise the suite has functions in their place
     limit     seconds after which a kernel is taken for hanging, in runs of several processes (pytest -n)
     """
 
@@ -36,6 +37,7 @@ class Adapter:
     module = "cuda.tile"
     features: frozenset[str] = frozenset()
     package: str | None = None
+    lambdas = True
     limit: float | None = None
     judge: Callable[[Any, Sequence[Any]], Any] | None = None  # set where verdicts are all that is asked for
     not_applicable: tuple[type[BaseException], ...] = ()  # errors by which it says that its hardware lacks something

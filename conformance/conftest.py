@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance import absent, report, watchdog
+from conformance import absent, lambdas, report, watchdog
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,9 +34,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart() -> None:
     """Load the implementation: without it no file of tests could be loaded."""
     try:
-        importlib.import_module("conformance.api")
+        impl = importlib.import_module("conformance.api").impl
     except SystemExit as e:
         raise pytest.UsageError(str(e)) from e
+    if not impl.lambdas:
+        lambdas.install()
 
 
 @pytest.hookimpl(wrapper=True)

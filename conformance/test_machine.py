@@ -231,16 +231,16 @@ def test_dtypes_that_are_fused(short):
 
 @clause("MACH-7.add")
 def test_each_element_of_many_is_rounded_once():
-    """A tile of 2**18 elements: x * y is 1 + 2**-11 + 2**-24, of which a rounded product drops the last bit."""
+    """2**18 elements: x * x is 1 + 2**-11 + 2**-24, of which a rounded product drops the last bit."""
     @ct.kernel
     def k(a, out):
-        x, z = ct.load(a, (0, 0), (512, 512)), ct.load(out, (0, 0), (512, 512))
-        ct.store(out, (0, 0), x * x + z)
+        at = ct.bid(0), 0
+        ct.store(out, at, ct.load(a, at, (8, 512)) * ct.load(a, at, (8, 512)) + ct.load(out, at, (8, 512)))
 
     scale = np.ldexp(np.float32(1), np.arange(512, dtype=np.int32) % 8)
     a = np.broadcast_to(np.float32(1 + 2.0**-12) * scale, (512, 512)).copy()
     out = -np.float32(1 + 2.0**-11) * a.astype(np.float64) ** 2 / (1 + 2.0**-12) ** 2
-    got = run(k, a, out.astype(np.float32))
+    got = run(k, a, out.astype(np.float32), grid=(64,))
     assert np.array_equal(got, np.broadcast_to(np.float32(2.0**-24) * scale**2, (512, 512)))
 
 
