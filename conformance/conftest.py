@@ -54,7 +54,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
             return (yield)
     except absent.Lacks as e:
         item.user_properties.append(("absent", str(e)))
-        pytest.fail(f"{impl.name} has no {e}", pytrace=False)
+        raise pytest.fail.Exception(f"{impl.name} has no {e}", pytrace=False) from None
     except impl.not_applicable as e:
         pytest.skip(f"not applicable: {e}")
     finally:

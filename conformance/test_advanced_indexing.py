@@ -403,3 +403,26 @@ def test_rows_of_slices_that_differ_by_block(size):
     want[there] = x[there]
     assert written.tolist() == want.tolist()
     assert out.tolist() == [x[3 * i + j].tolist() if j < size else [0.0] * 4 for i in range(4) for j in range(2)]
+
+
+@clause("SLICE-1.base", "ADV-2.start", "ADV-4.negative", "ADV-4.dropped")
+@pytest.mark.parametrize("back", [0, 2, 4, 8])
+def test_rows_that_begin_before_a_slice(back):
+    """The array goes on before the slice, where the first blocks' rows begin: nothing is read or written there."""
+    @ct.kernel
+    def k(x, out):
+        at = (ct.arange(2, dtype=ct.int32), ct.Slice(4 * ct.bid(0) - back, 4))
+        y = x.slice(1, 6, 18)
+        rows = ct.load_advanced_indexing(y, at, padding_mode=ZERO)
+        ct.store(out, (0, ct.bid(0)), rows)
+        ct.store_advanced_indexing(y, at, -rows)
+
+    x, out = numbers((2, 24)), np.full((2, 20), -1, np.int32)
+    want, read = x.copy(), np.zeros_like(out)
+    for i in range(20):
+        if 0 <= i - back < 12:
+            read[:, i] = x[:, 6 + i - back]
+            want[:, 6 + i - back] *= -1
+    launch(k, x, out, grid=(5,))
+    same(out, read)
+    same(x, want)

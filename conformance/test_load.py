@@ -53,6 +53,21 @@ def check(x, look, shape, order="C", pad=ZERO, fill=0, diverge=False, grid=GRID)
 
 
 @clause("LOAD-1.element", "LOAD-5.edge")
+@pytest.mark.parametrize("shape", [(6, 10), (10, 6), (6, 14)], ids=str)
+def test_tiles_that_move_along_both_axes(shape):
+    """Blocks of one row of the grid are cut at the end of the first axis, and some of these at that of the second."""
+    @ct.kernel
+    def k(x, out):
+        i, j = ct.bid(0), ct.bid(1)
+        ct.store(out, (i, j, 0, 0), ct.load(x, (i, i + j), (4, 4), padding_mode=ZERO).reshape((1, 1, 4, 4)))
+
+    x = numbers(shape)
+    out = run(k, x, np.full((3, 3, 4, 4), -1, np.int32), grid=(3, 3))
+    for i, j in np.ndindex(3, 3):
+        same(out[i, j], tile_of(x, (i, i + j), (4, 4)))
+
+
+@clause("LOAD-1.element", "LOAD-5.edge")
 @looks
 @pytest.mark.parametrize("diverge", [False, True], ids=["all", "some"])
 @pytest.mark.parametrize("tile, edge", [((4, 2, 2), (0, 0, 0)), ((4, 2, 2), (3, 1, 1)), ((2, 4, 1), (0, 2, 0)),

@@ -244,6 +244,26 @@ def test_each_element_of_many_is_rounded_once():
     assert np.array_equal(got, np.broadcast_to(np.float32(2.0**-24) * scale**2, (512, 512)))
 
 
+@pytest.mark.parametrize("short", PRECISION)
+@pytest.mark.parametrize("mode, cancelled", [("RZ", 0.0), ("RM", -0.0), ("RP", 0.0)])
+@clause("MACH-7.mode", "RM-1.add.RZ", "RM-1.add.RM", "RM-1.add.RP")
+def test_signs_of_fused_zeros(mode, cancelled, short):
+    """Terms of one sign keep it, those of both signs have the zero of the direction; so has what cancels."""
+    dtype = PRECISION[short][0]
+
+    @ct.kernel
+    def k(x, y, z, out):
+        p = ct.mul(ct.load(x, 0, 8), ct.load(y, 0, 8), rounding_mode=mode)
+        ct.store(out, 0, ct.add(p, ct.load(z, 0, 8), rounding_mode=mode))
+
+    x = np.array([0.0, -0.0, 0.0, -0.0, 3.0, -3.0, 0.0, -2.0], dtype)
+    y = np.array([1.0, 1.0, 1.0, 1.0, 2.0, 2.0, -5.0, -0.0], dtype)
+    z = np.array([0.0, -0.0, -0.0, 0.0, -6.0, 6.0, -0.0, 0.0], dtype)
+    got = run(k, x, y, z, np.full(8, 9, dtype)).astype(np.float64)
+    want = [0.0, -0.0, *[cancelled] * 4, -0.0, 0.0]
+    assert got.tolist() == want and np.signbit(got).tolist() == np.signbit(want).tolist()
+
+
 @clause("MACH-7.integer")
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint64])
 def test_integers_wrap(dtype):

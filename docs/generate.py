@@ -104,7 +104,7 @@ own.
 | result of an atomic in a masked or out-of-range lane | be anything (`atomic_cas`: the expected value) | 0 (`atomic_cas`: the expected value) |
 | a false promise (assume_divisible_by, static or divisible dims of an exported signature) | do anything | the promise is ignored |
 | a range with a run-time step that is not positive | do anything | TileValueError at the loop |
-| a failed assert_ | let the block go on | earlier stores stay; TileAssertionError names the first failing block |
+| a failed assert_ | let the block go on | TileAssertionError names the first failing block; stores and prints before the assertion stay, under `batch` those after it may have happened too |
 | a reduce or scan function that is not associative (reduce: and commutative) | group and order operands in any way | halving tree for reduce, left to right for scan |
 
 ## Of operations
@@ -142,7 +142,8 @@ ERRORS = """# Errors
 
 {note}
 
-Errors of a kernel are subclasses of `ct.TileError`. The one raised is the first in program order; its text shows all that were found, and `.errors`
+Errors of a kernel are subclasses of `ct.TileError`. The one raised is the first in program order; its text shows all that were found
+(Python that tile code does not have, such as a list or `import`, is reported before types are looked at), and `.errors`
 holds them. `.loc` is where it is (file, line, columns, and the calls that led there), `.help` what to write instead. An error of class
 `TileInternalError` itself is a bug of cutile. What the host passes wrongly is a plain TypeError, ValueError or OverflowError that names the parameter.
 Tracebacks leave out the frames of cutile; `CUTILE_DEBUG=1` shows them.

@@ -74,7 +74,7 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
         case PySlice():
             return PySlice(rebuild(t.start, new), rebuild(t.stop, new), rebuild(t.step, new))
         case View():
-            return View(rebuild(t.array, new), t.tile_shape, t.steps, t.padding_mode, t.explicit_steps)
+            return View(rebuild(t.array, new), t.tile_shape, t.steps, t.padding_mode)
         case RawMemory():
             return RawMemory(rebuild(t.array, new))
         case IndexSlice():

@@ -115,13 +115,12 @@ class Range(Term):
 
 @structure(slots=True, eq=False)
 class View(Term):
-    """A tiled view [TV-1]. `tile_shape` is as the user wrote it, so () stays (); `explicit_steps`: steps were given."""
+    """A tiled view [TV-1]. `tile_shape` is as the user wrote it, so () stays ()."""
 
     array: Leaf
     tile_shape: tuple[int, ...]
     steps: tuple[int, ...]
     padding_mode: PaddingMode
-    explicit_steps: bool
 
 
 @structure(slots=True, eq=False)

@@ -112,12 +112,12 @@ def _tiled_view(b: Builder, op, array, tile_shape, padding_mode, traversal_steps
     shape = shape_of_tile(op, "tile_shape", tile_shape, rank)
     mode = mode_arg(op, padding_mode, a.type.dtype)
     if is_none(traversal_steps):
-        return View(a, shape, shape or (1,) * rank, mode, False)
+        return View(a, shape, shape or (1,) * rank, mode)
     steps = shape_arg(op, "traversal_steps", traversal_steps, rank=rank, pow2=False, what="tuple of steps")
     for s in steps:
         if s <= 0:
             invalid(op, "traversal_steps", f"steps are positive, got {s} in {steps}")
-    return View(a, shape, steps, mode, True)
+    return View(a, shape, steps, mode)
 
 
 def view_arg(op, t: Term) -> View:

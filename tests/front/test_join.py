@@ -53,7 +53,7 @@ STRUCTURES = [
     lambda: Bound(Static(len), leaf()),
     lambda: Range(leaf(), leaf(), leaf(), int32),
     lambda: PySlice(leaf(), Static(None), loose(1)),
-    lambda: View(array(), (4,), (4,), PaddingMode.ZERO, False),
+    lambda: View(array(), (4,), (4,), PaddingMode.ZERO),
     lambda: RawMemory(array()),
     lambda: IndexSlice(leaf(), loose(4)),
 ]
@@ -89,7 +89,7 @@ DIFFERENT = [
     (leaf(), leaf(float32)), (loose(1), loose(1.0)), (loose(1), loose(2**40)), (Static("a"), Static("b")),
     (Static(int32), Static(float32)), (Static(None), leaf()), (Tuple((leaf(),)), Tuple((leaf(), leaf()))),
     (Dict({"a": leaf()}), Dict({"b": leaf()})), (FString(("a",)), FString(("b",))),
-    (View(array(), (4,), (4,), PaddingMode.ZERO, False), View(array(), (2,), (2,), PaddingMode.ZERO, False)),
+    (View(array(), (4,), (4,), PaddingMode.ZERO), View(array(), (2,), (2,), PaddingMode.ZERO)),
     (Static(True), Static(1)),
 ]
 

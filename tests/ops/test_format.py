@@ -58,7 +58,8 @@ def test_floats_as_c(flag, width, precision, letter, value):
 @needs_libc
 def test_hexadecimal_floats_as_c():
     rng = np.random.default_rng(3)
-    values = [*rng.standard_normal(300), *(rng.standard_normal(100) * 1e-310), 2.0**-1022, 2.0**-1074, 1.96875, 1.99999]
+    values = [*rng.standard_normal(300), *(rng.standard_normal(100) * 1e-310), 2.0**-1022, 2.0**-1023, 2.0**-1074,
+              1.96875, 1.99999]
     for conversion in ("%a", "%.0a", "%.1a", "%.2A", "%.13a", "%.15a", "%#.0a", "%20a", "%020a", "%-20a"):
         for v in values:
             assert ours(conversion, v, float64) == c_format(conversion, v, float64), (conversion, v)
