@@ -9,8 +9,7 @@ import sys
 
 import pytest
 
-import cutile as ct
-from conformance import acceptance, differences, recording
+from conformance import acceptance, differences
 
 ACCEPTED = {"arguments": ["int"], "verdict": "accepted"}
 REFUSED = {"arguments": ["int"], "verdict": "refused", "error": "TileTypeError", "message": "no", "where": "x"}
@@ -40,25 +39,6 @@ def test_unlisted_differences_are_reported(tmp_path):
     text = "\n".join(acceptance.report(c, known))
     assert "2 programs compared, 0 with the same verdict, 2 differ" in text and "it fails inside" in text
     assert f"not listed: {tests[1]} #0 (int)\n  cutile:    accepted\n  cuda.tile: TileTypeError: no" in text
-
-
-def test_a_lambda_becomes_a_function_with_the_same_meaning():
-    import ast
-
-    source = "def make(n):\n    m = 2\n    return lambda a, /, b=3, *c, d, e=n, **f: (a + b + sum(c)) * d + e * m\n"
-    space = {"_with_def": recording._with_def}
-    exec(compile(ast.fix_missing_locations(recording._Lambdas().visit(ast.parse(source))), "s", "exec"), space)
-    plain: dict = {}
-    exec(source, plain)
-    for args, kwargs in (((1,), {"d": 2}), ((1, 4, 5), {"d": 3, "e": 7, "z": 0})):
-        assert space["make"](10)(*args, **kwargs) == plain["make"](10)(*args, **kwargs)
-
-    @ct.kernel
-    def k(n):
-        ct.static_assert(f(n, d=1).dtype == ct.int32)
-
-    f = space["make"](10)
-    ct.launch(None, (1,), k, (1,))
 
 
 @pytest.fixture(scope="module")

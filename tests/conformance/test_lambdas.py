@@ -1,0 +1,23 @@
+"""Functions in the place of lambdas mean the same."""
+
+import ast
+
+import cutile as ct
+from conformance import lambdas
+
+
+def test_a_lambda_becomes_a_function_with_the_same_meaning():
+    source = "def make(n):\n    m = 2\n    return lambda a, /, b=3, *c, d, e=n, **f: (a + b + sum(c)) * d + e * m\n"
+    space = {"_with_def": lambdas._with_def}
+    exec(compile(ast.fix_missing_locations(lambdas._Lambdas().visit(ast.parse(source))), "s", "exec"), space)
+    plain: dict = {}
+    exec(source, plain)
+    for args, kwargs in (((1,), {"d": 2}), ((1, 4, 5), {"d": 3, "e": 7, "z": 0})):
+        assert space["make"](10)(*args, **kwargs) == plain["make"](10)(*args, **kwargs)
+
+    @ct.kernel
+    def k(n):
+        ct.static_assert(f(n, d=1).dtype == ct.int32)
+
+    f = space["make"](10)
+    ct.launch(None, (1,), k, (1,))
