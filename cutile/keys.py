@@ -29,10 +29,7 @@ def read(values: Sequence[Any], specs: Iterable[ParameterSpec], key: list, words
     """
     for value, spec in zip(values, specs, strict=True):
         cls = type(value)
-        if cls is np.ndarray and not spec.constant:  # most are
-            key.append((cls, value.dtype, value.shape, value.strides))
-            words.append(value)
-        elif spec.constant and cls is not tuple:
+        if spec.constant and cls is not tuple:
             key.append(constant_key(value))
         else:
             (_READERS.get(cls) or _reader(cls))(value, spec, key, words)
