@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
+from conformance.api import clause, ct, launch
 from conformance.kernels import apply, binary, dtype, unary
 from conformance.numbers import FLOATS as ALL_FLOATS
 from conformance.numbers import FORMATS, assert_within, codes, encode, same_numbers, sample, specials, values
@@ -136,6 +136,27 @@ def test_atan2_special_values():
         apply(binary(ct.atan2, "float64", "float64", "float64"), "float64", encode("float64", y), encode("float64", x)),
     )
     same_numbers(got, want)
+
+
+@clause("ARITH-11.zero", "ARITH-11.error")
+@pytest.mark.parametrize("name", FLOATS)
+def test_atan2_of_zeros_known_beforehand(name):
+    """A compiler may see that a tile is zero, from a constant or a difference, and has to know the function then."""
+    d = getattr(ct, name)
+
+    @ct.kernel
+    def k(n, out):
+        plus, minus, same = ct.full((8,), 0.0, d), ct.full((8,), -0.0, d), ct.full((8,), n - n, ct.int32).astype(d)
+        ct.store(out, (0, 0), ct.atan2(plus, plus).astype(ct.float64)[None])
+        ct.store(out, (1, 0), ct.atan2(plus, minus).astype(ct.float64)[None])
+        ct.store(out, (2, 0), ct.atan2(minus, plus).astype(ct.float64)[None])
+        ct.store(out, (3, 0), ct.atan2(minus, minus).astype(ct.float64)[None])
+        ct.store(out, (4, 0), ct.atan2(same, same).astype(ct.float64)[None])
+
+    out = np.ones((5, 8))
+    launch(k, 5, out)
+    pi = float(values(name, encode(name, [math.pi]))[0])
+    same_numbers(out, np.broadcast_to(np.array([[0.0], [pi], [-0.0], [-pi], [0.0]]), (5, 8)))
 
 
 @clause("ARITH-11.dtype", "ARITH-11.int", "ARITH-11.restricted", "ARITH-11.const")

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
+from conformance.api import clause, ct, launch
 from conformance.integers import limits, wrap
 from conformance.kernels import apply, binary, made, numbers_of, unary
 from conformance.numbers import INTEGERS, assert_within, encode, exact, same_numbers, sample, specials, values
@@ -176,6 +176,33 @@ def test_special_powers(x, y, want):
     for name in FLOATS:
         got = apply(binary(lambda p, q: p**q, name, name, name), name, encode(name, [x]), encode(name, [y]))
         same_numbers(values(name, got), np.array([want]), name)
+
+
+@clause("POW-2.zero", "POW-2.one", "POW-2.negative", "POW-2.pole", "POW-2.inf", "POW-2.error")
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (8,), (2, 4)])
+@pytest.mark.parametrize("name", FLOATS)
+def test_one_exponent_for_all(name, shape):
+    """Roots, squares and reciprocals are powers, with the special values of powers."""
+    d, bases = getattr(ct, name), (-0.0, 0.0, -inf, inf, nan, -1.0, 1.0, 2.5)
+    exponents = (0.5, -0.5, 2.0, -1.0, 1.0, 0.0, 3.0, 1.5)
+
+    @ct.kernel
+    def k(x, y, known, loaded):
+        for i in ct.static_iter(range(8)):
+            base = ct.broadcast_to(ct.load(x, i, ()).astype(d), shape)
+            for j, e in ct.static_iter(enumerate(exponents)):
+                n = ct.full(shape, e, d)
+                ct.store(known, (i, j, 0), (base**n).astype(ct.float64).reshape((1, 1, -1)))
+                n = ct.broadcast_to(ct.load(y, j, ()).astype(d), shape)
+                ct.store(loaded, (i, j, 0), ct.pow(base, n).astype(ct.float64).reshape((1, 1, -1)))
+
+    size = int(np.prod(shape))
+    x, y, known, loaded = np.array(bases), np.array(exponents), np.zeros((8, 8, size)), np.zeros((8, 8, size))
+    launch(k, x, y, known, loaded)
+    want = [[c_pow(x, e) for e in exponents] for x in bases]
+    want = np.broadcast_to(np.array(want)[..., None], known.shape)
+    for got in (known, loaded):
+        assert_within(got.ravel(), want.ravel(), 1.01, name)
 
 
 @clause("POW-2.dtype", "POW-2.wide")

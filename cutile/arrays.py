@@ -78,8 +78,8 @@ def find_array(obj: Any) -> tuple[np.ndarray | DeviceArray, DType] | None:
         return _checked(obj)
     if isinstance(obj, np.generic | type):
         return None
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(obj, torch.Tensor):
+    torch = sys.modules.get("torch")  # which another thread may be importing, so without any tensor yet
+    if isinstance(obj, getattr(torch, "Tensor", ())):
         return _tensor(torch, obj)
     if hasattr(obj, "__array_interface__"):
         return _checked(np.asarray(obj))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile import arrays
+from cutile import arrays, keys
 from cutile.arrays import DeviceArray, find_array, layout
 
 
@@ -157,6 +157,15 @@ def test_dlpack_of_an_array_that_may_not_be_computed_yet():
     p = Later(4096, (2,), (1,), 4, 16)
     assert find_array(p)[1] is ct.bfloat16
     assert p.waited == 1 and p.streams == [None]
+
+
+def test_libraries_that_another_thread_has_half_imported(monkeypatch):
+    """A module stands in sys.modules from the start of its import, without what it will define."""
+    for name in ("torch", "cupy"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    assert find_array(object()) is None
+    assert find_array(Cuda(4096, (2,)))[1] is ct.float32
+    assert keys._reader(Cuda) is keys._other
 
 
 def test_dlpack_that_refuses():

@@ -241,8 +241,13 @@ def _extreme(strict, lenient, of_zeros, x, y, propagate_nan: bool) -> np.ndarray
 
 
 def float_pow(x, y) -> np.ndarray:
-    """x ** y in float64, with the special cases of C's pow [POW-2]."""
-    return wide(np.power, x, y)
+    """x ** y in float64, with the special cases of C's pow [POW-2].
+
+    Every element has an exponent of its own in memory: for one that they share NumPy takes shortcuts, a root for 0.5,
+    whose special cases differ, and the bits of a result would depend on the shapes.
+    """
+    x, y = np.broadcast_arrays(np.asarray(x, _F64), np.asarray(y, _F64))
+    return np.power(x.ravel(), y.ravel()).reshape(x.shape)
 
 
 def pow_by_squaring(x, n, dtype: DType) -> np.ndarray:

@@ -15,6 +15,7 @@ rule(math.exp, math.exp2, math.log, math.log2, math.sin, math.cos, math.tan, mat
      math.rsqrt, math.floor, math.ceil)(elementwise)
 
 FPOWI_SINCE = (13, 4)
+_INTEGER = {16: ty.i16, 32: ty.i32, 64: ty.i64}
 
 
 @rule(math.isnan)
@@ -25,8 +26,14 @@ def _isnan(l, n):
 
 @rule(math.atan2)
 def _atan2(l, n):
+    """y, x. Two zeros that the assembler sees become NaN there: beside a zero y, an x of zero may be 1 with its sign."""
     l.check("atan2")
-    return elementwise(l, n)
+    y, x = map(l.get, n.operands)
+    zero, one = (l.b.constant(x.type, k) for k in (0, 1))
+    both = l.op("andi", [compare(l, "equal", v, zero, floating=True) for v in (y, x)])
+    bits = ty.tile(_INTEGER[x.type.element.bits], x.type.shape)
+    signed = l.op("ori", [l.op("bitcast", [v], result=bits) for v in (x, one)])
+    return l.op("atan2", [y, l.op("select", [both, l.op("bitcast", [signed], result=x.type), x])])
 
 
 @rule(math.pow)

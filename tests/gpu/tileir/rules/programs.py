@@ -82,10 +82,13 @@ def add(m: Module, kernel: Kernel, target: str, symbol: str) -> None:
     module_of(kernel, known, target, symbol=symbol, module=m)
 
 
-def assemble(cases: Iterable[Case], target: str = "sm_90", version: str = "13.4") -> None:
+def assemble(cases: Iterable[Case], target: str = "sm_90", version: str = "13.4") -> bytes:
+    """The cubin."""
     m = module(cases, target, version)
     assert m.program.entries
-    assert tileiras.assemble(m.to_bytes(), parse_target(target), opt_level=0)
+    cubin = tileiras.assemble(m.to_bytes(), parse_target(target), opt_level=0)
+    assert cubin
+    return cubin
 
 
 def operations(f: Callable, *kinds: TileType, target: str = "sm_90", version: str = "13.4") -> list:

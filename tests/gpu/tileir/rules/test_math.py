@@ -93,6 +93,16 @@ def test_older_versions_multiply_themselves():
         assemble([(powers, (tile(d), I8)) for d in FLOATS], "sm_90", version)
 
 
+@needs_tool
+def test_atan2_of_zeros_that_the_assembler_sees():
+    """It makes NaN of them; code without that constant is code without that mistake."""
+    def zeros(x):
+        return ct.atan2((x - x).astype(ct.float32), ct.zeros((16,), ct.float32))
+
+    cubin = assemble([(zeros, (tile(ct.int32),))])
+    assert b"\x00\x00\xc0\x7f" not in cubin  # float32 NaN
+
+
 def test_what_older_versions_lack():
     refused("exp approx", "13.2", lambda x: ct.exp(x, rounding_mode=RoundingMode.APPROX), F32)
     refused("tanh approx", "13.1", lambda x: ct.tanh(x, rounding_mode=RoundingMode.APPROX), F32)
