@@ -1,7 +1,13 @@
-"""python -m conformance [FILES] --impl NAME --report FOLDER: run the suite, wherever it is installed.
+"""python -m conformance [FILES] [--impl NAME] [--report FOLDER] [options of pytest]: run the suite, wherever it is.
 
-FILES are names as `test_casts.py` or `test_casts.py::test_narrowing`; without any, the whole suite runs. All options of
-pytest are accepted; `-n 8` runs eight processes.
+FILES are names as test_casts.py or test_casts.py::test_narrowing; without any, the whole suite runs.
+
+  --impl NAME        cutile:interp (default), cutile:gpu, cuda.tile, or package.module:AdapterClass
+  --report FOLDER    write report.json and report.html there
+  --limit SECONDS    with -n: end a process in which a kernel takes longer, and go on in another one
+
+All options of pytest are accepted, as -n 8 (eight processes), -k RZ (tests of that name), -x (end at the first
+failure), --tb=line (a line for each failure); `pytest --help` lists them.
 """
 
 from __future__ import annotations
@@ -23,7 +29,8 @@ def arguments(given: list[str]) -> list[str]:
 
 def main() -> int:
     if {"-h", "--help"} & set(sys.argv[1:]):
-        print(__doc__)
+        print(__doc__.strip())
+        return 0
     return int(pytest.main(arguments(sys.argv[1:])))
 
 

@@ -1,7 +1,7 @@
 """The clauses: texts by id, read from conformance/spec/*.md, and the list of those that no test can show.
 
-A clause is one falsifiable statement: a line `[ID]  text`, continued by indented lines. `untested.txt` holds lines
-`ID  reason`.
+A clause is one falsifiable statement: a line `- [ID]  text`, continued by indented lines; it is Markdown, where a
+backslash stands before a `*`, `_` or `<` that is no mark. `untested.txt` holds lines `ID  reason`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "spec"
-_LINE = re.compile(r"^\[([A-Z]+-\d+(?:\.[\w.+-]+)*)\]\s+(.*)$")
+_LINE = re.compile(r"^- \[([A-Z]+-\d+(?:\.[\w.+-]+)*)\]\s+(.*)$")
+_ESCAPED = re.compile(r"\\([*_<])")
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def clauses() -> dict[str, Clause]:
 
 def parse(text: str, chapter: str) -> list[Clause]:
     out: list[Clause] = []
-    for line in text.splitlines():
+    for line in _ESCAPED.sub(r"\1", text).splitlines():
         if m := _LINE.match(line):
             out.append(Clause(m[1], m[2].strip(), chapter))
         elif out and line.startswith("  ") and line.strip():

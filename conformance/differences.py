@@ -5,7 +5,9 @@
 
 A line has a pattern for test ids (for a generated program: "program <seed>: <verdict>"), why the implementation
 differs, and the clause or policy that says what is right. Patterns are those of fnmatch, brackets being plain text.
-`#` begins a comment. What is listed still runs; it counts as known instead of as broken.
+`#` begins a comment. What is listed still runs; it counts as known instead of as broken. A line `[launching]` begins a
+section of tests that differ only where kernels are launched, `[compiling]` one of those that differ only where they are
+compiled and not launched (acceptance.py), `[programs]` one of generated programs.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "known"
+LAUNCHING, COMPILING, PROGRAMS = SECTIONS = ("[launching]", "[compiling]", "[programs]")
+TESTS = ""  # what stands before any section
 
 
 @dataclass(frozen=True)
@@ -53,18 +57,25 @@ class Known:
         return f"known differences of {self.name}: {len(self.lines)} listed, {self.seen.total()} met{tail}"
 
 
-def read(name: str, folder: Path = FOLDER) -> Known:
-    """The list of an implementation, empty where there is no file. ValueError for a line that is not in three parts."""
+def read(name: str, *sections: str, folder: Path = FOLDER) -> Known:
+    """Some sections of the list of an implementation, all if none is named; empty where there is no file.
+
+    ValueError for a line that is neither a section nor in three parts.
+    """
     stem = name.rpartition(":")[2] if name.startswith("cutile:") else name
     path = folder / f"{stem.split(':')[0]}.txt"
-    known = Known(name)
+    known, section = Known(name), TESTS
     if not path.is_file():
         return known
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
+        if line.strip() in SECTIONS:
+            section = line.strip()
+            continue
         parts = [p.strip() for p in line.split("|")]
         if len(parts) != 3 or not all(parts):
             raise ValueError(f"{path.name}:{number}: expected `pattern | reason | clause or policy`, got {line!r}")
-        known.lines.append(Difference(*parts))
+        if not sections or section in sections:
+            known.lines.append(Difference(*parts))
     return known

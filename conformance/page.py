@@ -6,6 +6,8 @@ from collections import defaultdict
 from html import escape
 from typing import Any
 
+from conformance import failing
+
 _STYLE = """body{font:15px/1.5 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}table{border-collapse:collapse;
 width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
 .holds{color:#176b2c}.broken{color:#b00020;font-weight:600}.absent,.no{color:#b36b00}.known{color:#5b3fa8}
@@ -19,8 +21,8 @@ def page(contents: dict[str, Any]) -> str:
     title = f"Conformance of {escape(run['implementation'])} {escape(run['version'])}"
     out = ["<!doctype html><html lang=en><meta charset=utf-8>"
            f"<meta name=viewport content='width=device-width'><title>{title}</title><style>{_STYLE}</style>",
-           f"<h1>{title}</h1>", *_run(run), *_verdicts(contents["verdicts"]), *_broken(contents["clauses"]),
-           *_known(contents["known"])]
+           f"<h1>{title}</h1>", *_run(run), *_verdicts(contents["verdicts"]), *_tests(contents["failing"]),
+           *_broken(contents["clauses"]), *_known(contents["known"])]
     chapters: dict[str, list[dict]] = defaultdict(list)
     for row in contents["clauses"]:
         chapters[row["chapter"]].append(row)
@@ -46,6 +48,15 @@ def _verdicts(count: dict[str, int]) -> list[str]:
             "<tr>" + "".join(f"<td>{n}" for n in count.values()), "</table>"]
 
 
+def _tests(rows: list[dict[str, Any]]) -> list[str]:
+    """The tests that fail, by function and way."""
+    lines = [f"<tr><td>{row['how']}<td>{row['tests']}<td><code>{escape(row['test'])}</code><td>"
+             f"<code>{escape(failing.named(row['clauses']))}</code><td>{escape(row['why'])}" for row in rows]
+    return ["<h2>Failing tests</h2><p>Wrong results first, and of these the tests of the fewest clauses: a failing "
+            "test breaks each of its clauses, also where one of them alone is not kept.",
+            "<table><tr><th>how<th>tests<th>function<th>clauses<th>the first says", *lines, "</table>"] if rows else []
+
+
 def _broken(clauses: list[dict[str, Any]]) -> list[str]:
     """The clauses that are broken, together."""
     rows = [row for row in clauses if row["verdict"] == "broken"]
@@ -65,14 +76,14 @@ def _known(lines: list[dict[str, Any]]) -> list[str]:
 def _clause(row: dict[str, Any]) -> str:
     more = f"<br><small>{escape(row['reason'])}</small>" if "reason" in row else ""
     return (f"<tr><td><code>{row['id']}</code><td>{escape(row['text'])}<td class={row['verdict'].split()[0]}>"
-            f"{row['verdict']}{more}{_failing(row['failing'])}<td>{row['tests'] or ''}")
+            f"{row['verdict']}{more}{_not_passed(row['failing'])}<td>{row['tests'] or ''}")
 
 
-def _failing(failing: dict[str, str]) -> str:
+def _not_passed(tests: dict[str, str]) -> str:
     """The tests that did not pass, folded away."""
-    if not failing:
+    if not tests:
         return ""
-    items = [f"<li><code>{escape(test)}</code> {escape(why)}" for test, why in list(failing.items())[:_SHOWN]]
-    rest = f"<li>and {len(failing) - _SHOWN} more" if len(failing) > _SHOWN else ""
-    head = f"<summary><small>{len(failing)} not passed</small></summary>"
+    items = [f"<li><code>{escape(test)}</code> {escape(why)}" for test, why in list(tests.items())[:_SHOWN]]
+    rest = f"<li>and {len(tests) - _SHOWN} more" if len(tests) > _SHOWN else ""
+    head = f"<summary><small>{len(tests)} not passed</small></summary>"
     return f"<details>{head}<ul>{''.join(items)}{rest}</ul></details>"

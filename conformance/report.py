@@ -1,4 +1,4 @@
-"""The report: clause × verdict, as a terminal table, JSON and a page (page.py)."""
+"""The report: clause × verdict, and failing tests (failing.py), as a terminal table, JSON and a page (page.py)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from typing import Any
 
 import pytest
 
-from conformance import differences, page
+from conformance import differences, failing, page
 from conformance.clauses import FOLDER, Clause, clauses, untested
 
 VERDICTS = ("holds", "broken", "absent", "known", "not applicable", "reasoned", "no test")
 # What the tests of a clause make of it: the first of these outcomes that one of them has.
 DECIDES = {"failed": "broken", "absent": "absent", "known": "known", "passed": "holds", "skipped": "not applicable"}
+_SHOWN = 20  # rows of failing tests in the terminal
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Recorder:
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.tests: dict[str, Outcome] = {}
         self.clauses_of: dict[str, list[str]] = {}
-        self.known = differences.read(config.getoption("--impl"))
+        self.known = differences.read(config.getoption("--impl"), differences.TESTS, differences.LAUNCHING)
         self.folder: tempfile.TemporaryDirectory | None = None
         self.began = time.time()
 
@@ -110,13 +111,18 @@ class Recorder:
             return next(v for k, v in DECIDES.items() if k in seen)
         return "reasoned" if c.id in untested() else "no test"
 
-    def pytest_terminal_summary(self, terminalreporter, exitstatus: int) -> None:
-        if hasattr(self.config, "workerinput") or not self.outcomes:
-            return
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_terminal_summary(self, terminalreporter, exitstatus: int) -> Any:
+        """Below pytest's own list of failures, which may be long."""
+        result = yield
+        if not hasattr(self.config, "workerinput") and self.outcomes:
+            self._summary(terminalreporter, exitstatus == pytest.ExitCode.INTERRUPTED)
+        return result
+
+    def _summary(self, tr: Any, interrupted: bool) -> None:
         table: dict[str, Counter] = defaultdict(Counter)
         for c in clauses().values():
             table[c.group][self.verdict(c)] += 1
-        tr = terminalreporter
         tr.section(f"clauses, implementation {self.config.getoption('--impl')}")
         tr.write_line(f"{'group':10}" + "".join(f"{v:>16}" for v in VERDICTS))
         for group, row in table.items():
@@ -125,9 +131,10 @@ class Recorder:
         total = sum(table.values(), Counter())
         tr.write_line(f"{'all':10}" + "".join(f"{total[v]:>16}" for v in VERDICTS))
         tr.write_line(self.known.report())
+        _write_failing(tr, self.failing())
         folder = self.config.getoption("--report")
         if folder:
-            write(Path(folder), self.contents(exitstatus == pytest.ExitCode.INTERRUPTED))
+            write(Path(folder), self.contents(interrupted))
             tr.write_line(f"report: {folder}/report.html, report.json")
 
     def contents(self, interrupted: bool = False) -> dict[str, Any]:
@@ -138,13 +145,21 @@ class Recorder:
                  for d in self.known.lines]
         count = Counter(row["verdict"] for row in rows)
         return {"run": {**self.run(), "interrupted": interrupted}, "verdicts": {v: count[v] for v in VERDICTS},
-                "known": lines, "clauses": rows}
+                "failing": self.failing(), "known": lines, "clauses": rows}
+
+    def failing(self) -> list[dict[str, Any]]:
+        """The tests that fail, those first that say most."""
+        tests: dict[str, tuple[str, list[str]]] = {}
+        for i, outcomes in self.outcomes.items():
+            for o in outcomes:
+                if o.kind == "failed":
+                    tests.setdefault(_plain(o.test), (o.why, []))[1].append(i)
+        return failing.together(tests)
 
     def _evidence(self, c: Clause) -> dict[str, Any]:
         """How many tests showed a clause, those that did not pass with why, and why it has none."""
         outcomes = self.outcomes.get(c.id, [])
-        failing = {_plain(o.test): o.why for o in outcomes if o.kind != "passed"}
-        found = {"tests": len(outcomes), "failing": failing}
+        found = {"tests": len(outcomes), "failing": {_plain(o.test): o.why for o in outcomes if o.kind != "passed"}}
         return {**found, "reason": untested()[c.id]} if not outcomes and c.id in untested() else found
 
     def run(self) -> dict[str, Any]:
@@ -158,6 +173,18 @@ class Recorder:
                 "numpy": version("numpy"), "ml_dtypes": version("ml_dtypes"),
                 "system": f"{platform.system()} {platform.machine()}",
                 "tests": {k: tests[k] for k in DECIDES}}
+
+
+def _write_failing(tr: Any, rows: list[dict[str, Any]]) -> None:
+    """Where a reader begins: the first rows of failing tests."""
+    if rows:
+        tr.write_line("failing tests, wrong results first, and of these the tests of the fewest clauses:")
+    for row in rows[:_SHOWN]:
+        tr.write_line(f"{row['how']:>13} {row['tests']:>4} × {row['test']}: {failing.named(row['clauses'])}")
+        tr.write_line(f"{'':21}{row['why'][:120]}")
+    if len(rows) > _SHOWN:
+        tr.write_line(f"{'':13}  and {sum(row['tests'] for row in rows[_SHOWN:])} tests of {len(rows) - _SHOWN} more "
+                      "functions: see the report (--report FOLDER)")
 
 
 def _plain(test: str) -> str:

@@ -450,6 +450,22 @@ def test_a_counter(d):
     assert x.tolist() == [320, 40] and sorted(out.tolist()) == list(range(320))
 
 
+@pytest.mark.parametrize("d", INTS)
+@pytest.mark.parametrize("shape", [(), (64,)])
+@pytest.mark.parametrize("least, most", [(0, 4), (-1, 4), (0, 5)])
+@clause("ATOM-4.add", "ATOM-4.int", "ATOM-6.add")
+def test_a_histogram(d, least, most, shape):
+    """Many more additions than elements, whose results nobody reads; the sums wrap."""
+    @ct.kernel
+    def k(i, x):
+        ct.atomic_add(x, ct.load(i, ct.bid(0), shape), 3)
+
+    i = np.random.default_rng(5).integers(least, most + 1, 256).astype(np.int32)
+    x = np.array([0, 1, 2, 100, np.iinfo(NUMPY[d]).max], NUMPY[d])
+    want = x + (3 * np.array([(i == j).sum() for j in range(5)])).astype(NUMPY[d])
+    assert run(k, i, x, grid=(4 if shape else 256,)).tolist() == want.tolist()
+
+
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=clause(f"ATOM-1.{k}.old", f"ATOM-4.{k}.order"))
                                   for k in ("max", "min", "and", "or", "xor", "add")])
 def test_many_updates_of_one_element(kind):

@@ -210,6 +210,14 @@ class Op:
         return self.v == other
 
 
+@clause("DC-3.lt", "DC-3.eq")
+@pytest.mark.parametrize("f", [
+    lambda n: n < Op(4), lambda n: n > Op(4), lambda n: n <= Op(4), lambda n: n >= Op(4), lambda n: n == Op(4),
+    lambda n: Op(n) > Op(4)])
+def test_comparisons_are_not_reflected(f):
+    rejects("TileTypeError", f, 3)
+
+
 @pytest.mark.parametrize("f, want", [
     pytest.param(lambda n: (Op(n)(5), Op(n)(5, k=2)), [305, 310], marks=clause("DC-3.call")),
     pytest.param(lambda n: Op(n)[4], 7, marks=clause("DC-3.getitem")),

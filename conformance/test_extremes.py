@@ -55,6 +55,25 @@ def test_extremes_of_floats(name, d):
     same_numbers(reduced(lambda t: f(t, 1), x, d, (64, 8), d), want)
 
 
+@pytest.mark.parametrize("d", FLOATS)
+@each(EXTREMES, "RED-7.{}.zero")
+def test_extremes_of_zeros(name, d):
+    f = EXTREMES[name]
+    for n in (2, 4, 16, 64):
+        rows = np.where(np.eye(n, dtype=bool), 0.0, -0.0)
+        for x in (rows, -rows):
+            c = encode(d, x.ravel())
+            for axis in (0, 1):
+                same_numbers(reduced(lambda t: f(t, axis), c, d, (n, n), d), np.full(n, 0.0 if name == "max" else -0.0))
+
+
+@each(EXTREMES, "RED-7.{}.nan")
+def test_extremes_pass_over_nan_by_default(name):
+    f, x = EXTREMES[name], encode("float32", np.array(ROWS))
+    want = np.array([extreme(r, name == "min", False) for r in ROWS])
+    same_numbers(reduced(lambda t: f(t, 1), x, "float32", (16, 4), "float32"), want)
+
+
 @pytest.mark.parametrize("d", INTEGERS)
 @each(EXTREMES, "RED-4.{}.value")
 def test_extremes_of_integers(name, d):
@@ -113,6 +132,8 @@ def test_indices_of_floats(name, d):
     f = INDICES[name]
     rows = [*ROWS[:12], [nan, -inf, -inf, nan], [nan, inf, nan, inf], [2.0, 3.0, 3.0, 2.0], [nan, nan, inf, -inf]]
     x = encode(d, np.array(rows))
+    assert reduced(lambda t: f(t, 1), x, d, (16, 4), "int32").tolist() == [
+        best_index(r, name == "argmin", False) for r in rows]
     for propagate in (False, True):
         want = [best_index(r, name == "argmin", propagate) for r in rows]
         assert reduced(lambda t: f(t, 1, propagate_nan=propagate), x, d, (16, 4), "int32").tolist() == want

@@ -112,6 +112,56 @@ def test_indices_of_every_dtype(d):
         assert out[b, u] == element(x, (b, b + u), True, -1)
 
 
+@clause("GS-1.single", "GS-4.bounds", "GS-3.sign")
+@layouts
+@pytest.mark.parametrize("d", ["i16", "i32", "u32", "i64"])
+def test_what_is_gathered_goes_to_an_array(layout, d):
+    """The indices of all blocks are in range, or a few are not, at either end."""
+    d = DTYPES[d]
+
+    @ct.kernel
+    def k(x, start, out):
+        u = ct.arange(8, dtype=ct.int32) * 3 + start + ct.bid(0)
+        ct.store(out, ct.bid(0), ct.gather(x, (23 - u).astype(d)))
+
+    x = numbers(24, np.int8)
+    for start in (0, -1, 1):
+        g = guarded(x, layout)
+        out = run(k, g.array, start, np.zeros(24, np.int8), grid=(3,))
+        want = [element(x, (23 - (3 * u + start + b),)) for b in range(3) for u in range(8)]
+        assert out.tolist() == want, start
+        g.check(x)
+
+
+@clause("GS-1.single", "IDX-3")
+def test_many_gathered_elements():
+    @ct.kernel
+    def k(x, out):
+        i = ct.bid(0) * 2048 + ct.arange(2048, dtype=ct.int32)
+        ct.store(out, ct.bid(0), ct.gather(x, 131071 - i))
+
+    x = numbers(131072, np.float32)
+    same(run(k, x, np.zeros(131072, np.float32), grid=(64,)), x[::-1].copy())
+
+
+@clause("GS-1.single", "GS-2")
+def test_an_array_is_reversed_in_its_place():
+    @ct.kernel
+    def k(x):
+        ct.store(x, 0, ct.gather(x, 7 - ct.arange(8, dtype=ct.int32)))
+
+    same(run(k, numbers(8, np.float32)), numbers(8, np.float32)[::-1].copy())
+
+
+@clause("GS-1.single", "GS-2")
+def test_all_blocks_gather_the_same():
+    @ct.kernel
+    def k(x, out):
+        ct.store(out, ct.bid(0), ct.gather(x, 7 - ct.arange(8, dtype=ct.int32)))
+
+    same(run(k, numbers(8, np.float32), np.zeros(24, np.float32), grid=(3,)), np.tile(numbers(8, np.float32)[::-1], 3))
+
+
 @clause("GS-3.wide", "GS-3.sign", "IDX-3")
 @pytest.mark.parametrize("d", INTEGERS)
 @pytest.mark.parametrize("n", [3, 127, 128, 200, 256, 300])

@@ -230,12 +230,14 @@ def test_dtypes_that_are_fused(short):
 
 
 @clause("MACH-7.add")
-def test_each_element_of_many_is_rounded_once():
+@pytest.mark.parametrize("same", [False, True], ids=["own", "same"])
+def test_each_element_of_many_is_rounded_once(same):
     """2**18 elements: x * x is 1 + 2**-11 + 2**-24, of which a rounded product drops the last bit."""
     @ct.kernel
     def k(a, out):
         at = ct.bid(0), 0
-        ct.store(out, at, ct.load(a, at, (8, 512)) * ct.load(a, at, (8, 512)) + ct.load(out, at, (8, 512)))
+        y = ct.load(a, (0, 0) if same else at, (8, 512))  # all blocks' are equal
+        ct.store(out, at, ct.load(a, at, (8, 512)) * y + ct.load(out, at, (8, 512)))
 
     scale = np.ldexp(np.float32(1), np.arange(512, dtype=np.int32) % 8)
     a = np.broadcast_to(np.float32(1 + 2.0**-12) * scale, (512, 512)).copy()

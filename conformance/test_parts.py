@@ -253,6 +253,23 @@ def test_insert(shape, index, part):
             assert new[e] == (1000 + at(part, within) if inside(e, part, index) else at(shape, e))
 
 
+@clause("SHAPE-8.grid", "SHAPE-8.index")
+def test_tiles_that_differ_by_block_get_a_part():
+    @ct.kernel
+    def k(x, out):
+        b = ct.bid(0)
+        t, part = ct.load(x, (b, 0), (2, 8)), ct.full((2, 2), -1, ct.int32)
+        ct.store(out, (b, 0), ct.insert(t, (0, 1), part))
+        ct.store(out, (b, 1), ct.insert(t, (0, b), part))
+
+    x = np.arange(48, dtype=np.int32).reshape(6, 8)
+    got, want = run(k, x, np.zeros((6, 16), np.int32), grid=(3,)), np.tile(x, 2)
+    want[:, 2:4] = -1
+    for b in range(3):
+        want[2 * b:2 * b + 2, 8 + 2 * b:10 + 2 * b] = -1
+    assert got.tolist() == want.tolist()
+
+
 @clause("SHAPE-8.scalar")
 def test_insert_of_an_element():
     got = moved(lambda x: ct.insert(x, (2, 5), ct.int32(-9)), (4, 8), (4, 8))

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch
+from conformance.api import clause, ct, launch, run
 from conformance.integers import limits, wrap
 from conformance.kernels import apply, binary, made, numbers_of, unary
 from conformance.numbers import INTEGERS, assert_within, encode, exact, same_numbers, sample, specials, values
@@ -79,6 +79,18 @@ def test_integer_power_without_sign(name, exponent):
         want = np.array([squared(name, base, int(e)) for e in n])
         got = apply(binary(lambda a, b: a**b, name, exponent, name), name, x, n.view(f"u{n.itemsize}"))
         same_numbers(values(name, got), want, f"{base} ** {exponent}")
+
+
+@clause("POW-1.square")
+def test_exponents_that_differ_by_block_are_repeated():
+    @ct.kernel
+    def k(x, n, out):
+        b = ct.bid(0)
+        ct.store(out, (b, 0, 0), (ct.load(x, (0, 0), (2, 4)) ** ct.load(n, b, 4)).reshape((1, 2, 4)))
+
+    x, n = np.array([[1, 2, 3, 4], [5, 6, 7, 8]], np.float32), np.arange(12, dtype=np.int32) % 5
+    got = run(k, x, n, np.zeros((3, 2, 4), np.float32), grid=(3,))
+    assert got.tolist() == [[[float(a**b) for a, b in zip(r, e)] for r in x.tolist()] for e in n.reshape(3, 4).tolist()]
 
 
 @clause("POW-1.choice", "POW-1.literal")

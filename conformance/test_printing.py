@@ -407,6 +407,8 @@ def test_what_print_refuses(f):
         marks=clause("PRINT-5.length")),
     pytest.param(lambda: ct.printf("%lld %lf", ct.bid(0).astype(ct.int64) - (1 << 40), ct.bid(0).astype(ct.float64)),
         "-1099511627776 0.000000", marks=clause("PRINT-5.length")),
+    pytest.param(lambda: ct.printf("%lu %lx %llu", ct.int64(-1), ct.int64(-1), ct.int64(-1)),
+        "18446744073709551615 ffffffffffffffff 18446744073709551615", marks=clause("PRINT-5.length")),
     pytest.param(lambda: ct.printf("%d %d\n", ct.bid(0) + 1, ct.bid(0) + 2), "1 2\n", marks=clause("PRINT-5.text")),
 ])
 def test_printf(text, f, want):
@@ -416,6 +418,7 @@ def test_printf(text, f, want):
 @needs("measured")
 @clause("PRINT-5.length")
 def test_short_lengths_cut_the_value(text):
+    assert text(lambda: ct.printf("%llu %lx", ct.bid(0) - 1, ct.int8(-1))) == "18446744073709551615 ffffffffffffffff"
     assert text(lambda: ct.printf("%hhd %hd %hhu %hu %hhx", 300, 70000, -1, -1, 0x1FF)) == "44 4464 255 65535 ff"
 
 

@@ -86,6 +86,9 @@ def test_memory_beside_elements_that_coincide():
     out = run(k, windows[::3], np.zeros(16, np.int32))
     own = {0, 2, 3, 5, 6, 8}
     assert out.tolist() == [i + 3 if i in own else -1 for i in range(-5, 11)]
+    windows = np.lib.stride_tricks.sliding_window_view(numbers(12)[2::2], 3)  # elements 0, 2, 4, 6 and 8
+    assert run(k, windows, np.zeros(16, np.int32)).tolist() == [
+        i + 3 if i in range(0, 10, 2) else -1 for i in range(-5, 11)]
 
 
 @clause("RAW-1.offset", "RAW-5.unsigned", "RAW-2.element")

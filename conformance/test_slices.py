@@ -191,6 +191,25 @@ def test_what_is_computed_goes_to_slices_that_differ_by_block():
 
 
 @clause("SLICE-1.base")
+@pytest.mark.parametrize("grid", [(5,), (1, 5), (5, 1), (2, 3)])
+def test_some_blocks_use_slices_that_differ_by_block(grid):
+    """Among blocks that are some of all, a few go on."""
+    @ct.kernel
+    def k(x, out):
+        i = ct.bid(0) * ct.num_blocks(1) + ct.bid(1)
+        if i != 2:
+            y = x.slice(0, 3 * i, 3 * i + i + 1)
+            if i > 2:
+                ct.store(out, i, ct.load(y, 0, 4))
+
+    x = counting(24)
+    got = run(k, x, np.zeros(24, np.float32), grid=grid).reshape(6, 4)
+    for i in range(6):
+        used = [3.0 * i + j for j in range(4)]
+        assert got[i].tolist() == (used if 2 < i < np.prod(grid) else [0] * 4)
+
+
+@clause("SLICE-1.base")
 @pytest.mark.parametrize("grid", [(4,), (2, 2)])
 @pytest.mark.parametrize("least", [1, 2, 4, 5])
 def test_slices_that_begin_and_end_by_block(grid, least):

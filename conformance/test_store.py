@@ -83,6 +83,19 @@ def test_layouts(layout, diverge):
               diverge=diverge)
 
 
+@clause("STORE-1.element", "ARR-1.offset")
+@layouts
+def test_bytes_beside_each_other(layout):
+    @ct.kernel
+    def k(x, y):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 4))
+
+    x, y = guarded(numbers(8, np.int8), layout), guarded(np.zeros(8, np.int8), layout)
+    launch(k, x.array, y.array, grid=(2,))
+    x.check(numbers(8, np.int8))
+    y.check(numbers(8, np.int8))
+
+
 @clause("STORE-4.order", "STORE-1.element", "STORE-1.edge")
 @pytest.mark.parametrize("order", ["C", "F", (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (-1, 0, -2)])
 @pytest.mark.parametrize("look", ["straight", "ragged"])

@@ -111,6 +111,18 @@ def test_accuracy_of_float64(op):
     assert max(error) <= BOUNDS[op][1]
 
 
+@clause("UN-4.rsqrt.f64")
+@pytest.mark.parametrize("e", [-400, -100, -10, 0, 10, 100, 400])
+def test_rsqrt_where_a_rounded_root_is_not_enough(e):
+    """Just above a power of four, one over the rounded root misses the bound."""
+    v = np.ldexp(1 + np.random.default_rng(3).random(1000) * 0.05, e)
+    got = values("float64", apply(unary(ct.rsqrt, "float64", "float64"), "float64", encode("float64", v)))
+    with mpmath.workdps(50):
+        for g, x in zip(got.tolist(), v.tolist(), strict=True):
+            want = precise("rsqrt", x)
+            assert abs(mpmath.mpf(g) - want) <= math.ulp(float(want)), x
+
+
 @clause("UN-4.sqrt.nearest")
 @pytest.mark.parametrize("name", FLOATS)
 def test_sqrt_is_correctly_rounded(name):

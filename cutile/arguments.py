@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cutile.annotations import PLAIN, ArrayAnnotation, ParameterSpec
-from cutile.arrays import DeviceArray, find_array, kind, layout
+from cutile.arrays import Array, find_array, kind, layout
 from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
 from cutile.front.program import Blueprint, Embedded
 from cutile.structs import structure
@@ -27,8 +27,8 @@ NESTING_LIMIT = 64  # of tuples [ARG-8]
 class Argument:
     """One argument, understood: its blueprint for the front end, its part of the key, its leaves for a back end.
 
-    A leaf is an array (NumPy's, or a DeviceArray), a number, or a list of arrays, in the order of the kernel's IR
-    parameters.
+    A leaf is an array (NumPy's, a PackedArray or a DeviceArray), a number, or a list of arrays, in the order of the
+    kernel's IR parameters.
     """
 
     blueprint: Blueprint
@@ -70,7 +70,7 @@ def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> A
     )
 
 
-def _found(where: _Where, value: Any) -> tuple[np.ndarray | DeviceArray, DType] | None:
+def _found(where: _Where, value: Any) -> tuple[Array, DType] | None:
     try:
         return find_array(value)
     except TypeError as e:
@@ -145,15 +145,14 @@ def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argu
 # ------------------------------------------------------------------ arrays
 
 
-def _array(where: _Where, array: np.ndarray | DeviceArray, dtype: DType, spec: ParameterSpec) -> Argument:
+def _array(where: _Where, array: Array, dtype: DType, spec: ParameterSpec) -> Argument:
     if spec.scalar or spec.list:
         raise TypeError(f"{where}: its annotation asks for {'an int' if spec.scalar else 'a list'}, got an array")
     t = _array_type(where, array, dtype, spec.array or ArrayAnnotation())
     return Argument(t, ("array", t), (array,))
 
 
-def _array_type(where: _Where, array: np.ndarray | DeviceArray, dtype: DType,
-                annotation: ArrayAnnotation) -> ArrayType:
+def _array_type(where: _Where, array: Array, dtype: DType, annotation: ArrayAnnotation) -> ArrayType:
     limit = int_range(annotation.index_dtype)[1]
     _, shape, strides, _ = layout(array)
     for what, values in (("size", shape), ("stride", strides)):

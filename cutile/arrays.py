@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from math import prod
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from cutile.dtypes import (
     from_foreign,
     of_storage,
 )
+from cutile.packed import PackedArray
 from cutile.structs import structure
 
 
@@ -57,11 +58,14 @@ class DeviceArray:
         return prod(self.shape)
 
 
-def layout(a: np.ndarray | DeviceArray) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
+Array = np.ndarray | PackedArray | DeviceArray
+
+
+def layout(a: Array) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
     """Of an array on either side: address, sizes, strides in elements, bytes of an element."""
-    if isinstance(a, DeviceArray):
-        return a.pointer, a.shape, a.strides, a.itemsize
-    return a.ctypes.data, a.shape, tuple(s // a.itemsize for s in a.strides), a.itemsize
+    if isinstance(a, np.ndarray):
+        return a.ctypes.data, a.shape, tuple(s // a.itemsize for s in a.strides), a.itemsize
+    return a.pointer, a.shape, a.strides, a.itemsize
 
 
 def kind(value: Any) -> str:
@@ -69,7 +73,7 @@ def kind(value: Any) -> str:
     return f"an object of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
 
 
-def find_array(obj: Any) -> tuple[np.ndarray | DeviceArray, DType] | None:
+def find_array(obj: Any) -> tuple[Array, DType] | None:
     """The array that an object stands for, and its dtype; None if it is no array.
 
     TypeError if it is one that cannot be used, for example of a dtype that tile code does not have.
@@ -109,9 +113,11 @@ def _checked(array: np.ndarray) -> tuple[np.ndarray, DType]:
     return array, dtype
 
 
-def _tensor(torch: Any, obj: Any) -> tuple[np.ndarray | DeviceArray, DType]:
+def _tensor(torch: Any, obj: Any) -> tuple[Array, DType]:
     """A torch tensor. NumPy cannot read bfloat16 and fp8 of the CPU through DLPack, so these go by their bits."""
     dtype = from_foreign(obj.dtype)
+    if packed := dtype is None and str(obj.dtype) == "torch.float4_e2m1fn_x2":
+        dtype = float4_e2m1fn
     if dtype is None:
         raise TypeError(f"a torch tensor of dtype {obj.dtype} cannot be passed to a kernel; convert it first")
     if obj.layout is not torch.strided:
@@ -121,11 +127,15 @@ def _tensor(torch: Any, obj: Any) -> tuple[np.ndarray | DeviceArray, DType]:
         raise TypeError("a torch tensor that is a lazily negated or conjugated view cannot be passed to a kernel; "
                         "x.resolve_neg() or x.resolve_conj() makes one that can")
     if obj.device.type == "cuda":
+        if packed:
+            _refuse_packed()
         return DeviceArray(obj.data_ptr(), tuple(obj.shape), obj.stride(), dtype, obj.device.index), dtype
     if obj.device.type != "cpu":
         raise TypeError(f"a torch tensor on device {obj.device} cannot be passed to a kernel; x.cpu() or x.cuda() "
                         f"brings it to memory that can be used")
     tensor = obj.detach()
+    if packed:
+        return PackedArray(tensor.view(torch.uint8).numpy()), dtype
     storage = INFO[dtype].storage
     if storage.kind in "biuf" and storage.isbuiltin == 1:
         return tensor.numpy(), dtype
@@ -209,14 +219,14 @@ _in_capsule = ctypes.pythonapi.PyCapsule_GetPointer
 _in_capsule.restype, _in_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def _dlpack(obj: Any) -> tuple[np.ndarray | DeviceArray, DType]:
+def _dlpack(obj: Any) -> tuple[Array, DType]:
     where = int(obj.__dlpack_device__()[0]) if hasattr(obj, "__dlpack_device__") else ON_CPU[0]
     if where not in (*ON_CPU, *ON_GPU):
         raise TypeError(f"{kind(obj)} is on a device of DLPack type {where}; kernels take arrays of the CPU and of "
                         f"CUDA GPUs")
     try:
         if where in ON_CPU:
-            return _checked(np.from_dlpack(obj))
+            return _on_cpu(obj)
         capsule = _capsule(obj)
     except (BufferError, RuntimeError, TypeError) as e:
         raise TypeError(f"{kind(obj)} could not be read through DLPack: {e}") from None
@@ -234,12 +244,52 @@ def _capsule(obj: Any) -> Any:
 
 def _of_tensor(t: _Tensor) -> DeviceArray:
     dtype = _DLPACK_DTYPES.get((t.code, t.bits))
+    if dtype is float4_e2m1fn:
+        _refuse_packed()
     if dtype is None or t.lanes != 1:
         raise TypeError(f"an array of DLPack type code {t.code} with {t.bits} bits and {t.lanes} lane(s) cannot be "
                         f"passed to a kernel: its dtype is not supported; convert it first")
-    if dtype is float4_e2m1fn:
-        raise TypeError("float4_e2m1fn arrays, packed two to a byte, cannot be passed to a kernel; pass the bytes as "
-                        "uint8 and use ct.unpack_from_bytes")
     shape = tuple(t.shape[:t.ndim])
     strides = tuple(t.strides[:t.ndim]) if t.strides else row_major(shape)
     return DeviceArray((t.data or 0) + t.byte_offset if t.data else 0, shape, strides, dtype, t.device_id)
+
+
+def _refuse_packed() -> NoReturn:
+    raise TypeError("an array of float4_e2m1fn in GPU memory, packed two to a byte, cannot be passed to a kernel: no "
+                    "calling convention has a name for it; pass the bytes as uint8 (of a torch tensor, "
+                    "x.view(torch.uint8)) and use ct.unpack_from_bytes")
+
+
+def _on_cpu(obj: Any) -> tuple[Array, DType]:
+    try:
+        return _checked(np.from_dlpack(obj))
+    except (BufferError, RuntimeError, TypeError):  # as for all of float4, which NumPy does not know
+        found = _packed(obj)
+        if found is None:
+            raise
+        return found, float4_e2m1fn
+
+
+def _packed(obj: Any) -> PackedArray | None:
+    """An array of float4 elements or pairs of them. It is read-only, as NumPy takes all that comes without flags."""
+    capsule = obj.__dlpack__()
+    t = _Tensor.from_address(_in_capsule(capsule, b"dltensor"))
+    if _DLPACK_DTYPES.get((t.code, t.bits)) is not float4_e2m1fn or t.lanes not in (1, 2):
+        return None
+    shape = tuple(t.shape[:t.ndim])
+    strides = tuple(t.strides[:t.ndim]) if t.strides else row_major(shape)
+    if t.lanes == 1 and shape:
+        outer = zip(shape[:-1], strides[:-1], strict=True)
+        if shape[-1] % 2 or shape[-1] and strides[-1] != 1 or any(s % 2 for n, s in outer if n > 1):
+            raise TypeError(f"rows of {shape[-1]} float4_e2m1fn elements, strides {strides}, are no whole bytes")
+        shape, strides = (*shape[:-1], shape[-1] // 2), (*(s // 2 for s in strides[:-1]), 1)
+    return PackedArray(np.asarray(_Bytes(capsule, (t.data or 0) + t.byte_offset, shape, strides)))
+
+
+class _Bytes:
+    """Memory that NumPy makes an array of, and keeps together with it."""
+
+    def __init__(self, owner: Any, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...]):
+        self.owner = owner
+        self.__array_interface__ = {"data": (pointer, True), "shape": shape, "strides": strides, "typestr": "|u1",
+                                    "version": 3}

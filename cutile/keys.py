@@ -29,8 +29,11 @@ def read(values: Sequence[Any], specs: Iterable[ParameterSpec], key: list, words
     """
     for value, spec in zip(values, specs, strict=True):
         cls = type(value)
-        if spec.constant and cls is not tuple:
-            key.append(constant_key(value))
+        if cls is np.ndarray and not spec.constant:  # here as well, which spares the most usual launches the calls
+            key += cls, value.dtype, value.shape, value.strides
+            words.append(value)
+        elif spec.constant and cls is not tuple:
+            key.append((cls, value) if cls is int else constant_key(value))
         else:
             (_READERS.get(cls) or _reader(cls))(value, spec, key, words)
 
@@ -115,9 +118,9 @@ _READERS: dict[type, Reader] = {bool: _bool, int: _int, float: _float, np.float6
 
 def _reader(cls: type) -> Reader:
     """The reader of a class met for the first time. Of other libraries' subclasses nothing is assumed."""
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
-    if torch is not None and cls in (torch.Tensor, torch.nn.Parameter):
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")  # which other threads may have imported by half
+    if cls in (getattr(torch, "Tensor", None), getattr(getattr(torch, "nn", None), "Parameter", None)):
         _READERS[cls] = _torch
-    elif cupy is not None and cls is cupy.ndarray:
+    elif cls is getattr(cupy, "ndarray", None):
         _READERS[cls] = _cupy
     return _READERS.get(cls, _other)

@@ -32,9 +32,10 @@ def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launc
             return
         if outcome is not NotImplemented:
             raise repeat.refused(outcome, grid)
-    _warn_of_misspelt_settings()
     if not isinstance(kernel, Kernel):
         raise TypeError(_no_kernel(kernel))
+    if not kernel.plans:  # a launch like one before does without
+        _warn_of_misspelt_settings()
     dims = _grid(grid)
     if not isinstance(kernel_args, tuple):
         raise TypeError(f"kernel_args must be a tuple, got {type(kernel_args).__name__}{_one_tuple(kernel_args)}")
@@ -72,6 +73,8 @@ def _no_kernel(obj: Any) -> str:
 
 def _grid(grid: Any) -> tuple[int, int, int]:
     """The grid, padded with ones [LAUNCH-3]."""
+    if type(grid) is tuple and len(grid) == 1 and type(grid[0]) is int and 0 <= grid[0] <= GRID_LIMIT:
+        return (grid[0], 1, 1)  # most are
     if not isinstance(grid, tuple):
         hint = f"; write ({grid},)" if isinstance(grid, int) else ""
         raise TypeError(f"grid must be a tuple of at most three ints, got {type(grid).__name__}{hint}")

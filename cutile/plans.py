@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile import settings, trace
+from cutile import packed, settings, trace
 from cutile.arguments import Argument, key_of
 from cutile.arrays import DeviceArray, layout
 from cutile.front.program import Program
@@ -30,14 +30,26 @@ class HostPlan:
 
     repeatable, ordinal = False, None
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Program, kept: bool):
         from cutile import interp  # back ends are loaded when they are needed
 
         self.program, self._interp = program, interp
+        self._known: dict | None = {} if kept else None  # what interp.launch knows of launches with this plan
 
     def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
-        with settings.steady():
-            self._interp.launch(self.program.kernel, grid, words)  # looked up here: others may stand in for it
+        self._interp.launch(self.program.kernel, grid, words, self._known)  # looked up here: others may stand in for it
+
+
+class PackedPlan:
+    """A launch in the interpreter, with packed arrays in CPU memory."""
+
+    repeatable, ordinal = False, None
+
+    def __init__(self, program: Program):
+        self.program = program
+
+    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
+        packed.run(self.program.kernel, grid, words)
 
 
 class DevicePlan:
@@ -106,7 +118,7 @@ def loaded(kernel: Kernel, program: Program, arguments: Sequence[Argument], ordi
     return device, found[1]
 
 
-Plan = HostPlan | DevicePlan
+Plan = HostPlan | PackedPlan | DevicePlan
 
 
 def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[Plan, list]:
@@ -128,13 +140,14 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple) -> tuple[Plan,
     leaves = [leaf for a in arguments for leaf in a.leaves]
     decided, ordinal = place(arguments, list(kernel.parameters), stream)
     program = kernel.program(arguments)
+    kept = decided and bool(key)  # what the stream decides it decides at each launch
     if ordinal is None:
-        plan: Plan = HostPlan(program)
+        plan: Plan = PackedPlan(program) if any(map(packed.is_packed, leaves)) else HostPlan(program, kept)
     else:
         check_writable(program, leaves)
         plan = DevicePlan(kernel, program, arguments, ordinal)
-        plan.decided = decided and bool(key)
-    if decided and key:  # what the stream decides it decides at each launch
+        plan.decided = kept
+    if kept:
         if len(kernel.plans) >= LIMIT:
             kernel.plans.clear()
         kernel.plans[key] = plan
@@ -159,7 +172,7 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
     for a, name in zip(arguments, names, strict=True):
         for leaf in a.leaves:
             for array in leaf if isinstance(leaf, list) else [leaf]:
-                if isinstance(array, np.ndarray):
+                if isinstance(array, (np.ndarray, packed.PackedArray)):
                     homes.setdefault("CPU", name)
                 elif isinstance(array, DeviceArray):
                     homes.setdefault(device_of(array), name)

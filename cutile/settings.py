@@ -10,7 +10,7 @@ import functools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import Context, ContextVar
 from types import MappingProxyType
 from typing import Any
 
@@ -171,7 +171,10 @@ def untouched(*names: str) -> bool:
         return False
     if not names:
         known = _known.get()
-        return _all_unset() if known is None else known is _DEFAULTS
+        if known is not None:
+            return known is _DEFAULTS
+        behind = getattr(os.environ, "_data", None)
+        return behind is not None and behind.keys().isdisjoint(_all_encoded())
     behind = getattr(os.environ, "_data", None)
     return not any(map(_in_environment, names)) if behind is None else behind.keys().isdisjoint(_keys(names))
 
@@ -198,11 +201,6 @@ def _in_environment(name: str) -> str | None:
 _DEFAULTS: dict[str, Any] = {s.name: s.default for s in _TABLE.values()}
 
 
-def _all_unset() -> bool:
-    behind = getattr(os.environ, "_data", None)
-    return behind is not None and behind.keys().isdisjoint(_all_encoded())
-
-
 @functools.cache
 def _all_encoded() -> frozenset:
     return frozenset(_encoded(s.variable) for s in _TABLE.values())
@@ -225,10 +223,17 @@ class steady:  # used like a function
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = _known.set(_DEFAULTS if _all_unset() else {})
+        self._token = _known.set(_DEFAULTS if untouched() else {})
 
     def __exit__(self, *_: object) -> None:
         _known.reset(self._token)
+
+
+def fixed(**values: Any) -> Context:
+    """A new context in which settings have these values, the others their defaults, whatever the environment says."""
+    context = Context()
+    context.run(_known.set, _DEFAULTS | {name: _convert(name, value) for name, value in values.items()})
+    return context
 
 
 @contextmanager

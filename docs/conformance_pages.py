@@ -7,11 +7,14 @@ import re
 from pathlib import Path
 from typing import Any
 
+from marking import plain
+
 from conformance import differences
 from conformance.clauses import clauses
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "conformance"
+BUGS = "assembler-bugs.md"
 LISTS = {"cuda.tile": "the official implementation, release 1.7.0", "cutile:gpu": "cutile's GPU back end"}
 
 RUNS = """# Conformance, as run
@@ -67,7 +70,7 @@ def _broken(found: dict[str, dict[str, Any]]) -> str:
         rows = [c for c in r["clauses"] if c["verdict"] == "broken"]
         if rows:
             out.append(f"\nBroken in {r['run']['implementation']}:\n")
-            out += [f"- `{c['id']}` {c['text']} ({next(iter(c['failing']))})" for c in rows]
+            out += [f"- `{c['id']}` {plain(c['text'])} ({next(iter(c['failing']))})" for c in rows]
     return "\n".join([*out, ""]) if out else ""
 
 
@@ -87,14 +90,14 @@ def known(note: str) -> str:
     out = [DIFFERENCES.format(note=note)]
     for name, what in LISTS.items():
         lines = differences.read(name).lines
-        out.append(f"## {name}\n\n{what[0].upper()}{what[1:]}: {len(lines) or 'no'} lines.\n")
+        out.append(f"## {name}\n\n{what[0].upper()}{what[1:]}: {len(lines) or 'no'} line{'s' * (len(lines) != 1)}.\n")
         groups: dict[tuple[str, str], list[str]] = {}
         for d in lines:
             groups.setdefault((d.reason, d.says), []).append(d.pattern)
         for (reason, says), patterns in groups.items():
-            out.append(f"### {reason[0].upper()}{reason[1:]}\n")
+            out.append(f"### {plain(reason[0].upper() + reason[1:])}\n")
             out += [f"- {_said(one.strip(), decided)}" for one in says.split(",")]
-            out.append(f"- Tests: {', '.join(f'`{p}`' for p in patterns)}\n")
+            out.append(f"- Met by {', '.join(f'`{p}`' for p in patterns)}\n")
     return "\n".join(out)
 
 
@@ -105,11 +108,13 @@ def _decisions() -> dict[str, str]:
 
 
 def _said(says: str, decided: dict[str, str]) -> str:
-    """What is right: a decision, a clause, a group of clauses, or the words of the list."""
+    """What is right: a decision, a clause, a group of clauses, a fault of the assembler, or the words of the list."""
     if says in decided:
         return f"Decision {says}. {decided[says]}."
     members = [c for c in clauses().values() if c.id == says or c.id.startswith(f"{says}.")]
     if members:
-        shown = "; ".join(f"{c.text} (`{c.id}`)" for c in members[:6])
+        shown = "; ".join(f"{plain(c.text)} (`{c.id}`)" for c in members[:6])
         return f"The language: {shown}" + ("; …" if len(members) > 6 else ".")
-    return f"Right is what {says} says."
+    if says.startswith(BUGS):
+        return f"A fault of the assembler: [{BUGS}](../{BUGS}), number{says.removeprefix(BUGS)}."
+    return f"Right: {plain(says)}."

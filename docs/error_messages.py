@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from marking import plain, row
+
 from cutile import errors
 from cutile.front import syntax
 
@@ -20,9 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 CLASSES = {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issubclass(c, errors.TileError)}
 del CLASSES["TileInternalError"]  # a bug of ours, whatever it says
 HOST = ("TypeError", "ValueError", "OverflowError", "RuntimeError", "RecursionError")
-HOST_FILES = ("launching.py", "arguments.py", "arrays.py", "plans.py", "keys.py", "kernel.py", "annotations.py",
-              "options.py", "settings.py", "dtypes.py", "proxies.py", "static.py", "jax.py", "tune.py", "streams.py",
-              "constraints.py", "signature.py", "derive.py", "export.py", "mangling.py", "_op.py", "_binding.py")
+HOST_FILES = ("launching.py", "arguments.py", "arrays.py", "packed.py", "plans.py", "keys.py", "kernel.py",
+              "annotations.py", "options.py", "settings.py", "dtypes.py", "proxies.py", "static.py", "jax.py",
+              "tune.py", "streams.py", "constraints.py", "signature.py", "derive.py", "export.py", "mangling.py",
+              "_op.py", "_binding.py")
 
 # Functions that raise: the class that they raise by default, and what they put in front of the message.
 RAISING = {
@@ -112,10 +115,6 @@ def tables() -> str:
     for cls, rows in messages().items():
         about = inspect.getdoc(CLASSES[cls]) if cls in CLASSES else "What the host passes or calls is wrong."
         out.append(f"### {cls}\n\n{about}\n\n| message | what to write instead |\n|---|---|")
-        out += [f"| {_cell(m.text)} | {_cell(m.help)} |" for m in rows]
+        out += [row((plain(m.text), plain(m.help))) for m in rows]
         out.append("")
     return "\n".join(out)
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").replace("*", "\\*").replace("<", "\\<")

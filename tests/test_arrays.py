@@ -11,6 +11,7 @@ import pytest
 import cutile as ct
 from cutile import arrays, keys
 from cutile.arrays import DeviceArray, find_array, layout
+from cutile.packed import PackedArray
 
 
 class Interface:
@@ -139,7 +140,8 @@ def test_dlpack_packed_empty_and_managed():
 
 @pytest.mark.parametrize("given, says", [
     ((5, 64), "type code 5 with 64 bits"), ((2, 8), "type code 2 with 8 bits"), ((8, 8), "type code 8"),
-    ((17, 4), "unpack_from_bytes"), ((2, 32, (2, 0), 4), "4 lane"), ((2, 32, (8, 0)), "device of DLPack type 8")])
+    ((17, 4), "unpack_from_bytes"), ((17, 4, (2, 0), 2), "unpack_from_bytes"),
+    ((2, 32, (2, 0), 4), "4 lane"), ((2, 32, (8, 0)), "device of DLPack type 8")])
 def test_dlpack_that_cannot_be_used(given, says):
     with pytest.raises(TypeError, match=says):
         find_array(Packet(4096, (2,), (1,), *given))
@@ -175,6 +177,48 @@ def test_dlpack_that_refuses():
 
     with pytest.raises(TypeError, match="could not be read through DLPack: not today"):
         find_array(Refusing(4096, (2,), (1,), 2, 32))
+
+
+class OnCPU(Packet):
+    """Memory of the CPU, given as those do who know no DLPack but the first."""
+
+    def __init__(self, pairs, shape, strides, lanes, code=17, offset=0):
+        super().__init__(pairs.ctypes.data - offset, shape, strides, code, 4, (1, 0), lanes, offset)
+
+    def __dlpack__(self):
+        return super().__dlpack__()
+
+
+PAIRS = np.arange(24, dtype=np.uint8).reshape(4, 6)
+
+
+@pytest.mark.parametrize("shape, strides, lanes, pairs", [
+    ((4, 6), (6, 1), 2, PAIRS), ((4, 6), None, 2, PAIRS), ((2, 6), (12, 1), 2, PAIRS[::2]), ((6,), (1,), 2, PAIRS[0]),
+    ((4, 12), (12, 1), 1, PAIRS), ((4, 12), None, 1, PAIRS), ((4, 4), (12, 1), 1, PAIRS[:, :2]),
+    ((1, 4), (5, 1), 1, PAIRS[:1, :2]),
+    ((3, 12), (0, 1), 1, PAIRS[[0, 0, 0]]), ((0,), (1,), 1, PAIRS[0, :0]), ((4, 0), (0, 1), 2, PAIRS[:, :0])])
+def test_dlpack_of_float4_of_the_cpu(shape, strides, lanes, pairs):
+    for offset in (0, 32):
+        found, dtype = find_array(OnCPU(PAIRS, shape, strides, lanes, offset=offset))
+        assert isinstance(found, PackedArray) and dtype is ct.float4_e2m1fn
+        assert np.array_equal(found.pairs, pairs) and not found.pairs.flags.writeable
+        assert found.shape == (*pairs.shape[:-1], 2 * pairs.shape[-1])
+
+
+def test_dlpack_of_float4_stays_while_it_is_used():
+    found, _ = find_array(OnCPU(PAIRS, (4, 6), None, 2))
+    assert "dltensor" in repr(found.pairs.base.owner)
+
+
+@pytest.mark.parametrize("shape, strides, lanes, says", [
+    ((4, 5), (5, 1), 1, "rows of 5 float4_e2m1fn elements"), ((4, 4), (5, 1), 1, "no whole bytes"),
+    ((2, 2), (6, 3), 1, "no whole bytes"), ((4, 3), (1, 4), 2, "not contiguous"), ((), (), 2, "has no axis"),
+    ((), (), 1, "has no axis"), ((4,), (1,), 4, "DLPack")])
+def test_dlpack_of_float4_that_cannot_be_used(shape, strides, lanes, says):
+    with pytest.raises(TypeError, match=says):
+        find_array(OnCPU(PAIRS, shape, strides, lanes))
+    with pytest.raises(TypeError, match="could not be read through DLPack"):
+        find_array(OnCPU(PAIRS, (4,), (1,), 1, code=5))
 
 
 # ------------------------------------------------------------------ torch, by what its tensors have
@@ -224,6 +268,8 @@ def test_torch_tensors_that_cannot_be_used(torch):
     for change, says in (({"dtype": torch.Tensor(0, (), (), "complex64").dtype}, "complex64"),
                          ({"layout": torch.sparse_coo}, "to_dense"), ({"neg": True}, "resolve_neg"),
                          ({"conj": True}, "resolve_conj"),
+                         ({"dtype": torch.Tensor(0, (), (), "float4_e2m1fn_x2").dtype},
+                          "in GPU memory.*unpack_from_bytes"),
                          ({"device": types.SimpleNamespace(type="mps", index=0)}, "on device")):
         t = torch.Tensor(4096, (2,), (1,))
         t.__dict__.update(change)

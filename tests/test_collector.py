@@ -1,7 +1,6 @@
 """The collector rests while kernels are compiled, and runs again after."""
 
 import gc
-import threading
 
 import numpy as np
 import pytest
@@ -34,24 +33,6 @@ def test_a_collector_that_was_off_stays_off(running):
     with at_rest():
         pass
     assert not gc.isenabled()
-
-
-def test_the_last_thread_starts_it_again(running):
-    inside, leave = threading.Event(), threading.Event()
-
-    def other():
-        with at_rest():
-            inside.set()
-            leave.wait()
-
-    t = threading.Thread(target=other)
-    with at_rest():
-        t.start()
-        inside.wait()
-    assert not gc.isenabled()
-    leave.set()
-    t.join()
-    assert gc.isenabled()
 
 
 def test_it_rests_in_the_front_end_and_runs_in_a_kernel_and_after_an_error(running):

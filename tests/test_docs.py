@@ -3,9 +3,12 @@
 import importlib.util
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
+from conformance.clauses import clauses, parse
 
 ROOT = Path(__file__).resolve().parent.parent
 _spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
@@ -26,6 +29,65 @@ def test_links_lead_somewhere(page):
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "conformance" / "README.md"], ids=lambda p: p.name)
+def test_ids_are_those_of_clauses_or_decisions(page):
+    """MY- is the group of a reader's own op."""
+    decided = set(re.findall(r"\bD-\d+", (ROOT / "docs" / "decisions.md").read_text()))
+    text = re.sub(r"`[^`\n]*::[^`\n]*`", "", page.read_text())  # ids of tests
+    cited = set(re.findall(r"(?<![\w.-])[A-Z][A-Z0-9]*-\d+(?:\.\w[\w+-]*)*", text))
+    known = {".".join(i.split(".")[:n]) for i in clauses() for n in range(1, 5)} | decided
+    assert not {i for i in cited - known if not i.startswith("MY-")}
+
+
+# ------------------------------------------------------------------ how Markdown takes them
+
+
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "conformance").rglob("*.md"))], ids=lambda p: p.name)
+def test_rows_of_a_table_have_its_columns(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.M | re.S)
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.M):
+        rows = table.splitlines()
+        assert re.fullmatch(r"[|\s:-]+", rows[1]), f"not a table: {rows[0]}"
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows[0]
+
+
+def test_text_is_escaped_where_it_would_be_marks():
+    plain = generate.plain
+    assert plain("2**width, **kwargs, *args") == r"2\*\*width, \*\*kwargs, \*args"
+    assert plain("its own __str__ or _K") == r"its own \_\_str__ or \_K"
+    assert plain("an <object>, </b>") == r"an \<object>, \</b>"
+    for as_it_is in ("x * y ** z", "bool_ and load_store", "n < y <= z", "`**x` and `<f>`", "[[1, 2]]"):
+        assert plain(as_it_is) == as_it_is
+    cells = ["a | b", "`x | y`", "two\nlines", r"done \| so"]
+    assert generate.row(cells) == r"| a \| b | `x \| y` | two lines | done \| so |"
+
+
+def test_clauses_are_read_as_they_were_written():
+    text = "2**w * __str__ <lambda> ** x"
+    [c] = parse(f"- [MY-1.a]  {generate.plain(text)}\n    {generate.plain('*args')}", "mine")
+    assert (c.id, c.text) == ("MY-1.a", f"{text} *args")
+
+
+def test_an_op_page_keeps_columns_and_joins_the_lines_of_a_clause():
+    page = generate._page(SimpleNamespace(__doc__=DOC, meaning=SimpleNamespace(__doc__=DOC)))
+    assert page == ("One, x **y.\n\n```text\nint8    a\nint16   b\n```\n\nThen.\n\n"
+                    r"- first \*args and more <small>`MY-1.a`</small>" "\n- second <small>`MY-1.b`</small>").replace(
+                        "x **y", r"x \*\*y")
+
+
+DOC = """One, x **y.
+
+    int8    a
+    int16   b
+
+    Then.
+
+    [MY-1.a]  first *args
+        and more
+    [MY-1.b]  second
+    """
 
 
 def test_the_op_that_hacking_adds_works():

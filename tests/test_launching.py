@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile import settings
+from cutile import launching, settings
 
 PACKAGE = Path(ct.__file__).parent
 
@@ -152,3 +152,13 @@ def test_a_traceback_shows_the_users_frames(kernel, schedule):
         assert e.loc.function == kernel.__name__
         with settings.override(DEBUG=1):
             assert len(own_frames(launch())) > 1
+
+
+def test_a_misspelt_setting_is_told_once(monkeypatch):
+    monkeypatch.setenv("CUTILE_SHEDULE", "block")
+    launching._warn_of_misspelt_settings.cache_clear()
+    says = "CUTILE_SHEDULE is no setting of cutile; did you mean CUTILE_SCHEDULE?"
+    with pytest.warns(UserWarning, match=says) as told:
+        for _ in range(2):
+            ct.launch(None, (1,), nothing.replace_hints(), ())
+    assert len(told) == 1 and told[0].filename == __file__

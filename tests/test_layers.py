@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-BASE = ("collector", "dtypes", "types", "errors", "settings", "structs")
+BASE = ("collector", "dtypes", "types", "errors", "held", "settings", "structs")
 TO_OPS = {*BASE, "ir", "ops"}
 # What each part may import besides itself. A part is a file or a folder directly in cutile/.
 MAY_SEE: dict[str, set[str]] = {

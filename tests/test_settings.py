@@ -157,3 +157,13 @@ def test_table_is_complete_and_read_only():
         assert s.name == name and s.doc and s.accepts
     with pytest.raises(TypeError):
         settings.table()["NEW"] = None
+
+
+def test_a_fixed_context_does_not_see_the_environment(monkeypatch):
+    monkeypatch.setenv("CUTILE_DEBUG", "5")
+    with settings.override(SEED=7):
+        context = settings.fixed(CHECK=True)
+    assert [context.run(settings.get, name) for name in ("CHECK", "DEBUG", "SEED")] == [True, 0, 0]
+    assert settings.get("DEBUG") == 5
+    with pytest.raises(ValueError, match="CUTILE_CHECK is 7; it accepts 1 or 0"):
+        settings.fixed(CHECK=7)

@@ -1,5 +1,6 @@
 """CPU tensors of PyTorch as arguments, without cutile importing it. Skipped where torch is not installed."""
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -34,6 +35,55 @@ def test_other_dtypes(dtype):
     out = torch.zeros(4).to(getattr(torch, dtype))
     ct.launch(None, (1,), copy, (x, out, 4))
     assert torch.equal(out.float(), x.float())
+
+
+def test_pairs_of_float4():
+    """A byte holds two elements, the first in its low half, and the kernel sees elements."""
+    bits, out = torch.arange(24, dtype=torch.uint8).reshape(3, 8), torch.full((3, 8), 0xEE, dtype=torch.uint8)
+    pairs = torch.float4_e2m1fn_x2
+
+    @ct.kernel
+    def doubled(x, y):
+        values = ct.load(x, (0, 0), (4, 8)).astype(ct.float32)
+        ct.store(y, (0, 0), (2 * values).astype(ct.float4_e2m1fn))
+
+    def value(code):
+        return [0, 0.5, 1, 1.5, 2, 3, 4, 6][code & 7] * (1 - (code >> 3) * 2)
+
+    ct.launch(None, (1,), doubled, (bits.view(pairs)[:, :4], out.view(pairs)[:, 2:6]))
+    for row, new in zip(bits[:, :4].tolist(), out[:, 2:6].tolist(), strict=True):
+        for byte, got in zip(row, new, strict=True):
+            for half in (0, 4):
+                want = max(-6, min(6, 2 * value(byte >> half & 15)))
+                assert value(got >> half & 15) == want
+    assert bool((out[:, :2] == 0xEE).all()) and bool((out[:, 6:] == 0xEE).all())
+    assert torch.equal(bits.flatten(), torch.arange(24, dtype=torch.uint8))
+
+
+def test_pairs_of_float4_agree_with_ml_dtypes():
+    bits = torch.arange(256, dtype=torch.uint8)
+    out = np.zeros(512, ml_dtypes.float4_e2m1fn)
+    ct.launch(None, (32,), copy, (bits.view(torch.float4_e2m1fn_x2), out, 16))
+    assert out.view(np.uint8).tolist() == [half for byte in range(256) for half in (byte & 15, byte >> 4)]
+    back = torch.zeros(256, dtype=torch.uint8)
+    ct.launch(None, (32,), copy, (out, back.view(torch.float4_e2m1fn_x2), 16))
+    assert torch.equal(back, bits)
+
+
+def test_pairs_of_float4_of_one_tensor():
+    bits = torch.arange(16, dtype=torch.uint8)
+    x = bits.view(torch.float4_e2m1fn_x2)
+    ct.launch(None, (3,), copy, (x[8:], x[:6], 4))
+    assert bits.tolist() == [*range(8, 14), *range(6, 16)]
+
+    @ct.kernel
+    def halves(x, out):
+        ct.store(out, 0, ct.load(x, 0, 4).astype(ct.uint8))
+
+    with pytest.raises(TypeError, match="`x`, of float4_e2m1fn .* and `out`, of uint8, share; copy one"):
+        ct.launch(None, (1,), halves, (x, bits))
+    with pytest.raises(TypeError, match=r"`x`\): .*not contiguous along its last axis"):
+        ct.launch(None, (1,), copy, (x[::2], x[::2], 4))
 
 
 def test_views_and_gradients():

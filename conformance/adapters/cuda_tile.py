@@ -6,6 +6,9 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+from conformance.adapters import dlpack
 from conformance.adapters.device import Device
 
 
@@ -14,6 +17,13 @@ class CudaTile(Device):
     module = "cuda.tile"
     package = "cuda-tile"
     lambdas = False  # 1.7.0 fails on those from outside tile code
+
+    def to_device(self, array: np.ndarray) -> Any:
+        """1.7.0 asks the CUDA array interface for the dtype, and that has no names for 8-bit floats; DLPack has."""
+        view = super().to_device(array)
+        if array.dtype.name not in dlpack.CODES:
+            return view
+        return dlpack.Exported(view.memory, view.__cuda_array_interface__["data"][0], array, self.memory.device())
 
     def compile(self, kernel: Any, args: Sequence[Any]) -> None:
         """Export what a launch would compile: the driver refuses to launch empty grids."""

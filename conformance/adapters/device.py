@@ -37,6 +37,9 @@ class CuPy:
     def architecture(self) -> str:
         return f"sm_{self.lib.cuda.Device().compute_capability}"
 
+    def device(self) -> int:
+        return self.lib.cuda.Device().id
+
     def name(self) -> str:
         return self.lib.cuda.runtime.getDeviceProperties(self.lib.cuda.Device().id)["name"].decode()
 
@@ -69,6 +72,9 @@ class Torch:
 
     def architecture(self) -> str:
         return "sm_{}{}".format(*self.lib.cuda.get_device_capability())
+
+    def device(self) -> int:
+        return self.lib.cuda.current_device()
 
     def name(self) -> str:
         return self.lib.cuda.get_device_name()

@@ -1,7 +1,9 @@
-"""python -m conformance.generate [--count N] [--first SEED] [--jobs J] [--report FILE] [--merge FILE …] [--print]
+"""Generate programs and count what occurs in them: ops, ops x dtypes, statements.
 
-What programs there are, and how often everything occurs in them, against what is demanded of 100,000. Reports, files of
-JSON, add up: `--merge` gives the sum of some.
+Prints a summary, measured against what 100,000 programs must have, scaled to their number, and at least one of
+everything (so a thousand programs fall short of it). `--details` lists all that falls short, `--report FILE` writes all
+counts as JSON, and `--merge` adds such files up. The exit status is 1 if anything falls short. With `--print`, the
+programs themselves come out.
 """
 
 from __future__ import annotations
@@ -33,15 +35,17 @@ def in_processes(first: int, count: int, options: Options, jobs: int) -> Counts:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1000)
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser = argparse.ArgumentParser("python -m conformance.generate", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000, help="how many programs (1000)")
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first (0)")
     parser.add_argument("--jobs", type=int, default=1, help="how many processes")
     parser.add_argument("--official", action="store_true", help="leave out what the official implementation lacks")
     parser.add_argument("--print", action="store_true", help="print the programs instead")
     parser.add_argument("--module", default="cutile", help="what the printed programs import as ct")
-    parser.add_argument("--report", type=Path, help="where to write the counts")
-    parser.add_argument("--merge", type=Path, nargs="+", help="add up reports, and generate nothing")
+    parser.add_argument("--details", action="store_true", help="list everything that falls short")
+    parser.add_argument("--report", type=Path, metavar="FILE", help="where to write the counts")
+    parser.add_argument("--merge", type=Path, nargs="+", metavar="FILE", help="add up reports, and generate nothing")
     given = parser.parse_args()
     options = Options(official=given.official, sm_100=not given.official)
     if given.print:
@@ -54,9 +58,9 @@ def main() -> int:
     else:
         counts = in_processes(given.first, given.count, options, given.jobs)
     seconds = time.perf_counter() - start
-    print(counts)
+    print(counts.details() if given.details else counts)
     if not given.merge:
-        print(f"{given.count / seconds:.0f} programs a second")
+        print(f"{'speed':20}{given.count / seconds:.0f} programs a second")
     if given.report:
         given.report.write_text(json.dumps(counts.json()))
     return 1 if counts.lacking() else 0

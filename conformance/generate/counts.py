@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from hashlib import blake2b
+from textwrap import fill
 from typing import Any
 
 from conformance.generate.language import ALLOWED, KINDS, LEFT_OUT, OPS
 from conformance.generate.tree import Do, For, If, Program, While, exprs
 
 EACH, EACH_DTYPE, EACH_KIND = 500, 20, 500  # of 100,000 programs
+_RAREST = 6  # shown of each kind
 LEAST_OPS, LEAST_NESTED, LEAST_SOFT, LEAST_DISTINCT = 12, 1, 0.4, 0.95
 
 
@@ -73,30 +75,45 @@ class Counts:
 
     def lacking(self) -> list[str]:
         """What falls short, scaled to the number of programs. At least one of everything is demanded."""
+        return [line for lines in self.short().values() for line in lines]
+
+    def short(self) -> dict[str, list[str]]:
+        """The same by kind: ops, ops x dtypes, statements, and what is said of the programs as a whole."""
         scale, by_op = self.programs / 100_000, self.by_op()
-        out = [f"{op}: {by_op[op]}" for op in OPS if by_op[op] < max(1, EACH * scale)]
-        out += [f"{op} {d}: {self.ops[op, d]}" for op, ds in ALLOWED.items() for d in ds
-                if self.ops[op, d] < max(1, EACH_DTYPE * scale)]
-        out += [f"statement {k}: {self.kinds[k]}" for k in KINDS if self.kinds[k] < max(1, EACH_KIND * scale)]
         shares = {"ops, median": (median(self.sizes), LEAST_OPS), "branches and loops, median":
                   (median(self.nested), LEAST_NESTED), "with free rounding": (self.soft / self.programs, LEAST_SOFT),
                   "distinct": (len(self.shapes) / self.programs, LEAST_DISTINCT)}
-        return out + [f"{name}: {has:.3g}" for name, (has, least) in shares.items() if has < least]
+        return {
+            "ops": [f"{op}: {by_op[op]}" for op in OPS if by_op[op] < max(1, EACH * scale)],
+            "ops x dtypes": [f"{op} {d}: {self.ops[op, d]}" for op, ds in ALLOWED.items() for d in ds
+                             if self.ops[op, d] < max(1, EACH_DTYPE * scale)],
+            "statements": [f"statement {k}: {n}" for k in KINDS if (n := self.kinds[k]) < max(1, EACH_KIND * scale)],
+            "programs": [f"{name}: {has:.3g}" for name, (has, least) in shares.items() if has < least]}
 
     def __str__(self) -> str:
-        by_op = self.by_op()
-        least = sorted((by_op[o], o) for o in OPS)[:8]
-        cells = [(self.ops[op, d], f"{op} {d}") for op, ds in ALLOWED.items() for d in ds]
-        kinds = sorted((self.kinds[k], k) for k in KINDS)
-        return "\n".join([
-            f"programs {self.programs}, distinct but for their numbers {len(self.shapes) / self.programs:.2%}",
-            f"ops a program: median {median(self.sizes)}; branches and loops: median {median(self.nested)}",
-            f"rounding that is free reaches a store in {self.soft / self.programs:.1%}",
-            f"ops {len(OPS)}, the rarest: {_listed(least)}",
-            f"ops x dtypes {len(cells)}, the rarest: {_listed(sorted(cells)[:8])}",
-            f"statements {len(kinds)}, the rarest: {_listed(kinds[:8])}",
-            f"left out: {', '.join(f'{o} ({why})' for o, why in LEFT_OUT.items())}",
-            f"short of what is demanded: {', '.join(self.lacking()) or 'nothing'}"])
+        by_op, short = self.by_op(), self.short()
+        rarest = {"ops": sorted((by_op[o], o) for o in OPS),
+                  "ops x dtypes": sorted((self.ops[op, d], f"{op} {d}") for op, ds in ALLOWED.items() for d in ds),
+                  "statements": sorted((self.kinds[k], k) for k in KINDS)}
+        distinct = len(self.shapes) / self.programs
+        lines = [("programs", f"{self.programs}, distinct but for their numbers {distinct:.2%}"),
+                 ("of each", f"ops: median {median(self.sizes)}; branches and loops: median {median(self.nested)}"),
+                 ("free rounding", f"reaches a store in {self.soft / self.programs:.1%}")]
+        for kind, counted in rarest.items():
+            lines.append((kind, f"{len(counted)}, of which {len(short[kind])} are too rare; the rarest: "
+                                f"{', '.join(f'{name} {n}' for n, name in counted[:_RAREST])}"))
+        lines += [("too low", line) for line in short["programs"]]
+        return "\n".join(f"{name:20}{text}" for name, text in lines)
+
+    def details(self) -> str:
+        """The summary, what is left out on purpose, and everything that is too rare, in paragraphs."""
+        out = [str(self), "left out:\n" + "\n".join(f"    {o}: {why}" for o, why in LEFT_OUT.items())]
+        for kind, lines in self.short().items():
+            if lines:
+                whole = ", ".join(line.replace(" ", "\0") for line in lines)  # no line ends inside an entry
+                filled = fill(whole, 110, initial_indent="    ", subsequent_indent="    ").replace("\0", " ")
+                out.append(f"{kind}, too rare:\n{filled}")
+        return "\n\n".join(out) + "\n"
 
 
 def median(histogram: Counter) -> int:
@@ -107,7 +124,3 @@ def median(histogram: Counter) -> int:
         if rest <= 0:
             return size
     return 0
-
-
-def _listed(rarest: list[tuple[int, str]]) -> str:
-    return ", ".join(f"{name} {n}" for n, name in rarest)

@@ -13,9 +13,9 @@ import time
 from functools import partial
 from pathlib import Path
 
-from conformance.differences import read
+from conformance.differences import PROGRAMS, read
 from conformance.generate import Options
-from conformance.referee.cases import FOUND
+from conformance.referee.cases import pages_folder
 from conformance.referee.compare import Verdict
 from conformance.referee.implementations import implementation, known_as
 from conformance.referee.judging import Investigator, Judge, Settings
@@ -30,7 +30,8 @@ def main() -> int:
     for name in {"reference", "cutile:interp"} & {settings.first, *settings.others}:
         implementation(name)  # loaded once for all processes; others may touch a GPU, which must not happen before them
     seeds = range(given.seed, given.seed + given.count)
-    run = Summary(settings.first, [Against(name, read(known_as(name))) for name in settings.others], given.jobs, seeds)
+    against = [Against(name, read(known_as(name), PROGRAMS)) for name in settings.others]
+    run = Summary(settings.first, against, given.jobs, seeds)
     judge(run, settings, given)
     run.stop()
     if given.report:
@@ -43,7 +44,7 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser("python -m conformance.referee", description=__doc__)
     parser.add_argument("--first", default="cutile:interp")
     parser.add_argument("--second", action="append", help='"reference" if there is none')
     parser.add_argument("--count", type=int, default=1000)
@@ -55,7 +56,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--limit", type=float, default=60, help="seconds for one program")
     parser.add_argument("--seconds", type=float, help="begin no more programs after so many")
     parser.add_argument("--report", type=Path, help="a JSON file for all that was found")
-    parser.add_argument("--cases", type=Path, default=FOUND, help="the folder for pages about disagreements")
+    parser.add_argument("--cases", type=Path, default=pages_folder(), metavar="FOLDER",
+                        help="where pages about disagreements go (default: conformance/found of a checkout; where the "
+                             "suite is installed, ./found)")
     parser.add_argument("--pages", type=int, default=20, help="how many pages at most")
     parser.add_argument("--no-shrink", action="store_true")
     return parser.parse_args()

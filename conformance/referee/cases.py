@@ -12,8 +12,13 @@ from conformance.referee.first import First, first_difference
 from conformance.referee.implementations import Implementation
 from conformance.referee.shrink import shrink
 
-FOUND = Path(__file__).resolve().parents[1] / "found"
 CLAUSE = re.compile(r"^\[([A-Z]+-\S+)\]")
+
+
+def pages_folder() -> Path:
+    """Where pages go: conformance/found of a checkout; where the suite is installed, `found` in the current folder."""
+    own = Path(__file__).resolve().parents[1] / "found"
+    return own if own.is_dir() else Path("found")
 
 
 def clauses_of(ops: tuple[str, ...]) -> list[str]:

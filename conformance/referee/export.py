@@ -118,7 +118,7 @@ def path_of(folder: Path, seed: int, api: str) -> Path:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser("python -m conformance.referee.export", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--apis", default="cutile", help="modules with the cuda.tile API, with commas")
     parser.add_argument("--target", default="sm_90")

@@ -30,6 +30,7 @@ from cutile.ir.nodes import Value
 from cutile.ir.recursion import deep_recursion
 from cutile.kernel import Kernel
 from cutile.ops import _numeric
+from cutile.packed import unpacked
 from cutile.types import ArrayType, ListType
 
 __all__ = ["Bounded", "Bounds", "bounds", "of_program"]
@@ -64,7 +65,7 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
     TypeError and ValueError for arguments, TileError for a kernel, as launching it would raise.
     """
     arguments = kernel.understand(args)
-    leaves = [leaf for a in arguments for leaf in a.leaves]
+    leaves = unpacked([leaf for a in arguments for leaf in a.leaves])
     return of_program(kernel.program(arguments).kernel, grid, leaves, contraction=contraction)
 
 

@@ -93,7 +93,7 @@ def array_constraint(t: ArrayType, arrays: list[Any], annotation: ArrayAnnotatio
     A negative stride is promised to nobody: its dimension loses the lower bound 0, unlike SPEC-3.
     """
     layouts = list(map(layout, arrays))
-    n, packed = t.ndim, t.dtype.bitwidth < 8  # in CPU memory, such elements have a byte each
+    n, packed = t.ndim, t.dtype.bitwidth < 8  # in CPU memory, such elements may have a byte each
     bits = t.dtype.bitwidth if packed else 8 * layouts[0][3]
     detailed = n <= DETAILED_RANK
     unit = max(8 * ALIGNMENT // bits, 1)

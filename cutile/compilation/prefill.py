@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextvars
 import os
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from cutile.compilation.derive import of_launch
@@ -39,6 +39,11 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         done = [pool.submit(contextvars.copy_context().run, _fill, kernel, arguments, t)
                 for arguments in understood for t in wanted]
+        try:
+            wait(done)
+        except BaseException:  # Ctrl-C: those that run come to their end, no other begins
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
     for d in done:
         d.result()
 

@@ -15,6 +15,7 @@ from cutile.bounds import Bounded, Bounds, of_program
 from cutile.diff.backends import BACKENDS, on_host
 from cutile.diff.record import LIMIT, Recorded, recorded
 from cutile.kernel import Kernel
+from cutile.packed import unpacked
 
 __all__ = ["Difference", "Report", "difference"]
 
@@ -60,7 +61,7 @@ def difference(kernel: Kernel, grid: Sequence[int], args: tuple, backends: tuple
     """
     grid = (*grid, 1, 1)[:3]
     arguments = kernel.understand(args)
-    leaves = [on_host(leaf) for a in arguments for leaf in a.leaves]
+    leaves = list(map(on_host, unpacked([leaf for a in arguments for leaf in a.leaves])))
     program, records, made = recorded(kernel.program(arguments).kernel, grid)
     results = []
     for name in backends:

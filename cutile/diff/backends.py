@@ -32,12 +32,11 @@ def _interpreter(schedule: str | None) -> Backend:
 def _gpu(program: Kernel, grid: tuple[int, int, int], leaves: list) -> None:
     """On GPU 0, with the arrays copied there and back."""
     from cutile.gpu.build import build
-    from cutile.gpu.driver import driver
     from cutile.gpu.launch import Prepared
     from cutile.gpu.packing import packing
     from cutile.options import Options
 
-    device = driver().device(0)
+    device = _gpu_0()
     with device.current(), ExitStack() as stack:
         types = [p.type for p in program.params]
         moved = [_moved(stack, device, t, x) for t, x in zip(types, leaves, strict=True)]
@@ -48,6 +47,16 @@ def _gpu(program: Kernel, grid: tuple[int, int, int], leaves: list) -> None:
                 else (m.shape, m.strides) if isinstance(m, DeviceArray) else None for m in moved]
         Prepared(program.name, device, device.function(cubin, symbol), packing(types, dims))(grid, 0, words, False)
         device.driver.ask("the kernel failed", device.driver.api.cuCtxSynchronize())
+
+
+def _gpu_0() -> Any:
+    from cutile.gpu.driver import driver
+
+    try:
+        return driver().device(0)
+    except TileUnsupportedFeatureError as e:
+        e.help = "without a GPU: --backends batch,block. With one: NVIDIA's driver, and pip install 'cutile[gpu]'"
+        raise
 
 
 BACKENDS: dict[str, Backend] = {

@@ -32,9 +32,11 @@ def diff(
 ) -> None:
     """Run a kernel on two back ends and name the first statement whose value differs.
 
-    The file is run as a script, so it launches the kernel as usual, on its own data. The launch asked for is caught:
-    it runs on both back ends, on copies of its arguments, with every assigned tile recorded. Differences that the
-    language allows (docs/freedoms.md) do not count. The exit status is 1 if a difference was found.
+    The file is run as a script, so it launches the kernel as usual, on its own data.
+
+    The launch asked for is caught: it runs on both, on copies of its arguments, with every assigned tile recorded.
+
+    Differences that the language allows (docs/freedoms.md) do not count. The exit status is 1 if there is another.
 
     python -m cutile diff examples/softmax.py::softmax_rows --backends interp,gpu
     """

@@ -21,7 +21,7 @@ from cutile.errors import (
     TileValueError,
     UnsupportedCallError,
 )
-from cutile.front import binding, builtins, closures, expr, objects, records, static, stmt, syntax
+from cutile.front import binding, builtins, closures, expr, objects, records, skipping, static, stmt, syntax
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling
 from cutile.front.join import template_of
@@ -214,15 +214,20 @@ def inline(c: Context, s: Scope, terms: dict[str, Term], span: Span) -> Term:
 
 
 def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
-    """Refuse Python outside the subset for the whole body, before anything in it is typed."""
-    if s.definition.node in c.checked:
-        return
-    found = syntax.refused(s.definition, lambda node: static.keyword(s, node), manager=manager)
-    if found:
+    """Refuse Python outside the subset for the whole body, before anything in it is typed.
+
+    What is refused is passed over then (skipping.py). Of a context manager too little would be left.
+    """
+    node = s.definition.node
+    if node not in c.checked:
+        found, parts = syntax.refused(s.definition, lambda n: static.keyword(s, n), manager=manager)
         for e in found:
             c.report(TileSyntaxError(e.message, replace(e.loc, call_site=s.call_site), help=e.help))
-        raise StopCompiling
-    c.checked.add(s.definition.node)
+        if node in parts or found and manager:
+            raise StopCompiling
+        c.refused |= parts
+        c.checked[node] = frozenset().union(*map(skipping.names, parts))
+    skipping.declare(s, c.checked[node])
 
 
 def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:

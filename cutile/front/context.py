@@ -47,7 +47,8 @@ class Context(Builder):
         self.static: str | None = None  # the static construct being evaluated
         self.call_function: Callable[..., Term] | None = None  # front.call.call, set by the entry point
         self.definitions: dict[types.CodeType, Definition] = {}
-        self.checked: set[ast.AST] = set()  # functions whose syntax has been accepted
+        self.checked: dict[ast.AST, frozenset[str]] = {}  # functions of known syntax -> names lost with refused parts
+        self.refused: set[ast.AST] = set()  # statements and expressions that are passed over
 
     # -- errors
 

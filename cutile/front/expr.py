@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from cutile.dtypes import bool_, info
 from cutile.errors import TileError, TileSyntaxError, TileTypeError
-from cutile.front import call, objects, static, stmt
+from cutile.front import call, objects, skipping, static, stmt
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import Context, nearest
 from cutile.front.join import Join, conflict_help, type_text, versus
@@ -51,7 +51,7 @@ def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
     """The term of an expression whose value need not be usable: it is only given a name, or thrown away [JOIN-2]."""
     with c.at(s.span(node)):
         try:
-            return EXPRESSIONS[type(node)](c, s, node)
+            return skipping.expression(c, s, node) if node in c.refused else EXPRESSIONS[type(node)](c, s, node)
         except TileError as e:
             return c.report(e)
 

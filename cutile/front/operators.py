@@ -42,7 +42,6 @@ BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, object, str]] = {
     ast.Gt: (">", compare.greater, "gt"),
     ast.GtE: (">=", compare.greater_equal, "ge"),
 }
-_REFLECTED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le", "eq": "eq", "ne": "ne"}
 
 
 def binary(c: Context, operator: type, x: Term, y: Term, span: Span,
@@ -162,9 +161,8 @@ _COMPILE_TIME: dict[tuple[str, str, str], Callable[[Context, Term, Term], Term]]
 
 
 def _record_operator(c: Context, symbol: str, dunder: str, x: Term, y: Term, span: Span) -> Term:
-    """Operators of frozen dataclasses [DC-3]."""
-    reflected = _REFLECTED.get(dunder, "r" + dunder)
-    for a, b, name in ((x, y, dunder), (y, x, reflected)):
+    """Operators of frozen dataclasses [DC-3]; comparisons, unlike Python's, have no reflected form."""
+    for a, b, name in ((x, y, dunder), (y, x, "r" + dunder)):
         if isinstance(a, Record):
             fn = getattr(a.cls, f"__{name}__", None)
             if objects.is_user_function(fn):

@@ -19,6 +19,7 @@ from cutile.ir.terms import number_key
 
 SNAPSHOT_LIMIT = 1000  # items of a container that are compared at a launch
 SNAPSHOT_DEPTH = 4
+_MISSING = itertools.repeat(MISSING)
 _SIMPLE = (dict, types.FunctionType, types.CellType)
 
 
@@ -28,7 +29,7 @@ class Reads:
     def __init__(self) -> None:
         self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self._snapshots: dict[int, tuple[Any, tuple | dict]] = {}
-        self._arranged: tuple[tuple, list] | None = None  # what `fresh` made of it
+        self._arranged: tuple[tuple, tuple, list] | None = None  # what `fresh` made of it
 
     def add(self, container: Any, key: Any, obj: Any) -> None:
         """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
@@ -65,23 +66,28 @@ class Reads:
 
     def fresh(self) -> bool:
         """Everything read still denotes the same object, and mutable objects hold what they held."""
-        (dicts, names, objs), others = self._arranged or self._arrange()
-        if not all(map(operator.is_, map(dict.get, dicts, names), objs)):
+        (dicts, names, objs), (functions, attributes, values), others = self._arranged or self._arrange()
+        if not all(map(operator.is_, map(dict.get, dicts, names), objs)) \
+                or not all(map(operator.is_, map(getattr, functions, attributes, _MISSING), values)):
             return False
         for container, key, obj in others:
-            if (getattr(container, key, MISSING) if type(container) is types.FunctionType
-                    else _look(container, key)) is not obj:
+            if _look(container, key) is not obj:
                 return False
         return not self._snapshots or all(
             _same_contents(_contents(obj), held) for obj, held in self._snapshots.values())
 
-    def _arrange(self) -> tuple[tuple, list]:
-        """What `fresh` looks at: columns of what was found in dictionaries, most of it globals, and other rows."""
-        found, others = [], []
+    def _arrange(self) -> tuple[tuple, tuple, list]:
+        """What `fresh` looks at: columns of what was found in dictionaries, most of it globals, such columns of the
+        attributes of functions, and other rows.
+        """
+        found, functions, others = [], [], []
         for row in self._seen.values():
-            simple = type(row[0]) is dict and row[2] is not None and row[2] is not MISSING  # `get` gives None for these
-            (found if simple else others).append(row)
-        self._arranged = tuple(zip(*found, strict=True)) or ((), (), ()), others
+            if type(row[0]) is types.FunctionType:
+                functions.append(row)
+            else:
+                simple = type(row[0]) is dict and row[2] is not None and row[2] is not MISSING  # `get` gives None here
+                (found if simple else others).append(row)
+        self._arranged = _columns(found), _columns(functions), others
         return self._arranged
 
     def seen(self) -> tuple | Callable[[], bool]:
@@ -94,6 +100,10 @@ class Reads:
 
     def __len__(self) -> int:
         return len(self._seen)
+
+
+def _columns(rows: list[tuple]) -> tuple:
+    return tuple(zip(*rows, strict=True)) or ((), (), ())
 
 
 def _contents(obj: Any) -> tuple | dict | None:

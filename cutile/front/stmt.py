@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 
 from cutile.errors import Span, TileError, TileSyntaxError, TileTypeError, TileValueError
-from cutile.front import closures, expr, loops, operators, static
+from cutile.front import closures, expr, loops, operators, skipping, static
 from cutile.front.context import Context
 from cutile.front.join import Join, conflict, template_of, type_text, undefined, versus
 from cutile.front.scope import ReturnPoint, Scope, Var
@@ -42,7 +42,8 @@ def block(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
         with c.at(s.span(node)):
             falls = True
             try:
-                falls = STATEMENTS[type(node)](c, s, node)
+                passed = node in c.refused
+                falls = skipping.statement(c, s, node) if passed else STATEMENTS[type(node)](c, s, node)
             except TileError as e:
                 c.report(e)
             _mark(c, node, start)

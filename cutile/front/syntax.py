@@ -1,4 +1,4 @@
-"""Python that tile code does not have, refused for the whole body of a function before anything is typed."""
+"""Python that tile code does not have, refused for the whole body of a function before anything in it is typed."""
 
 from __future__ import annotations
 
@@ -45,23 +45,31 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
 
 # Kinds of nodes of which tile code has some forms only.
 _LOOKED_AT = {ast.FunctionDef, ast.Lambda, ast.Yield, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.AnnAssign,
-              ast.With, ast.Raise, ast.GeneratorExp, ast.Call, ast.FormattedValue}
+              ast.With, ast.Raise, ast.GeneratorExp, ast.Call, ast.JoinedStr}
 
 _STATIC_ARGUMENTS = {"static_eval": (1,), "static_iter": (1,), "static_exception": (1,), "static_assert": (1, 2)}
 
 
 def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | None], *,
-            manager: bool = False) -> list[TileSyntaxError]:
+            manager: bool = False) -> tuple[list[TileSyntaxError], set[ast.AST]]:
     """Everything in a function's body that tile code does not have, functions nested in it included, in program order.
 
-    `static_keyword` tells which static construct an expression is, if any: what stands in one is ordinary Python.
+    With it come the statements and expressions that mean nothing then; each error lies in one. `static_keyword` tells
+    which static construct an expression is, if any: what stands in one is ordinary Python.
     `manager`: the function is a context manager, so it may yield.
     """
     root = definition.node
     found: list[TileSyntaxError] = []
+    lost: set[ast.AST] = set()
 
-    def refuse(node: ast.AST, message: str, help: str | None = None) -> None:
+    def refuse(node: ast.AST, message: str, help: str | None = None, *, within: ast.AST | None = None) -> None:
         found.append(TileSyntaxError(message, definition.span(node), help=help))
+        lost.add(within or node)
+
+    def lose_with(node: ast.AST, part: ast.AST) -> None:
+        """A statement or expression that needs a part which is lost."""
+        if part in lost:
+            lost.add(node)
 
     def visit(node: ast.AST) -> None:
         if type(node) in UNSUPPORTED and not _is_pattern(node):
@@ -73,7 +81,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
             case ast.FunctionDef() | ast.Lambda():
                 if decorators := getattr(node, "decorator_list", []):
                     refuse(decorators[0], "tile code does not support decorators on nested functions",
-                           "decorate it at module level")
+                           "decorate it at module level", within=node)
                 parts = node.body if isinstance(node.body, list) else [node.body]
                 return visit_all([*node.args.defaults, *filter(None, node.args.kw_defaults), *parts])
             case ast.Yield() if not manager or node not in own(body, ast.Yield):
@@ -81,12 +89,11 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                        "decorate the function with @contextlib.contextmanager and use it in a with statement; "
                        "a tuple(… for … in ct.static_iter(…)) makes several values")
             case ast.For(orelse=[first, *_]) | ast.While(orelse=[first, *_]):
-                refuse(
-                    first, "tile code does not support else on a loop", "set a flag in the loop and test it afterwards"
-                )
+                refuse(first, "tile code does not support else on a loop",
+                       "set a flag in the loop and test it afterwards", within=node)
             case ast.Assign() | ast.AugAssign() | ast.AnnAssign() | ast.For() | ast.With():
                 for t in _targets(node):
-                    check_target(t)
+                    check_target(t, node)
             case ast.Raise():
                 if node.cause is not None or static_keyword(node.exc) != "static_exception":
                     refuse(node, "tile code does not support raise",
@@ -97,10 +104,11 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                 return
             case ast.Call(func=ast.Name(id="tuple"), args=[ast.GeneratorExp() as g]):
                 for comp in g.generators:
-                    check_target(comp.target)
+                    check_target(comp.target, node)
                     if static_keyword(comp.iter) != "static_iter":
-                        refuse(comp.iter, "a generator in tile code must loop over ct.static_iter(...)")
+                        refuse(comp.iter, "a generator in tile code must loop over ct.static_iter(...)", within=node)
                     visit_all([comp.iter, *comp.ifs])
+                    lose_with(node, comp.iter)
                 return visit(g.elt)
             case ast.Call() if (keyword := static_keyword(node)):
                 if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
@@ -109,43 +117,48 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                     counts = " or ".join(map(str, _STATIC_ARGUMENTS[keyword]))
                     refuse(node, f"{keyword}() takes {counts} argument{'s' * (counts != '1')}, got {len(node.args)}")
                 for walrus in (n for a in node.args for n in ast.walk(a) if isinstance(n, ast.NamedExpr)):
-                    refuse(walrus, "an assignment expression (:=) cannot be used in a static construct")
+                    refuse(walrus, "an assignment expression (:=) cannot be used in a static construct", within=node)
                 return  # the rest is ordinary Python
             case ast.Call():
                 displays = [k for k in node.keywords if k.arg is None and isinstance(k.value, ast.Dict)]
                 for k in displays:
-                    refuse(k.value, "tile code does not support ** of a dict display", "write the keywords out")
+                    refuse(k.value, "tile code does not support ** of a dict display", "write the keywords out",
+                           within=node)
                 return visit_all([node.func, *node.args, *(k.value for k in node.keywords if k not in displays)])
-            case ast.FormattedValue():
-                if node.conversion != -1:
-                    refuse(node, "tile code does not support !r, !s, !a or = in f-strings")
-                if node.format_spec is not None and not all(
-                    isinstance(v, ast.Constant) for v in node.format_spec.values
-                ):
-                    refuse(node, "the format specification of an f-string field must be literal text")
+            case ast.JoinedStr():
+                for v in (v for v in node.values if isinstance(v, ast.FormattedValue)):
+                    if v.conversion != -1:
+                        refuse(v, "tile code does not support !r, !s, !a or = in f-strings", within=node)
+                    if v.format_spec is not None and not all(isinstance(x, ast.Constant) for x in v.format_spec.values):
+                        refuse(v, "the format specification of an f-string field must be literal text", within=node)
         visit_all(child for child in children(node) if not _is_annotation(node, child))
+        if isinstance(node, ast.For) and static_keyword(node.iter):
+            lose_with(node, node.iter)
+        if isinstance(node, ast.Raise):
+            lose_with(node, node.exc)
 
     def visit_all(nodes: Iterable[ast.AST]) -> None:
         for node in nodes:
             visit(node)
 
-    def check_target(t: ast.AST) -> None:
+    def check_target(t: ast.AST, within: ast.AST) -> None:
         match t:
             case ast.Attribute():
                 refuse(t, "tile code cannot assign to attributes: everything is immutable",
-                       "for a frozen dataclass: obj = dataclasses.replace(obj, field=value)")
+                       "for a frozen dataclass: obj = dataclasses.replace(obj, field=value)", within=within)
             case ast.Starred():
-                refuse(t, "tile code does not support starred assignment targets", "slice the tuple: rest = t[1:]")
+                refuse(t, "tile code does not support starred assignment targets", "slice the tuple: rest = t[1:]",
+                       within=within)
             case ast.Tuple() | ast.List():
                 for e in t.elts:
-                    check_target(e)
+                    check_target(e, within)
 
     body = root.body if isinstance(root.body, list) else [root.body]
     if isinstance(root, ast.AsyncFunctionDef):
         refuse(root, "tile code does not support async def")
-        return found
+        return found, lost
     visit_all(body)
-    return found
+    return found, lost
 
 
 def own(body: Sequence[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:

@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from cutile.dtypes import DType, info
-from cutile.interp.memory import ArrayView, Memory, coord
+from cutile.interp.memory import ArrayView, Memory, coord, positions
 from cutile.interp.windows import Coord
 
 
@@ -335,6 +335,6 @@ def _back(origin, back):
 def _row_indices(axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: Sequence[int]) -> list[np.ndarray]:
     out, others = [], iter(starts)
     for k, n in enumerate(shape):
-        i = np.asarray(sparse) if k == axis else np.asarray(next(others)).astype(np.int64)[..., None] + np.arange(n)
+        i = np.asarray(sparse) if k == axis else positions(next(others))[..., None] + np.arange(n)
         out.append(i[(...,) + tuple(slice(None) if j == k else None for j in range(len(shape)))])
     return out

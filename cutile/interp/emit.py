@@ -37,6 +37,8 @@ class Program:
     check: bool = False
     step_limit: bool = False
     streams: bool = False  # tiles go from memory to memory and take none in between
+    placed: dict[Op, Callable] = field(default_factory=dict)  # by the ops that take views: what finds one
+    skipped: frozenset[Node] = frozenset()  # nodes that there is no code for
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)

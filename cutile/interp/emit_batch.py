@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -46,21 +47,28 @@ NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted function
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
-    """The kernel as a Python function (ctx, *arguments), the object ".kernel" of the program."""
+    """The kernel as a Python function (ctx, *arguments, *views), the object ".kernel" of the program.
+
+    `views`: for each op of `placed` the memory of its tile as one view, or None, the default, where it has to be found.
+    """
     settled = Settled(kernel, check)
     program = Program(check, step_limit, settled.streams(kernel.body))
     for f in (control.branch, control.branch_all, control.for_loop, control.while_loop, control.frame, joining.narrow,
               running.with_lead):
         program.objects["." + f.__name__] = f
-    program.objects |= {".empty_like": np.empty_like, ".room": room}
+    program.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
     program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
     needs = Needs(kernel.body, False, settled.reads, settled.results)
     unit = Unit(program, needs, settled, Exits(kernel.body), deque())
+    unit.find_placed(kernel.body)
     top = Scope(kernel.name, kernel.span)
-    unit.function(top, kernel.body, ".kernel", kernel.params, (), ir.Return, leaving=False)
+    unit.function(top, kernel.body, ".kernel", kernel.params, tuple(unit.views.values()), ir.Return, leaving=False)
     while unit.queue:
         unit.queue.popleft()()
     program.finish()
+    program.skipped = frozenset(settled.skipped)
+    program.placed = {n: functools.partial(settled.place, n) for n in unit.views}
+    program.objects[".kernel"].__defaults__ = (None,) * len(unit.views)
     return program
 
 
@@ -127,6 +135,15 @@ class Unit:
     def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, queue: deque):
         self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, queue
         self.records = 0
+        self.views: dict[Op, str] = {}  # locals of the kernel's function
+
+    def find_placed(self, root: Block) -> None:
+        """The ops of the kernel itself whose tiles lie where the layout of an array and the blocks say."""
+        for n in root.nodes:
+            if self.exits.node(n):  # after it, other blocks may run
+                break
+            if n in self.settled.placed:
+                self.views[n] = f".view{len(self.views)}"
 
     def record(self, kind: str) -> str:
         self.records += 1
@@ -244,16 +261,28 @@ class Body:
         if n.op.takes_out:
             store = settled.direct.get(n)
             if store is not None:
-                before = [self.positioned(assign([TARGET], self.target(store)), store)]
+                before = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
                 changed["out"] = load(TARGET)
             elif n in settled.buffers or _is_f32_unary(n):
                 changed["out"] = self.buffer(n, operands)
-        y = meaning_call(self.program, n, operands, combine, **changed)
+        y = self.viewed(n, self.access(n, operands), meaning_call(self.program, n, operands, combine, **changed))
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
         if settled.direct_from.get(n) is not None:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
             stmt = place(ast.If(there, [stmt], []), NOWHERE)
         return [*before, stmt]
+
+    def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
+        """What becomes of an op where its tile is a view that was given, and where it is not."""
+        view = self.unit.views.get(n)
+        return long if view is None else ast.IfExp(ast.Compare(load(view), [ast.IsNot()], [constant(None)]),
+                                                   short(view), long)
+
+    def access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
+        """How an op acts on a view: a load gives it, a store puts its tile there."""
+        if n.op.view is not None:
+            return load
+        return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
         """Where an op may put its result: into an operand that is needed no more, or something new."""

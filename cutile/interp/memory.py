@@ -229,10 +229,9 @@ class ArrayView:
         for k in range(self.ndim):
             s = _beside(self.start[k], 1)
             if k == axis:
-                begin.append(_positions(sparse) + s)
+                begin.append(positions(sparse) + s)
             else:
-                c = np.asarray(next(others)).astype(np.int64)[..., None] + s
-                begin.append(coord(c))
+                begin.append(coord(positions(next(others))[..., None] + s))
         low, high = (tuple(_beside(c, 1) for c in group) for group in (self.low, self.high))
         return Window(tuple(begin), low, high, (*shape[:axis], 1, *shape[axis + 1:]))
 
@@ -259,6 +258,9 @@ class ArrayView:
     def update(self, kind: str, indices: Sequence[np.ndarray], operands: Sequence[np.ndarray], mask: np.ndarray | None,
                core: tuple[int, ...], lead: tuple[int, ...], old: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Atomic update, once per running block (`lead`). Which took place, and the values before (0 elsewhere)."""
+        if not old and mask is None and self.fixed and self.start == (0,) \
+                and self.memory.count_below(kind, self.high[0], indices[0], operands[0], lead + core):
+            return updates.same(True, np.dtype(bool), lead + core), updates.same(0, self.memory.carrier, lead + core)
         ok, coords = self.coordinates(indices, core)
         return updates.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
 
@@ -365,7 +367,7 @@ def _tile_start(j: np.ndarray, step: int, base: Coord) -> Start:
     return (np.where(wrong, NOWHERE, i * step) if wrong.any() else i * step) + base
 
 
-def _positions(i: np.ndarray) -> np.ndarray:
+def positions(i: np.ndarray) -> np.ndarray:
     """Indices as int64; those that count as out of every range are NOWHERE."""
     i = np.asarray(i).astype(np.int64)
     return np.where((i < 0) | (i >= OUTSIDE), NOWHERE, i)

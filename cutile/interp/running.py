@@ -140,8 +140,10 @@ class Box(Running):
     __slots__ = ("_axes",)
 
     def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
+        self.launch, self.origin, self.extent = launch, origin, extent
+        self.lead = extent if axes is None else tuple(map(len, axes))
+        self.span = self._coords = None
         self._axes = axes
-        Running.__init__(self, launch, origin, extent, extent if axes is None else tuple(map(len, axes)))
 
     @property
     def axes(self) -> tuple[np.ndarray, ...]:

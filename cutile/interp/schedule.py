@@ -149,10 +149,10 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
     """Run a kernel over a grid. `args` go with kernel.params: array descriptors, lists of them, numbers."""
     grid = (*grid, *(1,) * (3 - len(grid)))
     usual = settings.untouched()
-    way = _way(kernel, schedule, usual)
+    way = way_of(kernel, schedule, usual)
     extent = chunk_of(grid, way.blocks)
     launch = Launch(grid, None if usual else settings.get("STEP_LIMIT"))
-    values = [a if type(a) is ArrayView else _argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
+    values = [a if type(a) is ArrayView else argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
     if not usual and settings.get("DEBUG"):
         how = f"batch in chunks of {extent}" if way.schedule == "batch" else way.schedule
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({way.why})", file=sys.stderr)
@@ -195,9 +195,10 @@ class Way(NamedTuple):
     function: Callable
     blocks: int  # that a chunk may have
     deep: bool  # calls may nest deeper than Python allows
+    code: Program
 
 
-def _way(kernel: Kernel, asked: str | None, usual: bool) -> Way:
+def way_of(kernel: Kernel, asked: str | None, usual: bool) -> Way:
     """Kernels remember the way by all that it depends on: the settings are those that `choose` and `program` read,
     `usual` if all have their defaults.
     """
@@ -211,10 +212,11 @@ def _find_way(kernel: Kernel, asked: str | None) -> Way:
     with deep_recursion():
         name, why = choose(kernel, asked)
         code, f = program(kernel, name), facts(kernel)
-    return Way(name, why, code.objects[".kernel"], most_blocks(f, code.streams), f.nested > SHALLOW)
+    return Way(name, why, code.objects[".kernel"], most_blocks(f, code.streams), f.nested > SHALLOW,
+               code)
 
 
-def _argument(v: Value, given):
+def argument(v: Value, given):
     if isinstance(v.type, TileType):
         carrier = info(v.type.dtype).carrier
         if isinstance(given, np.ndarray) and given.dtype == carrier and given.shape == v.type.shape:

@@ -3,6 +3,7 @@
 * Constants, and what is made of nothing but constants by moving and converting, are computed here.
 * What no one reads is left out; an atomic whose result no one reads need not return it.
 * A block index that serves as a tile index stays what it is, a line, so that no one has to find out that it is one.
+* With such indices only, a tile of a parameter lies where the layout of the array and the blocks say.
 * An op whose result is only stored, next, may put it where it goes.
 * An op may put its result into the memory of an operand that no one else sees or reads after it.
 * What is repeated along axes only to meet a tile of the full shape in arithmetic is not: NumPy repeats it on its way.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +25,10 @@ from cutile.ops import grid, shape
 from cutile.ops._op import ATOMIC, PURE, READ, WRITE, Sig
 from cutile.ops._types import evaluate
 from cutile.types import ArrayType, TileType
+
+if TYPE_CHECKING:
+    from cutile.interp.memory import ArrayView
+    from cutile.interp.running import Running
 
 FAMILIES = ("create", "shape", "convert", "arithmetic")  # whose results depend on no setting
 LARGEST = 1 << 16  # bytes of a constant that is kept
@@ -42,6 +48,7 @@ class Settled:
         self.direct_from: dict[Op, Op] = {}  # the inverse
         self.buffers: dict[Op, Value] = {}  # ops, and the operand whose memory they may use
         self.spread: set[Op] = set()  # broadcasts that need not take place
+        self.placed: set[Op] = set()  # ops on tiles that lie where the layout of an array and the blocks say
         self._params = frozenset(kernel.params)
         nodes = list(walk(kernel.body))
         for n in nodes:
@@ -51,6 +58,7 @@ class Settled:
                     self.axes[n.results[0]] = n.attrs["axis"]
         self._reads = Counter(v for n in nodes for v in self.reads(n))
         self._leave_out(nodes)
+        self.placed = {n for n in nodes if isinstance(n, Op) and n not in self.skipped and self._is_placed(n)}
         if not check:
             self._find_spread(nodes)
         for b in _blocks(kernel.body, nodes):
@@ -71,6 +79,22 @@ class Settled:
         """Whether the operand, a block index, is a tile index of a parameter."""
         return isinstance(n, Op) and INDEX in n.op.operands and n.operands[0] in self._params \
             and 0 < i <= n.layout[n.op.operands.index(INDEX)]
+
+    def place(self, n: Op, array: ArrayView, ctx: Running) -> np.ndarray | None:
+        """The tile of a placed op for all blocks as one view of the array, if it lies regularly inside."""
+        indices = [ctx.line(self.axes[v]) if v in self.axes else self.constants[v] for v in self._indices(n)]
+        sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
+        return (n.op.view or n.op.target)(array, indices, sig=sig, ctx=ctx, **n.attrs)
+
+    def _indices(self, n: Op) -> tuple[Value, ...]:
+        return n.operands[1:1 + n.layout[n.op.operands.index(INDEX)]]
+
+    def _is_placed(self, n: Op) -> bool:
+        if n.op.view is None and n.op.target is None or n.operands[0] not in self._params:
+            return False
+        t = n.operands[0].type
+        return isinstance(t, ArrayType) and all(v in self.constants or v in self.axes for v in self._indices(n)) \
+            and (n.op.view is not None or n.operands[-1].type.ndim == t.ndim > 0)
 
     def unread(self, n: Op) -> bool:
         """No one reads a result of the op."""

@@ -38,13 +38,14 @@ def find(strides: tuple[int, ...], start: tuple[int, ...], high: tuple[int, ...]
     steps[i] elements from `start` on and must end below `high`. None where one does not, or an index is of another
     kind.
     """
+    indices: list[int | Line] = []
     for j in origin:
         if type(j) is not Line:
-            if any(type(j) is not Line and j.ndim for j in origin):
+            if j.ndim:
                 return None
-            origin = [j if type(j) is Line else int(j) for j in origin]
-            break
-    return _find(strides, start, high, tuple(origin), shape, order, steps or shape)
+            j = int(j)
+        indices.append(j)
+    return _find(strides, start, high, tuple(indices), shape, order, steps or shape)
 
 
 @functools.lru_cache(maxsize=KEPT)

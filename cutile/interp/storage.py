@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cutile.dtypes import DType, info, tfloat32
+from cutile.interp import updates
 from cutile.interp.updates import Position
 from cutile.interp.windows import Place
 from cutile.ops import _numeric
@@ -50,7 +51,7 @@ class Memory:
         if array.flags.c_contiguous:
             self.line = array if len(strides) == 1 else array.reshape(-1)
         else:
-            self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0 and n > 0)
+            self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0)
             buffer = _bytes_of(array)
         self.place = Place(buffer, -self.low, strides, array.dtype)
 
@@ -123,6 +124,15 @@ class Memory:
             line.take(positions, None, part, "clip")
         return out
 
+    def count_below(self, kind: str, high: int, at: np.ndarray, x: np.ndarray, shape: tuple[int, ...]) -> bool:
+        """Update the elements of a 1-d array at positions in 0 … high-1, by counting. False, with nothing done, where a
+        position is another or the update is of another kind.
+        """
+        line = self.line
+        return line is not None and x.size == 1 and at.shape == shape and at.dtype.kind == "i" \
+            and updates.counts(self.dtype, kind, line, at) \
+            and updates.add_counts(line, at.reshape(-1), self.store(x.reshape(()))[()], lambda i: all_below(i, high))
+
     def position(self, coords: Sequence[np.ndarray]) -> Position:
         """Coordinates as a flat position where elements lie one after another, else as they are."""
         if self.line is None or not coords:
@@ -189,8 +199,6 @@ _UNSIGNED = {c: np.dtype(c.upper()) for c in "bhilq"}
 
 def _bytes_of(a: np.ndarray) -> np.ndarray:
     """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
-    if a.size == 0:
-        return np.empty(0, np.uint8)
     at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
     reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
     lowest = a[(*at, ...)].reshape(1).view(np.uint8)

@@ -6,6 +6,7 @@ this order returns. Duplicates are found by a stable sort of the addresses; elem
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -22,7 +23,7 @@ UFUNCS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise
 
 def kept(x: np.ndarray, shape: tuple[int, ...], keep: np.ndarray | None) -> np.ndarray:
     """The kept elements of a value, in row-major order; None keeps all."""
-    if np.shape(x) != shape:
+    if x.shape != shape:
         x = np.broadcast_to(x, shape)
     return x.reshape(-1) if keep is None else x[keep]
 
@@ -39,10 +40,11 @@ def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
           shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray]:
     """Update memory. `shape`: running blocks and elements. Returns which took place and the old values, 0 elsewhere."""
     keep = ok if mask is None else ok & mask
-    whole, keep = keep.all(), np.broadcast_to(keep, shape)
-    seen = np.zeros(shape if old else (1,) * len(shape), memory.carrier)
+    whole = bool(keep) if keep.size == 1 else keep.all()
+    keep = same(True, np.dtype(bool), shape) if whole else np.broadcast_to(keep, shape)
+    nothing = same(0, memory.carrier, shape)
     if not whole and not keep.any():
-        return keep, np.broadcast_to(seen, shape)
+        return keep, nothing
     some = None if whole else keep
     at = chosen(memory, some, coords, shape)
     if isinstance(at, tuple) and not at:
@@ -53,18 +55,23 @@ def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
         x = operands[0]  # one number for all is much faster than many equal ones
         one = x.size == 1 or not any(x.strides)
         x = memory.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
-        if one and _counts(memory.dtype, kind, line, at):
-            _add_counts(line, at, x)
+        if one and counts(memory.dtype, kind, line, at):
+            add_counts(line, at, x)
         else:
             UFUNCS[kind].at(line, at, x)
-        return keep, np.broadcast_to(seen, shape)
+        return keep, nothing
     before = _in_order(memory, kind, line, at, [kept(x, shape, some) for x in operands])
-    if old:
-        if some is None:
-            seen = before.reshape(shape)
-        else:
-            seen[keep] = before
-    return keep, np.broadcast_to(seen, shape)
+    if not old or whole:
+        return keep, before.reshape(shape) if old else nothing
+    seen = nothing.copy()
+    seen[keep] = before
+    return keep, seen
+
+
+@functools.lru_cache(maxsize=256)
+def same(value: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """One value everywhere, which takes no memory."""
+    return np.broadcast_to(np.asarray(value, dtype), shape)
 
 
 def _at_once(dtype, kind: str) -> bool:
@@ -72,17 +79,24 @@ def _at_once(dtype, kind: str) -> bool:
     return kind in UFUNCS and dtype is not bfloat16
 
 
-def _counts(dtype, kind: str, line: np.ndarray, at: Position) -> bool:
+def counts(dtype, kind: str, line: np.ndarray, at: Position) -> bool:
     """Whether to count how often each element is met, to add that many times: integers wrap, so it is the same."""
     return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and line.size <= at.size
 
 
-def _add_counts(line: np.ndarray, at: np.ndarray, x: np.generic) -> None:
-    n = max(1 << 15, 4 * line.size)  # whose 64-bit copies stay in the cache
-    counts = np.bincount(at[:n], minlength=line.size)
-    for i in range(n, at.size, n):
-        counts += np.bincount(at[i:i + n], minlength=line.size)
-    line += counts.astype(line.dtype) * x
+def add_counts(line: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable = lambda part: True) -> bool:
+    """Add x to the elements at positions, as often as each is met. False, with nothing done, if `exist`, asked about a
+    part of the positions at a time, says that some do not.
+    """
+    n = max(1 << 15, 4 * line.size)  # which stay in the cache, and so do their 64-bit copies
+    total = np.zeros(line.size, np.intp)
+    for i in range(0, at.size, n):
+        part = at[i:i + n]
+        if not exist(part):
+            return False
+        total += np.bincount(part, minlength=line.size)
+    line += total.astype(line.dtype) * x
+    return True
 
 
 def _in_order(memory, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:

@@ -272,7 +272,7 @@ def _cut(box: Box, k: int, t: int, low: int, high: int) -> list[Box] | None:
         return None
     a = moving[0]
     lo, hi = box.lead[a]
-    at = c + sum(corners[b][0] for b in range(len(corners)) if b != a)  # start at i[a] == 0
+    at = least - min(corners[a])  # start at i[a] == 0: along the other axes a tile stays where it is
     step = d[a]
     if step < 0:  # count from the other end
         first, last = -((high - t - at) // -step), (low - at) // step

@@ -20,8 +20,8 @@ _EXPONENT = _U32(0x7F800000)
 # ------------------------------------------------------------------ bits
 
 
-def _word(dtype: DType) -> type:
-    return {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[max(dtype.bitwidth, 8) // 8]
+def _word(dtype: DType) -> np.dtype:
+    return np.dtype(f"u{info(dtype).storage.itemsize}")
 
 
 def _own_bits(dtype: DType) -> bool:

@@ -121,10 +121,7 @@ def _hex_digits(v: float, precision: int | None, point: bool) -> str:
 def default(dtype: DType) -> Conversion:
     """How a number is shown where nothing is asked for [PRINT-3]."""
     i = info(dtype)
-    if i.floating:
-        return Conversion("", 0, None, "l" if dtype.bitwidth == 64 else "", "f")
-    length = "ll" if dtype.bitwidth == 64 else ""
-    return Conversion("", 0, None, length, "u" if i.kind in "up" else "d")
+    return Conversion("", 0, None, "", "f" if i.floating else "u" if i.kind in "up" else "d")
 
 
 _SPEC = re.compile(r"(?P<align>[<>^])?(?P<sign>[+\- ])?(?P<alt>#)?(?P<zero>0)?(?P<width>\d+)?(?:\.(?P<prec>\d+))?"
@@ -137,10 +134,9 @@ def parse_spec(spec: str, dtype: DType) -> Conversion:
     if m is None:
         raise FormatError(f"{spec!r} is no format spec of tile code, which has "
                           f"[<>^][+ -][#][0][width][.precision][one of {INT_TYPES}{FLOAT_TYPES}]")
-    usual = default(dtype)
     flags = ("-" if m["align"] == "<" else "") + (m["sign"] or "").strip("-") + (m["alt"] or "") + (m["zero"] or "")
     c = Conversion(flags, int(m["width"] or 0), None if m["prec"] is None else int(m["prec"]),
-                   "" if m["type"] else usual.length, m["type"] or usual.type)
+                   "", m["type"] or default(dtype).type)
     if not c.suits(dtype):
         raise FormatError(_mismatch(c.type, dtype))
     return c

@@ -212,12 +212,12 @@ def float_mod(x, y) -> np.ndarray:
     return np.where(add, r + y, r) if add.any() else r
 
 
-def minimum(x, y, propagate_nan: bool = False) -> np.ndarray:
+def minimum(x, y, propagate_nan: bool) -> np.ndarray:
     """The smaller; of a NaN and a number the number, unless NaN propagates; -0 < +0 [ARITH-9]."""
     return _extreme(np.minimum, np.fmin, np.bitwise_or, x, y, propagate_nan)
 
 
-def maximum(x, y, propagate_nan: bool = False) -> np.ndarray:
+def maximum(x, y, propagate_nan: bool) -> np.ndarray:
     """The larger; of a NaN and a number the number, unless NaN propagates; -0 < +0 [ARITH-9]."""
     return _extreme(np.maximum, np.fmax, np.bitwise_and, x, y, propagate_nan)
 

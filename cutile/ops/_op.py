@@ -7,7 +7,7 @@ decorator names the typing rule and the regular lowering as plain data, its body
     def exp2(x, /, *, flush_to_zero=False):
         '''Base-2 exponential of each element.
 
-        [UN-1.exp2.ninf]  exp2(-inf) == +0
+        [UN-4.exp2.ninf]  exp2(-inf) == +0
         '''
         return wide(np.exp2, x)
 
@@ -73,7 +73,8 @@ class OpDef:
                  effect: str = PURE, exact: bool = False, loose: Callable | None = None, tileir: Any = None,
                  ulp: Mapping | int | None = None, freedom: str | None = None, public: bool = True,
                  method: tuple[str, str] | None = None, host: Callable | None = None,
-                 signature: Callable | None = None, target: Callable | None = None):
+                 signature: Callable | None = None, target: Callable | None = None,
+                 view: Callable | None = None):
         self.meaning = meaning
         self.name = name or meaning.__name__
         self.__name__ = self.__qualname__ = self.name
@@ -83,7 +84,7 @@ class OpDef:
         self.family = meaning.__module__.rpartition(".")[2]
         self.rule, self.effect, self.exact, self.loose = rule, effect, exact, loose
         self.tileir, self.ulp, self.freedom, self.host = tileir, ulp, freedom, host
-        self.public, self.method, self.target = public, method, target
+        self.public, self.method, self.target, self.view = public, method, target, view
         self.given = tuple(p for p in _parameters(meaning) if p in GIVEN)
         self.takes_out = OUT in _parameters(meaning)
         self._signature = signature
@@ -171,6 +172,8 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     host      what calling it on the host does instead of raising RuntimeError
     target    of an op that writes a tile: a function of its other arguments that gives the memory the tile goes to, for
               an op to put its result there at once, or None where that is no one array
+    view      of an op that reads a tile: a function of its arguments that gives the tile if it is a part of the array,
+              else None
     signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
               give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
     """

@@ -163,7 +163,13 @@ def _store_advanced(b: Builder, op, array, indices, tile, latency, allow_tma) ->
 # ------------------------------------------------------------------ tiles
 
 
-@op(_load, operands="array *index", effect=READ, exact=True,
+def _load_view(array, index, /, *, shape, order, sig, **_hints):
+    dims = shape or (1,) * sig.x.ndim
+    x = array.inside(tile_origin(index, sig), dims, order)
+    return x if shape or x is None else x.reshape(x.shape[:x.ndim - len(dims)])
+
+
+@op(_load, operands="array *index", effect=READ, exact=True, view=_load_view,
     signature=lambda array, /, index, shape, *, order="C", padding_mode=UNDETERMINED, check_bounds=True, latency=None,
     allow_tma=None, memory_order=WEAK, memory_scope=NO_SCOPE: None)
 def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_bounds=True, latency=None, allow_tma=None,
@@ -282,7 +288,7 @@ def load_advanced_indexing(array, sparse, starts, /, *, axis, shape, padding_mod
     [ADV-3.shape]  a dimension of the result is the length of the sparse tile, or that of the slice
     [ADV-3.element]  positions and starts count elements, not tiles: element i is array[sparse[i_s], start_k + i_k]
     [ADV-4.padding]  positions and coordinates beyond an end read as the padding value
-    [ADV-4.negative]  negative ones are out of range, never counted from the end
+    [ADV-4.negative]  negative ones are out of range, never counted from the end; so is a slice that starts below 0
     [ADV-5.sparse]  positions of every integer dtype keep their value
     [ADV-5.start]  starts of every signed width keep their value
     """
@@ -352,8 +358,8 @@ def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig
     [GS-9.every]  every dtype can be gathered and scattered
     [GS-9.pure]  a gathered tile does not change when its elements are overwritten later
     """
-    core = sig.result.shape
-    fill = beside(padding_value, sig.operands[-1].ndim, len(core))
+    core = sig.results[0].shape
+    fill = beside(padding_value, len(sig.operands[-1].shape), len(core))
     return array.gather(indices, mask, fill, core, out)
 
 

@@ -6,6 +6,7 @@ increasing order of axis [RED-5], and keepdims is a reshape after the last one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -124,7 +125,7 @@ def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode |
     if info(dtype).integral:
         return getattr(np, {"add": "add", "mul": "multiply"}[name]).reduce(x, axis=axis, dtype=x.dtype)
     plain = mode in (None, RoundingMode.RN) and not flush and info(dtype).carried_exactly
-    last = all(n == 1 for n in t.shape[t.ndim + axis + 1:])
+    last = math.prod(t.shape[t.ndim + axis + 1:]) == 1
     if name == "add" and plain and last and not settings.get("PORTABLE"):
         x = x.reshape(x.shape[:x.ndim + axis + 1])
         return np.add.reduce(np.ascontiguousarray(x), axis=-1).reshape(x.shape[:-1] + (1,) * (-axis - 1))

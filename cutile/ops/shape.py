@@ -262,8 +262,7 @@ def reshape(x, /, shape, *, sig):
     [SHAPE-1.same]  the same shape gives back x, constants included
     [SHAPE-1.method]  x.reshape(shape) is the same
     """
-    lead, _ = _split(x, sig.x.ndim)
-    return x.reshape(lead + shape)
+    return x.reshape(x.shape[:x.ndim - len(sig.operands[0].shape)] + shape)
 
 
 @op(broadcast_rule, exact=True, tileir="broadcast")

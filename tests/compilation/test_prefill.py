@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile.compilation import prefill as prefilling
 from cutile.compilation.derive import of_launch
 from cutile.compilation.prefill import prefill
 from cutile.gpu import build as building
@@ -53,6 +54,26 @@ def asked(tmp_path, monkeypatch):
 
 def arrays(n: int = 4096):
     return np.empty(n, np.float32), np.empty(n, np.float32)
+
+
+def test_ctrl_c_ends_it_after_what_runs(asked, monkeypatch):
+    targets, _ = asked
+    began = threading.Event()
+    real = tileiras.assemble
+
+    def assemble(*args, **kw):
+        began.set()
+        return real(*args, **kw)
+
+    def interrupted(futures):
+        began.wait(10)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tileiras, "assemble", assemble)
+    monkeypatch.setattr(prefilling, "wait", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        prefill(scale, [(*arrays(), 2 << k) for k in range(8)], ["sm_90"], threads=1)
+    assert len(targets) <= 2
 
 
 def test_every_call_for_every_target_at_once(asked):

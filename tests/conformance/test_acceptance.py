@@ -32,7 +32,7 @@ def test_programs_with_other_arguments_are_no_pair():
 
 def test_unlisted_differences_are_reported(tmp_path):
     (tmp_path / "mine.txt").write_text("test_a.py::test_x[*] | it fails inside | D-6\n")
-    known = differences.read("mine", tmp_path)
+    known = differences.read("mine", folder=tmp_path)
     tests = ["conformance/test_a.py::test_x[1]", "conformance/test_a.py::test_y"]
     c = acceptance.compare(dict.fromkeys(tests, [ACCEPTED]), dict.fromkeys(tests, [REFUSED]))
     assert [d.test for d in acceptance.unlisted(c, known)] == tests[1:]

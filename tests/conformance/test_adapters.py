@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from conformance.adapters import dlpack
+from conformance.adapters.cuda_tile import CudaTile
 from conformance.adapters.cutile_gpu import Gpu
 from conformance.adapters.device import CuPy, NoArray, Torch, driver_version
 from cutile import settings
@@ -65,8 +67,8 @@ def stand_ins(stream):
         asarray=lambda a: a.copy().view(Memory), asnumpy=lambda m: np.array(m, subok=False), ndarray=Memory,
         cuda=types.SimpleNamespace(get_current_stream=lambda: stream, runtime=runtime, Device=lambda: device))
     torch = types.SimpleNamespace(Tensor=Tensor, from_numpy=Tensor, cuda=types.SimpleNamespace(
-        current_stream=lambda: stream, synchronize=lambda: None, get_device_capability=lambda: (9, 0),
-        get_device_name=lambda: "A GPU"))
+        current_stream=lambda: stream, current_device=lambda: 0, synchronize=lambda: None,
+        get_device_capability=lambda: (9, 0), get_device_name=lambda: "A GPU"))
     return cupy, torch
 
 
@@ -135,6 +137,35 @@ def test_what_the_hardware_lacks(monkeypatch):
         gpu.to_device(packed)
 
 
+def test_dlpack_is_read_by_numpy(monkeypatch):
+    monkeypatch.setattr(dlpack, "CUDA", 1)  # the CPU, and bytes: what NumPy reads
+    monkeypatch.setattr(dlpack, "CODES", {"uint8": 1})
+    base = np.arange(24, dtype=np.uint8).reshape(4, 6)
+    for x in (base, base[1:, ::2], base.T, base[2, 3], base[::-1]):
+        x = np.asarray(x)
+        exported = dlpack.Exported(base, x.ctypes.data, x, 0)
+        got = np.from_dlpack(exported)
+        assert got.tolist() == x.tolist() and got.strides == x.strides and got.ctypes.data == x.ctypes.data
+
+
+def test_8_bit_floats_go_by_dlpack(monkeypatch):
+    class Official(CudaTile):
+        module, package = "cutile", None
+
+    monkeypatch.setitem(sys.modules, "cupy", stand_ins(Stream())[0])
+    adapter = Official()
+    for name, code in dlpack.CODES.items():
+        x = np.arange(1, 7).astype(getattr(ml_dtypes, name))[1::2]
+        sent = adapter.to_device(x)
+        assert not hasattr(sent, "__cuda_array_interface__") and sent.__dlpack_device__() == (2, 0)
+        assert (sent.tensor.code, sent.tensor.bits, sent.numbers[:]) == (code, 8, [3, 2])
+        want = x.copy()
+        x[:] = 1
+        adapter.to_host(sent, x)
+        assert x.tobytes() == want.tobytes()
+    assert hasattr(adapter.to_device(np.zeros(3, np.int8)), "__cuda_array_interface__")
+
+
 def test_a_gpu_that_is_lost(monkeypatch):
     cupy, _ = stand_ins(Stream())
     monkeypatch.setitem(sys.modules, "cupy", cupy)
@@ -151,7 +182,7 @@ def test_facts(lib, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", cupy if lib is CuPy else None)
     monkeypatch.setitem(sys.modules, "torch", torch)
     gpu = Gpu()
-    assert type(gpu.memory) is lib and gpu.memory.architecture() == "sm_90"
+    assert type(gpu.memory) is lib and gpu.memory.architecture() == "sm_90" and gpu.memory.device() == 0
     assert gpu.hardware().startswith(f"A GPU, driver {driver_version()}; ") and gpu.version() == ct.__version__
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.differences import FOLDER, read
+from conformance.differences import COMPILING, FOLDER, LAUNCHING, PROGRAMS, TESTS, read
 
 
 def test_lines(tmp_path):
     lines = ("# why", "", "test_a.py::test_x[*] | rounds twice | CAST-6", "program 12* | slow | policy 4")
     (tmp_path / "mine.txt").write_text("\n".join(lines))
-    known = read("mine", tmp_path)
+    known = read("mine", folder=tmp_path)
     assert known.explains("test_a.py::test_x[f32]").says == "CAST-6"
     assert known.explains("program 123").reason == "slow"
     assert known.explains("test_a.py::test_y[f32]") is None
@@ -19,14 +19,22 @@ def test_lines(tmp_path):
 
 def test_what_is_not_met_is_said(tmp_path):
     (tmp_path / "mine.txt").write_text("a | b | c\n")
-    assert read("mine", tmp_path).report().endswith("1 listed, 0 met; not met: a")
+    assert read("mine", folder=tmp_path).report().endswith("1 listed, 0 met; not met: a")
 
 
-@pytest.mark.parametrize("line", ["a | b", "a | | c", "a | b | c | d", "only words"])
+def test_sections(tmp_path):
+    text = "a | b | c\n[launching]\nd | e | f\n# more\n\ng | h | i\n[compiling]\nj | k | l\n[programs]\nm | n | o\n"
+    (tmp_path / "mine.txt").write_text(text)
+    for sections, found in ((), "adgjm"), ((TESTS,), "a"), ((TESTS, LAUNCHING), "adg"), ((COMPILING,), "j"), (
+            (PROGRAMS,), "m"):
+        assert [d.pattern for d in read("mine", *sections, folder=tmp_path).lines] == [*found]
+
+
+@pytest.mark.parametrize("line", ["[running]", "a | b", "a | | c", "a | b | c | d", "only words"])
 def test_a_line_needs_three_parts(tmp_path, line):
     (tmp_path / "mine.txt").write_text(f"{line}\n")
     with pytest.raises(ValueError, match="mine.txt:1"):
-        read("mine", tmp_path)
+        read("mine", folder=tmp_path)
 
 
 def test_the_lists_of_the_repository():

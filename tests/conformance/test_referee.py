@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -43,6 +45,12 @@ def test_a_wrong_meaning_is_found_shrunk_and_named(tmp_path):
     assert "maximum" in page and "ARITH-9" in page and "@ct.kernel" in page
     path = cases.file(tmp_path, page, small.seed, ("right", "toy"))
     assert path.read_text() == page
+
+
+def test_pages_go_beside_a_checkout_and_never_among_installed_files(monkeypatch, tmp_path):
+    assert cases.pages_folder() == Path(cases.__file__).parents[1] / "found"
+    monkeypatch.setattr(cases, "__file__", str(tmp_path / "site-packages" / "conformance" / "referee" / "cases.py"))
+    assert cases.pages_folder() == Path("found")
 
 
 def test_what_the_language_allows_is_no_difference():

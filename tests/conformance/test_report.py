@@ -51,6 +51,16 @@ def test_a_known_difference(recorder):
     assert recorder.verdict(CLAUSE) == "broken"
 
 
+def test_failing_tests_are_those_that_no_list_knows(recorder):
+    items = [Item(f"test_bits.py::{name}") for name in ("test_x[i8]", "test_y[1]", "test_y[2]", "test_z")]
+    recorder.pytest_collection_modifyitems(items)
+    for item, outcome in zip(items, ("skipped", "failed", "failed", "passed"), strict=True):
+        more = {"wasxfail": "known"} if outcome == "skipped" else {}
+        recorder.pytest_runtest_logreport(finished(item, outcome, longrepr="AssertionError: 1 of 4 differ", **more))
+    [row] = recorder.failing()
+    assert (row["test"], row["tests"], row["clauses"]) == ("test_bits.py::test_y", 2, ["BIT-1.and.int"])
+
+
 def test_one_that_has_gone_is_not_met(recorder):
     listed = Item("test_bits.py::test_x[i8]")
     recorder.pytest_collection_modifyitems([listed])
@@ -72,7 +82,9 @@ def contents(*clauses, interrupted=False):
            "python": "3.12", "numpy": "2.4", "ml_dtypes": "0.6", "system": "Linux", "interrupted": interrupted,
            "tests": {"failed": 2, "passed": 18}}
     known = [{"pattern": "test_x*", "reason": "rounds twice", "says": "BIT-1", "met": 3}]
-    return {"run": run, "verdicts": {"broken": 1}, "known": known, "clauses": list(clauses)}
+    failing = [{"how": "wrong result", "test": "test_x.py::test_y", "tests": 4, "each": 1, "clauses": ["BIT-1.and.int"],
+                "why": "assert a<b"}] if clauses[0]["verdict"] == "broken" else []
+    return {"run": run, "verdicts": {"broken": 1}, "failing": failing, "known": known, "clauses": list(clauses)}
 
 
 def test_a_page_says_what_failed_and_where():
@@ -80,7 +92,9 @@ def test_a_page_says_what_failed_and_where():
     assert "A &lt;GPU&gt;" in text and "2 failed, 18 passed, in 7 s" in text and "bits &amp; pieces" in text
     assert "<h2>Broken</h2>" in text and "15 not passed" in text and "assert a&lt;b" in text and "and 3 more" in text
     assert "1 are listed, 3 tests met one" in text and "interrupted" not in text
-    assert "<h2>Broken" not in page.page(contents(row("holds")))
+    assert "<h2>Failing tests</h2>" in text and "<td>wrong result<td>4<td><code>test_x.py::test_y</code>" in text
+    clean = page.page(contents(row("holds")))
+    assert "<h2>Broken" not in clean and "<h2>Failing" not in clean
     assert "the run was interrupted" in page.page(contents(row("holds"), interrupted=True))
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import cutile
+from conformance import __main__ as command
 from conformance import absent
 from conformance.__main__ import arguments
 from conformance.absent import Absent, Filled, Lacks, NoSuchError, filled, mentioned, running
@@ -69,6 +70,14 @@ def test_arguments():
     given = ["test_casts.py", "-k", "RZ", "test_load.py::test_orders[a]"]
     assert arguments(given)[4:] == [str(SUITE / "test_casts.py"), "-k", "RZ", f"{SUITE}/test_load.py::test_orders[a]"]
     assert arguments(["--report", "found"])[4:] == ["--report", "found", str(SUITE)]
+
+
+def test_help_names_the_options_of_the_suite(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["conformance", "--help"])
+    assert command.main() == 0
+    said = capsys.readouterr().out
+    own = re.findall(r'addoption\("(--[a-z]+)"', (SUITE / "conftest.py").read_text())
+    assert len(own) >= 3 and all(f"  {o} " in said for o in own) and "pytest --help" in said
 
 
 # ------------------------------------------------------------------ parts of the API that are absent

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from conformance.failing import HOW
+
 ROOT = Path(__file__).resolve().parents[2]
 
 TESTS = [
@@ -55,6 +57,19 @@ def verdicts(run):
 
 def test_exactly_what_is_wrong_is_broken(verdicts):
     assert verdicts["broken"] == set.union(*BROKEN.values())
+
+
+def test_the_report_begins_with_what_is_wrong_on_purpose(run):
+    """The four faults, and the built-ins that Python cannot do, in nine rows, each under a clause that names it."""
+    text, contents, page = run
+    rows = contents["failing"]
+    assert len(rows) <= 9 and [r["how"] for r in rows] == sorted((r["how"] for r in rows), key=list(HOW).index)
+    named = [(r["how"], c) for r in rows for c in r["clauses"]]
+    assert {("wrong result", "LOAD-5.edge"), ("wrong result", "ARITH-5.signed"), ("wrong result", "ARITH-9.max.nan"),
+            ("refused", "PROMO-5.i32.f16")} <= set(named)
+    lines = text[text.index("failing tests, wrong results first"):].splitlines()
+    assert "test_load.py::test_an_axis_of_stride_zero: LOAD-1.element" in lines[1] and "differ, first at" in lines[2]
+    assert "<h2>Failing tests</h2>" in page
 
 
 def test_the_rest_holds_or_is_absent(run, verdicts):

@@ -75,3 +75,13 @@ def test_halves_of_bytes(gpu):
     with pytest.raises(ct.TileUnsupportedFeatureError, match="two elements a byte"):
         difference(k, (1,), (x, y), ("interp", "gpu"))
     assert difference(k, (1,), (x, y), ("batch", "block")).first is None
+
+
+def test_without_a_gpu_it_says_what_can_be_compared(monkeypatch):
+    def missing():
+        raise ct.TileUnsupportedFeatureError("launching on a GPU needs cuda-python, which is not installed")
+
+    monkeypatch.setattr(driver, "driver", missing)
+    with pytest.raises(ct.TileUnsupportedFeatureError) as e:
+        difference(scaled, (2,), arguments(), ("interp", "gpu"))
+    assert "--backends batch,block" in e.value.help

@@ -286,8 +286,9 @@ def test_rows(layout, lead, data):
     for n, block in enumerate(per_block(got, lead, a.ndim)):
         for x in np.ndindex(shape):
             others = iter(begins)
-            at = tuple(int(places[n][x[k]]) if k == axis else int(next(others)[n]) + x[k] for k in range(a.ndim))
-            inside = all(0 <= c < s for c, s in zip(at, a.shape))
+            first = [int(places[n][x[k]] if k == axis else next(others)[n]) for k in range(a.ndim)]
+            at = tuple(c if k == axis else c + x[k] for k, c in enumerate(first))
+            inside = min(first) >= 0 and all(c < s for c, s in zip(at, a.shape))
             assert block[x] == (a[at] if inside else FILL)
             if inside:
                 allowed.setdefault(at, []).append(per_block(value, lead, a.ndim)[n][x])

@@ -65,7 +65,7 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
 AXES = {"axis", "axes", "dim"}
 SILENT_NAMES = {"help", "hint", "__slots__", "__all__", "FAMILIES"}
 SILENT_KEYWORDS = {"help", "ulp", "tileir", "freedom", "strict", "public", "exact", "copy"}
-SILENT_CALLS = {"invalid", "refuse", "dataclass", "TypeVar"}
+SILENT_CALLS = {"invalid", "refuse", "dataclass", "structure", "TypeVar"}
 SILENT_FUNCTIONS = {  # what they make is text of errors, of documentation or for a debugger
     "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
     "_dtype_clauses",

@@ -49,7 +49,8 @@ def test_a_mutant_of_each_kind(of, source, kind, text):
     "if a == b:\n    hint = c + d\nelif e:\n    hint = ''",
     "x.flags.writeable = False", "if not settings.get('PORTABLE'):\n    pass",
     "@op(exact=True, public=False)\nclass A: pass",
-    "@dataclass(frozen=True)\nclass A: pass", "if TYPE_CHECKING:\n    x = 1", "def __repr__(self):\n    return a + b",
+    "@dataclass(frozen=True)\nclass A: pass", "@structure(slots=True)\nclass A: pass",
+    "if TYPE_CHECKING:\n    x = 1", "def __repr__(self):\n    return a + b",
 ])
 def test_what_gives_no_meaning_is_left_alone(of, source):
     assert of(source) == []

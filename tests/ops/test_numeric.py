@@ -273,9 +273,9 @@ def test_minimum_and_maximum(propagate):
 
 def test_extremes_of_ints_and_bools():
     x = np.array([-128, 127, 0], np.int8)
-    assert N.minimum(x, np.int8(1)).tolist() == [-128, 1, 0]
-    assert N.maximum(np.array([255], np.uint8), np.uint8(1)).tolist() == [255]
-    assert N.maximum(np.array([True, False]), np.array([False, False])).tolist() == [True, False]
+    assert N.minimum(x, np.int8(1), False).tolist() == [-128, 1, 0]
+    assert N.maximum(np.array([255], np.uint8), np.uint8(1), False).tolist() == [255]
+    assert N.maximum(np.array([True, False]), np.array([False, False]), False).tolist() == [True, False]
 
 
 def test_float_floordiv_floors_the_rounded_quotient():

@@ -133,10 +133,10 @@ def test_flatten_and_group_are_inverse():
 def test_parse_clauses_reads_continued_lines_and_refuses_a_clause_twice():
     assert parse_clauses("""A page.
 
-        [UN-1.exp2.ninf]  exp2(-inf) is
+        [UN-4.exp2.ninf]  exp2(-inf) is
             +0
         [MEM-2]  text
         not continued
-        """) == {"UN-1.exp2.ninf": "exp2(-inf) is +0", "MEM-2": "text"}
+        """) == {"UN-4.exp2.ninf": "exp2(-inf) is +0", "MEM-2": "text"}
     with pytest.raises(AssertionError, match="stands twice"):
         parse_clauses("[A-1]  x\n[A-1]  y")

@@ -65,7 +65,7 @@ def _compared() -> Iterator[list[Kernel]]:
     """Inside, `ct.launch` on CPU arrays runs kernels also after each pass; gives a list of those that it ran."""
     before, ran = interp.launch, []
 
-    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
+    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *_: Any) -> None:
         ran.append(kernel)
         compare(before, kernel, grid, leaves)
 

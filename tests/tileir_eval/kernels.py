@@ -68,7 +68,7 @@ def instead_of_interpreter(**options: bool) -> Iterator[list[Kernel]]:
     """Inside, `ct.launch` runs kernels through their bytecode; gives a list of those that it ran."""
     before, ran = interp.launch, []
 
-    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
+    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *_: Any) -> None:
         ran.append(kernel)
         run(kernel, grid, leaves, **options)
 

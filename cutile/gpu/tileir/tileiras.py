@@ -10,6 +10,7 @@ import functools
 import hashlib
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -202,6 +203,7 @@ class Outcome:
 def _run(command: list[str], limit: float | None, merged: bool = True) -> Outcome:
     environment = {k: os.environ[k] for k in _KEPT if k in os.environ}
     own_group = {"process_group": 0} if os.name == "posix" else {}
+    command = [*_dies_with_us(), *command]
     with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, encoding="utf-8",
                           errors="replace", **own_group) as process:
@@ -215,6 +217,23 @@ def _run(command: list[str], limit: float | None, merged: bool = True) -> Outcom
             _kill(process)
             raise
     return Outcome(process.returncode, (out or "") if process.returncode == 0 else (out or "") + (err or ""))
+
+
+@functools.cache
+def _dies_with_us() -> tuple[str, ...]:
+    """What to put in front of a command that must not outlive this process, however that ends; nothing where unknown.
+
+    Exceptions, Ctrl-C among them, are seen to by `_run`. This is for signals after which no Python runs.
+    """
+    tool = shutil.which("setpriv") if sys.platform == "linux" else None
+    if tool is None:
+        return ()
+    prefix = (tool, "--pdeathsig", "KILL")
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:  # old releases know no such option
+        return prefix if subprocess.run([*prefix, "true"], **quiet, timeout=10).returncode == 0 else ()
+    except (OSError, subprocess.SubprocessError):
+        return ()
 
 
 def _kill(process: subprocess.Popen) -> None:

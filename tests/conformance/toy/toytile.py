@@ -149,8 +149,15 @@ def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where((q < 0) & (q * b != a), q + 1, q).astype(a.dtype) if a.dtype.kind in "iu" else np.floor(a / b)
 
 
+def _remainder(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype.kind in "iu":
+        return np.mod(a, b)
+    r = np.fmod(a, b)  # NumPy's own mod gives -0.0 another sign
+    return np.where((r != 0) & (np.signbit(r) != np.signbit(b)), r + b, r).astype(a.dtype)
+
+
 add, sub, mul = _elementwise(np.add), _elementwise(np.subtract), _elementwise(np.multiply)
-mod, floordiv = _elementwise(np.mod), _elementwise(_quotient)
+mod, floordiv = _elementwise(_remainder), _elementwise(_quotient)
 less, equal = _elementwise(np.less, bools=True), _elementwise(np.equal, bools=True)
 
 
@@ -225,7 +232,8 @@ def bid(axis: int) -> Tile:
 
 
 def _tuple(x: object) -> tuple[int, ...]:
-    return tuple(int(v.data) if isinstance(v, Tile) else v for v in (x if isinstance(x, tuple) else (x,)))
+    items = x if isinstance(x, tuple) else (x,)
+    return tuple(int(v.data.astype(np.int32)) if isinstance(v, Tile) else v for v in items)
 
 
 def _places(array: np.ndarray, index: object, shape: tuple[int, ...]) -> list[np.ndarray]:

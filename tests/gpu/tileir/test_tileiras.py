@@ -1,5 +1,8 @@
 import os
+import signal
 import stat
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -174,6 +177,46 @@ def test_time_limit(tmp_path):
     assert "compiler_timeout" in e.value.help
     time.sleep(1.7)
     assert not mark.exists()
+
+
+ENDED = """
+import sys
+from pathlib import Path
+from cutile.gpu.tileir.tileiras import Tool, assemble
+assemble(b"", "sm_90", tool=Tool(Path(sys.argv[1]), "test"))
+"""
+
+
+@posix
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
+def test_the_tool_does_not_outlive_this_process(name, tmp_path):
+    sent = getattr(signal, name)
+    if sent is not signal.SIGINT and not tileiras._dies_with_us():
+        pytest.skip("this system cannot end a process together with the one that started it")
+    ready, alive = tmp_path / "ready", tmp_path / "alive"
+    tool = stand_in(tmp_path, f"touch {ready}; sleep 1; touch {alive}")
+    python = subprocess.Popen([sys.executable, "-c", ENDED, str(tool.path)], stderr=subprocess.PIPE, text=True)
+    limit = time.monotonic() + 20
+    while not ready.exists() and time.monotonic() < limit:
+        time.sleep(0.01)
+    python.send_signal(sent)
+    said = python.communicate(timeout=20)[1]
+    assert python.returncode == -sent and ("KeyboardInterrupt" in said) == (sent is signal.SIGINT)
+    time.sleep(1.2)
+    assert ready.exists() and not alive.exists()
+
+
+@pytest.mark.parametrize("how", ["absent", "too old", "broken"])
+def test_where_a_process_cannot_be_tied_to_another_it_is_started_plainly(how, tmp_path, monkeypatch):
+    old = script(tmp_path, "exit 1\n", "setpriv") if how == "too old" else tmp_path / "setpriv"
+    monkeypatch.setattr(tileiras.shutil, "which", lambda name: None if how == "absent" else str(old))
+    tileiras._dies_with_us.cache_clear()
+    try:
+        assert tileiras._dies_with_us() == ()
+        tool = stand_in(tmp_path, 'eval "cubin=\\${$#}"; printf code > "$cubin"')
+        assert assemble(CODE, "sm_90", tool=tool) == b"code"
+    finally:
+        tileiras._dies_with_us.cache_clear()
 
 
 def test_time_limits_nest_and_come_from_the_setting():

@@ -26,7 +26,7 @@ def _isnan(l, n):
 
 @rule(math.atan2)
 def _atan2(l, n):
-    """y, x. Two zeros that the assembler sees become NaN there: beside a zero y, an x of zero may be 1 with its sign."""
+    """Two zeros that the assembler sees become NaN there; beside a zero y, an x of zero may be 1 with its sign."""
     l.check("atan2")
     y, x = map(l.get, n.operands)
     zero, one = (l.b.constant(x.type, k) for k in (0, 1))

@@ -1,0 +1,61 @@
+"""Passing over Python that syntax.py refused, so that the other errors of a kernel are found, too.
+
+Its value, and the names it gives values to, are poison, so that nothing which follows from the refusal is reported.
+"""
+
+from __future__ import annotations
+
+import ast
+
+from cutile.front.context import Context, StopCompiling
+from cutile.front.scope import ReturnPoint, Scope, Var
+from cutile.ir.nodes import Return
+from cutile.ir.terms import POISON, Term
+
+_LEAVING = (ast.Return, ast.Break, ast.Continue)
+
+
+def expression(c: Context, s: Scope, node: ast.expr) -> Term:
+    """In the place of a refused expression."""
+    _assign(c, s, node)
+    if isinstance(node, ast.Yield | ast.YieldFrom):  # what a call of this function gives is unknown
+        s.returns.append(ReturnPoint(POISON, c.block, Return((), c.span), c.span))
+    return POISON
+
+
+def statement(c: Context, s: Scope, node: ast.stmt) -> bool:
+    """In the place of a refused statement: whether control gets past it. One that may leave a loop ends everything."""
+    if any(isinstance(n, _LEAVING) for n in ast.walk(node)):
+        raise StopCompiling
+    _assign(c, s, node)
+    return not isinstance(node, ast.Raise)
+
+
+def declare(s: Scope, lost: frozenset[str]) -> None:
+    """Names that refused parts give values are the function's own, and not missed where they have none."""
+    s.names |= lost
+    s.unknown |= lost
+
+
+def _assign(c: Context, s: Scope, node: ast.AST) -> None:
+    for name in names(node):
+        s.vars[name] = Var(POISON, c.span)
+
+
+def names(node: ast.AST) -> frozenset[str]:
+    """All names that a piece of Python could give a value: imported, declared and matched ones, too."""
+    found: set[str | None] = set()
+    for n in ast.walk(node):
+        match n:
+            case ast.Name(ctx=ast.Store() | ast.Del()):
+                found.add(n.id)
+            case ast.alias():
+                found.add(n.asname or n.name.partition(".")[0])
+            case ast.Global() | ast.Nonlocal():
+                found.update(n.names)
+            case ast.MatchMapping():
+                found.add(n.rest)
+            case ast.ExceptHandler() | ast.MatchAs() | ast.MatchStar() | ast.ClassDef() | ast.FunctionDef() | (
+                    ast.AsyncFunctionDef()):
+                found.add(n.name)
+    return frozenset(filter(None, found))
