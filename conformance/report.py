@@ -22,6 +22,7 @@ from conformance.clauses import FOLDER, Clause, clauses, untested
 VERDICTS = ("holds", "broken", "absent", "known", "not applicable", "reasoned", "no test")
 # What the tests of a clause make of it: the first of these outcomes that one of them has.
 DECIDES = {"failed": "broken", "absent": "absent", "known": "known", "passed": "holds", "skipped": "not applicable"}
+_FOLDERS = re.compile(r"(?<![\w.)\]/])(?:/[\w.+-]+)+/(?=[\w.+-])")  # of absolute paths
 _SHOWN = 20  # rows of failing tests in the terminal
 
 
@@ -203,12 +204,12 @@ def _outcome(report: pytest.TestReport) -> Outcome:
 
 
 def _why(longrepr: Any) -> str:
-    """The first line of what is said about a failure or a skip."""
+    """The first line of what is said about a failure, or all about a skip, without the folders of this machine."""
     if isinstance(longrepr, tuple):
-        return str(longrepr[2]).removeprefix("Skipped: ")
+        return _FOLDERS.sub("", str(longrepr[2]).removeprefix("Skipped: "))
     crash = getattr(longrepr, "reprcrash", None)
     text = crash.message if crash else str(longrepr or "")
-    return text.strip().split("\n")[0][:300]
+    return _FOLDERS.sub("", text.strip().split("\n")[0])[:300]
 
 
 def write(folder: Path, contents: dict[str, Any]) -> None:

@@ -36,7 +36,7 @@ Clauses by verdict:
 | implementation | {verdicts} |
 |---|{rules}
 {counts}
-{broken}
+{notes}{broken}
 Where an implementation is known to differ, and what is right there: [differences.md](differences.md).
 """
 
@@ -60,7 +60,13 @@ def runs(note: str) -> str:
         rows.append(f"| {' | '.join(facts)} | {run['seconds']} |")
         counts.append(f"| {link} | " + " | ".join(str(r["verdicts"].get(h, 0)) for h in heads) + " |")
     return RUNS.format(note=note, runs="\n".join(rows), verdicts=" | ".join(heads), rules="---|" * len(heads),
-                       counts="\n".join(counts), broken=_broken(found))
+                       counts="\n".join(counts), notes=_notes(found), broken=_broken(found))
+
+
+def _notes(found: dict[str, dict[str, Any]]) -> str:
+    """What became of a run afterwards, from the note.md beside its report."""
+    notes = {r["run"]["implementation"]: FOLDER / folder / "note.md" for folder, r in found.items()}
+    return "".join(f"\n{name}: {path.read_text().strip()}\n" for name, path in notes.items() if path.is_file())
 
 
 def _broken(found: dict[str, dict[str, Any]]) -> str:
@@ -70,7 +76,7 @@ def _broken(found: dict[str, dict[str, Any]]) -> str:
         rows = [c for c in r["clauses"] if c["verdict"] == "broken"]
         if rows:
             out.append(f"\nBroken in {r['run']['implementation']}:\n")
-            out += [f"- `{c['id']}` {plain(c['text'])} ({next(iter(c['failing']))})" for c in rows]
+            out += [f"- `{c['id']}` {plain(c['text'])} ({plain(next(iter(c['failing'])))})" for c in rows]
     return "\n".join([*out, ""]) if out else ""
 
 

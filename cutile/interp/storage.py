@@ -129,9 +129,9 @@ class Memory:
         position is another or the update is of another kind.
         """
         line = self.line
-        return line is not None and x.size == 1 and at.shape == shape and at.dtype.kind == "i" \
+        return line is not None and updates.alone(x) and at.shape == shape and at.dtype.kind == "i" \
             and updates.counts(self.dtype, kind, line, at) \
-            and updates.add_counts(line, at.reshape(-1), self.store(x.reshape(()))[()], lambda i: all_below(i, high))
+            and updates.add_counts(line, at.reshape(-1), self.store(x.reshape(-1)[:1])[0], lambda i: all_below(i, high))
 
     def position(self, coords: Sequence[np.ndarray]) -> Position:
         """Coordinates as a flat position where elements lie one after another, else as they are."""

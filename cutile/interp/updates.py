@@ -52,8 +52,8 @@ def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
     else:
         line = memory.array if isinstance(at, tuple) else memory.line
     if not old and _at_once(memory.dtype, kind):
-        x = operands[0]  # one number for all is much faster than many equal ones
-        one = x.size == 1 or not any(x.strides)
+        x = operands[0]
+        one = alone(x)  # one number for all is much faster than many equal ones
         x = memory.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
         if one and counts(memory.dtype, kind, line, at):
             add_counts(line, at, x)
@@ -77,6 +77,11 @@ def same(value: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
 def _at_once(dtype, kind: str) -> bool:
     """`ufunc.at` does it, with one rounding per update where there is rounding."""
     return kind in UFUNCS and dtype is not bfloat16
+
+
+def alone(x: np.ndarray) -> bool:
+    """Whether one number in memory is all elements of a value."""
+    return x.size == 1 or not any(x.strides)
 
 
 def counts(dtype, kind: str, line: np.ndarray, at: Position) -> bool:

@@ -69,7 +69,7 @@ def test_counts_of_many_programs():
     assert not [o for o in ALLOWED if not by_op[o]]
     assert not [k for k in KINDS if not counts.kinds[k]]
     assert not [name for name in counts.lacking() if "median" in name or name.startswith(("with", "distinct"))]
-    assert "programs 900" in str(counts)
+    assert str(counts).split()[:2] == ["programs", "900,"]
 
 
 def test_options_leave_out_what_an_implementation_lacks():

@@ -15,7 +15,7 @@ from conformance.report import Recorder, _why, write
 def recorder(tmp_path, monkeypatch):
     (tmp_path / "mine.txt").write_text("test_bits.py::test_x[*] | rounds twice | BIT-1\n")
     real = differences.read
-    monkeypatch.setattr(differences, "read", lambda name: real(name, tmp_path))
+    monkeypatch.setattr(differences, "read", lambda name, *sections: real(name, *sections, folder=tmp_path))
     return Recorder(SimpleNamespace(getoption=lambda name: {"--impl": "mine", "--report": None}[name]))
 
 
