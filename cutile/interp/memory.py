@@ -345,32 +345,31 @@ def coord(c) -> Coord:
     return c if c.size > 1 else int(c.reshape(()))
 
 
-OUTSIDE = 1 << 40  # indices beyond it cannot lie in any array
-NOWHERE = 1 << 60  # a coordinate outside of every array, with room to add to
+NOWHERE = 1 << 61  # a coordinate outside of every array, with room to add to; so is every index from it on
 
 
 def _tile_start(j: np.ndarray, step: int, base: Coord) -> Start:
     """Where tile j begins, in elements from `base` on; a negative index counts as far outside [IDX-2, D-56]."""
     if j.ndim == 0:
         i = int(j)
-        return (i * step if 0 <= i < OUTSIDE else NOWHERE) + base
+        return (i * step if 0 <= i < NOWHERE // step else NOWHERE) + base
     known = type(j) is Line
     line = (j if known else affine(j)) if isinstance(base, int) else None
     if line is not None:
         ends = [line.c]
         for d, n in zip(line.steps, line.shape, strict=True):
             ends += [e + d * (n - 1) for e in ends] if d else []
-        if 0 <= min(ends) and max(ends) < OUTSIDE:
+        if 0 <= min(ends) and max(ends) < NOWHERE // step:
             return Line(line.c * step + base, tuple(d * step for d in line.steps), line.shape)
     i = j.array() if known else j.astype(np.int64, copy=False)
-    wrong = (i < 0) | (i >= OUTSIDE)
+    wrong = (i < 0) | (i >= NOWHERE // step)
     return (np.where(wrong, NOWHERE, i * step) if wrong.any() else i * step) + base
 
 
 def positions(i: np.ndarray) -> np.ndarray:
     """Indices as int64; those that count as out of every range are NOWHERE."""
     i = np.asarray(i).astype(np.int64)
-    return np.where((i < 0) | (i >= OUTSIDE), NOWHERE, i)
+    return np.where((i < 0) | (i >= NOWHERE), NOWHERE, i)
 
 
 @functools.cache
@@ -395,7 +394,7 @@ def _shift(i: np.ndarray, start: Coord, core: int) -> np.ndarray:
     c = i.astype(np.int64, copy=False)
     if isinstance(start, int) and start == 0:
         return c
-    c = np.where((c < 0) | (c >= OUTSIDE), NOWHERE, c)
+    c = np.where((c < 0) | (c >= NOWHERE), NOWHERE, c)
     return c + (_beside(start, core) if isinstance(start, np.ndarray) else start)
 
 
