@@ -48,6 +48,8 @@ class Cursor:
         return tuple(int.from_bytes(self.take(width), "little", signed=True) for _ in range(self.varint()))
 
     def align(self, width: int) -> None:
+        if not width:
+            raise MalformedBytecode("an alignment of 0")
         self.take(-self.at % width)
 
 

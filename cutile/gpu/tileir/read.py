@@ -151,6 +151,8 @@ def _predicate(tables: Tables, cursor: Cursor):
 
 def _identity(tables: Tables, cursor: Cursor) -> Identity:
     tag, t = _tag(cursor, "Integer", "Float"), tables.type(cursor)
+    if not isinstance(t, ty.Scalar):
+        raise MalformedBytecode(f"an identity of type {t}")
     if tag == "Integer":
         return Identity(t, cursor.varint())
     return Identity(t, cursor.byte() if t.bits <= 8 else cursor.signed() & ((1 << 64) - 1))
@@ -305,7 +307,7 @@ def _fields(entry: bytes) -> tuple[int, ...]:
 def _entry(tables: Tables, cursor: Cursor, places: list[list[Span | None]]) -> Entry:
     name, signature = tables.string(cursor), tables.type(cursor)
     flags, index = cursor.byte(), cursor.varint()
-    if flags & ~HAS_HINTS != IS_KERNEL:
+    if flags & ~HAS_HINTS != IS_KERNEL or not isinstance(signature, ty.Function):
         raise MalformedBytecode(f"function {name} is no entry")
     hints = None
     if flags & HAS_HINTS:

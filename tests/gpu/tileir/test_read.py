@@ -88,6 +88,18 @@ def test_damaged_bytecode_is_refused_or_read_but_never_crashes_otherwise(data, r
         pass
 
 
+def test_bytecode_damaged_in_many_ways():
+    """The same with more programs and fewer steps, for what is rare: other kinds of types, alignments of 0."""
+    rng = random.Random(5)
+    for _ in range(6_000):
+        damaged = bytearray(rng.choice(DATA))
+        damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        try:
+            decode(bytes(damaged))
+        except MalformedBytecode:
+            pass
+
+
 @pytest.mark.parametrize("data, why", [
     (b"", "8 bytes wanted"),
     (b"\x7fELF" + bytes(20), "no Tile IR bytecode"),
