@@ -93,8 +93,8 @@ def _run(launched: Ready, leaves: Sequence[Any]) -> bool:  # one function: each 
 
 @functools.cache
 def _context(check: bool) -> contextvars.Context:
-    """All settings but CHECK have their defaults, and NumPy warns of nothing. To enter a context that is as it has to
-    be takes a tenth of the time of making it so.
+    """All settings but CHECK have their defaults, and NumPy, which from 2.0 on keeps this in contexts, is silent.
+    To enter a context that is as it has to be takes a tenth of the time of making it so.
     """
     context = settings.fixed(CHECK=check)
     context.run(np.errstate(all="ignore").__enter__)
