@@ -41,6 +41,7 @@ from cutile.interp.settled import Settled
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
 from cutile.ir.walk import blocks
+from cutile.ops._types import broadcastable_to
 from cutile.types import ListType, TileType
 
 NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
@@ -412,13 +413,7 @@ def _is_f32_unary(n: Op) -> bool:
 
 def room(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """x, if the result of an element-wise op on x and y has its shape."""
-    return x if y.shape == x.shape or _broadcasts(y.shape, x.shape) else None
-
-
-@functools.lru_cache(maxsize=1024)
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    ahead = len(to) - len(shape)
-    return ahead >= 0 and all(m == n or m == 1 for m, n in zip(shape, to[ahead:], strict=True))
+    return x if y.shape == x.shape or broadcastable_to(y.shape, x.shape) else None
 
 
 EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,

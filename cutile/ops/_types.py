@@ -10,6 +10,7 @@ Rules used by one family stand in that family's file; what several families shar
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -382,6 +383,7 @@ def common_shape(what: str, *terms: Const | Leaf) -> tuple[int, ...]:
     return shape
 
 
+@functools.lru_cache(maxsize=1024)  # asked at run time too
 def broadcastable_to(src: tuple[int, ...], dst: tuple[int, ...]) -> bool:
     """One-directional broadcasting [BCAST-4]."""
     return len(src) <= len(dst) and all(s in (1, d) for s, d in zip(src[::-1], dst[::-1], strict=False))

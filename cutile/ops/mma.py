@@ -7,8 +7,6 @@ freedom; CUTILE_PORTABLE=1 sums exact products in float64 in k order instead.
 
 from __future__ import annotations
 
-import functools
-
 import numpy as np
 
 from cutile import settings
@@ -36,6 +34,7 @@ from cutile.ops._op import OpDef, Sig, op
 from cutile.ops._types import (
     broadcast,
     broadcast_shapes,
+    broadcastable_to,
     cast,
     common_dtype,
     const_bool,
@@ -220,14 +219,9 @@ def _int_product(x: np.ndarray, y: np.ndarray, dx: DType, dy: DType) -> np.ndarr
     return product.astype(np.int64).astype(np.int32) if bound >= 1 << 31 else product.astype(np.int32)
 
 
-@functools.lru_cache(maxsize=256)
-def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    return np.broadcast_shapes(shape, to) == to
-
-
 def _plus(product: np.ndarray, acc: np.ndarray) -> np.ndarray:
     """The accumulator is added to the finished sum [MMA-4], in place where the sum has room."""
-    room = acc.shape == product.shape or _broadcasts(acc.shape, product.shape)
+    room = acc.shape == product.shape or broadcastable_to(acc.shape, product.shape)
     return np.add(product, acc, out=product) if room else np.add(product, acc, dtype=product.dtype)
 
 
