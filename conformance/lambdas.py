@@ -21,24 +21,26 @@ _number = itertools.count()
 
 
 class _Loader(SourceFileLoader):
-    optimize: int
+    asserts: bool
 
     def get_code(self, fullname: str) -> types.CodeType:
         path = self.get_filename(fullname)
-        tree = ast.fix_missing_locations(_Lambdas().visit(ast.parse(Path(path).read_text())))
-        return compile(tree, path, "exec", dont_inherit=True, optimize=self.optimize)
+        tree = _Lambdas().visit(ast.parse(Path(path).read_text()))
+        if not self.asserts:
+            tree = _Asserts().visit(tree)
+        return compile(ast.fix_missing_locations(tree), path, "exec", dont_inherit=True)
 
 
 class _Finder(MetaPathFinder):
-    def __init__(self, optimize: int):
-        self.optimize = optimize
+    def __init__(self, asserts: bool):
+        self.asserts = asserts
 
     def find_spec(self, fullname: str, path=None, target=None):
         spec = PathFinder.find_spec(fullname, path)
         if spec is None or spec.origin is None or HERE not in Path(spec.origin).parents:
             return None
         loader = _Loader(fullname, spec.origin)
-        loader.optimize = self.optimize
+        loader.asserts = self.asserts
         return importlib.util.spec_from_file_location(fullname, spec.origin, loader=loader)
 
 
@@ -53,6 +55,14 @@ class _Lambdas(ast.NodeTransformer):
         text = f"    def function({ast.unparse(bare)}):\n        return {ast.unparse(node.body)}\n"
         self.generic_visit(node)
         return ast.copy_location(ast.Call(ast.Name("_with_def", ast.Load()), [node, ast.Constant(text)], []), node)
+
+
+class _Asserts(ast.NodeTransformer):
+    """assert x  →  try: x; except Exception: pass"""
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        handler = ast.ExceptHandler(ast.Name("Exception", ast.Load()), None, [ast.Pass()])
+        return ast.copy_location(ast.Try([ast.Expr(node.test)], [handler], [], []), node)
 
 
 def _with_def(fn: types.FunctionType, text: str) -> types.FunctionType:
@@ -72,6 +82,8 @@ def _with_def(fn: types.FunctionType, text: str) -> types.FunctionType:
 
 
 def install(*, asserts: bool = True) -> None:
-    """From now on modules of the suite are loaded so; without `asserts`, `assert` statements are left out."""
+    """From now on modules of the suite are loaded so; without `asserts`, what `assert` statements look at is computed,
+    and may be false.
+    """
     builtins._with_def = _with_def
-    sys.meta_path.insert(0, _Finder(-1 if asserts else 1))
+    sys.meta_path.insert(0, _Finder(asserts))

@@ -31,6 +31,7 @@ class Setting:
     convert: Callable[[Any], Any]
     accepts: str
     doc: str
+    device: bool = False  # the interpreter does not ask for it
 
     @property
     def variable(self) -> str:
@@ -121,21 +122,23 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",
-            "interp: launches on GPU arrays run in the interpreter, on copies; unset: the arguments decide"),
+            "interp: launches on GPU arrays run in the interpreter, on copies; unset: the arguments decide",
+            device=True),
     Setting("COMPILER_TIMEOUT", None, _seconds, "a positive number of seconds",
-            "how long the assembler of GPU code may run; unset: no limit"),
+            "how long the assembler of GPU code may run; unset: no limit", device=True),
     Setting("REPRODUCE", None, _text, "a directory",
-            "where bytecode, command and messages are kept when the assembler fails; unset: nowhere"),
+            "where bytecode, command and messages are kept when the assembler fails; unset: nowhere", device=True),
     Setting("LINEINFO", False, _flag, "1 or 0",
             "put the kernel's files and lines into GPU code, for profilers and compute-sanitizer; with it, moved lines "
-            "are compiled anew"),
-    Setting("CACHE", True, _flag, "1 or 0", "keep compiled GPU code on disk"),
+            "are compiled anew", device=True),
+    Setting("CACHE", True, _flag, "1 or 0", "keep compiled GPU code on disk", device=True),
     Setting("CACHE_DIR", None, _text, "a directory",
-            "where compiled GPU code is kept; unset: cutile in the user's cache folder"),
+            "where compiled GPU code is kept; unset: cutile in the user's cache folder", device=True),
     Setting("CACHE_SIZE", 2 << 30, _bytes, "a number of bytes such as 500M or 2G",
-            "how much compiled GPU code is kept; what was not used for longest goes first"),
+            "how much compiled GPU code is kept; what was not used for longest goes first", device=True),
     Setting("HINTS", True, _flag, "1 or 0",
-            "choose hints for GPU code (allow_tma) where a kernel leaves them open; results do not depend on it"),
+            "choose hints for GPU code (allow_tma) where a kernel leaves them open; results do not depend on it",
+            device=True),
     Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 
@@ -158,23 +161,23 @@ def get(name: str) -> Any:
         return known[name]
     text = _in_environment(name)
     value = _from_text(name, text) if text else _TABLE[name].default  # an empty variable counts as unset
-    if known is not None:
+    if known is not None and known is not _USUAL:
         known[name] = value
     return value
 
 
 def untouched(*names: str) -> bool:
-    """Whether settings, for no names all of them, have their defaults because nobody spoke of them. Launches ask it, so
-    it is quick.
+    """Whether settings, for no names all that the interpreter asks for, have their defaults because nobody spoke of
+    them. Launches ask it, so it is quick.
     """
     if _overrides.get():
         return False
     if not names:
         known = _known.get()
         if known is not None:
-            return known is _DEFAULTS
+            return known is _USUAL
         behind = getattr(os.environ, "_data", None)
-        return behind is not None and behind.keys().isdisjoint(_all_encoded())
+        return behind is not None and behind.keys().isdisjoint(_keys(INTERPRETED))
     behind = getattr(os.environ, "_data", None)
     return not any(map(_in_environment, names)) if behind is None else behind.keys().isdisjoint(_keys(names))
 
@@ -198,12 +201,8 @@ def _in_environment(name: str) -> str | None:
     return os.environ.get(variable)
 
 
-_DEFAULTS: dict[str, Any] = {s.name: s.default for s in _TABLE.values()}
-
-
-@functools.cache
-def _all_encoded() -> frozenset:
-    return frozenset(_encoded(s.variable) for s in _TABLE.values())
+INTERPRETED = tuple(s.name for s in _TABLE.values() if not s.device)  # what the interpreter asks for
+_USUAL: dict[str, Any] = {name: _TABLE[name].default for name in INTERPRETED}
 
 
 @functools.cache
@@ -218,21 +217,23 @@ def _encoded(variable: str) -> Any:
 
 
 class steady:  # used like a function
-    """Look each variable up once only in here, `with steady():`, during a launch, which asks often."""
+    """Look each variable that the interpreter asks for up once only in here, `with steady():`, during a launch."""
 
     __slots__ = ("_token",)
 
     def __enter__(self) -> None:
-        self._token = _known.set(_DEFAULTS if untouched() else {})
+        self._token = _known.set(_USUAL if untouched() else {})
 
     def __exit__(self, *_: object) -> None:
         _known.reset(self._token)
 
 
 def fixed(**values: Any) -> Context:
-    """A new context in which settings have these values, the others their defaults, whatever the environment says."""
+    """A new context in which settings have these values, the others that the interpreter asks for their defaults,
+    whatever the environment says.
+    """
     context = Context()
-    context.run(_known.set, _DEFAULTS | {name: _convert(name, value) for name, value in values.items()})
+    context.run(_known.set, _USUAL | {name: _convert(name, value) for name, value in values.items()})
     return context
 
 

@@ -3,6 +3,7 @@
 import contextvars
 import os
 import threading
+from contextlib import nullcontext
 
 import pytest
 
@@ -131,7 +132,7 @@ def test_steady_looks_a_variable_up_once(monkeypatch, before):
     assert (settings.get("DEBUG"), settings.get("SEED")) == (5, 7)
 
 
-def test_untouched_without_names_asks_for_all(monkeypatch):
+def test_untouched_without_names_asks_for_all_of_the_interpreter(monkeypatch):
     for s in settings.table().values():
         monkeypatch.delenv(s.variable, raising=False)
     assert settings.untouched()
@@ -144,6 +145,22 @@ def test_untouched_without_names_asks_for_all(monkeypatch):
     assert not settings.untouched() and settings.untouched("DEBUG")
     with settings.steady():
         assert not settings.untouched()
+
+
+def test_settings_of_devices_are_nothing_to_the_interpreter(monkeypatch):
+    given = {"BACKEND": "interp", "CACHE_DIR": "/tmp", "LINEINFO": "1", "CACHE_SIZE": "7"}
+    for s in settings.table().values():
+        monkeypatch.delenv(s.variable, raising=False)
+    for name, text in given.items():
+        monkeypatch.setenv(f"CUTILE_{name}", text)
+    for context in (nullcontext, settings.steady, settings.steady):  # what is looked up in one is not kept for others
+        with context():
+            assert settings.untouched() and not settings.untouched(*given)
+            assert [settings.get(name) for name in given] == ["interp", "/tmp", True, 7]
+            assert settings.get("SEED") == 0
+    monkeypatch.setenv("CUTILE_SEED", "1")
+    with settings.steady():
+        assert not settings.untouched() and settings.get("CACHE_DIR") == "/tmp"
 
 
 def test_unknown_variables_are_found(monkeypatch):

@@ -102,11 +102,11 @@ def _context(check: bool) -> contextvars.Context:
 
 
 def checking() -> bool | None:
-    """CUTILE_CHECK, where no other setting is touched; elsewhere None, and launches are not prepared."""
+    """CUTILE_CHECK, where no other setting that counts here is touched; else None, and launches are not prepared."""
     return settings.get("CHECK") if settings.untouched(*_OTHERS) else None
 
 
-_OTHERS = tuple(name for name in settings.table() if name != "CHECK")
+_OTHERS = tuple(name for name in settings.INTERPRETED if name != "CHECK")
 
 
 def ordinary(args: Sequence[Any]) -> bool:

@@ -44,7 +44,7 @@ np.empty(30 << 20, np.uint8)
 # Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
 BUDGET = 512 << 10
 ROW_BUDGET = 1 << 20  # kernels that reduce or scan
-MATMUL_BUDGET = 1 << 20
+MATMUL_BUDGET = 512 << 10
 STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 SHALLOW = 16  # nested nodes, whose few calls each need no more room than Python gives anyway

@@ -163,8 +163,11 @@ class Settled:
             for v in self.reads(n):
                 readers[v].append(n)
         for n in b.nodes:
-            if n in self.skipped or not isinstance(n, Op) or not n.op.takes_out or n.op.effect != PURE \
-                    or n in self.direct:
+            if n in self.skipped or not isinstance(n, Op) or n.op.effect != PURE or n in self.direct:
+                continue
+            if n.op.family == "mma":
+                made.update(n.results)
+            if not n.op.takes_out:
                 continue
             (y,) = n.results
             spent = [v for v in n.operands if v in made and v.type == y.type and readers[v][-1] is n

@@ -128,8 +128,17 @@ def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode |
     last = math.prod(t.shape[t.ndim + axis + 1:]) == 1
     if name == "add" and plain and last and not settings.get("PORTABLE"):
         x = x.reshape(x.shape[:x.ndim + axis + 1])
-        return np.add.reduce(np.ascontiguousarray(x), axis=-1).reshape(x.shape[:-1] + (1,) * (-axis - 1))
+        return _sum_of_rows(x).reshape(x.shape[:-1] + (1,) * (-axis - 1))
     return _halving(step(name, dtype, mode, flush), _numeric.flush(x) if flush else x, axis)
+
+
+def _sum_of_rows(x: np.ndarray) -> np.ndarray:
+    """numpy.add.reduce along the last axis, packed. Matrix products leave the other axes in any order; they keep it."""
+    order = sorted(range(x.ndim - 1), key=x.strides.__getitem__, reverse=True)
+    rows = x.transpose(*order, x.ndim - 1)
+    if rows.flags.c_contiguous:
+        return np.add.reduce(rows, axis=-1).transpose(np.argsort(order))
+    return np.add.reduce(np.ascontiguousarray(x), axis=-1)
 
 
 # ------------------------------------------------------------------ the ops
