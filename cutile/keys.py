@@ -76,7 +76,7 @@ def _numpy(a: np.ndarray, spec: ParameterSpec, key: list, words: list) -> None:
 
 def _torch(t: Any, spec: ParameterSpec, key: list, words: list) -> None:
     if not t.is_cuda:
-        raise NoKeyError
+        return _other(t, spec, key, words)
     pointer = t.data_ptr()
     key.append((t.dtype, t.shape, t.stride(), t.get_device(), pointer & 15, t.is_neg()))
     words.append(pointer)
@@ -90,16 +90,20 @@ def _cupy(a: Any, spec: ParameterSpec, key: list, words: list) -> None:
 
 
 def _other(obj: Any, spec: ParameterSpec, key: list, words: list) -> None:
-    """Whatever has one of the protocols, in GPU memory."""
+    """Whatever has one of the protocols."""
     try:
         found = find_array(obj)
     except TypeError:
         found = None
-    if found is None or not isinstance(found[0], DeviceArray):
+    a, dtype = found or (None, None)
+    if type(a) is np.ndarray:  # of its subclasses nothing is assumed
+        key.append((np.ndarray, dtype, a.shape, a.strides))
+        words.append(a)
+    elif isinstance(a, DeviceArray):
+        key.append((DeviceArray, dtype, a.shape, a.strides, device_of(a), a.pointer & 15, a.writable))
+        words.append(a.pointer)
+    else:
         raise NoKeyError
-    a = found[0]
-    key.append((DeviceArray, a.dtype, a.shape, a.strides, device_of(a), a.pointer & 15, a.writable))
-    words.append(a.pointer)
 
 
 def device_of(a: DeviceArray) -> int | None:

@@ -114,3 +114,23 @@ def test_dtypes_in_tile_code():
 def test_a_dtype_that_tile_code_lacks():
     with pytest.raises(TypeError, match="complex64"):
         ct.launch(None, (1,), copy, (torch.zeros(4, dtype=torch.complex64), torch.zeros(4), 4))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "bool"])
+def test_launches_like_one_before(dtype):
+    kernel = copy.replace_hints()
+    for n in (20, 20, 24, 20):
+        x = (torch.arange(n) % 3).to(getattr(torch, dtype))
+        out = torch.zeros(n).to(getattr(torch, dtype))
+        ct.launch(None, (3,), kernel, (x, out, 8))
+        assert torch.equal(out.float(), x.float())
+    assert len(kernel.plans) == 2
+
+
+def test_a_tensor_that_becomes_a_lazy_view_is_refused_at_each_launch():
+    x, out = torch.arange(4).to(torch.complex64), torch.zeros(4)
+    for _ in range(2):
+        with pytest.raises(TypeError, match="resolve_neg"):
+            ct.launch(None, (1,), copy, (x.conj().imag, out, 4))
+        ct.launch(None, (1,), copy, (x.real, out, 4))
+        assert out.tolist() == [0, 1, 2, 3]

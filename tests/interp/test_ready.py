@@ -356,6 +356,15 @@ def test_settings_change(runs, monkeypatch, capsys):
         launch()
 
 
+def test_settings_of_gpu_code_are_no_hindrance(runs, monkeypatch):
+    a, b, c = f32(18), f32(18), np.zeros(20, np.float32)
+    kernel = fresh(add)
+    for name, text in (("CACHE_DIR", "/tmp"), ("BACKEND", "interp"), ("HINTS", "0")):
+        monkeypatch.setenv(f"CUTILE_{name}", text)
+        ct.launch(None, (5,), kernel, (a, b, c, T))
+    assert runs == [True] * 3
+
+
 def test_the_launch_keeps_the_settings_that_it_found(runs):
     """Settings are looked at once, before it runs."""
     kernel = fresh(add)

@@ -206,3 +206,22 @@ def test_an_operand_that_is_spent_holds_the_result():
     assert names(s.buffers) == ["exp2", "mul"]
     results = [under(schedule, chain, (8,), (floats(64), floats(64))) for schedule in ("block", "batch")]
     assert results[0] == results[1]
+
+
+def test_a_product_that_is_spent_holds_the_result():
+    """Not one that is read again; and an accumulator, which may be a constant, stays."""
+    @ct.kernel
+    def scores(a, out, n: ct.Constant[int]):
+        x = ct.load(a, (ct.bid(0), ct.bid(1)), (n, n))
+        acc = ct.zeros((n, n), ct.float32)
+        for i in range(3):
+            p = ct.mma(x, x, acc)
+            q = ct.mma(x, p, acc) * 0.125
+            acc = ct.mma(q, x, ct.minimum(p, acc)) / 64
+        ct.store(out, (ct.bid(1), ct.bid(0)), acc)
+
+    arrays = floats(16, 24), floats(24, 16)
+    k, s = typed(scores, *arrays)
+    assert names(s.buffers) == ["mul", "truediv"]
+    results = [under(schedule, scores, (2, 3), arrays) for schedule in ("block", "batch")]
+    assert results[0] == results[1]

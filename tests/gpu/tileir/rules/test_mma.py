@@ -40,8 +40,8 @@ def scaled(x, sx, y, sy, acc):
 
 
 def scaled_kinds(d, s, block):
-    return (tile(d, 32, 64), tile(s, 32, 64 // block), tile(d, 64, 32), tile(s, 64 // block, 32),
-            tile(ct.float32, 32, 32))
+    return (tile(d, 16, 64), tile(s, 16, 64 // block), tile(d, 64, 16), tile(s, 64 // block, 16),
+            tile(ct.float32, 16, 16))
 
 
 SCALED = [(scaled, scaled_kinds(d, s, b)) for (d, s), blocks in SCALE_BLOCKS.items() for b in blocks]
