@@ -214,7 +214,7 @@ def test_a_product_that_is_spent_holds_the_result():
     def scores(a, out, n: ct.Constant[int]):
         x = ct.load(a, (ct.bid(0), ct.bid(1)), (n, n))
         acc = ct.zeros((n, n), ct.float32)
-        for i in range(3):
+        for _ in range(3):
             p = ct.mma(x, x, acc)
             q = ct.mma(x, p, acc) * 0.125
             acc = ct.mma(q, x, ct.minimum(p, acc)) / 64

@@ -1,14 +1,18 @@
-"""Counting instead of adding one by one: equal to `np.add.at`, or nothing is done."""
+"""Atomic updates of many elements: a sequence, in some order. Counting instead of adding one by one gives the same."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
 
 import cutile as ct
 from cutile import dtypes as dt
 from cutile import settings
 from cutile.interp.memory import wrap
+from tests.interp.layouts import leads, per_block
 
 N = 100_000  # positions: several parts
 
@@ -94,3 +98,99 @@ def test_batch_counts_as_block_does(wrong):
             ct.launch(None, (8,), counted, (x, counts, 8))
         found.append(counts.tolist())
     assert found[0] == found[1] and sum(found[0]) == 64 + 10 - len(wrong)
+
+
+# ------------------------------------------------------------------ every kind, one after another
+
+PYTHON = {"add": lambda a, b: a + b, "max": max, "min": min, "and": lambda a, b: a & b, "or": lambda a, b: a | b,
+          "xor": lambda a, b: a ^ b, "xchg": lambda a, b: b}
+
+
+@hypothesis_settings(max_examples=60, deadline=None)
+@given(st.sampled_from([*PYTHON, "cas"]), st.sampled_from([dt.int32, dt.uint32, dt.int64, dt.uint64]), leads(),
+       st.lists(st.integers(-1, 4), min_size=1, max_size=40), st.integers(0, 2**32 - 1), st.booleans())
+def test_updates_of_integers_are_a_sequence(kind, dtype, lead, places, seed, transposed):
+    rng = np.random.default_rng(seed)
+    i = dt.info(dtype)
+    a = rng.integers(0, 3, 8).astype(i.storage)
+    array = a[::2] if transposed else a[:4]
+    index = np.array(places, np.int32)
+    core = index.shape
+    lo, hi = (0, 3) if kind == "cas" else dt.int_range(dtype)
+    operands = [rng.integers(lo, hi, lead + core, dtype=i.storage, endpoint=True)
+                for _ in range(2 if kind == "cas" else 1)]
+    want, olds = array.copy(), []
+    for n in range(int(np.prod(lead))):
+        for x, p in enumerate(places):
+            values = [int(per_block(o, lead, 1)[n][x]) for o in operands]
+            if not 0 <= p < len(want):
+                olds.append(0)
+                continue
+            now = int(want[p])
+            olds.append(now)
+            new = (values[1] if now == values[0] else now) if kind == "cas" else PYTHON[kind](now, values[0])
+            want[p] = np.array(new & ((1 << dtype.bitwidth) - 1), f"u{i.storage.itemsize}").view(i.storage)
+    for old in (True, False):
+        copy = a.copy()
+        view = wrap(copy[::2] if transposed else copy[:4], dtype)
+        done, seen = view.update(kind, [index], operands, None, core, lead, old)
+        assert np.array_equal(view.memory.array, want)
+        assert done.shape == lead + core
+        assert per_block(done, lead, 1)[0].tolist() == [0 <= p < 4 for p in places]
+        if old:
+            assert seen.dtype == i.carrier and seen.ravel().tolist() == olds
+    untouched = copy[1::2] if transposed else copy[4:]
+    assert np.array_equal(untouched, a[1::2] if transposed else a[4:])
+
+
+@pytest.mark.parametrize("dtype", [dt.int32, dt.uint32, dt.int64, dt.uint64, dt.float32], ids=str)
+@pytest.mark.parametrize("bins", [4, 1000, 20_000])
+@pytest.mark.parametrize("step", [1, 2])
+def test_adding_one_number_in_many_places(dtype, bins, step):
+    """Many more places than a piece that is counted at once, some of them outside and some masked out."""
+    i = dt.info(dtype)
+    rng = np.random.default_rng(bins)
+    index = rng.integers(-2, bins + 2, (3, 1, 1, 30_000)).astype(np.int32)
+    mask = rng.integers(0, 4, index.shape).astype(bool)
+    number = np.asarray(3 if i.floating else dt.int_range(dtype)[1] - 1, i.carrier)  # wraps
+    a = np.zeros(bins * step, i.storage)
+    wrap(a[::step], dtype).update("add", [index], [number], mask, (30_000,), (3, 1, 1), False)
+    hits = np.bincount(index[mask & (index >= 0) & (index < bins)], minlength=bins)
+    want = [int(n) * int(number) for n in hits]
+    if i.integral:
+        want = np.array([n & ((1 << dtype.bitwidth) - 1) for n in want], f"u{i.storage.itemsize}").view(i.storage)
+    assert a[::step].tolist() == list(want)
+    assert step == 1 or not a[1::2].any()
+
+
+@pytest.mark.parametrize("dtype", [dt.float16, dt.bfloat16, dt.float32, dt.float64], ids=str)
+@pytest.mark.parametrize("old", [True, False])
+def test_float_additions_round_one_by_one(dtype, old):
+    storage = dt.info(dtype).storage
+    values = np.random.default_rng(1).normal(size=300).astype(storage)
+    a = np.zeros(3, storage)
+    index = np.arange(300, dtype=np.int32) % 3
+    view = wrap(a, dtype)
+    _, seen = view.update("add", [index], [values.astype(dt.info(dtype).carrier)], None, (300,), (), old)
+    want, before = np.zeros(3, storage), []
+    for k, v in zip(index, values):
+        before.append(float(want[k]))
+        want[k] = storage.type(float(want[k]) + float(v))  # exact in float64, or rounded innocuously; then once
+    assert a.astype(np.float64).tolist() == want.astype(np.float64).tolist()
+    if old:
+        assert seen.astype(np.float64).tolist() == before
+
+
+def test_compare_and_swap_compares_bits():
+    a = np.array([0.0, -0.0, np.nan, 1.0], np.float32)
+    view = wrap(a, dt.float32)
+    expected = np.array([-0.0, -0.0, np.nan, 1.0], np.float32)
+    view.update("cas", [np.arange(4, dtype=np.int32)], [expected, np.full(4, 5, np.float32)], None, (4,), ())
+    assert a.tolist() == [0, 5, 5, 5]
+
+
+def test_uniform_atomics_act_once_per_block():
+    a = np.zeros(1, np.int32)
+    zero, one = np.zeros((), np.int32), np.ones((), np.int32)
+    _, seen = wrap(a, dt.int32).update("add", [zero], [one], None, (), (2, 3, 1))
+    assert a[0] == 6 and seen.ravel().tolist() == [0, 1, 2, 3, 4, 5]
