@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from math import prod
 
 import pytest
 
@@ -237,3 +238,18 @@ def test_grid():
     t = text(kernel, A2, I32)
     assert "div_by<8>" in t and "rounding<positive_inf>" in t
     assemble(kernel, A2, I32)
+
+
+@pytest.mark.parametrize(("dtype", "shape", "strides", "alone"), [
+    (ct.float16, (2, 4, 4), (16, 4, 1), True), (ct.bfloat16, (2, 2, 2, 4), (16, 8, 4, 1), True),
+    (ct.int8, (1, 2, 1, 8), (16, 8, 8, 1), True), (ct.float16, (2, 64, 4), (256, 4, 1), True),
+    (ct.float16, (4, 4, 4), (16, 4, 1), False), (ct.float16, (2, 4, 8), (32, 8, 1), False),
+    (ct.float32, (2, 4, 2), (8, 2, 1), False), (ct.float16, (2, 4, 4), ("n", 4, 1), False)])
+def test_two_of_short_rows_are_taken_alone(dtype, shape, strides, alone):
+    """docs/assembler-bugs.md, 9."""
+    kernel = cell(f"""
+def kernel(x, n):
+    a = ct.Array.from_foreign(x.foreign_pointer, {shape}, ({', '.join(map(str, strides))}))
+    ct.store(x, 0, ct.load(a, {(0,) * len(shape)}, {shape}).reshape(({prod(shape)},)))
+""")["kernel"]
+    assert ("reduce" in ops(kernel, ArrayType(dtype, 1), I32)) == alone

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cutile.dtypes import info
+from collections.abc import Sequence
+
+from cutile.dtypes import float4_e2m1fn, info
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import (
@@ -27,6 +29,7 @@ from cutile.gpu.tileir.access import (
 from cutile.gpu.tileir.arrays import Array, List
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._rule import rule
+from cutile.gpu.tileir.rules.reduce import alone
 from cutile.ops import memory, views
 from cutile.types import PaddingMode
 
@@ -44,7 +47,21 @@ def _load(l, n):
                      padding=n.attrs["padding_mode"])
     v = l.memory("load_view_tko", [view, tile_index(l, a, n.operands[1:])], optimization_hints=hints(l, n),
                  **in_bounds(l, n, rank), **memory_attributes(n))
+    if _may_be_paired(a, shape):
+        v = alone(l, v)
     return reshaped(l, from_memory(l, v, dtype), n.attrs["shape"])
+
+
+# In tiles of such arrays the assembler of release 13.5 may read two elements at once where it should read every second
+# one, if they are reshaped and go to a matrix product (docs/assembler-bugs.md, 9).
+SHORT = 8  # bytes of a row
+
+
+def _may_be_paired(a: Array, shape: Sequence[int]) -> bool:
+    """Two of something, in short rows of elements of 8 or 16 bits, of an array whose strides are known here."""
+    item, dims = info(a.type.dtype).storage.itemsize, [n for n in shape if n > 1]
+    return item <= 2 and a.type.dtype is not float4_e2m1fn and len(dims) > 1 and dims[0] == 2 \
+        and dims[-1] * item <= SHORT and all(isinstance(s, int) for s in a.strides)
 
 
 @rule(memory.store, views.view_store)
