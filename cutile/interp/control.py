@@ -10,8 +10,9 @@ Blocks that agree run on together, and nothing is split or copied as long as all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 
@@ -149,12 +150,18 @@ def count_step(ctx: Running, span: Span) -> None:
 
 
 def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: Region, values: tuple,
-             joint: Joint) -> Part | None:
-    """For: the blocks that come out of it, with the carried values. None if all returned from inside."""
-    loop = _Loop(ctx, inits, joint)
-    loop.capture(values, body.ranks)
+             joint: Joint, series: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
+    """For: the blocks that come out of it, with the carried values. None if all returned from inside.
+
+    `series` give what the body takes last in each iteration, and may go without: if it does not leave, and all blocks
+    make the same iterations.
+    """
     start, step, trips = _trips(*bounds, joint.span)
     uniform = isinstance(trips, int)
+    if uniform and not body.leaving:
+        return ctx, _together(ctx, start, step, trips, inits, body.function, values, joint, series)
+    loop = _Loop(ctx, inits, joint)
+    loop.capture(values, body.ranks)
     if not uniform:
         loop.capture((start, step, trips), (0, 0, 0))
     k = 0
@@ -174,6 +181,23 @@ def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], in
             else:
                 loop.exit_where(loop.captured[1][0][2] <= k)
     return loop.result(joint.ranks)
+
+
+FEW, MANY = 4, 1 << 31  # iterations from which on it pays to ask for series [measured], and up to which tiles exist
+
+
+def _together(ctx: Running, start: int, step: int, count: int, carried: tuple, body: Callable, values: tuple,
+              joint: Joint, series: Sequence[Callable[[range], Iterable]]) -> tuple:
+    """A loop in which all blocks stay together: what they carry in the end."""
+    trips = range(start, start + count * step, step)
+    limited, dtype, rest = ctx.launch.step_limit is not None, joint.dtype, repeat(())
+    if series and FEW <= count <= MANY:
+        rest = zip(*(s(trips) for s in series), strict=False)
+    for k, found in zip(trips, rest, strict=False):
+        if limited:
+            count_step(ctx, joint.span)
+        carried = body(ctx, np.asarray(k, dtype), *carried, *values, *found)
+    return carried
 
 
 def _trips(start: np.ndarray, stop: np.ndarray, step: np.ndarray, span: Span):

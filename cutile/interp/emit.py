@@ -127,7 +127,7 @@ def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine:
     args, keywords = arguments(program, n, operands, changed)
     if combine is not None:
         keywords.append(("combine", combine))
-    return _finished(program, n, call(program.ref(o.meaning, o.name + "_"), args, keywords))
+    return finished(program, n, call(program.ref(o.meaning, o.name + "_"), args, keywords))
 
 
 def arguments(program: Program, n: Op, operands: Sequence[ast.expr],
@@ -159,7 +159,7 @@ def _attribute(program: Program, value: Any) -> ast.expr:
     return program.ref(value, "attr")
 
 
-def _finished(program: Program, n: Op, y: ast.expr) -> ast.expr:
+def finished(program: Program, n: Op, y: ast.expr) -> ast.expr:
     """Rounded to the result's dtype, as a NumPy array."""
     types = [v.type for v in n.results]
     if not types or not all(isinstance(t, TileType) for t in types):

@@ -13,6 +13,7 @@ import operator
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from types import FunctionType
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from cutile.dtypes import float32, info
 from cutile.errors import Span
 from cutile.interp import control, joining, running
 from cutile.interp.control import Combine, Joint, Region
-from cutile.interp.emit import CTX, Needs, Program, arguments, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.emit import CTX, Needs, Program, arguments, breakpoint_call, finished, is_breakpoint, meaning_call
 from cutile.interp.joining import ARRAY, RECORD
 from cutile.interp.places import (
     NOWHERE,
@@ -37,6 +38,7 @@ from cutile.interp.places import (
     tuple_of,
     unpack,
 )
+from cutile.interp.series import Series
 from cutile.interp.settled import Settled
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
@@ -62,14 +64,14 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     needs = Needs(kernel.body, False, settled.reads, settled.results)
     unit = Unit(program, needs, settled, Exits(kernel.body), deque())
     unit.find_placed(kernel.body)
-    top = Scope(kernel.name, kernel.span)
+    placed, top = tuple(unit.views), Scope(kernel.name, kernel.span)
     unit.function(top, kernel.body, ".kernel", kernel.params, tuple(unit.views.values()), ir.Return, leaving=False)
     while unit.queue:
         unit.queue.popleft()()
     program.finish()
     program.skipped = frozenset(settled.skipped)
-    program.placed = {n: functools.partial(settled.place, n) for n in unit.views}
-    program.objects[".kernel"].__defaults__ = (None,) * len(unit.views)
+    program.placed = {n: functools.partial(settled.place, n) for n in placed}
+    program.objects[".kernel"].__defaults__ = (None,) * len(placed)
     return program
 
 
@@ -136,7 +138,7 @@ class Unit:
     def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, queue: deque):
         self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, queue
         self.records = 0
-        self.views: dict[Op, str] = {}  # locals of the kernel's function
+        self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
     def find_placed(self, root: Block) -> None:
         """The ops of the kernel itself whose tiles lie where the layout of an array and the blocks say."""
@@ -144,7 +146,11 @@ class Unit:
             if self.exits.node(n):  # after it, other blocks may run
                 break
             if n in self.settled.placed:
-                self.views[n] = f".view{len(self.views)}"
+                self.view(n)
+
+    def view(self, n: Op) -> str:
+        """The local that may hold its tile as a view."""
+        return self.views.setdefault(n, f".view{len(self.views)}")
 
     def record(self, kind: str) -> str:
         self.records += 1
@@ -159,11 +165,13 @@ class Unit:
     def ref(self, obj, hint: str) -> ast.expr:
         return self.program.ref(obj, hint)
 
-    def region(self, scope: Scope, b: Block, tail: type, own: Sequence[Value], given: Sequence[str] = (), *,
-               leaving: bool | None = None, at: Span | None = None) -> tuple[Region, ast.expr]:
+    def region(self, scope: Scope, b: Block, tail: type, own: Sequence[Value], given: Sequence[str] = (),
+               views: Sequence[str] = (), *, leaving: bool | None = None,
+               at: Span | None = None) -> tuple[Region, ast.expr]:
         """The function of a nested block, queued; and the tuple of what it captures.
 
-        `own` are values that the caller of the function supplies, `given` records that it makes.
+        `own` are values that the caller of the function supplies, `given` records that it makes, `views` what it may
+        supply.
         """
         exits = self.exits[b]
         leaving = bool(exits) if leaving is None else leaving
@@ -172,8 +180,13 @@ class Unit:
         region = Region((*ranks_of(captured), *(RECORD for _ in records)), leaving)
         slot = self.program.slot("block")
         params = [*own, *captured]
-        self.queue.append(lambda: self.function(scope, b, slot, params, (*records, *given), tail, leaving=leaving,
-                                                done=lambda f: setattr(region, "function", f), at=at))
+
+        def done(f: FunctionType) -> None:
+            f.__defaults__ = (None,) * len(views)
+            region.function = f
+
+        self.queue.append(lambda: self.function(scope, b, slot, params, (*records, *given, *views), tail,
+                                                leaving=leaving, done=done, at=at))
         return region, tuple_of([*map(load, self.temps(captured)), *map(load, records)])
 
     def function(self, scope: Scope, b: Block, slot: str, params: Sequence[Value], records: Sequence[str],
@@ -282,7 +295,7 @@ class Body:
     def access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
         """How an op acts on a view: a load gives it, a store puts its tile there."""
         if n.op.view is not None:
-            return load
+            return lambda view: finished(self.program, n, load(view)) if self.program.check else load(view)
         return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
@@ -344,20 +357,31 @@ class Body:
         cond = load(self.program.temp(n.cond))
         return self.entered(n, n.results, call(run, [load(CTX), cond, *sides, joint]))
 
-    def loop_body(self, n: ir.For | ir.While) -> list[ast.expr]:
+    def loop_body(self, n: ir.For | ir.While, views: Sequence[str] = ()) -> list[ast.expr]:
         leaving = bool(self.unit.exits[n.body])
         scope, given = self.scope, ()
         if leaving:
             given = (self.unit.record("breaks"), self.unit.record("continues"))
             scope = Scope(scope.name, scope.span, scope.returns, *given)
-        region, captured = self.unit.region(scope, n.body, ir.Continue, inner_of(n), given, leaving=leaving, at=n.span)
+        region, captured = self.unit.region(scope, n.body, ir.Continue, inner_of(n), given, views, leaving=leaving,
+                                            at=n.span)
         return [self.unit.ref(region, "body"), captured]
 
     def for_(self, n: ir.For) -> list[ast.stmt]:
         joint = self.unit.ref(Joint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "joint")
         bounds = self.unit.loads((n.start, n.stop, n.step))
-        outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *self.loop_body(n), joint])
+        loads = [] if self.unit.exits[n.body] else self.unit.settled.series(n)
+        body = self.loop_body(n, [self.unit.view(m) for m in loads])
+        outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, joint,
+                                           tuple_of(self.series(m, n.iv) for m in loads)])
         return self.entered(n, n.results, self.only_results(n, outcome))
+
+    def series(self, n: Op, iv: Value) -> ast.expr:
+        """What finds the tiles of a load in a loop's body."""
+        given = self.operands(n)
+        indices = [constant(None) if v is iv else x for x, v in zip(given[1:], n.operands[1:], strict=True)]
+        find = self.unit.ref(Series(n).tiles, "series")
+        return call(load(".partial"), [find, given[0], tuple_of(indices)])
 
     def while_(self, n: ir.While) -> list[ast.stmt]:
         cond = [constant(None), tuple_of(())]

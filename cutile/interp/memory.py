@@ -260,7 +260,7 @@ class ArrayView:
         """Atomic update, once per running block (`lead`). Which took place, and the values before (0 elsewhere)."""
         if not old and mask is None and self.fixed and self.start == (0,) \
                 and self.memory.count_below(kind, self.high[0], indices[0], operands[0], lead + core):
-            return updates.same(True, np.dtype(bool), lead + core), updates.same(0, self.memory.carrier, lead + core)
+            return updates.unseen(self.memory.carrier, lead + core)
         ok, coords = self.coordinates(indices, core)
         return updates.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
 

@@ -19,10 +19,11 @@ from cutile.interp import schedule
 from cutile.interp.capacity import not_enough
 from cutile.interp.memory import ArrayView
 from cutile.interp.running import Block, Box, Launch
+from cutile.interp.settled import INDEX
 from cutile.interp.storage import Memory
 from cutile.ir.nodes import Kernel, Op, Value, blocks_of, uses_of
 from cutile.ir.walk import walk
-from cutile.ops._op import HOST, PURE, READ
+from cutile.ops._op import HOST, READ
 
 KEPT = 32  # launches of a kernel on arrays of one layout
 MOST = 32  # chunks of each
@@ -47,7 +48,7 @@ class Ready(NamedTuple):
     grid: Block
     arrays: list[int]  # which parameters are arrays
     stored: list[int]  # and which of these are stored to
-    bare: bool  # the code needs nothing but views
+    bare: bool  # the code does not ask which blocks run
     makers: list[tuple[int, Callable]]  # parameters that it needs besides them, and what makes the argument
     parts: list[tuple[Block, Block, list[Place | None]]]  # origin and extent of a chunk, and where its tiles lie
 
@@ -130,7 +131,8 @@ def prepare(kernel: Kernel, grid: Block, args: Sequence[Any], check: bool) -> Re
     places = {n: _places(n, find, kernel, grid, chunks, args) for n, find in way.code.placed.items()}
     seen = {n for n, found in places.items() if None not in found}  # which need nothing but their views
     others = [n for n in nodes if n not in seen and n not in way.code.skipped]
-    bare = not any(blocks_of(n) or isinstance(n, Op) and (n.op.effect != PURE or "ctx" in n.op.given) for n in others)
+    bare = not any(blocks_of(n) or isinstance(n, Op) and (INDEX in n.op.operands or "ctx" in n.op.given)
+                   for n in others)
     needed = {v for n in others for v in uses_of(n)}
     makers = [(i, _maker(p, x)) for i, (p, x) in enumerate(zip(kernel.params, args, strict=True)) if p in needed]
     parts = [(origin, extent, at) for (origin, extent), *at in zip(chunks, *places.values(), strict=True)]

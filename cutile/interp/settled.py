@@ -19,7 +19,7 @@ import numpy as np
 
 from cutile.dtypes import info, tfloat32
 from cutile.interp import checking
-from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Return, Value, blocks_of, results_of, uses_of
+from cutile.ir.nodes import Bind, Block, For, Kernel, Node, Op, Return, Value, blocks_of, results_of, uses_of
 from cutile.ir.walk import walk
 from cutile.ops import grid, shape
 from cutile.ops._op import ATOMIC, PURE, READ, WRITE, Sig
@@ -85,6 +85,13 @@ class Settled:
         indices = [ctx.line(self.axes[v]) if v in self.axes else self.constants[v] for v in self._indices(n)]
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
         return (n.op.view or n.op.target)(array, indices, sig=sig, ctx=ctx, **n.attrs)
+
+    def series(self, loop: For) -> list[Op]:
+        """The loads in its body whose tiles a `Series` may give: at the loop's index, and others that do not change."""
+        inner = {loop.iv, *loop.params, *(v for n in loop.body.nodes for v in results_of(n))}
+        return [n for n in loop.body.nodes if isinstance(n, Op) and n not in self.skipped and n.op.view is not None
+                and n.operands[0] in self._params and isinstance(n.operands[0].type, ArrayType)
+                and inner.intersection(self._indices(n)) - self.constants.keys() - self.axes.keys() == {loop.iv}]
 
     def _indices(self, n: Op) -> tuple[Value, ...]:
         return n.operands[1:1 + n.layout[n.op.operands.index(INDEX)]]

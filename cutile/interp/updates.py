@@ -74,6 +74,12 @@ def same(value: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
     return np.broadcast_to(np.asarray(value, dtype), shape)
 
 
+@functools.lru_cache(maxsize=256)
+def unseen(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """What `apply` returns where every update took place and no one asks for the values before."""
+    return same(True, np.dtype(bool), shape), same(0, dtype, shape)
+
+
 def _at_once(dtype, kind: str) -> bool:
     """`ufunc.at` does it, with one rounding per update where there is rounding."""
     return kind in UFUNCS and dtype is not bfloat16
@@ -93,13 +99,12 @@ def add_counts(line: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable 
     """Add x to the elements at positions, as often as each is met. False, with nothing done, if `exist`, asked about a
     part of the positions at a time, says that some do not.
     """
-    n = max(1 << 15, 4 * line.size)  # which stay in the cache, and so do their 64-bit copies
-    total = np.zeros(line.size, np.intp)
-    for i in range(0, at.size, n):
-        part = at[i:i + n]
+    size, n = line.size, max(1 << 15, 4 * line.size)  # which stay in the cache, and so do their 64-bit copies
+    total = 0
+    for part in [at[i:i + n] for i in range(0, at.size, n)] if at.size > n else [at]:
         if not exist(part):
             return False
-        total += np.bincount(part, minlength=line.size)
+        total += np.bincount(part, minlength=size)
     line += total.astype(line.dtype) * x
     return True
 

@@ -184,17 +184,19 @@ def _packed(x: np.ndarray, spaced: bool = False) -> np.ndarray:
     NumPy's own notion of contiguous leaves the strides of axes of size 1 open, but its choice of a BLAS routine looks
     at them. With `spaced`, rows may stand apart.
     """
-    row, item = x.strides[-2:]
-    packed = x.shape[-1] * x.itemsize
-    if item == x.itemsize and (row == packed or spaced and packed < row < 1 << 31 and row % item == 0):
-        return x
+    strides, item = x.strides, x.itemsize
+    if strides[-1] == item:
+        row, packed = strides[-2], x.shape[-1] * item
+        if row == packed or spaced and packed < row < 1 << 31 and row % item == 0:
+            return x
     x = x[tuple(slice(0, 1) if s == 0 else slice(None) for s in x.strides[:-2])]  # same for all blocks: packed once
     return x.copy(order="C")
 
 
-def _with_batch(x: np.ndarray, t: TileType, rank: int) -> np.ndarray:
+def _with_batch(x: np.ndarray, tx: TileType, y: np.ndarray, ty: TileType) -> tuple[np.ndarray, np.ndarray]:
     """A batch axis of size 1 in the core, where the other operand has one."""
-    return np.expand_dims(x, -3) if t.ndim < rank else x
+    lacking = len(tx.shape) - len(ty.shape)
+    return (x, y) if not lacking else (np.expand_dims(x, -3), y) if lacking < 0 else (x, np.expand_dims(y, -3))
 
 
 def _float_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -276,7 +278,7 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     [MMA-5.const]  use_fast_acc is a bool constant, else TileTypeError
     """
     tx, ty, _ = sig.operands
-    x, y = _with_batch(x, tx, sig.result.ndim), _with_batch(y, ty, sig.result.ndim)
+    x, y = _with_batch(x, tx, y, ty)
     if info(tx.dtype).integral:
         return _plus(_int_product(x, y, tx.dtype, ty.dtype), acc)
     return _plus(_float_product(x, y), acc)
@@ -309,8 +311,7 @@ def mma_scaled(x, x_scale, y, y_scale, /, acc, *, sig: Sig):
     tx, tsx, ty, tsy, _ = sig.operands
     x = x.astype(np.float64) * np.repeat(x_scale.astype(np.float64), tx.shape[-1] // tsx.shape[-1], axis=-1)
     y = y.astype(np.float64) * np.repeat(y_scale.astype(np.float64), ty.shape[-2] // tsy.shape[-2], axis=-2)
-    x, y = _with_batch(x, tx, sig.result.ndim), _with_batch(y, ty, sig.result.ndim)
-    return _plus(_float_product(x, y), acc)
+    return _plus(_float_product(*_with_batch(x, tx, y, ty)), acc)
 
 
 @op(_matmul_rule, operands="", freedom="order(mma)")

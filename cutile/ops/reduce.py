@@ -6,6 +6,7 @@ increasing order of axis [RED-5], and keepdims is a reshape after the last one.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 
@@ -134,11 +135,18 @@ def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode |
 
 def _sum_of_rows(x: np.ndarray) -> np.ndarray:
     """numpy.add.reduce along the last axis, packed. Matrix products leave the other axes in any order; they keep it."""
-    order = sorted(range(x.ndim - 1), key=x.strides.__getitem__, reverse=True)
-    rows = x.transpose(*order, x.ndim - 1)
+    order, back = _orders(x.strides)
+    rows = x.transpose(order)
     if rows.flags.c_contiguous:
-        return np.add.reduce(rows, axis=-1).transpose(np.argsort(order))
+        return np.add.reduce(rows, axis=-1).transpose(back)
     return np.add.reduce(np.ascontiguousarray(x), axis=-1)
+
+
+@functools.lru_cache(maxsize=256)
+def _orders(strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The axes by falling strides, the last one last, and the order that puts those before it back."""
+    order = sorted(range(len(strides) - 1), key=strides.__getitem__, reverse=True)
+    return (*order, len(order)), tuple(map(order.index, range(len(order))))
 
 
 # ------------------------------------------------------------------ the ops

@@ -121,3 +121,16 @@ def test_broadcast_and_empty_and_zero_rank_arrays():
     assert point == 7 and view.gather([], None, np.zeros(()), ()) == 7
     view.update("add", [], [np.ones((), np.float32)], None, (), (3,))
     assert point == 10
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
+@pytest.mark.parametrize("shape", [(), (5, 1), (3, storage.AT_ONCE // 2)])
+def test_whether_indices_are_all_below(dtype, shape):
+    least, most = np.iinfo(dtype).min, int(np.iinfo(dtype).max)
+    for high in (-1, 0, 1, 7, most, most + 1, 1 << 63):
+        for value in {least, -1, 0, 6, 7, most - 1, most} - ({-1} if least == 0 else set()):
+            i = np.zeros(shape, dtype)
+            i.reshape(-1)[-1] = value
+            expected = high > 0 and 0 <= value < high
+            assert storage.all_below(i, high) is expected
+            assert storage.all_below(i.T[::-1] if shape else i, high) is expected
