@@ -116,6 +116,8 @@ def _constant(where: _Where, value: Any) -> Argument:
             or from_foreign(value) is not None):
         raise TypeError(f"{where}: {kind(value)} cannot be a constant; constants are bool, int, float, str, None, "
                         f"dtypes, enum members, NumPy scalars and tuples of these")
+    if isinstance(value, str) and not isinstance(value, enum.Enum):
+        value = str.__str__(value)  # what else a subclass of str has is no part of the constant
     return Argument(Embedded(value), ("constant", constant_key(value)), ())
 
 
@@ -127,6 +129,8 @@ def constant_key(value: Any) -> tuple:
         return (type(value), value.tobytes())
     if isinstance(value, float):
         return (type(value), struct.pack("<d", value))
+    if isinstance(value, enum.Enum) and value.name is not None:  # whatever it says that it equals
+        return (type(value), value.name)
     return (type(value), value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +20,15 @@ class Held:
         self._change, self._restore = change, restore
         self._lock = threading.Lock()
         self._users, self._before = 0, None
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._alone)
+
+    def _alone(self) -> None:
+        """After a fork: threads that had come in do not leave here."""
+        self._lock = threading.Lock()
+        if self._users:
+            self._users = 0
+            self._restore(self._before)
 
     def __call__(self) -> Held:
         return self

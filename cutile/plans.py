@@ -129,18 +129,19 @@ def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[Plan, list]:
         read(values, kernel.specs, key, words)
         found = kernel.plans.get(tuple(key))
     except Exception:
-        key, found = [], None
+        key, words, found = [], [], None
     if found is not None and found.program.reads.fresh():
         return found, words
-    return _make(kernel, values, stream, tuple(key))
+    return _make(kernel, values, stream, tuple(key), words)
 
 
-def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple) -> tuple[Plan, list]:
+def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -> tuple[Plan, list]:
     arguments = kernel.understand(values)
     leaves = [leaf for a in arguments for leaf in a.leaves]
     decided, ordinal = place(arguments, list(kernel.parameters), stream)
     program = kernel.program(arguments)
-    kept = decided and bool(key)  # what the stream decides it decides at each launch
+    # What the stream decides it decides at each launch. An object may say another time that it is another array.
+    kept = decided and bool(key) and all(map(_alike, words, leaves))
     if ordinal is None:
         plan: Plan = PackedPlan(program) if any(map(packed.is_packed, leaves)) else HostPlan(program, kept)
     else:
@@ -152,6 +153,16 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple) -> tuple[Plan,
             kernel.plans.clear()
         kernel.plans[key] = plan
     return plan, leaves if ordinal is None else list(map(_word, leaves))
+
+
+def _alike(word: Any, leaf: Any) -> bool:
+    """Whether a word of the key and a leaf are of one layout."""
+    if isinstance(leaf, list):
+        return len(word) == len(leaf) and all(map(_alike, word, leaf))
+    if isinstance(leaf, DeviceArray):
+        return word == leaf.pointer
+    return not isinstance(leaf, np.ndarray) or (word.dtype, word.shape, word.strides) == (leaf.dtype, leaf.shape,
+                                                                                          leaf.strides)
 
 
 def _word(leaf: Any) -> Any:

@@ -259,3 +259,27 @@ def test_a_variadic_kernel_is_refused_whatever_the_count():  # KERN-6
 def test_counts():  # LAUNCH-4, KERN-6
     with pytest.raises(TypeError, match=r"kernel k expects 2 argument\(s\) \(a, b\), got 1"):
         understand_all(["a", "b"], {}, (1,), "k")
+
+
+def test_constants_are_told_apart_whatever_they_say():
+    class Equal(enum.Enum):
+        A, B = 1, 2
+
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    class Mode(enum.Flag):
+        R, W = 1, 2
+
+    found = [constant_key(v) for v in (*Equal, Mode.R, Mode.W, Mode.R | Mode.W, Mode(0))]
+    assert len(set(found)) == len(found)
+
+
+def test_a_string_is_a_constant_by_its_text():
+    class Named(str):
+        number = 1
+
+    argument = understand(0, "c", Named("a"), spec_of(ct.Constant[str], "c"))
+    assert type(argument.blueprint.value) is str

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 import threading
 
 import pytest
 
+from cutile.collector import at_rest
 from cutile.held import Held
 from cutile.ir.recursion import LIMIT, deep_recursion
 
@@ -60,3 +63,27 @@ def test_the_limit_of_recursion_is_raised_and_never_lowered():
             assert sys.getrecursionlimit() == 2 * LIMIT
     finally:
         sys.setrecursionlimit(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_forked_meanwhile_has_its_collector():
+    inside, leave = threading.Event(), threading.Event()
+
+    def compile_something():
+        with at_rest():
+            inside.set()
+            leave.wait(10)
+
+    t = threading.Thread(target=compile_something)
+    t.start()
+    inside.wait(10)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            with at_rest():
+                pass
+            os._exit(0 if gc.isenabled() else 1)
+    finally:
+        leave.set()
+        t.join()
+    assert os.waitpid(pid, 0)[1] == 0

@@ -356,3 +356,31 @@ def test_signatures_from_arrays_of_a_gpu():  # SIG-3: the driver is not needed
     s = KernelSignature.from_kernel_args(scaling(), (X, at(4100, (48,), (-4,)), 2.5, 16),
                                          CallingConvention.cutile_python_v1())
     assert s.symbol == "scale_Kt1_A1f32_1i16t1_p16_A1f32_1i16_i_Sf32_I16"
+
+
+class Turns:
+    """Lends one array, then another for ever."""
+
+    def __init__(self, *arrays):
+        self.arrays = list(arrays)
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **kwargs):
+        return (self.arrays.pop(0) if len(self.arrays) > 1 else self.arrays[0]).__dlpack__(**kwargs)
+
+
+@pytest.mark.parametrize("other", [np.arange(8, dtype=np.float32), np.arange(9, dtype=np.int32),
+                                   np.arange(16, dtype=np.int32)[::2]])
+def test_an_argument_that_is_another_array_each_time(other):
+    """A launch reads its arguments twice if it is the first of its kind."""
+    @ct.kernel
+    def k(x, y):
+        ct.store(y, 0, ct.load(x, 1, 4).astype(ct.float32))
+
+    x, y = np.arange(8, dtype=np.int32), np.zeros(4, np.float32)
+    ct.launch(None, (1,), k, (Turns(x, other), y))
+    assert y.tolist() == other[4:8].tolist()
+    ct.launch(None, (1,), k, (Turns(x), y))
+    assert y.tolist() == [4, 5, 6, 7]

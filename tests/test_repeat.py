@@ -280,6 +280,19 @@ def test_what_changed_outside_is_seen(c, gpu):
         assert gpu.names()[-1] == IN_C and remembered(space["k"]).keys() == before.keys()
 
 
+def test_a_builtin_that_a_global_comes_to_hide(c, gpu):
+    space = cell("@ct.kernel\ndef k(x): ct.store(x, 0, ct.full((), min(1, 2), ct.float32))")
+    gpu.sizes = [8, 4, 4]
+    for hide in (None, lambda a, b: 3):
+        if hide:
+            space["min"] = hide
+        gpu.calls.clear()
+        ct.launch(77, (1,), space["k"], (X,))
+        assert IN_C not in gpu.names()
+        ct.launch(77, (1,), space["k"], (X,))
+        assert gpu.names()[-1] == IN_C
+
+
 def test_a_closure_that_changes_is_seen(c, gpu):
     n = 2.0
 

@@ -19,6 +19,7 @@ from cutile.errors import (
     TileSyntaxError,
 )
 from cutile.front.reads import Reads
+from cutile.front.scope import MISSING, Scope, outer_object
 from cutile.front.source import Definition, definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Block, Value
@@ -87,7 +88,18 @@ class Context(Builder):
             self.definitions[code] = definition_of(fn)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self.reads.add(fn, name, getattr(fn, name))
+        if fn.__kwdefaults__:
+            self.reads.inside(fn.__kwdefaults__)
         return self.definitions[code]
+
+    def outside(self, s: Scope, name: str) -> Any:
+        """The Python object that a free name denotes, which the program depends on from now on. MISSING: none does."""
+        container, key, obj = outer_object(s, name)
+        if obj is not MISSING:
+            self.reads.add(container, key, obj)
+            if container is not s.globals and key is not None:  # a builtin, which a global may come to hide
+                self.reads.add(s.globals, name, MISSING)
+        return obj
 
     # -- what typing rules need
 

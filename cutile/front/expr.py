@@ -14,7 +14,7 @@ from cutile.front.binding import ArgumentSpans
 from cutile.front.context import Context, nearest
 from cutile.front.join import Join, conflict_help, type_text, versus
 from cutile.front.operators import binary, kind, unary
-from cutile.front.scope import MISSING, Scope, Var, home_of, outer_object
+from cutile.front.scope import MISSING, Scope, Var, home_of
 from cutile.ir.nodes import Block, If, Value, Yield
 from cutile.ir.terms import (
     NONE,
@@ -76,11 +76,10 @@ def _name(c: Context, s: Scope, node: ast.Name) -> Term:
     name = node.id
     if (home := home_of(s, name)) is not None:
         return _variable(c, home, name)
-    container, key, obj = outer_object(s, name)
+    obj = c.outside(s, name)
     if obj is MISSING:
         close = nearest(name, [n for n in (*s.vars, *s.cells, *s.globals, *dir(builtins)) if n != name])
         return _undefined(c, s, name, "", f"did you mean `{close}`?" if close else None)
-    c.reads.add(container, key, obj)
     return objects.capture(c, obj, name)
 
 

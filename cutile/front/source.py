@@ -86,7 +86,8 @@ _LOADED = time.time()
 def _may_have_changed(filename: str) -> bool:
     """Whether the text may be younger than the function: for files, if written since this was imported."""
     try:
-        return os.stat(filename).st_mtime > _LOADED
+        found = os.stat(filename)
+        return max(found.st_mtime, found.st_ctime) > _LOADED  # a file that is moved here keeps its time of writing
     except OSError:
         return True
 

@@ -295,13 +295,13 @@ def _python_frames(e: BaseException) -> list[tuple[str, Span]]:
 def _namespace(c: Context, s: Scope, node: ast.expr) -> dict[str, Any]:
     """The globals for an expression: every name it mentions that can be seen from here."""
     space: dict[str, Any] = {"__builtins__": s.globals.get("__builtins__", __builtins__)}
+    attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
     for name in dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
         home = home_of(s, name)
         if home is None:
-            container, key, obj = outer_object(s, name)
+            obj = c.outside(s, name)
             if obj is not MISSING:
-                c.reads.add(container, key, obj)
-                c.reads.inside(obj)
+                c.reads.inside(obj, attributes)
                 space[name] = obj
         elif name in home.vars:
             term = home.vars[name].term
@@ -314,7 +314,7 @@ def _namespace(c: Context, s: Scope, node: ast.expr) -> dict[str, Any]:
         if isinstance(n, ast.Attribute) and isinstance(module := _outside(s, n.value), types.ModuleType):
             obj = getattr(module, n.attr, MISSING)
             c.reads.add(module, n.attr, obj)
-            c.reads.inside(obj)
+            c.reads.inside(obj, attributes)
     return space
 
 

@@ -288,8 +288,10 @@ static int read_grid(PyObject *grid, long limit, unsigned *out)
 
 static int is_there(PyObject *container, PyObject *key, PyObject *object)
 {
-    if (PyDict_CheckExact(container))
-        return PyDict_GetItemWithError(container, key) == object;
+    if (PyDict_CheckExact(container)) {
+        PyObject *item = PyDict_GetItemWithError(container, key);
+        return object == container ? item == NULL : item == object;
+    }
     PyObject *found = PyObject_GetAttr(container, key);
     Py_XDECREF(found);
     return found == object;

@@ -11,12 +11,10 @@ from __future__ import annotations
 import functools
 import itertools
 import sys
-import threading
-import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,32 +62,17 @@ class Facts:
     nested: int = 0  # nodes that hold blocks; none nests deeper
 
 
-class _Cache:
-    """What is derived from kernels, kept as long as they live."""
-
-    def __init__(self):
-        self._lock = threading.Lock()
-        self._made: dict[int, dict] = {}  # by id: launches ask, and a WeakKeyDictionary takes longer to answer
-
-    def get(self, kernel: Kernel, key: tuple, make: Callable, *given):
-        made = self._made.get(id(kernel))
-        found = None if made is None else made.get(key)
-        if found is None:
-            found = make(kernel, *given)
-            with self._lock:
-                if id(kernel) not in self._made:
-                    self._made[id(kernel)] = {}
-                    weakref.finalize(kernel, self._made.pop, id(kernel), None).atexit = False
-                found = self._made[id(kernel)].setdefault(key, found)
-        return found
-
-
-_cache = _Cache()
-derived = _cache.get
+def derived(kernel: Kernel, key: tuple, make: Callable, *given: Any) -> Any:
+    """make(kernel, *given), made once. It is kept with the kernel and goes with it, also where it refers to it."""
+    made = kernel.__dict__.get("_derived")
+    if made is None:
+        made = kernel.__dict__.setdefault("_derived", {})
+    found = made.get(key)
+    return made.setdefault(key, make(kernel, *given)) if found is None else found
 
 
 def facts(kernel: Kernel) -> Facts:
-    return _cache.get(kernel, ("facts",), _facts)
+    return derived(kernel, ("facts",), _facts)
 
 
 def _facts(kernel: Kernel) -> Facts:
@@ -138,7 +121,7 @@ def program(kernel: Kernel, schedule: str) -> Program:
     """The kernel compiled for a schedule, under the settings of now."""
     check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
     with at_rest():
-        return _cache.get(kernel, (schedule, check, limited),
+        return derived(kernel, (schedule, check, limited),
                           lambda kernel: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
 
 
@@ -205,7 +188,7 @@ def way_of(kernel: Kernel, asked: str | None, usual: bool) -> Way:
     get = settings.get
     key = ("usual", asked, debugger.attached()) if usual else (
         asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
-    return _cache.get(kernel, key, _find_way, asked)
+    return derived(kernel, key, _find_way, asked)
 
 
 def _find_way(kernel: Kernel, asked: str | None) -> Way:

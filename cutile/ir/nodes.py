@@ -193,9 +193,12 @@ TERMINATORS = (Yield, Break, Continue, Return)
 _DEFINING = (Op, If, For, While, Frame)
 
 
-@structure(eq=False, slots=True, weakref_slot=True)
+@structure(eq=False)
 class Kernel:
-    """A typed program. `param_names[i]` is the user's name of the parameter that `params[i]` belongs to."""
+    """A typed program. `param_names[i]` is the user's name of the parameter that `params[i]` belongs to.
+
+    It may have attributes besides: what is derived from it lives as long as it (interp/schedule.py).
+    """
 
     name: str
     params: tuple[Value, ...]

@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.front.reads import Reads
-from cutile.front.scope import MISSING
 from tests.front.compiling import AI, I32, cell, constant, refused, result, typed
 
 ANSWER = 42
@@ -282,99 +280,3 @@ def test_changed_class_attribute():
     assert launches(space["k"], out) == 4
     space["P"].K = 5
     assert launches(space["k"], out) == 6
-
-
-def test_changed_contents_of_what_static_code_reads():
-    space = cell("""
-        table, config = [1, 2], {"a": [3]}
-        def total(): return sum(table)
-        @ct.kernel
-        def k(out): ct.scatter(out, 0, ct.static_eval(total() + config["a"][0]))
-    """)
-    out = np.zeros(1, np.int32)
-    assert launches(space["k"], out) == 6
-    space["table"].append(10)
-    assert launches(space["k"], out) == 16
-    space["config"]["a"][0] = 4
-    assert launches(space["k"], out) == 17
-
-
-def test_unchanged_surroundings_are_fresh():
-    from cutile.front.program import compile_kernel
-
-    space = cell("""
-        import dataclasses, enum, math
-        class E(enum.Enum):
-            X = 1
-        @dataclasses.dataclass(frozen=True)
-        class P:
-            x: int
-            @classmethod
-            def make(cls): return cls(1)
-            @staticmethod
-            def two(): return 2
-            @property
-            def three(self): return 3
-        table = [1, (2, {"a": 3})]
-        def k():
-            a = P.make().three + P.two() + E.X.value + ct.static_eval(table[1][0]) + len((1,))
-            b = math.pi + np.float32(1) if ct.bid(0) > 0 else 0.0
-            with_len = tuple(i for i in ct.static_iter(table))if False else ()
-    """)
-    program = compile_kernel(space["k"], ())
-    assert program.reads.fresh()
-    assert len(program.reads) > 8
-
-
-def test_reads_of_things_that_vanish():
-    reads, space = Reads(), {"x": 1}
-    reads.add(space, "x", 1)
-    assert reads.fresh()
-    del space["x"]
-    assert not reads.fresh()
-
-
-@pytest.mark.parametrize("then, now", [(None, MISSING), (MISSING, None), (None, 1), (MISSING, 1), (1, None)])
-def test_reads_of_nothing_and_of_none_differ(then, now):
-    def put(obj):
-        space.pop("x", None)
-        space.update({} if obj is MISSING else {"x": obj})
-
-    reads, space = Reads(), {"y": 2}
-    put(then)
-    reads.add(space, "x", then)
-    reads.add(space, "y", 2)
-    assert reads.fresh()
-    put(now)
-    assert not reads.fresh()
-    put(then)
-    assert reads.fresh()
-    reads.add(space, "z", 3)
-    assert not reads.fresh()
-
-
-def test_what_reads_must_find():
-    """`seen` lists what `fresh` compares where that is simple, and is `fresh` where it is not."""
-    fn, module, n = (lambda: n), types.ModuleType("m"), 5
-    module.x = 1
-    reads, space = Reads(), {"x": 1}
-    reads.add(space, "x", 1)
-    reads.add(module, "x", 1)
-    reads.add(fn, "__code__", fn.__code__)
-    reads.add(fn.__closure__[0], None, n)
-    assert reads.seen() == (space, "x", 1, vars(module), "x", 1, fn, "__code__", fn.__code__,
-                            fn.__closure__[0], "cell_contents", n)
-    for container, key, obj in ((types.SimpleNamespace(x=1), "x", 1), (int, "real", int.real)):
-        more = Reads()
-        more.add(container, key, obj)
-        assert more.seen() == more.fresh
-    reads.inside([1])
-    assert reads.seen() == reads.fresh and reads.fresh()
-    module.x = 2
-    assert not reads.fresh()
-
-
-def test_deep_objects_are_not_followed_without_end():
-    ring: list = [1]
-    ring.append(ring)
-    assert constant(lambda: ct.static_eval(ring[1][1][0])) == 1

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 
+import numpy as np
 import pytest
 
 import cutile as ct
@@ -186,3 +187,23 @@ def test_rewritten_asserts_are_no_change():
         assert x
 
     assert definition_of(f).name == "f"
+
+
+def test_a_newer_file_with_an_older_time(tmp_path, monkeypatch):
+    """As rsync -t, mv, cp -p or unpacking an archive leave it."""
+    text = "import cutile as ct\n\n\ndef f(x):\n    return x + 1\n\n\n" \
+           "@ct.kernel\ndef k(a, c):\n    ct.store(c, 0, f(ct.load(a, 0, 4)))\n"
+    file = tmp_path / "moved_in_place.py"
+    file.write_text(text)
+    os.utime(file, (time.time() - 1e6,) * 2)
+    monkeypatch.syspath_prepend(tmp_path)
+    import moved_in_place as m
+
+    ct.launch(None, (1,), m.k, (np.zeros(4, np.float32), np.zeros(4, np.float32)))
+    other = tmp_path / "other"
+    other.write_text(text.replace("x + 1", "x - 1") + "#\n")
+    os.utime(other, (time.time() - 5e5,) * 2)
+    other.replace(file)
+    linecache.checkcache()  # as each traceback does that is printed
+    with pytest.raises(ct.TileSyntaxError, match="source has changed"):
+        ct.launch(None, (1,), m.k, (np.zeros(4), np.zeros(4)))

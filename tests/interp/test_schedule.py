@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import itertools
+import weakref
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+import cutile as ct
 from cutile import interp, settings
 from cutile.dtypes import float32
 from cutile.errors import TileAssertionError, TileStepLimitError, TileValueError
@@ -139,15 +142,35 @@ def test_a_tracing_debugger_is_seen():
 # ------------------------------------------------------------------ what kernels remember
 
 
+def test_kernels_that_a_global_names_are_freed(monkeypatch):
+    """As each cell of a notebook names one anew."""
+    seen = []
+    for _ in range(3):
+        @ct.kernel
+        def k(a):
+            ct.store(a, 0, ct.load(a, 0, 4) + 1)
+
+        monkeypatch.setitem(globals(), "some_kernel", k)
+        ct.launch(None, (1,), k, (np.zeros(4, np.float32),))
+        seen.append(weakref.ref(k))
+    monkeypatch.undo()
+    del k
+    gc.collect()
+    assert [r() for r in seen] == [None] * 3
+
+
 def test_what_is_derived_lives_as_long_as_its_kernel():
     kernel = simple()
     made = schedule.derived(kernel, ("name",), lambda k: [k.name])
     assert schedule.derived(kernel, ("name",), lambda k: [k.name]) is made
-    name = id(kernel)
-    assert name in schedule._cache._made
-    del kernel
+    class Holds:
+        pass
+
+    held = schedule.derived(kernel, ("holds",), lambda k: Holds())
+    held.kernel, seen = kernel, weakref.ref(held)
+    del kernel, held
     gc.collect()
-    assert name not in schedule._cache._made
+    assert seen() is None
 
 
 @pytest.mark.parametrize("levels", [1, schedule.SHALLOW, schedule.SHALLOW + 1, 400])
