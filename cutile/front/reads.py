@@ -60,7 +60,7 @@ class Reads:
             case type():
                 self._class(obj, names, depth)
             case staticmethod() | classmethod() | types.MethodType() | property() | functools.partial():
-                for name in ("__func__", "__self__", "fget", "func", "args", "keywords"):
+                for name in ("__func__", "fget", "func", "args", "keywords"):
                     self.inside(getattr(obj, name, None), names, depth)
             case _:
                 self._instance(obj, names, depth)

@@ -254,6 +254,24 @@ def test_what_changed_outside(name, outside):
     assert value(k) == 2
 
 
+def test_what_a_bound_method_changes_itself_is_no_change():
+    class Counter:
+        count = 0
+
+        def hit(self):
+            self.count += 1
+            return self.count
+
+    counter = Counter()
+    hit = counter.hit
+
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(hit()), ct.float32))
+
+    assert [value(k), value(k), counter.count] == [1, 1, 1]
+
+
 def test_an_item_of_an_array_changed(outside):
     assert value(k_array) == 1
     outside.setattr(here, "TABLE", TABLE.copy())
