@@ -161,7 +161,6 @@ _HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes that Python code can change
 _OTHERS = sys.stdlib_module_names | {"cutile", "numpy", "ml_dtypes"}
 
 
-@functools.lru_cache(maxsize=4096)
 def _is_users(cls: type) -> bool:
     """Whether a class may be of the user's making."""
     return bool(cls.__flags__ & _HEAP) and str(cls.__module__).partition(".")[0] not in _OTHERS
@@ -180,7 +179,7 @@ def _contents(obj: Any) -> Contents | None:
         case bytearray():
             return bytes(obj[:SNAPSHOT_LIMIT])
         case np.ndarray():
-            return None if obj.dtype.hasobject else obj.ravel()[:SNAPSHOT_LIMIT].tobytes()
+            return None if obj.dtype.hasobject else obj.flat[:SNAPSHOT_LIMIT].tobytes()
         case enum.Enum():
             return None
     slots = {n: v for c in type(obj).__mro__ if _is_users(c) for n, d in vars(c).items()
