@@ -28,7 +28,7 @@ def trace(kernel, grid, args, schedule) -> str:
     return out.getvalue()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.randoms(use_true_random=False), st.sampled_from(GRIDS))
 def test_random_programs(rng, grid):
     kernel = RandomKernel(rng).make()

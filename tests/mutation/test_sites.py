@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 
 import pytest
 
@@ -100,7 +101,8 @@ def test_what_is_listed_as_equivalent_exists():
     assert [k for k in sites.equivalents() if k not in there] == []
 
 
-def test_drawing_repeats_and_takes_every_kind():
+def test_drawing_repeats_and_takes_every_kind(monkeypatch):
+    monkeypatch.setattr(sites, "mutants", functools.cache(lambda path, find=sites.mutants: list(find(path))))
     drawn = sites.draw(1, 100)
     assert drawn == sites.draw(1, 100) and len({(m.path, m.start, m.text) for m in drawn}) == len(drawn)
     assert sum(sites.why_equivalent(m) is None for m in drawn) == 100

@@ -42,7 +42,10 @@ def kernels(name: str) -> tuple:
     return tuple(found)
 
 
-@pytest.mark.parametrize("name", FILES)
+LONG = ("image_filter",)  # kernels of many loads, which take seconds
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.deep) if n in LONG else n for n in FILES])
 def test_assembles(name):
     m = Module(None)
     assert kernels(name)
