@@ -166,18 +166,16 @@ def outside(monkeypatch):
     return monkeypatch
 
 
+def calling(f):
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(f()), ct.float32))
+
+    return k
+
+
 settings_object, slotted = Settings(), Slotted()
 slotted.tile = 1
-
-
-@ct.kernel
-def k_module(y):
-    ct.store(y, 0, ct.full((1,), ct.static_eval(of_module()), ct.float32))
-
-
-@ct.kernel
-def k_class_in_function(y):
-    ct.store(y, 0, ct.full((1,), ct.static_eval(of_class()), ct.float32))
 
 
 @ct.kernel
@@ -193,21 +191,6 @@ def k_class_of_instance(y):
 @ct.kernel
 def k_method(y):
     ct.store(y, 0, ct.full((1,), ct.static_eval(settings_object.read()), ct.float32))
-
-
-@ct.kernel
-def k_generator(y):
-    ct.store(y, 0, ct.full((1,), ct.static_eval(in_generator()), ct.float32))
-
-
-@ct.kernel
-def k_inner(y):
-    ct.store(y, 0, ct.full((1,), ct.static_eval(in_inner_function()), ct.float32))
-
-
-@ct.kernel
-def k_default(y):
-    ct.store(y, 0, ct.full((1,), ct.static_eval(by_default()), ct.float32))
 
 
 @ct.kernel
@@ -232,15 +215,15 @@ def k_builtin(y):
 
 here = sys.modules[__name__]
 CHANGES = {
-    "attribute of a module, in a function": (k_module, config, "tile", 2),
-    "attribute of a class, in a function": (k_class_in_function, Settings, "tile", 2),
+    "attribute of a module, in a function": (calling(of_module), config, "tile", 2),
+    "attribute of a class, in a function": (calling(of_class), Settings, "tile", 2),
     "attribute of a class": (k_class, Settings, "tile", 2),
     "attribute of an instance's class": (k_class_of_instance, Settings, "tile", 2),
     "a method": (k_method, Settings, "read", lambda self: 2),
     "global of a method": (k_method, here, "FACTOR", 2),
-    "global of a generator in a function": (k_generator, here, "FACTOR", 2),
-    "global of a function in a function": (k_inner, here, "FACTOR", 2),
-    "a default": (k_default, by_default, "__defaults__", (2,)),
+    "global of a generator in a function": (calling(in_generator), here, "FACTOR", 2),
+    "global of a function in a function": (calling(in_inner_function), here, "FACTOR", 2),
+    "a default": (calling(by_default), by_default, "__defaults__", (2,)),
     "a slot": (k_slots, slotted, "tile", 2),
     "a global that hides a builtin": (k_builtin, here, "min", lambda a, b: 2),
 }
