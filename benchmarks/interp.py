@@ -273,7 +273,7 @@ def main() -> None:
     level, avx512 = simd()
     version = None if given.no_triton else triton_version()
     console.print(f"NumPy {np.__version__}, SIMD {level}, {os.cpu_count()} cores, one BLAS thread, "
-                  f"{given.rounds} rounds, {f'Triton {version}' if version else 'no Triton'}")
+                  f"{given.rounds} rounds or more, {f'Triton {version}' if version else 'no Triton'}")
     results = {}
     for name in given.rows or CASES:
         with console.status(name):

@@ -41,6 +41,6 @@ class Held:
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._users -= 1
+            self._users = max(self._users - 1, 0)  # 0 already, if this thread forked in here
             if self._users == 0:
                 self._restore(self._before)

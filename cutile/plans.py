@@ -158,11 +158,11 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -
 def _alike(word: Any, leaf: Any) -> bool:
     """Whether a word of the key and a leaf are of one layout."""
     if isinstance(leaf, list):
-        return len(word) == len(leaf) and all(map(_alike, word, leaf))
+        return isinstance(word, list) and len(word) == len(leaf) and all(map(_alike, word, leaf))
     if isinstance(leaf, DeviceArray):
-        return word == leaf.pointer
-    return not isinstance(leaf, np.ndarray) or (word.dtype, word.shape, word.strides) == (leaf.dtype, leaf.shape,
-                                                                                          leaf.strides)
+        return isinstance(word, int) and word == leaf.pointer
+    return not isinstance(leaf, np.ndarray) or isinstance(word, np.ndarray) and (
+        word.dtype, word.shape, word.strides) == (leaf.dtype, leaf.shape, leaf.strides)
 
 
 def _word(leaf: Any) -> Any:

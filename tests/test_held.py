@@ -87,3 +87,15 @@ def test_a_child_forked_meanwhile_has_its_collector():
         leave.set()
         t.join()
     assert os.waitpid(pid, 0)[1] == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_forked_inside_leaves_and_comes_in_again(held, log):
+    with held():
+        pid = os.fork()
+    if pid == 0:
+        log.clear()
+        with held():
+            pass
+        os._exit(0 if log == ["changed", "restored 1"] else 1)
+    assert os.waitpid(pid, 0)[1] == 0
