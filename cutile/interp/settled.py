@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutile.dtypes import info, tfloat32
+from cutile.dtypes import float32, info, tfloat32
 from cutile.interp import checking
 from cutile.ir.nodes import Bind, Block, For, Kernel, Node, Op, Return, Value, blocks_of, results_of, uses_of
 from cutile.ir.walk import walk
-from cutile.ops import grid, shape
+from cutile.ops import convert, grid, shape
 from cutile.ops._op import ATOMIC, PURE, READ, WRITE, Sig
 from cutile.ops._types import evaluate
 from cutile.types import ArrayType, TileType
@@ -174,10 +174,10 @@ class Settled:
                 continue
             if n.op.family == "mma":
                 made.update(n.results)
-            if not n.op.takes_out:
+            if not n.op.takes_out or _may_hand_on(n):
                 continue
             (y,) = n.results
-            spent = [v for v in n.operands if v in made and v.type == y.type and readers[v][-1] is n
+            spent = [v for v in n.operands if v in made and _fits(n, v) and readers[v][-1] is n
                      and len(readers[v]) == self._reads[v] and not any(map(_may_hand_on, readers[v]))]
             if spent and len(n.operands) <= 2:  # of more, some are still needed when the result is there
                 self.buffers[n] = spent[0]
@@ -190,8 +190,19 @@ def _is_arithmetic(n: Node) -> bool:
 
 
 def _may_hand_on(n: Node) -> bool:
-    """Whether a result may be a view of an operand."""
-    return not (isinstance(n, Op) and n.region is None and (n.op.takes_out or n.op.family == "reduce"))
+    """Whether a result may be a view of an operand, or the operand itself: a cast that leaves carriers as they are."""
+    if not isinstance(n, Op) or n.region is not None:
+        return True
+    return not n.op.takes_out and n.op.family != "reduce" or \
+        n.op is convert.astype and n.results[0].type.dtype is float32
+
+
+def _fits(n: Op, v: Value) -> bool:
+    """Whether the memory of an operand holds the result of an op: values of its type, or of another that are carried
+    alike, where the op itself rounds.
+    """
+    t, u = n.results[0].type, v.type
+    return t == u or n.op.exact and t.shape == u.shape and info(t.dtype).carrier == info(u.dtype).carrier
 
 
 def _blocks(root: Block, nodes: list[Node]) -> Iterator[Block]:

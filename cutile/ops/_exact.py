@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _F32, _F64, _I64 = np.float32, np.float64, np.int64
 _HALFWAY = np.iinfo(_I64).min
 AT_ONCE = 1 << 17  # elements whose float64 values stay in the cache
+FEW = 1 << 12  # elements that take no longer than it takes to pick some of them [measured]
 
 
 def two_sum(a, b):
@@ -119,13 +120,12 @@ def _all_beyond(r: np.ndarray, least: float) -> bool:
 
 def _mend(r: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, where: np.ndarray, dtype: DType) -> None:
     """Put x * y + z, rounded to odd and then to the dtype, into `r` at some places."""
-    at = np.flatnonzero(where)
-    if at.size > r.size // 16:  # no use to pick them out
+    if r.size <= FEW or np.count_nonzero(where) > r.size // 16:  # no use to pick them out
         s, missing = two_sum(np.multiply(x, y, dtype=_F64), z.astype(_F64))
         if missing.any():  # else all sums are exact
             np.copyto(r, round_to(dtype, to_odd(s, missing)), where=where)
         return
-    at = np.unravel_index(at, r.shape)
+    at = np.unravel_index(np.flatnonzero(where), r.shape)
     x, y, z = (np.broadcast_to(v, r.shape)[at].astype(_F64) for v in (x, y, z))
     s, missing = two_sum(x * y, z)
     if missing.any():
@@ -154,7 +154,7 @@ def _by_fraction(where, r, exact, *xs) -> np.ndarray:
     if not where.any():
         return r
     r = np.array(r)
-    at = np.nonzero(where)
+    at = np.unravel_index(np.flatnonzero(where), r.shape)
     r[at] = [exact(*v) for v in zip(*(np.broadcast_to(x, r.shape)[at].tolist() for x in xs), strict=True)]
     return r
 

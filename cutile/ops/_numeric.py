@@ -45,8 +45,11 @@ def flush(x) -> np.ndarray:
 # ------------------------------------------------------------------ casts
 
 
-def convert(x, src: DType, dst: DType, mode: RoundingMode = RoundingMode.RN) -> np.ndarray:
-    """The run-time cast from `src` to `dst` [CAST-1…13]. `mode` counts between floats only."""
+def convert(x, src: DType, dst: DType, mode: RoundingMode = RoundingMode.RN,
+            out: np.ndarray | None = None) -> np.ndarray:
+    """The run-time cast from `src` to `dst` [CAST-1…13]. `mode` counts between floats only; `out`, which may be `x`,
+    may be used.
+    """
     x = np.asarray(x)
     if src is dst:
         return x
@@ -54,15 +57,15 @@ def convert(x, src: DType, dst: DType, mode: RoundingMode = RoundingMode.RN) -> 
     if dst is bool_:
         return x != 0  # NaN is True, -0.0 False
     if d.floating:
-        return _float_to_float(x, dst, mode) if s.floating else _int_to_float(x, dst)
+        return _float_to_float(x, dst, mode, out) if s.floating else _int_to_float(x, dst)
     return _float_to_int(x, src, dst) if s.floating else x.astype(d.carrier)
 
 
-def _float_to_float(x: np.ndarray, dst: DType, mode: RoundingMode) -> np.ndarray:
+def _float_to_float(x: np.ndarray, dst: DType, mode: RoundingMode, out: np.ndarray | None) -> np.ndarray:
     if dst is float64:
         return x.astype(_F64, copy=False)
     if mode is RoundingMode.RN:
-        return round_to(dst, x)
+        return round_to(dst, x, out)
     return round_directed(dst, x.astype(_F64, copy=False), mode)
 
 

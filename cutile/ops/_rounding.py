@@ -23,10 +23,11 @@ _EXPONENT = _U32(0x7F800000)
 # ------------------------------------------------------------------ rounding
 
 
-def round_to(dtype: DType, x) -> np.ndarray:
+def round_to(dtype: DType, x, out: np.ndarray | None = None) -> np.ndarray:
     """Round to the values of `dtype`, nearest even, once. `x` is the dtype's carrier or float64.
 
-    Overflow gives infinity, and saturates in the 8- and 4-bit formats [CAST-6, CAST-7].
+    Overflow gives infinity, and saturates in the 8- and 4-bit formats [CAST-6, CAST-7]. The result may go into `out`,
+    which may be `x`.
     """
     x = np.asarray(x)
     i = info(dtype)
@@ -42,7 +43,7 @@ def round_to(dtype: DType, x) -> np.ndarray:
         # Same exponents as float32: overflow and subnormals need no care.
         return _drop_bits(x, 23 - i.format.mantissa) if x.dtype == _F32 else _nearest(x, dtype)[0].astype(_F32)
     if dtype is float16:
-        y, large = _nearest(x, dtype)
+        y, large = _nearest(x, dtype, out)
         y = y.astype(_F32, copy=False)
         return _overflow16(y) if large else y
     y, large = _nearest(x.astype(_F64, copy=False), dtype)
@@ -70,10 +71,10 @@ def quiet_top(u: np.ndarray, n: int) -> np.ndarray:
     return np.where(cut & _U32(0x007FFFFF), cut, cut | _U32(0x00400000))
 
 
-def _nearest(x: np.ndarray, dtype: DType) -> tuple[np.ndarray, bool]:
+def _nearest(x: np.ndarray, dtype: DType, out: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
     """Round float32 or float64 to the last place of the format, nearest even. Too large values stay too large.
 
-    Also whether there are any, or infinities or NaN.
+    Also whether there are any, or infinities or NaN. `out` is used where it is like `x`.
     """
     f = info(dtype).format
     top = math.frexp(f.max)[1]  # the exponent after the largest
@@ -93,11 +94,12 @@ def _nearest(x: np.ndarray, dtype: DType) -> tuple[np.ndarray, bool]:
         np.minimum(c, word((top + bias) << bits), out=c)
     c += word(((bits - f.mantissa) << bits) | (1 << (bits - 1)))
     c = c.view(x.dtype)
-    r = np.asarray(x + c)
+    negative = u & sign if signed else None
+    r = np.asarray(np.add(x, c, out=out if out is not None and (out.shape, out.dtype) == (x.shape, x.dtype) else None))
     r -= c
-    if signed:
+    if negative is not None:
         w = r.view(word)
-        w |= u & sign  # -0 and what rounds to it
+        w |= negative  # -0 and what rounds to it
     return r, large
 
 

@@ -200,7 +200,7 @@ def _builtin(python: type, x: Term, help: str) -> Term:
 @op(cast_to, operands="x", exact=True, method=("tile", "astype"),
     tileir=("exti", "trunci", "itof", "ftoi", "ftof"), signature=lambda x, dtype, /, *, rounding_mode=None: None,
     freedom="float to integer out of range, NaN to integer, and zero or negative numbers to float8_e8m0fnu: any value")
-def astype(x, *, rounding_mode=None, sig):
+def astype(x, *, rounding_mode=None, sig, out=None):
     """The elements converted to another dtype.
 
     [CAST-1.same]  to the same dtype: x itself
@@ -245,7 +245,7 @@ def astype(x, *, rounding_mode=None, sig):
     [CAST-12.e5m3]  negative numbers to float8_e5m3fnu: any value
     [CAST-13]  to tfloat32: ten fraction bits
     """
-    return _numeric.convert(x, sig.x.dtype, sig.result.dtype, rounding_mode or RN)
+    return _numeric.convert(x, sig.x.dtype, sig.result.dtype, rounding_mode or RN, out)
 
 
 @op(reinterpreted, operands="x", exact=True, tileir="bitcast", signature=lambda x, /, dtype: None)

@@ -208,6 +208,26 @@ def test_an_operand_that_is_spent_holds_the_result():
     assert results[0] == results[1]
 
 
+def test_a_cast_may_round_in_place():
+    """Not one whose operand is read again; and one that only widens hands its operand on."""
+    @ct.kernel
+    def rounded(a, b, out, n: ct.Constant[int]):
+        i = ct.bid(0)
+        x = ct.exp2(ct.load(a, i, n))
+        half = x.astype(ct.float16)
+        y = ct.exp2(ct.load(b, i, n))
+        kept = y.astype(ct.bfloat16)
+        wide = half.astype(ct.float32)
+        ct.store(out, i, (wide + half) * (y - kept) + (wide + 1.0).astype(ct.float16).astype(ct.float64))
+
+    arrays = floats(64), -9 * floats(64, seed=1), np.zeros(64, np.float64)
+    k, s = typed(rounded, *arrays)
+    casts = [n.results[0].type.dtype for n in s.buffers if n.op.name == "astype"]
+    assert casts == [ct.float16, ct.float16] and "add" not in names(s.buffers)
+    results = [under(schedule, rounded, (8,), arrays) for schedule in ("block", "batch")]
+    assert results[0] == results[1]
+
+
 def test_a_product_that_is_spent_holds_the_result():
     """Not one that is read again; and an accumulator, which may be a constant, stays."""
     @ct.kernel

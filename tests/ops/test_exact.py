@@ -120,6 +120,13 @@ def test_fma_of_much_goes_part_by_part(monkeypatch, dtype, shapes):
     assert_same(N.fma(x, y, z, dtype), whole.ravel().tolist())
 
 
+@pytest.fixture(params=[0, _exact.FEW], ids=["picked", "as they are"])
+def few(request, monkeypatch):
+    """Small arrays, too, are to have their ties picked out, or not."""
+    monkeypatch.setattr(_exact, "FEW", request.param)
+
+
+@pytest.mark.usefixtures("few")
 @pytest.mark.parametrize("dtype", [float32, float16], ids=str)
 @pytest.mark.parametrize("every", [1, 3, 100])
 def test_fma_finds_few_ties_and_many(dtype, every):
@@ -141,6 +148,7 @@ def test_fma_finds_few_ties_and_many(dtype, every):
     assert_same(N.fma(x, y, z, dtype, out=out if dtype is float32 else None).ravel(), want)
 
 
+@pytest.mark.usefixtures("few")
 def test_fma_mends_ties_in_a_large_array():
     a, b = np.float32(1 + 2.0**-12), np.float32(1 - 2.0**-12)  # a * a is half a unit above 1 + 2**-11
     z = np.zeros(4096, np.float32)

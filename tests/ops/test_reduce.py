@@ -235,7 +235,7 @@ def test_flush_to_zero():
 @pytest.mark.parametrize("values, default, propagated", [
     ([1, NAN, 3, 2], 3, NAN), ([NAN, NAN, NAN, NAN], NAN, NAN), ([NAN, -INF], -INF, NAN), ([-0.0, 0.0], 0.0, 0.0),
     ([0.0, -0.0], 0.0, 0.0), ([-0.0, -0.0], -0.0, -0.0), ([-1, -0.0], -0.0, -0.0), ([NAN, -0.0], -0.0, NAN),
-    ([-INF, -5], -5, -5), ([INF, NAN], INF, NAN),
+    ([-INF, -5], -5, -5), ([INF, NAN], INF, NAN), ([-INF, -INF], -INF, -INF),
 ])
 def test_extremes_of_floats(dtype, values, default, propagated):
     for nan, want in ((False, default), (True, propagated)):

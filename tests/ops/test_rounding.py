@@ -90,6 +90,15 @@ def test_round_to_on_a_sample(dtype, carrier):
     assert_same(N.round_to(dtype, x), want)
 
 
+@pytest.mark.parametrize("carrier", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [float16, bfloat16, tfloat32, float32, *NARROW], ids=str)
+def test_round_to_in_place(dtype, carrier):
+    """Negative numbers keep their signs, which are read before they are written over; large ones overflow."""
+    for x in (floats(500, float32).astype(carrier), np.array([1e-9, -1e-9, 7e4, -0.0, NAN, INF, -3], carrier)):
+        want = N.round_to(dtype, x)
+        assert_same(N.round_to(dtype, x, out=x), want.tolist())
+
+
 @pytest.mark.parametrize("dtype", [float16, bfloat16, tfloat32, float32], ids=str)
 def test_round_to_keeps_special_values(dtype):
     for carrier in (np.float32, np.float64):
