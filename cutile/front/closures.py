@@ -89,7 +89,7 @@ def _map_closures(t: Term, fn: Callable[[Closure], Closure]) -> Term:
         case Closure():
             return fn(t)
         case Tuple():
-            return Tuple(on(t.items))
+            return Tuple(on(t.items), t.cls)
         case Record():
             return Record(t.cls, dict(zip(t.fields, on(t.fields.values()), strict=True)))
         case Dict():

@@ -60,7 +60,7 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
         case Const() | Leaf():
             return next(new)
         case Tuple():
-            return Tuple(tuple(rebuild(i, new) for i in t.items))
+            return Tuple(tuple(rebuild(i, new) for i in t.items), t.cls)
         case Record():
             return Record(t.cls, {k: rebuild(v, new) for k, v in t.fields.items()})
         case Dict():

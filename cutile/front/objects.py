@@ -56,9 +56,9 @@ def capture(c: Context, obj: Any, name: str) -> Term:
         return Static(obj)
     if from_foreign(obj) is not None:
         return Static(obj)
-    if type(obj) is tuple:
+    if isinstance(obj, tuple):  # torch.Size and named tuples, too
         items = tuple(capture(c, o, f"{name}[{i}]") for i, o in enumerate(obj))
-        return Tuple(items)
+        return Tuple(items, tuple_class(obj))
     if is_record(obj):
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
         return Record(type(obj), {n: capture(c, v, f"{name}.{n}") for n, v in fields.items()})
@@ -93,6 +93,11 @@ def is_value(obj: Any) -> bool:
     plain = bool | int | float | str | enum.Enum | np.generic | tuple | type | types.ModuleType | OpDef
     return (obj is None or obj is Ellipsis or isinstance(obj, plain) or callable(obj) or is_record(obj)
             or from_foreign(obj) is not None)
+
+
+def tuple_class(obj: tuple) -> type:
+    """The class of a named tuple; of any other, `tuple`."""
+    return type(obj) if isinstance(getattr(obj, "_fields", None), tuple) else tuple
 
 
 def is_record(obj: Any) -> bool:
@@ -146,6 +151,11 @@ def attribute(c: Context, t: Term, name: str) -> Term:
             return _class_attribute(c, cls, name)
         case Record():
             return _record_attribute(c, t, name)
+        case Tuple(items, cls) if cls is not tuple:
+            if name in cls._fields:
+                return items[cls._fields.index(name)]
+            raise TileTypeError(f"a {cls.__name__} has no attribute `{name}` in tile code",
+                                help=f"its fields are {', '.join(cls._fields)}")
         case Dict():
             if name == "get":
                 return Bound(Static(dict.get), t)

@@ -325,8 +325,8 @@ def to_python(c: Context, t: Term) -> Any:
             return t.value
         case Static(obj):
             return obj
-        case Tuple():
-            return tuple(to_python(c, i) for i in t.items)
+        case Tuple(items, cls):
+            return tuple.__new__(cls, [to_python(c, i) for i in items])
         case Dict():
             return {k: to_python(c, v) for k, v in t.items.items()}
         case Record():
@@ -364,8 +364,8 @@ def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTy
         return obj._leaf
     if isinstance(obj, _Opaque):
         return obj.term
-    if isinstance(obj, tuple) and type(obj) is tuple:
-        return Tuple(tuple(_to_term(c, o, construct, cls) for o in obj))
+    if isinstance(obj, tuple):
+        return Tuple(tuple(_to_term(c, o, construct, cls) for o in obj), objects.tuple_class(obj))
     if objects.is_record(obj):
         return Record(
             type(obj), {f.name: _to_term(c, getattr(obj, f.name), construct, cls) for f in dataclasses.fields(obj)}

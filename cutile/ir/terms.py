@@ -71,6 +71,7 @@ class Static(Term):
 @structure(slots=True, eq=False)
 class Tuple(Term):
     items: tuple[Term, ...]
+    cls: type = tuple  # a class of named tuples, whose fields the items are
 
 
 @structure(slots=True, eq=False)

@@ -15,6 +15,36 @@ class Color(enum.Enum):
     RED = 1
 
 
+Pair = collections.namedtuple("Pair", "a b")
+
+
+class Sizes(tuple):
+    pass
+
+
+def test_subclasses_of_tuple():  # OBJ-5
+    """They are tuples; of a named one the fields are attributes, in tile code and in static code."""
+    pair, sizes = Pair(2, Pair(3, "x")), Sizes((4, 5))
+    assert constant(lambda: pair) == (2, (3, "x"))
+    assert constant(lambda: (sizes[1], len(sizes), sizes + (1,))) == (5, 2, (4, 5, 1))
+    assert constant(lambda: pair.a + pair.b.a) == 5
+    assert constant(lambda: ct.static_eval(pair.b.b + str(type(pair) is Pair))) == "xTrue"
+    assert constant(lambda: ct.static_eval(pair.b)) == (3, "x")
+    assert constant(lambda: ct.static_eval(Pair(7, 8)).b) == 8
+
+    def kept(flag):
+        p, s = pair, 0
+        for _ in range(3):
+            s += p.a
+            if flag:
+                p = ct.static_eval(Pair(2, pair.b))
+        f = lambda: p  # noqa: E731
+        s += f().b.a
+
+    typed(kept, I32)
+    refused(cell("def k(): v.c", v=pair)["k"], at="v.c", says="a Pair has no attribute `c`", help="fields are a, b")
+
+
 def test_what_can_be_captured():  # OBJ-5
     values = (True, 3, 2.5, "a", None, ..., Color.RED, (1, ("x", None)), ct.int8, np.float32, math, len, Color, int,
               ct.RoundingMode.RZ, ct.PaddingMode)
@@ -34,7 +64,7 @@ def test_numpy_scalars():  # OBJ-5
     "value,says,help",
     [
         ([1], "`v` is a list", "tuple"),
-        (collections.namedtuple("pair", "a b")(1, 2), "`v` is a", ""),
+        (Pair(1, [2]), "`v[1]` is a list", ""),
         ({}, "`v` is a dict", "static_eval"),
         ({1}, "`v` is a set", ""),
         (np.zeros(3), "host array (numpy.ndarray of shape (3,))", "add a parameter for `v`"),
