@@ -61,6 +61,16 @@ class Definition:
 
 def definition_of(fn: types.FunctionType) -> Definition:
     """The definition of a Python function. TileSyntaxError where Python cannot show its source [FN-2]."""
+    try:
+        return _definition_of(fn)
+    except TileSyntaxError:
+        # Text that is kept comes first: it is older than the file, which may be edited and not imported again. Where it
+        # does not fit, the function may come from an import since then (importlib.reload, %autoreload).
+        linecache.checkcache(fn.__code__.co_filename)
+        return _definition_of(fn)
+
+
+def _definition_of(fn: types.FunctionType) -> Definition:
     code = fn.__code__
     lines = linecache.getlines(code.co_filename, fn.__globals__)
     if not lines:
@@ -120,7 +130,7 @@ def _codes(filename: str, text: str) -> tuple[types.CodeType, ...] | None:
 
 
 def _essence(code: types.CodeType) -> tuple:
-    constants = [repr(c) for c in code.co_consts if not isinstance(c, types.CodeType)]
+    constants = [_essence(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
     return code.co_name, code.co_code, code.co_names, code.co_varnames, constants
 
 

@@ -1,5 +1,6 @@
 import ast
 import functools
+import importlib
 import importlib.util
 import linecache
 import os
@@ -179,6 +180,34 @@ def test_file_that_was_edited(tmp_path):
     linecache.checkcache(str(path))
     with pytest.raises(ct.TileSyntaxError, match="has changed since it was defined"):
         definition_of(module.f)
+
+
+def test_module_that_was_loaded_again(tmp_path, monkeypatch):
+    """As importlib.reload and %autoreload do: what linecache keeps of the file is older than the function."""
+    text = "def f(x):\n    def twice(y):\n        return y * 2\n    return twice(x)\n"
+    file = tmp_path / "loaded_again.py"
+    file.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    import loaded_again as m
+
+    assert constant(m.f, 3) == 6
+    for new, gives in ((text.replace("* 2", "* 5"), 15), ("# moved\n" + text, 6), (text + "#\n", 6)):
+        file.write_text(new)
+        importlib.reload(m)
+        assert constant(m.f, 3) == gives
+
+
+def test_change_of_a_nested_function(tmp_path, monkeypatch):
+    """The text was edited before it was first read: the function that runs is the older one."""
+    file = tmp_path / "nested_change.py"
+    file.write_text("def f(x):\n    return (lambda y: y * 2)(x)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    import nested_change as m
+
+    file.write_text("def f(x):\n    return (lambda y: y * 5)(x)\n")
+    with pytest.raises(ct.TileSyntaxError, match="source has changed"):
+        definition_of(m.f)
 
 
 def test_rewritten_asserts_are_no_change():
