@@ -38,7 +38,7 @@ def test_subclasses_of_tuple():  # OBJ-5
             s += p.a
             if flag:
                 p = ct.static_eval(Pair(2, pair.b))
-        f = lambda: p  # noqa: E731
+        f = lambda: p
         s += f().b.a
 
     typed(kept, I32)
