@@ -67,7 +67,7 @@ def emit_kernel(kernel: Kernel, top: Function) -> Program:
 class Function:
     """One Python function under construction.
 
-    The interleave schedule adds to it by `inner`, `called`, `pause`, `activation` and `iteration`.
+    The interleave schedule adds to it by `inner`, `called`, `pause`, `activation`, `iteration` and `combining`.
     """
 
     def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
@@ -134,6 +134,10 @@ class Function:
     def iteration(self, n: ir.While) -> list[ast.stmt]:
         """Before the condition of a loop, each time."""
         return []
+
+    def combining(self) -> Callable:
+        """How a combine function is called with many elements."""
+        return combine_elements
 
     # -------------------------------------------------------------- values
 
@@ -345,14 +349,14 @@ class Function:
         return [place(assign(self.temps(n.results), y), position(n.span))], True
 
     def combine(self, n: Op) -> ast.expr:
-        """The user's function of a reduce or scan, called element by element."""
+        """The user's function of a reduce or scan, and how it is called."""
         slot, values = self.program.slot("combine"), self.needs[n.region]
         inner = Function(self.program, self.needs, self.queue, self.constants)
         inner.ends.append(inner.give)
         params = [*n.region.params, *values]
         self.queue.append(lambda: inner.define("combine", OURS, n.region, slot, self.temps(params), params))
         types = self.program.ref(tuple(v.type for v in n.region.params), "types")
-        elements = self.program.ref(combine_elements, "elements")
+        elements = self.program.ref(self.combining(), "elements")
         return call(load(".partial"), [elements, load(slot), load(CTX), load(BLOCK), types,
                                        tuple_of(map(self.use, values))])
 

@@ -2,19 +2,25 @@
 
 What a generator yields tells the scheduler why: `(Access, *arrays)` before an access, with the arrays that it may
 change; `(Spin, *state)` before each iteration of a loop that waits for other blocks. Functions that do neither, and
-combine functions, stay plain.
+combine functions, stay plain; the latter take all elements in one call.
 """
 
 from __future__ import annotations
 
 import ast
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
+from cutile.interp import debugger
 from cutile.interp.emit import Needs, Program
-from cutile.interp.emit_block import Function, emit_kernel
+from cutile.interp.emit_block import Function, combine_elements, emit_kernel
 from cutile.interp.interleave import Access, Spin
 from cutile.interp.places import NOWHERE, assign, call, load, place, tuple_of
+from cutile.interp.running import Running
+from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Block, Kernel, Op, Value
 from cutile.ir.walk import blocks
@@ -64,6 +70,9 @@ class Turns(Function):
         self.pauses = pauses
         self.spins: dict[ir.While, str] = {}  # the locals that watch waiting loops
 
+    def combining(self):
+        return combine_at_once
+
     def inner(self):
         return Turns(self.program, self.needs, self.queue, self.pauses, self.constants)
 
@@ -87,6 +96,17 @@ class Turns(Function):
         if n not in self.pauses.waiting:
             return []
         return [_yield(load(self.spins[n]), *map(self.use, self.pauses.waiting[n]))]
+
+
+def combine_at_once(function: Callable, ctx: Running, block: tuple, types: tuple[TileType, ...], captured: tuple,
+                    args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Call a combine function, which has no branches, once for all elements, as the batch schedule does; one by one
+    if a debugger might stop in it, which is to see scalars.
+    """
+    if debugger.attached():
+        return combine_elements(function, ctx, block, types, captured, args)
+    y = function(ctx, block, *(Tile(carrier=a, type=t) for a, t in zip(args, types, strict=True)), *captured)
+    return tuple(x.carrier for x in (y if len(args) > 2 else (y,)))
 
 
 def _yield(*items: ast.expr) -> ast.stmt:
