@@ -272,7 +272,7 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
         return convert.construct(c, d, _only_positional(obj, args, kwargs))
     if isinstance(obj, type):
         return _call_class(c, obj, args, kwargs, span)
-    if isinstance(obj, types.FunctionType) and obj.__module__ != "dataclasses":  # asdict and its kin need containers
+    if isinstance(obj, types.FunctionType) and _root(obj) not in _FOR_THE_HOST:
         wrapped = getattr(obj, "__wrapped__", None)
         if (
             wrapped is not None
@@ -310,9 +310,18 @@ _REPLACEMENTS = {
 }
 
 
+# Packages whose Python functions are not looked into: of dataclasses, asdict and its kin need containers.
+_FOR_THE_HOST = frozenset({"cutile", "dataclasses", "numpy", "torch", "jax", "cupy", "scipy"})
+
+
+def _root(obj: Any) -> str:
+    return (getattr(obj, "__module__", None) or "").split(".")[0]
+
+
 def _call_help(obj: Any) -> str | None:
-    name = getattr(obj, "__name__", "")
-    module = (getattr(obj, "__module__", None) or "").split(".")[0]
+    name, module = getattr(obj, "__name__", ""), _root(obj)
+    if module == "cutile":
+        return "it is for code that runs on the host"
     if module == "builtins" and _REPLACEMENTS.get(name):
         return f"write {_REPLACEMENTS[name]}"
     if module in ("math", "numpy", "torch", "jax", "cupy"):

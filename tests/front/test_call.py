@@ -249,6 +249,8 @@ def test_kernel_inside_a_kernel():  # FN-4
         ("np.exp(n)", "ct.exp"),
         ("np.zeros(3)", "ct.zeros"),
         ("np.linalg.norm(n)", "host"),
+        ("np.average(n)", "ct.sum"),  # functions in Python, which are not looked into
+        ("ct.launch(None, (1,), n, ())", "host"),
         ("operator.iadd(n, 1)", ""),
         ("Plain()", "frozen dataclass"),
         ("partial(1)", "lambda"),
