@@ -1,7 +1,8 @@
 """Blocks that take turns: the interleave schedule, for kernels whose blocks wait for each other.
 
 Each block is a generator that pauses before every access to global memory. Which block goes on then is drawn from a
-seeded generator of random numbers, so a launch repeats exactly under the same seed.
+seeded generator of random numbers, so a launch repeats exactly under the same seed, if all arrays begin with the same
+contents: what a store does not change wakes no block, so that leftovers of `np.empty` may decide who goes on.
 
 A block that went round a waiting loop with the same state, while memory stayed as it was, is parked: whatever it does
 next it has done already, until some block changes memory. When all are parked, no block will ever go on. A loop whose

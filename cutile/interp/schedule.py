@@ -33,7 +33,7 @@ from cutile.ir.recursion import deep_recursion
 from cutile.ir.walk import walk
 from cutile.ops import _numeric
 from cutile.passes.waits import waiting_loops
-from cutile.types import ListType, TileType
+from cutile.types import ListType, RoundingMode, TileType
 
 # Temporaries come and go at every op. glibc maps large ones anew each time, page by page, until it has once seen one of
 # that size freed; then it hands out the same, warm memory again [measured: 2 to 5 times faster]. Elsewhere: no effect.
@@ -43,6 +43,7 @@ np.empty(30 << 20, np.uint8)
 BUDGET = 512 << 10
 ROW_BUDGET = 1 << 20  # kernels that reduce or scan
 MATMUL_BUDGET = 512 << 10
+SCAN_BUDGET = 16 << 20  # kernels with a scan that Python steps through, an element of all blocks at a time
 STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 SHALLOW = 16  # nested nodes, whose few calls each need no more room than Python gives anyway
@@ -77,7 +78,7 @@ def facts(kernel: Kernel) -> Facts:
 
 def _facts(kernel: Kernel) -> Facts:
     check_sizes(kernel)
-    largest, families, stops, unbatchable, nested = 1, set(), False, None, 0
+    largest, families, stops, unbatchable, nested, stepwise = 1, set(), False, None, 0, False
     for n in walk(kernel.body):
         nested += bool(blocks_of(n))
         for v in results_of(n):
@@ -88,10 +89,19 @@ def _facts(kernel: Kernel) -> Facts:
         if isinstance(n, Op):
             families.add(n.op.family)
             stops = stops or is_breakpoint(n)
-    budget = MATMUL_BUDGET if "mma" in families else ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
+            stepwise = stepwise or n.op.family == "scan" and not _is_one_call(n)
+    budget = SCAN_BUDGET if stepwise else MATMUL_BUDGET if "mma" in families else \
+        ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
     return Facts(largest, budget, stops, unbatchable, why, nested)
+
+
+def _is_one_call(scan: Op) -> bool:
+    """Whether NumPy has a scan: of exact sums and products, and those that are rounded as they are carried."""
+    i = info(scan.results[0].type.dtype)
+    return scan.region is None and (not i.floating or i.carried_exactly) \
+        and not scan.attrs["flush_to_zero"] and scan.attrs["rounding_mode"] in (None, RoundingMode.RN)
 
 
 def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:

@@ -13,7 +13,7 @@ import numpy as np
 from cutile.dtypes import info
 from cutile.ir.terms import POISON, Leaf, Poison, Tuple
 from cutile.ops import _numeric
-from cutile.ops._combine import combine_args, combine_region, combined, cut, numeric_arg, step, widen_bool
+from cutile.ops._combine import combine_args, combine_region, combined, numeric_arg, step, widen_bool
 from cutile.ops._op import Sig, op
 from cutile.ops._options import DIRECTED, float_options, flush_arg, rounding_arg
 from cutile.ops._types import axis_arg, const_bool, value_of
@@ -48,7 +48,7 @@ def _scan_rule(b, op, x, axis, func, identity, reverse):
 
 def _prefix(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
     """f(result[j-1], x[j]) for each j after the first."""
-    x = np.moveaxis(x, axis, 0)
+    x = np.ascontiguousarray(np.moveaxis(x, axis, 0))
     out = np.empty(x.shape, x.dtype)
     out[0] = x[0]
     for j in range(1, len(x)):
@@ -146,8 +146,7 @@ def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
     [SCAN-4.body]  func is restricted as that of reduce: memory, branches, loops: TileSyntaxError
     [SCAN-4.result]  func returns one scalar, or a tuple of as many as there are tiles; else TileTypeError
     """
-    n = sig.x.shape[axis]
-    steps = [tuple(cut(x, axis, j, j + 1) for x in xs) for j in range(n)]
+    steps = list(zip(*(_first(x, axis) for x in xs), strict=True))
     if reverse:
         steps.reverse()
     done = [steps[0]]
@@ -159,7 +158,15 @@ def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
     return out if len(out) > 1 else out[0]
 
 
+def _first(x: np.ndarray, axis: int) -> np.ndarray:
+    """The axis in front, and what is taken at each step packed; where the axis was, it has length 1."""
+    return np.ascontiguousarray(np.moveaxis(np.expand_dims(x, axis), axis - 1, 0))
+
+
 def _join(parts: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
     """The elements side by side; those that a captured value made vary by block decide the other axes."""
     shape = np.broadcast_shapes(*(p.shape for p in parts))
-    return np.concatenate([np.broadcast_to(p, shape) for p in parts], axis=axis)
+    out = np.empty((len(parts), *shape), parts[0].dtype)
+    for o, p in zip(out, parts, strict=True):
+        o[...] = p
+    return np.moveaxis(out, 0, axis - 1).squeeze(axis)

@@ -20,6 +20,7 @@ from cutile.interp import debugger, schedule
 from cutile.ir.nodes import Block, Continue, For, If, Kernel, Return, Value, While, Yield
 from cutile.ops import create, debug
 from cutile.types import ArrayType, ListType, TileType
+from tests.front.compiling import A1, typed
 from tests.interp.programs import B1, I32, Code
 
 
@@ -208,6 +209,23 @@ def test_chunks_cover_the_grid_once(grid, value_bytes):
         assert all(o + n <= g and n > 0 for o, n, g in zip(origin, size, grid, strict=True))
         total += size[0] * size[1] * size[2]
     assert total == grid[0] * grid[1] * grid[2]
+
+
+@pytest.mark.parametrize("dtype, scan, budget", [
+    (ct.float32, lambda x: ct.cumsum(x, 0), schedule.ROW_BUDGET),
+    (ct.int8, lambda x: ct.cumprod(x, 0), schedule.ROW_BUDGET),
+    (ct.float16, lambda x: ct.cumsum(x, 0), schedule.SCAN_BUDGET),
+    (ct.float32, lambda x: ct.cumsum(x, 0, rounding_mode=ct.RoundingMode.RZ), schedule.SCAN_BUDGET),
+    (ct.float32, lambda x: ct.cumsum(x, 0, flush_to_zero=True), schedule.SCAN_BUDGET),
+    (ct.float32, lambda x: ct.scan(x, 0, lambda a, b: a * 0.5 + b, 0.0), schedule.SCAN_BUDGET),
+    (ct.float32, lambda x: ct.mma(x[None, :], ct.cumsum(x, 0)[:, None], ct.zeros((1, 1), ct.float32)),
+     schedule.MATMUL_BUDGET),
+])
+def test_chunks_are_large_where_python_steps_through_a_scan(dtype, scan, budget):
+    def k(a):
+        scan(ct.load(a, 0, 4).astype(dtype))
+
+    assert schedule.facts(typed(k, A1)).budget == budget
 
 
 @pytest.mark.parametrize("name", ["batch", "block", "interleave"])
