@@ -17,6 +17,7 @@ from cutile import settings, trace
 from cutile.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.arguments import Argument, key_of, understand_all
 from cutile.collector import at_rest
+from cutile.front.objects import declaration
 from cutile.front.program import Blueprint, Program, compile_kernel, parameter_names
 from cutile.front.source import definition_of
 from cutile.ir import nodes
@@ -47,6 +48,8 @@ class Kernel:
 
     @classmethod
     def _of(cls, fn: Callable, options: Options) -> Kernel:
+        if (space := declaration(fn)) is not None:
+            fn = space.fn
         if not isinstance(fn, types.FunctionType):
             raise TypeError(f"@ct.kernel needs a Python function, got {type(fn).__name__}")
         self = functools.update_wrapper(object.__new__(cls), fn)
@@ -84,6 +87,10 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        """As with functions: a copy is the kernel itself, and pickles hold its name."""
+        return self.__qualname__
 
     def program(self, arguments: list[Argument]) -> Program:
         """The typed program for arguments of these kinds; typed once per key, by one thread."""
@@ -143,7 +150,9 @@ def function(func: Callable | None = None, /, *, host: bool = False, tile: bool 
         @functools.wraps(fn)
         def on_host(*args, **kwargs):
             if not host:
-                raise RuntimeError(f"{fn.__name__}() is a tile function: it can be called from tile code only")
+                why = "is a tile function: it can be called from tile code only" if tile else (
+                    "can be called from nowhere: write @ct.function(host=True, tile=False)")
+                raise RuntimeError(f"{fn.__name__}() {why}")
             return fn(*args, **kwargs)
 
         on_host._cutile_function = Space(fn, host, tile)

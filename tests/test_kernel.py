@@ -1,6 +1,8 @@
 """@kernel, @function, and one program per key [KERN-*, FN-*, SPEC-*]."""
 
+import copy
 import functools
+import pickle
 import subprocess
 import sys
 import threading
@@ -43,6 +45,25 @@ def test_decorator():  # KERN-1
     x = np.zeros(1, np.int32)
     launch(ct.kernel(num_ctas=2)(lambda x: ct.scatter(x, 0, 5)), x)
     assert x[0] == 5
+
+
+@ct.kernel
+@ct.function
+def add_two(x):
+    ct.scatter(x, 0, ct.gather(x, 0) + 2)
+
+
+def test_a_tile_function_as_kernel():  # KERN-1
+    x = np.zeros(1, np.int32)
+    launch(add_two, x)
+    assert x[0] == 2 and add_two.__name__ == "add_two"
+
+
+def test_copies_and_pickles():
+    """As functions do: modules of models that hold a kernel are copied, and sent to other processes."""
+    assert copy.copy(add_one) is copy.deepcopy([add_one])[0] is pickle.loads(pickle.dumps(add_one)) is add_one
+    with pytest.raises(pickle.PicklingError):
+        pickle.dumps(add_one.replace_hints(num_ctas=2))
 
 
 def test_called_like_a_function():  # FN-4
@@ -155,6 +176,8 @@ def test_functions_on_the_host():  # FN-1, FN-3
 
     with pytest.raises(RuntimeError, match=r"tile_only\(\) is a tile function"):
         tile_only(1)
+    with pytest.raises(RuntimeError, match=r"write @ct.function\(host=True, tile=False\)"):
+        ct.function(tile=False)(lambda a: a)(1)
     assert both(1, b=4) == 5 and both.__name__ == "both"
     with pytest.raises(TypeError):
         ct.function(both, True)

@@ -79,7 +79,8 @@ def inlines(func: Term) -> bool:
         case Bound():
             return inlines(func.func)
         case Static(obj):
-            fn = obj._cutile_function.fn if hasattr(obj, "_cutile_function") else obj
+            space = objects.declaration(obj)
+            fn = obj if space is None else space.fn
             return isinstance(fn, types.FunctionType) and fn.__module__ not in ("contextlib", "dataclasses") and (
                 not hasattr(fn, "__wrapped__") and fn not in static.KEYWORDS.values())
     return False
@@ -250,7 +251,7 @@ def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:
 
 
 def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
-    space = getattr(obj, "_cutile_function", None)
+    space = objects.declaration(obj)
     if space is not None:
         if not space.tile:
             raise UnsupportedCallError(f"{space.fn.__name__}() is declared host only (@ct.function(tile=False)) "

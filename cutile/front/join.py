@@ -249,7 +249,7 @@ def template_of(t: Term) -> Template:
             return t.value
         case Const():
             return Known(t.value)
-        case Static(obj) if obj is None or isinstance(obj, str):
+        case Static(obj) if type(obj) in (str, type(None)):  # members of string enums are shown like other members
             return Known(obj)
         case Tuple():
             return Group("tuple", (), tuple(map(template_of, t.items)))

@@ -95,6 +95,12 @@ def is_value(obj: Any) -> bool:
             or from_foreign(obj) is not None)
 
 
+def declaration(obj: Any) -> Any:
+    """What `@ct.function` declares of an object, or None. A decorator over it copies the attribute."""
+    space = getattr(obj, "_cutile_function", None)
+    return space if space is not None and getattr(obj, "__wrapped__", None) is space.fn else None
+
+
 def tuple_class(obj: tuple) -> type:
     """The class of a named tuple; of any other, `tuple`."""
     return type(obj) if isinstance(getattr(obj, "_fields", None), tuple) else tuple
@@ -141,12 +147,10 @@ def attribute(c: Context, t: Term, name: str) -> Term:
             return POISON
         case Static(types.ModuleType() as m):
             return _module_attribute(c, m, name)
-        case Static(str()):
-            if name == "join":
-                return Bound(Static(str.join), t)
-        case Static(enum.Enum() as e):
-            if name in ("name", "value"):
-                return capture(c, getattr(e, name), name)
+        case Static(enum.Enum() as e) if name in ("name", "value"):
+            return capture(c, getattr(e, name), name)
+        case Static(str()) if name == "join":
+            return Bound(Static(str.join), t)
         case Static(type() as cls):
             return _class_attribute(c, cls, name)
         case Record():

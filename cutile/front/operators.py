@@ -136,7 +136,8 @@ def _objects_unequal(c, x: Static, y: Static) -> Term:
     return loose(not _objects_equal(c, x, y).value)
 
 
-def _string_order(fn: Callable[[str, str], bool]) -> Callable:
+def _strings(fn: Callable[[str, str], bool]) -> Callable:
+    """Members of string enums are strings, as in Python."""
     return lambda c, x, y: loose(fn(x.obj, y.obj))
 
 
@@ -148,13 +149,15 @@ _COMPILE_TIME: dict[tuple[str, str, str], Callable[[Context, Term, Term], Term]]
     ("+", "fstring", "str"): _concat_strings,
     ("+", "str", "fstring"): _concat_strings,
     ("+", "fstring", "fstring"): _concat_strings,
-    ("<", "str", "str"): _string_order(str.__lt__),
-    ("<=", "str", "str"): _string_order(str.__le__),
-    (">", "str", "str"): _string_order(str.__gt__),
-    (">=", "str", "str"): _string_order(str.__ge__),
+    ("==", "str", "str"): _strings(str.__eq__),
+    ("!=", "str", "str"): _strings(str.__ne__),
+    ("<", "str", "str"): _strings(str.__lt__),
+    ("<=", "str", "str"): _strings(str.__le__),
+    (">", "str", "str"): _strings(str.__gt__),
+    (">=", "str", "str"): _strings(str.__ge__),
     **{
         (sym, k, k): fn
-        for k in ("str", "enum", "dtype")
+        for k in ("enum", "dtype")
         for sym, fn in (("==", _objects_equal), ("!=", _objects_unequal))
     },
 }

@@ -129,7 +129,7 @@ def const_bool(op: OpDef, name: str, t: Term) -> bool:
 
 def const_str(op: OpDef, name: str, t: Term) -> str:
     if isinstance(t, Static) and isinstance(t.obj, str):
-        return t.obj
+        return str.__str__(t.obj)  # of a string enum's member, its value
     invalid(op, name, f"expected a string constant, got {describe(t)}")
 
 

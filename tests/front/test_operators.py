@@ -15,6 +15,10 @@ class Color(enum.Enum):
     BLUE = "b"
 
 
+class Name(enum.StrEnum):
+    RELU = "relu"
+
+
 class Level(enum.IntEnum):
     LOW = 1
     HIGH = 2
@@ -131,6 +135,12 @@ def test_enums():  # CV-3
         )
 
     assert constant(f) == (True, True, "BLUE", "b", 3, 8)
+
+    def g():
+        n = Name("relu")
+        return (n == Name.RELU, n == "relu", "relu" != n, n in ("relu", "gelu"), n.name, n.value, n + "6", n < "s")
+
+    assert constant(g) == (True, True, False, True, "RELU", "relu", "relu6", True)
     space = {"Color": Color}
     refused(cell("def k(n): Color(n)", **space)["k"], I32, says="needs a constant")
     refused(cell("def k(): Color(77)", **space)["k"], cls=ct.TileValueError, says="77 is not a valid Color")

@@ -74,6 +74,17 @@ def test_wraps_decorator_runs():  # FN-5
     assert result(lambda x: decorated(x, k=5), 3) == 16
 
 
+@plus_one
+@ct.function
+def decorated_tile_function(x):
+    return x * 2
+
+
+def test_a_decorator_over_a_tile_function_runs():
+    """functools.wraps gives it all attributes of the function."""
+    assert result(lambda x: decorated_tile_function(x), 3) == 7  # FN-5
+
+
 def test_closure_of_a_decorator_is_its_own():  # FN-5
     def adding(n):
         def decorate(fn):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import io
 import pdb
 import re
@@ -143,6 +144,25 @@ def debug(commands: str, grid=(2,), n: int = 3):
 
 def at(line: int) -> str:
     return f"b {__file__}:{FIRST['steps'] + line}"
+
+
+class Activation(enum.StrEnum):
+    RELU = "relu"
+
+
+@ct.kernel
+def named(x, activation: ct.Constant):
+    kept = (activation, Activation.RELU)
+    ct.assert_(ct.bid(0) == 0, Activation.RELU)
+    ct.scatter(x, 0, 2 if kept[0] == Activation.RELU else 3)
+
+
+@pytest.mark.parametrize("schedule", ["batch", "block", "interleave"])
+def test_string_enums_are_values(schedule):
+    """Python compiles no literal of a subclass of str."""
+    x = np.zeros(1, np.int32)
+    launch(named, (1,), (x, Activation.RELU), schedule)
+    assert x[0] == 2
 
 
 def test_a_conditional_breakpoint_on_the_block():
