@@ -129,5 +129,10 @@ def specs_of(fn: types.FunctionType) -> dict[str, ParameterSpec]:
     """Specs of all annotated parameters; string annotations are resolved (NameError if they cannot be) [KERN-1]."""
     annotations = fn.__annotations__
     if any(isinstance(a, str) for a in annotations.values()):
-        annotations = typing.get_type_hints(fn, include_extras=True)
+        try:
+            annotations = typing.get_type_hints(fn, include_extras=True)
+        except NameError as e:
+            raise NameError(
+                f"{e.name!r} in an annotation of {fn.__qualname__} means nothing when the function is defined: import "
+                f"it outside of `if TYPE_CHECKING:`, or annotate arrays with ct.Array", name=e.name) from None
     return {n: spec_of(a, n) for n, a in annotations.items() if n != "return"}

@@ -46,6 +46,9 @@ class _Where:
     index: int
     name: str
 
+    def item(self, i: int) -> _Where:
+        return _Where(self.index, f"{self.name}[{i}]")
+
     def __str__(self) -> str:
         return f"Invalid kernel argument #{self.index} (`{self.name}`)"
 
@@ -78,7 +81,13 @@ def _found(where: _Where, value: Any) -> tuple[Array, DType] | None:
 
 
 def _constant_hint(value: Any) -> str:
-    if value is None or isinstance(value, str | enum.Enum | np.generic) or from_foreign(value) is not None:
+    if value is None:
+        return ("; for an array that may be missing, pass any array in its place and a flag beside it, such as "
+                "has_bias: ct.Constant[bool]")
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        plain = {"b": "bool", "f": "float"}.get(value.dtype.kind, "int")
+        return f"; pass {plain}(x), or annotate the parameter with ct.Constant to pass this one as a constant"
+    if isinstance(value, str | enum.Enum | np.generic) or from_foreign(value) is not None:
         return "; annotate the parameter with ct.Constant to pass this one as a constant"
     if callable(value):
         return "; a function can be used in a kernel by naming it there"
@@ -111,7 +120,8 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
 
 def _constant(where: _Where, value: Any) -> Argument:
     if type(value) is list or _found(where, value) is not None and not isinstance(value, np.generic):
-        raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {kind(value)}")
+        raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {kind(value)}; parameters that are "
+                        f"arrays need no annotation")
     if not (value is None or isinstance(value, bool | int | float | str | enum.Enum | np.generic)
             or from_foreign(value) is not None):
         raise TypeError(f"{where}: {kind(value)} cannot be a constant; constants are bool, int, float, str, None, "
@@ -141,7 +151,7 @@ def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argu
         raise TypeError(f"{where}: its annotation does not ask for a tuple, got one")
     if spec.items is not None and not spec.repeat and len(spec.items) != len(value):
         raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.items)} items, got {len(value)}")
-    items = [_understand(where, v, spec.item(i), depth + 1) for i, v in enumerate(value)]
+    items = [_understand(where.item(i), v, spec.item(i), depth + 1) for i, v in enumerate(value)]
     return Argument(tuple(i.blueprint for i in items), ("tuple", *(i.key for i in items)),
                     tuple(leaf for i in items for leaf in i.leaves))
 

@@ -85,6 +85,10 @@ class Kernel:
         raise TypeError(f"kernel {self.__name__} cannot be called like a function; start it with "
                         f"ct.launch(stream, grid, {self.__name__}, args)")
 
+    def __getitem__(self, grid):
+        raise TypeError(f"kernel {self.__name__} cannot be subscripted; start it with "
+                        f"ct.launch(stream, grid, {self.__name__}, args)")
+
     def __repr__(self) -> str:
         return f"<kernel {self.__module__}.{self.__qualname__}>"
 
@@ -147,6 +151,9 @@ def function(func: Callable | None = None, /, *, host: bool = False, tile: bool 
     """Declare where a function can be called from [FN-1]: tile code only by default, with host=True also host code."""
 
     def decorate(fn: Callable):
+        if not callable(fn):
+            raise TypeError(f"@ct.function needs a function, got {type(fn).__name__}")
+
         @functools.wraps(fn)
         def on_host(*args, **kwargs):
             if not host:

@@ -85,6 +85,11 @@ def test_arrays_of_other_dtypes(dtype, says):  # ARG-3, D-30
     refused(np.zeros(3, dtype), says=says)
 
 
+def test_scalars_of_numpy_name_the_conversion():
+    for x, plain in ((np.float32(1), "float"), (np.int64(1), "int"), (np.bool_(True), "bool")):
+        refused(x, says=f"; pass {plain}(x), or annotate")
+
+
 def test_odd_strides():  # D-30
     packed = np.zeros(4, np.dtype([("a", "f4"), ("b", "i2")]))
     refused(packed["a"], says="no multiples of its 4-byte elements")

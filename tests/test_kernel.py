@@ -74,6 +74,11 @@ def test_called_like_a_function():  # FN-4
         add_one(np.zeros(1))
 
 
+def test_subscripted_by_a_grid():  # FN-4
+    with pytest.raises(TypeError, match=r"start it with ct.launch\(stream, grid, add_one, args\)"):
+        add_one[(1,)](np.zeros(1))
+
+
 def test_replace_hints():  # KERN-5
     other = add_one.replace_hints(num_ctas=2)
     assert other is not add_one and other._options.num_ctas == 2 and add_one._options.num_ctas is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 
 from cutile.errors import Span, TileTypeError
@@ -81,7 +82,7 @@ def bind(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term
 def _error(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
     """What is wrong with arguments that do not fit; a misspelt keyword is named before what is missing for it."""
     name, signature = f".{o.name}" if method else o.name, signature_of(o, method)
-    help = f"its signature is {name}{signature}"
+    help = f"its signature is {name}{_plain(signature)}"
     unknown = next((k for k in kwargs if k not in signature.parameters), None)
     if unknown is not None:
         close = nearest(unknown, [*signature.parameters])
@@ -92,3 +93,8 @@ def _error(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Te
     except TypeError as e:
         return TileTypeError(f"{name}(): {e}", help=help)
     raise AssertionError(f"the arguments of {name}() fit its signature {signature}")
+
+
+def _plain(signature: inspect.Signature) -> str:
+    """A signature as users write it: members of enums by their names."""
+    return re.sub(r"<(\w+\.\w+): [^>]*>", r"ct.\1", str(signature))

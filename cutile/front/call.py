@@ -328,7 +328,8 @@ def _call_help(obj: Any) -> str | None:
     if module in ("math", "numpy", "torch", "jax", "cupy"):
         same = {"fabs": "abs", "absolute": "abs", "power": "pow"}.get(name, name)
         if same in registry():
-            return f"use ct.{same}(x)"
+            given = registry()[same].__signature__.parameters.values()
+            return f"use ct.{same}({', '.join(p.name for p in given if p.default is p.empty)})"
         if name in objects.IDIOMS:
             return f"write {objects.IDIOMS[name]}"
         return f"{module} functions run on the host; inside ct.static_eval(...) they can compute constants"
@@ -353,11 +354,8 @@ def _call_class(c: Context, cls: type, args, kwargs, span: Span) -> Term:
         return _enum_member(c, cls, _only_positional(cls, args, kwargs))
     if dataclasses.is_dataclass(cls):
         return records.make(c, cls, args, kwargs)
-    hint = (
-        "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)"
-        if cls.__module__ != "builtins"
-        else _call_help(cls)
-    )
+    users = _root(cls) not in {"builtins", *_FOR_THE_HOST}
+    hint = "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)" if users else _call_help(cls)
     raise UnsupportedCallError(f"objects of class `{cls.__qualname__}` cannot be created in tile code", help=hint)
 
 

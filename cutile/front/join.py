@@ -227,8 +227,11 @@ def type_text(t: Term) -> str:
 
 def conflict_help(terms: Sequence[Term]) -> str:
     dtypes = [t.type.dtype for t in terms if is_tile(t)]
+    shapes = {t.type.shape for t in terms if is_tile(t)}
+    d = functools.reduce(lambda a, b: a and promote(a, b), dtypes) or dtypes[0] if dtypes else None
+    if len(dtypes) == len(terms) and len(shapes) == 2 and () in shapes:
+        return f"give it one type on every path: begin with a tile, ct.full({max(shapes, key=len)}, …, ct.{d.name})"
     if len(dtypes) == len(terms) and len(set(dtypes)) > 1:
-        d = functools.reduce(lambda a, b: a and promote(a, b), dtypes) or dtypes[0]
         return (f"give it one type on every path; for example convert with ct.{d.name}(…) or .astype(ct.{d.name}), "
                 f"or write literals alike (1.0 instead of 1)")
     return "give it one type on every path, or use different names"

@@ -18,7 +18,7 @@ from cutile.front.source import assigned_names
 from cutile.ir.nodes import Block, Break, Continue, For, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, is_poisoned, phrase
 from cutile.ops._types import value_of
-from cutile.types import TileType
+from cutile.types import ListType, TileType
 
 
 def while_(c: Context, s: Scope, node: ast.While) -> bool:
@@ -39,6 +39,10 @@ def while_(c: Context, s: Scope, node: ast.While) -> bool:
     return falls
 
 
+def _is_list(source: Term) -> bool:
+    return isinstance(source, Leaf) and isinstance(source.type, ListType)
+
+
 def for_(c: Context, s: Scope, node: ast.For) -> bool:
     if static.keyword(s, node.iter) == "static_iter":
         return _unroll(c, s, node, static.iterate(c, s, node.iter))
@@ -48,6 +52,7 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
         source = None
     elif not isinstance(source, Range):
         hint = "unroll it with `for … in ct.static_iter(…)`" if isinstance(source, Tuple) else (
+            "write for i in range(len(arrays)), and arrays[i] in the loop" if _is_list(source) else
             "loop over range(…) and load or extract one tile at a time")
         c.report(TileTypeError(f"a for loop runs over range(...) or ct.static_iter(...), not over {phrase(source)}",
                                help=hint), iter_span)

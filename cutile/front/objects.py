@@ -14,6 +14,7 @@ import numpy as np
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context, nearest
+from cutile.front.idioms import IDIOMS
 from cutile.front.proxies import RECEIVERS
 from cutile.ir.terms import (
     POISON,
@@ -36,7 +37,7 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops import memory, views
-from cutile.ops._op import OpDef, methods
+from cutile.ops._op import OpDef, methods, registry
 from cutile.ops._types import const_term, loose, strict
 from cutile.types import ListType
 
@@ -186,12 +187,18 @@ def attribute(c: Context, t: Term, name: str) -> Term:
             return _array_attribute(c, t, name)
         case Leaf() if isinstance(t.type, ListType):
             raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help="index it: arrays[i], or len(arrays)")
-    raise TileTypeError(f"{phrase(t)} has no attribute `{name}` in tile code")
+    help = "Python's own attributes and methods are there inside ct.static_eval(…)" if isinstance(t, Static) else None
+    raise TileTypeError(f"{phrase(t)} has no attribute `{name}` in tile code", help=help)
 
 
 _TILE_HINTS = {"T": "ct.transpose(x)", "sum": "ct.sum(x, axis)", "max": "ct.max(x, axis)", "min": "ct.min(x, axis)",
                "mean": "ct.sum(x, axis) / n", "size": "the product of x.shape", "flatten": "x.reshape((-1,))",
                "to": "x.astype(dtype)", "float": "x.astype(ct.float32)", "half": "x.astype(ct.float16)"}
+
+
+def _tile_hint(name: str) -> str | None:
+    """What to write for an attribute that tiles do not have."""
+    return _TILE_HINTS.get(name) or IDIOMS.get(name) or (f"ct.{name}(x)" if name in registry() else None)
 
 
 def _method(t: Term, kind: str, name: str) -> Term:
@@ -200,7 +207,7 @@ def _method(t: Term, kind: str, name: str) -> Term:
         return Bound(Static(o), t)
     names = [n for k, n in methods() if k == kind]
     close = nearest(name, names)
-    hint = _TILE_HINTS.get(name) if kind == "tile" else None
+    hint = _tile_hint(name) if kind == "tile" else None
     help = (
         f"write {hint}" if hint else f"did you mean `{close}`?" if close else f"there are: {', '.join(sorted(names))}"
     )
@@ -223,43 +230,6 @@ def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
         raise TileTypeError(f"{phrase(t)} has no attribute `{name}`",
                             help="an array is memory: load a tile first, then work on the tile")
     return _method(t, "array", name)
-
-
-# What users look for in `ct` and how it is written instead.
-IDIOMS = {
-    "sigmoid": "1 / (1 + ct.exp(-x))",
-    "silu": "x / (1 + ct.exp(-x))",
-    "relu": "ct.maximum(x, 0)",
-    "gelu": "0.5 * x * (1 + ct.tanh(0.7978845608 * (x + 0.044715 * x * x * x)))",
-    "softmax": "e = ct.exp(x - ct.max(x, axis, keepdims=True)); e / ct.sum(e, axis, keepdims=True)",
-    "mean": "ct.sum(x, axis) / n",
-    "average": "ct.sum(x, axis) / n",
-    "var": "d = x - ct.sum(x, axis, keepdims=True) / n; ct.sum(d * d, axis) / n",
-    "std": "ct.sqrt(of the variance: ct.sum(d * d, axis) / n)",
-    "zeros_like": "ct.zeros(x.shape, x.dtype)",
-    "ones_like": "ct.ones(x.shape, x.dtype)",
-    "full_like": "ct.full(x.shape, value, x.dtype)",
-    "empty": "ct.zeros(shape, dtype)",
-    "any": "ct.max(mask.astype(ct.int32), axis) > 0",
-    "all": "ct.min(mask.astype(ct.int32), axis) > 0",
-    "clip": "ct.minimum(ct.maximum(x, lo), hi)",
-    "clamp": "ct.minimum(ct.maximum(x, lo), hi)",
-    "round": "ct.floor(x + 0.5)",
-    "trunc": "x.astype(ct.int32)",
-    "sign": "ct.where(x > 0, 1, ct.where(x < 0, -1, 0))",
-    "square": "x * x",
-    "dot": "ct.mma(x, y, acc) or x @ y",
-    "concatenate": "ct.cat((a, b), axis)",
-    "stack": "ct.cat((a[None], b[None]), axis=0)",
-    "log10": "ct.log(x) * 0.4342944819032518",
-    "log1p": "ct.log(1 + x)",
-    "expm1": "ct.exp(x) - 1",
-    "absolute": "ct.abs(x)",
-    "power": "x ** y",
-    "program_id": "ct.bid(axis)",
-    "num_programs": "ct.num_blocks(axis)",
-    "atomic_sub": "ct.atomic_add(array, indices, -x)",
-}
 
 
 def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:

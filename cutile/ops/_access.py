@@ -60,6 +60,8 @@ def _signed_scalar(op: OpDef, name: str, k: int, t: Term) -> Const | Leaf:
     hint = None
     if is_tile(t) and t.type.shape:
         hint = "a one-element tile becomes a scalar with x.item(); for a tile of indices use ct.gather or ct.scatter"
+    elif is_scalar(t) and info(t.type.dtype).floating:
+        hint = "divide integers with //, or convert it: x.astype(ct.int32)"
     elif is_scalar(t) and info(t.type.dtype).arithmetic:
         hint = "convert it: x.astype(ct.int32)"
     elif is_array(t):

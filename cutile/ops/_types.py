@@ -33,7 +33,7 @@ from cutile.dtypes import (
 from cutile.errors import TileError, TileTypeError, TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
-from cutile.ir.terms import Const, Leaf, Static, Term, Tuple, describe, is_array, is_scalar, is_tile, phrase
+from cutile.ir.terms import Const, FString, Leaf, Static, Term, Tuple, describe, is_array, is_scalar, is_tile, phrase
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef, Sig
 from cutile.types import TileType, is_power_of_two
@@ -78,7 +78,8 @@ def tile_arg(op: OpDef, name: str, t: Term) -> Const | Leaf:
         hint = (f"an array is memory, not a value: load a tile from it first, for example "
                 f"ct.load(array, index=({', '.join(['0'] * t.type.ndim)}{',' if t.type.ndim == 1 else ''}), shape=...)")
     elif isinstance(t, Tuple):
-        hint = "a tuple of scalars becomes a tile with ct.astile(values, dtype=...)"
+        hint = ("the index comes before the tile" if name == "tile" else
+                "a tuple of scalars becomes a tile with ct.astile(values, dtype=...)")
     invalid(op, name, f"expected a tile or scalar, got {describe(t)}", help=hint)
 
 
@@ -104,7 +105,8 @@ def int_scalar_arg(op: OpDef, name: str, t: Term, *, signed: bool = True) -> Con
     i = info(t.type.dtype)
     if not i.integral or signed and i.kind != "i":
         # A loose literal beyond int64 counts as uint64.
-        invalid(op, name, f"expected a {what}, got {describe(t)}")
+        invalid(op, name, f"expected a {what}, got {describe(t)}",
+                help="divide integers with //" if i.floating else None)
     return t
 
 
@@ -130,7 +132,8 @@ def const_bool(op: OpDef, name: str, t: Term) -> bool:
 def const_str(op: OpDef, name: str, t: Term) -> str:
     if isinstance(t, Static) and isinstance(t.obj, str):
         return str.__str__(t.obj)  # of a string enum's member, its value
-    invalid(op, name, f"expected a string constant, got {describe(t)}")
+    invalid(op, name, f"expected a string constant, got {describe(t)}",
+            help="write a plain string; print and ct.printf show values" if isinstance(t, FString) else None)
 
 
 def _not_constant(op: OpDef, name: str, want: str, t: Term) -> NoReturn:
@@ -179,11 +182,15 @@ def enum_arg(op: OpDef, name: str, t: Term, cls: type[E], *, optional: bool = Fa
             return cls[obj]
         invalid(op, name, f"{obj!r} is no member name of ct.{cls.__name__}",
                 help="one of " + ", ".join(repr(n) for n in cls.__members__))
-    invalid(op, name, f"expected a member of ct.{cls.__name__}, got {describe(t)}")
+    invalid(op, name, f"expected a member of ct.{cls.__name__}, got {describe(t)}",
+            help="one of " + ", ".join(f"ct.{cls.__name__}.{n}" for n in cls.__members__))
 
 
 def axis_arg(op: OpDef, name: str, t: Term, ndim: int) -> int:
     """An axis constant, normalised to 0 … ndim-1."""
+    if op.name in ("max", "min") and is_tile(t) and (t.type.shape or info(t.type.dtype).floating):
+        invalid(op, name, f"expected an integer constant, got {describe(t)}",
+                help=f"the {'larger' if op.name == 'max' else 'smaller'} of two is ct.{op.name}imum(x, y)")
     axis = const_int(op, name, t)
     if not -ndim <= axis < ndim:
         invalid(op, name, f"axis {axis} is out of range for rank {ndim}")

@@ -24,7 +24,8 @@ def _bits_arg(op, name: str, t: Term, *, bool_ok: bool = True) -> Const | Leaf:
         return t
     hint = None
     if i.floating:
-        hint = "to work on the bits of a float, x = ct.bitcast(x, ct.int32) (an integer dtype of the same width) first"
+        hint = ("comparisons need parentheses, as in (x > 0) & (x < 1); to work on the bits of a float, x = "
+                "ct.bitcast(x, ct.int32) (an integer dtype of the same width) first")
     elif i.kind == "b":
         hint = "convert the mask first: mask.astype(ct.int32)"
     invalid(op, name, f"expected integer{' or bool_' if bool_ok else ''} operands, got {describe(t)}", help=hint)

@@ -54,3 +54,4 @@ def test_a_misspelt_keyword_is_named_before_what_is_missing_for_it():
     with pytest.raises(TileTypeError, match="has no parameter `shap`") as e:
         bind(load, False, (Static(1), Static(2)), {"shap": Static(3)})
     assert "did you mean `shape`? its signature is load(" in e.value.help
+    assert "padding_mode=ct.PaddingMode.UNDETERMINED, " in e.value.help  # as users write it

@@ -138,6 +138,12 @@ def test_conflict_shows_both_lines_in_order():
     assert "ct.float32(…)" in e.help
 
 
+def test_conflict_of_a_scalar_and_a_tile_says_how_to_begin():
+    tile = Leaf(Value(TileType(float32, (16, 1))))
+    for first in (loose(0), loose(0.0)):
+        assert "ct.full((16, 1), …, ct.float32)" in conflict("y", [first, tile], [SPAN, SPAN]).error(SPAN).help
+
+
 def test_texts():
     assert type_text(Tuple((loose(1), leaf(float32)))) == "tuple (int32 scalar, float32 scalar)"
     assert versus(["a", "b", "a"]) == "a vs. b"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from tests.front.compiling import A1, AI, I32, C, cell, refused, result, text, typed
+from tests.front.compiling import A1, AI, ARRAYS, I32, C, cell, refused, result, text, typed
 
 
 def test_for_range_forms():  # LOOP-1, LOOP-2
@@ -105,6 +105,11 @@ def test_induction_variable_is_never_constant():  # LOOP-4
 def test_what_a_loop_does_not_run_over(source, says):  # ST-13
     k = cell(f"def k(x, n):\n    for i in {source}:\n        i + 1")["k"]
     refused(k, A1, I32, at=source, says=f"not over {says}", help="static_iter" if says == "a tuple" else "range")
+
+
+def test_a_loop_over_a_list_of_arrays_says_how():  # ST-13, LIST-1
+    k = cell("def k(xs):\n    for x in xs:\n        x.shape")["k"]
+    refused(k, ARRAYS, at="xs", says="not over a list", help="for i in range(len(arrays)), and arrays[i]")
 
 
 def test_pattern_as_induction_variable():  # ST-11

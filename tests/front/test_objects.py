@@ -190,6 +190,9 @@ def test_missing_name_in_ct_offers_the_idiom():
         ("zeros_like", "ct.zeros(x.shape, x.dtype)"),
         ("var", "ct.sum(d * d, axis) / n"),
         ("program_id", "ct.bid(axis)"),
+        ("trans", "ct.transpose(x)"),
+        ("logical_and", "x & y"),  # and no atomic_and, which is nearest
+        ("fmax", "ct.maximum(x, y)"),  # the second argument of ct.max is the axis
         ("maxium", "did you mean `maximum`?"),
     ):
         refused(
@@ -200,7 +203,7 @@ def test_missing_name_in_ct_offers_the_idiom():
 def test_every_idiom_is_missing_and_parses():
     import ast
 
-    from cutile.front.objects import IDIOMS
+    from cutile.front.idioms import IDIOMS
 
     for name, idiom in IDIOMS.items():
         assert not hasattr(ct, name), f"ct.{name} exists"
