@@ -3,7 +3,9 @@
 A loop waits if something that other blocks may change decides how long it runs: the result of an atomic, or of a load
 from memory that the kernel stores to, reaches the condition of the loop or of a Break, Continue or Return in it. Not
 counted is `atomic_add` of a number known not to be zero: whoever loops on that makes progress by itself (a counter
-that hands out work). A plain branch on such a value waits for nobody.
+that hands out work). Nor are WEAK loads in a loop that stores to the same memory: that loop works there in place (a
+sort, an iteration until it has converged), and nothing may wait through WEAK accesses [MEM-2]. A plain branch on such a
+value waits for nobody.
 
 The state of a waiting loop are the carried values that decide what an iteration does: where it branches, which elements
 it reads, writes and what. If these repeat and memory has not changed in between, all later iterations repeat too.
@@ -35,9 +37,10 @@ from cutile.ir.nodes import (
 )
 from cutile.ir.walk import walk
 from cutile.ops import atomics, create, shape
-from cutile.ops._op import ATOMIC, PURE, READ
-from cutile.passes.written import is_written
+from cutile.ops._op import ATOMIC, PURE, READ, WRITE
+from cutile.passes.written import is_written, memory_classes
 from cutile.structs import field, structure
+from cutile.types import MemoryOrder
 
 Loop = For | While
 
@@ -95,16 +98,29 @@ class _Flow:
     sources: dict[Loop, set[Value]] = field(default_factory=lambda: defaultdict(set))  # what others may change
 
     def __post_init__(self) -> None:
-        written, known = is_written(self.kernel), _nonzero(self.kernel)
+        written, known, memory = is_written(self.kernel), _nonzero(self.kernel), memory_classes(self.kernel)
+        stored: dict[Loop, set[Value]] = defaultdict(set)
+        weak: dict[Loop, list[tuple[Value, Op]]] = defaultdict(list)  # memory, load
         pending = [(self.kernel.body, _Place(None, None))]
         while pending:
             block, place = pending.pop()
             for n in block.nodes:
                 self.node(n, place)
-                if place.loops and isinstance(n, Op) and _may_change(n, written, known):
-                    for loop in place.loops:
-                        self.sources[loop].update(n.results)
+                if place.loops and isinstance(n, Op):
+                    if n.op.effect == WRITE:
+                        for loop in place.loops:
+                            stored[loop].add(memory(n.operands[0]))
+                    elif _may_change(n, written, known):
+                        for loop in place.loops:
+                            if _is_weak_load(n):
+                                weak[loop].append((memory(n.operands[0]), n))
+                            else:
+                                self.sources[loop].update(n.results)
                 pending += place.inside(n)
+        for loop, loads in weak.items():
+            for array, n in loads:
+                if array not in stored[loop]:
+                    self.sources[loop].update(n.results)
 
     def behind(self, values: Iterable[Value]) -> set[Value]:
         """These values and all that they are made from."""
@@ -193,6 +209,10 @@ def _may_change(n: Op, written, known: set[Value]) -> bool:
         array, _, update, *mask = n.op.group(n.operands, n.layout)
         return update not in known or any(m is not None for m in mask)
     return True
+
+
+def _is_weak_load(n: Op) -> bool:
+    return n.op.effect == READ and n.attrs.get("memory_order", MemoryOrder.WEAK) is MemoryOrder.WEAK
 
 
 def _nonzero(kernel: Kernel) -> set[Value]:

@@ -158,10 +158,50 @@ def branch_inside(x, y):
             ct.store(y, i, 1)
 
 
+def works_in_place(x, y):
+    while ct.load(x, 0, ()) > 0:
+        ct.store(x, 0, ct.load(x, 0, ()) - 1)
+
+
+def insertion(x, y):
+    key, j = ct.gather(y, 0), 10
+    while j >= 0 and ct.gather(x, j) > key:
+        ct.scatter(x, j + 1, ct.gather(x, j))
+        j -= 1
+
+
+def works_on_a_slice(x, y):
+    half = x.slice(axis=0, start=0, stop=2)
+    while ct.gather(half, 0) > 0:
+        ct.scatter(x, 0, 0)
+
+
 @pytest.mark.parametrize("fn", [histogram, last_block_done, work_queue, reads_what_nobody_writes, bounds_from_an_atomic,
-                                branch_inside], ids=lambda f: f.__name__)
+                                branch_inside, works_in_place], ids=lambda f: f.__name__)
 def test_does_not_wait(fn):
     assert lines(fn) == []
+
+
+@pytest.mark.parametrize("fn", [insertion, works_on_a_slice], ids=lambda f: f.__name__)
+def test_work_in_place_does_not_wait(fn):
+    assert lines(fn) == []
+
+
+def ordered_in_place(x, y):
+    while ct.load(x, 0, (), memory_order=ct.MemoryOrder.ACQUIRE, memory_scope=ct.MemoryScope.DEVICE) == 0:
+        ct.store(x, 1, 1)
+
+
+def inside_of_one_that_stores(x, y):
+    for i in range(4):
+        while ct.load(x, i, ()) == 0:
+            pass
+        ct.store(x, i, 0)
+
+
+@pytest.mark.parametrize("fn, line", [(ordered_in_place, 1), (inside_of_one_that_stores, 2)], ids=lambda x: str(x))
+def test_waits_in_spite_of_its_stores(fn, line):
+    assert lines(fn) == [line]
 
 
 # ------------------------------------------------------------------ state
