@@ -111,6 +111,10 @@ def add_counts(line: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable 
 
 def _in_order(memory, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
     """Every update in order; the values before each."""
+    if values[0].size == 1:  # locks, tickets and flags
+        before = memory.convert(line[at]) if not memory.plain else line[at]
+        line[at] = memory.store(_once(memory.dtype, kind, before, values))
+        return before
     order, first = _groups(memory, at)
     count = np.diff(np.append(first, len(order)))
     at = tuple(c[order] for c in at) if isinstance(at, tuple) else at[order]
@@ -162,6 +166,11 @@ def _run(dtype, kind: str, start: np.ndarray, values: list[np.ndarray], first: n
         before[where] = now[groups]
         now[groups] = step(now[groups], *(v[where] for v in values))
     return before, now
+
+
+def _once(dtype, kind: str, start: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+    """One update of each element."""
+    return values[0] if kind == "xchg" else _steps(dtype, kind)(start, *values)
 
 
 def _by_group(ufunc: np.ufunc, start, values, first, count):

@@ -194,3 +194,26 @@ def test_uniform_atomics_act_once_per_block():
     zero, one = np.zeros((), np.int32), np.ones((), np.int32)
     _, seen = wrap(a, dt.int32).update("add", [zero], [one], None, (), (2, 3, 1))
     assert a[0] == 6 and seen.ravel().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("kind, dtype", [
+    *((k, d) for k in ("add", "max", "min") for d in (dt.float16, dt.bfloat16, dt.float32, dt.int8, dt.uint64)),
+    *((k, d) for k in ("and", "or", "xor") for d in (dt.int32, dt.uint64)),
+    *((k, d) for k in ("xchg", "cas") for d in (dt.float32, dt.int64)),
+], ids=str)
+@pytest.mark.parametrize("strided", [False, True])
+def test_one_element_is_updated_as_several_are(kind, dtype, strided):
+    i = dt.info(dtype)
+    values = np.array([3, 1, 100, 100, 5, 2, 64], i.carrier)
+    operands = [values, values[::-1].copy()][:2 if kind == "cas" else 1]
+    memory = np.array([5, 1, 100, 0, 7, 2, 127], i.storage)
+    results = []
+    for split in (False, True):
+        a = np.zeros((7, 2), i.storage)[:, 0] if strided else np.empty(7, i.storage)
+        a[:] = memory
+        view, at, olds = wrap(a, dtype), np.arange(7, dtype=np.int32), []
+        for part in [slice(k, k + 1) for k in range(7)] if split else [slice(None)]:
+            given = [x[part] for x in operands]
+            olds += view.update(kind, [at[part]], given, None, at[part].shape, (), True)[1].tolist()
+        results.append((olds, a.astype(np.float64).tolist()))
+    assert results[0] == results[1]
