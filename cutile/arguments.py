@@ -213,7 +213,10 @@ def key_of(arguments: Sequence[Argument]) -> tuple:
 
 
 def understand_all(names: Sequence[str], specs: dict[str, ParameterSpec], values: Sequence[Any],
-                   kernel: str) -> list[Argument]:
+                   kernel: str, defaults: bool = False) -> list[Argument]:
     if len(values) != len(names):
-        raise TypeError(f"kernel {kernel} expects {len(names)} argument(s) ({', '.join(names)}), got {len(values)}")
+        hint = "; defaults of a kernel's parameters do not count" if defaults else (
+            "; kernels in classes take no self" if names[0:1] == ["self"] else "")
+        raise TypeError(f"kernel {kernel} expects {len(names)} argument(s) ({', '.join(names)}), got {len(values)}"
+                        f"{hint}")
     return [understand(i, n, v, specs.get(n, PLAIN)) for i, (n, v) in enumerate(zip(names, values, strict=True))]

@@ -42,8 +42,8 @@ class Kernel:
     _cutile_kernel = True
 
     def __new__(cls, function: Callable | None = None, /, *, num_ctas=None, occupancy=None, opt_level=3,
-                num_worker_warps=None):
-        options = Options(num_ctas, occupancy, opt_level, num_worker_warps)
+                num_worker_warps=None, **unknown):
+        options = Options(num_ctas, occupancy, opt_level, num_worker_warps).replace(**unknown)
         return (lambda fn: cls._of(fn, options)) if function is None else cls._of(function, options)
 
     @classmethod
@@ -112,7 +112,7 @@ class Kernel:
         """Classify launch arguments; errors name the parameter."""
         if len(values) != len(self._names):
             parameter_names(definition_of(self._fn))  # *args is what is wrong with a kernel, before the count
-        return understand_all(self._names, self.parameters, values, self.__name__)
+        return understand_all(self._names, self.parameters, values, self.__name__, bool(self._fn.__defaults__))
 
 
 def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:

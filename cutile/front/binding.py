@@ -79,19 +79,28 @@ def bind(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term
     return terms
 
 
+# How other libraries call parameters.
+ELSEWHERE = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "other": "padding_value", "size": "shape",
+             "block_shape": "shape", "permutation": "axes", "acc_dtype": "dtype"}
+
+
 def _error(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
     """What is wrong with arguments that do not fit; a misspelt keyword is named before what is missing for it."""
     name, signature = f".{o.name}" if method else o.name, signature_of(o, method)
     help = f"its signature is {name}{_plain(signature)}"
     unknown = next((k for k in kwargs if k not in signature.parameters), None)
     if unknown is not None:
-        close = nearest(unknown, [*signature.parameters])
-        return TileTypeError(f"{name}() has no parameter `{unknown}`",
-                             help=f"did you mean `{close}`? {help}" if close else help)
+        close = ELSEWHERE.get(unknown) or nearest(unknown, [*signature.parameters])
+        hint = f"did you mean `{close}`? " if close in signature.parameters else ""
+        if o.name in ("load", "store") and unknown in ("mask", "other"):
+            hint = ("what lies beyond the array reads as padding_mode says, and is not written; gather and scatter "
+                    "have masks; ")
+        return TileTypeError(f"{name}() has no parameter `{unknown}`", help=hint + help)
     try:
         signature.bind(*args, **kwargs)
     except TypeError as e:
-        return TileTypeError(f"{name}(): {e}", help=help)
+        many = len(args) > 1 and "shape" in signature.parameters and "too many" in str(e)
+        return TileTypeError(f"{name}(): {e}", help=f"a shape is one tuple; {help}" if many else help)
     raise AssertionError(f"the arguments of {name}() fit its signature {signature}")
 
 

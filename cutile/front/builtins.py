@@ -46,7 +46,7 @@ def _len(c: Context, *args: Term) -> Term:
             return memory.list_len(c, t)
         case Record() if hasattr(t.cls, "__len__"):
             return c.call(Static(t.cls.__len__), (t,))
-    help = "its shape is t.shape" if isinstance(t, Const | Leaf) else None
+    help = "the sizes of its axes are x.shape[0], …" if isinstance(t, Const | Leaf) else None
     raise TileTypeError(f"a {describe(t)} has no len()", help=help)
 
 

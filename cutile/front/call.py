@@ -68,7 +68,8 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
             return call(c, Static(fn), (func, *args), kwargs, span)
         case Static(obj):
             return c.attempt(span, _call_object, c, obj, args, kwargs, span)
-    return c.report(TileTypeError(f"{phrase(func)} cannot be called"), span)
+    help = "a shape is no method: x.shape, x.shape[0]" if isinstance(func, Tuple) else None
+    return c.report(TileTypeError(f"{phrase(func)} cannot be called", help=help), span)
 
 
 def inlines(func: Term) -> bool:
@@ -333,7 +334,7 @@ def _call_help(obj: Any) -> str | None:
         if name in objects.IDIOMS:
             return f"write {objects.IDIOMS[name]}"
         return f"{module} functions run on the host; inside ct.static_eval(...) they can compute constants"
-    if isinstance(obj, functools.partial):
+    if isinstance(obj, functools.partial) or obj is functools.partial:
         return "write a lambda: lambda x: f(x, 2)"
     return None
 
@@ -354,7 +355,7 @@ def _call_class(c: Context, cls: type, args, kwargs, span: Span) -> Term:
         return _enum_member(c, cls, _only_positional(cls, args, kwargs))
     if dataclasses.is_dataclass(cls):
         return records.make(c, cls, args, kwargs)
-    users = _root(cls) not in {"builtins", *_FOR_THE_HOST}
+    users = _root(cls) not in {"builtins", "functools", *_FOR_THE_HOST}
     hint = "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)" if users else _call_help(cls)
     raise UnsupportedCallError(f"objects of class `{cls.__qualname__}` cannot be created in tile code", help=hint)
 

@@ -69,5 +69,16 @@ IDIOMS = {
     "load_tile": "ct.load(array, index, shape)",
     "atomic_inc": "ct.atomic_add(array, indices, 1)",
     "atomic_compare_exchange": "ct.atomic_cas(array, indices, expected, desired)",
+    "tril": "ct.where(rows[:, None] >= cols[None, :], x, 0)",
+    "triu": "ct.where(rows[:, None] <= cols[None, :], x, 0)",
     "atomic_sub": "ct.atomic_add(array, indices, -x)",
+}
+
+# What there is no need for, or no function.
+NOTES = {
+    "rand": "make them from the numbers of blocks and elements, in integer arithmetic, as Philox does",
+    "randn": "make them from the numbers of blocks and elements, in integer arithmetic, as Philox does",
+    "shared": "where tiles are kept is the compiler's choice",
+    "syncthreads": "what a block does, it does in order: leave it out",
+    "barrier": "what a block does, it does in order: leave it out",
 }

@@ -14,7 +14,7 @@ import numpy as np
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context, nearest
-from cutile.front.idioms import IDIOMS
+from cutile.front.idioms import IDIOMS, NOTES
 from cutile.front.proxies import RECEIVERS
 from cutile.ir.terms import (
     POISON,
@@ -196,6 +196,10 @@ _TILE_HINTS = {"T": "ct.transpose(x)", "sum": "ct.sum(x, axis)", "max": "ct.max(
                "to": "x.astype(dtype)", "float": "x.astype(ct.float32)", "half": "x.astype(ct.float16)"}
 
 
+_ATTRIBUTES = {"tile": ["dtype", "ndim", "shape"],
+               "array": ["dtype", "foreign_pointer", "ndim", "shape", "strides"]}
+
+
 def _tile_hint(name: str) -> str | None:
     """What to write for an attribute that tiles do not have."""
     return _TILE_HINTS.get(name) or IDIOMS.get(name) or (f"ct.{name}(x)" if name in registry() else None)
@@ -205,7 +209,7 @@ def _method(t: Term, kind: str, name: str) -> Term:
     o = methods().get((kind, name))
     if o is not None:
         return Bound(Static(o), t)
-    names = [n for k, n in methods() if k == kind]
+    names = [n for k, n in methods() if k == kind] + _ATTRIBUTES.get(kind, [])
     close = nearest(name, names)
     hint = _tile_hint(name) if kind == "tile" else None
     help = (
@@ -226,10 +230,18 @@ def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
             return memory.array_strides(c, t)
         case "foreign_pointer":
             return views.array_foreign_pointer(c, t)
-    if name in ("T", "size", "reshape", "astype", "sum"):
-        raise TileTypeError(f"{phrase(t)} has no attribute `{name}`",
-                            help="an array is memory: load a tile first, then work on the tile")
-    return _method(t, "array", name)
+    if name in ("reshape", "astype", "sum"):
+        help = "an array is memory: load a tile first, then work on the tile"
+    elif name in _ARRAY_HINTS:
+        help = f"write {_ARRAY_HINTS[name]}"
+    else:
+        return _method(t, "array", name)
+    raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help=help)
+
+
+_ARRAY_HINTS = {"T": "ct.load(array, index, shape, order=(1, 0)), which reads transposed tiles",
+                "size": "array.shape[k]", "numel": "the product of array.shape", "stride": "array.strides[k]",
+                "dim": "array.ndim", "data_ptr": "array.get_raw_memory()"}
 
 
 def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
@@ -241,6 +253,8 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
         help = f"did you mean `{close}`?" if close else None
         if ours and name in IDIOMS:
             help = f"write {IDIOMS[name]}"
+        elif ours:
+            help = NOTES.get(name, help)
         raise TileTypeError(f"module `{module.__name__}` has no attribute `{name}`", help=help)
     c.reads.add(module, name, obj)
     return capture(c, obj, f"{module.__name__}.{name}")

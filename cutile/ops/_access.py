@@ -195,7 +195,7 @@ def memory_arguments(op: OpDef, allowed: Sequence[MemoryOrder], order: Term, sco
         invalid(op, "memory_scope", f"a WEAK access has no scope, got MemoryScope.{s.name}",
                 help="leave memory_scope out, or give memory_order=ct.MemoryOrder.RELAXED")
     if o is not _O.WEAK and s not in SCOPES:
-        invalid(op, "memory_scope", f"a {o.name} access cannot have MemoryScope.{s.name}",
+        invalid(op, "memory_scope", f"MemoryOrder.{o.name} cannot go with MemoryScope.{s.name}",
                 help="add memory_scope=ct.MemoryScope.DEVICE (or BLOCK, or SYS)")
     return {"memory_order": o, "memory_scope": s}
 

@@ -142,8 +142,8 @@ def _not_constant(op: OpDef, name: str, want: str, t: Term) -> NoReturn:
             op,
             name,
             f"expected {want}, but the given value is not constant ({describe(t)})",
-            help="constants are literals, captured globals, tile shapes, "
-                 "and kernel parameters annotated ct.Constant[int]",
+            help="constants are literals, captured globals, tile shapes, kernel parameters annotated "
+                 "ct.Constant[int], and the variable of `for k in ct.static_iter(range(…))`",
         )
     invalid(op, name, f"expected {want}, got {describe(t)}")
 
@@ -409,7 +409,9 @@ def broadcast(b: Builder, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Le
 def broadcast_arg(b: Builder, op: OpDef, name: str, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Leaf:
     """Broadcast an argument in one direction, or refuse it [BCAST-4]."""
     if not broadcastable_to(t.type.shape, shape):
-        invalid(op, name, f"shape {t.type.shape} cannot be broadcast to {shape}")
+        lower = len(t.type.shape) > len(shape) and op.family in ("memory", "atomics")
+        invalid(op, name, f"shape {t.type.shape} cannot be broadcast to {shape}", help=lower and (
+            "the indices are those of elements, one tile per axis: (rows[:, None], cols[None, :])") or None)
     return broadcast(b, t, shape)
 
 

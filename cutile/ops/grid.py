@@ -26,7 +26,8 @@ def order_arg(op, name: str, t: Term, rank: int) -> tuple[int, ...]:
     """The order of array dimensions in tile space: "C", "F" or a permutation, normalised [LOAD-4]."""
     if isinstance(t, Static) and isinstance(t.obj, str):
         if t.obj not in ("C", "F"):
-            invalid(op, name, f"expected 'C', 'F' or a permutation, got {t.obj!r}")
+            invalid(op, name, f"expected 'C', 'F' or a permutation, got {t.obj!r}",
+                    help="order=(1, 0) turns a tile of two axes, as 'F' does")
         return tuple(range(rank)) if t.obj == "C" else tuple(range(rank))[::-1]
     order = tuple(axis_arg(op, name, a, rank) for a in items_arg(op, name, t))
     if sorted(order) != list(range(rank)):

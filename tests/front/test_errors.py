@@ -188,7 +188,8 @@ alike (1.0 instead of 1)""",
 Invalid argument "shape" of zeros(): expected an integer constant, but the given value is not constant (int32 scalar)
     t = ct.zeros((n, 4), ct.int32)
                  ^^^^^^
-  help: constants are literals, captured globals, tile shapes, and kernel parameters annotated ct.Constant[int]""",
+  help: constants are literals, captured globals, tile shapes, kernel parameters annotated ct.Constant[int], and the \
+variable of `for k in ct.static_iter(range(…))`""",
     ),
     "tile as a condition": (
         "if ct.zeros((4,), ct.int32) > n: pass",

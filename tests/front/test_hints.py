@@ -1,5 +1,7 @@
 """What errors say to write instead, for mistakes that come from other libraries or from Python's habits."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -28,12 +30,27 @@ TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
     ("ct.assert_(i > 0, f'{i}')", "a plain string; print and ct.printf"),
     ("ct.store(a, t, i)", "one tile index per axis"),
     ("ct.store(a, i, (i, 0))", "the index comes before the tile"),
+    ("ct.zeros((1, i), ct.float32)", "for k in ct.static_iter(range(…))"),
+    ("ct.load(a, i, 4, mask=t > 0, other=0)", "as padding_mode says"),
+    ("ct.sum(t, dim=0)", "did you mean `axis`?"),
+    ("ct.atomic_add(a, i, t)", "the indices are those of elements"),
+    ("t[0] = 1", "tiles are immutable"),
+    ("a[0] = 1", "ct.store(array, index, tile)"),
+    ("a.T", "order=(1, 0)"),
+    ("a.stride(0)", "array.strides[k]"),
+    ("a.foo", "there are: dtype, foreign_pointer, "),
+    ("a.shape()", "a shape is no method"),
+    ("len(a)", "x.shape[0]"),
+    ("t.reshape(2, 2)", "a shape is one tuple"),
+    ("ct.load(a, i, 4, order='K')", "order=(1, 0)"),
+    ("ct.syncthreads()", "what a block does, it does in order"),
+    ("functools.partial(max, 1)", "write a lambda"),
     ("np.where(t > 0, t, t)", "use ct.where(cond, x, y)"),
     ("np.zeros((4, 4))", "use ct.zeros(shape, dtype)"),
 ])
 def test_of_tile_code(line, help):
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(cell(f"def k(a, i):\n{TILE}    {line}", np=np)["k"], (A1, I32))
+        compile_kernel(cell(f"def k(a, i):\n{TILE}    {line}", np=np, functools=functools)["k"], (A1, I32))
     assert help in caught.value.help
 
 
@@ -62,6 +79,12 @@ def test_of_constants_and_declarations():
 
     with pytest.raises(TypeError, match="arrays need no annotation"):
         ct.launch(None, (1,), k, (np.zeros(3),))
+    with pytest.raises(TypeError, match="defaults of a kernel's parameters do not count"):
+        ct.launch(None, (1,), ct.kernel(lambda x, n=4: None), (np.zeros(3),))
+    with pytest.raises(TypeError, match="kernels in classes take no self"):
+        ct.launch(None, (1,), ct.kernel(lambda self, x: None), (np.zeros(3),))
+    with pytest.raises(TypeError, match="unknown kernel option 'num_warps'; there are num_ctas, "):
+        ct.kernel(num_warps=4)
     with pytest.raises(TypeError, match="@ct.function needs a function, got int"):
         ct.function(3)
 
