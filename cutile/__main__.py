@@ -64,10 +64,12 @@ def _load(target: str) -> Kernel:
     if not Path(file).is_file():
         _fail(f"there is no file {file}")
     sys.path.insert(0, str(Path(file).resolve().parent))
-    found = runpy.run_path(file).get(name)
-    if not isinstance(found, Kernel):
-        _fail(f"{name!r} is no kernel of {file}")
-    return found
+    found = runpy.run_path(file)
+    kernel = found.get(name)
+    if not isinstance(kernel, Kernel):
+        there = ", ".join(n for n, v in found.items() if isinstance(v, Kernel))
+        _fail(f"{name!r} is no kernel of {file}; {f'there are {there}' if there else 'it has none'}")
+    return kernel
 
 
 def _blueprint(text: str) -> Any:

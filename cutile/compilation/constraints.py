@@ -43,9 +43,9 @@ class ConstantConstraint:
     __hash__ = None
 
     def __init__(self, value: ConstantValue):
-        if type(value) not in (bool, int, float):
+        if not isinstance(value, bool | int | float):
             raise TypeError(f"a constant constraint is a bool, an int or a float, not {value!r}")
-        self.value = value
+        self.value = value if isinstance(value, bool) else int(value) if isinstance(value, int) else float(value)
 
     def _key(self) -> tuple:
         bits = struct.pack(">d", self.value) if isinstance(self.value, float) else self.value
@@ -190,7 +190,7 @@ def normalise(p: Any) -> ParameterConstraint:
         return p
     if type(p) is tuple:
         return TupleConstraint(p)
-    if type(p) in (bool, int, float):
+    if isinstance(p, bool | int | float):
         return ConstantConstraint(p)
     raise TypeError(f"a parameter constraint, a bool, an int, a float or a tuple is needed, not {p!r}")
 

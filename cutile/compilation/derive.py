@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
+from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import CallingConvention, KernelSignature
 from cutile.front.program import Embedded
 from cutile.types import ArrayType, ListType, TileType
@@ -37,7 +37,7 @@ def of_launch(kernel: Any, arguments: Sequence[Argument]) -> tuple[list[Paramete
     Launches take constants and dtypes that no signature can say: then the symbol is the kernel's name alone.
     """
     blueprints = [a.blueprint for a in arguments]
-    name = re.sub(r"\W", "_", kernel.__name__, flags=re.ASCII)  # a lambda's name is no symbol
+    name = symbol_of(kernel.__name__)
     try:
         constraints = _constraints(kernel, blueprints, arguments, CallingConvention.cutile_python_v2())
         signature = KernelSignature(constraints, _oldest(constraints)).with_mangled_symbol(name)

@@ -18,6 +18,7 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
+from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO
 from cutile.front.program import Blueprint, Embedded
@@ -76,7 +77,9 @@ def _bytecode(kernel: Kernel, signatures: Sequence[KernelSignature], gpu_code: s
 
     module = gpu.Module(version)
     for s in signatures:
-        symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(kernel.__name__).symbol
+        symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(symbol_of(kernel.__name__)).symbol
+        if not re.fullmatch(r"[A-Za-z_$][\w$]*", symbol, re.ASCII):
+            raise ValueError(f"{symbol!r} cannot be the symbol of a kernel: that takes ASCII letters, digits, _ and $")
         program = typed(kernel, blueprints(kernel, s)).kernel
         known = facts.of_parameters(s.parameters)
         gpu.module_of(program, known, gpu_code, version, kernel.options, symbol=symbol, module=module)

@@ -38,6 +38,12 @@ from cutile.dtypes import (
     uint64,
 )
 
+
+def symbol_of(name: str) -> str:
+    """A Python name as the assembler takes it: that of a lambda, and letters beyond ASCII, are no part of symbols."""
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
 CODES: dict[DType, str] = {
     bool_: "b8", uint8: "u8", uint16: "u16", uint32: "u32", uint64: "u64", int8: "i8", int16: "i16", int32: "i32",
     int64: "i64", float16: "f16", float32: "f32", float64: "f64", bfloat16: "bf16", tfloat32: "tf32",

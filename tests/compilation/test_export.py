@@ -1,9 +1,11 @@
 """export_kernel: what it takes, refuses and writes [EXP-1…8]. None of it needs a GPU."""
 
+import enum
 import importlib.util
 import io
 from typing import Annotated
 
+import numpy as np
 import pytest
 
 import cutile as ct
@@ -38,6 +40,28 @@ def test_bytecode_and_cubin():
     assert code.startswith(b"\x7fTileIR") and symbol in code
     cubin = export(add, [SIGNATURE], output_format="cubin")
     assert cubin.startswith(b"\x7fELF") and symbol in cubin
+
+
+def test_symbols_are_what_the_assembler_takes():
+    """Of a name in Python, other characters become underscores; a symbol that is asked for is refused with them."""
+    def größe(a, b, c, T: ct.Constant[int]):
+        ct.store(c, 0, ct.load(a, 0, T))
+
+    code = export(ct.kernel(größe), [SIGNATURE], output_format="cubin")
+    assert SIGNATURE.with_mangled_symbol("gr__e").symbol.encode() in code
+    for symbol in ("größe", "a b", "1a", ""):
+        with pytest.raises(ValueError, match="cannot be the symbol of a kernel"):
+            export(add, [SIGNATURE.with_symbol(symbol)])
+
+
+def test_constants_of_subclasses():
+    """A member of an IntEnum and NumPy's float64 are the numbers that they are."""
+    class Level(enum.IntEnum):
+        LOW = 1
+
+    same, plain = KernelSignature([Level.LOW, np.float64(1.5), True], V1), KernelSignature([1, 1.5, True], V1)
+    assert same == plain and [type(p.value) for p in same.parameters] == [int, float, bool]
+    assert same.with_mangled_symbol("f").symbol == plain.with_mangled_symbol("f").symbol
 
 
 def test_one_entry_for_each_signature(tmp_path):

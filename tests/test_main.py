@@ -1,0 +1,46 @@
+"""python -m cutile: show and settings. The commands doctor, cache and diff have tests of their own."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from cutile import settings
+from cutile.__main__ import app
+from cutile.ir.text import parse
+
+EXAMPLE = str(Path(__file__).parent.parent / "examples" / "softmax.py")
+SOFTMAX = [f"{EXAMPLE}::softmax_rows", "f32[2]", "f32[2]", "=4", "=1024"]
+
+
+def said(*args: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, list(args), env={"COLUMNS": "200"})
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_show_prints_a_stage():
+    for options in ([], ["--stage", "ir"]):
+        text = said("show", *SOFTMAX, *options)
+        assert "exp" in text and parse(text).name == "softmax_rows"
+
+
+@pytest.mark.parametrize("args, says", [
+    (["softmax.py"], "is not FILE.py::KERNEL"),
+    (["nowhere.py::k"], "there is no file nowhere.py"),
+    ([f"{EXAMPLE}::nope"], "there are softmax_rows"),
+    ([f"{__file__}::k"], "it has none"),
+    ([SOFTMAX[0], "f32[2]"], "4 parameter(s), x, y, ROWS, COLS: give a type for each"),
+    ([*SOFTMAX[:3], "f99[1]", "=4"], "is no type"),
+    ([*SOFTMAX[:3], "f16", "=4"], "a scalar argument is"),
+    ([*SOFTMAX[:4], "=3"], "power of two"),
+    ([*SOFTMAX, "--stage", "nope"], "no stage 'nope'"),
+])
+def test_show_says_what_is_wrong(args, says):
+    assert says in said("show", *args, code=1)
+
+
+def test_settings_are_all_there(monkeypatch):
+    monkeypatch.setenv("CUTILE_SEED", "7")
+    text = said("settings")
+    assert all(s.variable in text for s in settings.table().values())
