@@ -71,9 +71,8 @@ globals().update(_OPS)
 # Loaded when they are asked for: where each stands, None for a module itself.
 _LATER = {"compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None, "tune": None}
 
-_PARTS = {"annotations", "arguments", "dtypes", "errors", "front", "gpu", "interp", "ir", "launching", "ops", "options",
-          "passes", "settings", "trace", "types"}
-__all__ = sorted([*(n for n in globals() if not n.startswith("_") and n not in _PARTS), *_LATER])
+_MODULE = type(_importlib)  # files of the package are found in here too, once they are imported
+__all__ = sorted([*(n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _MODULE)), *_LATER])
 
 
 def __getattr__(name: str):

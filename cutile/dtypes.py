@@ -7,6 +7,7 @@ know about one stands in its row of the table below, reached through `info(dtype
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -33,7 +34,7 @@ class DType:
     def __setattr__(self, name, value):
         raise AttributeError(f"dtypes are immutable: cannot set {name!r} of {self.name}")
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
             f"{self.name}(...) makes a typed constant or converts a scalar in tile code only; "
             f"it cannot be called on the host"

@@ -33,7 +33,7 @@ class InputOutput:
     array: Any
 
 
-def cutile_call(grid, kernel, args):
+def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) -> Any:
     """Call a kernel from JAX, inside of jax.jit or outside [JAX-2…7].
 
     grid     tuple of up to three non-negative ints

@@ -11,7 +11,7 @@ import inspect
 import threading
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from cutile import settings, trace
 from cutile.annotations import PLAIN, ParameterSpec, specs_of
@@ -23,9 +23,12 @@ from cutile.front.source import definition_of
 from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
-from cutile.options import Options
+from cutile.options import ByTarget, Options
 from cutile.passes.fma import fma
 from cutile.structs import structure
+
+if TYPE_CHECKING:
+    Hint = int | ByTarget
 
 
 class Kernel:
@@ -41,8 +44,20 @@ class Kernel:
 
     _cutile_kernel = True
 
+    if TYPE_CHECKING:
+        @overload
+        def __new__(cls, function: Callable[..., Any], /, *, num_ctas: Hint | None = None,
+                    occupancy: Hint | None = None, opt_level: Hint = 3,
+                    num_worker_warps: Hint | None = None) -> Kernel: ...
+
+        @overload
+        def __new__(cls, function: None = None, /, *, num_ctas: Hint | None = None,
+                    occupancy: Hint | None = None, opt_level: Hint = 3,
+                    num_worker_warps: Hint | None = None) -> Callable[  # type: ignore[misc]
+                        [Callable[..., Any]], Kernel]: ...
+
     def __new__(cls, function: Callable | None = None, /, *, num_ctas=None, occupancy=None, opt_level=3,
-                num_worker_warps=None, **unknown):
+                num_worker_warps=None, **unknown) -> Any:
         options = Options(num_ctas, occupancy, opt_level, num_worker_warps).replace(**unknown)
         return (lambda fn: cls._of(fn, options)) if function is None else cls._of(function, options)
 
@@ -81,7 +96,7 @@ class Kernel:
         """A new kernel with other compiler options and its own cache; TypeError for an unknown name [KERN-5]."""
         return Kernel._of(self._fn, self._options.replace(**hints))
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(f"kernel {self.__name__} cannot be called like a function; start it with "
                         f"ct.launch(stream, grid, {self.__name__}, args)")
 

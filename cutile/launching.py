@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
-from typing import Any
+from typing import Any, SupportsIndex
 
 from cutile import plans, repeat, settings
 from cutile.errors import TileError, for_users
@@ -14,7 +14,8 @@ from cutile.kernel import Kernel
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
 
 
-def launch(stream, grid, kernel, kernel_args, /, *, programmatic_dependent_launch: bool = False) -> None:
+def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_args: tuple[Any, ...], /, *,
+           programmatic_dependent_launch: bool = False) -> None:
     """Run a kernel over a grid of blocks [LAUNCH-1…6].
 
     stream       where a launch on GPU arrays is queued: a stream of PyTorch, CuPy, Numba or cuda.core, an int handle,

@@ -44,8 +44,8 @@ class Measurement(Generic[T]):
 class TuningResult(Generic[T]):
     """All configurations that ran, those that failed as (config, exception class, message), and the fastest."""
 
-    best: Measurement
-    successes: Sequence[Measurement]
+    best: Measurement[T]
+    successes: Sequence[Measurement[T]]
     failures: Sequence[tuple[T, type[BaseException], str]]
 
     def summary(self, *, top_k=10, bottom_k=2) -> str:
@@ -97,7 +97,7 @@ class _Candidate:
         return Measurement(config=self.config, mean_us=self.mean, num_samples=self.samples, error_margin_us=self.margin)
 
 
-def exhaustive_search(search_space: Sequence[T], stream, grid_fn: Callable[[T], tuple[int, ...]],
+def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[[T], tuple[int, ...]],
                       kernel: Kernel | Callable[[T], Kernel], args_fn: Callable[[T], tuple[Any, ...]],
                       hints_fn: Callable[[T], dict[str, Any]] | None = None, *, quiet: bool = False,
                       single_run_timeout_sec: float | None = None, flush_l2: bool = True) -> TuningResult[T]:

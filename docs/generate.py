@@ -1,4 +1,4 @@
-"""Write what is generated from the code: the pages of ops and of freedoms, the settings, the clauses of ops.
+"""Write what is generated from the code: the pages of ops and of freedoms, the settings, clauses of ops, type stubs.
 
 python docs/generate.py          writes them; tests/test_docs.py complains when they are stale
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -18,6 +17,7 @@ import conformance_pages
 import error_examples
 import error_messages
 import op_clauses
+import stubs
 from marking import plain, row
 
 from cutile import settings
@@ -75,21 +75,13 @@ def op_pages() -> str:
 def _page(o: OpDef) -> str:
     """The docstring: its clauses as a list, lines in columns as they stand."""
     out, columns = [], False
-    for line in _without_clauses(o.__doc__ or ""):
+    for line in op_clauses.without_clauses(o.__doc__ or ""):
         if columns != bool(_COLUMNS.search(line)):
             columns = not columns
             out.append("```text" if columns else "```")
         out.append(line if columns else plain(line))
     out += ["```"] * columns
     return "\n".join([*out, *(f"- {plain(text)} <small>`{i}`</small>" for i, text in op_clauses.clauses(o).items())])
-
-
-def _without_clauses(doc: str) -> Iterator[str]:
-    inside = False
-    for line in inspect.cleandoc(doc).splitlines():
-        inside = line.startswith("[") and "]  " in line or inside and line.startswith("  ")
-        if not inside:
-            yield line
 
 
 FREEDOMS = """# Freedoms
@@ -179,6 +171,7 @@ def error_page() -> str:
 
 FILES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms, "docs/settings.md": settings_page,
          "conformance/spec/operations.md": clauses, "docs/conformance/README.md": lambda: conformance_pages.runs(NOTE),
+         "cutile/__init__.pyi": lambda: stubs.stub(NOTE),
          "docs/conformance/differences.md": lambda: conformance_pages.known(NOTE)}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Iterator
 
 from cutile.ops._op import OpDef
 
@@ -24,6 +25,20 @@ def parse_clauses(doc: str) -> dict[str, str]:
         else:
             current = None
     return found
+
+
+def without_clauses(doc: str) -> Iterator[str]:
+    """The lines of a docstring that are no clauses."""
+    inside = False
+    for line in inspect.cleandoc(doc).splitlines():
+        inside = line.startswith("[") and "]  " in line or inside and line.startswith("  ")
+        if not inside:
+            yield line
+
+
+def prose(doc: str) -> str:
+    """A docstring without its clauses."""
+    return "\n".join(without_clauses(doc)).strip()
 
 
 def clauses(o: OpDef) -> dict[str, str]:

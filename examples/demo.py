@@ -53,9 +53,9 @@ def run(names: tuple[str, ...], console: Console) -> bool:
                 failures.append((name, e))
             progress.advance(task)
     console.print(table(rows))
-    for name, e in failures:
-        console.print(f"[red]failed[/red] examples/{name}.py: {type(e).__name__}: ", end="")
-        console.print(str(e), markup=False)
+    for name, error in failures:
+        console.print(f"[red]failed[/red] examples/{name}.py: {type(error).__name__}: ", end="")
+        console.print(str(error), markup=False)
     verdict = f"{len(failures)} of {len(names)} examples failed" if failures else f"all {len(names)} examples are right"
     console.print(f"{verdict}, {time.perf_counter() - start:.1f} s")
     return not failures

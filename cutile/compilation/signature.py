@@ -66,6 +66,9 @@ class KernelSignature:
 
     __slots__ = ("parameters", "calling_convention", "symbol")
     __hash__ = None
+    parameters: tuple[ParameterConstraint, ...]
+    calling_convention: CallingConvention
+    symbol: str | None
 
     def __init__(self, parameters: Sequence[ParameterConstraint | bool | int | float | tuple],
                  calling_convention: CallingConvention, symbol: str | None = None):
@@ -100,7 +103,7 @@ class KernelSignature:
         return self.with_symbol(mangle_kernel_name(function_name, self))
 
     @staticmethod
-    def from_kernel_args(kernel, kernel_args: Sequence[Any], calling_convention: CallingConvention, *,
+    def from_kernel_args(kernel: Any, kernel_args: Sequence[Any], calling_convention: CallingConvention, *,
                          symbol: str | None = None) -> KernelSignature:
         """The signature that launching with these arguments would compile for; the symbol is mangled if None [SIG-3].
 
