@@ -199,7 +199,8 @@ def inside_of_one_that_stores(x, y):
         ct.store(x, i, 0)
 
 
-@pytest.mark.parametrize("fn, line", [(ordered_in_place, 1), (inside_of_one_that_stores, 2)], ids=lambda x: str(x))
+@pytest.mark.parametrize("fn, line", [(ordered_in_place, 1), (inside_of_one_that_stores, 2)],
+                         ids=lambda x: getattr(x, "__name__", str(x)))
 def test_waits_in_spite_of_its_stores(fn, line):
     assert lines(fn) == [line]
 
