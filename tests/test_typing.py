@@ -113,10 +113,8 @@ def test_arrays_from_foreign_pointers():
 UNTYPED = ("no-untyped-def", "no-untyped-call", "type-arg", "import-untyped", "import-not-found")
 
 
-@pytest.fixture(scope="module")
 def said() -> dict[str, list[tuple[int, str]]]:
     """Line and error, by file: what `mypy --strict` says of them all. What it says of cutile is not asked for."""
-    pytest.importorskip("mypy")
     files = [*HERE.glob("*.py"), *EXAMPLES]
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary",
                "--hide-error-context", "--cache-dir", os.devnull, *map(str, files)]
@@ -129,18 +127,15 @@ def said() -> dict[str, list[tuple[int, str]]]:
     return found
 
 
-def test_a_checker_accepts_typical_code(said):
-    assert said["typical.py"] == []
-
-
-def test_a_checker_accepts_the_examples(said):
+def test_a_checker_accepts_what_is_right_and_refuses_mistakes():
+    """One run, and so one test: it takes seconds."""
+    pytest.importorskip("mypy")
+    found = said()
+    assert found["typical.py"] == []
     for file in EXAMPLES:
-        assert [e for e in said[file.name] if not e[1].endswith(tuple(f"[{c}]" for c in UNTYPED))] == [], file
-
-
-def test_a_checker_refuses_mistakes(said):
+        assert [e for e in found[file.name] if not e[1].endswith(tuple(f"[{c}]" for c in UNTYPED))] == [], file
     lines = (HERE / "mistakes.py").read_text().splitlines()
-    assert {n for n, _ in said["mistakes.py"]} == {i for i, line in enumerate(lines, 1) if line.endswith("# refused")}
+    assert {n for n, _ in found["mistakes.py"]} == {i for i, line in enumerate(lines, 1) if line.endswith("# refused")}
 
 
 def test_the_typical_code_is_right(capsys):
