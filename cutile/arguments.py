@@ -215,7 +215,7 @@ def key_of(arguments: Sequence[Argument]) -> tuple:
 def understand_all(names: Sequence[str], specs: dict[str, ParameterSpec], values: Sequence[Any],
                    kernel: str, defaults: bool = False) -> list[Argument]:
     if len(values) != len(names):
-        hint = "; defaults of a kernel's parameters do not count" if defaults else (
+        hint = "; defaults of a kernel's parameters do not count" if defaults and len(values) < len(names) else (
             "; kernels in classes take no self" if names[0:1] == ["self"] else "")
         raise TypeError(f"kernel {kernel} expects {len(names)} argument(s) ({', '.join(names)}), got {len(values)}"
                         f"{hint}")

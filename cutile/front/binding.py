@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from cutile.errors import Span, TileTypeError
 from cutile.front.context import nearest
+from cutile.front.idioms import PARAMETERS
 from cutile.front.scope import Scope
 from cutile.ir.terms import Term, Tuple
 from cutile.ops._op import OpDef
@@ -79,18 +80,13 @@ def bind(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term
     return terms
 
 
-# How other libraries call parameters.
-ELSEWHERE = {"dim": "axis", "dims": "axis", "keepdim": "keepdims", "other": "padding_value", "size": "shape",
-             "block_shape": "shape", "permutation": "axes", "acc_dtype": "dtype"}
-
-
 def _error(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
     """What is wrong with arguments that do not fit; a misspelt keyword is named before what is missing for it."""
     name, signature = f".{o.name}" if method else o.name, signature_of(o, method)
     help = f"its signature is {name}{_plain(signature)}"
     unknown = next((k for k in kwargs if k not in signature.parameters), None)
     if unknown is not None:
-        close = ELSEWHERE.get(unknown) or nearest(unknown, [*signature.parameters])
+        close = PARAMETERS.get(unknown) or nearest(unknown, [*signature.parameters])
         hint = f"did you mean `{close}`? " if close in signature.parameters else ""
         if o.name in ("load", "store") and unknown in ("mask", "other"):
             hint = ("what lies beyond the array reads as padding_mode says, and is not written; gather and scatter "

@@ -82,7 +82,7 @@ def inlines(func: Term) -> bool:
         case Static(obj):
             space = objects.declaration(obj)
             fn = obj if space is None else space.fn
-            return isinstance(fn, types.FunctionType) and fn.__module__ not in ("contextlib", "dataclasses") and (
+            return isinstance(fn, types.FunctionType) and _root(fn) not in {"contextlib", *_FOR_THE_HOST} and (
                 not hasattr(fn, "__wrapped__") and fn not in static.KEYWORDS.values())
     return False
 

@@ -1,5 +1,6 @@
-"""What users look for in `ct`, from other libraries, and how it is written instead."""
+"""What users look for, from other libraries, and how it is written instead: errors say it."""
 
+# In `ct`.
 IDIOMS = {
     "sigmoid": "1 / (1 + ct.exp(-x))",
     "silu": "x / (1 + ct.exp(-x))",
@@ -81,4 +82,22 @@ NOTES = {
     "shared": "where tiles are kept is the compiler's choice",
     "syncthreads": "what a block does, it does in order: leave it out",
     "barrier": "what a block does, it does in order: leave it out",
+}
+
+# Attributes.
+OF_TILES = {
+    "T": "ct.transpose(x)", "sum": "ct.sum(x, axis)", "max": "ct.max(x, axis)", "min": "ct.min(x, axis)",
+    "mean": "ct.sum(x, axis) / n", "size": "the product of x.shape", "flatten": "x.reshape((-1,))",
+    "to": "x.astype(dtype)", "float": "x.astype(ct.float32)", "half": "x.astype(ct.float16)",
+}
+OF_ARRAYS = {
+    "T": "ct.load(array, index, shape, order=(1, 0)), which reads transposed tiles", "size": "array.shape[k]",
+    "numel": "the product of array.shape", "stride": "array.strides[k]", "dim": "array.ndim",
+    "data_ptr": "array.get_raw_memory()",
+}
+
+# Parameters.
+PARAMETERS = {
+    "dim": "axis", "dims": "axis", "keepdim": "keepdims", "other": "padding_value", "size": "shape",
+    "block_shape": "shape", "permutation": "axes", "acc_dtype": "dtype",
 }

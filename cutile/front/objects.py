@@ -14,7 +14,7 @@ import numpy as np
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context, nearest
-from cutile.front.idioms import IDIOMS, NOTES
+from cutile.front.idioms import IDIOMS, NOTES, OF_ARRAYS, OF_TILES
 from cutile.front.proxies import RECEIVERS
 from cutile.ir.terms import (
     POISON,
@@ -191,18 +191,13 @@ def attribute(c: Context, t: Term, name: str) -> Term:
     raise TileTypeError(f"{phrase(t)} has no attribute `{name}` in tile code", help=help)
 
 
-_TILE_HINTS = {"T": "ct.transpose(x)", "sum": "ct.sum(x, axis)", "max": "ct.max(x, axis)", "min": "ct.min(x, axis)",
-               "mean": "ct.sum(x, axis) / n", "size": "the product of x.shape", "flatten": "x.reshape((-1,))",
-               "to": "x.astype(dtype)", "float": "x.astype(ct.float32)", "half": "x.astype(ct.float16)"}
-
-
 _ATTRIBUTES = {"tile": ["dtype", "ndim", "shape"],
                "array": ["dtype", "foreign_pointer", "ndim", "shape", "strides"]}
 
 
 def _tile_hint(name: str) -> str | None:
     """What to write for an attribute that tiles do not have."""
-    return _TILE_HINTS.get(name) or IDIOMS.get(name) or (f"ct.{name}(x)" if name in registry() else None)
+    return OF_TILES.get(name) or IDIOMS.get(name) or (f"ct.{name}(x)" if name in registry() else None)
 
 
 def _method(t: Term, kind: str, name: str) -> Term:
@@ -232,16 +227,11 @@ def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
             return views.array_foreign_pointer(c, t)
     if name in ("reshape", "astype", "sum"):
         help = "an array is memory: load a tile first, then work on the tile"
-    elif name in _ARRAY_HINTS:
-        help = f"write {_ARRAY_HINTS[name]}"
+    elif name in OF_ARRAYS:
+        help = f"write {OF_ARRAYS[name]}"
     else:
         return _method(t, "array", name)
     raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help=help)
-
-
-_ARRAY_HINTS = {"T": "ct.load(array, index, shape, order=(1, 0)), which reads transposed tiles",
-                "size": "array.shape[k]", "numel": "the product of array.shape", "stride": "array.strides[k]",
-                "dim": "array.ndim", "data_ptr": "array.get_raw_memory()"}
 
 
 def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
