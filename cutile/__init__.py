@@ -1,6 +1,7 @@
 """cutile: the cuTile tile-programming model. `import cutile as ct`."""
 
 import importlib as _importlib
+import sys as _sys
 
 from cutile._version import __version__
 from cutile.annotations import (
@@ -53,7 +54,7 @@ from cutile.errors import (
     TileUnsupportedFeatureError,
     TileValueError,
 )
-from cutile.front.proxies import Array, Scalar, Tile, TiledView
+from cutile.front.proxies import Array, RawArrayMemory, Scalar, Tile, TiledView
 from cutile.front.static import ensure_constant, static_assert, static_eval, static_exception, static_iter
 from cutile.kernel import Kernel as kernel
 from cutile.kernel import function
@@ -71,12 +72,18 @@ globals().update(_OPS)
 # Loaded when they are asked for: where each stands, None for a module itself.
 _LATER = {"compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None, "tune": None}
 
-_MODULE = type(_importlib)  # files of the package are found in here too, once they are imported
-__all__ = sorted([*(n for n, v in globals().items() if not n.startswith("_") and not isinstance(v, _MODULE)), *_LATER])
+# An import binds a file or folder of the package here, which is no public name: what is bound by now goes, and __dir__
+# and tile code go by __all__. That `import cutile.ops` gives `cutile.ops` stays true: see __getattr__.
+for _name in [n for n, v in globals().items() if isinstance(v, type(_importlib)) and not n.startswith("_")]:
+    del globals()[_name]
+
+__all__ = sorted([*(n for n in globals() if not n.startswith("_")), *_LATER])
 
 
 def __getattr__(name: str):
     if name not in _LATER:
+        if (file := _sys.modules.get(f"cutile.{name}")) is not None:
+            return file
         raise AttributeError(f"module 'cutile' has no attribute {name!r}")
     module = _importlib.import_module(f"cutile.{_LATER[name] or name}")
     found = module if _LATER[name] is None else getattr(module, name)
@@ -85,4 +92,4 @@ def __getattr__(name: str):
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*(n for n in globals() if n.startswith("__")), *__all__})

@@ -93,8 +93,7 @@ Scalar: TypeAlias = Tile | int | float
 class Tile:
     """A tile: an immutable multidimensional collection of elements, of power-of-two shape [TILE-1].
 
-    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. Methods in tile code: item, extract, insert, reshape, permute,
-    transpose, astype; each can also be called as `ct.Tile.reshape(tile, shape)`.
+    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. A method can also be called as `ct.Tile.reshape(tile, shape)`.
     """
 
     @property
@@ -109,7 +108,7 @@ class Tile:
     def shape(self) -> tuple[int, ...]:
         """The shape."""
 
-    def astype(self, dtype: _DType, /, *, rounding_mode: _RoundingMode | None = None) -> Tile:
+    def astype(self, /, dtype: _DType, *, rounding_mode: _RoundingMode | None = None) -> Tile:
         """The elements converted to another dtype."""
 
     def reshape(self, /, shape: tuple[int, ...]) -> Tile:
@@ -175,6 +174,152 @@ class Tile:
     def __int__(self) -> int: ...
     def __float__(self) -> float: ...
     def __index__(self) -> int: ...
+
+class Array:
+    """A global array: memory of one dtype with sizes and strides, counted in elements [ARR-1].
+
+    Attributes: `dtype`, `ndim`, `shape`, `strides`, `foreign_pointer`.
+    `ct.Array.from_foreign(pointer, shape, strides)` makes one from a foreign pointer.
+    """
+
+    @property
+    def dtype(self) -> DType:
+        """The element dtype."""
+
+    @property
+    def ndim(self) -> int:
+        """The rank."""
+
+    @property
+    def shape(self) -> tuple[_IntScalar, ...]:
+        """The sizes: ints where static, else run-time scalars."""
+
+    @property
+    def strides(self) -> tuple[_IntScalar, ...]:
+        """The strides in elements: ints where static, else run-time scalars."""
+
+    @property
+    def foreign_pointer(self) -> Tile:
+        """Pointer to the first element of an array."""
+
+    def slice(self, /, axis: int, start: _Tilelike, stop: _Tilelike) -> Array:
+        """View of the elements start … stop-1 of one axis of an array. The memory is shared."""
+
+    def tiled_view(self, /, tile_shape: _Shape, *, padding_mode: _PaddingMode = PaddingMode.UNDETERMINED,
+                   traversal_steps: _Shape | None = None) -> TiledView:
+        """View of an array as a grid of tiles. It exists while a kernel is compiled only."""
+
+    def get_raw_memory(self, /) -> RawArrayMemory:
+        """The memory of an array, without its shape. It exists while a kernel is compiled only."""
+
+    @staticmethod
+    def from_foreign(pointer: _Tilelike, shape: tuple[_Tilelike, ...], strides: tuple[_Tilelike, ...]) -> Array:
+        """Array at a foreign pointer, with sizes and strides (in elements) of its own."""
+
+class TiledView:
+    """The tiles of an array [TV-1]: `array.tiled_view(tile_shape)`. No static construct may hold one [TV-5].
+
+    Attributes: `dtype`, `tile_shape`, `traversal_steps`.
+    """
+
+    @property
+    def dtype(self) -> DType:
+        """The element dtype."""
+
+    @property
+    def tile_shape(self) -> tuple[int, ...]:
+        """The shape of a tile."""
+
+    @property
+    def traversal_steps(self) -> tuple[int, ...]:
+        """Elements from one tile to the next, by axis."""
+
+    def load(self, /, index: _Index, *, check_bounds: bool = True, latency: int | None = None,
+             allow_tma: bool | None = None) -> Tile:
+        """Tile of a view at a tile index."""
+
+    def store(self, /, index: _Index, tile: _Tilelike, *, check_bounds: bool = True, latency: int | None = None,
+              allow_tma: bool | None = None) -> None:
+        """Write a tile to a view at a tile index."""
+
+    def num_tiles(self, /, axis: int) -> _IntScalar:
+        """Number of tiles of a view along an axis."""
+
+    def atomic_store_add(self, /, index: _Index, update: _Tilelike) -> None:
+        """Atomically add the update to each element, for the tile of a view at a tile index; no result."""
+
+    def atomic_store_max(self, /, index: _Index, update: _Tilelike) -> None:
+        """Atomically replace each element by the larger of it and the update, for the tile of a view at a tile index; no result."""
+
+    def atomic_store_min(self, /, index: _Index, update: _Tilelike) -> None:
+        """Atomically replace each element by the smaller of it and the update, for the tile of a view at a tile index; no result."""
+
+    def atomic_store_and(self, /, index: _Index, update: _Tilelike) -> None:
+        """Atomically bitwise AND of each element with the update, for the tile of a view at a tile index; no result."""
+
+    def atomic_store_or(self, /, index: _Index, update: _Tilelike) -> None:
+        """Atomically bitwise OR of each element with the update, for the tile of a view at a tile index; no result."""
+
+    def atomic_store_xor(self, /, index: _Index, update: _Tilelike) -> None:
+        """Atomically bitwise exclusive OR of each element with the update, for the tile of a view at a tile index; no result."""
+
+class RawArrayMemory:
+    """The memory of an array, addressed by offsets in elements [RAWMEM-1]: `array.get_raw_memory()`.
+
+    Attribute: `dtype`. No static construct may hold one.
+    """
+
+    @property
+    def dtype(self) -> DType:
+        """The element dtype."""
+
+    def load_offset(self, /, offset: _Tilelike, *, mask: _Tilelike | None = None, padding_value: _Tilelike = 0,
+                    latency: int | None = None) -> Tile:
+        """Elements at offsets from the first one of an array, counted in elements, without bounds."""
+
+    def store_offset(self, /, offset: _Tilelike, value: _Tilelike, *, mask: _Tilelike | None = None,
+                     latency: int | None = None) -> None:
+        """Write elements at offsets from the first one of an array."""
+
+    def atomic_cas_offset(self, /, offset: _Tilelike, expected: _Tilelike, desired: _Tilelike, *,
+                          mask: _Tilelike | None = None, memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """atomic_cas of the elements at offsets from the first one of an array."""
+
+    def atomic_xchg_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
+                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """Atomically replace each element by the update, at offsets from the first element of an array; the values before."""
+
+    def atomic_add_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
+                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """Atomically add the update to each element, at offsets from the first element of an array; the values before."""
+
+    def atomic_max_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
+                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """Atomically replace each element by the larger of it and the update, at offsets from the first element of an array; the values before."""
+
+    def atomic_min_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
+                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """Atomically replace each element by the smaller of it and the update, at offsets from the first element of an array; the values before."""
+
+    def atomic_and_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
+                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """Atomically bitwise AND of each element with the update, at offsets from the first element of an array; the values before."""
+
+    def atomic_or_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
+                         memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                         memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """Atomically bitwise OR of each element with the update, at offsets from the first element of an array; the values before."""
+
+    def atomic_xor_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
+                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
+                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
+        """Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an array; the values before."""
 
 class _IntScalar(Tile, int):
     """An integer scalar of tile code: a tile, and a number to Python."""
@@ -287,150 +432,6 @@ class _IntScalar(Tile, int):
     def __pos__(self) -> _IntScalar: ...
     def __invert__(self) -> _IntScalar: ...
     def __abs__(self) -> _IntScalar: ...
-
-class Array:
-    """A global array: memory of one dtype with sizes and strides, counted in elements [ARR-1].
-
-    Attributes: `dtype`, `ndim`, `shape`, `strides`. Methods in tile code: slice, tiled_view, get_raw_memory;
-    `ct.Array.from_foreign(pointer, shape, strides)` makes one from a foreign pointer.
-    """
-
-    @property
-    def dtype(self) -> DType:
-        """The element dtype."""
-
-    @property
-    def ndim(self) -> int:
-        """The rank."""
-
-    @property
-    def shape(self) -> tuple[_IntScalar, ...]:
-        """The sizes: ints where static, else run-time scalars."""
-
-    @property
-    def strides(self) -> tuple[_IntScalar, ...]:
-        """The strides in elements: ints where static, else run-time scalars."""
-
-    @property
-    def foreign_pointer(self) -> Tile:
-        """Pointer to the first element of an array."""
-
-    @staticmethod
-    def from_foreign(pointer: _Tilelike, shape: tuple[_Tilelike, ...], strides: tuple[_Tilelike, ...]) -> Array:
-        """Array at a foreign pointer, with sizes and strides (in elements) of its own."""
-
-    def slice(self, /, axis: int, start: _Tilelike, stop: _Tilelike) -> Array:
-        """View of the elements start … stop-1 of one axis of an array. The memory is shared."""
-
-    def tiled_view(self, /, tile_shape: _Shape, *, padding_mode: _PaddingMode = PaddingMode.UNDETERMINED,
-                   traversal_steps: _Shape | None = None) -> TiledView:
-        """View of an array as a grid of tiles. It exists while a kernel is compiled only."""
-
-    def get_raw_memory(self, /) -> _RawMemory:
-        """The memory of an array, without its shape. It exists while a kernel is compiled only."""
-
-class TiledView:
-    """The tiles of an array [TV-1]. Attributes: `dtype`, `tile_shape`, `traversal_steps`.
-
-    Methods in tile code: load, store, num_tiles, atomic_store_add, atomic_store_max, atomic_store_min,
-    atomic_store_and, atomic_store_or, atomic_store_xor. Made by `array.tiled_view(tile_shape)`.
-    """
-
-    @property
-    def dtype(self) -> DType:
-        """The element dtype."""
-
-    @property
-    def tile_shape(self) -> tuple[int, ...]:
-        """The shape of a tile."""
-
-    @property
-    def traversal_steps(self) -> tuple[int, ...]:
-        """Elements from one tile to the next, by axis."""
-
-    def load(self, /, index: _Index, *, check_bounds: bool = True, latency: int | None = None,
-             allow_tma: bool | None = None) -> Tile:
-        """Tile of a view at a tile index."""
-
-    def store(self, /, index: _Index, tile: _Tilelike, *, check_bounds: bool = True, latency: int | None = None,
-              allow_tma: bool | None = None) -> None:
-        """Write a tile to a view at a tile index."""
-
-    def num_tiles(self, /, axis: int) -> _IntScalar:
-        """Number of tiles of a view along an axis."""
-
-    def atomic_store_add(self, index: _Index, update: _Tilelike, /) -> None:
-        """Atomically add the update to each element, for the tile of a view at a tile index; no result."""
-
-    def atomic_store_max(self, index: _Index, update: _Tilelike, /) -> None:
-        """Atomically replace each element by the larger of it and the update, for the tile of a view at a tile index; no result."""
-
-    def atomic_store_min(self, index: _Index, update: _Tilelike, /) -> None:
-        """Atomically replace each element by the smaller of it and the update, for the tile of a view at a tile index; no result."""
-
-    def atomic_store_and(self, index: _Index, update: _Tilelike, /) -> None:
-        """Atomically bitwise AND of each element with the update, for the tile of a view at a tile index; no result."""
-
-    def atomic_store_or(self, index: _Index, update: _Tilelike, /) -> None:
-        """Atomically bitwise OR of each element with the update, for the tile of a view at a tile index; no result."""
-
-    def atomic_store_xor(self, index: _Index, update: _Tilelike, /) -> None:
-        """Atomically bitwise exclusive OR of each element with the update, for the tile of a view at a tile index; no result."""
-
-class _RawMemory:
-    """The memory of an array, addressed by offsets in elements."""
-
-    @property
-    def dtype(self) -> DType:
-        """The element dtype."""
-
-    def load_offset(self, offset: _Tilelike, /, *, mask: _Tilelike | None = None, padding_value: _Tilelike = 0,
-                    latency: int | None = None) -> Tile:
-        """Elements at offsets from the first one of an array, counted in elements, without bounds."""
-
-    def store_offset(self, offset: _Tilelike, value: _Tilelike, /, *, mask: _Tilelike | None = None,
-                     latency: int | None = None) -> None:
-        """Write elements at offsets from the first one of an array."""
-
-    def atomic_cas_offset(self, offset: _Tilelike, expected: _Tilelike, desired: _Tilelike, /, *,
-                          mask: _Tilelike | None = None, memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """atomic_cas of the elements at offsets from the first one of an array."""
-
-    def atomic_xchg_offset(self, offset: _Tilelike, update: _Tilelike, /, *, mask: _Tilelike | None = None,
-                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the update, at offsets from the first element of an array; the values before."""
-
-    def atomic_add_offset(self, offset: _Tilelike, update: _Tilelike, /, *, mask: _Tilelike | None = None,
-                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically add the update to each element, at offsets from the first element of an array; the values before."""
-
-    def atomic_max_offset(self, offset: _Tilelike, update: _Tilelike, /, *, mask: _Tilelike | None = None,
-                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the larger of it and the update, at offsets from the first element of an array; the values before."""
-
-    def atomic_min_offset(self, offset: _Tilelike, update: _Tilelike, /, *, mask: _Tilelike | None = None,
-                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the smaller of it and the update, at offsets from the first element of an array; the values before."""
-
-    def atomic_and_offset(self, offset: _Tilelike, update: _Tilelike, /, *, mask: _Tilelike | None = None,
-                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise AND of each element with the update, at offsets from the first element of an array; the values before."""
-
-    def atomic_or_offset(self, offset: _Tilelike, update: _Tilelike, /, *, mask: _Tilelike | None = None,
-                         memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                         memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise OR of each element with the update, at offsets from the first element of an array; the values before."""
-
-    def atomic_xor_offset(self, offset: _Tilelike, update: _Tilelike, /, *, mask: _Tilelike | None = None,
-                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
-                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an array; the values before."""
 
 class _Slice:
     """A range of elements along one axis."""

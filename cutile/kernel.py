@@ -45,6 +45,10 @@ class Kernel:
     _cutile_kernel = True
 
     if TYPE_CHECKING:
+        __name__: str
+        __qualname__: str
+        __wrapped__: Callable[..., Any]
+
         @overload
         def __new__(cls, function: Callable[..., Any], /, *, num_ctas: Hint | None = None,
                     occupancy: Hint | None = None, opt_level: Hint = 3,

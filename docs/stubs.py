@@ -18,7 +18,7 @@ from op_clauses import prose
 
 import cutile as ct
 from cutile.front import proxies
-from cutile.ops import FAMILIES, views
+from cutile.ops import FAMILIES
 from cutile.ops._op import OpDef, methods, registry
 
 BOOL = ("flush_to_zero propagate_nan keepdims check_bounds reverse use_fast_acc programmatic_dependent_launch host "
@@ -55,7 +55,7 @@ RESULTS: dict[str, str] = {
                      "static_assert"), "None"),
     **{o.name: "None" for (kind, name), o in methods().items() if kind == "view" and name.startswith("atomic_store")},
     "Slice": "_Slice", "assume_divisible_by": "_T", "divmod": "tuple[Tile, Tile]", "ensure_constant": "_T",
-    "from_foreign": "Array", "get_raw_memory": "_RawMemory", "item": "Any", "slice": "Array", "static_eval": "Any",
+    "from_foreign": "Array", "get_raw_memory": "RawArrayMemory", "item": "Any", "slice": "Array", "static_eval": "Any",
     "static_exception": "_E", "static_iter": "Iterable[_T]", "tiled_view": "TiledView",
 }
 # What functions take and give besides: the types that differ, that of the result under "".
@@ -168,21 +168,16 @@ def header(name: str, owner: str, given: Iterable[inspect.Parameter], types: dic
     return "\n".join(lines)
 
 
-def function(name: str, fn: Any, indent: str = "", *, receiver: bool = False) -> str:
-    """An op, method or function, with each of its overloads."""
-    given = list(inspect.signature(fn).parameters.values())
-    if receiver:
-        given[0] = given[0].replace(name="self", kind=inspect.Parameter.POSITIONAL_ONLY)
-    other = OVERLOADS.get(fn.__name__)
-    return "".join(f"{indent}@overload\n" * (other is not None) + header(name, fn.__name__, given, types, indent)
+def function(name: str, fn: Any, indent: str = "", owner: str | None = None) -> str:
+    """An op, method or function, with each of its overloads; `owner` is the op's name, where that is another."""
+    owner = owner or name
+    given = inspect.signature(fn).parameters.values()
+    other = OVERLOADS.get(owner)
+    return "".join(f"{indent}@overload\n" * (other is not None) + header(name, owner, given, types, indent)
                    + f"\n{quoted(fn.__doc__, indent + '    ')}" for types in ([other] if other else []) + [{}])
 
 
 # ------------------------------------------------------------------ classes
-
-
-def method_lines(kind: str) -> str:
-    return "\n".join(function(name, o, "    ", receiver=True) for (k, name), o in methods().items() if k == kind)
 
 
 def operators() -> Iterator[str]:
@@ -222,31 +217,32 @@ def attribute(name: str, result: str, doc: str) -> str:
     return f'    @property\n    def {name}(self) -> {result}:\n        """{doc}"""\n'
 
 
-DTYPE = attribute("dtype", "DType", "The element dtype.")
-NDIM = attribute("ndim", "int", "The rank.")
+# Types of attributes; those of an array differ.
+ATTRIBUTES = {"dtype": "DType", "ndim": "int", "foreign_pointer": "Tile",
+              **dict.fromkeys(("shape", "tile_shape", "traversal_steps"), "tuple[int, ...]"),
+              **dict.fromkeys(("Array.shape", "Array.strides"), "tuple[_IntScalar, ...]")}
+
+
+def members(cls: type) -> Iterator[str]:
+    """The attributes and methods of a class of values."""
+    for name, value in {n: v for c in reversed(cls.__mro__) for n, v in vars(c).items()}.items():
+        if isinstance(value, property):
+            yield attribute(name, ATTRIBUTES.get(f"{cls.__name__}.{name}") or ATTRIBUTES[name], value.__doc__)
+        elif isinstance(value, proxies.Method):
+            yield "" if value.receiver else "    @staticmethod"
+            yield function(name, value, "    ", value.op.__name__)
 
 
 def class_of(name: str, doc: str | None, *parts: str) -> str:
-    return f"class {name}:\n" + "\n".join([quoted(doc, "    "), *parts])
+    return f"class {name}:\n" + "\n".join(filter(None, [quoted(doc, "    "), *parts]))
 
 
 def classes() -> Iterator[str]:
-    tile, array, view = proxies.Tile, proxies.Array, proxies.TiledView
-    yield class_of("Tile", tile.__doc__, DTYPE, NDIM, attribute("shape", "tuple[int, ...]", tile.shape.__doc__),
-                   method_lines("tile"), "    __hash__: ClassVar[None]\n",
-                   "\n".join(operators()) + "\n")
+    for cls in proxies.RECEIVERS:
+        more = ["    __hash__: ClassVar[None]\n", "\n".join(operators()) + "\n"] if cls is proxies.Tile else []
+        yield class_of(cls.__name__, cls.__doc__, *members(cls), *more)
     yield class_of("_IntScalar(Tile, int)", "An integer scalar of tile code: a tile, and a number to Python.",
                    "\n".join(integer_operators()) + "\n")
-    sizes = "tuple[_IntScalar, ...]"
-    yield class_of("Array", array.__doc__, DTYPE, NDIM, attribute("shape", sizes, array.shape.__doc__),
-                   attribute("strides", sizes, array.strides.__doc__),
-                   attribute("foreign_pointer", "Tile", views.foreign_pointer.__doc__.splitlines()[0]),
-                   "    @staticmethod\n" + function("from_foreign", views.from_foreign, "    "), method_lines("array"))
-    yield class_of("TiledView", view.__doc__, DTYPE, attribute("tile_shape", "tuple[int, ...]", "The shape of a tile."),
-                   attribute("traversal_steps", "tuple[int, ...]", "Elements from one tile to the next, by axis."),
-                   method_lines("view"))
-    yield class_of("_RawMemory", "The memory of an array, addressed by offsets in elements.", DTYPE,
-                   method_lines("raw"))
     yield 'class _Slice:\n    """A range of elements along one axis."""\n'
 
 

@@ -4,17 +4,22 @@ data/api_1_7_0.json holds what `inspect` says about the official modules: names,
 default]. Ours may have more; what we leave out or spell otherwise is listed here with the reason.
 """
 
+import ast
 import enum
 import importlib
 import inspect
 import json
+import pydoc
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import cutile as ct
-from cutile.front.proxies import RECEIVERS
+from cutile.front.proxies import RECEIVERS, Method
 from cutile.ops._op import methods
+from tests.front.compiling import I32, cell, refused
 
 SURFACE = json.loads((Path(__file__).parent / "data" / "api_1_7_0.json").read_text())
 
@@ -75,19 +80,69 @@ def test_errors_are_tile_errors(name):
     assert issubclass(ours(name), ct.TileError)
 
 
-MEMBERS = [(cls, m, p) for cls, kind in RECEIVERS.items() for m, p in SURFACE[cls.__name__]["members"].items()
-           if isinstance(p, list)]
+MEMBERS = [(cls, m, p) for cls in RECEIVERS if cls.__name__ in SURFACE
+           for m, p in SURFACE[cls.__name__]["members"].items()]
 
 
 @pytest.mark.parametrize(("cls", "member", "want"), MEMBERS, ids=lambda x: getattr(x, "__name__", str(x))[:30])
-def test_methods_agree(cls, member, want):
-    """Methods live in tile code: the ops behind them, receiver included."""
-    op = methods().get((RECEIVERS[cls], member))
-    if op is None:
-        assert (cls, member) == (ct.Array, "from_foreign")
-        return
-    got = parameters(op.__signature__)
-    assert [(n, d) for n, _, d in got[1:]] == [(n, d) for n, _, d in want[1:]]
+def test_members_agree(cls, member, want):
+    """Attributes; methods by the names and defaults of their parameters, which may all be given by name [METH-1]."""
+    ours = getattr(cls, member)
+    if want == "value":
+        assert isinstance(ours, property)
+    else:
+        assert [(n, d) for n, _, d in parameters(inspect.signature(ours))] == [(n, d) for n, _, d in want]
+
+
+METHODS = [m for cls in RECEIVERS for m in vars(cls).values() if isinstance(m, Method)]
+
+
+def test_every_method_of_the_registry_is_one_of_a_class():
+    found = {(RECEIVERS[getattr(ct, m.__qualname__.split(".")[0])], m.__name__): m.op for m in METHODS if m.receiver}
+    assert found == methods()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.__qualname__)
+def test_methods_tell_of_themselves_and_work_in_tile_code_only(method):
+    owner, name = method.__qualname__.split(".")
+    cls = getattr(ct, owner)
+    assert getattr(cls, name) is method and name in dir(cls)
+    text = pydoc.plain(pydoc.render_doc(cls))
+    assert f"{name}(" in text and inspect.signature(method).parameters
+    assert inspect.getdoc(method).splitlines()[0] in text
+    with pytest.raises(RuntimeError, match=rf"ct\.{owner}\.{name}\(\) works in tile code only"):
+        method(None)
+
+
+@pytest.mark.parametrize("cls", RECEIVERS)
+def test_values_are_not_made_on_the_host(cls):
+    with pytest.raises(TypeError, match=f"ct.{cls.__name__} objects exist only in tile code"):
+        cls()
+
+
+FILES = {p.stem for p in Path(ct.__file__).parent.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+LATER = {"compilation", "jax", "tune"}  # public, loaded when they are asked for
+
+
+def test_the_files_of_the_package_are_no_public_names():
+    code = ("import cutile as ct, numpy as np, types\n"
+            "before = {n for n, v in vars(ct).items() if isinstance(v, types.ModuleType) and n[0] != '_'}\n"
+            "import cutile.bounds, cutile.caching, cutile.interp, cutile.plans\n"  # these names come back
+            "from cutile import settings, plans\n"
+            "assert cutile is ct and settings.get and plans.__name__ == 'cutile.plans' and cutile.bounds\n"
+            "print(before, sorted(dir(ct)))")
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    before, _, names = said.partition(" ")
+    assert before == "set()"
+    assert {n for n in ast.literal_eval(names) if n in FILES} == {*LATER, "kernel"}
+
+
+def test_the_files_of_the_package_are_no_names_in_tile_code():
+    import cutile.bounds  # noqa: F401, it is bound from now on
+
+    for name in sorted({"plans", "repeat", "trace", "types", "bounds", "interp"}):
+        e = refused(cell(f"def k(n): ct.{name}(n)")["k"], I32, says=f"module `cutile` has no attribute `{name}`")
+        assert "module cutile" not in (e.help or "")
 
 
 def test_no_name_is_listed_twice_and_all_are_there():
@@ -98,18 +153,12 @@ def test_no_name_is_listed_twice_and_all_are_there():
 
 
 def test_importing_loads_no_array_library():
-    import subprocess
-    import sys
-
     code = "import cutile, sys; print([m for m in ('torch', 'cupy', 'jax', 'cuda') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
 def test_importing_loads_of_the_standard_library_little_that_numpy_does_not():
     """Each of these takes a millisecond or more, and a launch does without it."""
-    import subprocess
-    import sys
-
     slow = ("decimal", "difflib", "fractions", "pathlib", "pkgutil", "subprocess", "tempfile", "traceback")
     code = ("import sys, numpy, ml_dtypes; before = {*sys.modules}; import cutile; "
             f"print([m for m in {slow} if m in sys.modules and m not in before])")

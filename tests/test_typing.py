@@ -16,9 +16,8 @@ from pathlib import Path
 import pytest
 
 import cutile as ct
-from cutile.front.proxies import Array, Tile, TiledView
-from cutile.ops import views
-from cutile.ops._op import methods, registry
+from cutile.front.proxies import RECEIVERS, Method, Tile
+from cutile.ops._op import registry
 
 ROOT = Path(__file__).parents[1]
 HERE = Path(__file__).parent / "typing"
@@ -26,7 +25,7 @@ STUB = ast.parse((ROOT / "cutile" / "__init__.pyi").read_text())
 FUNCTIONS = [n for n in STUB.body if isinstance(n, ast.FunctionDef)]
 CLASSES = {n.name: n for n in STUB.body if isinstance(n, ast.ClassDef)}
 EXAMPLES = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "examples" / "aot" / "export.py"]
-KINDS = {"tile": "Tile", "array": "Array", "view": "TiledView", "raw": "_RawMemory"}
+METHODS = [m for cls in RECEIVERS for m in vars(cls).values() if isinstance(m, Method)]
 
 
 def names_of(node: ast.stmt) -> list[str]:
@@ -82,16 +81,16 @@ def test_all_ops_are_functions_of_the_stub():
     assert {n.name for n in FUNCTIONS} >= {n for n, o in registry().items() if o.public}
 
 
-@pytest.mark.parametrize(("kind", "name"), methods())
-def test_methods_have_the_parameters_of_the_code(kind, name):
-    nodes = [n for n in CLASSES[KINDS[kind]].body if isinstance(n, ast.FunctionDef) and n.name == name]
-    assert nodes, f"{KINDS[kind]}.{name} is not in the stub"
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.__qualname__)
+def test_methods_have_the_parameters_of_the_code(method):
+    cls, name = method.__qualname__.split(".")
+    nodes = [n for n in CLASSES[cls].body if isinstance(n, ast.FunctionDef) and n.name == name]
+    assert nodes, f"{method.__qualname__} is not in the stub"
     for node in nodes:
-        (receiver, *_), *rest = parameters(node)
-        assert receiver == "self" and rest == shape(methods()[kind, name])[1:]
+        assert parameters(node) == shape(method)
 
 
-@pytest.mark.parametrize("cls", [Tile, Array, TiledView], ids=lambda c: c.__name__)
+@pytest.mark.parametrize("cls", RECEIVERS, ids=lambda c: c.__name__)
 def test_classes_have_the_members_of_the_code(cls):
     """Operators and properties; methods are above."""
     found = {n.name for n in CLASSES[cls.__name__].body if isinstance(n, ast.FunctionDef)}
@@ -100,11 +99,6 @@ def test_classes_have_the_members_of_the_code(cls):
     if cls is not Tile:  # only tiles may be numbers
         members -= {"__bool__", "__int__", "__index__", "__float__"}
     assert members - {"__init__", "__repr__"} <= found
-
-
-def test_arrays_from_foreign_pointers():
-    [node] = [n for n in CLASSES["Array"].body if getattr(n, "name", "") == "from_foreign"]
-    assert parameters(node) == shape(views.from_foreign)
 
 
 # ------------------------------------------------------------------ what a checker says

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from cutile.errors import Span, TileTypeError
 from cutile.front.context import nearest
 from cutile.front.idioms import PARAMETERS
+from cutile.front.proxies import Method, method_signature
 from cutile.front.scope import Scope
 from cutile.ir.terms import Term, Tuple
 from cutile.ops._op import OpDef
@@ -46,7 +47,7 @@ class Shape:
 
 
 @functools.cache
-def shape_of(o: OpDef, method: bool = False) -> Shape:
+def shape_of(o: OpDef | Method, method: bool = False) -> Shape:
     parameters = signature_of(o, method).parameters.values()
     star = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     return Shape(
@@ -56,16 +57,12 @@ def shape_of(o: OpDef, method: bool = False) -> Shape:
 
 
 @functools.cache
-def signature_of(o: OpDef, method: bool) -> inspect.Signature:
-    """An op's signature; a method's without the receiver, where what is left may be given by name [METH-1]."""
-    if not method:
-        return o.__signature__
-    _, *rest = o.__signature__.parameters.values()
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Signature([p.replace(kind=kind) if p.kind is p.POSITIONAL_ONLY else p for p in rest])
+def signature_of(o: OpDef | Method, method: bool) -> inspect.Signature:
+    """An op's signature; a method's is without the receiver."""
+    return method_signature(o) if method else o.__signature__
 
 
-def bind(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> dict[str, Term]:
+def bind(o: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> dict[str, Term]:
     """The terms by parameter, in the order of the signature. TileTypeError where they do not fit."""
     shape = shape_of(o, method)
     given = dict(zip(shape.positional, args, strict=False))
@@ -80,15 +77,15 @@ def bind(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term
     return terms
 
 
-def _error(o: OpDef, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
+def _error(o: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
     """What is wrong with arguments that do not fit; a misspelt keyword is named before what is missing for it."""
-    name, signature = f".{o.name}" if method else o.name, signature_of(o, method)
+    name, signature = f".{o.spelling}" if method else o.__qualname__, signature_of(o, method)
     help = f"its signature is {name}{_plain(signature)}"
     unknown = next((k for k in kwargs if k not in signature.parameters), None)
     if unknown is not None:
         close = PARAMETERS.get(unknown) or nearest(unknown, [*signature.parameters])
         hint = f"did you mean `{close}`? " if close in signature.parameters else ""
-        if o.name in ("load", "store") and unknown in ("mask", "other"):
+        if name in ("load", "store") and unknown in ("mask", "other"):
             hint = ("what lies beyond the array reads as padding_mode says, and is not written; gather and scatter "
                     "have masks; ")
         return TileTypeError(f"{name}() has no parameter `{unknown}`", help=hint + help)

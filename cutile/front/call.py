@@ -25,6 +25,7 @@ from cutile.front import binding, builtins, closures, expr, objects, records, sk
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling
 from cutile.front.join import template_of
+from cutile.front.proxies import Method
 from cutile.front.scope import Scope, Var, of_function
 from cutile.front.source import Definition
 from cutile.ir.nodes import Block, Frame
@@ -58,6 +59,8 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
     match func:
         case Static(OpDef() as o):
             return _call_op_bound(c, o, args, kwargs, span, spans)
+        case Static(Method() as m):
+            return _call_unbound(c, m, args, kwargs, span, spans)
         case Bound(Static(OpDef() as o), receiver):
             return _call_op_bound(c, o, args, kwargs, span, spans, receiver)
         case Bound():
@@ -102,6 +105,18 @@ def _call_op_bound(c: Context, o: OpDef, args, kwargs, span: Span, spans: Argume
         spans.by_parameter, binding.shape_of(o, method).positional))
 
 
+def _call_unbound(c: Context, m: Method, args, kwargs, span: Span, spans: ArgumentSpans | None) -> Term:
+    """ct.Tile.reshape(tile, shape): its parameters have the names that the method's have [METH-1]."""
+    try:
+        terms = binding.bind(m, False, args, kwargs)
+    except TileTypeError as e:
+        return c.report(e, span)
+    names = dict(zip(terms, m.op.__signature__.parameters, strict=True))  # the receiver's is another
+    positional = [names[n] for n in binding.shape_of(m).positional]
+    return call_op(c, m.op, {names[n]: t for n, t in terms.items()}, span, spans and functools.partial(
+        spans.by_parameter, positional))
+
+
 def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span,
             spans: Callable[[], Mapping[str, Span]] | None = None) -> Term:
     """Type one application of an op whose arguments are bound to parameters; defaults may be left out.
@@ -112,7 +127,7 @@ def call_op(c: Context, o: OpDef, terms: dict[str, Term], span: Span,
         return POISON
     if c.combining and (o.effect != PURE or o.family in ("reduce", "scan")):
         return c.report(TileSyntaxError(
-            f"{o.name}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
+            f"{o.spelling}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
             help="do it before or after, or pass a further tile to the reduction"), span)
     for name, default in binding.shape_of(o).defaults.items():
         if name not in terms and default is not None:

@@ -15,7 +15,7 @@ from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context, nearest
 from cutile.front.idioms import IDIOMS, NOTES, OF_ARRAYS, OF_TILES
-from cutile.front.proxies import RECEIVERS
+from cutile.front.proxies import RECEIVERS, Method
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -237,8 +237,10 @@ def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
 def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
     missing = object()
     obj = getattr(module, name, missing)
+    ours = getattr(module, "__cutile_api__", False)
+    if ours and isinstance(obj, types.ModuleType) and name not in module.__all__:
+        obj = missing  # a file of the package
     if obj is missing:
-        ours = getattr(module, "__cutile_api__", False)
         close = nearest(name, [n for n in dir(module) if not n.startswith("_")])
         help = f"did you mean `{close}`?" if close else None
         if ours and name in IDIOMS:
@@ -257,11 +259,11 @@ def _did_you_mean(name: str, members: list[str]) -> str:
 
 def _class_attribute(c: Context, cls: type, name: str) -> Term:
     if cls in RECEIVERS:
-        kind = RECEIVERS[cls]
-        o = methods().get((kind, name)) or (views.from_foreign if (kind, name) == ("array", "from_foreign") else None)
-        if o is None:
-            raise TileTypeError(f"ct.{cls.__name__} has no method `{name}`")
-        return Static(o)
+        found = vars(cls).get(name)
+        if not isinstance(found, Method):
+            there = ", ".join(n for n, v in vars(cls).items() if isinstance(v, Method))
+            raise TileTypeError(f"ct.{cls.__name__} has no method `{name}`", help=f"there are: {there}")
+        return Static(found)
     if issubclass(cls, enum.Enum):
         if name in cls.__members__:
             return capture(c, cls[name], f"{cls.__name__}.{name}")

@@ -1,18 +1,24 @@
-"""`ct.Tile` and `ct.Array`: how run-time values look to Python code in a static construct [SEVAL-2, SEVAL-3].
+"""The public classes of kernel values: `ct.Tile`, `ct.Array`, `ct.TiledView`, `ct.RawArrayMemory`.
 
-Inside `ct.static_eval(...)` real Python runs. A constant is there as a Python value; a run-time tile or array is one
-of these objects, whose operators build the expression that the kernel will compute.
+Annotations name them, and help() and completion find in them what such values have in tile code. Methods come from
+the registry of ops. Inside `ct.static_eval(...)` real Python runs: a constant is there as a Python value, a run-time
+tile or array as one of these objects, whose operators build the expression that the kernel will compute
+[SEVAL-2, SEVAL-3].
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import types
 from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
 from cutile.dtypes import DType
 from cutile.ir.terms import Leaf
-from cutile.ops import arithmetic
+from cutile.ops import arithmetic, views
+from cutile.ops._op import EAGER, OpDef, methods
 
 
 class Evaluator:
@@ -24,28 +30,68 @@ class Evaluator:
     def unary(self, symbol: str, x: Any) -> Any:
         raise NotImplementedError
 
-    def array_dims(self, leaf: Leaf, strides: bool) -> tuple:
+    def attribute(self, leaf: Leaf, name: str) -> Any:
         raise NotImplementedError
 
 
 EVALUATOR: ContextVar[Evaluator | None] = ContextVar("cutile_static_evaluator", default=None)
 
 
-class _Proxy:
-    __slots__ = ("_leaf",)
+class Method:
+    """A method as the attribute of its class; calling it applies the op behind it."""
+
+    def __init__(self, op: OpDef, cls: type, name: str, *, receiver: bool = True):
+        self.op, self.receiver = op, receiver
+        self.__name__, self.__qualname__, self.__module__ = name, f"{cls.__name__}.{name}", "cutile"
+        self.__doc__ = op.__doc__
+
+    @functools.cached_property
+    def __signature__(self) -> inspect.Signature:
+        if not self.receiver:
+            return self.op.__signature__
+        return inspect.Signature([inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY),
+                                  *method_signature(self.op).parameters.values()])
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None or not self.receiver else types.MethodType(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if EAGER.get() is None:
+            raise RuntimeError(f"ct.{self.__qualname__}() works in tile code only: call it inside a @ct.kernel "
+                               f"function that ct.launch runs")
+        return self.op(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"<method {self.__qualname__}>"
+
+
+def method_signature(o: OpDef) -> inspect.Signature:
+    """That of an op without the receiver; what is left may be given by name [METH-1]."""
+    _, *rest = o.__signature__.parameters.values()
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Signature([p.replace(kind=kind) if p.kind is p.POSITIONAL_ONLY else p for p in rest])
+
+
+def _attribute(name: str, doc: str) -> property:
+    """An attribute that values have while a kernel is compiled."""
+    return property(lambda self: EVALUATOR.get().attribute(self._leaf, name), doc=doc)
+
+
+class _Value:
+    __slots__ = ()
 
     def __init__(self, *args, **kwargs):
         raise TypeError(f"ct.{type(self).__name__} objects exist only in tile code and inside ct.static_eval(...)")
 
-    @property
-    def dtype(self) -> DType:
-        """The element dtype."""
-        return self._leaf.type.dtype
+    dtype: DType = _attribute("dtype", "The element dtype.")
 
-    @property
-    def ndim(self) -> int:
-        """The rank."""
-        return self._leaf.type.ndim
+
+class _Proxy(_Value):
+    """What a static construct may hold."""
+
+    __slots__ = ("_leaf",)
+
+    ndim: int = _attribute("ndim", "The rank.")
 
     def __bool__(self):
         raise ValueError(f"{self!r} is known only at run time and has no truth value in a static construct; "
@@ -73,17 +119,13 @@ def _unary(symbol: str) -> Callable:
 class Tile(_Proxy):
     """A tile: an immutable multidimensional collection of elements, of power-of-two shape [TILE-1].
 
-    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. Methods in tile code: item, extract, insert, reshape, permute,
-    transpose, astype; each can also be called as `ct.Tile.reshape(tile, shape)`.
+    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. A method can also be called as `ct.Tile.reshape(tile, shape)`.
     """
 
     __slots__ = ()
     __hash__ = None
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape."""
-        return self._leaf.type.shape
+    shape: tuple[int, ...] = _attribute("shape", "The shape.")
 
 
 for _name, _symbol in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -103,40 +145,48 @@ Tile.__rdivmod__ = lambda self, other: arithmetic.divmod(other, self)
 class Array(_Proxy):
     """A global array: memory of one dtype with sizes and strides, counted in elements [ARR-1].
 
-    Attributes: `dtype`, `ndim`, `shape`, `strides`. Methods in tile code: slice, tiled_view, get_raw_memory;
+    Attributes: `dtype`, `ndim`, `shape`, `strides`, `foreign_pointer`.
     `ct.Array.from_foreign(pointer, shape, strides)` makes one from a foreign pointer.
     """
 
     __slots__ = ()
 
-    @property
-    def shape(self) -> tuple:
-        """The sizes: ints where static, else run-time scalars."""
-        return EVALUATOR.get().array_dims(self._leaf, strides=False)
-
-    @property
-    def strides(self) -> tuple:
-        """The strides in elements: ints where static, else run-time scalars."""
-        return EVALUATOR.get().array_dims(self._leaf, strides=True)
+    shape: tuple = _attribute("shape", "The sizes: ints where static, else run-time scalars.")
+    strides: tuple = _attribute("strides", "The strides in elements: ints where static, else run-time scalars.")
+    foreign_pointer: Tile = _attribute("foreign_pointer", views.foreign_pointer.__doc__.partition("\n")[0])
 
 
-class TiledView:
-    """The tiles of an array [TV-1]. Attributes: `dtype`, `tile_shape`, `traversal_steps`.
+class TiledView(_Value):
+    """The tiles of an array [TV-1]: `array.tiled_view(tile_shape)`. No static construct may hold one [TV-5].
 
-    Methods in tile code: load, store, num_tiles, atomic_store_add, atomic_store_max, atomic_store_min,
-    atomic_store_and, atomic_store_or, atomic_store_xor. Made by `array.tiled_view(tile_shape)`.
+    Attributes: `dtype`, `tile_shape`, `traversal_steps`.
     """
 
     __slots__ = ()
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("ct.TiledView objects exist only in tile code")
+    tile_shape: tuple[int, ...] = _attribute("tile_shape", "The shape of a tile.")
+    traversal_steps: tuple[int, ...] = _attribute("traversal_steps", "Elements from one tile to the next, by axis.")
+
+
+class RawArrayMemory(_Value):
+    """The memory of an array, addressed by offsets in elements [RAWMEM-1]: `array.get_raw_memory()`.
+
+    Attribute: `dtype`. No static construct may hold one.
+    """
+
+    __slots__ = ()
 
 
 Scalar = Tile | int | float  # in annotations of helper functions
 
-# Which methods an unbound access such as ct.Tile.reshape finds.
-RECEIVERS: dict[type, str] = {Tile: "tile", Array: "array", TiledView: "view"}
+# The class of each kind of receiver of methods.
+RECEIVERS: dict[type, str] = {Tile: "tile", Array: "array", TiledView: "view", RawArrayMemory: "raw"}
+
+for _class, _kind in RECEIVERS.items():
+    for (_of, _name), _op in methods().items():
+        if _of == _kind:
+            setattr(_class, _name, Method(_op, _class, _name))
+Array.from_foreign = Method(views.from_foreign, Array, "from_foreign", receiver=False)
 
 
 def proxy(leaf: Leaf, cls: type[_Proxy]) -> _Proxy:

@@ -29,7 +29,7 @@ from cutile.errors import (
 )
 from cutile.front import expr, objects, operators, stmt
 from cutile.front.context import Context, StopCompiling
-from cutile.front.proxies import EVALUATOR, Array, Evaluator, Tile, _Proxy, proxy
+from cutile.front.proxies import EVALUATOR, Array, Evaluator, Method, Tile, _Proxy, proxy
 from cutile.front.scope import MISSING, Scope, home_of, of_generator, outer_object
 from cutile.front.source import assigned_names
 from cutile.ir.terms import (
@@ -52,7 +52,6 @@ from cutile.ir.terms import (
     is_tile,
     phrase,
 )
-from cutile.ops import memory
 from cutile.ops._op import EAGER, OpDef
 from cutile.ops._types import const_term
 from cutile.structs import structure
@@ -364,6 +363,8 @@ def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTy
         return obj._leaf
     if isinstance(obj, _Opaque):
         return obj.term
+    if isinstance(obj, types.MethodType) and isinstance(obj.__func__, Method):
+        return Bound(Static(obj.__func__.op), _to_term(c, obj.__self__, construct, cls))
     if isinstance(obj, tuple):
         return Tuple(tuple(_to_term(c, o, construct, cls) for o in obj), objects.tuple_class(obj))
     if objects.is_record(obj):
@@ -393,9 +394,8 @@ class _Evaluator(Evaluator):
             operators.unary(self.c, self.unary_nodes[symbol], _to_term(self.c, x, "static_eval"), self.c.span)
         )
 
-    def array_dims(self, leaf: Leaf, strides: bool) -> tuple:
-        get = memory.array_strides if strides else memory.array_shape
-        return to_python(self.c, get(self.c, leaf))
+    def attribute(self, leaf: Leaf, name: str) -> Any:
+        return to_python(self.c, objects.attribute(self.c, leaf, name))
 
     def _back(self, t: Term) -> Any:
         if is_poisoned(t):
@@ -412,7 +412,8 @@ BASIC = frozenset("""add sub mul truediv floordiv pow mod divmod bitwise_and bit
 def _eager(c: Context):
     def apply(o: OpDef, args: tuple, kwargs: dict) -> Any:
         if o.name not in BASIC:
-            raise TileStaticEvalError(f"ct.{o.name}() cannot be called inside {c.static}()",
+            name = f"{'ct' if o.public else ''}.{o.spelling}"
+            raise TileStaticEvalError(f"{name}() cannot be called inside {c.static}()",
                                       help="call it in tile code and use the result here")
         terms = [_to_term(c, a, "static_eval") for a in args]
         t = c.call(Static(o), terms, {k: const_term(v) for k, v in kwargs.items()})

@@ -100,6 +100,11 @@ class OpDef:
         full = inspect.signature(self.meaning)
         return full.replace(parameters=[p for n, p in full.parameters.items() if n not in (*GIVEN, OUT)])
 
+    @property
+    def spelling(self) -> str:
+        """Its name as users write it: a method's is not always that of its op."""
+        return self.method[1] if self.method and not self.public else self.name
+
     def flatten(self, operands: Sequence) -> tuple[tuple[Value, ...], tuple[int | None, ...] | None]:
         """Flat operands and their layout: per operand 1, the length of a `*name`, None for an absent `name?`."""
         assert len(operands) == len(self.operands), f"{self.name}: {len(operands)} operands for {self.operands}"

@@ -48,7 +48,7 @@ def invalid(
 ) -> NoReturn:
     """Refuse the argument `name` of an op [GEN-1, EXC-4]."""
     raise cls(
-        f'Invalid argument "{name}" of {op if isinstance(op, str) else op.name}(): {why}', help=help, argument=name
+        f'Invalid argument "{name}" of {op if isinstance(op, str) else op.spelling}(): {why}', help=help, argument=name
     )
 
 

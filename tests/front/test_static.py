@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from tests.front.compiling import A1, AI, ARRAYS, I32, C, cell, constant, refused, result, typed
+from tests.front.compiling import A1, A2, AI, ARRAYS, I32, C, cell, constant, refused, result, typed
 
 se = ct.static_eval
 table = {"block": 8, "names": ["a", "b"]}
@@ -341,3 +341,31 @@ def test_a_failed_value_is_silent_in_a_static_construct(use):
                 {"for j in " + use + ": pass" if "iter" in use else use}
     """)["k"]
     refused(k, A1, says="exp()")
+
+
+def test_methods_inside():
+    """A method can be handed out of a static construct, and called then; it is an op, which nothing applies inside."""
+    x, out = np.arange(8, dtype=np.int32), np.zeros(4, np.int32)
+
+    @ct.kernel
+    def run(x, out):
+        cut = ct.static_eval(x.slice)
+        part = ct.load(cut(0, start=4, stop=8), 0, 4)
+        wide, unbound = ct.static_eval((part.reshape, ct.Tile.permute))
+        ct.static_assert(hasattr(x, "slice") and not hasattr(x, "reshape"))
+        ct.store(out, 0, unbound(wide(shape=(2, 2)), axes=(1, 0)).reshape((4,)))
+
+    ct.launch(None, (1,), run, (x, out))
+    assert out.tolist() == [4, 6, 5, 7]
+    for method in ("x.slice(0, 0, 4)", "ct.Array.slice(x, 0, 0, 4)"):
+        refused(cell(f"def k(x): ct.static_eval({method})")["k"], A1, cls=ct.TileStaticEvalError,
+                says=".slice() cannot be called inside static_eval()")
+
+
+def test_attributes_inside():
+    def k(x):
+        there = ct.static_eval((x.dtype, x.ndim, x.shape, x.strides, x.foreign_pointer))
+        ct.static_assert(there[0] == ct.float32 and there[1] == 2)
+        ct.Array.from_foreign(there[4], there[2], there[3])
+
+    typed(k, A2)

@@ -26,6 +26,8 @@ def k(x: ct.Array, N: ct.Constant[int]) -> None:
     ct.sum(t, None, True)  # refused
     x.tiled_view((1, N)).load()  # refused
     y = ct.store(x, (0, 0), t) + 1  # refused
+    x.get_raw_memory().shape  # refused
+    ct.Tile.reshape(x, (4,))  # refused
 
 
 k.replace_hnts(occupancy=2)  # refused

@@ -43,6 +43,11 @@ def apply(x: ct.Tile, activation: Activation) -> ct.Tile:
     return gelu(x)
 
 
+def through_memory(raw: ct.RawArrayMemory, x: ct.Array, n: int) -> None:
+    raw.store_offset(ct.bid(0).astype(ct.int64) * x.strides[0], raw.load_offset(0, mask=n > 3, padding_value=1.0))
+    ct.RawArrayMemory.atomic_add_offset(raw, offset=0, update=1, mask=ct.full((), True, ct.bool_))
+
+
 # ------------------------------------------------------------------ kernels
 
 
@@ -89,9 +94,7 @@ def views(x: ct.IndexedWithInt64[ct.Array], out: ct.Array, n: ct.ScalarInt64[int
     part = x.slice(0, n, n + 4).slice(axis=1, start=0, stop=x.shape[1] // 2)
     ct.print("tiles", v.num_tiles(0), v.tile_shape[0], part.shape[0], sep=" ")
     print(f"{x.strides[0]} {t}")
-    raw = x.get_raw_memory()
-    raw.store_offset(ct.bid(0).astype(ct.int64) * x.strides[0], raw.load_offset(0, mask=n > 3, padding_value=1.0))
-    raw.atomic_add_offset(0, 1, mask=ct.full((), True, ct.bool_))
+    through_memory(x.get_raw_memory(), x, n)
 
 
 @ct.kernel
@@ -164,6 +167,8 @@ def types_of(x: ct.Array, t: ct.Tile, k: Callable[[ct.Tile], ct.Tile]) -> None:
     assert_type(ct.exp2(t, flush_to_zero=True), ct.Tile)
     assert_type(ct.atomic_add(x, 0, t), ct.Tile)
     assert_type(x.tiled_view(16), ct.TiledView)
+    assert_type(x.get_raw_memory(), ct.RawArrayMemory)
+    assert_type(ct.TiledView.load(x.tiled_view(16), 0), ct.Tile)
     assert_type(x.slice(0, 0, 4), ct.Array)
     assert_type(ct.Array.from_foreign(x.foreign_pointer, (4,), (1,)), ct.Array)
     assert_type(ct.reduce(t, 0, max, 0), ct.Tile)
@@ -174,6 +179,8 @@ def types_of(x: ct.Array, t: ct.Tile, k: Callable[[ct.Tile], ct.Tile]) -> None:
     assert_type(anywhere(1), int)
     assert_type(k(t), ct.Tile)
     assert_type(elementwise, ct.kernel)
+    assert_type(elementwise.__name__ + elementwise.__qualname__ + elementwise.__module__, str)
+    assert_type(elementwise.__doc__, str | None)
     assert_type(matmul, ct.kernel)
     assert_type(views, ct.kernel)
     number: int = ct.bid(0) * 4 + x.shape[0] // ct.num_blocks(0)
