@@ -17,6 +17,7 @@ from cutile.annotations import PLAIN, ArrayAnnotation, ParameterSpec
 from cutile.arrays import Array, find_array, kind, layout
 from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
 from cutile.front.program import Blueprint, Embedded
+from cutile.ir.terms import plain
 from cutile.structs import structure
 from cutile.types import ArrayType, ListType, TileType
 
@@ -60,7 +61,7 @@ def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> A
         return _constant(where, value)
     if spec.items is not None:
         raise TypeError(f"{where}: its annotation asks for a tuple, got {kind(value)}")
-    if isinstance(value, bool | int | float):  # np.float64 is a float, and so an argument [ARG-6]
+    if issubclass(type(value), int | float):  # np.float64 is a float, and so an argument [ARG-6]
         return _scalar(where, value, spec)
     if type(value) is list:
         return _list(where, value, spec)
@@ -102,6 +103,7 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
         raise TypeError(
             f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {kind(value)}"
         )
+    value = plain(value)
     if isinstance(value, bool):
         dtype: DType = bool_
     elif isinstance(value, int):
@@ -109,38 +111,43 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
         lo, hi = int_range(dtype)
         if not lo <= value <= hi:
             hint = "" if dtype is int64 else "; annotate the parameter with ct.ScalarInt64"
-            raise OverflowError(f"{where}: {int(value)} does not fit {dtype.name}{hint}")
-        value = int(value)
+            raise OverflowError(f"{where}: {value} does not fit {dtype.name}{hint}")
     else:
-        dtype, value = float32, float(value)
+        dtype = float32
     if spec.scalar and dtype in (bool_, float32):
         raise TypeError(f"{where}: its annotation asks for an int, got {kind(value)}")
     return Argument(TileType(dtype), ("scalar", dtype), (value,))
 
 
 def _constant(where: _Where, value: Any) -> Argument:
-    if type(value) is list or _found(where, value) is not None and not isinstance(value, np.generic):
+    value = _plain_constant(value)
+    if type(value) is list or not isinstance(value, bool | int | float | str | np.generic) \
+            and _found(where, value) is not None:
         raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {kind(value)}; parameters that are "
                         f"arrays need no annotation")
     if not (value is None or isinstance(value, bool | int | float | str | enum.Enum | np.generic)
             or from_foreign(value) is not None):
         raise TypeError(f"{where}: {kind(value)} cannot be a constant; constants are bool, int, float, str, None, "
                         f"dtypes, enum members, NumPy scalars and tuples of these")
-    if isinstance(value, str) and not isinstance(value, enum.Enum):
-        value = str.__str__(value)  # what else a subclass of str has is no part of the constant
     return Argument(Embedded(value), ("constant", constant_key(value)), ())
+
+
+def _plain_constant(value: Any) -> Any:
+    """What else a subclass of int, float or str has is no part of a constant; NumPy scalars and enum members stay."""
+    return value if issubclass(type(value), np.generic | enum.Enum) else plain(value)
 
 
 def constant_key(value: Any) -> tuple:
     """Equal for the same constant: 1, True and 1.0 differ, 0.0 and -0.0 differ, NaN equals itself [SPEC-1]."""
     if type(value) is int:  # most are
         return (int, value)
+    value = _plain_constant(value)
     if isinstance(value, np.generic):
         return (type(value), value.tobytes())
     if isinstance(value, float):
         return (type(value), struct.pack("<d", value))
-    if isinstance(value, enum.Enum) and value.name is not None:  # whatever it says that it equals
-        return (type(value), value.name)
+    if isinstance(value, enum.Enum) and value._name_ is not None:  # whatever it says that it equals
+        return (type(value), value._name_)
     return (type(value), value)
 
 

@@ -1,7 +1,8 @@
 """@kernel, @function and launch: from a Python function and arguments to a running grid.
 
 A kernel keeps the programs it was typed to, one per specialisation key (arguments.py). A program also knows what it
-read from outside (globals, closures, helper functions); a launch that finds any of it changed types it anew.
+read from outside (globals, closures, helper functions); a launch that finds any of it changed types it anew. Kernels
+that differ in their options alone share programs, those with equal options what launches prepared, too.
 """
 
 from __future__ import annotations
@@ -25,10 +26,23 @@ from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.options import ByTarget, Options
 from cutile.passes.fma import fma
+from cutile.recent import Recent
 from cutile.structs import structure
 
 if TYPE_CHECKING:
     Hint = int | ByTarget
+
+LIMIT = 1000  # programs that a kernel keeps, and plans and loaded code for each of its options
+OPTIONS_LIMIT = 100  # different options of a kernel for which something is kept
+
+
+class Remembered:
+    """What launches of a kernel with some options keep for others like them (plans.py, repeat.py)."""
+
+    def __init__(self) -> None:
+        self.plans: Recent[tuple, Any] = Recent(LIMIT)
+        self.loaded: Recent[tuple, tuple] = Recent(LIMIT)
+        self.again: Callable[..., Any] | None = None
 
 
 class Kernel:
@@ -72,13 +86,22 @@ class Kernel:
         if not isinstance(fn, types.FunctionType):
             raise TypeError(f"@ct.kernel needs a Python function, got {type(fn).__name__}")
         self = functools.update_wrapper(object.__new__(cls), fn)
-        self._fn, self._options = fn, options
+        self._fn = fn
         self._names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
         specs = specs_of(fn)
         self.specs = [specs.get(n, PLAIN) for n in self._names]
-        self._programs = {}
-        self.plans, self.loaded, self.again = {}, {}, None  # what launches remember (plans.py, repeat.py)
+        self._programs = Recent(LIMIT)
+        self._by_options = Recent(OPTIONS_LIMIT)
         self._lock = threading.RLock()
+        return self._with(options)
+
+    def _with(self, options: Options) -> Kernel:
+        """This kernel with other options. It shares what does not depend on them, and all with those of equal ones."""
+        remembered = self._by_options.get(options.key)
+        if remembered is None:
+            remembered = Remembered()
+            self._by_options.keep(options.key, remembered)
+        self._options, self.remembered = options, remembered
         return self
 
     @property
@@ -97,8 +120,15 @@ class Kernel:
         return dict(zip(self._names, self.specs, strict=True))
 
     def replace_hints(self, **hints: Any) -> Kernel:
-        """A new kernel with other compiler options and its own cache; TypeError for an unknown name [KERN-5]."""
-        return Kernel._of(self._fn, self._options.replace(**hints))
+        """A new kernel with other compiler options; TypeError for an unknown name [KERN-5].
+
+        Kernels with equal options that come from one kernel share what is compiled, so this may be called for every
+        launch. The interpreter ignores options, so for it all of them do.
+        """
+        options = self._options.replace(**hints)
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other._with(options)
 
     def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
         raise TypeError(f"kernel {self.__name__} cannot be called like a function; start it with "
@@ -119,13 +149,14 @@ class Kernel:
         """The typed program for arguments of these kinds; typed once per key, by one thread."""
         key = key_of(arguments)
         found = self._programs.get(key)
-        if found is not None and found.reads.fresh():
-            return found
-        with self._lock:
-            found = self._programs.get(key)
-            if found is None or not found.reads.fresh():
-                found = self._programs[key] = typed(self, [a.blueprint for a in arguments])
-            return found
+        if found is None or not found.reads.fresh():
+            with self._lock:
+                found = self._programs.get(key)
+                if found is None or not found.reads.fresh():
+                    found = typed(self, [a.blueprint for a in arguments])
+                    self._programs.keep(key, found)
+        found.used = True
+        return found
 
     def understand(self, values: tuple) -> list[Argument]:
         """Classify launch arguments; errors name the parameter."""

@@ -16,6 +16,7 @@ import numpy as np
 from cutile.annotations import PLAIN, ParameterSpec
 from cutile.arguments import constant_key
 from cutile.arrays import DeviceArray, find_array
+from cutile.ir.terms import plain
 
 
 class NoKeyError(LookupError):
@@ -52,7 +53,12 @@ def _int(value: int, spec: ParameterSpec, key: list, words: list) -> None:
 
 def _float(value: float, spec: ParameterSpec, key: list, words: list) -> None:
     key.append(float)
-    words.append(float(value))
+    words.append(float.__float__(value))
+
+
+def _number(value: int | float, spec: ParameterSpec, key: list, words: list) -> None:
+    """A number of a class of the user's, none of whose code runs."""
+    (_int if isinstance(value := plain(value), int) else _float)(value, spec, key, words)
 
 
 def _tuple(value: tuple, spec: ParameterSpec, key: list, words: list) -> None:
@@ -122,6 +128,8 @@ _READERS: dict[type, Reader] = {bool: _bool, int: _int, float: _float, np.float6
 
 def _reader(cls: type) -> Reader:
     """The reader of a class met for the first time. Of other libraries' subclasses nothing is assumed."""
+    if issubclass(cls, int | float):
+        return _READERS.get(cls, _number)
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")  # which other threads may have imported by half
     if cls in (getattr(torch, "Tensor", None), getattr(getattr(torch, "nn", None), "Parameter", None)):
         _READERS[cls] = _torch

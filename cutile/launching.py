@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 from cutile import plans, repeat, settings
 from cutile.errors import TileError, for_users
+from cutile.ir.terms import plain
 from cutile.kernel import Kernel
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
@@ -27,19 +28,21 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
     TypeError, ValueError or OverflowError for wrong arguments; a TileError for a kernel that cannot be compiled, or
     that fails while it runs.
     """
-    if type(kernel) is Kernel and kernel.again is not None and programmatic_dependent_launch is False:
-        outcome = kernel.again(stream, grid, kernel_args)
+    if type(kernel) is Kernel and (again := kernel.remembered.again) and programmatic_dependent_launch is False:
+        outcome = again(stream, grid, kernel_args)
         if outcome is None:
             return
         if outcome is not NotImplemented:
             raise repeat.refused(outcome, grid)
     if not isinstance(kernel, Kernel):
         raise TypeError(_no_kernel(kernel))
-    if not kernel.plans:  # a launch like one before does without
+    if not kernel.remembered.plans:  # a launch like one before does without
         _warn_of_misspelt_settings()
     dims = _grid(grid)
-    if not isinstance(kernel_args, tuple):
-        raise TypeError(f"kernel_args must be a tuple, got {type(kernel_args).__name__}{_one_tuple(kernel_args)}")
+    if type(kernel_args) is not tuple:
+        if not isinstance(kernel_args, tuple):
+            raise TypeError(f"kernel_args must be a tuple, got {type(kernel_args).__name__}{_one_tuple(kernel_args)}")
+        kernel_args = tuple(tuple.__iter__(kernel_args))
     if not isinstance(programmatic_dependent_launch, bool):
         raise TypeError(f"programmatic_dependent_launch must be a bool, got {programmatic_dependent_launch!r}")
     try:
@@ -79,6 +82,7 @@ def _grid(grid: Any) -> tuple[int, int, int]:
     if not isinstance(grid, tuple):
         hint = f"; write ({grid},)" if isinstance(grid, int) else ""
         raise TypeError(f"grid must be a tuple of at most three ints, got {type(grid).__name__}{hint}")
+    grid = tuple(map(plain, tuple.__iter__(grid)))
     if len(grid) > 3:
         raise ValueError(f"grid must have at most three dimensions, got {len(grid)}: {grid}")
     for n in grid:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from cutile.ir.terms import plain
 from cutile.structs import replace, structure
 
 _UNSET = object()
@@ -23,11 +24,16 @@ class ByTarget:
         for name in targets:
             if not re.fullmatch(r"sm_\d+", name):
                 raise ValueError(f"ByTarget keys are target names such as sm_90, not {name!r}")
-        self._default, self._targets = default, targets
+        self._default, self._targets = plain(default), {name: plain(v) for name, v in targets.items()}
 
     def get(self, target: str, otherwise: Any) -> Any:
         """The value for a target; `otherwise` is the option's own default."""
         return self._targets.get(target, otherwise if self._default is _UNSET else self._default)
+
+    @property
+    def key(self) -> tuple:
+        """Equal for those that are equal, and hashable."""
+        return ByTarget, self._default, frozenset(self._targets.items())
 
     def values(self) -> list[Any]:
         return [*self._targets.values(), *(() if self._default is _UNSET else (self._default,))]
@@ -61,9 +67,15 @@ class Options:
 
     def __post_init__(self):
         for name, default in _DEFAULTS.items():
-            value = getattr(self, name)
+            value = plain(getattr(self, name))
+            object.__setattr__(self, name, value)
             for v in value.values() if isinstance(value, ByTarget) else [value]:
                 _check(name, v, default)
+
+    @property
+    def key(self) -> tuple:
+        """Equal for equal options, and hashable."""
+        return tuple(v.key if isinstance(v := getattr(self, name), ByTarget) else v for name in _DEFAULTS)
 
     def on(self, target: str) -> Options:
         """The options on one target such as "sm_90": each ByTarget replaced by its value there."""

@@ -20,8 +20,6 @@ from cutile.kernel import Kernel
 from cutile.keys import device_of, read
 from cutile.passes.written import written_params
 
-LIMIT = 1000  # plans that a kernel remembers
-
 Grid = tuple[int, int, int]
 
 
@@ -110,11 +108,12 @@ def loaded(kernel: Kernel, program: Program, arguments: Sequence[Argument], ordi
     device = driver().device(ordinal)
     constraints, symbol = of_launch(kernel, arguments)
     key = (key_of(arguments), tuple(of_parameters(constraints)), device)
-    found = kernel.loaded.get(key)
+    found = kernel.remembered.loaded.get(key)
     if found is None or found[0] is not program:
         with settings.steady(), deep_recursion():
             cubin = build(program.kernel, constraints, device.target, kernel.options, symbol)
-        found = kernel.loaded[key] = (program, device.function(cubin, symbol))
+        found = program, device.function(cubin, symbol)
+        kernel.remembered.loaded.keep(key, found)
     return device, found[1]
 
 
@@ -127,10 +126,11 @@ def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[Plan, list]:
     words: list = []
     try:
         read(values, kernel.specs, key, words)
-        found = kernel.plans.get(tuple(key))
+        found = kernel.remembered.plans.get(tuple(key))
     except Exception:
         key, words, found = [], [], None
-    if found is not None and found.program.reads.fresh():
+    if found is not None and (program := found.program).reads.fresh():
+        found.used = program.used = True
         return found, words
     return _make(kernel, values, stream, tuple(key), words)
 
@@ -149,9 +149,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -
         plan = DevicePlan(kernel, program, arguments, ordinal)
         plan.decided = kept
     if kept:
-        if len(kernel.plans) >= LIMIT:
-            kernel.plans.clear()
-        kernel.plans[key] = plan
+        kernel.remembered.plans.keep(key, plan)
     return plan, leaves if ordinal is None else list(map(_word, leaves))
 
 

@@ -35,7 +35,8 @@ def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:
 
 
 def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
-    """Keep what a launch did, for others like it: `kernel.again(stream, grid, values)` queues one and answers None.
+    """Keep what a launch did, for others like it: `kernel.remembered.again(stream, grid, values)` queues one and
+    answers None.
 
     It answers NotImplemented, with nothing done, if there is none or anything is unusual, and what `refused` takes if
     the driver refuses. `limit` is the largest number of blocks along an axis.
@@ -43,7 +44,8 @@ def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
     c = extension()
     if c is None or any(isinstance(v, np.void) for v in values):  # whose address says little: it can change
         return
-    memo = _memo(kernel, limit) if kernel.again is None else kernel.again.args[0]
+    remembered = kernel.remembered
+    memo = _memo(kernel, limit) if remembered.again is None else remembered.again.args[0]
     if memo is None:
         return
     entries, constants, kinds, *_ = memo
@@ -60,8 +62,8 @@ def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
     if len(entries) >= LIMIT:
         entries.clear()
     entries[signature] = (record, plan.program.reads.seen(), kept, plan.prepared)
-    if kernel.again is None:
-        kernel.again = functools.partial(c.launch, memo)
+    if remembered.again is None:
+        remembered.again = functools.partial(c.launch, memo)
 
 
 def _kind(c: Any, cls: type) -> int | None:

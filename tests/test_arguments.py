@@ -288,3 +288,85 @@ def test_a_string_is_a_constant_by_its_text():
 
     argument = understand(0, "c", Named("a"), spec_of(ct.Constant[str], "c"))
     assert type(argument.blueprint.value) is str
+
+
+# ------------------------------------------------------------------ subclasses of numbers and texts
+
+
+def lying(base):
+    """A class whose every method of its base says something wrong."""
+    def wrong(*args):
+        raise AssertionError("code of a subclass ran")
+
+    odd = {n: wrong for n in vars(base) if callable(getattr(base, n)) and n not in ("__new__", "__getattribute__")}
+    return type(f"Lying{base.__name__}", (base,), {**odd, "__array_interface__": property(wrong)})
+
+
+LyingInt, LyingFloat, LyingStr = map(lying, (int, float, str))
+
+
+@ct.kernel
+def number(out, x):
+    ct.store(out, 0, x)
+
+
+@ct.kernel
+def constant(out, x: ct.Constant):
+    ct.store(out, 0, x)
+
+
+@ct.kernel
+def pair(out, x):
+    ct.store(out, 0, x[0] * 10 + x[1])
+
+
+@ct.kernel
+def fixed_pair(out, x: ct.Constant):
+    ct.store(out, 0, x[0] * 10 + x[1])
+
+
+@ct.kernel
+def text(out, x: ct.Constant):
+    ct.store(out, 0, 1 if x == "a" else 2)
+
+
+@pytest.mark.parametrize("kernel, value, want", [
+    (number, LyingInt(5), 5), (constant, LyingInt(5), 5), (number, LyingFloat(2.5), 2.5),
+    (constant, LyingFloat(2.5), 2.5), (pair, (LyingInt(4), LyingFloat(0.5)), 40.5),
+    (fixed_pair, (LyingInt(4), LyingFloat(0.5)), 40.5), (text, LyingStr("a"), 1)],
+    ids=lambda v: v.__name__ if isinstance(v, ct.kernel) else type(v).__name__)
+def test_a_subclass_counts_with_its_value_alone(kernel, value, want):  # ARG-5, ARG-6
+    for _ in range(2):  # the second time by the plan of the first
+        out = np.zeros(1, np.float32)
+        ct.launch(None, (1,), kernel, (out, value))
+        assert out[0] == want
+
+
+def test_a_captured_subclass_counts_with_its_value_alone():
+    whole, half, name, items = LyingInt(5), LyingFloat(0.5), LyingStr("a"), lying(tuple)((7, 8))
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, whole + half + (items[0] if name == "a" else 0))
+
+    out = np.zeros(1, np.float32)
+    ct.launch(None, (1,), k, (out,))
+    assert out[0] == 12.5
+
+
+def test_a_subclass_in_a_grid_and_in_hints_counts_with_its_value_alone():
+    @ct.kernel
+    def k(out):
+        ct.store(out, ct.bid(0), 1)
+
+    out = np.zeros(4, np.float32)
+    ct.launch(None, lying(tuple)((LyingInt(3),)), k.replace_hints(occupancy=LyingInt(2)), lying(tuple)((out,)))
+    assert out.tolist() == [1, 1, 1, 0]
+    assert type(k.replace_hints(occupancy=LyingInt(2)).options.occupancy) is int
+
+
+def test_equal_values_of_subclasses_share_a_program():
+    out, typed = np.zeros(1, np.float32), ct.kernel(constant.function)
+    for value in (5, LyingInt(5), 2.5, LyingFloat(2.5)):
+        ct.launch(None, (1,), typed, (out, value))
+    assert len(typed._programs) == 2 and len(typed.remembered.plans) == 2

@@ -84,9 +84,50 @@ def test_replace_hints():  # KERN-5
     assert other is not add_one and other._options.num_ctas == 2 and add_one._options.num_ctas is None
     x = np.zeros(1, np.int32)
     launch(other, x)
-    assert x[0] == 1 and other._programs is not add_one._programs
+    assert x[0] == 1
     with pytest.raises(TypeError, match="unknown kernel option 'nope'"):
         add_one.replace_hints(nope=1)
+
+
+def test_hints_count_for_nothing_in_the_interpreter(typings):
+    @ct.kernel
+    def k(x):
+        ct.scatter(x, 0, ct.gather(x, 0) + 1)
+
+    x = np.zeros(1, np.int32)
+    for n in range(1, 33):
+        launch(k.replace_hints(occupancy=n).replace_hints(opt_level=n % 4), x)
+    launch(k, x)
+    assert x[0] == 33 and len(typings) == 1
+
+
+def test_programs_are_not_kept_for_ever(typings, monkeypatch):
+    monkeypatch.setattr(kernels, "LIMIT", 4)
+
+    @ct.kernel
+    def k(x, n: ct.Constant):
+        ct.scatter(x, 0, n)
+
+    x = np.zeros(1, np.int32)
+    for n in range(20):
+        for known in (0, n):
+            launch(k, x, known)
+            assert x[0] == known
+        assert len(k._programs) <= 4 and len(k.remembered.plans) <= 4
+    assert len(typings) == 20  # what is used stays
+    launch(k, x, 1)
+    assert x[0] == 1 and len(typings) == 21
+
+
+def test_options_for_which_something_is_kept_are_bounded(monkeypatch):
+    monkeypatch.setattr(kernels, "OPTIONS_LIMIT", 3)
+    k = ct.kernel(add_one.function)
+    hinted = [k.replace_hints(occupancy=n) for n in range(1, 9)]
+    x = np.zeros(1, np.int32)
+    for kernel in (*hinted, k):
+        launch(kernel, x)
+    assert x[0] == 9 and len(k._by_options) == 3
+    assert k.replace_hints(occupancy=8).remembered is hinted[7].remembered is not hinted[6].remembered
 
 
 def test_typed_once_per_key(typings):  # SPEC-1, SPEC-4

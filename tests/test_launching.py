@@ -160,5 +160,5 @@ def test_a_misspelt_setting_is_told_once(monkeypatch):
     says = "CUTILE_SHEDULE is no setting of cutile; did you mean CUTILE_SCHEDULE?"
     with pytest.warns(UserWarning, match=says) as told:
         for _ in range(2):
-            ct.launch(None, (1,), nothing.replace_hints(), ())
+            ct.launch(None, (1,), ct.kernel(nothing.function), ())
     assert len(told) == 1 and told[0].filename == __file__

@@ -86,7 +86,7 @@ def test_the_low_half_of_a_byte_comes_first(tensor):
         ct.launch(None, (8,), widened, (tensor(every), out))
         assert np.array_equal(out, elements(every).astype(np.float32))
     assert out[4:6].tolist() == [1, 0] and every[2] == 2
-    assert not widened.plans  # each launch looks at the memory anew
+    assert not widened.remembered.plans  # each launch looks at the memory anew
 
 
 def test_what_a_kernel_sees(tensor):

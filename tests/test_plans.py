@@ -1,6 +1,7 @@
 """Launching on GPU arrays, all of it but the GPU: where a launch runs, what is compiled and when, what is passed."""
 
 import struct
+import sys
 import threading
 
 import numpy as np
@@ -13,6 +14,8 @@ from cutile.gpu import driver as drivers
 from tests.front.compiling import cell
 from tests.gpu.arrays import Cuda, at
 from tests.gpu.fake_driver import FakeDriver
+
+kernels = sys.modules["cutile.kernel"]  # cutile.kernel itself is the decorator
 
 P = struct.Struct("<Q").pack
 I = struct.Struct("<i").pack  # noqa: E741
@@ -211,14 +214,32 @@ def test_a_failed_build_is_tried_again(gpu, monkeypatch):
 
 
 def test_plans_are_not_kept_for_ever(gpu, monkeypatch):
-    from cutile import plans
-
-    monkeypatch.setattr(plans, "LIMIT", 3)
+    monkeypatch.setattr(kernels, "LIMIT", 3)
     k = scaling()
     for n in range(10):
         ct.launch(77, (1,), k, (at(4096, (16 * n + 16,)), Y, 1.0, 16))
-        assert len(k.plans) <= 3
+        assert len(k.remembered.plans) <= 3
     assert len(gpu.built) == 1
+
+
+def test_loaded_code_is_not_kept_for_ever(gpu, monkeypatch):
+    monkeypatch.setattr(kernels, "LIMIT", 3)
+    k = scaling()
+    for n in (1, 2, 4, 8, 16, 32, 1):
+        ct.launch(77, (1,), k, (X, Y, 1.0, n))
+        assert len(k.remembered.loaded) <= 3 and len(k._programs) <= 3
+    assert len(gpu.built) == 7
+
+
+def test_kernels_with_equal_options_share_their_code(gpu):
+    k = scaling()
+    by_target = [ct.ByTarget(sm_90=2, default=1), ct.ByTarget(default=1, sm_90=2)]
+    for hints in ({"num_ctas": 2}, {"num_ctas": 2}, {}, {"num_ctas": 4}, {"opt_level": 3}, {"num_ctas": None},
+                  *({"occupancy": b} for b in by_target)):
+        ct.launch(77, (1,), k.replace_hints(**hints), (X, Y, 1.0, 16))
+    ct.launch(77, (1,), k.replace_hints(num_ctas=4).replace_hints(num_ctas=2, occupancy=None), (X, Y, 1.0, 16))
+    assert [b["options"].num_ctas for b in gpu.built] == [2, None, 4, None]
+    assert len(gpu.launches) == 9 and gpu.launches[0]["function"] == gpu.launches[-1]["function"]
 
 
 def test_threads(gpu):

@@ -74,7 +74,7 @@ def gpu(monkeypatch):
 
 def search_on_gpu(**options):
     x, out = at(4096, (64,)), at(8192, (64,))
-    kernel = double.replace_hints()  # one that remembers nothing of another test's driver
+    kernel = ct.kernel(double.function)  # one that remembers nothing of another test's driver
     return tune.exhaustive_search([16, 64], 77, lambda n: (64 // n,), kernel, lambda n: (x, out, n), quiet=True,
                                   **options)
 
@@ -103,6 +103,6 @@ def test_what_fails_on_the_gpu_is_a_failure(gpu):
 def test_gpu_arrays_in_the_interpreter_go_by_the_wall_clock(gpu, monkeypatch):
     monkeypatch.setenv("CUTILE_BACKEND", "interp")
     x, out = Cuda(np.arange(64, dtype=np.float32)), Cuda(np.zeros(64, np.float32))
-    result = tune.exhaustive_search([16], 77, lambda n: (64 // n,), double.replace_hints(), lambda n: (x, out, n),
+    result = tune.exhaustive_search([16], 77, lambda n: (64 // n,), ct.kernel(double.function), lambda n: (x, out, n),
                                     quiet=True)
     assert result.best.mean_us > 0 and "cuEventRecord" not in gpu.names() and out.array[3] == 6

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cutile.dtypes import INFO, DType, int32, int64, uint32
+from cutile.ir.terms import plain
 from cutile.structs import structure
 
 ConstantValue = bool | int | float
@@ -43,9 +44,9 @@ class ConstantConstraint:
     __hash__ = None
 
     def __init__(self, value: ConstantValue):
-        if not isinstance(value, bool | int | float):
+        if not issubclass(type(value), int | float):
             raise TypeError(f"a constant constraint is a bool, an int or a float, not {value!r}")
-        self.value = value if isinstance(value, bool) else int(value) if isinstance(value, int) else float(value)
+        self.value = plain(value)
 
     def _key(self) -> tuple:
         bits = struct.pack(">d", self.value) if isinstance(self.value, float) else self.value

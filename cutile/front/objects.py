@@ -35,6 +35,7 @@ from cutile.ir.terms import (
     is_array,
     is_tile,
     phrase,
+    plain,
 )
 from cutile.ops import memory, views
 from cutile.ops._op import OpDef, methods, registry
@@ -52,13 +53,15 @@ def capture(c: Context, obj: Any, name: str) -> Term:
     if isinstance(obj, bool | int | float) and not isinstance(obj, enum.Enum):
         return c.attempt(c.span, loose, obj)
     if isinstance(obj, enum.Enum) and isinstance(obj, int):
-        return c.attempt(c.span, loose, int(obj))
+        return c.attempt(c.span, loose, obj)
+    if isinstance(obj, str) and not isinstance(obj, enum.Enum):
+        return Static(plain(obj))
     if obj is None or obj is Ellipsis or isinstance(obj, str | enum.Enum | types.ModuleType | OpDef | type):
         return Static(obj)
     if from_foreign(obj) is not None:
         return Static(obj)
     if isinstance(obj, tuple):  # torch.Size and named tuples, too
-        items = tuple(capture(c, o, f"{name}[{i}]") for i, o in enumerate(obj))
+        items = tuple(capture(c, o, f"{name}[{i}]") for i, o in enumerate(tuple.__iter__(obj)))
         return Tuple(items, tuple_class(obj))
     if is_record(obj):
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
@@ -104,7 +107,7 @@ def declaration(obj: Any) -> Any:
 
 def tuple_class(obj: tuple) -> type:
     """The class of a named tuple; of any other, `tuple`."""
-    return type(obj) if isinstance(getattr(obj, "_fields", None), tuple) else tuple
+    return type(obj) if isinstance(getattr(type(obj), "_fields", None), tuple) else tuple
 
 
 def is_record(obj: Any) -> bool:

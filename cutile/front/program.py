@@ -30,12 +30,13 @@ class Embedded:
 Blueprint = TileType | ArrayType | ListType | Embedded | tuple
 
 
-@structure(frozen=True)
+@structure
 class Program:
     """A typed kernel and what its meaning depends on outside itself."""
 
     kernel: Kernel
     reads: Reads
+    used: bool = False  # by a launch, lately (Recent)
 
 
 def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:

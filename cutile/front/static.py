@@ -366,7 +366,7 @@ def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTy
     if isinstance(obj, types.MethodType) and isinstance(obj.__func__, Method):
         return Bound(Static(obj.__func__.op), _to_term(c, obj.__self__, construct, cls))
     if isinstance(obj, tuple):
-        return Tuple(tuple(_to_term(c, o, construct, cls) for o in obj), objects.tuple_class(obj))
+        return Tuple(tuple(_to_term(c, o, construct, cls) for o in tuple.__iter__(obj)), objects.tuple_class(obj))
     if objects.is_record(obj):
         return Record(
             type(obj), {f.name: _to_term(c, getattr(obj, f.name), construct, cls) for f in dataclasses.fields(obj)}

@@ -6,6 +6,7 @@ imported or called before the first launch on a GPU.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Iterator
@@ -156,7 +157,7 @@ class Device:
         self.context = driver.ask(f"GPU {ordinal} cannot be used",
                                   driver.api.cuDevicePrimaryCtxRetain(driver.handle(ordinal)))
         self.context_number = int(self.context)
-        self._modules: dict[bytes, Any] = {}
+        self._modules: dict[bytes, Any] = {}  # never unloaded: a CUDA graph may hold their kernels
         self._lock = threading.Lock()
 
     def __str__(self) -> str:
@@ -187,10 +188,11 @@ class Device:
         """The handle of a kernel; its module is loaded once. May be called while a graph is captured."""
         ask = self.driver.ask
         with self._lock, self.current() as api, _relaxed(self.driver):
-            module = self._modules.get(cubin)
+            key = hashlib.sha256(cubin).digest()
+            module = self._modules.get(key)
             if module is None:
-                module = self._modules[cubin] = ask(f"kernel {symbol} cannot be loaded on {self}",
-                                                    api.cuModuleLoadData(cubin))
+                module = self._modules[key] = ask(f"kernel {symbol} cannot be loaded on {self}",
+                                                  api.cuModuleLoadData(cubin))
             return ask(f"the module has no kernel {symbol}", api.cuModuleGetFunction(module, symbol.encode()))
 
 

@@ -37,6 +37,18 @@ class Leaf(Term):
         return self.value.type
 
 
+def plain(value: Any) -> Any:
+    """A number or text without what a subclass of its type adds, none of whose code runs: np.float64 and enum members
+    are such subclasses, too. Anything else is given back as it is.
+    """
+    cls = type(value)
+    if issubclass(cls, int):
+        return value if cls is bool else int.__index__(value)
+    if issubclass(cls, float):
+        return float.__float__(value)
+    return str.__str__(value) if issubclass(cls, str) else value
+
+
 def number_key(value: bool | int | float) -> Hashable:
     """Equal for numbers of one kind that are the same to the last bit: 1, True and 1.0 differ, and the signs of zeros
     and NaNs count [SPEC-1]."""

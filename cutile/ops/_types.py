@@ -33,7 +33,20 @@ from cutile.dtypes import (
 from cutile.errors import TileError, TileTypeError, TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
-from cutile.ir.terms import Const, FString, Leaf, Static, Term, Tuple, describe, is_array, is_scalar, is_tile, phrase
+from cutile.ir.terms import (
+    Const,
+    FString,
+    Leaf,
+    Static,
+    Term,
+    Tuple,
+    describe,
+    is_array,
+    is_scalar,
+    is_tile,
+    phrase,
+    plain,
+)
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef, Sig
 from cutile.types import TileType, is_power_of_two
@@ -232,17 +245,17 @@ def check_dim(op: OpDef, name: str, d: int, shape: tuple[int, ...]) -> None:
 
 def loose(value: bool | int | float) -> Const:
     """A loosely typed constant [LOOSE-1, LOOSE-2]."""
+    value = plain(value)
     if isinstance(value, bool):
         return Const(value, bool_, True)
     if isinstance(value, int):
-        value = int(value)
         for d in (int32, int64, uint64):
             lo, hi = int_range(d)
             if lo <= value <= hi:
                 return Const(value, d, True)
         refuse(f"the integer constant {value} fits neither int64 nor uint64", cls=TileValueError)
     if isinstance(value, float):
-        return Const(float(value), float32, True)
+        return Const(value, float32, True)
     refuse(f"a constant expression gave {value!r} ({type(value).__name__}), which is no tile-code number")
 
 

@@ -109,7 +109,7 @@ def f32(*shape: int) -> np.ndarray:
 
 def fresh(kernel):
     """A kernel that has not been launched."""
-    return kernel.replace_hints()
+    return ct.kernel(kernel.function)
 
 
 def as_in_block(kernel, grid, args):
@@ -369,7 +369,7 @@ def test_the_launch_keeps_the_settings_that_it_found(runs):
     """Settings are looked at once, before it runs."""
     kernel = fresh(add)
     same(kernel, (5,), (f32(18), f32(18), np.zeros(18, np.float32), T))
-    (plan,) = kernel.plans.values()
+    (plan,) = kernel.remembered.plans.values()
     (found,) = [r for r in plan._known.values() if r]
     assert found.context.run(settings.get, "UNDETERMINED") == "zero"
 
@@ -443,7 +443,7 @@ def test_many_grids(runs):
     a, c = f32(20), np.zeros(20, np.float32)
     for n in range(1, 250):
         ct.launch(None, (n,), kernel, (a, c, T))
-    (plan,) = kernel.plans.values()
+    (plan,) = kernel.remembered.plans.values()
     assert len(plan._known) == ready.KEPT and c.tolist() == a.tolist()
 
 
@@ -505,7 +505,7 @@ def test_arrays_that_have_no_key_prepare_nothing(runs):
 def prepared(kernel, grid, *args) -> ready.Ready:
     kernel = fresh(kernel)
     ct.launch(None, grid, kernel, args)
-    (plan,) = kernel.plans.values()
+    (plan,) = kernel.remembered.plans.values()
     (found,) = plan._known.values()
     return found
 

@@ -108,7 +108,7 @@ def f32(*shape: int) -> np.ndarray:
 
 def same(kernel, grid, *args) -> None:
     """Launch twice; each time, the arrays end as in the schedule block, which looks for no series."""
-    kernel = kernel.replace_hints()  # compiled now
+    kernel = ct.kernel(kernel.function)  # compiled now
     for _ in range(2):
         copies = [x.copy(order="K") if isinstance(x, np.ndarray) else x for x in args]
         with settings.override(SCHEDULE="block"):
@@ -275,13 +275,13 @@ def test_tiles_cannot_be_written_and_are_checked(found, monkeypatch):
 
     monkeypatch.setattr(ct.mma, "meaning", look)
     args = f32(8, 24), f32(24, 12), np.zeros((8, 12), np.float32)
-    ct.launch(None, (2, 3), product.replace_hints(), args)
+    ct.launch(None, (2, 3), ct.kernel(product.function), args)
     assert seen == [(False, False)] * 6
     tiles = Series.tiles
     monkeypatch.setattr(Series, "tiles", lambda *given: tiles(*given).astype(np.float64))
     if settings.get("CHECK"):
         with pytest.raises(TileInternalError, match="carried in float32, got float64"):
-            ct.launch(None, (2, 3), product.replace_hints(), args)
+            ct.launch(None, (2, 3), ct.kernel(product.function), args)
 
 
 def test_loops_without_end():
