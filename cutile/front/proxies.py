@@ -73,8 +73,13 @@ def method_signature(o: OpDef) -> inspect.Signature:
 
 
 def _attribute(name: str, doc: str) -> property:
-    """An attribute that values have while a kernel is compiled."""
+    """An attribute that is there while a kernel is compiled."""
     return property(lambda self: EVALUATOR.get().attribute(self._leaf, name), doc=doc)
+
+
+def _of_type(name: str, doc: str) -> property:
+    """An attribute that the type knows; what a static construct kept has it afterwards too."""
+    return property(lambda self: getattr(self._leaf.type, name), doc=doc)
 
 
 class _Value:
@@ -83,7 +88,7 @@ class _Value:
     def __init__(self, *args, **kwargs):
         raise TypeError(f"ct.{type(self).__name__} objects exist only in tile code and inside ct.static_eval(...)")
 
-    dtype: DType = _attribute("dtype", "The element dtype.")
+    dtype: DType = _of_type("dtype", "The element dtype.")
 
 
 class _Proxy(_Value):
@@ -91,7 +96,7 @@ class _Proxy(_Value):
 
     __slots__ = ("_leaf",)
 
-    ndim: int = _attribute("ndim", "The rank.")
+    ndim: int = _of_type("ndim", "The rank.")
 
     def __bool__(self):
         raise ValueError(f"{self!r} is known only at run time and has no truth value in a static construct; "
@@ -125,7 +130,7 @@ class Tile(_Proxy):
     __slots__ = ()
     __hash__ = None
 
-    shape: tuple[int, ...] = _attribute("shape", "The shape.")
+    shape: tuple[int, ...] = _of_type("shape", "The shape.")
 
 
 for _name, _symbol in {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",

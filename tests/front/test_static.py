@@ -369,3 +369,16 @@ def test_attributes_inside():
         ct.Array.from_foreign(there[4], there[2], there[3])
 
     typed(k, A2)
+
+
+def test_attributes_of_what_was_kept():
+    """Python code may keep a tile or array; what its type knows is there when the kernel is compiled."""
+    kept = []
+
+    def k(x):
+        i = ct.bid(0)
+        ct.static_eval(kept.append((x, i)))
+
+    typed(k, A2)
+    [(x, i)] = kept
+    assert (x.dtype, x.ndim, i.dtype, i.ndim, i.shape) == (ct.float32, 2, ct.int32, 0, ())
