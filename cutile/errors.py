@@ -17,6 +17,25 @@ from cutile.structs import structure
 _PACKAGE = os.path.dirname(__file__) + os.sep
 
 
+class SourceFile(str):
+    """The name of a file that keeps the lines which the file had when functions were read from it."""
+
+    lines: Sequence[str] = ()
+
+    def __reduce__(self):
+        return str, (str(self),)
+
+
+def line_of(filename: str, number: int) -> str:
+    """A line of a source file, as its program has it."""
+    lines = lines_of(filename)
+    return lines[number - 1] if 0 < number <= len(lines) else ""
+
+
+def lines_of(filename: str) -> Sequence[str]:
+    return getattr(filename, "lines", None) or linecache.getlines(filename)
+
+
 @structure(frozen=True, slots=True)
 class Span:
     """A piece of the user's source. Lines count from 1; columns count characters from 0 and `end_col` is exclusive.
@@ -41,7 +60,7 @@ class Span:
         return chain[::-1]
 
     def source_line(self) -> str:
-        return linecache.getline(self.filename, self.line).rstrip("\n")
+        return line_of(self.filename, self.line).rstrip("\n")
 
     def render(self) -> str:
         """Where it is, the source line and carets under the piece."""

@@ -20,7 +20,7 @@ from cutile.arguments import Argument, key_of, understand_all
 from cutile.collector import at_rest
 from cutile.front.objects import declaration
 from cutile.front.program import Blueprint, Program, compile_kernel, parameter_names
-from cutile.front.source import definition_of
+from cutile.front.texts import definition_of, remember
 from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
@@ -86,6 +86,7 @@ class Kernel:
         if not isinstance(fn, types.FunctionType):
             raise TypeError(f"@ct.kernel needs a Python function, got {type(fn).__name__}")
         self = functools.update_wrapper(object.__new__(cls), fn)
+        remember(fn)
         self._fn = fn
         self._names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
         specs = specs_of(fn)
@@ -203,6 +204,8 @@ def function(func: Callable | None = None, /, *, host: bool = False, tile: bool 
     def decorate(fn: Callable):
         if not callable(fn):
             raise TypeError(f"@ct.function needs a function, got {type(fn).__name__}")
+        if isinstance(fn, types.FunctionType):
+            remember(fn)
 
         @functools.wraps(fn)
         def on_host(*args, **kwargs):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 import runpy
 import sys
 from collections.abc import Callable, Iterator
@@ -128,7 +127,7 @@ def text(r: Report, backends: tuple) -> str:
 
 def _statement(d: Difference, backends: tuple) -> list[str]:
     span = d.record.span
-    line = linecache.getline(span.filename, span.line).strip()
+    line = span.source_line().strip()
     return [f"First difference: {d.what} in {d.record.function}, block {d.block}, {times(d)}",
             f'  "{span.filename}", line {span.line}', f"    {line}", f"  {d.what} is a {d.record.type.describe()}: "
             f"{_values(d, backends)}"]

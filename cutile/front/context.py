@@ -20,7 +20,8 @@ from cutile.errors import (
 )
 from cutile.front.reads import Reads
 from cutile.front.scope import MISSING, Scope, outer_object
-from cutile.front.source import Definition, definition_of
+from cutile.front.source import Definition
+from cutile.front.texts import definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Block, Value
 from cutile.ir.terms import POISON, Term, Unusable
@@ -47,7 +48,6 @@ class Context(Builder):
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.static: str | None = None  # the static construct being evaluated
         self.call_function: Callable[..., Term] | None = None  # front.call.call, set by the entry point
-        self.definitions: dict[types.CodeType, Definition] = {}
         self.checked: dict[ast.AST, frozenset[str]] = {}  # functions of known syntax -> names lost with refused parts
         self.refused: set[ast.AST] = set()  # statements and expressions that are passed over
 
@@ -83,14 +83,12 @@ class Context(Builder):
 
     def definition(self, fn: types.FunctionType) -> Definition:
         """The definition of a Python function, which the program depends on from now on."""
-        code = fn.__code__
-        if code not in self.definitions:
-            self.definitions[code] = definition_of(fn)
+        found = definition_of(fn)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self.reads.add(fn, name, getattr(fn, name))
         if fn.__kwdefaults__:
             self.reads.inside(fn.__kwdefaults__)
-        return self.definitions[code]
+        return found
 
     def outside(self, s: Scope, name: str) -> Any:
         """The Python object that a free name denotes, which the program depends on from now on. MISSING: none does."""

@@ -11,7 +11,8 @@ from cutile.front import call
 from cutile.front.context import Context, StopCompiling
 from cutile.front.reads import Reads
 from cutile.front.scope import of_function
-from cutile.front.source import Definition, definition_of
+from cutile.front.source import Definition
+from cutile.front.texts import definition_of
 from cutile.ir.nodes import Kernel, Value
 from cutile.ir.recursion import deep_recursion
 from cutile.ir.terms import Leaf, Static, Term, Tuple, describe, is_poisoned

@@ -238,7 +238,7 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
                                   help=f"what stands inside {construct}() is Python already")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # Python gave it when it compiled the user's file
-        code = compile(ast.Expression(node), s.definition.filename, "eval")
+        code = compile(ast.Expression(node), str(s.definition.filename), "eval")
     namespace = _namespace(c, s, node)
     with _errors(c, construct), _evaluator(c, construct):
         return eval(code, namespace)  # the user's own code, run as Python by their request

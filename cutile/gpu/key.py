@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import linecache
 import os
 import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from cutile import settings
+from cutile.errors import lines_of
 from cutile.gpu.target import Target
 from cutile.ir import nodes
 from cutile.ir.text import to_text
@@ -60,7 +60,7 @@ def _files(path: str, name: str) -> Iterator[tuple[str, str]]:
 def portable(file: str) -> str:
     """A source file as it is found from `sys.path`; what is no file, such as a notebook's cell, by its content."""
     if not os.path.isfile(file):
-        return f"<{digest(''.join(linecache.getlines(file)))}>"
+        return f"<{digest(''.join(lines_of(file)))}>"
     folders = [os.path.join(os.path.abspath(p), "") for p in sys.path]
     inside = [f for f in folders if file.startswith(f)]
     return file[len(max(inside, key=len)):].replace(os.sep, "/") if inside else os.path.basename(file)

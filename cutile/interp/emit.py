@@ -88,7 +88,7 @@ class Program:
             if filename not in scopes:
                 scopes[filename] = _module_of(filename)
             scope = scopes[filename]
-            module = compile(ast.Module([tree], []), filename, "exec")  # never run: a debugger would stop in it
+            module = compile(ast.Module([tree], []), str(filename), "exec")  # never run: a debugger would stop in it
             code = next(c for c in module.co_consts if isinstance(c, CodeType))
             self.objects[slot] = FunctionType(code, scope)
             if done is not None:

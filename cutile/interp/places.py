@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 from collections.abc import Iterable, Sequence
 
-from cutile.errors import Span
+from cutile.errors import Span, line_of
 
 Position = tuple[int, int, int, int]  # line, column, end line, end column
 NOWHERE: Position = (-1, -1, -1, -1)
@@ -26,7 +25,7 @@ def position(span: Span) -> Position:
 
 
 def _byte_column(filename: str, line: int, col: int) -> int:
-    text = linecache.getline(filename, line)
+    text = line_of(filename, line)
     return max(col, 0) if text.isascii() else len(text[:col].encode())
 
 
