@@ -40,10 +40,10 @@ class StopCompiling(Exception):
 class Context(Builder):
     """The front end's builder."""
 
-    def __init__(self, span: Span):
+    def __init__(self, span: Span, module: str = ""):
         super().__init__(span)
         self.errors: list[TileError] = []
-        self.reads = Reads()
+        self.reads = Reads(module)
         self.depth = 0
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.static: str | None = None  # the static construct being evaluated
@@ -87,7 +87,8 @@ class Context(Builder):
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self.reads.add(fn, name, getattr(fn, name))
         if fn.__kwdefaults__:
-            self.reads.inside(fn.__kwdefaults__)
+            for name, value in fn.__kwdefaults__.items():
+                self.reads.add(fn.__kwdefaults__, name, value)
         return found
 
     def outside(self, s: Scope, name: str) -> Any:

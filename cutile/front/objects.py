@@ -65,6 +65,8 @@ def capture(c: Context, obj: Any, name: str) -> Term:
         return Tuple(items, tuple_class(obj))
     if is_record(obj):
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
+        for field, value in fields.items():  # which object.__setattr__ may change
+            c.reads.add(obj, field, value)
         return Record(type(obj), {n: capture(c, v, f"{name}.{n}") for n, v in fields.items()})
     if getattr(type(obj), "_cutile_kernel", False):
         return c.report(TileTypeError(
@@ -152,6 +154,7 @@ def attribute(c: Context, t: Term, name: str) -> Term:
         case Static(types.ModuleType() as m):
             return _module_attribute(c, m, name)
         case Static(enum.Enum() as e) if name in ("name", "value"):
+            c.reads.add(e, f"_{name}_", getattr(e, f"_{name}_"))
             return capture(c, getattr(e, name), name)
         case Static(str()) if name == "join":
             return Bound(Static(str.join), t)
@@ -269,6 +272,7 @@ def _class_attribute(c: Context, cls: type, name: str) -> Term:
         return Static(found)
     if issubclass(cls, enum.Enum):
         if name in cls.__members__:
+            c.reads.add(cls._member_map_, name, cls[name])
             return capture(c, cls[name], f"{cls.__name__}.{name}")
         raise TileTypeError(
             f"enum {cls.__name__} has no member `{name}`", help=_did_you_mean(name, [*cls.__members__])

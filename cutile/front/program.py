@@ -47,7 +47,7 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
     """
     definition = definition_of(fn)
     s = of_function(fn, definition, None)
-    c = Context(definition.header_span())
+    c = Context(definition.header_span(), fn.__module__)
     c.definition(fn)
     c.call_function = call.call
     params: list[tuple[str, Value]] = []
@@ -73,6 +73,7 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
         )
     if c.errors:
         raise _combined(c.errors)
+    c.reads.settle()
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.block,
                           definition.header_span()), c.reads)
 

@@ -1,42 +1,61 @@
-"""What a typed program depends on outside itself, so that nothing stale is launched [DESIGN §7].
+"""What a typed program depends on outside itself, so that nothing stale is launched [DESIGN §7, CONST-4].
 
-Names and attributes are compared by identity; what real Python code in a static construct was handed is compared by its
-contents too, some levels deep.
+Names and attributes are compared by identity. What real Python code in a static construct may find is followed as far
+as it reaches, and compared by its contents (contents.py).
 """
 
 from __future__ import annotations
 
 import builtins
-import enum
 import functools
 import inspect
 import itertools
 import operator
 import sys
 import types
-from collections import deque
-from collections.abc import Callable, Iterator, Set
-from typing import Any
+from collections.abc import Callable, Set
+from typing import Any, NamedTuple
 
-import numpy as np
-
+from cutile.errors import TileStaticEvalError
+from cutile.front import contents
+from cutile.front.contents import Held
+from cutile.front.outside import FREE, IMPORT, Use, mentioned, uses
 from cutile.front.scope import MISSING
-from cutile.ir.terms import number_key
 
-SNAPSHOT_LIMIT = 1000  # items of a container that are compared at a launch
-SNAPSHOT_DEPTH = 4
+LIMIT = 100_000  # objects that one program's static code may reach, all of which a launch compares
 _MISSING = itertools.repeat(MISSING)
 _SIMPLE = (dict, types.FunctionType, types.CellType)
+# What a class has that does nothing until it is asked for by its name.
+_FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)
+
+
+class _Reached(NamedTuple):
+    """An object that static code may reach, by an attribute (None: in another way), and what messages call it."""
+
+    obj: Any
+    attribute: str | None
+    name: str
 
 
 class Reads:
-    """What a compilation read from outside the kernel, so that a launch can see whether any of it has changed."""
+    """What a compilation read from outside the kernel, so that a launch can see whether any of it has changed.
 
-    def __init__(self) -> None:
+    `home` is the kernel's module: its package counts as the user's code wherever it is installed.
+    """
+
+    def __init__(self, home: str = "") -> None:
+        self._home = contents.root_of(home)
         self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
-        self._snapshots: dict[int, tuple[Any, Contents]] = {}
-        self._followed: set[tuple[int, str | None]] = set()  # attributes, and functions; `_seen` keeps them alive
+        self._held: dict[tuple[int, Any], Held] = {}
         self._arranged: tuple[tuple, tuple, list] | None = None  # what `fresh` made of it
+        self._kept: dict[int, Any] = {}  # what static code may reach, by ids, which are its own while it is kept
+        self._reached: set[tuple[int, str | None]] = set()  # and by which attributes
+        self._pending: list[_Reached] = []  # what is to be followed
+        self._names: set[str] = set()  # of attributes that static code reads or sets
+        self._read: set[str] = set()  # those that it reads
+        self._owners: dict[int, Any] = {}  # the classes and modules that it may ask for them
+        self._unseen: list[tuple[str, str, str]] = []  # attributes with what cannot be compared, what it is, and where
+        self._count = 0
 
     def add(self, container: Any, key: Any, obj: Any) -> None:
         """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
@@ -45,171 +64,261 @@ class Reads:
         self._seen.setdefault((id(container), key), (container, key, obj))
         self._arranged = None
 
-    def inside(self, obj: Any, names: Set[str] = frozenset(), depth: int = 0) -> None:
-        """Python code that mentions `names` has been handed `obj`: what it holds, what its class or module has by
-        these names, and what it reads as a function count too, some levels deep.
+    # ------------------------------------------------------------------ what static code may find
+
+    def follow(self, code: types.CodeType, find: Callable[[Use], Any]) -> None:
+        """Python code will be run: `find` says what a name from outside denotes there; MISSING for nothing that counts.
+
+        TileStaticEvalError if some of what the code may reach cannot be compared at launches.
         """
-        if depth == SNAPSHOT_DEPTH:
+        for use in uses(code):
+            if (obj := find(use)) is not MISSING:
+                self._mention(code)
+                self.reach(self._along(obj, use.attributes), use.name)
+
+    def reach(self, obj: Any, name: str) -> None:
+        """Python code may do anything with `obj`, which is called `name`: all that it holds counts, too."""
+        self._pending.append(_Reached(obj, None, name))
+        while self._pending:
+            obj, attribute, name = reached = self._pending.pop()
+            at = id(obj)
+            if contents.is_atom(obj) or (at, None) in self._reached or (at, attribute) in self._reached:
+                continue
+            if at not in self._kept:
+                self._kept[at] = obj
+                self._count += 1
+            self._reached.add((at, attribute))
+            self._one(reached)
+            if self._count > LIMIT:
+                raise TileStaticEvalError(
+                    f"static code reads more than {LIMIT:,} objects through `{name}`; each launch compares all of them "
+                    "with what they were",
+                    help="compute before the kernel what it needs of them, and read that; an array of numbers counts "
+                         "as one object")
+        for attribute, what, name in self._unseen:
+            if attribute in self._read:
+                raise _not_seen(what, name)
+
+    def _one(self, reached: _Reached) -> None:
+        obj, attribute, name = reached
+        cls = type(obj)
+        if cls is types.FunctionType:
+            return self._function(obj, name)
+        if issubclass(cls, types.ModuleType | type):
+            return self._owner(obj)
+        if (what := contents.unseen(obj)) is not None:
+            if attribute is None:
+                raise _not_seen(what, name)
+            self._unseen.append((attribute, what, f"{name}.{attribute}"))
+            return None
+        try:
+            parts = list(contents.parts(obj))
+        except Exception as e:
+            raise _not_seen(f"an object of type {cls.__name__} that cannot be looked at ({e})", name) from e
+        for part in parts:
+            if (id(obj), part.take) not in self._held:
+                self._held[id(obj), part.take] = part
+                self._count += len(part)
+            self._pending += (_Reached(item, by, name) for item, by in part.items(attribute)
+                              if type(item) not in contents.ATOMS)
+        return self._owner(cls)
+
+    def _mention(self, code: types.CodeType) -> None:
+        read, written = mentioned(code)
+        self._read |= read
+        new = (read | written) - self._names
+        if new:
+            self._names |= new
+            for owner in list(self._owners.values()):
+                self._members(owner, new)
+
+    def _owner(self, owner: Any) -> None:
+        """A class or module of the user's, whose members by the names that code mentions count."""
+        if id(owner) in self._owners:
             return
-        match obj:
-            case types.FunctionType():
-                self._function(obj, depth)
-            case types.ModuleType():
-                for name in names & vars(obj).keys():
-                    self._attribute(obj, name, vars(obj)[name], names, depth)
-            case type():
-                self._class(obj, names, depth)
-            case staticmethod() | classmethod() | types.MethodType() | property() | functools.partial():
-                for name in ("__func__", "fget", "func", "args", "keywords"):
-                    self.inside(getattr(obj, name, None), names, depth)
-            case _:
-                self._instance(obj, names, depth)
-
-    def _instance(self, obj: Any, names: Set[str], depth: int) -> None:
-        if id(obj) not in self._snapshots and (held := _contents(obj)) is not None:
-            self._snapshots[id(obj)] = (obj, held)
-            for item in held.values() if isinstance(held, dict) else held if isinstance(held, tuple) else ():
-                self.inside(item, names, depth + 1)
-        self._class(type(obj), names, depth)
-
-    def _class(self, cls: type, names: Set[str], depth: int) -> None:
-        """What code that mentions `names` may find in a class, and what Python calls without naming it."""
-        if _is_users(cls):
-            special = (n for c in cls.__mro__ if _is_users(c) for n, v in vars(c).items()
-                       if n.startswith("__") and isinstance(v, types.FunctionType))
-            for name in {*names, *special}:
-                if (found := _of_class(cls, name)) is not MISSING:
-                    self._attribute(cls, name, found, names, depth)
-
-    def _attribute(self, owner: Any, name: str, obj: Any, names: Set[str], depth: int) -> None:
-        if (id(owner), name) not in self._followed:
-            self._followed.add((id(owner), name))
-            self.add(owner, name, obj)
-            self.inside(obj, names, depth + 1)
-
-    def _function(self, fn: types.FunctionType, depth: int) -> None:
-        """What a function that Python runs reads: its code, its defaults, its closure, its globals."""
-        if (id(fn), None) in self._followed:
+        if not isinstance(owner, type):
+            if self._is_users(owner.__name__):
+                self._owners[id(owner)] = owner
+                self._members(owner, {*self._names, "__getattr__"})
             return
-        self._followed.add((id(fn), None))
-        names = frozenset(_names(fn.__code__))
-        for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            self._attribute(fn, name, getattr(fn, name), names, depth)
-        for cell in fn.__closure__ or ():
-            obj = _look(cell, None)
-            self.add(cell, None, obj)
-            self.inside(obj, names, depth + 1)
-        for name in names:
-            if name in fn.__globals__ or hasattr(builtins, name):  # a builtin a global may come to hide
-                obj = fn.__globals__.get(name, MISSING)
-                self.add(fn.__globals__, name, obj)
-                self.inside(obj, names, depth + 1)
+        for cls in owner.__mro__:
+            if id(cls) not in self._owners and self._is_users(cls.__module__):
+                self._owners[id(cls)] = cls
+                self._class(cls)
+                self._members(cls, self._names)
+
+    def _class(self, cls: type) -> None:
+        """What a class holds besides functions, and what Python calls of it without naming it."""
+        for name, value in list(vars(cls).items()):
+            special = name.startswith("__") and name.endswith("__")
+            if special == isinstance(value, _FUNCTIONS) and type(value) is not types.MemberDescriptorType:
+                self.add(cls, name, value)
+                self._pending.append(_Reached(value, name, f"{cls.__name__}.{name}"))
+
+    def _members(self, owner: Any, names: Set[str]) -> None:
+        if isinstance(owner, types.ModuleType):
+            for name in names:
+                obj = vars(owner).get(name, MISSING)
+                self.add(vars(owner), name, obj)
+                self._pending.append(_Reached(obj, name, f"{owner.__name__}.{name}"))
+            return
+        for cls in owner.__mro__:
+            if self._is_users(cls.__module__):
+                for name in names & vars(cls).keys():
+                    self.add(owner, name, _of_class(owner, name))
+                    self._pending.append(_Reached(vars(cls)[name], name, f"{cls.__name__}.{name}"))
+
+    def _function(self, fn: types.FunctionType, name: str) -> None:
+        """What a function that Python runs reads: its code, its defaults, its closure, its globals.
+
+        What the globals of a function of an installed library hold does not count.
+        """
+        users = self._is_users(fn.__globals__.get("__name__"))
+        for part in ("__code__", "__defaults__", "__kwdefaults__"):
+            self.add(fn, part, getattr(fn, part))
+        for held in (fn.__defaults__, fn.__kwdefaults__, fn.__dict__ or None):
+            self._pending.append(_Reached(held, None, name))
+        if users:
+            self._mention(fn.__code__)
+        cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
+        for use in uses(fn.__code__):
+            obj = self._find(fn, cells, use)
+            if (users or use.how == FREE) and obj is not MISSING:
+                self._pending.append(_Reached(self._along(obj, use.attributes), None, use.name))
+
+    def _find(self, fn: types.FunctionType, cells: dict[str, types.CellType], use: Use) -> Any:
+        """What a name denotes in a function."""
+        if use.how == IMPORT:
+            inner = f"{fn.__globals__.get('__package__')}.{use.name}".rstrip(".")
+            name = use.name if use.name in sys.modules else inner
+            obj = sys.modules.get(name, MISSING)
+            self.add(sys.modules, name, obj)
+            return obj
+        if use.how == FREE:
+            obj = _look(cells[use.name], None)
+            self.add(cells[use.name], None, obj)
+            return obj
+        obj = fn.__globals__.get(use.name, MISSING)
+        self.add(fn.__globals__, use.name, obj)  # also where a global may come to hide a builtin
+        return obj if obj is not MISSING else getattr(builtins, use.name, MISSING)
+
+    def _along(self, obj: Any, attributes: tuple[str, ...]) -> Any:
+        """The object that `obj.a.b` is, as far as attributes are plain: from there on anything may happen."""
+        for name in attributes:
+            found = self._attribute(obj, name)
+            if found is MISSING:
+                return obj
+            obj = found
+        return obj
+
+    def _attribute(self, obj: Any, name: str) -> Any:
+        """The value of an attribute that is found without running code, and is what the next launch looks at; else
+        MISSING.
+        """
+        if isinstance(obj, types.ModuleType):
+            found = vars(obj).get(name, MISSING)
+        elif (take := contents.metadata(obj, name)) is not None:
+            self._held[id(obj), take] = contents.held(obj, take)
+            return None  # nothing to follow
+        elif isinstance(obj, type):
+            found = _of_class(obj, name) if _is_plain(type(obj), name) else MISSING
+            if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType):
+                return MISSING
+        else:
+            found = _own(obj, name) if _is_plain(type(obj), name) else MISSING
+        if found is not MISSING:
+            self.add(obj, name, found)
+        return found
+
+    def _is_users(self, module: Any) -> bool:
+        root = contents.root_of(module)
+        return root == self._home or not contents.is_installed(root)
+
+    def settle(self) -> None:
+        """Nothing more will be read: what only served to follow objects goes."""
+        for helper in (self._kept, self._reached, self._owners, self._names, self._read, self._unseen):
+            helper.clear()
+
+    # ------------------------------------------------------------------ at launches
 
     def fresh(self) -> bool:
         """Everything read still denotes the same object, and mutable objects hold what they held."""
-        (dicts, names, objs), (functions, attributes, values), others = self._arranged or self._arrange()
+        (dicts, names, objs), (owners, attributes, values), others = self._arranged or self._arrange()
         if not all(map(operator.is_, map(dict.get, dicts, names, _MISSING), objs)) \
-                or not all(map(operator.is_, map(getattr, functions, attributes, _MISSING), values)):
+                or not all(map(operator.is_, map(getattr, owners, attributes, _MISSING), values)):
             return False
         for container, key, obj in others:
             if _look(container, key) is not obj:
                 return False
-        return not self._snapshots or all(
-            _same_contents(_contents(obj), held) for obj, held in self._snapshots.values())
+        return not self._held or all(map(Held.same, self._held.values()))
 
     def _arrange(self) -> tuple[tuple, tuple, list]:
-        """What `fresh` looks at: columns of what was found in dictionaries, most of it globals, such columns of the
-        attributes of functions, and other rows.
+        """What `fresh` looks at: columns of what was found in dictionaries, most of it globals, such columns of plain
+        attributes, and other rows.
         """
-        found, functions, others = [], [], []
+        found, plain, others = [], [], []
         for row in self._seen.values():
-            if type(row[0]) is types.FunctionType:
-                functions.append(row)
+            container, key, _ = row
+            if type(container) is dict:
+                found.append(row)
             else:
-                (found if type(row[0]) is dict else others).append(row)
-        self._arranged = _columns(found), _columns(functions), others
+                (plain if _is_quick(*row) else others).append(row)
+        self._arranged = _columns(found), _columns(plain), others
         return self._arranged
 
     def seen(self) -> tuple | Callable[[], bool]:
-        """What `fresh` compares, for who compares it himself: dictionaries, functions or cells, a key or attribute of
+        """What `fresh` compares, for who compares it himself: dictionaries, objects or cells, a key or attribute of
         each, and the object that must be there, all in one tuple; the dictionary where there must be none. `fresh`
         itself if there is more to it.
         """
         found = [(c, "cell_contents" if k is None else k, c if type(c) is dict and obj is MISSING else obj)
                  for c, k, obj in self._seen.values()]
-        simple = all(type(c) in _SIMPLE and type(k) is str and obj is not MISSING for c, k, obj in found) \
-            and not any(c is obj for c, _, obj in self._seen.values())
-        return tuple(itertools.chain.from_iterable(found)) if simple and not self._snapshots else self.fresh
+        simple = all((type(c) in _SIMPLE and type(k) is str or _is_quick(c, k, obj)) and obj is not MISSING
+                     for c, k, obj in found) and not any(c is obj for c, _, obj in self._seen.values())
+        return tuple(itertools.chain.from_iterable(found)) if simple and not self._held else self.fresh
 
     def __len__(self) -> int:
         return len(self._seen)
+
+
+def _not_seen(what: str, name: str) -> TileStaticEvalError:
+    return TileStaticEvalError(
+        f"static code reads {what} through `{name}`: a launch could not see whether it has changed",
+        help="read it before the kernel, and let static code read the result; or pass it as a kernel argument")
 
 
 def _columns(rows: list[tuple]) -> tuple:
     return tuple(zip(*rows, strict=True)) or ((), (), ())
 
 
-def _names(code: types.CodeType) -> Iterator[str]:
-    """What a function's code mentions, and that of functions in it: globals, builtins and attributes."""
-    yield from code.co_names
-    for c in code.co_consts:
-        if isinstance(c, types.CodeType):
-            yield from _names(c)
-
-
-_HEAP = 1 << 9  # Py_TPFLAGS_HEAPTYPE: classes that Python code can change
-_OTHERS = sys.stdlib_module_names | {"cutile", "numpy", "ml_dtypes"}
-
-
-def _is_users(cls: type) -> bool:
-    """Whether a class may be of the user's making."""
-    return bool(cls.__flags__ & _HEAP) and str(cls.__module__).partition(".")[0] not in _OTHERS
-
-
-Contents = tuple | dict | bytes
-
-
-def _contents(obj: Any) -> Contents | None:
-    """What a mutable object holds; None if it holds nothing that could change."""
-    match obj:
-        case list() | tuple() | set() | frozenset() | deque():
-            return tuple(itertools.islice(obj, SNAPSHOT_LIMIT))
-        case dict() | types.MappingProxyType():
-            return dict(itertools.islice(obj.items(), SNAPSHOT_LIMIT))
-        case bytearray():
-            return bytes(obj[:SNAPSHOT_LIMIT])
-        case np.ndarray():
-            return None if obj.dtype.hasobject else obj.flat[:SNAPSHOT_LIMIT].tobytes()
-        case enum.Enum():
-            return None
-    slots = {n: v for c in type(obj).__mro__ if _is_users(c) for n, d in vars(c).items()
-             if type(d) is types.MemberDescriptorType and (v := _slot(d, obj)) is not MISSING}
-    return slots | vars(obj) if hasattr(obj, "__dict__") else slots or None
-
-
-def _slot(d: types.MemberDescriptorType, obj: Any) -> Any:
-    try:
-        return d.__get__(obj)
-    except AttributeError:
-        return MISSING
-
-
-def _same_contents(now: Contents | None, then: Contents) -> bool:
-    if isinstance(then, bytes):
-        return now == then
-    if now is None or len(now) != len(then):
+def _is_quick(container: Any, key: Any, obj: Any) -> bool:
+    """Whether `getattr` finds what was found, without running code."""
+    cls = type(container)
+    if type(key) is not str or issubclass(cls, types.ModuleType):
         return False
-    if isinstance(now, dict):
-        return all(k in now and _same_item(now[k], v) for k, v in then.items())
-    return all(map(_same_item, now, then))
+    if issubclass(cls, type):
+        return _is_plain(cls, key) and (type(obj) is types.FunctionType or not hasattr(type(obj), "__get__"))
+    return cls is types.FunctionType or _is_plain(cls, key) and _own(container, key) is not MISSING
 
 
-def _same_item(a: Any, b: Any) -> bool:
-    if a is b:
-        return True
-    if type(a) is not type(b) or not isinstance(a, bool | int | float | str):
+def _is_plain(cls: type, name: str) -> bool:
+    """Whether an attribute of instances is looked up as `object` does, and not made by a descriptor of the class."""
+    if cls.__getattribute__ not in _LOOKUPS or name.startswith("__"):
         return False
-    return a == b if isinstance(a, str) else number_key(a) == number_key(b)
+    raw = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), MISSING)
+    return type(raw) is types.MemberDescriptorType or not hasattr(type(raw), "__get__")
+
+
+_LOOKUPS = (object.__getattribute__, types.FunctionType.__getattribute__, type.__getattribute__)
+
+
+def _own(obj: Any, name: str) -> Any:
+    """A plain attribute; MISSING where only a method __getattr__ might find one."""
+    for c in type(obj).__mro__:
+        if name in vars(c):
+            return getattr(obj, name, MISSING)
+    space = getattr(obj, "__dict__", None)
+    return space.get(name, MISSING) if type(space) is dict else MISSING
 
 
 def _of_class(cls: type, name: str) -> Any:

@@ -29,6 +29,7 @@ from cutile.errors import (
 )
 from cutile.front import expr, objects, operators, stmt
 from cutile.front.context import Context, StopCompiling
+from cutile.front.outside import Use
 from cutile.front.proxies import EVALUATOR, Array, Evaluator, Method, Tile, _Proxy, proxy
 from cutile.front.scope import MISSING, Scope, home_of, of_generator, outer_object
 from cutile.front.source import assigned_names
@@ -239,7 +240,7 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SyntaxWarning)  # Python gave it when it compiled the user's file
         code = compile(ast.Expression(node), str(s.definition.filename), "eval")
-    namespace = _namespace(c, s, node)
+    namespace = _namespace(c, s, code)
     with _errors(c, construct), _evaluator(c, construct):
         return eval(code, namespace)  # the user's own code, run as Python by their request
 
@@ -291,29 +292,29 @@ def _python_frames(e: BaseException) -> list[tuple[str, Span]]:
                                                  f.end_colno or 0, f.name)) for f in frames[-FRAMES_SHOWN:]]
 
 
-def _namespace(c: Context, s: Scope, node: ast.expr) -> dict[str, Any]:
+def _namespace(c: Context, s: Scope, code: types.CodeType) -> dict[str, Any]:
     """The globals for an expression: every name it mentions that can be seen from here."""
     space: dict[str, Any] = {"__builtins__": s.globals.get("__builtins__", __builtins__)}
-    attributes = {n.attr for n in ast.walk(node) if isinstance(n, ast.Attribute)}
-    for name in dict.fromkeys(n.id for n in ast.walk(node) if isinstance(n, ast.Name)):
+
+    def find(use: Use) -> Any:
+        name = use.name
         home = home_of(s, name)
         if home is None:
             obj = c.outside(s, name)
             if obj is not MISSING:
-                c.reads.inside(obj, attributes)
                 space[name] = obj
-        elif name in home.vars:
-            term = home.vars[name].term
-            if isinstance(term, Unusable):
-                c.report(term.error(c.span))
-            if isinstance(term, Unusable) or is_poisoned(term):
-                raise _Poisoned
-            space[name] = to_python(c, term)
-    for n in ast.walk(node):
-        if isinstance(n, ast.Attribute) and isinstance(module := _outside(s, n.value), types.ModuleType):
-            obj = getattr(module, n.attr, MISSING)
-            c.reads.add(module, n.attr, obj)
-            c.reads.inside(obj, attributes)
+            return obj
+        if name not in home.vars:
+            return MISSING
+        term = home.vars[name].term
+        if isinstance(term, Unusable):
+            c.report(term.error(c.span))
+        if isinstance(term, Unusable) or is_poisoned(term):
+            raise _Poisoned
+        space[name] = to_python(c, term)
+        return MISSING if isinstance(term, Leaf | Const | Closure) else space[name]
+
+    c.reads.follow(code, find)
     return space
 
 

@@ -1,0 +1,62 @@
+"""What Python code reads from outside itself, as its instructions say: names, and attributes of what they denote."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Iterator
+from typing import NamedTuple
+
+GLOBAL, FREE, IMPORT = "global", "free", "import"
+_ROOTS = {"LOAD_NAME": GLOBAL, "LOAD_GLOBAL": GLOBAL, "LOAD_FROM_DICT_OR_GLOBALS": GLOBAL, "LOAD_DEREF": FREE,
+          "LOAD_CLASSDEREF": FREE, "LOAD_FROM_DICT_OR_DEREF": FREE, "IMPORT_NAME": IMPORT}
+_ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
+_SETTERS = {"STORE_ATTR", "DELETE_ATTR", "STORE_NAME", "DELETE_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"}
+
+
+class Use(NamedTuple):
+    """`name.a.b`: a name from outside, and the attributes that are read of what it denotes before it goes elsewhere."""
+
+    how: str  # GLOBAL, FREE (a variable of an outer function) or IMPORT (a module)
+    name: str
+    attributes: tuple[str, ...]
+
+
+@functools.lru_cache(maxsize=1024)
+def uses(code: types.CodeType) -> tuple[Use, ...]:
+    """All uses of names from outside, in functions in the code too."""
+    found = (*_own(code), *(u for c in _nested(code) for u in uses(c)))
+    return tuple(dict.fromkeys(u for u in found if u.how != FREE or u.name in code.co_freevars))
+
+
+@functools.lru_cache(maxsize=1024)
+def mentioned(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
+    """The names of attributes that the code may read, texts as getattr takes them among them; those that it may set."""
+    texts = (t for c in code.co_consts for t in (c if type(c) is tuple else (c,)) if type(t) is str)
+    read, written = set(filter(str.isidentifier, texts)), set()
+    for i in dis.get_instructions(code):
+        if i.opcode in dis.hasname and i.opname not in _ROOTS:
+            (written if i.opname in _SETTERS else read).add(i.argval)
+    for inner in map(mentioned, _nested(code)):
+        read |= inner[0]
+        written |= inner[1]
+    return frozenset(read), frozenset(written)
+
+
+def _nested(code: types.CodeType) -> list[types.CodeType]:
+    return [c for c in code.co_consts if isinstance(c, types.CodeType)]
+
+
+def _own(code: types.CodeType) -> Iterator[Use]:
+    use = None
+    for i in dis.get_instructions(code):
+        if use is not None and i.opname in _ATTRIBUTES:
+            use = use._replace(attributes=(*use.attributes, i.argval))
+        else:
+            if use is not None:
+                yield use
+            how = _ROOTS.get(i.opname)
+            use = how and Use(how, i.argval, ())
+    if use is not None:
+        yield use
