@@ -206,7 +206,7 @@ def python_defaults(fn: types.FunctionType) -> dict[str, Any]:
 
 
 def _call_closure(c: Context, closure: Closure, args, kwargs, span: Span) -> Term:
-    terms = c.attempt(span, bind, c, closure.definition, args, kwargs, closure.defaults.__getitem__)
+    terms = c.attempt(span, bind, c, closure.definition, args, kwargs, functools.partial(closures.default_of, closure))
     if not isinstance(terms, dict):
         return POISON
     return inline(c, closures.scope_of(closure, span), terms, span)

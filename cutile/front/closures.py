@@ -1,111 +1,265 @@
-"""Functions that outlive the function that made them [CALL-5].
+"""Functions that outlive the activation that made them, of a function or of a context manager [CALL-5].
 
-While a scope is live, a closure looks its variables up in it. When the scope ends, the closures that leave it take the
-last values of what they use along: these may be values of the ending Frame, so they must be handed out as its results.
+While a scope is live, a closure looks its variables up in it. When the scope ends, the closures that leave it take
+along the last values of all that they can reach there: these may be values of the ending Frame, so they must be handed
+out as its results. Such a closure holds a table of levels, one for each scope that has ended; closures among the values
+in the table say by number which level they see. So functions may know each other, and themselves.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import operator
+import types
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from cutile.errors import Span
 from cutile.front.scope import Scope, Var
-from cutile.front.source import assigned_names, parameter_names
-from cutile.ir.terms import Bound, Closure, Dict, Manager, Record, Term, Tuple
-from cutile.structs import replace
+from cutile.front.source import Definition, assigned_names, parameter_names
+from cutile.ir.terms import Bound, Closure, Dict, FString, Manager, Record, Term, Tuple
+from cutile.structs import replace, structure
 
-_SELF = object()  # the scope of a captured function that ended together with the one that captured it
+
+@structure(frozen=True, eq=False)
+class Level:
+    """The last state of a scope that has ended. `parent` is the number of another level, or a scope that is live."""
+
+    definition: Definition
+    globals: dict[str, Any]
+    cells: dict[str, types.CellType]
+    parent: Scope | int | None
+    names: frozenset[str]
+    vars: dict[str, Term]
+
+    def like(self, other: Level) -> bool:
+        """Of the same function, made in the same surroundings, with the same variables."""
+        return (self.definition.node is other.definition.node and self.globals is other.globals
+                and (self.parent is other.parent or type(self.parent) is int and self.parent == other.parent)
+                and all(other.cells.get(n) is cell for n, cell in self.cells.items())
+                and [*self.vars] == [*other.vars])
+
+
+class Captured:
+    """What an ended closure holds."""
+
+    def __init__(self, levels: tuple[Level, ...]):
+        self.levels = levels
+
+    def terms(self) -> list[Term]:
+        return [t for level in self.levels for t in level.vars.values()]
+
+    def map(self, fn: Callable[[Term], Term]) -> Captured:
+        return Captured(tuple(replace(x, vars={n: fn(t) for n, t in x.vars.items()}) for x in self.levels))
+
+    def like(self, other: Captured) -> bool:
+        return len(self.levels) == len(other.levels) and all(map(Level.like, self.levels, other.levels))
+
+    @functools.cached_property
+    def closed(self) -> bool:
+        """Nothing in it sees a scope that is live."""
+        return not any(isinstance(x.parent, Scope) for x in self.levels) and all(
+            f.captured.closed if f.captured else isinstance(f.scope, int) and not f.defaults
+            for t in self.terms() for f in closures_in(t))
+
+    @functools.cached_property
+    def scopes(self) -> list[Scope]:
+        """The levels as scopes again, in which code can be typed."""
+        made = [Scope(x.definition, x.globals, x.cells, None, None, names=x.names, revived=True) for x in self.levels]
+        for s, level in zip(made, self.levels, strict=True):
+            s.parent = made[level.parent] if isinstance(level.parent, int) else level.parent
+            s.vars = {n: Var(seeing(t, made), level.definition.header_span()) for n, t in level.vars.items()}
+        return made
+
+
+def seeing(t: Term, scopes: list[Scope]) -> Term:
+    """A value of a table, or a default of a closure with one, where its levels are scopes again."""
+    def on(f: Closure) -> Closure:
+        if f.captured is not None:
+            return f
+        defaults = {n: seeing(d, scopes) for n, d in f.defaults.items()}
+        return Closure(f.definition, scopes[f.scope] if isinstance(f.scope, int) else f.scope, defaults)
+
+    return _map_closures(t, on)
 
 
 def scope_of(closure: Closure, call_site: Span | None) -> Scope:
     """A fresh activation of a function that tile code defined."""
-    outer: Scope = closure.scope
-    if closure.captured is not None:
-        outer = Scope(
-            closure.definition, outer.globals, outer.cells, outer.parent, None, names=frozenset(closure.captured)
-        )
-        outer.vars = {
-            n: Var(_anchored(t, outer), closure.definition.header_span()) for n, t in closure.captured.items()
-        }
+    outer = closure.captured.scopes[closure.scope] if isinstance(closure.scope, int) else closure.scope
     return Scope(closure.definition, outer.globals, outer.cells, outer, call_site)
 
 
+def default_of(closure: Closure, name: str) -> Term:
+    """The default of a parameter."""
+    t = closure.defaults[name]
+    return t if closure.captured is None else seeing(t, closure.captured.scopes)
+
+
 def leaving(t: Term, ending: Scope) -> Term:
-    """A term that leaves a scope which ends: its closures carry their variables along."""
-    return _map_closures(t, lambda closure: _frozen(closure, ending))
+    """A term that leaves a function which ends: its closures carry their variables along."""
+    return _map_closures(t, lambda f: _ended(f, lambda s: s is ending or s.revived))
 
 
-def _frozen(closure: Closure, ending: Scope) -> Closure:
-    chain = _ended(closure, ending)
-    if not chain:
-        return closure
-    captured: dict[str, Term] = {}
-    wanted = [closure]
+def end(ending: Scope, others: Iterable[Scope]) -> None:
+    """The activation of a context manager ends, while the scopes go on that may hold its closures."""
+    def on(f: Closure) -> Closure:
+        return _ended(f, lambda s: s is ending)
 
-    def inner(other: Closure) -> Closure:
-        """A closure among the captured values: it finds its variables where this one has them."""
-        if not _ended(other, ending):
-            return other
-        if other.captured is not None:
-            return _frozen(other, ending)
-        wanted.append(other)
-        return Closure(other.definition, _SELF, other.defaults)
-
-    while wanted:
-        for name in sorted(
-            free_names(wanted.pop().definition.node) - captured.keys() - (closure.captured or {}).keys()
-        ):
-            home = next((s for s in chain if name in s.names), None)
-            if home is not None and name in home.vars:
-                captured[name] = _map_closures(home.vars[name].term, inner)
-    rest = replace(ending, vars={}, loops=[], cleanups=[], returns=[])
-    return Closure(closure.definition, rest, closure.defaults, {**captured, **(closure.captured or {})})
+    for s in others:
+        now = {n: _map_closures(v.term, on) for n, v in s.vars.items()}
+        s.vars = {n: v if now[n] is v.term else Var(now[n], v.span) for n, v in s.vars.items()}
 
 
-def _ended(closure: Closure, ending: Scope) -> list[Scope]:
-    """The scopes that a closure sees and that end with `ending`, innermost first; none if it does not see that one."""
-    chain: list[Scope] = []
-    s = None if closure.scope is _SELF else closure.scope
-    while s is not None:
-        chain.append(s)
-        if s is ending:
-            return chain
+@functools.lru_cache(maxsize=1024)
+def makes_some(node: ast.FunctionDef) -> bool:
+    """Whether a function makes functions."""
+    return any(isinstance(n, ast.FunctionDef | ast.Lambda) for n in ast.walk(node) if n is not node)
+
+
+# ------------------------------------------------------------------ taking variables along
+
+Ends = Callable[[Scope], bool]
+
+
+def _ended(f: Closure, ends: Ends) -> Closure:
+    """A closure with all that it can reach in scopes that end; itself, if it reaches none."""
+    return _Table(ends).closure(f) if _reaches(f, ends) else f
+
+
+def _reaches(f: Closure, ends: Ends) -> bool:
+    pending, seen = [f], set()
+    for g in pending:
+        levels = () if g.captured is None or g.captured.closed else g.captured.levels
+        if _sees(g.scope, ends) or any(_sees(x.parent, ends) for x in levels):
+            return True
+        parts = (t for held in (g.defaults, *(x.vars for x in levels)) for t in held.values())
+        pending += [h for t in parts for h in closures_in(t) if id(h) not in seen]
+        seen.update(map(id, pending))
+    return False
+
+
+def _sees(s: Scope | int | None, ends: Ends) -> bool:
+    while isinstance(s, Scope):
+        if ends(s):
+            return True
         s = s.parent
-    return []
+    return False
 
 
-def _anchored(t: Term, scope: Scope) -> Term:
-    return _map_closures(t, lambda f: replace(f, scope=scope) if f.scope is _SELF else f)
+class _Table:
+    """The levels of one closure, as they are found."""
+
+    def __init__(self, ends: Ends):
+        self.ends = ends
+        self.levels: list[Level] = []
+        self.numbers: dict[int, int] = {}  # of scopes and of imported tables (where they begin), by identity
+        self.kept: list[object] = []  # so that identities stay theirs
+        self.live: dict[int, Scope] = {}  # level -> the scope that ends
+        self.wanted: list[tuple[Definition, int]] = []  # functions whose free names are to be looked up from a level
+
+    def closure(self, f: Closure) -> Closure:
+        inner = self.put(f, None)
+        while self.wanted:
+            self._look_up(*self.wanted.pop())
+        return Closure(inner.definition, inner.scope, inner.defaults, Captured(tuple(self.levels)))
+
+    def put(self, f: Closure, base: int | None) -> Closure:
+        """A closure as it stands in the table; one that has a number already counts from `base`."""
+        if f.captured is not None and not _reaches(f, self.ends):
+            return f
+        if f.captured is not None:
+            base = self._imported(f.captured)
+        if isinstance(f.scope, int):
+            at: Scope | int = f.scope + base
+        else:
+            at = self.level(f.scope) if _sees(f.scope, self.ends) else f.scope
+        if isinstance(at, int):
+            self.wanted.append((f.definition, at))
+        return Closure(f.definition, at, {n: self.term(d, base) for n, d in f.defaults.items()})
+
+    def term(self, t: Term, base: int | None) -> Term:
+        return _map_closures(t, lambda f: self.put(f, base))
+
+    def level(self, s: Scope) -> int:
+        """The number of a scope that ends, or that sees one."""
+        if id(s) not in self.numbers:
+            number = self._add(s, Level(s.definition, s.globals, s.cells, None, s.names, {}))
+            self.live[number] = s
+            if _sees(s.parent, self.ends):
+                parent: Scope | int | None = self.level(s.parent)
+            else:
+                parent = s.parent
+            self.levels[number] = replace(self.levels[number], parent=parent)
+        return self.numbers[id(s)]
+
+    def _imported(self, c: Captured) -> int:
+        """Where the levels of another closure's table begin in this one."""
+        if id(c) not in self.numbers:
+            base = len(self.levels)
+            for x in c.levels:
+                self._add(c if x is c.levels[0] else x, x)
+            for i, x in enumerate(c.levels, base):
+                parent = x.parent
+                if isinstance(parent, int):
+                    parent += base
+                elif _sees(parent, self.ends):
+                    parent = self.level(parent)
+                self.levels[i] = replace(x, parent=parent, vars={})
+                self.levels[i].vars.update({n: self.term(t, base) for n, t in x.vars.items()})
+        return self.numbers[id(c)]
+
+    def _add(self, of: object, level: Level) -> int:
+        self.kept.append(of)
+        self.numbers[id(of)] = len(self.levels)
+        self.levels.append(level)
+        return self.numbers[id(of)]
+
+    def _look_up(self, definition: Definition, at: int) -> None:
+        for name in sorted(free_names(definition.node)):
+            number: Scope | int | None = at
+            while isinstance(number, int) and name not in self.levels[number].names:
+                number = self.levels[number].parent
+            if isinstance(number, int) and number in self.live and name not in self.levels[number].vars:
+                if (var := self.live[number].vars.get(name)) is not None:
+                    self.levels[number].vars[name] = var.term  # so that it is not looked up again meanwhile
+                    self.levels[number].vars[name] = self.term(var.term, None)
+
+
+def closures_in(t: Term) -> list[Closure]:
+    """The closures in a term; those that these hold apart."""
+    found: list[Closure] = []
+    _map_closures(t, lambda f: found.append(f) or f)
+    return found
 
 
 def _map_closures(t: Term, fn: Callable[[Closure], Closure]) -> Term:
-    """A term with `fn` applied to every closure in it."""
-    def on(items: Iterable[Term]) -> tuple[Term, ...]:
-        return tuple(_map_closures(i, fn) for i in items)
-
+    """A term with `fn` applied to every closure in it; the term itself if none changes."""
     match t:
         case Closure():
             return fn(t)
         case Tuple():
-            return Tuple(on(t.items), t.cls)
+            parts, make = t.items, lambda new: Tuple(new, t.cls)
         case Record():
-            return Record(t.cls, dict(zip(t.fields, on(t.fields.values()), strict=True)))
+            parts, make = t.fields.values(), lambda new: Record(t.cls, dict(zip(t.fields, new, strict=True)))
         case Dict():
-            return Dict(dict(zip(t.items, on(t.items.values()), strict=True)))
+            parts, make = t.items.values(), lambda new: Dict(dict(zip(t.items, new, strict=True)))
         case Bound():
-            return Bound(*on((t.func, t.receiver)))
+            parts, make = (t.func, t.receiver), lambda new: Bound(*new)
+        case FString():
+            fields = [i for i, p in enumerate(t.parts) if not isinstance(p, str)]
+            parts = [t.parts[i][0] for i in fields]
+            make = lambda new: FString(tuple(
+                (new[fields.index(i)], p[1]) if i in fields else p for i, p in enumerate(t.parts)))
         case Manager():
-            return replace(t, args=on(t.args), kwargs=dict(zip(t.kwargs, on(t.kwargs.values()), strict=True)))
+            n = len(t.args)
+            parts = (*t.args, *t.kwargs.values())
+            make = lambda new: replace(t, args=new[:n], kwargs=dict(zip(t.kwargs, new[n:], strict=True)))
         case _:
             return t
-
-
-def same_outside(a: Scope, b: Scope) -> bool:
-    """Two ended activations of one function, made in the same surroundings."""
-    return (a.definition.node is b.definition.node and a.globals is b.globals and a.parent is b.parent
-            and all(b.cells.get(n) is cell for n, cell in a.cells.items()))
+    parts = tuple(parts)
+    new = tuple(_map_closures(i, fn) for i in parts)
+    return t if all(map(operator.is_, parts, new)) else make(new)
 
 
 @functools.lru_cache(maxsize=1024)

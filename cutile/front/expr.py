@@ -428,6 +428,12 @@ def _generator(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
     return static.tuple_of(c, s, node)
 
 
+def _yield(c: Context, s: Scope, node: ast.Yield) -> Term:
+    from cutile.front.managers import misplaced
+
+    return misplaced(c, s, node)
+
+
 EXPRESSIONS: dict[type[ast.expr], Callable[[Context, Scope, ast.expr], Term]] = {
     ast.Constant: _constant,
     ast.Name: _name,
@@ -443,5 +449,6 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Context, Scope, ast.expr], Term]] = 
     ast.Subscript: _subscript,
     ast.Call: _call,
     ast.GeneratorExp: _generator,
+    ast.Yield: _yield,
 }
 

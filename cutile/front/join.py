@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 
 from cutile.dtypes import DType, promote
 from cutile.errors import Span, TileTypeError
-from cutile.front import closures
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Group, Known, Shown, Template, Value
 from cutile.ir.terms import (
@@ -81,7 +80,7 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
             return IndexSlice(rebuild(t.start, new), rebuild(t.length, new))
         case Closure():
             defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}
-            captured = t.captured and {k: rebuild(v, new) for k, v in t.captured.items()}
+            captured = t.captured and t.captured.map(lambda v: rebuild(v, new))
             return replace(t, defaults=defaults, captured=captured)
         case Manager():
             args = tuple(rebuild(a, new) for a in t.args)
@@ -115,8 +114,8 @@ def same_structure(a: Term, b: Term) -> bool:
         case Closure():
             return a is b or (
                 a.definition.node is b.definition.node
-                and (a.scope is b.scope or a.captured is not None and b.captured is not None
-                     and a.captured.keys() == b.captured.keys() and closures.same_outside(a.scope, b.scope))
+                and (a.scope is b.scope or type(a.scope) is int and a.scope == b.scope)
+                and (a.captured is b.captured or a.captured and b.captured and a.captured.like(b.captured))
                 and _pairwise(a, b))
         case Manager():
             return (

@@ -13,7 +13,7 @@ from cutile.errors import TileSyntaxError, TileTypeError
 from cutile.front import expr, static, stmt
 from cutile.front.context import Context
 from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, template_of, undefined
-from cutile.front.scope import Edge, LoopState, Scope, Var
+from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
 from cutile.front.source import assigned_names
 from cutile.ir.nodes import Block, Break, Continue, For, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, is_poisoned, phrase
@@ -110,7 +110,7 @@ class _Header:
         c, s = self.c, self.s
         self.state.infinite = infinite
         s.loops.append(self.state)
-        unrolling, s.unrolling = s.unrolling, 0
+        unrolling, s.unrolling = s.unrolling, []
         with c.into(Block()) as b:
             for n in self.names:
                 if not is_poisoned(self.state.carried[n]):
@@ -219,7 +219,8 @@ def _agreed(terms: list[Term]) -> Const | None:
 
 def leave(c: Context, s: Scope, loop: LoopState, kind: type) -> None:
     """Leave the body of a loop here, closing context managers opened inside it [CM-2]."""
-    stmt.run_cleanups(c, s, loop.depth)
+    if not stmt.run_cleanups(c, s, loop.depth):
+        return
     node = kind((), c.span)
     (loop.breaks if kind is Break else loop.continues).append(Edge(dict(s.vars), c.block, node))
     c.append(node)
@@ -234,6 +235,11 @@ def continue_(c: Context, s: Scope, node: ast.Continue) -> bool:
 
 
 def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
+    if s.unrolling and s.host is not None and s.unrolling[-1].block is c.block:
+        # a context manager may do so, where it is known at compile time: what is left out may be a yield
+        if stmt.run_cleanups(c, s, s.unrolling[-1].depth):
+            s.unrolling[-1].left_by = kind
+        return False
     if s.unrolling or not s.loops:
         c.report(TileSyntaxError(f"{word} cannot be used in the body of a static_iter loop",
                                  help="the loop is unrolled; put the rest of the body under an if instead"))
@@ -244,12 +250,13 @@ def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
 
 def _unroll(c: Context, s: Scope, node: ast.For, items: Iterable[Term]) -> bool:
     """for … in ct.static_iter(…): the body once per item [SEVAL-7]."""
-    s.unrolling += 1
-    try:
-        for item in items:
-            stmt.assign(c, s, node.target, item, s.span(node.target))
-            if not stmt.block(c, s, node.body):
-                return False
-    finally:
-        s.unrolling -= 1
+    for item in items:
+        stmt.assign(c, s, node.target, item, s.span(node.target))
+        s.unrolling.append(Unrolling(c.block, len(s.cleanups)))
+        falls = stmt.block(c, s, node.body)
+        left_by = s.unrolling.pop().left_by
+        if not falls and left_by is None:
+            return False
+        if left_by is Break:
+            break
     return True

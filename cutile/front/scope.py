@@ -35,6 +35,15 @@ class LoopState:
 
 
 @structure(eq=False)
+class Unrolling:
+    """A loop over static_iter whose body is being typed for one item."""
+
+    block: Block  # where its statements go
+    depth: int  # how many context managers were open outside
+    left_by: type | None = None  # Break or Continue
+
+
+@structure(eq=False)
 class Edge:
     """A place where control leaves a body: the variables there and the terminator to complete."""
 
@@ -67,10 +76,12 @@ class Scope:
     vars: dict[str, Var] = field(default_factory=dict)
     returns: list[ReturnPoint] = field(default_factory=list)
     loops: list[LoopState] = field(default_factory=list)
-    cleanups: list[Callable[[], None]] = field(default_factory=list)
-    unrolling: int = 0  # inside the body of a static_iter: no break, continue or return
+    cleanups: list[Callable[[], bool]] = field(default_factory=list)
+    unrolling: list[Unrolling] = field(default_factory=list)  # inside the bodies of static_iter
     names: frozenset[str] | None = None  # what is looked up here and not outside; None: the definition's locals
     unknown: set[str] = field(default_factory=set)  # names already reported as undefined
+    host: Scope | None = None  # of a context manager's activation: the scope of the with statement
+    revived: bool = False  # the last state of one that ended before
 
     def __post_init__(self):
         self.names = self.definition.locals if self.names is None else self.names

@@ -236,13 +236,20 @@ def before_terminator(c: Context, b: Block) -> Iterator[None]:
     b.nodes[-1:-1] = made.nodes
 
 
-def run_cleanups(c: Context, s: Scope, depth: int) -> None:
-    """Type the exit code of the context managers above `depth`, innermost first, as seen from here."""
-    saved = s.cleanups
+def run_cleanups(c: Context, s: Scope, depth: int) -> bool:
+    """Type the exit code of the context managers above `depth`, innermost first, as seen from here.
+
+    False if control does not get to its end.
+    """
+    saved, falls = s.cleanups, True
     for i in range(len(saved) - 1, depth - 1, -1):
         s.cleanups = saved[:i]
-        saved[i]()
+        falls = falls and saved[i]()
     s.cleanups = saved
+    return falls
+
+
+_RETURNED = "return"  # among a scope's variables, for closures in it to end with the managers that are left
 
 
 def _return(c: Context, s: Scope, node: ast.Return) -> bool:
@@ -251,8 +258,11 @@ def _return(c: Context, s: Scope, node: ast.Return) -> bool:
                                  help="assign to a variable and return it after the loop"))
         return False
     term = NONE if node.value is None else expr.evaluate(c, s, node.value)
-    run_cleanups(c, s, 0)
-    return_value(c, s, term)
+    s.vars[_RETURNED] = Var(term, c.span)
+    falls = run_cleanups(c, s, 0)
+    term = s.vars.pop(_RETURNED).term
+    if falls:
+        return_value(c, s, term)
     return False
 
 

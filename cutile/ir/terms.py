@@ -164,13 +164,14 @@ class PySlice(Term):
 class Closure(Term):
     """A function or lambda made in tile code: its definition, and the live scope it sees [CALL-5].
 
-    `captured` are the last values of what it uses of scopes that have ended; `scope` then only leads outside.
+    Of scopes that have ended, `captured` holds the last state; `scope` is then the number of one of its levels, as it
+    is in closures among the values there.
     """
 
     definition: Any  # front.source.Definition
-    scope: Any  # front.scope.Scope
+    scope: Any  # front.scope.Scope, or a number
     defaults: dict[str, Term] = field(default_factory=dict)
-    captured: dict[str, Term] | None = None
+    captured: Any = None  # front.closures.Captured
 
 
 @structure(slots=True, eq=False)
@@ -220,7 +221,7 @@ def parts_of(t: Term) -> Iterable[Term]:
         case IndexSlice():
             return (t.start, t.length)
         case Closure():
-            return [*t.defaults.values(), *(t.captured or {}).values()]
+            return [*t.defaults.values(), *(t.captured.terms() if t.captured else ())]
         case Manager():
             return [*t.args, *t.kwargs.values()]
         case _:
