@@ -6,9 +6,11 @@ Constants are formatted while the kernel is typed.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 
 from cutile.dtypes import DType, bool_, info
 from cutile.ir.build import Builder
@@ -56,15 +58,15 @@ Parts = Iterable["str | tuple[Term, str]"]
 def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
     match t:
         case FString():
-            return t.parts
-        case Static(str() as s):
-            return [repr(s) if quoted else s]
+            return _quoted(_fields(b, t)) if quoted else t.parts
         case Static(obj):
-            return [_object_text(obj)]
+            return [obj.name if isinstance(obj, DType) else _python_text(repr if quoted else str, obj)]
         case Const():
             return [str(t.value)]
         case Leaf() if is_tile(t):
             return [(t, "")]
+        case Tuple(cls=cls) if cls is not tuple:
+            return _named_parts(b, t, quoted)
         case Tuple():
             return ["(", *_joined(b, ", ", [("", i) for i in t.items]), ",)" if len(t.items) == 1 else ")"]
         case Dict():
@@ -77,12 +79,12 @@ def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
             return [f"<object of type {_kind(t)}>"]
 
 
-def _object_text(obj) -> str:
-    if isinstance(obj, DType):
-        return obj.name
-    if isinstance(obj, enum.Enum):
-        return f"{type(obj).__name__}.{obj.name}"
-    return repr(obj)
+def _python_text(show: Callable[[object], str], obj) -> str:
+    """What Python shows of an object of compile time. Enums may have methods of their own for it."""
+    try:
+        return show(obj)
+    except Exception as e:
+        refuse(f"{show.__name__}() of {describe(Static(obj))} raised {type(e).__name__}: {e}")
 
 
 def _kind(t: Term) -> str:
@@ -105,17 +107,72 @@ def _joined(b: Builder, sep: str, items: Sequence[tuple[str, Term]]) -> Parts:
 
 
 def _record_parts(b: Builder, t: Record, quoted: bool) -> Parts:
-    """A dataclass by its own __str__ or __repr__, if it defines one, else as P(x=1, y=2)."""
-    own = None if quoted or t.cls.__str__ is object.__str__ else t.cls.__str__
-    if own is None and not hasattr(t.cls.__repr__, "__wrapped__"):  # the generated one is a wrapper
-        own = t.cls.__repr__
-    if own is None or own is object.__repr__:
-        fields = [(f"{f.name}=", t.fields[f.name]) for f in dataclasses.fields(t.cls) if f.repr]
-        return [f"{t.cls.__qualname__}(", *_joined(b, ", ", fields), ")"]
-    result = b.call(Static(own), [t])
-    if not isinstance(result, FString) and not (isinstance(result, Static) and isinstance(result.obj, str)):
-        refuse(f"{t.cls.__name__}.{own.__name__}() must return a string, it returned {describe(result)}")
+    """A dataclass by its own __str__ or __repr__, if it has one; else as P(x=1, y=2), or without what it holds."""
+    if not quoted and (name := _defines(t.cls, "__str__")[1]) is not object.__str__:
+        return _own_text(b, t, name)
+    owner, show = _defines(t.cls, "__repr__")
+    if show is object.__repr__:
+        return [f"<{t.cls.__module__}.{t.cls.__qualname__} object>"]
+    made = getattr(getattr(show, "__wrapped__", None), "__code__", None)
+    if made is None or made.co_filename != "<string>":  # where dataclass makes it
+        return _own_text(b, t, show)
+    fields = [(f"{f.name}=", t.fields[f.name]) for f in dataclasses.fields(owner) if f.repr]
+    return [f"{t.cls.__qualname__}(", *_joined(b, ", ", fields), ")"]
+
+
+def _named_parts(b: Builder, t: Tuple, quoted: bool) -> Parts:
+    """A named tuple by its own __str__ or __repr__, if it has one, else as P(x=1, y=2)."""
+    for name in ("__repr__",) if quoted else ("__str__", "__repr__"):
+        show = _defines(t.cls, name)[1]
+        if isinstance(show, FunctionType) and show.__code__.co_filename != collections.__file__:
+            return _own_text(b, t, show)
+    fields = [(f"{n}=", i) for n, i in zip(t.cls._fields, t.items, strict=True)]
+    return [f"{t.cls.__name__}(", *_joined(b, ", ", fields), ")"]
+
+
+def _defines(cls: type, name: str) -> tuple[type, object]:
+    """The class that gives a class a method, and the method."""
+    return next((k, vars(k)[name]) for k in cls.__mro__ if name in vars(k))
+
+
+def _own_text(b: Builder, t: Record | Tuple, show) -> Parts:
+    """What a method of the user's makes of its object."""
+    result = b.call(Static(show), [t])
+    if not _is_text(result):
+        refuse(f"{t.cls.__name__}.{show.__name__}() must return a string, it returned {describe(result)}")
     return _parts(b, result, quoted=False)
+
+
+def _fields(b: Builder, t: FString) -> Parts:
+    """A formatted string as text and fields that are numbers or tiles, with their specs [PRINT-4]."""
+    for part in t.parts:
+        if isinstance(part, str) or is_tile(part[0]):
+            yield part
+            continue
+        value, spec = part
+        own = isinstance(value, Record) and value.cls.__format__ is not object.__format__
+        if own:
+            refuse(f"a {value.cls.__name__} has a __format__ of its own, which formatted strings do not call",
+                   help="call a method of another name that returns the text, or put str(…) around the object")
+        if spec:
+            refuse(f"a format spec ({spec!r}) needs a tile or a number, got {describe(value)}",
+                   help="leave the spec out, or format its elements one by one")
+        if isinstance(value, Static) and isinstance(value.obj, str | enum.Enum):
+            yield _python_text(format, value.obj)
+        else:
+            yield from _fields(b, text_of(b, value))
+
+
+def _quoted(parts: Parts) -> Parts:
+    """As repr shows a string. What numbers and tiles give needs no escape, so the texts decide on the quotes."""
+    parts = list(parts)
+    text = "".join(p for p in parts if isinstance(p, str))
+    quote = repr(text)[0]
+    yield quote
+    for p in parts:
+        # repr uses single quotes where there are both, and escapes them; double ones where there are only single ones
+        yield p if not isinstance(p, str) else repr(f"\"'{p}")[4:-1] if quote == "'" else repr(f"'{p}")[2:-1]
+    yield quote
 
 
 def _merged(parts: Parts) -> Iterable:
@@ -144,26 +201,15 @@ class _Text:
         self.parts: list[str | tuple[int, str]] = []
         self.values: list[Value] = []
 
-    def add(self, part: str | tuple[Term, str]) -> None:
-        """Text, or a field of a formatted string with its spec [PRINT-4]."""
-        if isinstance(part, str):
-            self.parts.append(part)
-            return
-        t, spec = part
-        if is_tile(t):
-            try:
-                self.number(t, _format.parse_spec(spec, t.type.dtype))
-            except FormatError as e:
-                refuse(f"invalid format of {phrase(t)}: {e}")
-        elif spec:
-            refuse(f"a format spec ({spec!r}) needs a tile or a number, got {describe(t)}",
-                   help="leave the spec out, or format its elements one by one")
-        else:
-            self.text(t)
-
     def text(self, t: Term) -> None:
-        for p in text_of(self.b, t).parts:
-            self.add(p)
+        for p in _fields(self.b, text_of(self.b, t)):
+            if isinstance(p, str):
+                self.parts.append(p)
+                continue
+            try:
+                self.number(p[0], _format.parse_spec(p[1], p[0].type.dtype))
+            except FormatError as e:
+                refuse(f"invalid format of {phrase(p[0])}: {e}")
 
     def number(self, t: Const | Leaf, c: Conversion) -> None:
         if isinstance(t, Const):
@@ -210,7 +256,7 @@ def _printf_rule(b, op, format, args):
     numbers = iter(enumerate(args.items, 1))
     for p in parts:
         if isinstance(p, str):
-            text.add(p)
+            text.parts.append(p)
             continue
         k, t = next(numbers)
         t = tile_arg(op, f"#{k + 1}", t)
