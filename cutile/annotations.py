@@ -51,6 +51,8 @@ class ArrayAnnotation:
             dims = getattr(self, name)
             if not isinstance(dims, tuple) or not all(isinstance(d, int) and not isinstance(d, bool) for d in dims):
                 raise TypeError(f"{name} must be a tuple of ints, not {dims!r}")
+            if len(set(dims)) < len(dims):
+                raise ValueError(f"{name} names a dim twice: {dims!r}")
 
 
 @structure(frozen=True, kw_only=True)

@@ -190,6 +190,8 @@ def _static(where: _Where, ndim: int, dims: tuple[int, ...], values: Sequence[in
         if not -ndim <= d < ndim:
             raise ValueError(f"{where}: static dim {d} is out of range for an array of rank {ndim}")
     listed = {d % ndim for d in dims} if ndim else set()
+    if len(listed) < len(dims):
+        raise ValueError(f"{where}: static dims {dims} name a dim of an array of rank {ndim} twice")
     return tuple(v if i in listed else None for i, v in enumerate(values))
 
 

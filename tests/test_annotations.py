@@ -61,6 +61,9 @@ def test_wrong_annotations():  # ANN-3, ANN-4
             ct.ArrayAnnotation(static_shape_dims=dims)
         with pytest.raises(TypeError, match="static_stride_dims"):
             ct.ArrayAnnotation(static_stride_dims=dims)
+    for name in ("static_shape_dims", "static_stride_dims"):
+        with pytest.raises(ValueError, match=f"{name} names a dim twice"):
+            ct.ArrayAnnotation(**{name: (1, 0, 1)})
     with pytest.raises(ValueError):
         ct.ScalarAnnotation(dtype=ct.float32)
     for element in (3, Annotated[int, 3], int, Annotated[int, I64, I64]):

@@ -107,6 +107,7 @@ def test_static_dims():  # ANN-3
     assert got(x, spec(index_dtype=ct.int64)).blueprint.index_dtype is ct.int64
     for dims in ((2,), (-3,)):
         refused(x, spec(static_shape_dims=dims), cls=ValueError, says="out of range for an array of rank 2")
+    refused(x, spec(static_stride_dims=(1, -1)), cls=ValueError, says="name a dim of an array of rank 2 twice")
 
 
 def test_large_arrays():  # ARR-6, LIM-3

@@ -146,4 +146,6 @@ def _static(name: str, what: str, constants: tuple[int | None, ...], dims: tuple
             raise TypeError(f"parameter `{name}`: dim {d} is annotated as static, so its constraint needs a "
                             f"{what}_constant")
     listed = {d % n for d in dims} if n else set()
+    if len(listed) < len(dims):
+        raise TypeError(f"parameter `{name}`: static dims {dims} name a dim of rank {n} twice")
     return tuple(c if k in listed else None for k, c in enumerate(constants))

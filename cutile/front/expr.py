@@ -33,6 +33,7 @@ from cutile.ir.terms import (
     Unusable,
     article,
     is_poisoned,
+    is_scalar,
     is_tile,
     phrase,
 )
@@ -199,6 +200,10 @@ def _membership(c: Context, x: Term, y: Term, positive: bool) -> Term:
         same = binary(c, ast.Eq, x, item, c.span) if _comparable(x, item) else loose(False)
         if is_poisoned(same):
             return same
+        if not is_scalar(same):
+            return c.report(TileTypeError(
+                f"`in` looks for one value, and {phrase(x)} compared with {phrase(item)} gives {phrase(same)}",
+                help="compare with each item by ==, and join the masks by |"))
         if isinstance(same, Const) and same.value:
             result = loose(True)
             break

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import types
+import typing
 from collections.abc import Sequence
 from typing import Any
 
@@ -72,6 +74,8 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
             )
         )
     if c.errors:
+        for e in c.errors:
+            _tell_of_constants(e, fn, definition, blueprints)
         raise _combined(c.errors)
     c.reads.settle()
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.block,
@@ -98,6 +102,27 @@ def _parameter(c: Context, name: str, b: Blueprint, params: list[tuple[str, Valu
     v = Value(b, name)
     params.append((name, v))
     return Leaf(v)
+
+
+def _tell_of_constants(e: TileError, fn: types.FunctionType, definition: Definition,
+                       blueprints: Sequence[Blueprint]) -> None:
+    """If what is wrong names a constant parameter of another type than its annotation says, which nobody checked
+    [ANN-1], tell what the launch gave."""
+    where = e.loc.frames()[0] if e.loc else None
+    if not isinstance(e, TileTypeError) or where is None or where.filename is not definition.filename:
+        return
+    piece = (where.line, where.col), (where.end_line, where.end_col)
+    names = {n.id for n in ast.walk(definition.node) if isinstance(n, ast.Name)
+             and piece[0] <= ((s := definition.span(n)).line, s.col) and (s.end_line, s.end_col) <= piece[1]}
+    hints = typing.get_type_hints(fn, include_extras=True)
+    for name, b in zip(parameter_names(definition), blueprints, strict=True):
+        wanted = (*typing.get_args(hints.get(name)), None)[0]
+        if name in names and isinstance(b, Embedded) and wanted in _CHECKED and type(b.value) is not wanted:
+            e.notes += ((f"`{name}` is annotated as a constant {wanted.__name__}, and the launch gave {b.value!r}",
+                         None),)
+
+
+_CHECKED = (bool, int, float, str)
 
 
 def _check_returns(c: Context, s) -> None:

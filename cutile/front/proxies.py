@@ -160,6 +160,9 @@ class Array(_Proxy):
     strides: tuple = _attribute("strides", "The strides in elements: ints where static, else run-time scalars.")
     foreign_pointer: Tile = _attribute("foreign_pointer", views.foreign_pointer.__doc__.partition("\n")[0])
 
+    __eq__, __ne__ = _binary("=="), _binary("!=")  # refused, as in tile code: Python would compare these objects
+    __hash__ = object.__hash__
+
 
 class TiledView(_Value):
     """The tiles of an array [TV-1]: `array.tiled_view(tile_shape)`. No static construct may hold one [TV-5].

@@ -18,7 +18,8 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
         raise TileTypeError(
             f"dataclass {name} is not frozen", help="declare it with @dataclasses.dataclass(frozen=True)"
         )
-    if objects.is_user_function(cls.__init__) or "__new__" in vars(cls) or "__dataclass_fields__" not in vars(cls):
+    if (objects.is_user_function(cls.__init__) or not cls.__dataclass_params__.init or "__new__" in vars(cls)
+            or "__dataclass_fields__" not in vars(cls)):
         raise TileTypeError(f"dataclass {name} must keep the __init__ that dataclass generates")
     fields = dataclasses.fields(cls)
     for f in fields:

@@ -136,6 +136,17 @@ def rows(a: Annotated[object, ct.ArrayAnnotation(static_shape_dims=(0,))]):
     pass
 
 
+@ct.kernel
+def twice_a_dim(a: Annotated[object, ct.ArrayAnnotation(static_shape_dims=(0, -1))]):
+    pass
+
+
+def test_static_dims_are_named_once():
+    blueprints(twice_a_dim, KernelSignature([array(ct.float32, 2, shape_constant=(8, 4))], V2))
+    with pytest.raises(TypeError, match="twice"):
+        blueprints(twice_a_dim, KernelSignature([array(ct.float32, 1, shape_constant=(8,))], V2))
+
+
 def test_static_dims_need_constants():
     with pytest.raises(TypeError, match="shape_constant"):
         blueprints(rows, KernelSignature([A], V2))

@@ -422,8 +422,20 @@ def test_instantiation_errors():  # DC-1
     class Sub(Scale):
         pass
 
+    @dataclasses.dataclass(frozen=True, init=False)
+    class Without:
+        a: int = 0
+
+    @dataclasses.dataclass(frozen=True)
+    class Base:
+        a: int = 0
+
+    @dataclasses.dataclass(frozen=True, init=False)
+    class Inherited(Base):
+        b: int = 1
+
     for cls, says in ((Melted, "is not frozen"), (Custom, "must keep the __init__"), (Factory, "default_factory"),
-                      (NoInit, "init=False"), (Sub, "must keep")):
+                      (NoInit, "init=False"), (Sub, "must keep"), (Without, "must keep"), (Inherited, "must keep")):
         refused(cell("def k(): T(1)", T=cls)["k"], at="T(1)", says=says)
     refused(cell("def k(): T()", T=Scale)["k"], says="Scale(): missing a required argument: 'k'")
     refused(cell("def k(): T(1, 2, 3)", T=Scale)["k"], says="too many positional")

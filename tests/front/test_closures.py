@@ -1,6 +1,13 @@
 import ast
+import contextlib
 
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile import settings
 from cutile.front.closures import free_names
+from tests.front.compiling import result
 
 
 def free(source: str) -> set[str]:
@@ -16,3 +23,361 @@ def test_free_names():
 
 def test_own_name_of_a_recursive_function_is_free():
     assert free("def f(n): return f(n - 1)") == {"f"}
+
+
+# ------------------------------------------------------------------ closures that outlive what made them [CALL-5]
+
+
+def twice(f):
+    return f() * 10 + f()
+
+
+def chain(n):
+    """A closure over another one, whose variables are of an outer function."""
+    w = n * 2
+
+    def make():
+        g = lambda: w
+        h = lambda: g()
+        return h
+    return make()
+
+
+def shadowed():
+    """Two variables of one name, each seen by the function that belongs to it."""
+    x = 1
+    g = lambda: x
+
+    def make():
+        x = 2
+        return lambda: g() * 10 + x
+    return make()
+
+
+def each_other(n):
+    make = lambda f: lambda d: n if d == 0 else f(d - 1)
+    a = make(lambda d: b(d))
+    b = make(lambda d: a(d) + 1)
+    return a
+
+
+def recursive(n):
+    def g(d):
+        return n if d == 0 else g(d - 1)
+    n = n + 1
+    return g
+
+
+def over_a_recursive_one(n):
+    a = recursive(n)
+
+    def use():
+        return lambda: a(2) + n
+    return use
+
+
+def in_a_default(n):
+    v = n
+    g = lambda: v
+    h = lambda f=g: f() + v
+    v = n * 3
+    return h
+
+
+def several(n):
+    return tuple((lambda k=i: k + n) for i in ct.static_iter(range(3)))
+
+
+def together(n):
+    h = chain(n)
+    k = lambda: h() + n
+    n = n + 1
+    return k, h
+
+
+def deep(n):
+    h = lambda: n
+    for _ in ct.static_iter(range(30)):
+        h = (lambda g: lambda: g() + 1)(h)
+    return h
+
+
+def uses_several(n):
+    fs = several(n)
+    return fs[0]() + fs[2]() * 100
+
+
+def uses_together(n):
+    k, h = together(n)
+    return k() * 100 + h()
+
+
+def from_both_sides(n):
+    k, h = together(n) if n > 2 else together(n + 5)
+    return k() * 100 + h()
+
+
+def carried_by_a_loop(n):
+    f = recursive(n)
+    for i in range(3):
+        if i == n:
+            f = recursive(i + 7)
+    return f(2)
+
+
+USES = [lambda n: chain(n)(), lambda n: shadowed()() + n, lambda n: each_other(n)(5), lambda n: recursive(n)(3),
+        lambda n: over_a_recursive_one(n)()(), lambda n: in_a_default(n)(), uses_several, uses_together,
+        from_both_sides, lambda n: deep(n)(), carried_by_a_loop]
+
+
+def as_in_python(f, n):
+    for schedule in ("batch", "block"):
+        with settings.override(SCHEDULE=schedule):
+            assert result(f, n) == f(n)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("use", range(len(USES)))
+def test_closures_of_functions_that_ended(use, n):
+    as_in_python(USES[use], n)
+
+
+# ------------------------------------------------------------------ closures of context managers
+
+
+@contextlib.contextmanager
+def counted(n):
+    v = n
+    yield lambda: v
+    v = v + 100
+
+
+@contextlib.contextmanager
+def rebound(n):
+    """By a loop and a branch, behind the yield."""
+    v = n
+    yield lambda: v
+    for i in range(3):
+        v = v * 2 + i
+        if v > 20:
+            break
+
+
+@contextlib.contextmanager
+def with_default(n):
+    v = n
+    g = lambda: v
+    yield lambda f=g: f() + v
+    v = v * 2
+
+
+@contextlib.contextmanager
+def over(get):
+    w = get()
+    yield lambda: w * 10 + get()
+    w = w + 1000
+
+
+@contextlib.contextmanager
+def around(n):
+    k = 1
+    with counted(n) as get, rebound(n + 1) as other:
+        yield get, lambda: get() + other() + k
+        k = other()
+    k = k + get()
+
+
+@contextlib.contextmanager
+def knowing_each_other(n):
+    even = lambda d: n if d == 0 else odd(d - 1)
+    odd = lambda d: n + 1 if d == 0 else even(d - 1)
+    yield even
+    n = n + 50
+
+
+@contextlib.contextmanager
+def calling_at_the_end(f):
+    r = 0
+    yield lambda: r
+    r = f()
+
+
+@contextlib.contextmanager
+def making_functions(n):
+    def make(a):
+        b = a + n
+
+        def inner():
+            return a + b + n
+        return inner
+    yield make(10)
+    n = 7
+
+
+def after(n):
+    with rebound(n) as get:
+        inside = get()
+    return inside * 1000 + twice(get)
+
+
+def defaults(n):
+    with with_default(n) as g:
+        inside = g()
+    return inside * 1000 + g()
+
+
+def one_over_another(n):
+    with counted(n) as a:
+        with over(a) as b:
+            x = b()
+        y = b()
+    return x + y * 3 + b() * 7
+
+
+def stored_first(n):
+    with counted(n) as get:
+        m = over(get)
+    with m as w:
+        pass
+    return w()
+
+
+def in_one_another(n):
+    with around(n) as (a, b):
+        x = a() + b()
+    return x * 1000 + a() + b()
+
+
+def know_each_other(n):
+    with knowing_each_other(n) as even:
+        x = even(3)
+    return x * 1000 + even(2)
+
+
+def of_the_surroundings(n):
+    v = 1
+    with calling_at_the_end(lambda: v) as r:
+        v = n
+    v = 99
+    return r()
+
+
+def of_inner_functions(n):
+    with making_functions(n) as g:
+        x = g()
+    return x * 1000 + g()
+
+
+def returned(n):
+    def inner():
+        with counted(n) as get:
+            if n > 2:
+                return get
+            x = 1
+        return get
+    return inner()()
+
+
+def returned_with_a_value(n):
+    def inner():
+        with counted(n) as get:
+            return get() + 5, get
+    a, g = inner()
+    return a * 1000 + g()
+
+
+def left_by_continue(n):
+    r = 0
+    for i in range(3):
+        with counted(n + i) as g:
+            if i == 1:
+                continue
+            r = r * 10 + g()
+        r = r + g()
+    return r
+
+
+def left_by_break(n):
+    while True:
+        with counted(n) as get:
+            with rebound(n + 10) as other:
+                if n > 3:
+                    break
+            n = n + 1
+            continue
+    return get() * 1000 + other()
+
+
+def kept_by_a_loop(n):
+    with counted(0) as get:
+        pass
+    for i in range(4):
+        with counted(i) as get:
+            pass
+        if i == n:
+            break
+    return get()
+
+
+def in_static_loops(n):
+    r = 0
+    for i in ct.static_iter(range(3)):
+        with counted(n + i) as get:
+            r = r + get()
+        r = r * 2 + get()
+    return r
+
+
+def joined(n):
+    with counted(n) as a, counted(n + 1) as b:
+        if n > 1:
+            g = a
+        else:
+            g = a
+    return g() * 1000 + b()
+
+
+def closures_over_them(n):
+    with counted(n) as a:
+        s = lambda: a() * 2
+        with around(n) as (p, q):
+            t = lambda: p() + q() + s()
+        h = (lambda f: lambda: f() + 1)(t)
+    return h()
+
+
+def made_in_a_function(n):
+    with counted(n) as g:
+        s = lambda: g() + 1
+
+        def inner():
+            with counted(3) as z:
+                pass
+            return lambda: s() + z()
+        d = inner()
+        e = d()
+    return d() * 1000 + e
+
+
+WITH = [after, defaults, one_over_another, stored_first, in_one_another, know_each_other, of_the_surroundings,
+        of_inner_functions, returned, returned_with_a_value, left_by_continue, left_by_break, kept_by_a_loop,
+        in_static_loops, joined, closures_over_them, made_in_a_function]
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5])
+@pytest.mark.parametrize("f", WITH)
+def test_closures_of_context_managers(f, n):
+    as_in_python(f, n)
+
+
+def test_an_unassigned_variable_is_not_looked_up_outside():
+    """`twice` is a global, too, but not what the closure means."""
+    def late():
+        get = lambda: twice
+        if False:
+            twice = 1
+        return get
+
+    k = ct.kernel(lambda o: ct.scatter(o, 0, late()()))
+    with pytest.raises(ct.TileSyntaxError, match="Undefined variable `twice` used"):
+        ct.launch(None, (1,), k, (np.zeros(1, np.int32),))

@@ -138,6 +138,9 @@ def test_membership():  # EX-12
         return (n in (1, n + 1, 5)) * 1 + (n not in (1, 2)) * 2
 
     assert [int(result(f, n)) for n in (1, 5, 7)] == [1, 3, 2]
+    refused(lambda: ct.full(4, 1, ct.int32) in (1, 2), says="looks for one value", help="join the masks by |")
+    refused(lambda: 1 not in (ct.full(4, 1, ct.int32), 1), says="looks for one value")
+    refused(lambda: (1, ct.full(4, 1, ct.int32)) in ((1, 2),), says="looks for one value")
     assert constant(lambda: (3 in (1, 2), "a" in ("b", "a"), ct.int8 in (ct.int16,), 1 in ())) == (
         False,
         True,

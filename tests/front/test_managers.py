@@ -270,3 +270,133 @@ def test_two_yields_in_with_statements_are_refused():  # CM-1
             yield 2
 
     refused(cell("def k():\n    with cm(): pass", cm=twice)["k"], at="yield 2", says="exactly one yield")
+
+
+# ------------------------------------------------------------------ yields that are not reached [CM-1]
+
+
+@contextlib.contextmanager
+def behind_break(n):
+    for i in ct.static_iter(range(4)):
+        if i == 2:
+            break
+            yield 1
+        n = n + 1
+    yield n
+
+
+@contextlib.contextmanager
+def behind_continue(n):
+    yield n
+    for i in ct.static_iter(range(3)):
+        with plain():
+            continue
+            yield n
+        yield 4
+
+
+@contextlib.contextmanager
+def in_branches(n):
+    if not _ON:
+        yield 1
+    else:
+        n = n + 1
+    yield n
+    while False:
+        yield 2
+    b = 1 if _ON else (yield 3)
+
+
+@contextlib.contextmanager
+def behind_an_error(n):
+    yield n
+    if not _ON:
+        raise ct.static_exception(ValueError)
+        yield 2
+
+
+@contextlib.contextmanager
+def in_a_loop_that_is_left(n):
+    for i in range(n):
+        n = n + i
+        break
+        yield i
+    yield n
+
+
+_ON = True
+
+
+@pytest.mark.parametrize("manager", [behind_break, behind_continue, in_branches, behind_an_error,
+                                     in_a_loop_that_is_left])
+def test_yields_that_are_not_reached(manager):
+    def f(n):
+        with manager(n) as v:
+            r = v * 10
+        return r + 1
+
+    assert result(f, 5) == f(5)
+
+
+def test_only_yields_that_are_not_reached():
+    @contextlib.contextmanager
+    def never(a):
+        if not _ON:
+            yield a
+
+    refused(cell("def k(n):\n    with cm(n): pass", cm=never)["k"], I32, says="has none")
+
+
+def test_a_second_yield_is_found_where_it_is_reached():
+    @contextlib.contextmanager
+    def again(a):
+        yield a
+        if a > 1:
+            yield 2
+
+    k = cell("def k(n):\n    for i in range(n):\n        with cm(n): break\n", cm=again)["k"]
+    refused(k, I32, at="yield 2", says="exactly one yield")
+
+
+def test_code_that_never_comes_to_the_yield_or_the_end():
+    @contextlib.contextmanager
+    def stuck(n):
+        if _ON:
+            while True:
+                n = n + 1
+        yield n
+
+    @contextlib.contextmanager
+    def never_ends():
+        yield
+        while True:
+            pass
+
+    def k(x, n):
+        if n > 1:
+            with stuck(n) as v:
+                ct.scatter(x, 0, v)
+        elif n > 0:
+            with never_ends():
+                return
+        ct.scatter(x, 0, 7)
+
+    typed(k, AI, I32)
+
+
+@pytest.mark.parametrize("leave", ["break", "continue"])
+def test_static_loops_of_managers_are_left_at_compile_time_only(leave):
+    """Elsewhere they cannot be left at all [SEVAL-7]."""
+    source = f"""
+import contextlib
+@contextlib.contextmanager
+def by_condition(n):
+    for i in ct.static_iter(range(3)):
+        if n > i:
+            {leave}
+    yield
+def k(n):
+    with by_condition(n):
+        pass
+"""
+    refused(cell(source)["k"], I32, cls=ct.TileSyntaxError, at=leave, says="cannot be used in the body of a static_iter")

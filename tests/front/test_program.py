@@ -256,3 +256,23 @@ def test_every_error_has_a_place():
         with pytest.raises(ct.TileError) as e:
             compile_kernel(cell(f"def f(a): pass\ndef k(n): {source}")["k"], (I32,))
         assert e.value.loc.line == 2
+
+
+@pytest.mark.parametrize("annotation", [ct.Constant[int], "ct.Constant[int]"])
+@pytest.mark.parametrize("source", ["ct.load(x, 0, n)", "ct.load(x, 0, (1 * n,))", "part(x, n)"])
+def test_an_error_tells_of_constants_that_are_not_as_annotated(source, annotation):
+    """What stands inside Constant is not checked at the launch [D-18]."""
+    def part(x, m):
+        return ct.load(x, 0, m)
+
+    k = cell(f"def k(x, n): {source}", part=part)["k"]
+    k.__annotations__["n"] = annotation
+    e = refused(k, A1, C(16.0))
+    assert ("`n` is annotated as a constant int, and the launch gave 16.0", None) in e.notes
+    k.__annotations__["n"] = ct.Constant
+    assert not refused(k, A1, C(16.0)).notes
+
+
+def test_errors_about_other_things_do_not():
+    k = cell("def k(x: ct.Constant[int], a): ct.load(a, 0, 2.5)")["k"]
+    assert not refused(k, C(2.5), A1).notes
