@@ -22,8 +22,10 @@ class ByTarget:
 
     def __init__(self, *, default: Any = _UNSET, **targets: Any):
         for name in targets:
-            if not re.fullmatch(r"sm_\d+", name):
-                raise ValueError(f"ByTarget keys are target names such as sm_90, not {name!r}")
+            if not re.fullmatch(r"sm_[0-9]+", name):
+                from cutile.gpu.target import SUPPORTED
+
+                raise ValueError(f"ByTarget keys are target names such as sm_90, not {name!r}; {SUPPORTED}")
         self._default, self._targets = plain(default), {name: plain(v) for name, v in targets.items()}
 
     def get(self, target: str, otherwise: Any) -> Any:

@@ -6,11 +6,14 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from cutile.dtypes import INFO, DType, int32, int64, uint32
+from cutile.dtypes import INFO, DType, int32, int64, int_range, uint32
 from cutile.ir.terms import plain
 from cutile.structs import structure
 
 ConstantValue = bool | int | float
+MAX_RANK = 64  # as NumPy and PyTorch have it
+NESTING_LIMIT = 64  # of tuples, as of arguments [ARG-8]
+ADDRESS_LIMIT = 1 << 63  # bytes; no memory reaches further
 
 
 def need_numeric(dtype: Any, what: str) -> None:
@@ -86,19 +89,24 @@ class ArrayConstraint:
                  shape_constant: Sequence[int | None] | None = None, stride_divisible_by: Sequence[int] | int = 1,
                  shape_divisible_by: Sequence[int] | int = 1, base_addr_divisible_by: int = 1):
         need_numeric(dtype, "ArrayConstraint")
-        if not isinstance(ndim, int) or isinstance(ndim, bool) or ndim < 0:
-            raise ValueError(f"ndim must be a non-negative int, not {ndim!r}")
+        if not isinstance(ndim, int) or isinstance(ndim, bool) or not 0 <= ndim <= MAX_RANK:
+            raise ValueError(f"ndim must be an int from 0 to {MAX_RANK}, not {_number(ndim)}")
         if index_dtype not in (int32, int64, uint32):
             raise ValueError(f"index_dtype must be int32, uint32 or int64, not {index_dtype!r}")
-        if base_addr_divisible_by < 1:
-            raise ValueError(f"base_addr_divisible_by must be positive, not {base_addr_divisible_by!r}")
+        lowest, highest = int_range(index_dtype)
+        vacuous = -(1 << index_dtype.bitwidth - 1)  # what any stride exceeds, of an unsigned dtype too
+        base_addr_divisible_by = _base_divisor(base_addr_divisible_by)
         shape = _per_dim("shape_constant", shape_constant, ndim)
         stride = _per_dim("stride_constant", stride_constant, ndim)
-        if any(s is not None and s < 0 for s in shape):
-            raise ValueError(f"shape_constant must not be negative: {shape}")
-        shape_div = _divisors("shape_divisible_by", shape_divisible_by, ndim)
-        stride_div = _divisors("stride_divisible_by", stride_divisible_by, ndim)
         low = _per_dim("stride_lower_bound_incl", stride_lower_bound_incl, ndim)
+        if any(s is not None and s < 0 for s in shape):
+            raise ValueError("shape_constant must not be negative")
+        _check_fit("shape_constant", shape, 0, highest, index_dtype)
+        _check_fit("stride_constant", stride, lowest, highest, index_dtype)
+        _check_fit("stride_lower_bound_incl", low, vacuous, highest, index_dtype)
+        _check_reach(stride, dtype)
+        shape_div = _divisors("shape_divisible_by", shape_divisible_by, ndim, index_dtype)
+        stride_div = _divisors("stride_divisible_by", stride_divisible_by, ndim, index_dtype)
         _check_constants("shape", shape, shape_div, (None,) * ndim)
         _check_constants("stride", stride, stride_div, low)
         values = (dtype, ndim, index_dtype, _unless(stride, low, None), check_groups(alias_groups),
@@ -106,6 +114,32 @@ class ArrayConstraint:
                   _unless(shape, shape_div, 1), base_addr_divisible_by)
         for name, value in zip(self.__match_args__, values, strict=True):
             object.__setattr__(self, name, value)
+
+
+def _number(value: Any) -> str:
+    """How messages show a number that may be of any size."""
+    long = isinstance(value, int) and value.bit_length() > 256
+    return f"a number of {value.bit_length()} bits" if long else repr(value)
+
+
+def _base_divisor(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"base_addr_divisible_by is a positive int, not {value!r}")
+    if not 1 <= value < ADDRESS_LIMIT:
+        raise ValueError(f"base_addr_divisible_by must be positive and less than 2**63, not {_number(value)}")
+    return int(value)
+
+
+def _check_fit(name: str, values: tuple[int | None, ...], low: int, high: int, index_dtype: DType) -> None:
+    for k, v in enumerate(values):
+        if v is not None and not low <= v <= high:
+            raise ValueError(f"{name} {_number(v)} of dimension {k} does not fit index_dtype {index_dtype.name}")
+
+
+def _check_reach(strides: tuple[int | None, ...], dtype: DType) -> None:
+    for k, v in enumerate(strides):
+        if v is not None and abs(v) * dtype.bitwidth // 8 >= ADDRESS_LIMIT:
+            raise ValueError(f"stride_constant {v} of dimension {k} is more than 2**63 bytes of {dtype.name}")
 
 
 def _per_dim(name: str, value: Any, ndim: int) -> tuple[int | None, ...]:
@@ -120,11 +154,12 @@ def _per_dim(name: str, value: Any, ndim: int) -> tuple[int | None, ...]:
     return values
 
 
-def _divisors(name: str, value: Any, ndim: int) -> tuple[int, ...]:
+def _divisors(name: str, value: Any, ndim: int, index_dtype: DType) -> tuple[int, ...]:
     values = _per_dim(name, value, ndim)
     for v in values:
         if v is None or v < 1:
             raise TypeError(f"{name} holds positive ints, not {v!r}")
+    _check_fit(name, values, 1, int_range(index_dtype)[1], index_dtype)
     return values
 
 
@@ -146,7 +181,7 @@ def check_groups(groups: Any) -> tuple[str, ...]:
     if any(not isinstance(g, str) for g in groups):
         raise TypeError(f"alias groups are strings: {groups!r}")
     if len(set(groups)) != len(groups):
-        raise ValueError(f"an alias group is named twice: {groups!r}")
+        raise ValueError(f"an alias group is named twice: {str(groups):.200}")
     return groups
 
 
@@ -167,10 +202,13 @@ class ListConstraint:
 
 
 class TupleConstraint:
-    """A tuple parameter, item by item. Plain bool, int, float and tuples stand for their constraints."""
+    """A tuple parameter, item by item. Plain bool, int, float and tuples stand for their constraints.
+
+    ValueError for tuples that are nested more than 64 deep.
+    """
 
     def __init__(self, items: Sequence[Any]):
-        self.items = tuple(map(normalise, items))
+        self.items = tuple(map(normalise, _shallow(tuple(items))))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, TupleConstraint) and self.items == other.items
@@ -179,6 +217,18 @@ class TupleConstraint:
 
     def __repr__(self) -> str:
         return f"TupleConstraint({self.items!r})"
+
+
+def _shallow(items: tuple) -> tuple:
+    """The items of a tuple, nested no deeper than the limit."""
+    level, depth = [items], 0
+    while level:
+        depth += 1
+        if depth > NESTING_LIMIT:
+            raise ValueError(f"tuples are nested more than {NESTING_LIMIT} deep")
+        inner = [i.items if isinstance(i, TupleConstraint) else i for t in level for i in t]
+        level = [i for i in inner if type(i) is tuple]
+    return items
 
 
 ParameterConstraint = ScalarConstraint | ArrayConstraint | ListConstraint | TupleConstraint | ConstantConstraint

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from typing import IO, Literal
+from collections.abc import Iterable, Sequence
+from typing import IO, Any, Literal
 
 from cutile import settings, trace
 from cutile.annotations import ArrayAnnotation, ParameterSpec
@@ -20,8 +20,9 @@ from cutile.compilation.constraints import (
 )
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
-from cutile.dtypes import INFO
+from cutile.dtypes import INFO, DType, int_range
 from cutile.front.program import Blueprint, Embedded
+from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.kernel import Kernel, typed
 from cutile.types import ArrayType, ListType, TileType
 
@@ -45,22 +46,20 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     if output_format not in FORMATS:
         raise ValueError(f"output_format must be one of {', '.join(FORMATS)}, not {output_format!r}")
     if gpu_code is None and output_format == "cubin":
-        raise ValueError("a cubin needs a gpu_code, for example 'sm_90'")
-    if gpu_code is not None and not re.fullmatch(r"sm_\d+[a-z]?", gpu_code):
-        raise ValueError(f"gpu_code is a target such as 'sm_90', not {gpu_code!r}")
+        raise ValueError(f"a cubin needs a gpu_code, for example 'sm_90'; {SUPPORTED}")
+    target = None if gpu_code is None else parse_target(gpu_code)
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
+    symbols = _symbols(kernel, signatures)
     with at_rest():
-        code = _bytecode(kernel, signatures, gpu_code, bytecode_version)
+        code = _bytecode(kernel, symbols, target, bytecode_version)
     if trace.on(trace.TILE_IR):
         from cutile.gpu.tileir import tileiras  # loaded where it is needed, here and below
 
         trace.say(trace.TILE_IR, f"Tile IR of {kernel.__name__}\n{tileiras.disassemble(code)}")
-    if output_format == "cubin":
-        from cutile.gpu.target import parse_target
+    if target is not None and output_format == "cubin":
         from cutile.gpu.tileir import tileiras
 
-        target = parse_target(gpu_code)
         code = tileiras.assemble(code, target, opt_level=kernel.options.on(target.tool_name).opt_level,
                                  lineinfo=settings.get("LINEINFO"), name=kernel.__name__)
     if hasattr(output_file, "write"):
@@ -70,19 +69,36 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
             f.write(code)
 
 
-def _bytecode(kernel: Kernel, signatures: Sequence[KernelSignature], gpu_code: str | None,
+def _symbols(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
+    """The signatures by the symbols of their entry points, which differ. [EXP-2]"""
+    if isinstance(signatures, KernelSignature) or not isinstance(signatures, Iterable):
+        raise TypeError(f"signatures is a list of KernelSignature, not {signatures!r:.200}")
+    found: dict[str, KernelSignature] = {}
+    for s in signatures:
+        if not isinstance(s, KernelSignature):
+            raise TypeError(f"signatures holds KernelSignature, not {s!r:.200}")
+        symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(symbol_of(kernel.__name__)).symbol
+        if not re.fullmatch(r"[A-Za-z_$][\w$]*", symbol, re.ASCII):
+            raise ValueError(f"{symbol!r} cannot be the symbol of a kernel: that takes ASCII letters, digits, _ and $")
+        if symbol in found:
+            raise ValueError(f"two signatures have the symbol {symbol!r}: "
+                             f"{'they are equal' if s == found[symbol] else 'give one of them another'}")
+        found[symbol] = s
+    if not found:
+        raise ValueError("signatures is empty: give a KernelSignature for each entry point")
+    return found
+
+
+def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Target | None,
               version: str | None) -> bytes:
     from cutile.gpu import compile as gpu  # the back end is loaded when it is needed
     from cutile.gpu import facts
 
     module = gpu.Module(version)
-    for s in signatures:
-        symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(symbol_of(kernel.__name__)).symbol
-        if not re.fullmatch(r"[A-Za-z_$][\w$]*", symbol, re.ASCII):
-            raise ValueError(f"{symbol!r} cannot be the symbol of a kernel: that takes ASCII letters, digits, _ and $")
+    for symbol, s in signatures.items():
         program = typed(kernel, blueprints(kernel, s)).kernel
         known = facts.of_parameters(s.parameters)
-        gpu.module_of(program, known, gpu_code, version, kernel.options, symbol=symbol, module=module)
+        gpu.module_of(program, known, target, version, kernel.options, symbol=symbol, module=module)
     return module.to_bytes()
 
 
@@ -108,11 +124,14 @@ def _blueprint(name: str, p: ParameterConstraint, spec: ParameterSpec) -> Bluepr
         if spec.items is not None and not spec.repeat and len(spec.items) != len(p.items):
             raise TypeError(f"parameter `{name}` is annotated as a tuple of {len(spec.items)} items, its constraint "
                             f"has {len(p.items)}")
-        return tuple(_blueprint(name, i, spec.item(k)) for k, i in enumerate(p.items))
+        return tuple(_blueprint(f"{name}[{k}]", i, spec.item(k)) for k, i in enumerate(p.items))
     need(spec.items is None, "a tuple")
     need(not spec.constant or isinstance(p, ConstantConstraint), "a constant")
     match p:
         case ConstantConstraint():
+            need(not (spec.array or spec.list), "an array or list")
+            if spec.scalar:
+                _check_fits(name, p.value, spec.scalar.dtype)
             return Embedded(p.value)
         case ScalarConstraint():
             need(not (spec.array or spec.list), "an array or list")
@@ -126,6 +145,15 @@ def _blueprint(name: str, p: ParameterConstraint, spec: ParameterSpec) -> Bluepr
             need(not (spec.scalar or spec.array), "no list")
             return ListType(_array_type(name, p.element, spec.list.element if spec.list else ArrayAnnotation()))
     raise TypeError(f"no parameter for {p!r}")
+
+
+def _check_fits(name: str, value: bool | int | float, dtype: DType) -> None:
+    """A constant for a parameter that is annotated as an integer: launches refuse the same."""
+    if isinstance(value, bool | float):
+        raise TypeError(f"parameter `{name}` is annotated as {dtype.name}, but its constant is {value!r}")
+    low, high = int_range(dtype)
+    if not low <= value <= high:
+        raise OverflowError(f"parameter `{name}` is annotated as {dtype.name}, which the constant {value} does not fit")
 
 
 def _array_type(name: str, p: ArrayConstraint, annotation: ArrayAnnotation) -> ArrayType:

@@ -24,17 +24,26 @@ from cutile.compilation.constraints import (
     TupleConstraint,
 )
 from cutile.compilation.signature import KernelSignature
-from cutile.dtypes import DType, float32, float64, info, int32, int64, tfloat32, uint32
+from cutile.dtypes import DType, float32, float64, info, int32, int64, int_range, tfloat32, uint32
 from cutile.kernel import Kernel
 
 _FLOATS = {float32: "float", tfloat32: "float", float64: "double"}
 _INDEX = {int32: "int32_t", uint32: "uint32_t", int64: "int64_t"}
-# What is no name of a parameter in C or C++.
-_KEYWORDS = frozenset("""alignas alignof and asm auto bool break case catch char class compl concept const constexpr
-continue decltype default delete do double else enum explicit export extern false float for friend goto if inline int
-long mutable namespace new noexcept not nullptr operator or private protected public register requires restrict return
-short signed sizeof static struct switch template this throw true try typedef typeid typename union unsigned using
-virtual void volatile while xor""".split())
+# What is no name of a member: keywords of C and C++ up to C23 and C++23, types that the struct itself uses, and the
+# lower-case macros of compilers, of the standard headers and of POSIX, whichever of them are included before.
+_TAKEN = frozenset("""alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
+char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
+decltype default delete do double dynamic_cast else enum explicit export extern false float for friend goto if inline
+int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private protected public register
+reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template
+this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using virtual void
+volatile wchar_t while xor xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t B0 I L_ctermid
+L_cuserid L_tmpnam P_tmpdir arm complex d_fileno errno far fortran h_addr h_errno hpux hyper i386 imaginary interface linux
+math_errhandling mips near noreturn pascal pixel s6_addr s6_addr16 s6_addr32 sched_priority sigev_notify_attributes
+sigev_notify_function small sparc st_atime st_ctime st_mtime stderr stdin stdout sun unix vax vector""".split())
+_CAPITALS = re.compile(r"[A-Z][A-Z0-9_]{2,}(l|f(\d+x?)?)?|(PRI|SCN|[AP]F_)\w+")  # NULL, M_PIf: macros by custom
+_OF_SIGNALS = re.compile(r"(si|sa)_\w+")  # members of siginfo_t and sigaction, many of them macros
+_RESERVED = re.compile(r"_[A-Z_]\w*")  # _Bool, __FILE__: of the compiler
 
 
 @dataclass
@@ -57,19 +66,46 @@ class _Entry:
 def c_header(kernel: Kernel, signatures: Sequence[KernelSignature]) -> str:
     """The text of the header: for each signature a struct of its arguments, and functions that check and pass them.
 
-    ValueError where a signature has another number of parameters than the kernel.
+    ValueError where there is none, where a signature has another number of parameters than the kernel, and where two
+    have one symbol.
     """
     entries = [_entry(kernel, s) for s in signatures]
+    if not entries:
+        raise ValueError("signatures is empty: give a KernelSignature for each entry point")
+    _set_apart(entries)
     guard = f"CUTILE_{_identifier(kernel.__name__).upper()}_H"
     file = os.path.basename(kernel.function.__code__.co_filename)
     body = "\n".join(map(_text, entries))
-    return (f"/* Kernel {kernel.__name__} of {file}, as exported by cutile. Generated: do not edit. */\n"
+    return (f"/* Kernel {kernel.__name__} of {_comment(file)}, as exported by cutile. Generated: do not edit. */\n"
             f"#ifndef {guard}\n#define {guard}\n\n#include <stddef.h>\n#include <stdint.h>\n\n{body}\n#endif\n")
 
 
 def _identifier(name: str) -> str:
+    """A name, or what begins one, with letters that C has."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return f"{word}_" if word in _KEYWORDS else f"_{word}" if word[:1].isdigit() else word
+    return f"_{word}" if word[:1].isdigit() else word
+
+
+def _member(name: str) -> str:
+    """A name of a parameter as a member of a struct, which no keyword, no macro and no compiler claims."""
+    word = _identifier(name)
+    if _RESERVED.fullmatch(word):
+        return f"a{word}"
+    claimed = word in _TAKEN or _CAPITALS.fullmatch(word) or _OF_SIGNALS.fullmatch(word)
+    return f"{word}_" if claimed else word
+
+
+def _set_apart(entries: Sequence[_Entry]) -> None:
+    """Names that differ in C: symbols may differ in capitals or in a $ alone."""
+    symbols: set[str] = set()
+    taken: set[str] = set()
+    for e in entries:
+        if e.symbol in symbols:
+            raise ValueError(f"two signatures have the symbol {e.symbol!r}")
+        symbols.add(e.symbol)
+        while e.name.upper() in taken:
+            e.name += "_"
+        taken.add(e.name.upper())
 
 
 # ------------------------------------------------------------------ signature → what the header says
@@ -97,7 +133,7 @@ def _passed(given: Sequence[tuple[str, ParameterConstraint]]) -> Iterator[tuple[
         if isinstance(p, TupleConstraint):
             yield from _passed([(f"{name}_{k}", item) for k, item in enumerate(p.items)])
         elif not isinstance(p, ConstantConstraint):
-            yield _identifier(name), p
+            yield _member(name), p
 
 
 def _distinct(passed: Iterator[tuple[str, ParameterConstraint]]) -> Iterator[tuple[str, ParameterConstraint]]:
@@ -153,7 +189,7 @@ def _conditions(p: ArrayConstraint) -> Iterator[str]:
             if divisor > 1:
                 yield f"{{}}_{what}[{k}] % {divisor} == 0"
         low = p.stride_lower_bound_incl[k]
-        if low is not None and (low > 0 or p.index_dtype is not uint32):
+        if low is not None and low > int_range(p.index_dtype)[0]:  # what always holds is a warning of compilers
             yield f"{{}}_stride[{k}] >= {low}"
 
 
@@ -215,4 +251,5 @@ def _text(e: _Entry) -> str:
 
 
 def _comment(text: str) -> str:
-    return text.replace("*/", "* /")
+    """Text within a comment: it neither ends the comment nor begins another, and can be written down."""
+    return text.replace("*/", "* /").replace("/*", "/ *").encode(errors="backslashreplace").decode()

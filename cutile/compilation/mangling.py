@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 from collections import defaultdict
 from collections.abc import Callable
+from typing import NoReturn
 
 from cutile.compilation.constraints import (
+    MAX_RANK,
+    NESTING_LIMIT,
     ArrayConstraint,
     ConstantConstraint,
     ListConstraint,
@@ -133,25 +137,44 @@ def _array(p: ArrayConstraint, groups: dict[str, int]) -> str:
 def demangle_kernel_name(symbol: str) -> tuple[str, KernelSignature]:
     """The function's name and the signature in a symbol; alias groups are called group0, group1, …
 
-    ValueError naming the place for what is no such symbol.
+    ValueError naming the place for what is no such symbol: only what `mangle_kernel_name` writes is one.
     """
-    name, mark, rest = symbol.rpartition("_K")
+    if not isinstance(symbol, str):
+        raise TypeError(f"a kernel name is a string, not {type(symbol).__name__}")
+    if len(symbol) > LONGEST:
+        raise ValueError(f"{_shown(symbol)} is no mangled kernel name: it has more than {LONGEST} characters")
+    name, mark, _ = symbol.rpartition("_K")
     if not mark:
-        raise ValueError(f"{symbol!r} is no mangled kernel name: it has no _K")
+        raise ValueError(f"{_shown(symbol)} is no mangled kernel name: it has no _K")
     r = _Reader(symbol, len(name) + 2)
     convention = CallingConvention.from_code(r.take(r"t[12]", "a calling convention, t1 or t2"))
     parameters: list[ParameterConstraint] = []
     while not r.done:
         r.take("_", "an underscore")
         parameters.append(_parameter(r))
-    return name, KernelSignature(parameters, convention, symbol)
+    signature = KernelSignature(parameters, convention, symbol)
+    usual = mangle_kernel_name(name, signature)
+    if usual != symbol:
+        at = len(os.path.commonprefix((usual, symbol)))
+        raise ValueError(f"malformed kernel name {_shown(symbol)}: cutile writes this signature otherwise from offset "
+                         f"{at} on, {_shown(usual)}")
+    return name, signature
+
+
+def _shown(symbol: str) -> str:
+    return repr(symbol if len(symbol) <= 200 else symbol[:200] + "…")
+
+
+# Limits, so that what a name makes this process do is in proportion to what names of kernels are.
+LONGEST = 1 << 16
+_DIGITS = r"[0-9]{1,1000}(?![0-9])"
 
 
 class _Reader:
     """A position in a symbol."""
 
     def __init__(self, text: str, at: int):
-        self.text, self.at = text, at
+        self.text, self.at, self.depth = text, at, 0  # depth: how many tuples are open
 
     @property
     def done(self) -> bool:
@@ -167,11 +190,14 @@ class _Reader:
     def take(self, pattern: str, what: str) -> str:
         found = self.maybe(pattern)
         if found is None:
-            raise ValueError(f"malformed kernel name {self.text!r}: expected {what} at offset {self.at}")
+            self.fail(f"expected {what}")
         return found
 
+    def fail(self, what: str) -> NoReturn:
+        raise ValueError(f"malformed kernel name {_shown(self.text)}: {what} at offset {self.at}")
+
     def int(self) -> int:
-        return _to_int(self.take(r"_?\d+", "an integer"))
+        return _to_int(self.take(rf"_?{_DIGITS}", "an integer"))
 
 
 def _to_int(text: str) -> int:
@@ -191,11 +217,13 @@ def _read_scalar(r: _Reader) -> ScalarConstraint:
 
 
 def _read_tuple(r: _Reader) -> TupleConstraint:
-    return TupleConstraint([_parameter(r) for _ in range(_count(r))])
-
-
-def _count(r: _Reader) -> int:
-    return int(r.take(r"\d+", "a number of items"))
+    count = int(r.take(_DIGITS, "a number of items"))
+    r.depth += 1
+    if r.depth > NESTING_LIMIT:
+        r.fail(f"tuples are nested more than {NESTING_LIMIT} deep")
+    items = [_parameter(r) for _ in range(count)]
+    r.depth -= 1
+    return TupleConstraint(items)
 
 
 def _read_list(r: _Reader) -> ListConstraint:
@@ -207,28 +235,32 @@ def _read_list(r: _Reader) -> ListConstraint:
 
 def _read_groups(r: _Reader) -> list[str]:
     out = []
-    while (g := r.maybe(r"g[0-9a-f]+")) is not None:
+    while (g := r.maybe(r"g[0-9a-f]{1,8}(?![0-9a-f])")) is not None:
         out.append(f"group{int(g[1:], 16)}")
     return out
 
 
-_MASK = r"_(?=[0-9a-f]+[sitvl]_?\d)"
-_EXTRAS = r"_(?=p\d|g[0-9a-f]|[iuw])"
+_MASK = r"_(?=[0-9a-f]{1,16}[sitvl]_?[0-9])"
+_EXTRAS = r"_(?=p[0-9]|g[0-9a-f]|[iuw])"
 
 
 def _read_array(r: _Reader) -> ArrayConstraint:
-    ndim = _count(r)
+    ndim = int(r.take(r"[0-9]{1,2}(?![0-9])", "a rank"))
+    if ndim > MAX_RANK:
+        r.fail(f"an array has at most {MAX_RANK} axes, not {ndim}")
     dtype = _DTYPES[r.take(_DTYPE, "a dtype")]
     fields: dict[str, list] = {field: [default] * ndim for field, _, default in PREDICATES}
     while r.maybe(_MASK) is not None:
-        mask = int(r.take(r"[0-9a-f]+?(?=[sitvl]_?\d)", "a mask"), 16)
+        mask = int(r.take(r"[0-9a-f]{1,16}?(?=[sitvl]_?[0-9])", "a mask"), 16)
         if mask >> ndim:
-            raise ValueError(f"malformed kernel name {r.text!r}: mask {mask:x} beyond rank {ndim} at offset {r.at}")
-        for field, letter, _ in PREDICATES:
+            r.fail(f"mask {mask:x} beyond rank {ndim}")
+        for field, letter, default in PREDICATES:
             if r.maybe(letter) is not None:
                 value = r.int()
                 for k in range(ndim):
                     if mask >> k & 1:
+                        if fields[field][k] != default:
+                            r.fail(f"{field} of dimension {k} is given again")
                         fields[field][k] = value
     base, groups, internal, index = 1, [], False, int32
     if r.maybe(_EXTRAS) is not None:

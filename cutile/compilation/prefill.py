@@ -19,7 +19,7 @@ from typing import Any
 
 from cutile.compilation.derive import of_launch
 from cutile.gpu.build import build
-from cutile.gpu.target import Target, parse_target
+from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.ir.recursion import deep_recursion
 from cutile.kernel import Kernel
 
@@ -34,7 +34,7 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"prefill() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
-    wanted = list(map(parse_target, targets))
+    wanted = _targets(targets)
     understood = [kernel.understand(c) for c in calls]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         done = [pool.submit(contextvars.copy_context().run, _fill, kernel, arguments, t)
@@ -46,6 +46,12 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
             raise
     for d in done:
         d.result()
+
+
+def _targets(given: Any) -> list[Target]:
+    if isinstance(given, str | Target) or not isinstance(given, Iterable):
+        raise TypeError(f'targets is a list such as ["sm_90"], not {given!r:.100}; {SUPPORTED}')
+    return list(map(parse_target, given))
 
 
 def _fill(kernel: Kernel, arguments: list[Any], target: Target) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from cutile.errors import Span
 from cutile.gpu.target import ARCHITECTURES, Target, check_version, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
 from cutile.gpu.tileir.checking import takes_hint
 from cutile.gpu.tileir.lower import lower
-from cutile.ir.nodes import Kernel
+from cutile.gpu.tileir.opcodes import HINT_SINCE, HINTS_FREE
+from cutile.ir.nodes import Kernel, Op
+from cutile.ir.walk import walk
 
 # Compiler options of a kernel that travel in the bytecode, under their names there. opt_level is a flag of the
 # assembler.
 ENTRY_HINTS = {"num_ctas": "num_cta_in_cga", "occupancy": "occupancy", "num_worker_warps": "num_worker_warps_per_cta"}
+ACCESS_HINTS = ("latency", "allow_tma")  # of loads and stores, by their names in the language and there
 USUAL_WARPS = (4, 8)
 
 
@@ -40,6 +45,8 @@ def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Ta
     module = module or Module(version)
     if where is None:
         check_version(module.version, "compilation for every target", kernel.span)
+    elif module.version < HINTS_FREE:
+        _warn_of_dropped_hints(kernel, options, where, module.version)
     hints = entry_hints(options, where, module.version)
     return lower(kernel, signature, target=where, hints=hints, symbol=symbol, module=module)
 
@@ -47,7 +54,7 @@ def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Ta
 def entry_hints(options: Any, target: Target | None, version: ty.Version) -> dict[str, dict[str, int]]:
     """The options as the bytecode has them: for the target, or for each one where they may differ [KERN-4, EXP-5].
 
-    What a version has no name for it goes without: these are hints.
+    What a version has no name for it goes without, with a warning: these are hints.
     """
     if options is None:
         return {}
@@ -71,3 +78,23 @@ def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
         if takes_hint(version, name):
             found[name] = value
     return found
+
+
+def _warn_of_dropped_hints(kernel: Kernel, options: Any, target: Target, version: ty.Version) -> None:
+    """A UserWarning at the line of each hint of the author that this version cannot carry to the target."""
+    given: dict[str, tuple[Any, Span | None]] = {}
+    if options is not None:
+        on_target = options.on(target.tool_name)
+        given = {o: (getattr(on_target, o), kernel.span) for o in ENTRY_HINTS if getattr(on_target, o) is not None}
+    for n in walk(kernel.body):
+        if isinstance(n, Op):
+            for name in ACCESS_HINTS:
+                if n.attrs.get(name) is not None:
+                    given.setdefault(name, (n.attrs[name], n.span))
+    for name, (value, span) in given.items():
+        since = max(HINT_SINCE.get(k, HINTS_FREE) for k in (target.tool_name, ENTRY_HINTS.get(name, name)))
+        if version < since:
+            text = (f"the hint {name}={value} is left out: Tile IR bytecode {ty.version_text(version)} cannot carry it "
+                    f"for {target.tool_name}, {ty.version_text(since)} can")
+            at = (span.filename, span.line) if span is not None else ("<kernel>", 1)
+            warnings.warn_explicit(text, UserWarning, *at)

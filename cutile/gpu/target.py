@@ -45,20 +45,22 @@ class Target:
         return f"sm_{self.number}{self.suffix}"
 
 
-_NAME = re.compile(r"sm_(\d+)([a-z]?)")
+_NAME = re.compile(r"sm_([0-9]{1,4})([a-z]?)")
 
 
 def parse_target(name: str | Target) -> Target:
-    """`"sm_90"` or `"sm_90a"`. ValueError for what is no such name, TileUnsupportedFeatureError for an unknown one."""
+    """`"sm_90"` or `"sm_90a"`. TypeError for what is no string, ValueError for what is no such name,
+    TileUnsupportedFeatureError for an unknown one; each lists those that there are.
+    """
     if isinstance(name, Target):
         return name
-    found = _NAME.fullmatch(name)
+    found = _NAME.fullmatch(name) if isinstance(name, str) else None
     if not found:
-        raise ValueError(f"a GPU architecture is written like 'sm_90', not {name!r}")
+        raise (ValueError if isinstance(name, str) else TypeError)(
+            f"a GPU architecture is written like 'sm_90', not {name!r:.100}; {SUPPORTED}")
     target = Target(int(found[1]), found[2])
     if target.number not in ARCHITECTURES:
-        raise TileUnsupportedFeatureError(f"GPU architecture {name} is not supported",
-                                          help=f"the supported ones are {names(ARCHITECTURES)}")
+        raise TileUnsupportedFeatureError(f"GPU architecture {name} is not supported", help=SUPPORTED)
     return target
 
 
@@ -71,14 +73,16 @@ def of_device(major: int, minor: int) -> Target:
     for known in reversed(ARCHITECTURES):
         if known <= number and known // 10 == major:
             return Target(known)
-    raise TileUnsupportedFeatureError(f"a GPU of compute capability {major}.{minor} is not supported",
-                                      help=f"the supported architectures are {names(ARCHITECTURES)}")
+    raise TileUnsupportedFeatureError(f"a GPU of compute capability {major}.{minor} is not supported", help=SUPPORTED)
 
 
 def names(numbers) -> str:
     """`sm_80, sm_86 and sm_87`."""
     out = [f"sm_{n}" for n in numbers]
     return ", ".join(out[:-1]) + " and " + out[-1] if len(out) > 1 else out[0]
+
+
+SUPPORTED = f"the supported architectures are {names(ARCHITECTURES)}"
 
 
 def _since(first: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 import enum
 import importlib.util
 import io
+import warnings
 from typing import Annotated
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import cutile as ct
 from cutile.compilation import ConstantConstraint, KernelSignature, ListConstraint, ScalarConstraint, export_kernel
 from cutile.compilation.export import blueprints
+from cutile.compilation.prefill import prefill
 from tests.compilation.test_mangling import V1, V2, array
 
 if importlib.util.find_spec("nvidia") is None:
@@ -72,14 +74,47 @@ def test_one_entry_for_each_signature(tmp_path):
     assert b"small" in code and b"large" in code
 
 
-def test_no_signatures_make_an_empty_module():
-    assert export(add, []).startswith(b"\x7fTileIR")
+@pytest.mark.parametrize("none", [[], (), iter(())], ids=["list", "tuple", "iterator"])
+def test_something_must_be_exported(none):
+    with pytest.raises(ValueError, match="signatures is empty"):
+        export(add, none)
+
+
+@pytest.mark.parametrize("signatures", [SIGNATURE, None, [SIGNATURE, A], ["add"]], ids=["one", "None", "array", "text"])
+def test_what_is_no_list_of_signatures(signatures):
+    with pytest.raises(TypeError, match="signatures .*KernelSignature"):
+        export(add, signatures)
+
+
+def test_symbols_differ():
+    other = KernelSignature([A, A, A, 64], V1)
+    for two in ([SIGNATURE.with_symbol("same"), other.with_symbol("same")], [SIGNATURE, SIGNATURE],
+                [SIGNATURE, other.with_symbol(SIGNATURE.with_mangled_symbol("add").symbol)]):
+        for form in ("tileir_bytecode", "cubin"):
+            with pytest.raises(ValueError, match="two signatures have the symbol '(same|add_K)"):
+                export(add, two, output_format=form)
 
 
 def test_without_a_target():
     assert export(add, [SIGNATURE], gpu_code=None)
     with pytest.raises(ct.TileUnsupportedFeatureError):
         export(add, [SIGNATURE], gpu_code=None, bytecode_version="13.2")
+
+
+@pytest.mark.parametrize("code", ["90", "SM_90", "Sm_90", "sm90", "sm_90 ", "sm_9٠", "compute_90", "gfx942", "hopper",
+                                  "", "sm_75", "sm_101", "sm_" + "9" * 5000, 90, 9.0, b"sm_90", ("sm_90",), True])
+def test_a_wrong_target_lists_those_that_there_are(code):
+    for form in ("tileir_bytecode", "cubin"):
+        with pytest.raises((ValueError, TypeError, ct.TileUnsupportedFeatureError), match=r"(?s)sm_80.* and sm_121"):
+            export(add, [SIGNATURE], gpu_code=code, output_format=form)
+    with pytest.raises((ValueError, TypeError, ct.TileUnsupportedFeatureError), match=r"(?s)sm_80.* and sm_121"):
+        prefill(add, [], [code])
+
+
+@pytest.mark.parametrize("targets", ["sm_90", "SM_90", None, 90])
+def test_targets_of_prefill_are_a_list(targets):
+    with pytest.raises(TypeError, match=r'targets is a list such as \["sm_90"\].*sm_80.* and sm_121'):
+        prefill(add, [], targets)
 
 
 @pytest.mark.parametrize("options", [{"output_format": "ptx"}, {"output_format": "cubin", "gpu_code": None},
@@ -127,6 +162,34 @@ def test_counts_must_agree():
         blueprints(typed, KernelSignature(GOOD[:3], V2))
 
 
+Small = Annotated[int, ct.ScalarAnnotation()]
+
+
+@ct.kernel
+def numbers(plain: Small, wide: ct.ScalarInt64, pair: tuple[Small, int], deep: tuple[tuple[ct.ScalarInt64, ...], int]):
+    pass
+
+
+FITTING = [2**31 - 1, -2**63, (-2**31, 2**40), ((2**63 - 1, -2**63), 0)]
+
+
+@pytest.mark.parametrize(("at", "bad", "error", "name"), [
+    (0, 2**31, OverflowError, "plain"), (0, -2**31 - 1, OverflowError, "plain"), (1, 2**63, OverflowError, "wide"),
+    (2, (2**31, 0), OverflowError, r"pair\[0\]"), (3, ((0, 2**63), 0), OverflowError, r"deep\[0\]\[1\]"),
+    (0, 1.0, TypeError, "plain"), (1, True, TypeError, "wide"), (2, (False, 0), TypeError, r"pair\[0\]"),
+    (3, ((0.5,), 0), TypeError, r"deep\[0\]\[0\]")])
+def test_constants_that_launches_would_refuse(at, bad, error, name):
+    """A constant for a parameter that is annotated as an integer is one of its dtype."""
+    assert len(blueprints(numbers, KernelSignature(FITTING, V2))) == 4
+    with pytest.raises(error, match=f"parameter `{name}` is annotated as int"):
+        blueprints(numbers, KernelSignature([*FITTING[:at], bad, *FITTING[at + 1:]], V2))
+
+
+def test_a_constant_is_no_array():
+    with pytest.raises(TypeError, match="parameter `xs` is annotated as an array or list"):
+        blueprints(typed, KernelSignature([*GOOD[:3], 5], V2))
+
+
 def test_a_constant_may_be_given_for_any_parameter():
     assert blueprints(add, KernelSignature([A, A, 1.5, ConstantConstraint(4)], V1))[2].value == 1.5
 
@@ -152,3 +215,38 @@ def test_static_dims_need_constants():
         blueprints(rows, KernelSignature([A], V2))
     b, = blueprints(rows, KernelSignature([array(ct.float32, 1, shape_constant=(8,))], V2))
     assert b.static_shape == (8,)
+
+
+# ------------------------------------------------------------------ hints
+
+
+@ct.kernel(num_ctas=2, occupancy=3, num_worker_warps=8)
+def hinted(a):
+    ct.store(a, 0, ct.load(a, 0, (4,), latency=3) + 1, allow_tma=False)
+
+
+ON_SM_90, ELSEWHERE = ["num_worker_warps=8"], ["num_ctas=2", "occupancy=3", "num_worker_warps=8", "latency=3",
+                                               "allow_tma=False"]
+
+
+@pytest.mark.parametrize(("version", "target", "lost"), [
+    ("13.1", "sm_90", ON_SM_90), ("13.2", "sm_90", ON_SM_90), ("13.1", "sm_107", ELSEWHERE),
+    ("13.1", "sm_86", ELSEWHERE), ("13.2", "sm_86", ON_SM_90), ("13.3", "sm_90", []), ("13.4", "sm_86", []),
+    ("13.3", None, [])])
+def test_hints_that_a_version_cannot_carry(version, target, lost):
+    """Each is named in a warning at its line. [VER-*]"""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        export(hinted, [KernelSignature([A], V1)], gpu_code=target, bytecode_version=version)
+    assert [str(w.message).split()[2] for w in seen] == lost
+    assert all(w.category is UserWarning and w.filename == __file__ for w in seen)
+    first = hinted.function.__code__.co_firstlineno
+    assert {w.lineno - first for w in seen if "latency" in str(w.message)} <= {2}
+
+
+def test_what_the_compiler_chose_itself_is_lost_in_silence():
+    @ct.kernel
+    def plain(a):
+        ct.store(a, 0, ct.load(a, 0, (4,)) + 1)
+
+    assert export(plain, [KernelSignature([A], V1)], gpu_code="sm_107", bytecode_version="13.1")

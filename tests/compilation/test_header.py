@@ -1,8 +1,10 @@
 """The C header of an exported kernel: it compiles, its arguments are those of the cubin, its checks are right."""
 
 import io
+import keyword
 import os
 import re
+import runpy
 import shutil
 import struct
 import subprocess
@@ -22,6 +24,7 @@ from cutile.compilation import (
     export_kernel,
 )
 from cutile.compilation.header import c_header
+from cutile.dtypes import int_range
 from tests.gpu.tileir.tool import needs_tool
 
 AOT = Path(__file__).parents[2] / "examples" / "aot"
@@ -161,6 +164,97 @@ def test_what_c_cannot_check_is_written_down():
 def test_a_signature_for_another_kernel():
     with pytest.raises(ValueError, match=r"of_nothing has 0 parameter\(s\), the signature has 1"):
         c_header(of_nothing, [signature(5)])
+
+
+def test_there_is_something_to_declare():
+    with pytest.raises(ValueError, match="signatures is empty"):
+        c_header(of_nothing, [])
+    with pytest.raises(ValueError, match="two signatures have the symbol 'k'"):
+        c_header(of_nothing, [signature(), signature()])
+
+
+# ------------------------------------------------------------------ names in C
+
+STANDARD = """assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg
+stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath threads time uchar wchar wctype""".split()
+NOT_IN_CPP = {"complex", "stdalign", "stdatomic", "stdnoreturn", "tgmath", "threads"}
+NOT_IN_C99 = {"stdalign", "stdatomic", "stdnoreturn", "threads", "uchar"}
+DIALECTS = [("gcc", "-std=c99", "-xc"), ("gcc", "-std=c11", "-xc"), ("gcc", "-std=gnu11", "-xc"),
+            ("gcc", "-std=gnu2x", "-xc"), ("g++", "-std=c++11", "-xc++"), ("g++", "-std=gnu++17", "-xc++"),
+            ("g++", "-std=gnu++20", "-xc++")]
+CLAIMED = """NULL EOF BUFSIZ INT_MAX SIZE_MAX CHAR_BIT SIGINT EINTR M_PI TRUE I errno stdin stdout stderr unix linux
+bool char co_await concept const_cast constinit complex default double enum export float goto inline int long mutable
+namespace new nullptr operator register restrict short signed sizeof static_assert struct switch template this
+thread_local true typeof typename union unsigned virtual void volatile xor int8_t int32_t uint64_t size_t ptrdiff_t
+_Bool _Atomic _Generic _Static_assert _Complex __FILE__ __LINE__ __func__ __attribute__ __int128 __linux__ __asm__
+isnan INFINITY va_arg alignas noreturn and_eq st_mtime h_errno si_pid sa_handler _ __ ___ _x a p size stride a_size
+error file PRId64 EOF_ I_ \u03c0 \u03a9 x\u0301""".split()
+
+
+def headers_of(compiler) -> str:
+    left_out = NOT_IN_CPP if compiler[0] == "g++" else NOT_IN_C99 if compiler[1] == "-std=c99" else ()
+    return "".join(f"#include <{h}.h>\n" for h in STANDARD if h not in left_out)
+
+
+def header_of_parameters(tmp_path: Path, names: list[str], symbol="k") -> str:
+    """A header for numbers and arrays in turn under these names."""
+    numbers = (ct.float32, ct.int32, ct.uint64)
+    given = [array(ct.float32, 2, stride_lower_bound_incl=0, stride_constant=(None, 1)) if i % 2 else
+             ScalarConstraint(numbers[i % 3]) for i in range(len(names))]
+    return c_header(kernel_of(tmp_path, names), [signature(*given, symbol=symbol)])
+
+
+def kernel_of(tmp_path: Path, names: list[str]):
+    file = tmp_path / "nothing.py"
+    file.write_text(f"import cutile as ct\n\n@ct.kernel\ndef nothing({', '.join(names)}):\n    pass\n")
+    return runpy.run_path(str(file))["nothing"]
+
+
+@needs_compiler
+@pytest.mark.parametrize("first", ["", "all"], ids=["alone", "after the standard headers"])
+@pytest.mark.parametrize("compiler", DIALECTS, ids=lambda c: c[1])
+def test_parameters_named_as_c_does(tmp_path, compiler, first):
+    before = headers_of(compiler) if first else ""
+    text = header_of_parameters(tmp_path, CLAIMED) + header_of_parameters(tmp_path, CLAIMED[::-1], "_Bool")
+    compile_c(compiler, tmp_path, f"{before}\n{text}", "-fsyntax-only", "-Wno-unused-function")
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiler", [DIALECTS[2], DIALECTS[5]], ids=lambda c: c[1])
+def test_every_macro_of_the_standard_headers(tmp_path, compiler):
+    """As the compiler lists them, with its own."""
+    before = headers_of(compiler)
+    (tmp_path / "all.h").write_text(before)
+    listed = subprocess.run([*compiler, "-dM", "-E", str(tmp_path / "all.h")], capture_output=True, text=True,
+                            check=True).stdout
+    names = sorted(n for n in set(re.findall(r"^#define (\w+) ", listed, re.M)) if not keyword.iskeyword(n))
+    assert len(names) > 500 and {"EOF", "errno", "INT_MAX"} <= set(names)
+    text = f"{before}\n{header_of_parameters(tmp_path, names)}"
+    compile_c(compiler, tmp_path, text, "-fsyntax-only", "-Wno-unused-function")
+
+
+@needs_compiler
+@pytest.mark.parametrize("compiler", COMPILERS, ids=lambda c: c[0])
+def test_symbols_that_c_cannot_tell_apart(tmp_path, compiler):
+    symbols = ["k", "K", "a$b", "a_b", "A_B", "int", "NULL", "_Bool", "__FILE__"]
+    text = c_header(of_nothing, [signature(symbol=s) for s in symbols])
+    assert sorted(re.findall(r'_SYMBOL "(.*)"', text)) == sorted(symbols)
+    compile_c(compiler, tmp_path, text, "-fsyntax-only", "-Wno-unused-function")
+
+
+@needs_compiler
+@pytest.mark.parametrize("index", [ct.int32, ct.uint32, ct.int64], ids=str)
+@pytest.mark.parametrize("compiler", COMPILERS, ids=lambda c: c[0])
+def test_numbers_at_the_ends_of_their_range(tmp_path, compiler, index):
+    low, high = int_range(index)
+    farthest = max(low, -2**63 + 1)
+    ends = [array(ct.int8, base_addr_divisible_by=2**63 - 1, index_dtype=index),
+            *[array(ct.int8, index_dtype=index, **{field: value})
+              for field, values in {"shape_constant": (0, high), "stride_constant": (farthest, high),
+                                    "shape_divisible_by": (high,), "stride_divisible_by": (high,),
+                                    "stride_lower_bound_incl": (low, low + 1, high - 1)}.items() for value in values]]
+    kernel = kernel_of(tmp_path, [f"x{i}" for i in range(len(ends))])
+    compile_c(compiler, tmp_path, c_header(kernel, [signature(*ends)]), "-fsyntax-only", "-Wno-unused-function")
 
 
 # ------------------------------------------------------------------ the example

@@ -1,6 +1,8 @@
 """Kernel names: the worked examples, and the way back [MNG-1…24]."""
 
 import math
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -76,10 +78,48 @@ def test_groups_come_back_numbered():
 
 
 @pytest.mark.parametrize("bad", ["k", "k_Kt3", "k_Kt1_", "k_Kt1_A", "k_Kt1_A1", "k_Kt1_A1f32_4t1", "k_Kt1_Q",
-                                 "k_Kt1_F12", "k_Kt1_A1f32x"])
+                                 "k_Kt1_F12", "k_Kt1_A1f32x", "k_Kt1_T1I1", "k_Kt1_A1f32_1s5", "k_Kt1_A1f32_g0"])
 def test_malformed_names(bad):
     with pytest.raises(ValueError):
         demangle_kernel_name(bad)
+
+
+@pytest.mark.parametrize("other", ["k_Kt1_I007", "k_Kt1_I_0", "k_Kt1_A1f32_1v1", "k_Kt1_A01f32", "k_Kt1_A2f32_2t1_1t4",
+                                   "k_Kt1_A2f32_1t4_2t4", "k_Kt1_A1f32_p1", "k_Kt2_T01I1", "k_Kt1_A1f32_01t4",
+                                   "k_Kt1_A1f32_g1_A1f32_g1", "k_Kt1_A1f32_1l0t1", "k_Kt1_I\u0665"])
+def test_each_signature_has_one_name(other):
+    with pytest.raises(ValueError, match="malformed kernel name"):
+        demangle_kernel_name(other)
+
+
+@pytest.mark.parametrize("hostile", [
+    "k_Kt1_A99999999f32", "k_Kt1_A65f32", "k_Kt1_A" + "9" * 60_000 + "f32", "k_Kt2_T99999999999I1",
+    "k_Kt2_T" + "9" * 60_000, "k_Kt2_" + "T1" * 30_000, "k_Kt2_" + "T2" * 30_000 + "I1", "k_Kt1_I" + "9" * 60_000,
+    "k_Kt1_I_" + "9" * 1001, "k_Kt1_A64f32_" + "f" * 60_000 + "s1", "k_Kt2_A64f32" + "_1i2" * 16_000,
+    "k_Kt1_A1f32_p" + "9" * 30, "k_Kt1_A1f32_" + "g1" * 30_000, "k_Kt1_A1f32_g" + "1" * 60_000,
+    "k_Kt1_A1f32_1l_" + "9" * 900, "k_Kt1_A2f32" + "_0t1" * 16_000, "_K" * 30_000, "_K" * 5_000_000,
+    "k_Kt2" + "_T0" * 20_000 + "x", "k_Kt1" + "_Lg0A1f32" * 7_000 + "x", "k_Kt1" + "_" * 60_000], ids=lambda s: s[:16])
+def test_what_a_name_asks_for_is_bounded(hostile):
+    """Neither memory nor time, nor the stack, and the message is short."""
+    start, limit = time.process_time(), sys.getrecursionlimit()
+    with pytest.raises(ValueError) as e:
+        demangle_kernel_name(hostile)
+    assert time.process_time() - start < 5 and len(str(e.value)) < 1000 and sys.getrecursionlimit() == limit
+
+
+@pytest.mark.parametrize("other", [None, 5, b"k_Kt1", ["k_Kt1"]], ids=repr)
+def test_a_name_is_a_string(other):
+    with pytest.raises(TypeError, match="a kernel name is a string"):
+        demangle_kernel_name(other)
+
+
+@given(st.text("_K1t2ATLSBIFgfsvlip0u8", max_size=40).map("k_Kt2_".__add__))
+def test_any_text_is_read_or_refused(text):
+    try:
+        name, signature = demangle_kernel_name(text)
+    except ValueError:
+        return
+    assert mangle_kernel_name(name, signature) == text
 
 
 @pytest.mark.parametrize("dtype", [ct.float4_e2m1fn, ct.float8_e5m3fnu])
@@ -98,13 +138,15 @@ def arrays(draw):
     def each(s):
         return draw(st.lists(s, min_size=n, max_size=n))
 
-    shape, stride = each(st.one_of(st.none(), st.integers(0, 9))), each(small)
+    index = draw(st.sampled_from([ct.int32, ct.uint32, ct.int64]))
+    strides = st.one_of(st.none(), st.integers(0, 20)) if index is ct.uint32 else small
+    shape, stride = each(st.one_of(st.none(), st.integers(0, 9))), each(strides)
     return array(draw(st.sampled_from(sorted(CODES, key=str))), n, shape_constant=shape, stride_constant=stride,
                  stride_lower_bound_incl=[None if c is not None else low for c, low in zip(stride, each(small))],
                  shape_divisible_by=[1 if c is not None else d for c, d in zip(shape, each(st.integers(1, 16)))],
                  stride_divisible_by=[1 if c is not None else d for c, d in zip(stride, each(st.integers(1, 16)))],
                  base_addr_divisible_by=draw(st.integers(1, 64)), may_alias_internally=draw(st.booleans()),
-                 index_dtype=draw(st.sampled_from([ct.int32, ct.uint32, ct.int64])))
+                 index_dtype=index)
 
 
 constants = st.one_of(st.booleans(), st.integers(-2**40, 2**40), st.floats())

@@ -19,6 +19,7 @@ from cutile.ops import memory
 from cutile.structs import field, structure
 from cutile.types import ArrayType, ListType, TileType
 
+FAR = 1 << 31  # the assembler multiplies constant strides by sizes of tiles, and crashes where that overflows
 Dim = int | Value  # a size or stride: known now, or a scalar of the array's index dtype
 
 
@@ -91,10 +92,11 @@ def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strid
     if (d := power_of_two(facts.base_addr_divisible_by)) > 1:
         base = b.assume(base, DivBy(d))
     dims = zip(sizes, t.static_shape, facts.shape_constant, facts.shape_divisible_by, strict=True)
-    known_sizes = tuple(_dim(b, v, _first(s, c), d, 0) for v, s, c, d in dims)
+    signed = info(t.index_dtype).kind == "i"  # bounds are of signed numbers: of others they would promise too much
+    known_sizes = tuple(_dim(b, v, _first(s, c), d, 0 if signed else None) for v, s, c, d in dims)
     rows = zip(strides, t.static_strides, facts.stride_constant, facts.stride_divisible_by,
                facts.stride_lower_bound_incl, strict=True)
-    known_strides = tuple(_dim(b, v, _first(s, c), d, low) for v, s, c, d, low in rows)
+    known_strides = tuple(_dim(b, v, _first(s, c), d, low if signed else None) for v, s, c, d, low in rows)
     wide = any(k < 0 if isinstance(k, int) else low is None or low < 0
                for k, low in zip(known_strides, facts.stride_lower_bound_incl, strict=True))
     divisors = tuple(power_of_two(k if isinstance(k, int) else d)
@@ -182,13 +184,13 @@ def wide_dim(b: Builder, a: Array, d: Dim) -> Value:
 
 def tensor_view(b: Builder, a: Array) -> Value:
     """The array as Tile IR sees it. Its sizes and strides are read as unsigned numbers, hence `wide`."""
-    static = tuple(s if isinstance(s, int) else None for s in a.strides)
+    static = tuple(s if isinstance(s, int) and s < FAR else None for s in a.strides)
     if a.wide:  # also a negative number is written as a value, modulo 2**64
         static = tuple(s if s is not None and s >= 0 else None for s in static)
         strides = [wide_dim(b, a, d) for d, s in zip(a.strides, static, strict=True) if s is None]
         sizes = [wide_dim(b, a, d) for d in a.sizes if not isinstance(d, int)]
     else:
-        strides = [d for d in a.strides if not isinstance(d, int)]
+        strides = [dim_value(b, d, a.index) for d, s in zip(a.strides, static, strict=True) if s is None]
         sizes = [d for d in a.sizes if not isinstance(d, int)]
     shape = tuple(s if isinstance(s, int) else None for s in a.sizes)
     return b.tensor_view(a.base, ty.TensorView(ty.in_memory(a.type.dtype), shape, static), sizes, strides)
