@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
+import re
 import runpy
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +33,8 @@ app = typer.Typer(help="cutile: the cuTile tile-programming model.", no_args_is_
 app.add_typer(caching.app, name="cache")
 app.command("diff")(verb.diff)
 STAGES = ("ir", "fma")
+MAX_RANK = 64  # of arrays, as NumPy and PyTorch have it
+_TYPE = re.compile(r"([a-z0-9]+)(?:\[([0-9]{1,2})\])?")
 
 
 @app.command()
@@ -63,6 +68,10 @@ def _load(target: str) -> Kernel:
         _fail(f"{target!r} is not FILE.py::KERNEL")
     if not Path(file).is_file():
         _fail(f"there is no file {file}")
+    try:
+        compile(Path(file).read_bytes(), file, "exec")
+    except (OSError, SyntaxError, ValueError) as e:  # also of a file that is no text
+        _fail(f"{file} is no Python file that can be run: {e}")
     sys.path.insert(0, str(Path(file).resolve().parent))
     found = runpy.run_path(file)
     kernel = found.get(name)
@@ -75,11 +84,12 @@ def _load(target: str) -> Kernel:
 def _blueprint(text: str) -> Any:
     if text.startswith("="):
         return Embedded(_literal(text[1:]))
-    name, bracket, rank = text.partition("[")
+    name, rank = _TYPE.fullmatch(text).groups() if _TYPE.fullmatch(text) else ("", None)
     dtype = BY_SHORT.get(name)
-    if dtype is None or bracket and not rank.rstrip("]").isdigit():
-        _fail(f"{text!r} is no type: write f32[2] for an array of rank 2, i32 for a scalar, =5 for a constant")
-    return ArrayType(dtype, int(rank.rstrip("]"))) if bracket else _scalar(dtype)
+    if dtype is None or rank is not None and int(rank) > MAX_RANK:
+        _fail(f"{text!r} is no type: write f32[2] for an array of rank 2 (of {MAX_RANK} at most), i32 for a scalar, =5 "
+              "for a constant")
+    return _scalar(dtype) if rank is None else ArrayType(dtype, int(rank))
 
 
 def _scalar(dtype: DType) -> TileType:
@@ -102,8 +112,15 @@ def settings_() -> None:
     """Every CUTILE_* variable, what it may be and what it is now."""
     table = Table("variable", "accepts", "now", "for", show_lines=False)
     for s in settings.table().values():
-        table.add_row(s.variable, escape(s.accepts), escape(str(settings.get(s.name))), escape(s.doc))
+        table.add_row(s.variable, escape(s.accepts), escape(_now(s.name)), escape(s.doc))
     Console().print(table)
+
+
+def _now(name: str) -> str:
+    try:
+        return str(settings.get(name))
+    except settings.SettingError as e:
+        return f"wrong: {e}"
 
 
 @app.command()
@@ -112,11 +129,23 @@ def doctor() -> None:
     table = Table("part", "version", "what for")
     table.add_row("cutile", __version__, "")
     table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
-    for package, use in _PACKAGES.items():
-        table.add_row(package, _version(package), use)
-    for row in _gpu():
-        table.add_row(*map(escape, row))
+    with _without_current_folder():
+        for package, use in _PACKAGES.items():
+            table.add_row(package, escape(_version(package)), use)
+        for row in _gpu():
+            table.add_row(*map(escape, row))
     Console().print(table)
+
+
+@contextmanager
+def _without_current_folder() -> Iterator[None]:
+    """Import what is installed, not what lies where the command was given; `python -m` looks there first."""
+    before, here = list(sys.path), os.path.realpath(os.curdir)
+    sys.path[:] = [p for p in before if os.path.realpath(p or os.curdir) != here]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 def _gpu() -> Iterator[tuple[str, str, str]]:
@@ -159,7 +188,10 @@ def _fail(text: str) -> None:
 
 
 def main() -> None:
-    app()
+    try:
+        app()
+    except settings.SettingError as e:
+        sys.exit(str(e))
 
 
 if __name__ == "__main__":

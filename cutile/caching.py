@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 from rich.table import Column, Table
+from rich.text import Text
 
 from cutile import settings
 from cutile.gpu import cache
@@ -23,20 +27,22 @@ def list_(context: typer.Context) -> None:
     """List the entries, most recently used first."""
     if context.invoked_subcommand is not None:
         return
-    kept = cache.current()
-    if kept is None:
+    if not settings.get("CACHE"):
         _fail("the cache is switched off (CUTILE_CACHE=0)")
+    kept = _cache()
     entries = sorted(kept.entries(), key=lambda e: e.used, reverse=True)
     if not entries:
-        print(f"no GPU code is kept in {kept.folder}")
+        _say(f"no GPU code is kept in {kept.folder}")
         return
     table = Table("key", "kernel", "target", "size", Column("last used", no_wrap=True), "tileiras")
     for e in entries:
         noted = e.metadata()
-        table.add_row(e.key[:SHOWN], noted.get("kernel", "damaged"), noted.get("target", "?"), _size(e.size),
-                      _when(e.used), e.release)
-    Console().print(table)
-    print(f"{len(entries)} in {kept.folder}: {_size(sum(e.size for e in entries))} of {_size(kept.limit)}")
+        table.add_row(*map(_cell, (e.key[:SHOWN], noted.get("kernel", "damaged"), noted.get("target", "?"),
+                                   _size(e.size), _when(e.used), e.release)))
+    out = Console(file=io.StringIO(), width=Console().width)
+    out.print(table)
+    _say(out.file.getvalue(), end="")
+    _say(f"{len(entries)} in {kept.folder}: {_size(sum(e.size for e in entries))} of {_size(kept.limit)}")
 
 
 @app.command()
@@ -53,15 +59,21 @@ def show(
         code, text = entry.parts()
     except (OSError, ValueError) as e:
         _fail(f"entry {entry.key} cannot be read ({e}); it will be compiled again when it is needed")
-    print(_noted(entry))
-    print(text, end="")
+    _say(_noted(entry))
+    _say(text.translate(_HIDDEN), end="")
     if cubin is not None:
-        cubin.write_bytes(code)
+        try:
+            cubin.write_bytes(code)
+        except OSError as e:
+            _fail(f"the machine code cannot be written to {cubin}: {e.strerror or e}")
 
 
 def _noted(entry: Entry) -> str:
     noted = entry.metadata()
-    return (f"{entry.key}: {noted['kernel']} as {noted['symbol']} for {noted['target']}, {_size(noted['cubin'])}\n"
+    if not {"kernel", "symbol", "target", "cubin", "made", "seconds"} <= noted.keys():
+        return f"{entry.key}: this entry does not say what it was made for, last used {_when(entry.used)}\n"
+    names = {name: _cell(noted[name]).plain for name in ("kernel", "symbol", "target")}
+    return (f"{entry.key}: {names['kernel']} as {names['symbol']} for {names['target']}, {_size(noted['cubin'])}\n"
             f"made {_when(noted['made'])} in {noted['seconds']:.2f} s by tileiras {entry.release}, last used "
             f"{_when(entry.used)}\n")
 
@@ -71,16 +83,52 @@ def clear(
     older: Annotated[float, typer.Option(help="only what was not used for so many days", min=0)] = 0,
 ) -> None:
     """Remove entries."""
-    gone = _cache().clear(older * 86400)
-    print(f"removed {len(gone)}: {_size(sum(e.size for e in gone))}")
+    kept = _cache()
+    gone = kept.clear(older * 86400)
+    _say(f"removed {len(gone)}: {_size(sum(e.size for e in gone))}")
+    left = [e for e in kept.entries() if not older]
+    if left:
+        _fail(f"{len(left)} in {kept.folder} cannot be removed")
 
 
 def _cache() -> cache.Cache:
-    """The folder, also where it is switched off for kernels."""
-    return cache.Cache(cache.folder(), settings.get("CACHE_SIZE"))
+    """The folder, also where launches do not use it."""
+    try:
+        kept = cache.Cache(cache.folder(), settings.get("CACHE_SIZE"))
+        with os.scandir(kept.folder):
+            pass
+    except FileNotFoundError:
+        pass
+    except ValueError as e:
+        _fail(str(e))
+    except OSError as e:
+        _fail(f"{kept.folder} cannot be read: {e.strerror or e}")
+    why = cache.distrusted(kept.folder)
+    if why is not None:
+        _say(f"launches take no code from {kept.folder}: {why}", err=True)
+    return kept
 
 
-def _size(n: int) -> str:
+# ------------------------------------------------------------------ text: entries may hold anything
+
+LONGEST = 100  # characters of a name that are shown
+_HIDDEN = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")  # what would steer the terminal
+
+
+def _cell(text: str) -> Text:
+    """A name as it stands, without markup, and what cannot be shown replaced."""
+    shown = "".join(c if c.isprintable() else "\ufffd" for c in text[:LONGEST])
+    return Text(shown + "…" * (len(text) > LONGEST))
+
+
+def _say(text: str, *, end: str = "\n", err: bool = False) -> None:
+    """Print; what the stream has no character for as its code."""
+    stream = sys.stderr if err else sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), end=end, file=stream)
+
+
+def _size(n: float) -> str:
     for unit in ("B", "KiB", "MiB"):
         if n < 1024:
             return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
@@ -89,9 +137,12 @@ def _size(n: int) -> str:
 
 
 def _when(seconds: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    try:
+        return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+    except (ValueError, OverflowError, OSError):  # a time that no calendar has
+        return "?"
 
 
-def _fail(text: str) -> None:
-    typer.echo(text, err=True)
+def _fail(text: str) -> NoReturn:
+    _say(text, err=True)
     raise typer.Exit(1)

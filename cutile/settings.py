@@ -19,6 +19,10 @@ from cutile.structs import structure
 PREFIX = "CUTILE_"
 
 
+class SettingError(ValueError):
+    """A setting has a value that it does not accept."""
+
+
 @structure(frozen=True, slots=True)
 class Setting:
     """One row of the table. `convert` takes the text of the variable, or a value given to `override`.
@@ -166,6 +170,19 @@ def get(name: str) -> Any:
     return value
 
 
+def folder(name: str) -> str | None:
+    """The path that a setting names, with ~ and ~user as home folders of now; None where it is unset. ValueError where
+    there is no such home."""
+    given = get(name)
+    if given is None:
+        return None
+    path = os.path.expanduser(os.fsdecode(given))
+    if path.startswith("~"):
+        raise SettingError(f"{_TABLE[name].variable} is {given!r}, but there is no home folder of that name; a folder "
+                         f"that is called so is written ./{path}")
+    return path
+
+
 def untouched(*names: str) -> bool:
     """Whether settings, for no names all that the interpreter asks for, have their defaults because nobody spoke of
     them. Launches ask it, so it is quick.
@@ -260,7 +277,7 @@ def _convert(name: str, given: Any) -> Any:
     try:
         return setting.convert(given)
     except (ValueError, TypeError, KeyError, AttributeError):
-        raise ValueError(f"{setting.variable} is {given!r}; it accepts {setting.accepts}") from None
+        raise SettingError(f"{setting.variable} is {given!r}; it accepts {setting.accepts}") from None
 
 
 @functools.lru_cache(maxsize=256)

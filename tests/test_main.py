@@ -1,5 +1,8 @@
 """python -m cutile: show and settings. The commands doctor, cache and diff have tests of their own."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,3 +47,24 @@ def test_settings_are_all_there(monkeypatch):
     monkeypatch.setenv("CUTILE_SEED", "7")
     text = said("settings")
     assert all(s.variable in text for s in settings.table().values())
+
+
+@pytest.mark.parametrize("word", [
+    "f32[²]", "f32[1]]]", "f32[1", "f32]", "f32[]", "f32[-1]", "f32[ 1]", "f32[1] ", "f32[1.0]", "f32[٣]", "f32[65]",
+    "f32[999999999]", "F32[1]", "float32[1]", "[1]", "", "f32[1]f32[1]", "f32[1]\n", "f32[[1]]", "f32[1,2]"])
+def test_words_that_are_no_type(word):
+    assert f"{word!r} is no type" in said("show", SOFTMAX[0], word, *SOFTMAX[2:], code=1)
+
+
+@pytest.mark.parametrize("content", [b"\0\x7fELF", b"def", b"\xff\xfe", b"# coding: none\n", b"x = (" + b"(" * 500])
+def test_files_that_are_no_python(tmp_path, content):
+    (tmp_path / "x.py").write_bytes(content)
+    assert "is no Python file that can be run" in said("show", f"{tmp_path / 'x.py'}::k", code=1)
+
+
+@pytest.mark.parametrize("words", [["cache"], ["cache", "clear"], ["doctor"], ["settings"]], ids=" ".join)
+def test_wrong_settings_are_a_line(words):
+    done = subprocess.run([sys.executable, "-m", "cutile", *words], capture_output=True, text=True,
+                          env={**os.environ, "CUTILE_CACHE": "maybe", "CUTILE_CACHE_SIZE": "much", "COLUMNS": "300"})
+    assert "Traceback" not in done.stderr and "CUTILE_CACHE" in done.stdout + done.stderr or words == ["doctor"]
+    assert (done.returncode == 0) == (words in (["doctor"], ["settings"])), done.stderr

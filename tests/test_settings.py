@@ -184,3 +184,18 @@ def test_a_fixed_context_does_not_see_the_environment(monkeypatch):
     assert settings.get("DEBUG") == 5
     with pytest.raises(ValueError, match="CUTILE_CHECK is 7; it accepts 1 or 0"):
         settings.fixed(CHECK=7)
+
+
+def test_folders(monkeypatch, tmp_path):
+    """~ is a home of now, whatever it was when the variable was first read."""
+    monkeypatch.setenv("CUTILE_REPRODUCE", "~/x")
+    for home in ("/a", "/b"):
+        monkeypatch.setenv("HOME", home)
+        monkeypatch.setenv("USERPROFILE", home)
+        assert settings.folder("REPRODUCE") == os.path.expanduser("~/x") and home[1:] in settings.folder("REPRODUCE")
+    monkeypatch.delenv("CUTILE_REPRODUCE")
+    assert settings.folder("REPRODUCE") is None
+    with settings.override(REPRODUCE="~nobody-of-that-name/x"), pytest.raises(settings.SettingError, match="no home"):
+        settings.folder("REPRODUCE")
+    with settings.override(REPRODUCE=tmp_path):
+        assert settings.folder("REPRODUCE") == str(tmp_path)

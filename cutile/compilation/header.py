@@ -38,9 +38,10 @@ int long mutable namespace new noexcept not not_eq nullptr operator or or_eq pri
 reinterpret_cast requires restrict return short signed sizeof static static_assert static_cast struct switch template
 this thread_local throw true try typedef typeid typename typeof typeof_unqual union unsigned using virtual void
 volatile wchar_t while xor xor_eq int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t B0 I L_ctermid
-L_cuserid L_tmpnam P_tmpdir arm complex d_fileno errno far fortran h_addr h_errno hpux hyper i386 imaginary interface linux
-math_errhandling mips near noreturn pascal pixel s6_addr s6_addr16 s6_addr32 sched_priority sigev_notify_attributes
-sigev_notify_function small sparc st_atime st_ctime st_mtime stderr stdin stdout sun unix vax vector""".split())
+L_cuserid L_tmpnam P_tmpdir arm complex d_fileno errno far fortran h_addr h_errno hpux hyper i386 imaginary interface
+linux math_errhandling mips near noreturn pascal pixel s6_addr s6_addr16 s6_addr32 sched_priority
+sigev_notify_attributes sigev_notify_function small sparc st_atime st_ctime st_mtime stderr stdin stdout sun unix vax
+vector""".split())
 _CAPITALS = re.compile(r"[A-Z][A-Z0-9_]{2,}(l|f(\d+x?)?)?|(PRI|SCN|[AP]F_)\w+")  # NULL, M_PIf: macros by custom
 _OF_SIGNALS = re.compile(r"(si|sa)_\w+")  # members of siginfo_t and sigaction, many of them macros
 _RESERVED = re.compile(r"_[A-Z_]\w*")  # _Bool, __FILE__: of the compiler

@@ -2,17 +2,22 @@
 
 A file is written beside its place and renamed into it, and carries a checksum: what is half there or damaged is as if
 it were not there. Its time of modification is the time of its last use. Where the folder cannot be used cutile says so
-once and works without.
+once and works without; and so where others could have put code there.
 
 With an assembler installed, an entry must be of its release. Without one any will do, the newest first: so a cache
 filled on one machine serves another that only launches.
+
+Only regular files of the names given here are entries, and only what has the name of a temporary file of ours, is this
+user's and is written by nobody is cleared away: whatever else lies in the folder is left alone.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
+import stat
 import sys
 import threading
 import time
@@ -23,17 +28,23 @@ from pathlib import Path
 from typing import Any
 
 from cutile import settings
-from cutile.gpu.filelock import exclusive
+from cutile.gpu.filelock import exclusive, free, hold
 from cutile.structs import structure
 
 SUFFIX = ".cutile"
 _MAGIC = "cutile 1"  # the layout of an entry; another is not read
-_TEMPORARY = ".tmp-"
-_ABANDONED = 3600  # seconds after which nobody writes a temporary file any more
+_ENTRY = re.compile(r"[0-9a-f]{32}\.[\w.+-]+\.cutile", re.ASCII)
+_TEMPORARY = re.compile(r"\.tmp-\d+-\d+-\d+", re.ASCII)
+_ABANDONED = 3600  # seconds after which nobody writes a temporary file any more, where that cannot be told by a lock
+_SETTLED = 1  # seconds after which who writes one has locked it
 _PATIENCE = 120  # seconds to wait for another process that makes the same code
 _HEAD = 1 << 14  # more than the lines before the data take
+_LARGEST = 256 << 20  # bytes of an entry
+_LONGEST = 8 << 20  # bytes of its text that are unpacked
+_NOTED = {"kernel": str, "symbol": str, "target": str, "made": (int, float), "seconds": (int, float), "cubin": int}
+_NO_NUMBER = 1e15  # no number of seconds or bytes
 
-_warned: set[Path] = set()
+_warned: set[Any] = set()
 
 
 @structure(frozen=True, slots=True)
@@ -54,21 +65,39 @@ class Entry:
         return self.path.name.removesuffix(SUFFIX).partition(".")[2]
 
     def metadata(self) -> dict[str, Any]:
-        """What was noted when it was made. Empty for a damaged file."""
+        """What was noted when it was made, each of the type that it should have. Empty for a damaged file."""
         import json
 
         try:
-            with open(self.path, "rb") as f:
-                return json.loads(f.read(_HEAD).split(b"\n", 2)[1])
-        except (OSError, IndexError, ValueError):
+            noted = json.loads(_read(self.path, _HEAD).split(b"\n", 2)[1])
+        except (OSError, IndexError, ValueError, RecursionError):
             return {}
+        if not isinstance(noted, dict):
+            return {}
+        return {k: v for k, v in noted.items() if _sound(k, v)}
 
     def parts(self) -> tuple[bytes, str]:
-        """The code, and the text that its key is the hash of. ValueError for a damaged file, OSError."""
+        """The code, and the text that its key is the hash of, of which the end is left out where it is very long.
+
+        ValueError for a damaged file, OSError.
+        """
         import zlib
 
-        code, rest = unpack(self.path.read_bytes())
-        return code, zlib.decompress(rest.partition(b"\n")[2]).decode()
+        code, rest = unpack(_read(self.path, _LARGEST))
+        unpacker = zlib.decompressobj()
+        try:
+            text = unpacker.decompress(rest.partition(b"\n")[2], _LONGEST)
+        except zlib.error:
+            raise ValueError("damaged") from None
+        left_out = "" if unpacker.eof else f"\n… more than {_LONGEST >> 20} MiB: the rest is left out\n"
+        return code, text.decode(errors="replace") + left_out
+
+
+def _sound(name: str, value: Any) -> bool:
+    """Whether something noted is what stands there usually."""
+    if isinstance(value, bool) or not isinstance(value, _NOTED.get(name, ())):
+        return False
+    return isinstance(value, str) or abs(value) < _NO_NUMBER
 
 
 def pack(code: bytes, text: str, metadata: dict[str, Any]) -> bytes:
@@ -105,16 +134,13 @@ class Cache:
         """The code of a key, made by this release of the assembler; None stands for any."""
         for path in self._candidates(key, release):
             try:
-                cubin, _ = unpack(path.read_bytes())
+                cubin, _ = unpack(_read(path, _LARGEST))
             except (FileNotFoundError, ValueError):
                 continue
             except OSError as e:
                 self._warn(e)
                 continue
-            try:
-                os.utime(path)
-            except OSError:  # a folder that can only be read
-                pass
+            _touch(path)
             return cubin
         return None
 
@@ -136,7 +162,7 @@ class Cache:
         """A word that takes time to find out and stays the same, such as the version of a tool."""
         path = self.folder / name
         try:
-            word = path.read_text(encoding="ascii")
+            word = _read(path, _HEAD).decode("ascii")
             if re.fullmatch(r"[\w.+-]+\n", word):
                 return word.strip()
         except (OSError, ValueError):
@@ -147,11 +173,10 @@ class Cache:
 
     def _write(self, path: Path, data: bytes) -> bool:
         """Put a whole file in its place, or warn."""
-        temporary = self.folder / f"{_TEMPORARY}{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
+        temporary = self.folder / f".tmp-{os.getpid()}-{threading.get_ident()}-{time.monotonic_ns()}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(data)
-            os.replace(temporary, path)
+            _store(temporary, path, data)
         except OSError as e:
             _remove(temporary)
             self._warn(e)
@@ -164,15 +189,13 @@ class Cache:
 
     def entries(self) -> Iterator[Entry]:
         """All of them, whole or damaged, in no order."""
-        for path, stat in self._files():
-            if path.name.endswith(SUFFIX):
-                yield Entry(path, stat.st_size, stat.st_mtime)
+        for path, found in self._files():
+            if _ENTRY.fullmatch(path.name):
+                yield Entry(path, found.st_size, found.st_mtime)
 
     def shrink(self) -> None:
         """Remove what was not used for longest until the limit is kept, and what broken-off writes left."""
-        for path, stat in self._files():
-            if path.name.startswith(_TEMPORARY) and time.time() - stat.st_mtime > _ABANDONED:
-                _remove(path)
+        self._clear_away()
         entries = sorted(self.entries(), key=lambda e: e.used)
         total = sum(e.size for e in entries)
         for e in entries:
@@ -182,55 +205,157 @@ class Cache:
             total -= e.size
 
     def clear(self, older: float = 0.0) -> list[Entry]:
-        """Remove entries that were not used for so many seconds; which they were."""
-        gone = [e for e in self.entries() if not older or time.time() - e.used >= older]
-        for e in gone:
-            e.path.unlink(missing_ok=True)
-        return gone
+        """Remove entries that were not used for so many seconds, and what broken-off writes left; which entries went.
+        """
+        self._clear_away()
+        return [e for e in self.entries() if (not older or time.time() - e.used >= older) and _remove(e.path)]
+
+    def _clear_away(self) -> None:
+        for path, found in self._files():
+            if _TEMPORARY.fullmatch(path.name):
+                _remove_if_abandoned(path, found)
 
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """The regular files of the folder: no folders, links, pipes and the like."""
         try:
             listed = list(os.scandir(self.folder))
         except OSError:
             return
         for f in listed:
             try:
-                stat = f.stat()
+                found = f.stat(follow_symlinks=False)
             except OSError:  # another process removed it
                 continue
-            yield Path(f.path), stat
+            if stat.S_ISREG(found.st_mode):
+                yield Path(f.path), found
 
     def _warn(self, error: OSError) -> None:
-        if self.folder not in _warned:
-            _warned.add(self.folder)
-            warnings.warn(f"compiled GPU code cannot be kept in {self.folder} ({error.strerror or error}): it is "
-                          "compiled again in each process. Set CUTILE_CACHE_DIR to another folder, or CUTILE_CACHE=0",
-                          RuntimeWarning, stacklevel=2)
+        _warn(self.folder, f"compiled GPU code cannot be kept in {self.folder} ({error.strerror or error})")
 
 
-def _remove(path: Path) -> None:
+def _warn(folder: Path, text: str) -> None:
+    if folder not in _warned:
+        _warned.add(folder)
+        warnings.warn(f"{text}: it is compiled again in each process. Set CUTILE_CACHE_DIR to another folder, or "
+                      "CUTILE_CACHE=0", RuntimeWarning, stacklevel=3)
+
+
+# ------------------------------------------------------------------ files
+
+_ITSELF = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    """So many bytes of a regular file. ValueError for what is none, such as a link or a pipe, OSError."""
     try:
-        path.unlink()
-    except OSError:  # gone, in use, or not ours
+        fd = os.open(path, os.O_RDONLY | _ITSELF)
+    except OSError as e:
+        if e.errno in (errno.ELOOP, errno.EMLINK, errno.ENXIO):  # of links, and of sockets
+            raise ValueError("no file") from None
+        raise
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise ValueError("no file")
+        with open(fd, "rb", buffering=0, closefd=False) as f:
+            return f.read(min(limit, found.st_size))
+    finally:
+        os.close(fd)
+
+
+def _store(temporary: Path, path: Path, data: bytes) -> None:
+    """Write a file, locked against being cleared away, and move it into its place."""
+    with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ITSELF, 0o666), "wb") as f:
+        hold(f.fileno())
+        f.write(data)
+        f.flush()
+        if os.name != "nt":  # which moves no open file
+            os.replace(temporary, path)
+    if os.name == "nt":
+        os.replace(temporary, path)
+
+
+def _remove_if_abandoned(path: Path, found: os.stat_result) -> None:
+    """Remove a temporary file that is this user's and that nobody writes."""
+    age = time.time() - found.st_mtime
+    if hasattr(os, "geteuid") and found.st_uid != os.geteuid() or age < _SETTLED:
+        return
+    with free(path) as unlocked:
+        if unlocked or unlocked is None and age > _ABANDONED:
+            _remove(path)
+
+
+def _touch(path: Path) -> None:
+    """Note a use. In a folder that can only be read there is none."""
+    itself = {"follow_symlinks": False} if os.utime in os.supports_follow_symlinks else {}
+    try:
+        os.utime(path, **itself)
+    except OSError:
         pass
 
 
+def _remove(path: Path) -> bool:
+    try:
+        path.unlink()
+        return True
+    except OSError:  # gone, in use, or not ours
+        return False
+
+
 def _numbers(release: str) -> list[int]:
-    return [int(n) for n in re.findall(r"\d+", release)]
+    return [int(n) for n in re.findall(r"\d{1,9}", release)]
+
+
+# ------------------------------------------------------------------ which folder
 
 
 def current() -> Cache | None:
-    """The cache that the settings name; None where it is switched off."""
-    return Cache(folder(), settings.get("CACHE_SIZE")) if settings.get("CACHE") else None
+    """The cache that the settings name; None where it is switched off, and, with a warning, where it is not trusted."""
+    if not settings.get("CACHE"):
+        return None
+    where, named = folder(), settings.get("CACHE_DIR") is not None
+    try:
+        os.makedirs(where, 0o775 if named else 0o700, exist_ok=True)  # first, so that nobody else makes it meanwhile
+    except OSError:
+        pass  # which is said when something is to be kept
+    why = distrusted(where)
+    if why is not None:
+        _warn(where, f"compiled GPU code is not taken from {where} ({why})")
+        return None
+    return Cache(where, settings.get("CACHE_SIZE"))
+
+
+def distrusted(where: Path) -> str | None:
+    """Why other users may have put code into a folder; None if only root and this user, or the group of a folder that
+    CUTILE_CACHE_DIR names, could."""
+    if not hasattr(os, "geteuid"):
+        return None
+    try:
+        found = os.stat(where)
+    except OSError:
+        return None
+    if found.st_uid not in (0, os.geteuid()):
+        return f"it is owned by another user, {found.st_uid}"
+    if found.st_mode & stat.S_IWOTH:
+        return "it is writable by every user"
+    private = found.st_gid == found.st_uid  # the group of one user, as many systems make it
+    if found.st_mode & stat.S_IWGRP and not private and settings.get("CACHE_DIR") is None:
+        return f"it is writable by its group, {found.st_gid}, and no folder that CUTILE_CACHE_DIR names"
+    return None
 
 
 def folder() -> Path:
-    """CUTILE_CACHE_DIR, or `cutile` in the user's cache folder."""
-    given = settings.get("CACHE_DIR")
+    """CUTILE_CACHE_DIR, or `cutile` in the user's cache folder. ValueError for a home folder that is none."""
+    given = settings.folder("CACHE_DIR")
     if given is not None:
         return Path(given)
     if sys.platform == "linux":  # what platformdirs says, without the time of its import
-        return Path(os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache"), "cutile")
+        usual = os.path.expanduser(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache")
+        if usual.startswith("~"):  # a user without a home
+            import tempfile
+
+            usual = os.path.join(tempfile.gettempdir(), f"cache-{os.getuid()}")
+        return Path(usual, "cutile")
     import platformdirs
 
     return platformdirs.user_cache_path("cutile", appauthor=False)

@@ -31,7 +31,7 @@ def exclusive(file: Path, patience: float) -> Iterator[bool]:
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        fd = os.open(file, os.O_RDWR | os.O_CREAT, 0o666)
+        fd = _opened(file)
     except OSError:
         yield False
         return
@@ -39,6 +39,46 @@ def exclusive(file: Path, patience: float) -> Iterator[bool]:
         yield _acquire(fd, time.monotonic() + patience)
     finally:
         os.close(fd)  # which releases it
+
+
+def _opened(file: Path) -> int:
+    """The file, which is made; through no link, neither in its place nor in that of its folder."""
+    how = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    if os.open not in os.supports_dir_fd:
+        return os.open(file, how, 0o666)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        return os.open(file.name, how, 0o666, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def hold(fd: int) -> bool | None:
+    """Lock an open file or folder until it is closed; False where another holds it, None where there are no locks."""
+    try:
+        _try(fd)
+        return True
+    except BlockingIOError:
+        return False
+    except OSError:
+        return None
+
+
+@contextmanager
+def free(path: Path) -> Iterator[bool | None]:
+    """Whether nobody holds the lock of a file or folder, which nobody gets in here; None where that cannot be told."""
+    if os.name == "nt":
+        yield None
+        return
+    try:
+        fd = os.open(path, (os.O_RDONLY if path.is_dir() else os.O_RDWR) | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        yield None
+        return
+    try:
+        yield hold(fd)
+    finally:
+        os.close(fd)
 
 
 def _acquire(fd: int, deadline: float) -> bool:

@@ -1,10 +1,13 @@
 """The cache on disk: what it gives back, what it survives, what it removes."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
+import socket
 import tempfile
 import time
+import tracemalloc
 import warnings
 from pathlib import Path
 
@@ -17,6 +20,7 @@ from cutile.gpu.filelock import exclusive
 
 KEY, OTHER = "ab" * 16, "cd" * 16
 NOTED = {"kernel": "k", "target": "sm_90"}
+spawn = multiprocessing.get_context("spawn")
 posix = pytest.mark.skipif(os.name != "posix", reason="POSIX permissions and signals")
 
 
@@ -143,18 +147,17 @@ def test_time_of_use_that_cannot_be_noted(kept, monkeypatch):
     assert kept.get(KEY, "13.5.37") == b"\x7fELF code"
 
 
-@pytest.mark.parametrize("step", ["write_bytes", "mkdir", "replace"])
+@pytest.mark.parametrize("step", ["write", "mkdir", "replace"])
 def test_a_full_disk_leaves_nothing(kept, monkeypatch, step):
     put(kept, OTHER)
     before = names(kept)
 
     def full(path, *args, **kwargs):
-        if step == "write_bytes":  # a part of it still fits
-            with open(path, "wb") as f:
-                f.write(args[0][:20])
+        if step == "write":  # a part of it still fits
+            os.write(path, b"a part")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(*((os, "replace") if step == "replace" else (Path, step)), full)
+    monkeypatch.setattr(*{"write": (cache, "hold"), "mkdir": (Path, "mkdir"), "replace": (os, "replace")}[step], full)
     with pytest.warns(RuntimeWarning, match="No space left on device"):
         put(kept)
     assert names(kept) == before
@@ -163,7 +166,7 @@ def test_a_full_disk_leaves_nothing(kept, monkeypatch, step):
 
 def test_an_unreadable_entry_warns_once(kept, monkeypatch):
     put(kept)
-    monkeypatch.setattr(Path, "read_bytes", lambda p: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+    monkeypatch.setattr(cache, "_read", lambda *a: (_ for _ in ()).throw(OSError(5, "Input/output error")))
     with pytest.warns(RuntimeWarning, match="Input/output error"):
         assert kept.get(KEY, "13.5.37") is None
     assert_silent(lambda: kept.get(KEY, "13.5.37"))
@@ -178,6 +181,261 @@ def test_a_word_is_asked_for_once(kept, there):
     for _ in range(2):
         assert kept.noted("tool", lambda: asked.append(1) or "13.5.37") == "13.5.37"
     assert len(asked) == 1 and list(kept.entries()) == []
+
+
+# ------------------------------------------------------------------ what is no entry, and what is another's
+
+ODD = {
+    "folder": lambda p: p.mkdir(), "full folder": lambda p: (p.mkdir(), (p / "x").write_text("mine")),
+    "pipe": os.mkfifo, "socket": lambda p: _socket(p), "dead link": lambda p: p.symlink_to(p.parent / "nowhere"),
+    "link": lambda p: p.symlink_to(p.parent / "letter.txt"), "loop": lambda p: p.symlink_to(p),
+} if os.name == "posix" else {"folder": lambda p: p.mkdir()}
+
+
+def _socket(path: Path) -> None:
+    here = os.getcwd()
+    os.chdir(path.parent)  # names of sockets are short
+    try:
+        with socket.socket(socket.AF_UNIX) as s:
+            s.bind(path.name)
+    finally:
+        os.chdir(here)
+
+
+@pytest.mark.parametrize("make", ODD.values(), ids=ODD)
+def test_what_is_no_file_is_no_entry(kept, make):
+    """It is neither read nor waited for, listed nor removed, and what stands beside it is as ever."""
+    kept.folder.mkdir()
+    (kept.folder / "letter.txt").write_text("mine")
+    put(kept, OTHER)
+    paths = [kept._path(KEY, "13.5.37"), kept.folder / ".tmp-1-1-1", kept.folder / "tool"]
+    for path in paths:
+        make(path)
+        os.utime(path, (1, 1), follow_symlinks=False)
+    assert kept.get(KEY, "13.5.37") is None and kept.get(KEY, None) is None
+    assert [e.key for e in kept.entries()] == [OTHER]
+    assert Entry(paths[0], 0, 0).metadata() == {}
+    with pytest.raises((ValueError, OSError)):
+        Entry(paths[0], 0, 0).parts()
+    kept.limit = 0
+    kept.shrink()
+    assert kept.clear() == [] and list(kept.entries()) == []
+    assert all(os.path.lexists(p) for p in paths) and (kept.folder / "letter.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["letter.cutile", "00.13.5.cutile", "g" * 32 + ".13.5.cutile", "0" * 32 + ".cutile",
+                                  f"{KEY}.13.5.cutile.bak", f"{KEY}.13 5.cutile", f"{KEY.upper()}.13.5.cutile",
+                                  ".tmp-letter.txt", ".tmp-1-1", ".tmp-1-1-1.txt", ".tmp-a-1-1", "x.tmp-1-1-1", "tool"])
+def test_files_of_other_names_are_left_alone(kept, name):
+    put(kept, OTHER)
+    other = kept.folder / name
+    other.write_text("mine")
+    os.utime(other, (1, 1))
+    kept.limit = 0
+    kept.shrink()
+    kept.clear()
+    assert other.read_text() == "mine" and list(kept.entries()) == []
+
+
+@posix
+@pytest.mark.parametrize("how", [lambda p: os.chmod(p, 0), lambda p: p.write_bytes(b""),
+                                 lambda p: os.truncate(p, 1 << 40)], ids=["unreadable", "empty", "1 TiB"])
+def test_files_that_are_no_entries_inside(kept, how, monkeypatch):
+    monkeypatch.setattr(cache, "_LARGEST", 1 << 20)
+    put(kept)
+    how(kept._path(KEY, "13.5.37"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        code = kept.get(KEY, "13.5.37")
+    assert code is None or os.geteuid() == 0
+    put(kept)
+    assert kept.get(KEY, "13.5.37") == b"\x7fELF code"
+
+
+@pytest.mark.parametrize("noted", [b"", b"[" * 10_000, b'{"kernel":' * 2000, b"[1]", b"null", b'"k"', b"{", b"\xff",
+                                   b'{"kernel": 5, "target": null, "made": "x", "seconds": [1], "cubin": true}',
+                                   b'{"made": 1e400, "seconds": NaN, "cubin": 1' + b"0" * 400 + b"}",
+                                   b'{"cubin": ' + b"9" * 5000 + b"}"], ids=lambda b: b[:12])
+def test_notes_of_other_types_are_as_if_not_there(tmp_path, noted):
+    (tmp_path / "x").write_bytes(b"cutile 1 x 4\n" + noted + b"\n")
+    assert Entry(tmp_path / "x", 0, 0).metadata() == {}
+
+
+def test_little_of_a_long_text_is_unpacked(tmp_path):
+    (tmp_path / "x").write_bytes(pack(b"code", "a" * (200 << 20), NOTED))
+    tracemalloc.start()
+    try:
+        code, text = Entry(tmp_path / "x", 0, 0).parts()
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert code == b"code" and text.startswith("aaa") and "the rest is left out" in text[-100:]
+    assert peak < 50 << 20
+
+
+def test_a_text_that_is_not_packed(kept):
+    data = pack(b"code", "text", NOTED)
+    head, _, body = data.partition(b"\n")
+    body = body[:body.index(b"\n") + 1] + b"no zlib" + b"code"
+    kept.folder.mkdir()
+    path = kept._path(KEY, "1")
+    path.write_bytes(cache._first_line(body, 4) + body)
+    assert kept.get(KEY, "1") == b"code"
+    with pytest.raises(ValueError, match="damaged"):
+        Entry(path, 0, 0).parts()
+
+
+# ------------------------------------------------------------------ trust
+
+root_only = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives files to another user")
+
+
+@posix
+@pytest.mark.parametrize(("mode", "named", "problem"), [
+    (0o700, True, None), (0o755, True, None), (0o755, False, None), (0o700, False, None), (0o775, True, None),
+    (0o777, True, "every user"), (0o777, False, "every user"), (0o1777, True, "every user"),
+    (0o702, True, "every user"), (0o775, False, "its group"), (0o720, False, "its group")])
+def test_folders_that_others_may_write(tmp_path, monkeypatch, mode, named, problem):
+    monkeypatch.setattr(cache, "_warned", set())
+    monkeypatch.delenv("CUTILE_CACHE", raising=False)
+    folder = tmp_path / "cutile"
+    folder.mkdir()
+    shared_group = os.stat(folder).st_uid + 1
+    try:
+        os.chown(folder, -1, shared_group)
+    except PermissionError:
+        shared_group = os.stat(folder).st_gid
+    os.chmod(folder, mode)
+    if problem == "its group" and shared_group == os.stat(folder).st_uid:
+        pytest.skip("this user has no other group")
+    for name in ("CUTILE_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(*(("CUTILE_CACHE_DIR", str(folder)) if named else ("XDG_CACHE_HOME", str(tmp_path))))
+    if problem is None:
+        assert cache.current().folder == folder
+        return
+    with pytest.warns(RuntimeWarning, match=f"not taken from .*{problem}.*compiled again in each process"):
+        assert cache.current() is None
+    assert_silent(lambda: cache.current())  # once
+    assert cache.current() is None
+
+
+@posix
+def test_a_group_of_one_user_is_no_group(tmp_path, monkeypatch):
+    monkeypatch.delenv("CUTILE_CACHE_DIR", raising=False)
+    monkeypatch.setattr(os, "stat", lambda p: os.stat_result((0o40775, 0, 0, 1, os.geteuid(), os.geteuid(), *[0] * 4)))
+    assert cache.distrusted(tmp_path) is None
+
+
+@root_only
+@pytest.mark.parametrize("mode", [0o700, 0o755, 0o777])
+def test_a_folder_of_another_user(tmp_path, monkeypatch, mode):
+    monkeypatch.setattr(cache, "_warned", set())
+    folder = tmp_path / "kept"
+    put(Cache(folder, 1 << 20))
+    os.chmod(folder, mode)
+    os.chown(folder, 65534, 65534)
+    with settings.override(CACHE_DIR=folder, CACHE=True), pytest.warns(RuntimeWarning, match="owned by another user"):
+        assert cache.current() is None
+
+
+@root_only
+def test_a_folder_of_root_serves_others(tmp_path):
+    for folder in (tmp_path, *tmp_path.parents):
+        if str(folder).startswith(tempfile.gettempdir() + os.sep):
+            folder.chmod(0o755)
+    os.seteuid(65534)
+    try:
+        assert cache.distrusted(tmp_path) is None
+    finally:
+        os.seteuid(0)
+
+
+@posix
+@pytest.mark.parametrize("mask", [0, 0o002, 0o022, 0o077])
+def test_folders_that_are_made_here_are_trusted(tmp_path, monkeypatch, mask):
+    monkeypatch.setattr(cache, "_warned", set())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "usual"))
+    monkeypatch.delenv("CUTILE_CACHE_DIR", raising=False)
+    monkeypatch.delenv("CUTILE_CACHE", raising=False)
+    before = os.umask(mask)
+    try:
+        usual = cache.current()
+        with settings.override(CACHE_DIR=tmp_path / "named"):
+            named = cache.current()
+        for kept in (usual, named):
+            put(kept)
+            with kept.lock(KEY) as held:
+                assert held
+        assert cache.current() is not None and cache.distrusted(named.folder) is None
+    finally:
+        os.umask(before)
+    assert os.stat(usual.folder).st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize("link", ["file", "folder"])
+@posix
+def test_locks_are_not_made_through_links(kept, tmp_path, link):
+    kept.folder.mkdir()
+    victim = tmp_path / "victim"
+    if link == "file":
+        (kept.folder / "locks").mkdir()
+        (kept.folder / "locks" / KEY[:2]).symlink_to(victim)
+    else:
+        victim.mkdir()
+        (kept.folder / "locks").symlink_to(victim)
+    with kept.lock(KEY) as held:
+        assert not held
+    assert not victim.exists() or os.listdir(victim) == []
+
+
+# ------------------------------------------------------------------ what broken-off writes leave
+
+
+@posix
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+def test_what_a_killed_process_was_writing(kept, sent):
+    """The next that keeps something removes it; while it is written nobody does."""
+    writing = spawn.Event()
+    writer = spawn.Process(target=_write_slowly, args=(kept.folder, writing))
+    writer.start()
+    assert writing.wait(30)
+    [half] = [n for n in names(kept) if n.startswith(".tmp-")]
+    os.utime(kept.folder / half, (1, 1))
+    put(kept, OTHER)
+    assert half in names(kept)
+    os.kill(writer.pid, sent)
+    writer.join()
+    put(kept, OTHER)
+    assert half not in names(kept) and kept.get(OTHER, "13.5.37")
+
+
+def _write_slowly(folder: Path, writing) -> None:
+    os.replace = lambda *a: (writing.set(), time.sleep(60))
+    put(Cache(folder, 1 << 20))
+
+
+@root_only
+def test_what_others_are_writing(kept):
+    put(kept)
+    other = kept.folder / ".tmp-1-1-1"
+    other.write_text("half")
+    os.utime(other, (1, 1))
+    os.chown(other, 65534, 65534)
+    kept.shrink()
+    kept.clear()
+    assert other.exists()
+
+
+def test_where_there_are_no_locks_age_decides(kept, monkeypatch):
+    monkeypatch.setattr(cache, "free", lambda path: contextlib.nullcontext(None))
+    put(kept)
+    old, new = kept.folder / ".tmp-1-1-1", kept.folder / ".tmp-2-2-2"
+    for file, age in ((old, 7200), (new, 600)):
+        file.write_text("half")
+        os.utime(file, (time.time() - age,) * 2)
+    kept.clear()
+    assert not old.exists() and new.exists()
 
 
 # ------------------------------------------------------------------ size
@@ -221,9 +479,6 @@ def test_clearing(kept):
 
 
 # ------------------------------------------------------------------ processes
-
-spawn = multiprocessing.get_context("spawn")
-
 
 def _write_often(folder: Path, byte: int) -> None:
     kept = Cache(folder, 1 << 30)
@@ -280,6 +535,29 @@ def test_the_folder(tmp_path):
         assert (cache.current().folder, cache.current().limit) == (tmp_path, 3072)
     with settings.override(CACHE=False):
         assert cache.current() is None
+
+
+@posix
+def test_homes_in_the_name_of_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    for name, found in (("~", tmp_path), ("~/kept", tmp_path / "kept"), ("./~/kept", Path("~/kept")), ("a~", "a~")):
+        monkeypatch.setenv("CUTILE_CACHE_DIR", name)
+        assert cache.folder() == Path(found)
+    monkeypatch.setenv("CUTILE_CACHE_DIR", "~nobody-of-that-name/kept")
+    with pytest.raises(ValueError, match="CUTILE_CACHE_DIR is .*no home folder"):
+        cache.folder()
+    monkeypatch.delenv("CUTILE_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", "~/other")
+    assert cache.folder() == tmp_path / "other" / "cutile"
+
+
+@posix
+def test_a_user_without_a_home(tmp_path, monkeypatch):
+    for name in ("CUTILE_CACHE_DIR", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os.path, "expanduser", lambda p: p)
+    assert cache.folder() == Path(tempfile.gettempdir(), f"cache-{os.getuid()}", "cutile")
 
 
 @pytest.mark.parametrize("variables", [{}, {"XDG_CACHE_HOME": "/somewhere/else"}, {"XDG_CACHE_HOME": " "},

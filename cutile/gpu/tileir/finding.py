@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cutile.structs import structure
@@ -40,13 +40,35 @@ class Tool:
 
 
 def find_tool() -> Tool:
-    """pip packages, then PATH, then toolkits: CUDA_HOME, CUDA_PATH, the usual folders. FileNotFoundError if nowhere."""
-    return _find(tuple(sys.path), tuple(os.environ.get(v) for v in ("PATH", "CUDA_HOME", "CUDA_PATH")))
+    """pip packages, then PATH, then toolkits: CUDA_HOME, CUDA_PATH, the usual folders. FileNotFoundError if nowhere.
+
+    The current folder counts for nothing, whether it got into sys.path by itself or is what a relative name in PATH
+    or CUDA_HOME means: who works in a folder does not want to run what lies in it.
+    """
+    try:
+        here = os.getcwd()
+    except OSError:  # it was removed
+        here = ""
+    return _find(tuple(sys.path), here, tuple(os.environ.get(v) for v in ("PATH", "CUDA_HOME", "CUDA_PATH")))
+
+
+def on_path(name: str, path: str | None) -> str | None:
+    """A program in one of the folders that PATH names in full."""
+    for folder in absolute(path).split(os.pathsep):
+        file = os.path.join(folder, name + EXE)
+        if folder and os.path.isfile(file) and os.access(file, os.X_OK):
+            return file
+    return None
+
+
+def absolute(path: str | None) -> str:
+    """PATH without the names that mean another folder wherever the process is, and nothing for the current one."""
+    return os.pathsep.join(f for f in (path or "").split(os.pathsep) if os.path.isabs(f))
 
 
 @functools.lru_cache(maxsize=8)
-def _find(folders: tuple[str, ...], environment: tuple[str | None, ...]) -> Tool:
-    tool, problem = _of_packages(folders)
+def _find(folders: tuple[str, ...], here: str, environment: tuple[str | None, ...]) -> Tool:
+    tool, problem = _of_packages([f for f in folders if os.path.isabs(f) and not _same(f, here)])
     if tool is None:
         tool = next(_elsewhere(*environment), None)
     if tool is None:
@@ -58,7 +80,14 @@ def _find(folders: tuple[str, ...], environment: tuple[str | None, ...]) -> Tool
     return tool
 
 
-def _of_packages(folders: tuple[str, ...]) -> tuple[Tool | None, str]:
+def _same(folder: str, here: str) -> bool:
+    try:
+        return os.path.samefile(folder, here)
+    except OSError:
+        return False
+
+
+def _of_packages(folders: Sequence[str]) -> tuple[Tool | None, str]:
     """The tool of the pip packages, or what is wrong with them ("" if they are not there at all)."""
     found = _installed(folders)
     if PACKAGES[0] not in found:
@@ -78,13 +107,13 @@ def _of_packages(folders: tuple[str, ...]) -> tuple[Tool | None, str]:
     return Tool(path, f"pip package {PACKAGES[0]} {version}", packaged), ""
 
 
-def _installed(folders: tuple[str, ...]) -> dict[str, tuple[str, Path]]:
+def _installed(folders: Sequence[str]) -> dict[str, tuple[str, Path]]:
     """Version and metadata folder of each of PACKAGES that is installed; the first on the path counts."""
     wanted = {name.replace("-", "_"): name for name in PACKAGES}
     found: dict[str, tuple[str, Path]] = {}
     for folder in folders:
         try:
-            entries = os.listdir(folder or ".")
+            entries = os.listdir(folder)
         except OSError:  # archives, and folders that are not there
             continue
         for entry in entries:
@@ -109,14 +138,13 @@ def _recorded(metadata: Path, name: str) -> Path | None:
 
 
 def _elsewhere(path: str | None, *homes: str | None) -> Iterator[Tool]:
-    import shutil
-
-    on_path = shutil.which("tileiras", path=path) if path else None
-    if on_path:
-        yield Tool(Path(on_path), "PATH")
+    found = on_path("tileiras", path)
+    if found:
+        yield Tool(Path(found), "PATH")
     newest_first = sorted(Path("/usr/local").glob("cuda-1[3-9]*"), reverse=True) if os.name != "nt" else []
     for folder, origin in [*zip(homes, ("CUDA_HOME", "CUDA_PATH")), (Path("/usr/local/cuda"), "/usr/local/cuda"),
                            *((p, str(p)) for p in newest_first)]:
-        file = Path(folder) / "bin" / ("tileiras" + EXE) if folder else None
-        if file and file.is_file():
+        home = os.path.expanduser(folder or "")
+        file = Path(home, "bin", "tileiras" + EXE)
+        if os.path.isabs(home) and file.is_file():
             yield Tool(file, origin)

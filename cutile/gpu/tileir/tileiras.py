@@ -10,11 +10,9 @@ import functools
 import hashlib
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,7 +24,8 @@ from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutE
 from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.diagnostics import first_error, location
-from cutile.gpu.tileir.finding import Tool, find_tool
+from cutile.gpu.tileir.finding import Tool, absolute, find_tool, on_path
+from cutile.gpu.tileir.workplace import workplace
 from cutile.structs import structure
 
 # What of the environment the tool sees.
@@ -115,12 +114,12 @@ def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo:
     tool = tool or find_tool()
     flags = [f"--gpu-name={target.tool_name}", f"-O{opt_level}"]
     flags += ["--device-debug"] * device_debug + ["--lineinfo"] * (lineinfo and not device_debug)
-    with tempfile.TemporaryDirectory(prefix="cutile-") as folder:
-        source, cubin = Path(folder, "kernel.tileirbc"), Path(folder, "kernel.cubin")
+    with workplace() as folder:
+        source, cubin = folder / "kernel.tileirbc", folder / "kernel.cubin"
         source.write_bytes(code)
         command = [str(tool.path), *flags, str(source), "-o", str(cubin)]
         _say(command)
-        done = _run(command, time_limit())
+        done = _run(command, time_limit(), folder)
         if done.code == 0 and cubin.is_file():
             return cubin.read_bytes()
     raise _failure(done, code, target, tool, flags, spans, name)
@@ -131,11 +130,11 @@ def disassemble(code: bytes, *, debug_info: bool = False, tool: Tool | None = No
     tool = tool or find_tool()
     if not tool.disassembler.is_file():
         raise FileNotFoundError(f"{tool.path} has no tileirdisasm beside it")
-    with tempfile.TemporaryDirectory(prefix="cutile-") as folder:
-        source = Path(folder, "kernel.tileirbc")
+    with workplace() as folder:
+        source = folder / "kernel.tileirbc"
         source.write_bytes(code)
         command = [str(tool.disassembler), *["-g"] * debug_info, str(source)]
-        done = _run(command, time_limit(), merged=False)
+        done = _run(command, time_limit(), folder, merged=False)
     if done.code == 0:
         return done.output
     error = TileCompilerExecutionError(f"tileirdisasm cannot read this bytecode: {first_error(done.output)}",
@@ -175,7 +174,7 @@ def _signal(number: int) -> str:
 
 def _reproduction(code: bytes, tool: Tool, flags: list[str], output: str) -> str | None:
     """Write down the failure where CUTILE_REPRODUCE says; the common start of the files' names."""
-    folder = settings.get("REPRODUCE")
+    folder = settings.folder("REPRODUCE")
     if folder is None:
         return None
     stem = Path(folder, "tileiras-" + hashlib.sha256(code + " ".join(flags).encode()).hexdigest()[:12])
@@ -200,11 +199,15 @@ class Outcome:
     output: str
 
 
-def _run(command: list[str], limit: float | None, merged: bool = True) -> Outcome:
+def _run(command: list[str], limit: float | None, folder: Path | None = None, merged: bool = True) -> Outcome:
+    """`folder` is where the command works and puts its temporary files."""
     environment = {k: os.environ[k] for k in _KEPT if k in os.environ}
+    environment["PATH"] = absolute(environment.get("PATH"))
+    if folder is not None:
+        environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
     own_group = {"process_group": 0} if os.name == "posix" else {}
     command = [*_dies_with_us(), *command]
-    with subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    with subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, encoding="utf-8",
                           errors="replace", **own_group) as process:
         try:
@@ -225,13 +228,13 @@ def _dies_with_us() -> tuple[str, ...]:
 
     Exceptions, Ctrl-C among them, are seen to by `_run`. This is for signals after which no Python runs.
     """
-    tool = shutil.which("setpriv") if sys.platform == "linux" else None
+    tool = on_path("setpriv", os.environ.get("PATH")) if sys.platform == "linux" else None
     if tool is None:
         return ()
     prefix = (tool, "--pdeathsig", "KILL")
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:  # old releases know no such option
-        return prefix if subprocess.run([*prefix, "true"], **quiet, timeout=10).returncode == 0 else ()
+        return prefix if subprocess.run([*prefix, tool, "--version"], **quiet, timeout=10).returncode == 0 else ()
     except (OSError, subprocess.SubprocessError):
         return ()
 

@@ -117,3 +117,64 @@ def test_importing_finds_nothing_yet():
             "print(f._find.cache_info().currsize)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"
+
+
+# ------------------------------------------------------------------ the current folder counts for nothing
+
+
+@posix
+@pytest.mark.parametrize("entry", ["", ".", "./", "site", "absolute", "linked"])
+def test_packages_of_the_current_folder(nothing_installed, tmp_path, monkeypatch, entry):
+    """Python puts it into sys.path by itself."""
+    nothing_installed(tileiras="13.5.37", nvcc="13.5.37", nvvm="13.5.37")
+    (tmp_path / "link").symlink_to(tmp_path / "site")
+    monkeypatch.chdir(tmp_path if entry == "site" else tmp_path / "site")
+    full = {"absolute": str(tmp_path / "site"), "linked": str(tmp_path / "link")}.get(entry, entry)
+    monkeypatch.setattr(sys, "path", [full])
+    with pytest.raises(FileNotFoundError):
+        find_tool()
+    monkeypatch.chdir(tmp_path / "site" / "nvidia")  # with the same sys.path, from elsewhere
+    if full != entry:
+        assert find_tool().packaged == "13.5.37"
+
+
+@posix
+@pytest.mark.parametrize("path", ["", ".", "./", "bin", ":", "/nowhere:", ".:/nowhere", "../here"])
+@pytest.mark.parametrize("variable", ["PATH", "CUDA_HOME", "CUDA_PATH"])
+def test_programs_of_the_current_folder(nothing_installed, tmp_path, monkeypatch, variable, path):
+    here = tmp_path / "here"
+    for folder in (here, here / "bin"):
+        script(folder, "")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv(variable, path)
+    with pytest.raises(FileNotFoundError):
+        find_tool()
+    assert finding.on_path("tileiras", path) is None
+
+
+@posix
+def test_a_program_that_path_names_in_full(nothing_installed, tmp_path, monkeypatch):
+    script(tmp_path / "bin", "")
+    (tmp_path / "folders" / "tileiras").mkdir(parents=True)
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "tileiras").write_text("no program")
+    monkeypatch.setenv("PATH", ":".join([".", *(str(tmp_path / n) for n in ("nowhere", "folders", "texts", "bin"))]))
+    assert find_tool().path == tmp_path / "bin" / "tileiras"
+    assert finding.absolute(".:/a::b:/c:") == "/a:/c" and finding.absolute(None) == ""
+
+
+@posix
+def test_a_toolkit_in_the_home_folder(nothing_installed, tmp_path, monkeypatch):
+    script(tmp_path / "cuda" / "bin", "")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CUDA_HOME", "~/cuda")
+    assert find_tool().path == tmp_path / "cuda" / "bin" / "tileiras"
+
+
+@posix
+def test_a_current_folder_that_was_removed(nothing_installed, tmp_path, monkeypatch):
+    nothing_installed(tileiras="13.5.37", nvcc="13.5.37", nvvm="13.5.37")
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert find_tool().packaged == "13.5.37"

@@ -209,7 +209,7 @@ def test_the_tool_does_not_outlive_this_process(name, tmp_path):
 @pytest.mark.parametrize("how", ["absent", "too old", "broken"])
 def test_where_a_process_cannot_be_tied_to_another_it_is_started_plainly(how, tmp_path, monkeypatch):
     old = script(tmp_path, "exit 1\n", "setpriv") if how == "too old" else tmp_path / "setpriv"
-    monkeypatch.setattr(tileiras.shutil, "which", lambda name: None if how == "absent" else str(old))
+    monkeypatch.setattr(tileiras, "on_path", lambda name, path: None if how == "absent" else str(old))
     tileiras._dies_with_us.cache_clear()
     try:
         assert tileiras._dies_with_us() == ()

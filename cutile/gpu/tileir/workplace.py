@@ -1,0 +1,78 @@
+"""A folder for each run of the assembler, with what the tool writes for itself in it.
+
+It is removed afterwards. Of a process that was killed it stays behind, and the next that runs the assembler removes it:
+it is known by its name, its owner and its mode, and as abandoned by its lock, which ended with the process.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cutile.gpu.filelock import free, hold
+
+_PREFIX = "cutile-tileiras-"
+_NAME = re.compile(_PREFIX + "[a-z0-9_]{8}")
+_ABANDONED = 3600  # seconds after which a folder is not in use any more, where that cannot be told by a lock
+
+_looked_through: set[str] = set()
+
+
+@contextmanager
+def workplace() -> Iterator[Path]:
+    """A folder of one's own."""
+    parent = tempfile.gettempdir()
+    if parent not in _looked_through:  # once in each process
+        _looked_through.add(parent)
+        _clear_away(parent)
+    folder, fd = _made()
+    try:
+        yield Path(folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if fd is not None:
+            os.close(fd)
+
+
+def _made() -> tuple[str, int | None]:
+    """A new folder, and what holds its lock; None on Windows, where folders have none."""
+    while True:
+        folder = tempfile.mkdtemp(prefix=_PREFIX)
+        if os.name == "nt":
+            return folder, None
+        try:
+            fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:  # another process took it for abandoned, before it was locked
+            continue
+        if hold(fd) is not False and os.path.exists(folder):
+            return folder, fd
+        os.close(fd)
+
+
+def _clear_away(parent: str) -> None:
+    try:
+        found = [f for f in os.scandir(parent) if _NAME.fullmatch(f.name)]
+    except OSError:
+        return
+    for f in found:
+        try:
+            _remove_if_abandoned(f)
+        except OSError:  # another process removed it
+            continue
+
+
+def _remove_if_abandoned(f: os.DirEntry) -> None:
+    known = f.stat(follow_symlinks=False)
+    ours = not hasattr(os, "geteuid") or known.st_uid == os.geteuid() and stat.S_IMODE(known.st_mode) == 0o700
+    if not stat.S_ISDIR(known.st_mode) or not ours:
+        return
+    with free(Path(f.path)) as unlocked:
+        if unlocked or unlocked is None and time.time() - known.st_mtime > _ABANDONED:
+            shutil.rmtree(f.path, ignore_errors=True)
