@@ -60,7 +60,8 @@ def parse_target(name: str | Target) -> Target:
             f"a GPU architecture is written like 'sm_90', not {name!r:.100}; {SUPPORTED}")
     target = Target(int(found[1]), found[2])
     if target.number not in ARCHITECTURES:
-        raise TileUnsupportedFeatureError(f"GPU architecture {name} is not supported", help=SUPPORTED)
+        raise TileUnsupportedFeatureError(f"GPU architecture {name} is not supported",
+                                          help=f"the supported architectures are {names(ARCHITECTURES)}")
     return target
 
 
@@ -73,7 +74,8 @@ def of_device(major: int, minor: int) -> Target:
     for known in reversed(ARCHITECTURES):
         if known <= number and known // 10 == major:
             return Target(known)
-    raise TileUnsupportedFeatureError(f"a GPU of compute capability {major}.{minor} is not supported", help=SUPPORTED)
+    raise TileUnsupportedFeatureError(f"a GPU of compute capability {major}.{minor} is not supported",
+                                      help=f"the supported architectures are {names(ARCHITECTURES)}")
 
 
 def names(numbers) -> str:
