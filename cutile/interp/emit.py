@@ -79,7 +79,7 @@ class Program:
         """What an expression over these objects is."""
         whole = ast.Expression(place(x, (1, 0, 1, 0)))
         with np.errstate(all="ignore"):
-            return eval(compile(whole, "<cutile>", "eval"), dict(self.objects))
+            return eval(compile(whole, "<cutile>", "eval"), {}, self.objects)
 
     def finish(self) -> None:
         """Make the functions. Each sees the globals of the user's module besides ours, for the debugger's sake."""

@@ -209,10 +209,9 @@ class Body:
         """`line` is that of the header of a function or loop, whose variables the first Binds tell of."""
         out: list[ast.stmt] = []
         telling = line
-        last = self.unit.needs.last(b)
-        later = self._needed_after(b)
-        alive = dict.fromkeys(params)
-        for n, dead, after in zip(b.nodes, last, later, strict=True):
+        read = {v for n in b.nodes for v in self.unit.needs.reads(n)}
+        alive = dict.fromkeys(v for v in params if v in read)  # those that later nodes read
+        for n, dead in zip(b.nodes, self.unit.needs.last(b), strict=True):
             if isinstance(n, TERMINATORS):
                 return out + self.terminator(n)
             if isinstance(n, ir.Bind):
@@ -223,25 +222,16 @@ class Body:
                 out += self.bind(n)
                 continue
             out += EMIT[type(n)](self, n)
-            results = ir.results_of(n)
-            ended = [v for v in dead if v in alive or v in results]
+            results = dict.fromkeys(ir.results_of(n))
+            ended = dict.fromkeys(v for v in dead if v in alive or v in results)
             if ended:
                 out.append(place(delete(self.unit.temps(ended)), NOWHERE))
-            if self.unit.exits.node(n):  # its results are already those of the blocks that go on
-                out += self.go_on([v for v in after if v in alive], n)
-            alive.update(dict.fromkeys(results))
             for v in ended:
-                del alive[v]
+                alive.pop(v, None)
+            if self.unit.exits.node(n):  # its results are already those of the blocks that go on
+                out += self.go_on(list(alive), n)
+            alive.update((v, None) for v in results if v not in ended)
         return out + [place(ast.Return(constant(None)), NOWHERE)]
-
-    def _needed_after(self, b: Block) -> list[list[Value]]:
-        """For each node, the values that nodes after it in the block read."""
-        after: dict[Value, None] = {}
-        out = []
-        for n in reversed(b.nodes):
-            out.append(list(after))
-            after.update(dict.fromkeys(self.unit.needs.reads(n)))
-        return out[::-1]
 
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
         """After a node that blocks may have left: go on with the others, and with their values."""

@@ -36,7 +36,7 @@ from cutile.interp.places import (
 from cutile.interp.running import Running
 from cutile.interp.show import Shown, Tile, record_class
 from cutile.interp.tidy import is_temp, tidy
-from cutile.interp.variables import NOTHING, Loop, Names, assigned_in, common, renamed
+from cutile.interp.variables import Loop, Path, Variables, claimed
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Known, Node, Op, Template, Value
 from cutile.types import TileType
@@ -73,7 +73,7 @@ class Function:
     def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
         self.program, self.needs, self.queue = program, needs, queue
         self.constants = {} if constants is None else constants  # in all functions of a kernel
-        self.names: Names = {}
+        self.variables = Variables()
         self.loops: list[Loop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost block does
 
@@ -93,7 +93,9 @@ class Function:
         read = {v for n in body.nodes[skip:] for v in self.needs.reads(n)}
         values = [v for v in values if v in read]
         slot, inner = self.program.slot("function"), self.inner()
-        inner.names = {name: frozenset((v,)) for name, v in told.items() if isinstance(v, Value)}
+        for variable, v in told.items():
+            if isinstance(v, Value):
+                inner.variables.bind(variable, (v,))
         params = [*told, *self.temps(values)]
         made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, told.values()), *map(self.use, values)])
         self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
@@ -143,10 +145,7 @@ class Function:
 
     def use(self, v: Value) -> ast.expr:
         """The variable of the user that holds a value, or its temporary."""
-        for name in reversed(self.names):
-            if v in self.names[name]:
-                return load(name)
-        return load(self.constants.get(v) or self.program.temp(v))
+        return load(self.variables.holder(v) or self.constants.get(v) or self.program.temp(v))
 
     def carrier(self, v: Value) -> ast.expr:
         """The value as an operand of a meaning: a tile's carrier, an array's descriptor."""
@@ -227,14 +226,13 @@ class Function:
         if not n.name:  # it tells only that control came here
             return [place(ast.Pass(), position(n.span))]
         if isinstance(v, Value):
-            if arriving and v in self.names.get(n.name, NOTHING):
+            if arriving and v in self.variables[n.name]:
                 return []
             source = self.use(v)
-            self.names.pop(n.name, None)  # the latest comes last
-            self.names[n.name] = frozenset((v,))
+            self.variables.bind(n.name, (v,))
         else:
             source = self.template(v)
-            self.names.pop(n.name, None)
+            self.variables.bind(n.name)
         return [place(assign([n.name], source), NOWHERE if arriving else position(n.span))]
 
     def template(self, t: Template) -> ast.expr:
@@ -259,21 +257,20 @@ class Function:
     def if_(self, n: ir.If) -> tuple[list[ast.stmt], bool]:
         at = header(n.span)
         test = self.carrier(n.cond)
-        before, arriving, sides = self.names, [], []
+        before, arriving, sides = self.variables.mark(), [], []
         for b in (n.then, n.orelse):
-            self.names = dict(before)
-            self.ends.append(lambda y: self._arrive(y, n.results, arriving))
+            self.ends.append(lambda y: self._arrive(y, n.results, before, arriving))
             stmts, _ = self.block(b)
             self.ends.pop()
+            self.variables.undo(before)
             sides.append(stmts)
         then, orelse = sides
-        self.names = common(arriving) if arriving else before
+        self.variables.meet(arriving)
         return [place(ast.If(test, then or [place(ast.Pass(), NOWHERE)], orelse), at)], bool(arriving)
 
-    def _arrive(self, y: ir.Yield, results: Sequence[Value], arriving: list[Names]) -> list[ast.stmt]:
-        stmts = self.move(self.temps(results), y.operands)
-        arriving.append(renamed(self.names, y.operands, results))
-        return stmts
+    def _arrive(self, y: ir.Yield, results: Sequence[Value], before: int, arriving: list[Path]) -> list[ast.stmt]:
+        arriving.append(self.variables.path(before, y.operands, results))
+        return self.move(self.temps(results), y.operands)
 
     def for_(self, n: ir.For) -> tuple[list[ast.stmt], bool]:
         at, p = header(n.span), self.program
@@ -283,9 +280,10 @@ class Function:
                      [ast.Expr(call(p.ref(bad_step, "bad_step"), [step, p.ref(n.span, "span")]))], [])
         number = call(load(".array"), [load(i), p.ref(info(n.iv.type.dtype).carrier, "carrier")])
 
-        def body(loop: Loop) -> tuple[list[ast.stmt], list[ast.stmt]]:
+        def body(loop: Loop) -> list[ast.stmt]:
+            self._end(loop)
             first = [place(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
-            return first + self.block(n.body, n.span.line)[0], [loop.claims]
+            return first + self.block(n.body, n.span.line)[0]
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
         stmts, falls = self.loop(n, body, lambda b: ast.For(
@@ -295,21 +293,21 @@ class Function:
     def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
         at = header(n.span)
 
-        def body(loop: Loop) -> tuple[list[ast.stmt], list[Names]]:
-            stmts, out = self.iteration(n), []
+        def body(loop: Loop) -> list[ast.stmt]:
+            stmts = self.iteration(n)
             if n.cond is not None:
-                self.ends.append(lambda y: self._leave_unless(y, out))
+                self.ends.append(lambda y: self._leave_unless(y, loop))
                 stmts += self.block(n.cond)[0]
                 self.ends.pop()
-            return stmts + self.count(n.span, at) + self.block(n.body, n.span.line)[0], out
+            return stmts + self.count(n.span, at) + self.block(n.body, n.span.line)[0]
 
         before = self.activation(n)
         stmts, falls = self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
         return before + stmts, falls
 
-    def _leave_unless(self, y: ir.Yield, out: list[Names]) -> list[ast.stmt]:
+    def _leave_unless(self, y: ir.Yield, loop: Loop) -> list[ast.stmt]:
         test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
-        out.append(dict(self.names))
+        self._end(loop)
         return [place(ast.If(test, [ast.Break()], []), position(y.span))]
 
     def count(self, span: Span, at: Position) -> list[ast.stmt]:
@@ -318,30 +316,29 @@ class Function:
         args = [load(CTX), self.program.ref(span, "span")]
         return [place(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
 
-    def loop(self, n: ir.For | ir.While, body: Callable, statement: Callable,
+    def _end(self, loop: Loop) -> None:
+        """Here the loop may end by itself, with its carried values as they are."""
+        loop.normal.append(self.variables.path(loop.mark, loop.node.params, loop.node.results))
+
+    def loop(self, n: ir.For | ir.While, body: Callable[[Loop], list[ast.stmt]], statement: Callable,
              at: Position) -> tuple[list[ast.stmt], bool]:
-        """A loop. `body(loop)` gives its statements, and the variables at its normal exits.
+        """A loop. `body(loop)` gives its statements.
 
         Carried values share the temporaries of the results, so whatever way control leaves, they are in place.
         """
         for p, r in zip(n.params, n.results, strict=False):
             self.program.share(p, r)
         start = self.move(self.temps(n.params), n.inits)
-        assigned = assigned_in(n)
-        kept = {name: values for name, values in self.names.items() if name not in assigned}
-        claims = {name: values & frozenset(n.params) for name, values in renamed(self.names, n.inits, n.params).items()
-                  if name in assigned}
-        while True:
-            loop = Loop(n, dict(claims))
-            self.names = {**kept, **loop.claims}
+        loop = Loop(n, claimed(self.variables, n), self.variables.mark(), wrong=True)
+        while loop.wrong:
+            loop = Loop(n, loop.claims, loop.mark)
+            loop.begin(self.variables)
             self.loops.append(loop)
-            stmts, normal = body(loop)
+            stmts = body(loop)
             self.loops.pop()
-            if not loop.wrong:
-                break
-            claims = loop.claims
-        exits = [renamed({**kept, **names}, n.params, n.results) for names in normal] + loop.exits
-        self.names = common(exits) if exits else kept
+            self.variables.undo(loop.mark)
+        exits = loop.normal + loop.breaks
+        self.variables.meet(exits)
         return [*start, place(statement(stmts), at)], bool(exits)
 
     def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
@@ -372,14 +369,14 @@ class Function:
 
     def continue_(self, n: ir.Continue, before: Node | None) -> list[ast.stmt]:
         loop = self.loops[-1]
-        loop.next(self.names, n.operands)
+        loop.next(self.variables, n.operands)
         own = (n.span.line, n.span.col) != (loop.node.span.line, loop.node.span.col)  # the user wrote `continue`
         return [*self.move(self.temps(loop.node.params), n.operands),
                 place(ast.Continue(), position(n.span) if own else NOWHERE)]
 
     def break_(self, n: ir.Break, before: Node | None) -> list[ast.stmt]:
         loop = self.loops[-1]
-        loop.exits.append(renamed(self.names, n.operands, loop.node.results))
+        loop.breaks.append(self.variables.path(loop.mark, n.operands, loop.node.results))
         return [*self.move(self.temps(loop.node.results), n.operands), place(ast.Break(), position(n.span))]
 
     def return_(self, n: ir.Return, before: Node | None) -> list[ast.stmt]:

@@ -40,7 +40,8 @@ def _first_line(at: Position) -> Position:
 
 
 def place(stmt: ast.stmt, at: Position) -> ast.stmt:
-    """The statement with every node of it that has no position yet standing at `at`.
+    """The statement with every node of it that has no position yet standing at `at`. Where one has a position, all
+    nodes below it have one.
 
     Python takes an attribute to stand at the end of its expression; in a piece of several lines it shall not.
     """
@@ -50,6 +51,8 @@ def place(stmt: ast.stmt, at: Position) -> ast.stmt:
     while pending:  # over many nodes
         n = pending.pop()
         kind, fields = type(n), n.__dict__
+        if "lineno" in fields:
+            continue
         names, stands = _parts(kind)
         for name in names:
             part = fields.get(name)
@@ -57,7 +60,7 @@ def place(stmt: ast.stmt, at: Position) -> ast.stmt:
                 pending += part
             elif part is not None:
                 pending.append(part)
-        if stands and "lineno" not in fields:
+        if stands:
             fields.update(first if kind is ast.Attribute else here)
     return stmt
 

@@ -24,12 +24,13 @@ def tidy(body: list[ast.stmt]) -> Counter[str]:
 
 
 def _suites(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
-    """A suite and those nested in it."""
-    yield body
-    for s in body:
-        for inner in (getattr(s, "body", None), getattr(s, "orelse", None)):
-            if inner:
-                yield from _suites(inner)
+    """A suite and those nested in it, outer ones first."""
+    pending = [body]
+    while pending:
+        suite = pending.pop()
+        yield suite
+        inner = [x for s in suite for x in (getattr(s, "body", None), getattr(s, "orelse", None)) if x]
+        pending += reversed(inner)
 
 
 def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:

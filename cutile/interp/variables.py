@@ -1,19 +1,118 @@
 """Which values the user's variables are known to hold at a point of a function, for the block emitter.
 
 Where paths meet, a variable holds what it holds on all of them. At the header of a loop that is claimed first and shown
-while the body is emitted: every way back to the header must keep the claims.
+while the body is emitted: every way back to the header must keep the claims. Paths are told by what they change, so
+that a branch costs what it assigns, not what there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Value
 
-Names = dict[str, frozenset[Value]]  # by variable, the one bound latest last
 NOTHING: frozenset[Value] = frozenset()
+
+
+class Held(NamedTuple):
+    """What a variable holds, and when it was bound; of several that hold a value, the latest stands for it."""
+
+    time: int
+    values: frozenset[Value]
+
+
+Path = dict[str, Held | None]  # by variable that changed: what it holds at the end of a path
+
+
+class Variables:
+    """The variables of one function, at the point that is emitted."""
+
+    def __init__(self):
+        self._held: dict[str, Held] = {}
+        self._holders: dict[Value, set[str]] = {}
+        self._changes: list[tuple[str, Held | None]] = []  # each with what was before
+        self._time = 0
+
+    def __getitem__(self, name: str) -> frozenset[Value]:
+        held = self._held.get(name)
+        return NOTHING if held is None else held.values
+
+    def holder(self, v: Value) -> str | None:
+        """The variable bound latest of those that hold a value."""
+        return max(self._holders.get(v, ()), key=lambda name: self._held[name].time, default=None)
+
+    def in_order(self, names: Iterable[str]) -> list[str]:
+        """Those bound latest last."""
+        return sorted(names, key=lambda name: self._held[name].time if name in self._held else 0)
+
+    def bind(self, name: str, values: Iterable[Value] = ()) -> None:
+        """The variable is assigned; nothing else is known of it than that it holds these values."""
+        self._time += 1
+        values = frozenset(values)
+        self._set(name, Held(self._time, values) if values else None)
+
+    def rename(self, old: Sequence[Value], new: Sequence[Value]) -> None:
+        """Values arrive under further names: inits as params, operands as results.
+
+        What was called by a new name before is not it: a param of the iteration that ends.
+        """
+        extra: dict[str, set[Value]] = {name: set() for b in new for name in self._holders.get(b, ())}
+        for a, b in zip(old, new, strict=False):
+            for name in self._holders.get(a, ()):
+                extra.setdefault(name, set()).add(b)
+        stale = frozenset(new)
+        for name, more in extra.items():
+            time, values = self._held[name]
+            values = values - stale | more
+            self._set(name, Held(time, values) if values else None)
+
+    def _set(self, name: str, held: Held | None) -> None:
+        before = self._held.get(name)
+        self._changes.append((name, before))
+        self._replace(name, before, held)
+
+    def _replace(self, name: str, before: Held | None, held: Held | None) -> None:
+        for v in before.values if before else ():
+            self._holders[v].discard(name)
+        for v in held.values if held else ():
+            self._holders.setdefault(v, set()).add(name)
+        if held is None:
+            self._held.pop(name, None)
+        else:
+            self._held[name] = held
+
+    # -------------------------------------------------------------- paths
+
+    def mark(self) -> int:
+        """A point to go back to."""
+        return len(self._changes)
+
+    def undo(self, mark: int) -> None:
+        """Go back: the variables hold what they held there."""
+        while len(self._changes) > mark:
+            name, before = self._changes.pop()
+            self._replace(name, self._held.get(name), before)
+
+    def path(self, mark: int, old: Sequence[Value] = (), new: Sequence[Value] = ()) -> Path:
+        """What changed since a mark, when these values then arrive under further names."""
+        here = self.mark()
+        self.rename(old, new)
+        changed = {name: self._held.get(name) for name, _ in self._changes[mark:]}
+        self.undo(here)
+        return changed
+
+    def meet(self, paths: Sequence[Path]) -> None:
+        """Paths from this point meet: what holds on all of them holds."""
+        for name in dict.fromkeys(name for p in paths for name in p):
+            held = [p.get(name, self._held.get(name)) for p in paths]
+            if None in held:
+                self._set(name, None)
+            else:
+                values = frozenset.intersection(*(h.values for h in held))
+                self._set(name, Held(held[0].time, values) if values else None)
 
 
 @dataclass
@@ -21,36 +120,35 @@ class Loop:
     """A loop being emitted. `claims`: what each variable that its body assigns holds whenever an iteration begins."""
 
     node: ir.For | ir.While
-    claims: Names
-    exits: list[Names] = field(default_factory=list)
+    claims: dict[str, frozenset[Value]]
+    mark: int  # before the loop
+    normal: list[Path] = field(default_factory=list)  # by which it ends
+    breaks: list[Path] = field(default_factory=list)
     wrong: bool = False  # a claim did not hold: emit again with the rest
 
-    def next(self, names: Names, operands: Sequence[Value]) -> None:
-        """Control goes back to the header with these carried values: keep what the claims still say."""
-        arriving = renamed(names, operands, self.node.params)
+    def begin(self, variables: Variables) -> None:
+        """An iteration begins."""
         for name, values in self.claims.items():
-            if not values <= arriving.get(name, NOTHING):
-                self.claims[name] = values & arriving.get(name, NOTHING)
+            variables.bind(name, values)
+
+    def next(self, variables: Variables, operands: Sequence[Value]) -> None:
+        """Control goes back to the header with these carried values: keep what the claims still say."""
+        here = variables.mark()
+        variables.rename(operands, self.node.params)
+        for name, values in self.claims.items():
+            if not values <= variables[name]:
+                self.claims[name] = values & variables[name]
                 self.wrong = True
+        variables.undo(here)
 
 
-def renamed(names: Names, old: Sequence[Value], new: Sequence[Value]) -> Names:
-    """What variables hold when values arrive under further names: inits as params, operands as results.
-
-    What was called by a new name before is not it: a param of the iteration that ends.
-    """
-    stale = frozenset(new)
-    extra: dict[Value, set[Value]] = {}
-    for a, b in zip(old, new, strict=False):
-        extra.setdefault(a, set()).add(b)
-    return {n: (values - stale).union(*(extra.get(v, ()) for v in values)) for n, values in names.items()}
-
-
-def common(paths: Sequence[Names]) -> Names:
-    """What holds on every path that arrives."""
-    first, *rest = paths
-    return {n: values & frozenset.intersection(*(p.get(n, NOTHING) for p in rest)) if rest else values
-            for n, values in first.items() if all(n in p for p in rest)}
+def claimed(variables: Variables, n: ir.For | ir.While) -> dict[str, frozenset[Value]]:
+    """What the variables that a loop may assign hold at its header, if every iteration leaves it so."""
+    here, params = variables.mark(), frozenset(n.params)
+    variables.rename(n.inits, n.params)
+    claims = {name: variables[name] & params for name in variables.in_order(assigned_in(n))}
+    variables.undo(here)
+    return claims
 
 
 def assigned_in(n: ir.For | ir.While) -> set[str]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
 from cutile.ir.nodes import (
+    TERMINATORS,
     Bind,
     Block,
     For,
@@ -102,6 +103,20 @@ def returns(body: Block) -> list[Return]:
     return [n for n in walk(body, lambda n: not isinstance(n, Frame)) if isinstance(n, Return)]
 
 
+def holders(body: Block, *kinds: type[Node]) -> set[Node]:
+    """The nodes of a body of a frame, loop or kernel that hold, at any depth, a node of these kinds.
+
+    Those inside nested frames do not count.
+    """
+    found: set[Node] = set()
+    outer = [(body, None), *((b, n) for n in walk(body, lambda n: not isinstance(n, Frame))
+                             if not isinstance(n, Frame) for b in blocks_of(n))]
+    for b, holder in reversed(outer):  # inner blocks first
+        if holder is not None and any(isinstance(n, kinds) or n in found for n in b.nodes):
+            found.add(holder)
+    return found
+
+
 # ------------------------------------------------------------------ rewriting
 
 
@@ -177,6 +192,22 @@ def _rewrite(block: Block, change: Change, new: dict[Value, Value]) -> Generator
         nodes += (n,) if replaced is None else replaced
     same = len(nodes) == len(block.nodes) and all(a is b for a, b in zip(nodes, block.nodes, strict=True))
     return block if same else replace(block, nodes=nodes)
+
+
+def mapped(block: Block, change: Callable[[Node], Node]) -> Block:
+    """The block with each of its own terminators changed, those in branches of Ifs too, loops and frames apart."""
+    return unrolled(_mapped(block, change))
+
+
+def _mapped(block: Block, change: Callable[[Node], Node]) -> Generator[Any, Any, Block]:
+    nodes: list[Node] = []
+    for n in block.nodes:
+        if isinstance(n, If):
+            then = yield _mapped(n.then, change)
+            orelse = yield _mapped(n.orelse, change)
+            n = replace(n, then=then, orelse=orelse)
+        nodes.append(change(n) if isinstance(n, TERMINATORS) else n)
+    return replace(block, nodes=nodes)
 
 
 def unrolled(function: Generator[Generator, Any, Any]) -> Any:

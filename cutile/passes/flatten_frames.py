@@ -7,15 +7,16 @@ once and ends by Break. Nodes that control cannot reach are dropped.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Generator, Sequence
+from typing import Any
 
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import (
     TERMINATORS,
+    Bind,
     Block,
     Break,
     Frame,
-    If,
     Kernel,
     Node,
     Return,
@@ -23,18 +24,19 @@ from cutile.ir.nodes import (
     While,
     Yield,
     blocks_of,
+    uses_of,
 )
-from cutile.ir.walk import rewrite, with_blocks
-from cutile.passes.structured_exits import has_return, out_of_loops
+from cutile.ir.walk import holders, mapped, rewrite, shown_values, substitute, unrolled, with_blocks
+from cutile.passes.structured_exits import out_of_loops
 from cutile.structs import replace
 
 
 def flatten_frames(kernel: Kernel) -> Kernel:
     """The kernel without Frames."""
     new: dict[Value, Value] = {}
-    flat = rewrite(kernel, lambda old, n: _frame(n, new) if isinstance(n, Frame) else _cut(n), new)
-    body = reachable(flat.body)
-    return flat if body is flat.body else replace(flat, body=body)
+    ended = rewrite(kernel, lambda old, n: _frame(n, new) if isinstance(n, Frame) else _cut(n))
+    body = unrolled(_spliced(reachable(ended.body), new))
+    return kernel if body is kernel.body else replace(kernel, body=body)
 
 
 def _cut(n: Node) -> list[Node] | None:
@@ -51,71 +53,104 @@ def reachable(block: Block) -> Block:
     return block
 
 
+# ------------------------------------------------------------------ one way out of each frame
+
+
 def _frame(n: Frame, new: dict[Value, Value]) -> list[Node]:
-    """What stands for a frame whose own calls are flattened already. `new` learns what its results are."""
+    """The frame with one Return, at the end of its body, if it has any; or a loop that stands for the frame.
+
+    `new` learns what becomes of the results of Ifs.
+    """
     body = reachable(out_of_loops(reachable(n.body), tuple(v.type for v in n.results)))
-    moved: dict[Value, Value] = {}
-    try:
-        nodes = _tail(list(body.nodes), n.results, moved)
-    except _BothGoOn:
-        return [While(None, (), (), _as_breaks(body), n.results, n.span)]
-    if moved:
-        nodes = substituted(nodes, moved)
-    if nodes and isinstance(nodes[-1], Yield):
-        new.update((r, v) for r, v in zip(n.results, nodes.pop().operands, strict=True))
-    return nodes
+    holding = holders(body, Return)
+    if holding:
+        moved: dict[Value, Value] = {}
+        try:
+            nodes = unrolled(_ended(body.nodes, [], n.results, holding, moved))[::-1]
+        except _BothGoOn:
+            broken = mapped(body, lambda e: Break(e.operands, e.span) if isinstance(e, Return) else e)
+            return [While(None, (), (), broken, n.results, n.span)]
+        new.update(moved)
+        if nodes and isinstance(nodes[-1], Yield):
+            nodes[-1] = Return(nodes[-1].operands, nodes[-1].span)
+        body = replace(body, nodes=nodes)
+    return [n if body is n.body else replace(n, body=body)]
 
 
 class _BothGoOn(Exception):
     """Both branches of an If with an early return go on, so what follows it would be needed twice."""
 
 
-def _tail(nodes: list[Node], results: tuple[Value, ...], moved: dict[Value, Value]) -> list[Node]:
-    """The nodes of a body that returns, ending in a Yield of what it returns; `moved` says what became of Ifs' results.
+def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], holding: set[Node],
+           moved: dict[Value, Value]) -> Generator[Any, Any, list[Node]]:
+    """Nodes and the rest of the body after them, ending in a Yield of what it returns. The last node comes first, here
+    and in `rest`; `moved` says what became of the results of Ifs.
 
     Nothing returns from inside a loop any more.
     """
-    at = next((i for i, n in enumerate(nodes) if isinstance(n, If) and has_return(n)), None)
-    if at is None:
-        if nodes and isinstance(nodes[-1], Return):
-            return [*nodes[:-1], Yield(nodes[-1].operands, nodes[-1].span)]
-        return nodes
-    n, rest = nodes[at], nodes[at + 1:]
-    going_on = [b for b in blocks_of(n) if b.nodes and isinstance(b.nodes[-1], Yield)]
-    if len(going_on) == 2:
-        raise _BothGoOn
-    branches = []
-    for b in blocks_of(n):
-        inner = list(b.nodes)
-        if b in going_on:
-            last = inner.pop()
-            moved.update(zip(n.results, last.operands, strict=True))
-            inner += rest
-        branches.append(Block(_tail(inner, results, moved)))
-    values = tuple(Value(v.type) for v in results)
-    made = replace(n, then=branches[0], orelse=branches[1], results=values)
-    yields = any(b.nodes and isinstance(b.nodes[-1], Yield) for b in branches)
-    return [*nodes[:at], made, *([Yield(values, n.span)] if yields else [])]
+    out = rest
+    for n in reversed(nodes):
+        if isinstance(n, Return):
+            out = [Yield(n.operands, n.span)]
+        elif n not in holding:
+            out.append(n)
+        else:
+            going_on = [b for b in blocks_of(n) if b.nodes and isinstance(b.nodes[-1], Yield)]
+            if len(going_on) == 2:
+                raise _BothGoOn
+            branches = []
+            for b in blocks_of(n):
+                inner, after = b.nodes, []
+                if b in going_on:
+                    *inner, last = inner
+                    moved.update(zip(n.results, last.operands, strict=True))
+                    after = out
+                branches.append(Block((yield _ended(inner, after, results, holding, moved))[::-1]))
+            values = tuple(Value(v.type) for v in results)
+            yields = any(b.nodes and isinstance(b.nodes[-1], Yield) for b in branches)
+            made = replace(n, then=branches[0], orelse=branches[1], results=values)
+            out = [Yield(values, n.span), made] if yields else [made]
+    return out
 
 
-def substituted(nodes: list[Node], new: dict[Value, Value]) -> list[Node]:
-    """Nodes with other values at every depth."""
+# ------------------------------------------------------------------ bodies in place of frames
 
-    def last(v: Value) -> Value:
+
+def _spliced(block: Block, new: dict[Value, Value]) -> Generator[Any, Any, Block]:
+    """The block with the body of each frame in its place. `new` maps values to those that stand for them."""
+    out: list[Node] = []
+    inside: list[tuple[Frame | None, Any]] = [(None, iter(block.nodes))]  # frames entered, and their nodes to come
+    while inside:
+        frame, nodes = inside[-1]
+        n = next(nodes, None)
+        if n is None:
+            inside.pop()
+        elif isinstance(n, Frame):
+            inside.append((n, iter(n.body.nodes)))
+        elif isinstance(n, Return) and frame is not None:
+            new.update(zip(frame.results, n.operands, strict=True))
+            inside.pop()
+        else:
+            n = _renamed(n, new)
+            before, after = blocks_of(n), []
+            for b in before:
+                after.append((yield _spliced(b, new)))
+            if any(a is not b for a, b in zip(after, before, strict=True)):
+                n = with_blocks(n, after)
+            out.append(n)
+    same = len(out) == len(block.nodes) and all(a is b for a, b in zip(out, block.nodes, strict=True))
+    return block if same else replace(block, nodes=out)
+
+
+def _renamed(n: Node, new: dict[Value, Value]) -> Node:
+    """The node reading what stands for its values, which other values may stand for in turn."""
+    read = shown_values(n.template) if isinstance(n, Bind) else uses_of(n)
+    final = {}
+    for v in read:
+        chain = []
         while v in new:
+            chain.append(v)
             v = new[v]
-        return v
-
-    final = {v: last(v) for v in new}
-    holder = Kernel("", (), (), Block(nodes), nodes[0].span)
-    return list(rewrite(holder, lambda old, n: None, final).body.nodes)
-
-
-def _as_breaks(block: Block) -> Block:
-    """A body without Returns in loops, for a loop that runs once."""
-    return _mapped(block, lambda n: Break(n.operands, n.span) if isinstance(n, Return) else n)
-
-
-def _mapped(block: Block, change: Callable[[Node], Node]) -> Block:
-    return replace(block, nodes=[with_blocks(n, [_mapped(b, change) for b in blocks_of(n)]) if isinstance(n, If)
-                                 else change(n) for n in block.nodes])
+        final.update(dict.fromkeys(chain, v))
+    new.update(final)  # the next to ask has one step to go
+    return substitute(n, final) if final else n

@@ -12,9 +12,9 @@ the two halves of a causal attention want it. Loops that something breaks out of
 from __future__ import annotations
 
 from cutile.ir.nodes import Block, For, If, Kernel, Node, Op, Value, While, Yield, blocks_of, results_of
-from cutile.ir.walk import definitions, rewrite, substitute, walk, with_blocks
+from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with_blocks
 from cutile.ops import arithmetic, compare, create
-from cutile.passes.structured_exits import has_break, has_return
+from cutile.passes.structured_exits import has_break
 from cutile.structs import replace
 
 # For `counter op x`: whether the condition holds in the first half, and whether the half ends behind x.
@@ -36,7 +36,7 @@ def _split(n: For, source: dict[Value, Node]) -> list[Node] | None:
     step = source.get(n.step)
     if not (isinstance(step, Op) and step.op is create.constant and step.attrs["value"] == 1):
         return None
-    if any(isinstance(inner, For | While) for inner in walk(n.body)) or has_break(n.body) or has_return(n):
+    if any(isinstance(inner, For | While) for inner in walk(n.body)) or has_break(n.body) or returns(n.body):
         return None
     inside = definitions(n.body)
     for inner in n.body.nodes:

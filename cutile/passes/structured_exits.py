@@ -7,6 +7,9 @@ Ifs in it.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import Any
+
 from cutile.dtypes import bool_, info
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.ir.nodes import (
@@ -15,7 +18,6 @@ from cutile.ir.nodes import (
     Break,
     Continue,
     For,
-    Frame,
     If,
     Kernel,
     Node,
@@ -24,9 +26,8 @@ from cutile.ir.nodes import (
     Value,
     While,
     Yield,
-    blocks_of,
 )
-from cutile.ir.walk import with_blocks
+from cutile.ir.walk import holders, mapped, unrolled, walk
 from cutile.ops import create
 from cutile.ops._types import encode
 from cutile.structs import replace
@@ -43,34 +44,27 @@ def structured_exits(kernel: Kernel) -> Kernel:
 
 def out_of_loops(body: Block, types: tuple[LeafType, ...]) -> Block:
     """A function's body without Returns inside loops. `types` are those of what it returns."""
-    if not _returns_in_loops(body):
+    holding = holders(body, Return)
+    if not any(isinstance(n, For | While) for n in holding):
         return body
+    return unrolled(_out_of_loops(body, types, holding))
+
+
+def _out_of_loops(body: Block, types: tuple[LeafType, ...], holding: set[Node]) -> Generator[Any, Any, Block]:
     nodes: list[Node] = []
     for n in body.nodes:
-        nodes += _node(n, types)
+        if n not in holding:
+            nodes.append(n)
+        elif isinstance(n, If):
+            then = yield _out_of_loops(n.then, types, holding)
+            orelse = yield _out_of_loops(n.orelse, types, holding)
+            nodes.append(replace(n, then=then, orelse=orelse))
+        else:
+            inner = yield _out_of_loops(n.body, types, holding)
+            nodes += _loop(replace(n, body=inner), types)
         if isinstance(nodes[-1], TERMINATORS):
             break
     return replace(body, nodes=nodes)
-
-
-def _returns_in_loops(block: Block) -> bool:
-    return any(has_return(n) if isinstance(n, For | While) else
-               isinstance(n, If) and any(_returns_in_loops(b) for b in blocks_of(n)) for n in block.nodes)
-
-
-def has_return(n: Node) -> bool:
-    """Whether a node holds a Return of the function it stands in, or is one."""
-    if isinstance(n, Return):
-        return True
-    return not isinstance(n, Frame | Op) and any(has_return(inner) for b in blocks_of(n) for inner in b.nodes)
-
-
-def _node(n: Node, types: tuple[LeafType, ...]) -> list[Node]:
-    if isinstance(n, If):
-        return [with_blocks(n, [out_of_loops(b, types) for b in blocks_of(n)])]
-    if isinstance(n, For | While) and has_return(n):
-        return _loop(replace(n, body=out_of_loops(n.body, types)), types)
-    return [n]
 
 
 def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
@@ -78,7 +72,7 @@ def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
     endless = isinstance(n, While) and n.cond is None
     returned = tuple(Value(t) for t in types)
     if endless and not has_break(n.body):
-        body = _exits(n.body, lambda e: Break(e.operands, e.span) if isinstance(e, Return) else e)
+        body = mapped(n.body, lambda e: Break(e.operands, e.span) if isinstance(e, Return) else e)
         return [replace(n, body=body, results=returned), Return(returned, n.span)]
     before: list[Node] = []
     rest = tuple(_nothing(before, t, n.span) for t in types)
@@ -95,7 +89,7 @@ def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
         return replace(e, operands=(*e.operands, *carried)) if isinstance(e, Continue) else e
 
     flag = Value(FLAG)
-    body = _exits(n.body, change)
+    body = mapped(n.body, change)
     if not endless:
         n = replace(n, inits=(*n.inits, *extra), params=(*n.params, *carried))
     loop = replace(n, body=body, results=(*n.results, flag, *returned))
@@ -105,14 +99,7 @@ def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
 
 def has_break(block: Block) -> bool:
     """A Break of the loop whose body this is."""
-    return any(isinstance(n, Break) or isinstance(n, If) and any(map(has_break, blocks_of(n))) for n in block.nodes)
-
-
-def _exits(block: Block, change) -> Block:
-    """The body of a loop with each exit of it changed; loops inside have no Returns any more."""
-    nodes = [with_blocks(n, [_exits(b, change) for b in blocks_of(n)]) if isinstance(n, If)
-             else change(n) if isinstance(n, Return | Break | Continue) else n for n in block.nodes]
-    return replace(block, nodes=nodes)
+    return any(isinstance(n, Break) for n in walk(block, lambda n: isinstance(n, If)))
 
 
 def _constant(nodes: list[Node], t: TileType, value, span: Span) -> Value:
