@@ -1,7 +1,7 @@
 """What it takes to prepare a kernel grows with its size, not with the square of it.
 
-Counted are calls of Python functions and the memory at its peak, which do not depend on the machine's load.
-`benchmarks/growth.py` times larger kernels.
+Counted are calls of Python functions, which do not depend on the machine's load, and for some kernels the memory at its
+peak. `benchmarks/growth.py` times larger ones.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import io
 import linecache
 import sys
 import tracemalloc
+from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -20,48 +22,73 @@ from benchmarks.growth import KINDS, STAGES
 from cutile.compilation import CallingConvention, KernelSignature, export_kernel
 
 SIZES = 5, 20, 60
-BAR = 1.2  # times what they grow
+BAR = 1.2  # times what the sizes grow
 
 
-def prepared(kind: str, n: int, stage: str) -> tuple[int, int]:
-    """Calls and bytes that it takes to prepare a kernel."""
+def made(kind: str, n: int, stage: str) -> Callable[[], None]:
+    """What prepares a kernel."""
     name, source = f"<growth of {kind} {n} {stage}>", KINDS[kind][0](n)
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     space = {"ct": ct}
     exec(compile(source, name, "exec"), space)
     kernel = space["k"]
     args = (np.zeros(8, np.int32), *[3] * (len(kernel.parameters) - 1))
-    calls = 0
+
+    def export() -> None:
+        signature = KernelSignature.from_kernel_args(kernel, args, CallingConvention.cutile_python_v2())
+        export_kernel(kernel, [signature.with_symbol("k")], io.BytesIO(), gpu_code="sm_90",
+                      output_format="tileir_bytecode", bytecode_version="13.1")
+
+    return export if stage == "export" else lambda: ct.launch(None, (2,), kernel, args)
+
+
+def calls(kind: str, n: int, stage: str) -> int:
+    """How often preparing a kernel calls a Python function."""
+    prepare, found = made(kind, n, stage), 0
 
     def count(frame, event, arg):
-        nonlocal calls
-        calls += event == "call"
+        nonlocal found
+        found += event == "call"
 
-    gc.collect()
-    tracemalloc.start()
     sys.setprofile(count)
     try:
-        if stage == "export":
-            signature = KernelSignature.from_kernel_args(kernel, args, CallingConvention.cutile_python_v2())
-            export_kernel(kernel, [signature.with_symbol("k")], io.BytesIO(), gpu_code="sm_90",
-                          output_format="tileir_bytecode", bytecode_version="13.1")
-        else:
-            ct.launch(None, (2,), kernel, args)
+        prepare()
     finally:
         sys.setprofile(None)
-        peak = tracemalloc.get_traced_memory()[1]
+    return found
+
+
+def peak(kind: str, n: int, stage: str) -> int:
+    """Bytes that preparing a kernel takes."""
+    prepare = made(kind, n, stage)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        prepare()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
         tracemalloc.stop()
-    return calls, peak
+
+
+@pytest.fixture
+def way(monkeypatch, stage):
+    monkeypatch.setenv("CUTILE_CHECK", "0")
+    if stage != "export":
+        monkeypatch.setenv("CUTILE_SCHEDULE", stage)
 
 
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_grows_with_the_size(kind, stage, monkeypatch):
-    monkeypatch.setenv("CUTILE_CHECK", "0")
-    if stage != "export":
-        monkeypatch.setenv("CUTILE_SCHEDULE", stage)
-    prepared(kind, 3, stage)
-    found = [prepared(kind, n, stage) for n in SIZES]
-    least, less, more = SIZES
-    grown = [(c - a) / (b - a) for a, b, c in zip(*found, strict=True)]
-    assert max(grown) <= BAR * (more - least) / (less - least), found
+def test_calls_grow_with_the_size(kind, stage, way):
+    calls(kind, 3, stage)  # imports, tables
+    found = [calls(kind, n, stage) for n in SIZES]
+    small, large = (y - x for x, y in pairwise(found))
+    less, more = (y - x for x, y in pairwise(SIZES))
+    assert large / small <= BAR * more / less, found
+
+
+@pytest.mark.parametrize("kind, stage", [("lines", "batch"), ("names", "block"), ("branches", "batch")])
+def test_memory_grows_with_the_size(kind, stage, way):
+    peak(kind, 3, stage)
+    found = [peak(kind, n, stage) for n in (150, 300)]
+    assert found[1] / found[0] <= 2.5, found

@@ -40,7 +40,7 @@ def _exact(value: Any) -> Hashable:
 
 def _block(block: Block, seen: Seen, new: dict[Value, Value]) -> Generator[Any, Any, Block]:
     nodes: list[Node] = []
-    seen = dict(seen)
+    own: list[Hashable] = []  # what this block adds to `seen`, until its end
     for old in block.nodes:
         n = substitute(old, new)
         if isinstance(n, Op) and (key := key_of(n)) is not None:
@@ -48,9 +48,12 @@ def _block(block: Block, seen: Seen, new: dict[Value, Value]) -> Generator[Any, 
                 new.update(zip(n.results, seen[key], strict=True))
                 continue
             seen[key] = n.results
+            own.append(key)
         before, after = tuple(blocks_of(n)), []
         for b in before:
             after.append((yield _block(b, {} if isinstance(n, Op | Frame) else seen, new)))
         nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_blocks(n, after))
+    for key in own:
+        del seen[key]
     same = len(nodes) == len(block.nodes) and all(a is b for a, b in zip(nodes, block.nodes, strict=True))
     return block if same else replace(block, nodes=nodes)

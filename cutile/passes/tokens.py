@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from cutile.ir.nodes import Block, For, Kernel, Node, Op, Value, While
-from cutile.ir.walk import definitions, walk
+from cutile.ir.nodes import Block, For, Kernel, Node, Op, Value, While, blocks_of
+from cutile.ir.walk import blocks, definitions, walk
 from cutile.ops import arithmetic, debug, grid
 from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.passes.written import memory_classes
@@ -55,20 +55,25 @@ class Ordering:
 
     access: dict[Op, Access] = field(default_factory=dict)
     apart: dict[For, dict[Op, Value]] = field(default_factory=dict)  # stores that need not wait for each other
-    _changed: dict[int, tuple[Key, ...]] = field(default_factory=dict)
+    _changed: dict[Block, tuple[Key, ...]] = field(default_factory=dict)
 
     def of(self, n: Op) -> Access:
         return self.access.get(n, NONE)
 
-    def changed(self, blocks: Iterable[Block]) -> tuple[Key, ...]:
+    def changed(self, inside: Iterable[Block]) -> tuple[Key, ...]:
         """The tokens that some node in these blocks changes, in a fixed order."""
-        found: dict[Key, None] = {}
-        for b in blocks:
-            if (keys := self._changed.get(id(b))) is None:
-                accesses = [self.access[n] for n in walk(b) if isinstance(n, Op) and n in self.access]
-                keys = self._changed[id(b)] = tuple(dict.fromkeys(k for a in accesses for k in (*a.joins, *a.becomes)))
-            found.update(dict.fromkeys(keys))
-        return tuple(found)
+        return tuple(dict.fromkeys(k for b in inside for k in self._changed[b]))
+
+    def _find_changed(self, root: Block) -> None:
+        for b, _ in reversed(list(blocks(root))):  # inner ones first
+            found: dict[Key, None] = {}
+            for n in b.nodes:
+                if isinstance(n, Op):
+                    a = self.of(n)
+                    found.update(dict.fromkeys((*a.joins, *a.becomes)))
+                for inner in blocks_of(n):
+                    found.update(dict.fromkeys(self._changed[inner]))
+            self._changed[b] = tuple(found)
 
 
 def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlapping: Sequence[Value] = ()) -> Ordering:
@@ -86,6 +91,7 @@ def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlappi
             plan.access[n] = _fence(tracked)
         elif (c := class_of(n.operands[0])) in tracked:
             plan.access[n] = _access(n, c, tracked)
+    plan._find_changed(kernel.body)
     apart = {class_of(v) for v in overlapping}
     for loop in walk(kernel.body):
         if isinstance(loop, For) and (found := _apart(loop, plan, class_of, apart)):
