@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from cutile.errors import Span, TileTypeError
-from cutile.front.context import nearest
+from cutile.front.hints import nearest
 from cutile.front.idioms import PARAMETERS
 from cutile.front.proxies import Method, method_signature
 from cutile.front.scope import Scope

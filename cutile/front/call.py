@@ -24,6 +24,8 @@ from cutile.errors import (
 from cutile.front import binding, builtins, closures, expr, objects, records, skipping, static, stmt, syntax
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling
+from cutile.front.hints import call_of, hint
+from cutile.front.idioms import OTHERWISE
 from cutile.front.join import template_of
 from cutile.front.proxies import Method
 from cutile.front.scope import Scope, Var, of_function
@@ -47,7 +49,7 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops import convert, debug
-from cutile.ops._op import PURE, OpDef, registry
+from cutile.ops._op import PURE, OpDef
 from cutile.structs import replace
 
 
@@ -85,7 +87,7 @@ def inlines(func: Term) -> bool:
         case Static(obj):
             space = objects.declaration(obj)
             fn = obj if space is None else space.fn
-            return isinstance(fn, types.FunctionType) and _root(fn) not in {"contextlib", *_FOR_THE_HOST} and (
+            return isinstance(fn, types.FunctionType) and _root(fn) != "contextlib" and not _of_the_host(fn) and (
                 not hasattr(fn, "__wrapped__") and fn not in static.KEYWORDS.values())
     return False
 
@@ -289,7 +291,7 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
         return convert.construct(c, d, _only_positional(obj, args, kwargs))
     if isinstance(obj, type):
         return _call_class(c, obj, args, kwargs, span)
-    if isinstance(obj, types.FunctionType) and _root(obj) not in _FOR_THE_HOST:
+    if isinstance(obj, types.FunctionType) and not _of_the_host(obj):
         wrapped = getattr(obj, "__wrapped__", None)
         if (
             wrapped is not None
@@ -319,16 +321,20 @@ _REPLACEMENTS = {
     "zip": "ct.static_iter(zip(…))",
     "sum": "ct.sum(tile, axis)",
     "pow": "x ** y",
-    "round": "ct.floor(x + 0.5)",
     "map": "a loop over ct.static_iter(…)",
-    "sorted": None,
     "list": "a tuple",
     "isinstance": "ct.static_eval(isinstance(…))",
 }
 
 
 # Packages whose Python functions are not looked into: of dataclasses, asdict and its kin need containers.
-_FOR_THE_HOST = frozenset({"cutile", "dataclasses", "numpy", "torch", "jax", "cupy", "scipy"})
+_FOR_THE_HOST = frozenset({"cutile", "dataclasses", "functools", "numpy", "torch", "jax", "cupy", "scipy", "triton",
+                           "numba"})
+
+
+def _of_the_host(fn: types.FunctionType) -> bool:
+    """Whether a function is of such a package, or of functools around a user's function, which names it as its own."""
+    return _root(fn) in _FOR_THE_HOST or fn.__code__.co_filename == functools.__file__
 
 
 def _root(obj: Any) -> str:
@@ -339,18 +345,22 @@ def _call_help(obj: Any) -> str | None:
     name, module = getattr(obj, "__name__", ""), _root(obj)
     if module == "cutile":
         return "it is for code that runs on the host"
-    if module == "builtins" and _REPLACEMENTS.get(name):
-        return f"write {_REPLACEMENTS[name]}"
-    if module in ("math", "numpy", "torch", "jax", "cupy"):
-        same = {"fabs": "abs", "absolute": "abs", "power": "pow"}.get(name, name)
-        if same in registry():
-            given = registry()[same].__signature__.parameters.values()
-            return f"use ct.{same}({', '.join(p.name for p in given if p.default is p.empty)})"
-        if name in objects.IDIOMS:
-            return f"write {objects.IDIOMS[name]}"
-        return f"{module} functions run on the host; inside ct.static_eval(...) they can compute constants"
+    if module == "builtins":
+        return f"write {_REPLACEMENTS[name]}" if name in _REPLACEMENTS else hint(name)
     if isinstance(obj, functools.partial) or obj is functools.partial:
         return "write a lambda: lambda x: f(x, 2)"
+    if module == "math" or module in _FOR_THE_HOST:
+        known = name not in OTHERWISE and f"{module}.{name}" not in OTHERWISE
+        if known and (op := call_of(name)) is not None:
+            return f"use {op}"
+        return known and hint(name) or (
+            f"{module} functions run on the host; inside ct.static_eval(...) they can compute constants")
+    if hasattr(obj, "cache_info"):
+        return (f"a cache is for the host: leave it out, since a kernel's calls are compiled in place; or compute a "
+                f"constant with ct.static_eval({name}(...))")
+    if isinstance(getattr(obj, "__wrapped__", None), types.FunctionType):
+        return (f"what wraps {name} runs on the host: call the plain function; or compute a constant with "
+                f"ct.static_eval({name}(...))")
     return None
 
 
@@ -370,7 +380,7 @@ def _call_class(c: Context, cls: type, args, kwargs, span: Span) -> Term:
         return _enum_member(c, cls, _only_positional(cls, args, kwargs))
     if dataclasses.is_dataclass(cls):
         return records.make(c, cls, args, kwargs)
-    users = _root(cls) not in {"builtins", "functools", *_FOR_THE_HOST}
+    users = _root(cls) not in {"builtins", *_FOR_THE_HOST}
     hint = "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)" if users else _call_help(cls)
     raise UnsupportedCallError(f"objects of class `{cls.__qualname__}` cannot be created in tile code", help=hint)
 

@@ -132,11 +132,3 @@ def _same(a: TileError, b: TileError) -> bool:
     def place(e):
         return e.loc and (e.loc.filename, e.loc.line, e.loc.col)
     return type(a) is type(b) and a.message == b.message and place(a) == place(b)
-
-
-def nearest(name: str, names: Sequence[str]) -> str | None:
-    """The most similar of some names, for 'did you mean'."""
-    import difflib  # loaded when it is needed
-
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
-    return close[0] if close else None

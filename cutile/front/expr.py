@@ -11,7 +11,9 @@ from cutile.dtypes import bool_, info
 from cutile.errors import TileError, TileSyntaxError, TileTypeError
 from cutile.front import call, objects, skipping, static, stmt
 from cutile.front.binding import ArgumentSpans
-from cutile.front.context import Context, nearest
+from cutile.front.context import Context
+from cutile.front.hints import hint, nearest
+from cutile.front.idioms import VARIABLES
 from cutile.front.join import Join, conflict_help, type_text, versus
 from cutile.front.operators import binary, kind, unary
 from cutile.front.scope import MISSING, Scope, Var, home_of
@@ -32,6 +34,7 @@ from cutile.ir.terms import (
     Tuple,
     Unusable,
     article,
+    call_help,
     is_poisoned,
     is_scalar,
     is_tile,
@@ -79,9 +82,22 @@ def _name(c: Context, s: Scope, node: ast.Name) -> Term:
         return _variable(c, home, name)
     obj = c.outside(s, name)
     if obj is MISSING:
-        close = nearest(name, [n for n in (*s.vars, *s.cells, *s.globals, *dir(builtins)) if n != name])
-        return _undefined(c, s, name, "", f"did you mean `{close}`?" if close else None)
+        return _nowhere(c, s, name, called=False)
     return objects.capture(c, obj, name)
+
+
+def _callee(c: Context, s: Scope, node: ast.expr) -> Term:
+    """What is called. A name that is not there may be that of a function elsewhere."""
+    if isinstance(node, ast.Name) and home_of(s, node.id) is None and c.outside(s, node.id) is MISSING:
+        with c.at(s.span(node)):
+            return _nowhere(c, s, node.id, called=True)
+    return evaluate(c, s, node)
+
+
+def _nowhere(c: Context, s: Scope, name: str, *, called: bool) -> Term:
+    close = nearest(name, [n for n in (*s.vars, *s.cells, *s.globals, *dir(builtins)) if n != name])
+    help = f"did you mean `{close}`?" if close else hint(name) if called or name in VARIABLES else None
+    return _undefined(c, s, name, "", help)
 
 
 def _variable(c: Context, home: Scope, name: str) -> Term:
@@ -379,7 +395,7 @@ def item(c: Context, t: Term, key: Term) -> Term:
                 f"{phrase(t)} cannot be subscripted",
                 help="ct.load(array, index, shape) reads a tile, ct.gather(array, indices) single elements, "
                      f"array.slice(axis, start, stop) makes a smaller view (rank {a.ndim})")
-    raise TileTypeError(f"{phrase(t)} cannot be subscripted")
+    raise TileTypeError(f"{phrase(t)} cannot be subscripted", help=call_help(t))
 
 
 def _tuple_item(t: Tuple, key: Term) -> Term:
@@ -396,7 +412,7 @@ def _tuple_item(t: Tuple, key: Term) -> Term:
 def _call(c: Context, s: Scope, node: ast.Call) -> Term:
     if (keyword := static.keyword(s, node)) is not None:
         return static.expression(c, s, node, keyword)
-    func = evaluate(c, s, node.func)
+    func = _callee(c, s, node.func)
     if (
         isinstance(func, Static)
         and func.obj is tuple

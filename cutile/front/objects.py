@@ -13,8 +13,9 @@ import numpy as np
 
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
-from cutile.front.context import Context, nearest
-from cutile.front.idioms import IDIOMS, NOTES, OF_ARRAYS, OF_TILES
+from cutile.front.context import Context
+from cutile.front.hints import hint, nearest
+from cutile.front.idioms import OF_ARRAYS, OF_TILES, STRANGERS
 from cutile.front.proxies import RECEIVERS, Method
 from cutile.ir.terms import (
     POISON,
@@ -38,7 +39,7 @@ from cutile.ir.terms import (
     plain,
 )
 from cutile.ops import memory, views
-from cutile.ops._op import OpDef, methods, registry
+from cutile.ops._op import OpDef, methods
 from cutile.ops._types import const_term, loose, strict
 from cutile.types import ListType
 
@@ -197,25 +198,25 @@ def attribute(c: Context, t: Term, name: str) -> Term:
     raise TileTypeError(f"{phrase(t)} has no attribute `{name}` in tile code", help=help)
 
 
-_ATTRIBUTES = {"tile": ["dtype", "ndim", "shape"],
-               "array": ["dtype", "foreign_pointer", "ndim", "shape", "strides"]}
-
-
-def _tile_hint(name: str) -> str | None:
-    """What to write for an attribute that tiles do not have."""
-    return OF_TILES.get(name) or IDIOMS.get(name) or (f"ct.{name}(x)" if name in registry() else None)
+_ATTRIBUTES = {kind: [n for n in dir(cls) if isinstance(getattr(cls, n), property)] for cls, kind in RECEIVERS.items()}
 
 
 def _method(t: Term, kind: str, name: str) -> Term:
     o = methods().get((kind, name))
     if o is not None:
         return Bound(Static(o), t)
-    names = [n for k, n in methods() if k == kind] + _ATTRIBUTES.get(kind, [])
-    close = nearest(name, names)
-    hint = _tile_hint(name) if kind == "tile" else None
-    help = (
-        f"write {hint}" if hint else f"did you mean `{close}`?" if close else f"there are: {', '.join(sorted(names))}"
-    )
+    names = [n for k, n in methods() if k == kind] + _ATTRIBUTES[kind]
+    own = {"tile": OF_TILES, "array": OF_ARRAYS}.get(kind, {})
+    if name in own:
+        help = f"write {own[name]}"
+    elif close := nearest(name, names):
+        help = f"did you mean `{close}`?"
+    elif kind == "tile" and (found := hint(name)):
+        help = found
+    elif kind == "array" and hint(name):
+        help = "an array is memory: load a tile first, then work on the tile"
+    else:
+        help = f"there are: {', '.join(sorted(names))}"
     raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help=help)
 
 
@@ -231,13 +232,7 @@ def _array_attribute(c: Context, t: Leaf, name: str) -> Term:
             return memory.array_strides(c, t)
         case "foreign_pointer":
             return views.array_foreign_pointer(c, t)
-    if name in ("reshape", "astype", "sum"):
-        help = "an array is memory: load a tile first, then work on the tile"
-    elif name in OF_ARRAYS:
-        help = f"write {OF_ARRAYS[name]}"
-    else:
-        return _method(t, "array", name)
-    raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help=help)
+    return _method(t, "array", name)
 
 
 def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
@@ -248,11 +243,7 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
         obj = missing  # a file of the package
     if obj is missing:
         close = nearest(name, [n for n in dir(module) if not n.startswith("_")])
-        help = f"did you mean `{close}`?" if close else None
-        if ours and name in IDIOMS:
-            help = f"write {IDIOMS[name]}"
-        elif ours:
-            help = NOTES.get(name, help)
+        help = ours and hint(name) or (f"did you mean `{close}`?" if close and name not in STRANGERS else None)
         raise TileTypeError(f"module `{module.__name__}` has no attribute `{name}`", help=help)
     c.reads.add(module, name, obj)
     return capture(c, obj, f"{module.__name__}.{name}")

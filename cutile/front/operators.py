@@ -9,15 +9,29 @@ import ast
 import enum
 from collections.abc import Callable, Mapping
 
-from cutile.dtypes import bool_, from_foreign
+from cutile.dtypes import bool_, from_foreign, info
 from cutile.errors import Span, TileTypeError
 from cutile.front import call, objects
 from cutile.front.context import Context
 from cutile.front.join import same_object
-from cutile.ir.terms import POISON, Const, FString, Leaf, Record, Static, Term, Tuple, describe, is_poisoned, is_tile
+from cutile.ir.terms import (
+    POISON,
+    Bound,
+    Const,
+    FString,
+    Leaf,
+    Record,
+    Static,
+    Term,
+    Tuple,
+    call_help,
+    describe,
+    is_poisoned,
+    is_tile,
+)
 from cutile.ops import arithmetic, bits, compare, mma
 from cutile.ops import math as math_ops
-from cutile.ops._types import is_none, loose
+from cutile.ops._types import is_none, load_first, loose
 from cutile.types import ArrayType
 
 # AST operator → (symbol, op, name of the dunder that a dataclass may define).
@@ -63,9 +77,13 @@ def _unsupported(symbol: str, x: Term, y: Term) -> TileTypeError:
     array = next((t for t in (x, y) if isinstance(t, Leaf) and isinstance(t.type, ArrayType)), None)
     help = None
     if array is not None:
-        zeros = ", ".join("0" for _ in range(array.type.ndim)) + ("," if array.type.ndim == 1 else "")
-        help = (f"an array is memory, not a value: load a tile from it first, for example "
-                f"ct.load(array, index=({zeros}), shape=...)")
+        help = load_first(array)
+        if symbol in "+-" and any(is_tile(t) and info(t.type.dtype).integral for t in (x, y)):
+            indices = "indices" if array.type.ndim == 1 else "one tile of indices per axis"
+            help += (f"; an array is no pointer either: ct.gather(array, {indices}, mask=...) reads the elements at "
+                     f"indices, and ct.scatter(array, {indices}, value, mask=...) writes them")
+    elif isinstance(x, Bound) or isinstance(y, Bound):
+        help = call_help(x) or call_help(y)
     elif is_none(x) or is_none(y):
         help = "compare with None by `is` and `is not`"
     return TileTypeError(f"unsupported operands for {symbol}: {describe(x)} and {describe(y)}", help=help)

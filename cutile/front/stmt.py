@@ -98,7 +98,7 @@ def _assign_item(c: Context, s: Scope, target: ast.Subscript, term: Term, span: 
         key = expr.subscript_key(c, s, target.slice)
         c.call(Static(obj.cls.__setitem__), (obj, key, term))
         return
-    help = "tiles are immutable: ct.where(mask, x, y) chooses by element, ct.insert(x, part, index) puts a part" if (
+    help = "tiles are immutable: ct.where(mask, x, y) chooses by element, ct.insert(x, index, value) puts a part" if (
         is_tile(obj)) else "write to memory with ct.store(array, index, tile) or ct.scatter(array, indices, value)" if (
         isinstance(obj, Leaf)) else "tuples and dicts are immutable: build a new one"
     c.report(TileTypeError(f"{phrase(obj)} cannot be assigned to by item", help=help), span)

@@ -288,11 +288,25 @@ def describe(t: Term) -> str:
         case Closure():
             return f"function {t.definition.name} (line {t.definition.node.lineno})"
         case Bound():
-            return f"method of {phrase(t.receiver)}"
+            return f"method {_call_of(t)} of {phrase(t.receiver)}"
         case Manager():
             return "context manager"
         case _:
             return type(t).__name__.lower()
+
+
+def call_help(t: Term) -> str | None:
+    """What to write where a method stands without its call."""
+    return f"call it: {_call_of(t)}" if isinstance(t, Bound) else None
+
+
+def _call_of(t: Bound) -> str:
+    """A method's name and the arguments that its call needs."""
+    obj = getattr(t.func, "obj", None)
+    name = getattr(obj, "spelling", None) or getattr(obj, "__name__", "")
+    signature = getattr(obj, "__signature__", None)
+    needed = [p.name for p in [*signature.parameters.values()][1:] if p.default is p.empty] if signature else ["…"]
+    return f"{name}({', '.join(needed)})"
 
 
 def phrase(t: Term) -> str:

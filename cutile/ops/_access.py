@@ -15,7 +15,7 @@ from cutile.dtypes import DType, bool_, info, int32, int_range
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
-from cutile.ir.terms import Const, Leaf, Term, Tuple, describe, is_array, is_scalar, is_tile
+from cutile.ir.terms import Const, Leaf, Term, Tuple, call_help, describe, is_array, is_scalar, is_tile
 from cutile.ops import _numeric
 from cutile.ops._op import OpDef, Sig
 from cutile.ops._types import (
@@ -46,12 +46,18 @@ def tile_index(b: Builder, op: OpDef, name: str, t: Term, rank: int) -> list[Val
         items = t.items
     else:
         want = "a signed integer scalar or a tuple of one" if rank == 1 else f"a tuple of {rank} signed integer scalars"
-        invalid(op, name, f"expected {want}, got {describe(t)}",
-                help=f"write {name}={_example(rank)}, one tile index per axis of the array")
+        hint = f"write {name}={_example(rank)}, one tile index per axis of the array"
+        if is_tile(t) and t.type.shape:
+            hint = f"{_AT_INDICES}; {hint}"
+        invalid(op, name, f"expected {want}, got {describe(t)}", help=call_help(t) or hint)
     if len(items) != rank:
         invalid(op, name, f"{len(items)} ind{'ex' if len(items) == 1 else 'ices'} for an array of rank {rank}",
                 help=f"write {name}={_example(rank)}, one tile index per axis of the array")
     return [value_of(b, _signed_scalar(op, name, k, i)) for k, i in enumerate(items)]
+
+
+_AT_INDICES = ("elements at a tile of indices are read by ct.gather(array, indices) and written by "
+               "ct.scatter(array, indices, value)")
 
 
 def _signed_scalar(op: OpDef, name: str, k: int, t: Term) -> Const | Leaf:
@@ -59,7 +65,7 @@ def _signed_scalar(op: OpDef, name: str, k: int, t: Term) -> Const | Leaf:
         return t
     hint = None
     if is_tile(t) and t.type.shape:
-        hint = "a one-element tile becomes a scalar with x.item(); for a tile of indices use ct.gather or ct.scatter"
+        hint = f"{_AT_INDICES}; a one-element tile becomes a scalar with x.item()"
     elif is_scalar(t) and info(t.type.dtype).floating:
         hint = "divide integers with //, or convert it: x.astype(ct.int32)"
     elif is_scalar(t) and info(t.type.dtype).arithmetic:

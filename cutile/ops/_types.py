@@ -40,6 +40,7 @@ from cutile.ir.terms import (
     Static,
     Term,
     Tuple,
+    call_help,
     describe,
     is_array,
     is_scalar,
@@ -88,12 +89,20 @@ def tile_arg(op: OpDef, name: str, t: Term) -> Const | Leaf:
         return t
     hint = None
     if is_array(t):
-        hint = (f"an array is memory, not a value: load a tile from it first, for example "
-                f"ct.load(array, index=({', '.join(['0'] * t.type.ndim)}{',' if t.type.ndim == 1 else ''}), shape=...)")
+        hint = load_first(t)
     elif isinstance(t, Tuple):
         hint = ("the index comes before the tile" if name == "tile" else
                 "a tuple of scalars becomes a tile with ct.astile(values, dtype=...)")
+    else:
+        hint = call_help(t)
     invalid(op, name, f"expected a tile or scalar, got {describe(t)}", help=hint)
+
+
+def load_first(array: Leaf) -> str:
+    """What to write where an array stands for its elements."""
+    zeros = ", ".join(["0"] * array.type.ndim) + ("," if array.type.ndim == 1 else "")
+    return (f"an array is memory, not a value: load a tile from it first, for example "
+            f"ct.load(array, index=({zeros}), shape=...)")
 
 
 def array_arg(op: OpDef, name: str, t: Term) -> Leaf:
@@ -372,8 +381,10 @@ def implicit_cast(b: Builder, t: Const | Leaf, dtype: DType, *, where: str) -> C
         return cast(b, t, dtype)
     s = t.type.dtype
     if s is not dtype and promote(s, dtype) is not dtype:
+        bits = info(s).floating and info(dtype).integral and s.bitwidth == dtype.bitwidth
         refuse(f"{phrase(t)} cannot be converted implicitly to {dtype.name} {where}",
-               help=f"convert explicitly: value.astype(ct.{dtype.name})")
+               help=f"convert explicitly: value.astype(ct.{dtype.name})"
+                    + (f", or, for its bits, ct.bitcast(value, ct.{dtype.name})" if bits else ""))
     return cast(b, t, dtype)
 
 

@@ -17,6 +17,7 @@ from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import (
     NONE,
+    Bound,
     Closure,
     Const,
     Dict,
@@ -29,6 +30,7 @@ from cutile.ir.terms import (
     Term,
     Tuple,
     View,
+    call_help,
     describe,
     is_tile,
     phrase,
@@ -73,6 +75,8 @@ def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
             return ["{", *_joined(b, ", ", [(f"{k!r}: ", i) for k, i in t.items.items()]), "}"]
         case Record():
             return _record_parts(b, t, quoted)
+        case Bound():
+            refuse(f"{phrase(t)} cannot be printed", help=call_help(t))
         case Closure():
             return [f"<function {getattr(t.definition, 'name', '<lambda>')}>"]
         case _:

@@ -7,7 +7,7 @@ import pytest
 
 import cutile as ct
 from cutile.front.program import compile_kernel
-from tests.front.compiling import A1, ARRAYS, I32, cell, refused
+from tests.front.compiling import A1, A2, ARRAYS, I32, cell, refused
 
 TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
 
@@ -34,7 +34,7 @@ TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
     ("ct.load(a, i, 4, mask=t > 0, other=0)", "as padding_mode says"),
     ("ct.sum(t, dim=0)", "did you mean `axis`?"),
     ("ct.atomic_add(a, i, t)", "the indices are those of elements"),
-    ("t[0] = 1", "tiles are immutable"),
+    ("t[0] = 1", "ct.insert(x, index, value) puts a part"),
     ("a[0] = 1", "ct.store(array, index, tile)"),
     ("a.T", "order=(1, 0)"),
     ("a.stride(0)", "array.strides[k]"),
@@ -93,3 +93,121 @@ def test_of_constants_and_declarations():
 
     with pytest.raises(NameError, match="'Missing' in an annotation of .*later.*ct.Array"):
         ct.kernel(later)
+
+
+# ------------------------------------------------------------------ memory by offsets
+
+OFFS = "    offs = ct.arange(4, dtype=ct.int32)\n"
+
+
+@pytest.mark.parametrize("line, helps", [
+    ("ct.load(a + offs, mask=offs < 3)", ("ct.gather(array, indices, mask=...)",)),
+    ("ct.load(a + i * 4 + offs)", ("ct.gather(array, indices, mask=...)",)),
+    ("ct.store(a + offs, t)", ("ct.scatter(array, indices, value, mask=...)",)),
+    ("ct.gather(a - 1, offs)", ("ct.gather(", "ct.scatter(")),
+    ("ct.load(offs + a, 0, 4)", ("ct.gather(", "ct.scatter(")),
+    ("ct.load(b + offs[:, None] * 8 + offs[None, :])", ("ct.gather(array, one tile of indices per axis, mask=...)",)),
+    ("a[offs]", ("ct.gather(array, indices)",)), ("a[i:i + 4] = t", ("ct.store(array, index, tile)", "ct.scatter(")),
+    ("a[offs] = t", ("ct.scatter(array, indices, value)",)), ("a[i] += 1", ("ct.load(", "ct.gather(")),
+    ("ct.load(a, offs, 4)", ("ct.gather(array, indices)",)), ("ct.store(a, offs, t)", ("ct.scatter(array, indices, value)",)),
+    ("a + 1.5", ("load a tile from it first",)), ("a * offs", ("load a tile from it first",)),
+])
+def test_of_pointer_arithmetic(line, helps):
+    with pytest.raises(ct.TileError) as caught:
+        compile_kernel(cell(f"def k(a, b, i):\n{TILE}{OFFS}    {line}")["k"], (A1, A2, I32))
+    assert [h for h in helps if h not in caught.value.help] == [], str(caught.value)
+    if "1.5" in line or "*" in line.partition("a * offs")[1]:
+        assert "gather" not in caught.value.help
+
+
+# ------------------------------------------------------------------ methods without a call
+
+VIEW = "    v = a.tiled_view((4,))\n"
+
+
+@pytest.mark.parametrize("line, call", [
+    ("v.num_tiles[0]", "num_tiles(axis)"), ("print(v.num_tiles)", "num_tiles(axis)"), ("print((1, v.load))", "load(index)"),
+    ("v.num_tiles + 1", "num_tiles(axis)"), ("1 - v.num_tiles", "num_tiles(axis)"), ("ct.exp(t.item)", "item()"),
+    ("ct.full(4, v.num_tiles, ct.int32)", "num_tiles(axis)"), ("-v.num_tiles", "num_tiles(axis)"),
+    ("range(v.num_tiles)", "num_tiles(axis)"), ("ct.load(a, v.num_tiles, 4)", "num_tiles(axis)"),
+    ("ct.where(t > 0, t.transpose, t)", "transpose()"), ("f'{t.item}'; print(f'{t.item}')", "item()"),
+    ("x = t.item.dtype", "item()"), ("len(t.item)", "item()"), ("v.num_tiles < 3", "num_tiles(axis)"),
+])
+def test_of_methods(line, call):
+    with pytest.raises(ct.TileError) as caught:
+        compile_kernel(cell(f"def k(a):\n{TILE.replace('i', '0', 1)}{VIEW}    {line}")["k"], (A1,))
+    assert call in str(caught.value)
+
+
+def test_methods_are_true_and_callable():
+    def k(a):
+        f = a.tiled_view((4,)).num_tiles
+        ct.static_assert(True if f else False)
+        ct.load(a, f(0) - 1, 4)
+
+    compile_kernel(k, (A1,))
+
+
+# ------------------------------------------------------------------ bits
+
+
+@pytest.mark.parametrize("source, target, bits", [
+    (ct.bfloat16, ct.uint16, True), (ct.float16, ct.int16, True), (ct.float32, ct.uint32, True), (ct.float64, ct.int64, True),
+    (ct.float8_e5m2, ct.uint8, True), (ct.float32, ct.uint16, False), (ct.float32, ct.float16, False),
+    (ct.int64, ct.int32, False), (ct.float32, ct.bool_, False),
+])
+def test_of_stored_bits(source, target, bits):
+    array = A1.__class__
+    e = refused(cell("def k(x, o): ct.store(o, 0, ct.load(x, 0, 4))")["k"], array(source, 1), array(target, 1),
+                help=f"value.astype(ct.{target.name})")
+    assert (f"ct.bitcast(value, ct.{target.name})" in e.help) == bits
+
+
+# ------------------------------------------------------------------ functions that run on the host
+
+
+@functools.lru_cache
+def cached(n):
+    return n + 1
+
+
+@functools.cache
+def cached_too(n):
+    return n + 1
+
+
+@functools.singledispatch
+def dispatched(n):
+    return n + 1
+
+
+half = functools.partial(cached, 1)
+
+
+@pytest.mark.parametrize("call, way_out", [
+    ("cached(3)", "ct.static_eval(cached(...))"), ("cached_too(3)", "ct.static_eval(cached_too(...))"),
+    ("half()", "write a lambda"), ("functools.lru_cache(max)", "functools functions run on the host"),
+    ("dispatched(3)", "ct.static_eval(dispatched(...))"),
+])
+def test_of_wrapped_functions(call, way_out):
+    space = {"cached": cached, "cached_too": cached_too, "half": half, "dispatched": dispatched, "functools": functools}
+    with pytest.raises(ct.TileError) as caught:
+        compile_kernel(cell(f"def k(a): {call}", **space)["k"], (A1,))
+    assert way_out in str(caught.value)
+    if "static_eval" in way_out:
+        compile_kernel(cell(f"def k(a): ct.full(4, ct.static_eval({call}), ct.int32)", **space)["k"], (A1,))
+
+
+# ------------------------------------------------------------------ names that are nowhere
+
+
+@pytest.mark.parametrize("line, help", [
+    ("threadIdx.x", "names no threads"), ("blockIdx.x * 4", "write ct.bid(axis)"), ("__syncthreads()", "leave it out"),
+    ("sqrtf(t)", "write ct.sqrt(x)"), ("exp(t)", "write ct.exp(x)"), ("program_id(0)", "write ct.bid(axis)"),
+    ("atomicAdd(a, 0, 1)", "write ct.atomic_add(array, indices, update)"), ("mean(t)", "write ct.sum(x, axis) / n"),
+    ("mean + t", None), ("norm", None), ("Q", None), ("tt + 1", None), ("tl.load(a)", None),
+    ("lenn(a)", "did you mean `len`?"),
+])
+def test_of_unknown_names(line, help):
+    e = refused(cell(f"def k(a, i):\n{TILE}    {line}")["k"], A1, I32, cls=ct.TileSyntaxError, says="Undefined variable")
+    assert help in e.help if help else e.help is None

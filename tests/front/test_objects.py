@@ -200,17 +200,6 @@ def test_missing_name_in_ct_offers_the_idiom():
         )
 
 
-def test_every_idiom_is_missing_and_parses():
-    import ast
-
-    from cutile.front.idioms import IDIOMS
-
-    for name, idiom in IDIOMS.items():
-        assert not hasattr(ct, name), f"ct.{name} exists"
-        if "of the variance" not in idiom and " or " not in idiom:
-            ast.parse(idiom)
-
-
 def test_poisoned_receiver_is_silent():
     refused(cell("def k(): nothing.a.b(1)[2] + 3")["k"], cls=ct.TileSyntaxError, at="nothing")
 

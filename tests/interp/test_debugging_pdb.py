@@ -144,3 +144,12 @@ def test_only_one_block(python):
     outside = run(python, KERNELS, CUTILE_BLOCK="4,0,0")
     assert outside.stdout == "out [0.0, 0.0, 0.0, 0.0]\n"
     assert "CUTILE_BLOCK" in outside.stderr and "(4, 1, 1)" in outside.stderr
+
+
+@every_python()
+def test_breakpoints_by_name(python):
+    """A kernel and its helper, named while pdb stands in their file, stop on their first lines."""
+    named, helper, first, second, *_ = pdb(python, ["b kernel", "b scale", "c", "c"], KERNELS)
+    assert named.text.startswith("Breakpoint 1 at ") and helper.text.startswith("Breakpoint 2 at ")
+    assert first.stop == (FILE, line_of("i = ct.bid(0)"), "kernel")
+    assert second.stop == (FILE, line_of("shifted = "), "scale")

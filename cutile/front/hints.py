@@ -1,0 +1,96 @@
+"""What errors say to write instead of a name that is not there: an idiom, or the name that it misspells."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Iterable
+
+from cutile.front.idioms import DTYPES, IDIOMS, NOTES, SAME
+from cutile.ops._op import methods, registry
+
+
+def hint(name: str) -> str | None:
+    """What to write for a name that means something in another library."""
+    for n in _spellings(name):
+        if (call := call_of(n)) is not None:
+            return f"write {call}"
+        if n in DTYPES:
+            return f"write ct.{DTYPES[n]}"
+        if n in IDIOMS:
+            code, note = IDIOMS[n]
+            return f"write {code}" + (f" ({note})" if note else "")
+        if n in NOTES:
+            return NOTES[n]
+    return None
+
+
+def _spellings(name: str) -> list[str]:
+    """The name, and what it may be in NumPy: `__syncthreads`, `atomicAdd`, `sqrtf`, `add_`."""
+    plain = name.strip("_")
+    snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain).lower()
+    return list(dict.fromkeys([name, plain, snake, plain.removesuffix("f") if len(plain) > 3 else plain]))
+
+
+def call_of(name: str) -> str | None:
+    """The call of the op that has this name, here or elsewhere."""
+    return _calls().get(SAME.get(name, name))
+
+
+@functools.cache
+def _calls() -> dict[str, str]:
+    """How ops are called, by name: as methods where there is no function."""
+    called = {name: _call(f"{_RECEIVERS[kind]}.{name}", [*o.__signature__.parameters.values()][1:])
+              for (kind, name), o in methods().items()}
+    public = {n: o.__signature__.parameters.values() for n, o in registry().items() if o.public}
+    return called | {n: _call(f"ct.{n}", parameters) for n, parameters in public.items()}
+
+
+_RECEIVERS = {"tile": "x", "array": "array", "view": "array.tiled_view(tile_shape)", "raw": "array.get_raw_memory()"}
+
+
+def _call(name: str, parameters: Iterable[inspect.Parameter]) -> str:
+    """With the arguments that it needs, and the axis, of which elsewhere there may be another default."""
+    return f"{name}({', '.join(p.name for p in parameters if p.default is p.empty or p.name == 'axis')})"
+
+
+# ------------------------------------------------------------------ misspellings
+
+
+def nearest(name: str, names: Iterable[str]) -> str | None:
+    """Which of some names this one misspells: one slip away, two in long names, and no other as near.
+
+    A name with other digits is another name.
+    """
+    plain = _plain(name)
+    slips = 0 if len(plain) < 3 else 1 if len(plain) < 8 else 2
+    found = sorted((d, sorted(plain) != sorted(_plain(n)), n) for n in {*names} if _digits(n) == _digits(name)
+                   and (d := _distance(plain, _plain(n), slips)) <= slips
+                   and (len(plain) > 3 or d == 0 or len(_plain(n)) != 3))  # with one letter changed, anything is near
+    alone = len(found) == 1 or len(found) > 1 and found[0][:2] < found[1][:2]
+    return found[0][2] if alone else None
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "")
+
+
+def _digits(name: str) -> str:
+    return re.sub(r"\D", "", name)
+
+
+def _distance(a: str, b: str, enough: int) -> int:
+    """How many letters are left out, added, changed, or swapped with their neighbour; beyond `enough` it may be off."""
+    if abs(len(a) - len(b)) > enough:
+        return enough + 1
+    above: list[int] = []
+    row = [*range(len(b) + 1)]
+    for i, x in enumerate(a):
+        above, before, row = row, above, [i + 1]
+        for j, y in enumerate(b):
+            ways = [above[j + 1] + 1, row[j] + 1, above[j] + (x != y)]
+            if i and j and x == b[j - 1] and a[i - 1] == y:
+                ways.append(before[j - 1] + 1)
+            row.append(min(ways))
+    return row[-1]
