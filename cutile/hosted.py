@@ -63,6 +63,13 @@ def run(kernel: Kernel, ordinal: int, grid: tuple[int, int, int], stream: int, w
                     e.give_back(d)
 
 
+def stored_extents(kernel: Kernel, words: Sequence[Any], dims: Sequence[Any]) -> list[Extent]:
+    """The memory that a kernel may store to, of arguments as `run` takes them."""
+    stored = written_params(kernel)
+    return merged(sorted(e for p, w, n in zip(kernel.params, words, dims, strict=True) if p in stored
+                         for e in _extents(p.type, w, n, True)))
+
+
 def _extents(t: Any, word: Any, dims: Any, stored: bool) -> Iterator[tuple[int, int, bool]]:
     if isinstance(t, ListType):
         for w, n in zip(word, dims, strict=True):

@@ -1,8 +1,9 @@
 """Find the fastest of several configurations of a kernel by running them [TUNE-1…11].
 
-Times are those of a launch: on CPU arrays by the wall clock, on GPU arrays by the GPU's clock (gpu/timing.py). Every
-configuration is warmed up and sampled; then the fastest that is not yet known precisely is sampled again, until the
-best few are.
+Times are those of a launch: on GPU arrays by the GPU's clock (gpu/timing.py), in the interpreter by the wall clock. On
+a GPU every configuration is warmed up and sampled; then the fastest that is not yet known precisely is sampled again,
+until the best few are. The interpreter ignores hints: configurations that differ in nothing else are one kernel there,
+which is measured once, by a few samples. After each run, what the kernel may have stored to is as it was before.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from cutile import launching, plans, settings
+from cutile import launching, plans, settings, trace
+from cutile.ir.terms import number_key
 from cutile.kernel import Kernel
+from cutile.restoring import restored
+from cutile.types import ArrayType, ListType
 
 __all__ = ["Measurement", "TuningResult", "exhaustive_search"]
 
 T = TypeVar("T")
 
-WARM_UPS = 3
+WARM_UPS, WARM_UPS_HERE = 3, 1  # on a GPU, in the interpreter
 BATCH = 5  # samples a round
 MIN_SAMPLES, MAX_SAMPLES = 5, 1000
 MAX_SECONDS = 5.0  # accumulated time of one configuration
@@ -42,11 +46,15 @@ class Measurement(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class TuningResult(Generic[T]):
-    """All configurations that ran, those that failed as (config, exception class, message), and the fastest."""
+    """All configurations that ran, those that failed as (config, exception class, message), and the fastest.
+
+    note   what there is to know about the times; empty where there is nothing
+    """
 
     best: Measurement[T]
     successes: Sequence[Measurement[T]]
     failures: Sequence[tuple[T, type[BaseException], str]]
+    note: str = ""
 
     def summary(self, *, top_k=10, bottom_k=2) -> str:
         """A ranked table; the middle is left out."""
@@ -57,7 +65,7 @@ class TuningResult(Generic[T]):
             mark = "*" if m is self.best else " "
             lines.append("  …" if m is None else f"{mark} {m.mean_us:12.2f} us ± {m.error_margin_us:.2f}  "
                                                  f"({m.num_samples} samples)  {m.config}")
-        return "\n".join(lines)
+        return "\n".join([*lines, self.note] if self.note else lines)
 
     def __str__(self) -> str:
         return self.summary()
@@ -65,21 +73,68 @@ class TuningResult(Generic[T]):
 
 @dataclass
 class _Candidate:
-    """Running mean and variance of a configuration's samples (Welford)."""
+    """A configuration, with running mean and variance of its samples (Welford)."""
 
     config: Any
-    run: Callable[[], float]
+    clocks: _Clocks
+    grid: Any
+    kernel: Kernel
+    args_fn: Callable[[Any], tuple]
     samples: int = 0
     mean: float = 0.0
     squares: float = field(default=0.0, repr=False)
+    here: bool = False  # it runs in the interpreter
+    twin: _Candidate | None = None  # that is the same kernel there
+    failure: Exception | None = None
+
+    def start(self, seen: dict[tuple, _Candidate]) -> None:
+        """Warm it up and sample it once [TUNE-4]; in the interpreter only if none of `seen` is the same kernel."""
+        args = self.args_fn(self.config)
+        found = self._plan(args)
+        if found is not None:
+            plan, words = found
+            self.here = plan.ordinal is None or settings.get("BACKEND") == "interp"
+            if self.here:
+                self.twin = seen.setdefault(_identity(plan, words, launching._grid(self.grid)), self)
+                if self.twin is not self:
+                    if self.twin.failure is not None:
+                        raise self.twin.failure
+                    return
+                self.twin = None
+        try:
+            self.run(args)
+            for _ in range((WARM_UPS_HERE if self.here else WARM_UPS) - 1):
+                self.run(self.args_fn(self.config))
+            self.batch()
+        except Exception as e:
+            self.failure = e
+            raise
 
     def batch(self) -> None:
         for _ in range(BATCH):
-            us = self.run()
+            us = self.run(self.args_fn(self.config))
             self.samples += 1
             delta = us - self.mean
             self.mean += delta / self.samples
             self.squares += delta * (us - self.mean)
+            if self.here and self.mean * self.samples > MAX_SECONDS * 1e6:
+                break
+
+    def run(self, args: tuple) -> float:
+        """The time of a launch, after which the arrays are as they were before."""
+        launch = functools.partial(launching.launch, self.clocks.stream, self.grid, self.kernel, args)
+        found = self._plan(args)
+        if found is None:
+            return _wall_clock(launch)  # which tells what is wrong
+        with restored(*found, self.clocks.stream):
+            return self.clocks.of(found[0])(launch)
+
+    def _plan(self, args: tuple) -> tuple[plans.Plan, list] | None:
+        """What launches with these arguments do; None if they fail."""
+        try:
+            return plans.find(self.kernel, args, self.clocks.stream)
+        except Exception:
+            return None
 
     @property
     def margin(self) -> float:
@@ -89,12 +144,27 @@ class _Candidate:
 
     @property
     def converged(self) -> bool:
-        return self.samples >= MIN_SAMPLES and (
+        return self.here or self.samples >= MIN_SAMPLES and (
             self.margin <= MARGIN * self.mean or self.margin <= MARGIN_US or self.samples >= MAX_SAMPLES
             or self.mean * self.samples > MAX_SECONDS * 1e6)
 
     def measurement(self) -> Measurement:
-        return Measurement(config=self.config, mean_us=self.mean, num_samples=self.samples, error_margin_us=self.margin)
+        of = self.twin or self
+        return Measurement(config=self.config, mean_us=of.mean, num_samples=of.samples, error_margin_us=of.margin)
+
+
+def _identity(plan: Any, words: Sequence[Any], grid: tuple[int, int, int]) -> tuple:
+    """What decides how long a launch takes in the interpreter, but for what the arrays hold."""
+    dims = plan.dims if plan.ordinal is not None else words
+    parts = [_layout(d) if isinstance(p.type, ArrayType | ListType) else number_key(w)
+             for p, w, d in zip(plan.program.kernel.params, words, dims, strict=True)]
+    return plan.program.kernel, grid, tuple(parts)
+
+
+def _layout(a: Any) -> Any:
+    if isinstance(a, list):
+        return tuple(map(_layout, a))
+    return a if isinstance(a, tuple) else (getattr(a, "dtype", None), a.shape, a.strides)
 
 
 def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[[T], tuple[int, ...]],
@@ -109,6 +179,9 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     quiet          print no progress and no summary
     flush_l2       on a GPU, empty its L2 cache before each run; False makes times of short kernels less exact
     single_run_timeout_sec   has no effect: runs are not given to other processes
+    Runs leave the arrays as they were: before each, what the kernel may store to is copied, afterwards put back.
+    In the interpreter, which ignores hints, configurations of one program, grid, numbers and layouts of arrays are
+    measured as one, by at most six runs; the result's `note` tells.
     An exception while a configuration warms up or runs makes it a failure; ValueError quoting the first one if nothing
     ran.
     """
@@ -125,6 +198,8 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     finally:
         clocks.close()
     result = _result(candidates, failures)
+    if result.note:
+        trace.say(trace.LAUNCHES, result.note)
     if not quiet:
         _progress(quiet, "")
         print(result)
@@ -134,13 +209,12 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
 def _sample(configs: list, candidates: list[_Candidate], failures: list, quiet: bool,
             make: Callable[[Any], _Candidate]) -> None:
     """Warm every configuration up and sample it once [TUNE-4]; ValueError if none ran."""
+    seen: dict[tuple, _Candidate] = {}
     for i, config in enumerate(configs):
         _progress(quiet, f"{i + 1}/{len(configs)} {config}")
         candidate = make(config)
         try:
-            for _ in range(WARM_UPS):
-                candidate.run()
-            candidate.batch()
+            candidate.start(seen)
         except Exception as e:
             failures.append((config, type(e), str(e)))
         else:
@@ -166,9 +240,9 @@ class _Clocks:
         self.stream, self.flush = stream, flush
         self._of_gpus: dict[int, Any] = {}
 
-    def of(self, kernel: Kernel, args: tuple) -> Clock:
-        """The clock for launches of a kernel with arguments like these."""
-        ordinal = plans.find(kernel, args, self.stream)[0].ordinal
+    def of(self, plan: plans.Plan) -> Clock:
+        """The clock for launches with a plan."""
+        ordinal = plan.ordinal
         if ordinal is None or settings.get("BACKEND") == "interp":
             return _wall_clock
         if ordinal not in self._of_gpus:
@@ -189,20 +263,7 @@ def _candidate(config, clocks: _Clocks, grid_fn, kernel, args_fn, hints_fn) -> _
     chosen = kernel if isinstance(kernel, Kernel) else kernel(config)
     if hints_fn is not None:
         chosen = chosen.replace_hints(**hints_fn(config))
-
-    clock: Clock | None = None
-
-    def run() -> float:
-        nonlocal clock
-        args = args_fn(config)
-        launch = functools.partial(launching.launch, clocks.stream, grid, chosen, args)
-        if clock is not None:
-            return clock(launch)
-        us = _wall_clock(launch)  # the first run, which tells what is wrong with the arguments, if something is
-        clock = clocks.of(chosen, args)
-        return us
-
-    return _Candidate(config, run)
+    return _Candidate(config, clocks, grid, chosen, args_fn)
 
 
 def _refine(candidates: list[_Candidate]) -> None:
@@ -217,7 +278,19 @@ def _refine(candidates: list[_Candidate]) -> None:
 
 def _result(candidates: list[_Candidate], failures: list) -> TuningResult:
     measured = tuple(c.measurement() for c in candidates)
-    return TuningResult(best=min(measured, key=lambda m: m.mean_us), successes=measured, failures=tuple(failures))
+    best = min(measured, key=lambda m: m.mean_us)
+    return TuningResult(best=best, successes=measured, failures=tuple(failures), note=_note(candidates))
+
+
+def _note(candidates: list[_Candidate]) -> str:
+    here = [c for c in candidates if c.here]
+    if not here:
+        return ""
+    kernels = sum(c.twin is None for c in here)
+    same = "" if kernels == len(here) else (
+        f"; it ignores hints, so {len(here)} configurations are {kernels} kernel{'s' * (kernels > 1)} there, "
+        f"measured once")
+    return f"these are times of the interpreter on this CPU, and say nothing about a GPU{same}"
 
 
 def _progress(quiet: bool, text: str) -> None:

@@ -7,7 +7,7 @@ import cutile as ct
 from cutile import tune
 from cutile.gpu import build as building
 from cutile.gpu import driver as drivers
-from tests.gpu.arrays import Cuda, at
+from tests.gpu.arrays import Cuda
 from tests.gpu.fake_driver import FakeDriver
 
 
@@ -73,7 +73,7 @@ def gpu(monkeypatch):
 
 
 def search_on_gpu(**options):
-    x, out = at(4096, (64,)), at(8192, (64,))
+    x, out = Cuda(np.arange(64, dtype=np.float32)), Cuda(np.zeros(64, np.float32))
     kernel = ct.kernel(double.function)  # one that remembers nothing of another test's driver
     return tune.exhaustive_search([16, 64], 77, lambda n: (64 // n,), kernel, lambda n: (x, out, n), quiet=True,
                                   **options)
@@ -81,11 +81,12 @@ def search_on_gpu(**options):
 
 def test_times_on_a_gpu_are_the_gpus_own(gpu):  # TUNE-7
     result = search_on_gpu()
-    assert {m.config: round(m.mean_us, 6) for m in result.successes} == {16: 500, 64: 125}
-    timed = sum(m.num_samples + tune.WARM_UPS - 1 for m in result.successes)
+    assert {m.config: round(m.mean_us, 6) for m in result.successes} == {16: 500, 64: 125} and not result.note
+    timed = sum(m.num_samples + tune.WARM_UPS for m in result.successes)
     assert gpu.names().count("cuMemsetD8Async") == timed and gpu.names().count("cuEventSynchronize") == timed
     assert all(launch["stream"] == 77 for launch in gpu.launches)
     assert not gpu.events and gpu.names().count("cuMemAlloc") == gpu.names().count("cuMemFree") == 1
+    assert gpu.names().count("cuMemAllocAsync") == gpu.names().count("cuMemFreeAsync") == timed
 
 
 def test_without_flushing(gpu):
@@ -100,9 +101,165 @@ def test_what_fails_on_the_gpu_is_a_failure(gpu):
     assert not gpu.events
 
 
+def test_gpu_memory_that_cannot_be_kept_is_a_failure(gpu):
+    gpu.fails["cuMemAllocAsync"] = 999
+    with pytest.raises(ValueError, match="no 256 bytes of GPU memory to keep what the kernel may change"):
+        search_on_gpu()
+    assert not gpu.launches
+
+
 def test_gpu_arrays_in_the_interpreter_go_by_the_wall_clock(gpu, monkeypatch):
     monkeypatch.setenv("CUTILE_BACKEND", "interp")
     x, out = Cuda(np.arange(64, dtype=np.float32)), Cuda(np.zeros(64, np.float32))
-    result = tune.exhaustive_search([16], 77, lambda n: (64 // n,), ct.kernel(double.function), lambda n: (x, out, n),
-                                    quiet=True)
-    assert result.best.mean_us > 0 and "cuEventRecord" not in gpu.names() and out.array[3] == 6
+    result = tune.exhaustive_search([1, 2], 77, lambda n: (4,), ct.kernel(double.function), lambda n: (x, out, 16),
+                                    lambda n: {"num_ctas": n}, quiet=True)
+    assert result.best.mean_us > 0 and "cuEventRecord" not in gpu.names() and not out.array.any()
+    assert "2 configurations are 1 kernel" in result.note
+
+
+# ------------------------------------------------------------------ the interpreter ignores hints
+
+
+@ct.kernel
+def add(x, n, C: ct.Constant):
+    ct.store(x, ct.bid(0), ct.load(x, ct.bid(0), 4) + (n + C))
+
+
+def counted(space, args, hints=lambda c: {}, kernel=add, grid=lambda c: (4,), **options):
+    """What a search gives, and how often it launched."""
+    launches, launch = [], tune.launching.launch
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(tune.launching, "launch", lambda *given: launches.append(given) or launch(*given))
+        result = tune.exhaustive_search(space, None, grid, kernel, args, hints, quiet=True, **options)
+    return result, len(launches)
+
+
+A_SEARCH = tune.WARM_UPS_HERE + tune.BATCH
+
+
+def test_configurations_that_differ_in_hints_are_measured_once():
+    space = [(n, k) for n in (1, 2, 4) for k in (1, 2, 3)]
+    result, launches = counted(space, lambda c: (np.zeros(16, np.float32), 1, 2),
+                               lambda c: {"num_ctas": c[0], "occupancy": c[1]})
+    assert launches == A_SEARCH and [m.config for m in result.successes] == space
+    assert len({(m.mean_us, m.num_samples) for m in result.successes}) == 1 and result.best.config == space[0]
+    assert "9 configurations are 1 kernel there" in result.note and result.note in str(result)
+
+
+@pytest.mark.parametrize("args, grid", [
+    (lambda c: (np.zeros(16 * c, np.float32), 1, 2), lambda c: (4,)),
+    (lambda c: (np.zeros(16, (np.float32, np.float16)[c - 1]), 1, 2), lambda c: (4,)),
+    (lambda c: (np.zeros(16, np.float32), c, 2), lambda c: (4,)),
+    (lambda c: (np.zeros(16, np.float32), 1, c), lambda c: (4,)),
+    (lambda c: (np.zeros(16, np.float32), 1, 2), lambda c: (c,))],
+    ids=["shape", "dtype", "number", "constant", "grid"])
+def test_what_else_differs_is_measured_apart(args, grid):
+    result, launches = counted([1, 2], args, grid=grid)
+    assert launches == 2 * A_SEARCH and "configurations are" not in result.note
+
+
+def test_configurations_of_different_kernels_are_measured_apart():
+    other = ct.kernel(add.function)
+    _, launches = counted([1, 2], lambda c: (np.zeros(16, np.float32), 1, 2), kernel=lambda c: (add, other)[c - 1])
+    assert launches == 2 * A_SEARCH
+
+
+def test_a_kernel_that_fails_fails_for_all_its_configurations():
+    @ct.kernel
+    def fails(x):
+        ct.assert_(ct.bid(0) < 2, "too far")
+
+    with pytest.raises(ValueError, match="too far"):
+        counted([1, 2], lambda c: (np.zeros(4),), lambda c: {"occupancy": c}, fails)
+    result, launches = counted([1, 2, 3], lambda c: (np.zeros(4),), lambda c: {"occupancy": c}, fails,
+                               lambda c: (1 + c // 2 * 2,))
+    assert [m.config for m in result.successes] == [1] and [f[0] for f in result.failures] == [2, 3]
+    assert launches == A_SEARCH + 1
+
+
+def test_slow_kernels_are_sampled_less(monkeypatch):
+    monkeypatch.setattr(tune, "MAX_SECONDS", 0)
+    result, launches = counted([1], lambda c: (np.zeros(16, np.float32), 1, 2))
+    assert launches == tune.WARM_UPS_HERE + 1 and result.best.num_samples == 1
+
+
+# ------------------------------------------------------------------ arrays are as they were
+
+
+@ct.kernel
+def everything(x, y, both, pair):
+    ct.store(x, 0, ct.load(y, 0, 4) + ct.load(both[0], 0, 4))
+    ct.store(both[1], 0, ct.load(x, 0, 4))
+    ct.atomic_add(pair[0], 0, ct.load(pair[1], 0, ()))
+
+
+@pytest.mark.parametrize("hints", [lambda c: {}, lambda c: {"occupancy": c}])
+def test_arrays_are_as_they_were(hints):
+    memory = np.arange(32, dtype=np.float32)
+    memory[5], memory[7] = -0.0, np.nan
+    arrays = memory[::2][:8], memory[6:14], [memory[::-1][:4], memory[14:18]], (memory[20:21], memory[31:])
+    before, seen = memory.tobytes(), []
+
+    def args(c):
+        seen.append(memory.tobytes())
+        return arrays
+
+    tune.exhaustive_search([1, 2], None, lambda c: (1,), everything, args, hints, quiet=True)
+    assert memory.tobytes() == before and set(seen) == {before}  # so all runs see the same
+
+
+def test_arrays_are_as_they_were_after_a_failure_and_an_interrupt(monkeypatch):
+    @ct.kernel
+    def fails(x, n):
+        ct.store(x, 0, ct.load(x, 0, 4) + 1)
+        ct.assert_(n < 2, "too far")
+
+    x = np.zeros(4, np.float32)
+    result = tune.exhaustive_search([1, 2], None, lambda n: (1,), fails, lambda n: (x, n), quiet=True)
+    assert len(result.failures) == 1 and not x.any()
+    launch = tune.launching.launch
+
+    def interrupted(*given):
+        launch(*given)
+        assert x.any()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tune.launching, "launch", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        tune.exhaustive_search([1], None, lambda n: (1,), fails, lambda n: (x, n), quiet=True)
+    assert not x.any()
+
+
+def test_an_interrupt_while_arrays_are_put_back():
+    from cutile.restoring import _surely
+
+    calls = []
+
+    def restore():
+        calls.append(1)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        _surely(restore)
+    assert len(calls) == 2
+
+
+def test_gpu_arrays_are_as_they_were(gpu):
+    x = Cuda(np.arange(64, dtype=np.float32))
+    out = Cuda(np.arange(256, dtype=np.float32)[5:][:192:3])
+    before = out.array.base.tobytes()
+    gpu.sizes = [8, 4, 4, 8, 4, 4]
+
+    def runs(*parameters):
+        out.array[:] = 7
+
+    gpu.runs = runs
+    tune.exhaustive_search([16, 64], 77, lambda n: (64 // n,), ct.kernel(double.function), lambda n: (x, out, n),
+                           quiet=True)
+    assert len(gpu.launches) > 8 and out.array.base.tobytes() == before
+    gpu.fails["cuLaunchKernel"] = 719
+    with pytest.raises(ValueError, match="DriverError"):
+        tune.exhaustive_search([16], 77, lambda n: (64 // n,), ct.kernel(double.function), lambda n: (x, out, n),
+                               quiet=True)
+    assert out.array.base.tobytes() == before

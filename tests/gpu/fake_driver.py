@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import enum
 import types
+from collections.abc import Callable
 from typing import Any
 
 from cutile.gpu.driver import Driver
@@ -37,6 +38,7 @@ class FakeDriver:
     sizes     of the parameters of the kernels that are launched
     fails     code of the error that a call answers, by its name
     homes     ordinals of GPUs by address
+    runs      what a launch does, given the bytes of its parameters
     takes     milliseconds of a launch, by grid;  now: its clock, in milliseconds;  events: when they were recorded
     """
 
@@ -54,6 +56,7 @@ class FakeDriver:
         self.fails: dict[str, int] = {}
         self.homes: dict[int, int] = {}
         self.takes: dict[tuple, float] = {}
+        self.runs: Callable[..., Any] = lambda *parameters: None
         self.capturing = 0
         self.contexts: list[int] = [0]
         self.mode = 0
@@ -168,6 +171,7 @@ class FakeDriver:
         self.launches.append({"function": self.functions.get(function, function), "grid": grid, "stream": stream,
                               "parameters": values, "attributes": attributes, "context": self.contexts[-1]})
         self.now += self.takes.get(grid, 0)
+        self.runs(*values)
         return self._answer(name)
 
     def cuMemAllocAsync(self, n, stream):
@@ -181,6 +185,10 @@ class FakeDriver:
     def cuMemcpyHtoDAsync(self, to, host, n, stream):
         ctypes.memmove(int(to), host, n)
         return self._answer("cuMemcpyHtoDAsync", n, stream)
+
+    def cuMemcpyDtoDAsync(self, to, pointer, n, stream):
+        ctypes.memmove(to, pointer, n)
+        return self._answer("cuMemcpyDtoDAsync", to, pointer, n, stream)
 
     def cuMemcpyDtoH(self, host, pointer, n):
         ctypes.memmove(host, pointer, n)
