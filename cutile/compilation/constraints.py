@@ -21,35 +21,31 @@ def need_numeric(dtype: Any, what: str) -> None:
         raise TypeError(f"{what} needs a numeric dtype such as cutile.float32, not {dtype!r}")
 
 
+@structure(frozen=True)
 class ScalarConstraint:
     """A scalar parameter of a dtype. TypeError for what is no numeric dtype."""
 
+    dtype: DType
+
     def __init__(self, dtype: DType):
         need_numeric(dtype, "ScalarConstraint")
-        self.dtype = dtype
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ScalarConstraint) and self.dtype is other.dtype
-
-    def __hash__(self) -> int:
-        return hash((ScalarConstraint, self.dtype))
-
-    def __repr__(self) -> str:
-        return f"ScalarConstraint({self.dtype.name})"
+        object.__setattr__(self, "dtype", dtype)
 
 
+@structure(frozen=True, eq=False)
 class ConstantConstraint:
     """The value of a constant parameter: bool, int or float (TypeError otherwise).
 
     1, True and 1.0 differ, 0.0 and -0.0 too; a NaN equals itself.
     """
 
+    value: ConstantValue
     __hash__ = None
 
     def __init__(self, value: ConstantValue):
         if not issubclass(type(value), int | float):
             raise TypeError(f"a constant constraint is a bool, an int or a float, not {value!r}")
-        self.value = plain(value)
+        object.__setattr__(self, "value", plain(value))
 
     def _key(self) -> tuple:
         bits = struct.pack(">d", self.value) if isinstance(self.value, float) else self.value
@@ -57,9 +53,6 @@ class ConstantConstraint:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ConstantConstraint) and self._key() == other._key()
-
-    def __repr__(self) -> str:
-        return f"ConstantConstraint({self.value!r})"
 
 
 @structure(frozen=True)
@@ -201,22 +194,17 @@ class ListConstraint:
         object.__setattr__(self, "elements_may_alias", bool(elements_may_alias))
 
 
+@structure(frozen=True)
 class TupleConstraint:
     """A tuple parameter, item by item. Plain bool, int, float and tuples stand for their constraints.
 
     ValueError for tuples that are nested more than 64 deep.
     """
 
+    items: tuple[ParameterConstraint, ...]
+
     def __init__(self, items: Sequence[Any]):
-        self.items = tuple(map(normalise, _shallow(tuple(items))))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TupleConstraint) and self.items == other.items
-
-    __hash__ = None
-
-    def __repr__(self) -> str:
-        return f"TupleConstraint({self.items!r})"
+        object.__setattr__(self, "items", tuple(map(normalise, _shallow(tuple(items)))))
 
 
 def _shallow(items: tuple) -> tuple:

@@ -45,6 +45,8 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
         raise TypeError(f"export_kernel() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
     if output_format not in FORMATS:
         raise ValueError(f"output_format must be one of {', '.join(FORMATS)}, not {output_format!r}")
+    if not isinstance(output_file, str | bytes | os.PathLike) and not hasattr(output_file, "write"):
+        raise TypeError(f"output_file is a path, or a binary file with a method write, not {output_file!r:.100}")
     if gpu_code is None and output_format == "cubin":
         raise ValueError(f"a cubin needs a gpu_code, for example 'sm_90'; {SUPPORTED}")
     target = None if gpu_code is None else parse_target(gpu_code)

@@ -13,6 +13,7 @@ from cutile.compilation.constraints import (
     normalise,
     walk,
 )
+from cutile.structs import structure
 
 
 class CallingConvention:
@@ -45,6 +46,14 @@ class CallingConvention:
                 return c
         raise ValueError(f"there is no calling convention {code!r}; there are t1 and t2")
 
+    def __setattr__(self, name: str, *value: Any):
+        raise AttributeError("calling conventions are immutable")
+
+    __delattr__ = __setattr__
+
+    def __reduce__(self) -> tuple:
+        return CallingConvention.from_code, (self.code,)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CallingConvention) and self.code == other.code
 
@@ -54,18 +63,18 @@ class CallingConvention:
 
 def _convention(version: int) -> CallingConvention:
     c = object.__new__(CallingConvention)
-    c.name, c.code, c.version = f"cutile_python_v{version}", f"t{version}", version
+    for name, value in zip(c.__slots__, (f"cutile_python_v{version}", f"t{version}", version), strict=True):
+        object.__setattr__(c, name, value)
     return c
 
 
 _V1, _V2 = _convention(1), _convention(2)
 
 
+@structure(frozen=True)
 class KernelSignature:
     """The parameters of a compiled kernel, its calling convention and its symbol (None: the mangled name)."""
 
-    __slots__ = ("parameters", "calling_convention", "symbol")
-    __hash__ = None
     parameters: tuple[ParameterConstraint, ...]
     calling_convention: CallingConvention
     symbol: str | None
@@ -79,18 +88,8 @@ class KernelSignature:
         normal = tuple(map(normalise, parameters))
         _check_convention(normal, calling_convention)
         _check_aliases(normal)
-        for name, value in zip(self.__slots__, (normal, calling_convention, symbol), strict=True):
+        for name, value in zip(self.__match_args__, (normal, calling_convention, symbol), strict=True):
             object.__setattr__(self, name, value)
-
-    def __setattr__(self, name: str, value: Any):
-        raise AttributeError("kernel signatures are immutable")
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, KernelSignature) and all(
-            getattr(self, n) == getattr(other, n) for n in self.__slots__)
-
-    def __repr__(self) -> str:
-        return f"KernelSignature({self.parameters!r}, {self.calling_convention!r}, symbol={self.symbol!r})"
 
     def with_symbol(self, symbol: str | None) -> KernelSignature:
         """A copy with another symbol."""

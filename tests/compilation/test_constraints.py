@@ -1,6 +1,8 @@
 """Constraints and signatures: what they take and refuse [SIG-1…12, CC-1, CC-2]."""
 
+import copy
 import math
+import pickle
 
 import pytest
 
@@ -172,3 +174,27 @@ def test_conventions():
         CallingConvention.from_code("t3")
     with pytest.raises(TypeError):
         hash(V1)
+
+
+PARTS = {
+    "scalar": ScalarConstraint(ct.int8), "constant": ConstantConstraint(2.5), "array": array(ct.float32, 2),
+    "list": ListConstraint(array(ct.float32, 1), alias_groups=(), elements_may_alias=True),
+    "tuple": TupleConstraint((1, (2.5, ScalarConstraint(ct.int8)))), "convention": V2,
+    "signature": KernelSignature([1, array(ct.float32, 1)], V1, "name"),
+}
+
+
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_nothing_of_a_signature_can_be_changed(part):
+    for name in getattr(part, "__match_args__", None) or part.__slots__:
+        with pytest.raises(AttributeError):
+            setattr(part, name, getattr(part, name))
+        with pytest.raises(AttributeError):
+            delattr(part, name)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))],
+                         ids=["copy", "deepcopy", "pickle"])
+@pytest.mark.parametrize("part", PARTS.values(), ids=PARTS)
+def test_copies_are_equal(part, copied):
+    assert copied(part) == part and repr(copied(part)) == repr(part)

@@ -124,6 +124,13 @@ def test_options_that_make_no_sense(options):
         export(add, [SIGNATURE], **options)
 
 
+@pytest.mark.parametrize("output", [None, 1, 2.5, object()], ids=["None", "descriptor", "float", "object"])
+def test_what_nothing_can_be_written_to(output):
+    """It is refused before anything is compiled; the number of an open file is none."""
+    with pytest.raises(TypeError, match="output_file is a path, or a binary file"):
+        export_kernel(add, [SIGNATURE], output, gpu_code="sm_90", output_format="tileir_bytecode")
+
+
 def test_a_plain_function_is_refused():
     with pytest.raises(TypeError, match="kernel"):
         export(lambda: None, [])
