@@ -36,7 +36,7 @@ def check(session: nox.Session) -> None:
 @nox.session
 def conformance(session: nox.Session) -> None:
     """The conformance suite on the interpreter; --impl NAME for another one, --report FOLDER for pages."""
-    session.install("-e", ".[test]")
+    session.install("-e", ".[gpu,test]")  # export needs the assembler, but no GPU
     session.run("pytest", "conformance", "-n", "2", *session.posargs, env={"OPENBLAS_NUM_THREADS": "1"})
 
 
@@ -45,6 +45,14 @@ def acceptance(session: nox.Session) -> None:
     """Whether the official implementation accepts and refuses what cutile does. Needs no GPU; takes minutes."""
     session.install("-e", ".[test]", "cuda-tile==1.7.0")
     session.run("python", "-m", "conformance.acceptance", *session.posargs)
+
+
+@nox.session
+def export(session: nox.Session) -> None:
+    """The chapter on compilation, on the official implementation. Needs no GPU."""
+    session.install("./conformance", "cuda-tile[tileiras]==1.7.0")
+    files = [f"test_{name}.py" for name in ("conventions", "export", "signatures", "symbols", "targets", "versions")]
+    session.run("python", "-m", "conformance", *files, "--impl", "cuda.tile:export", *session.posargs)
 
 
 @nox.session

@@ -23,7 +23,8 @@ class Adapter:
 
     name      what reports call it
     module    the module with the cuda.tile API
-    features  what it can do, from: "cpu arrays", "debugger", "float4 arrays", "measured" (where the language leaves a
+    features  what it can do, from: "cpu arrays", "cubins" (exporting them: it needs an assembler), "debugger", "export"
+              (`ct.compilation`, with bytecode), "float4 arrays", "measured" (where the language leaves a
               result undefined, it gives what was measured on Hopper GPUs), "safe memory" (accesses that the language
               leaves undefined read padding and write nothing), "negative strides", "overlap" (overlapping arguments
               are accesses in program order), "assertion errors" (a failed assertion raises, and later launches

@@ -6,8 +6,9 @@
 A line has a pattern for test ids (for a generated program: "program <seed>: <verdict>"), why the implementation
 differs, and the clause or policy that says what is right. Patterns are those of fnmatch, brackets being plain text.
 `#` begins a comment. What is listed still runs; it counts as known instead of as broken. A line `[launching]` begins a
-section of tests that differ only where kernels are launched, `[compiling]` one of those that differ only where they are
-compiled and not launched (acceptance.py), `[programs]` one of generated programs.
+section of tests that differ only where kernels are launched, `[exporting]` one of tests of export and what belongs to
+it, `[compiling]` one of those that differ only where kernels are compiled and not launched (acceptance.py),
+`[programs]` one of generated programs.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "known"
-LAUNCHING, COMPILING, PROGRAMS = SECTIONS = ("[launching]", "[compiling]", "[programs]")
+LAUNCHING, EXPORTING, COMPILING, PROGRAMS = SECTIONS = ("[launching]", "[exporting]", "[compiling]", "[programs]")
 TESTS = ""  # what stands before any section
 
 

@@ -43,7 +43,7 @@ class Recorder:
         self.outcomes: dict[str, list[Outcome]] = defaultdict(list)
         self.tests: dict[str, Outcome] = {}
         self.clauses_of: dict[str, list[str]] = {}
-        self.known = differences.read(config.getoption("--impl"), differences.TESTS, differences.LAUNCHING)
+        self.known = _known(config.getoption("--impl"))
         self.folder: tempfile.TemporaryDirectory | None = None
         self.began = time.time()
 
@@ -186,6 +186,12 @@ def _write_failing(tr: Any, rows: list[dict[str, Any]]) -> None:
     if len(rows) > _SHOWN:
         tr.write_line(f"{'':13}  and {sum(row['tests'] for row in rows[_SHOWN:])} tests of {len(rows) - _SHOWN} more "
                       "functions: see the report (--report FOLDER)")
+
+
+def _known(name: str) -> differences.Known:
+    """The differences that a run of this implementation may meet; one called …:export launches nothing."""
+    launched = () if name.endswith(":export") else (differences.TESTS, differences.LAUNCHING)
+    return differences.read(name, *launched, differences.EXPORTING)
 
 
 def _plain(test: str) -> str:

@@ -11,6 +11,7 @@ KNOWN = {
     "cutile:torch": "conformance.adapters.cutile_torch:Torch",
     "cutile:gpu": "conformance.adapters.cutile_gpu:Gpu",
     "cuda.tile": "conformance.adapters.cuda_tile:CudaTile",
+    "cuda.tile:export": "conformance.adapters.cuda_tile:WithoutGpu",
     "cutile:acceptance": "conformance.adapters.acceptance:Cutile",
     "cuda.tile:acceptance": "conformance.adapters.acceptance:CudaTile",
 }

@@ -1,4 +1,4 @@
-"""The official implementation, as a black box."""
+"""The official implementation, as a black box: on a GPU, or compiling ahead of time on a machine without one."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from conformance.adapter import Adapter
 from conformance.adapters import dlpack
-from conformance.adapters.device import Device
+from conformance.adapters.assembler import AHEAD_OF_TIME
+from conformance.adapters.device import Device, NoArray
 
 
 class CudaTile(Device):
     name = "cuda.tile"
     module = "cuda.tile"
     package = "cuda-tile"
+    features = AHEAD_OF_TIME
     lambdas = False  # 1.7.0 fails on those from outside tile code
 
     def to_device(self, array: np.ndarray) -> Any:
@@ -32,3 +35,17 @@ class CudaTile(Device):
             kernel, self.moved(tuple(args), {}), compilation.CallingConvention.cutile_python_v2())
         compilation.export_kernel(kernel, [signature], io.BytesIO(), output_format="cubin",
                                   gpu_code=self.memory.architecture())
+
+
+class WithoutGpu(Adapter):
+    """Tests that launch, or compile for arguments, are not applicable: it takes arrays in GPU memory only."""
+
+    name = "cuda.tile:export"
+    module = "cuda.tile"
+    package = "cuda-tile"
+    features = AHEAD_OF_TIME
+    lambdas = False
+    not_applicable = (NoArray,)
+
+    def moved(self, x: Any, done: dict[int, tuple[Any, np.ndarray]]) -> Any:
+        raise NoArray("arguments lie in GPU memory, and there is no GPU")

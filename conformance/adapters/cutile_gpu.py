@@ -1,9 +1,10 @@
 """cutile's GPU back end."""
 
+from conformance.adapters.assembler import AHEAD_OF_TIME
 from conformance.adapters.device import Device
 
 
 class Gpu(Device):
     name = "cutile:gpu"
     module = "cutile"
-    features = frozenset({"negative strides"})
+    features = AHEAD_OF_TIME | {"negative strides"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.differences import COMPILING, FOLDER, LAUNCHING, PROGRAMS, TESTS, read
+from conformance.differences import COMPILING, EXPORTING, FOLDER, LAUNCHING, PROGRAMS, TESTS, read
 
 
 def test_lines(tmp_path):
@@ -23,10 +23,11 @@ def test_what_is_not_met_is_said(tmp_path):
 
 
 def test_sections(tmp_path):
-    text = "a | b | c\n[launching]\nd | e | f\n# more\n\ng | h | i\n[compiling]\nj | k | l\n[programs]\nm | n | o\n"
+    text = ("a | b | c\n[launching]\nd | e | f\n# more\n\ng | h | i\n[compiling]\nj | k | l\n[programs]\nm | n | o\n"
+            "[exporting]\np | q | r\n")
     (tmp_path / "mine.txt").write_text(text)
-    for sections, found in ((), "adgjm"), ((TESTS,), "a"), ((TESTS, LAUNCHING), "adg"), ((COMPILING,), "j"), (
-            (PROGRAMS,), "m"):
+    for sections, found in ((), "adgjmp"), ((TESTS,), "a"), ((TESTS, LAUNCHING), "adg"), ((COMPILING,), "j"), (
+            (PROGRAMS,), "m"), ((EXPORTING,), "p"):
         assert [d.pattern for d in read("mine", *sections, folder=tmp_path).lines] == [*found]
 
 
