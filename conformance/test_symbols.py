@@ -172,7 +172,9 @@ def some_arrays(draw):
     def each(s):
         return draw(st.lists(s, min_size=n, max_size=n))
 
-    shape, stride = each(st.one_of(st.none(), st.integers(0, 9))), each(MAYBE)
+    index = draw(st.sampled_from([ct.int32, ct.uint32, ct.int64]))
+    steps = st.one_of(st.none(), st.integers(0, 20)) if index == ct.uint32 else MAYBE
+    shape, stride = each(st.one_of(st.none(), st.integers(0, 9))), each(steps)
 
     def unless(constants, values, default):
         return [v if k is None else default for k, v in zip(constants, values)]
@@ -182,7 +184,7 @@ def some_arrays(draw):
                  shape_divisible_by=unless(shape, each(st.integers(1, 16)), 1),
                  stride_divisible_by=unless(stride, each(st.integers(1, 16)), 1),
                  base_addr_divisible_by=draw(st.integers(1, 64)), may_alias_internally=draw(st.booleans()),
-                 index_dtype=draw(st.sampled_from([ct.int32, ct.uint32, ct.int64])))
+                 index_dtype=index)
 
 
 LISTS = st.builds(lambda element, alias: arrays(element, (), alias), some_arrays(), st.booleans())

@@ -257,6 +257,8 @@ def _read_array(r: _Reader) -> ArrayConstraint:
         for field, letter, default in PREDICATES:
             if r.maybe(letter) is not None:
                 value = r.int()
+                if default == 1 and value < 2:
+                    r.fail(f"a divisibility is above 1, not {value}")
                 for k in range(ndim):
                     if mask >> k & 1:
                         if fields[field][k] != default:

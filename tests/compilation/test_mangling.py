@@ -86,7 +86,8 @@ def test_malformed_names(bad):
 
 @pytest.mark.parametrize("other", ["k_Kt1_I007", "k_Kt1_I_0", "k_Kt1_A1f32_1v1", "k_Kt1_A01f32", "k_Kt1_A2f32_2t1_1t4",
                                    "k_Kt1_A2f32_1t4_2t4", "k_Kt1_A1f32_p1", "k_Kt2_T01I1", "k_Kt1_A1f32_01t4",
-                                   "k_Kt1_A1f32_g1_A1f32_g1", "k_Kt1_A1f32_1l0t1", "k_Kt1_I\u0665"])
+                                   "k_Kt1_A1f32_g1_A1f32_g1", "k_Kt1_A1f32_1l0t1", "k_Kt1_I\u0665", "k_Kt1_A1f32_1v0",
+                                   "k_Kt1_A1f32_1i_2"])
 def test_each_signature_has_one_name(other):
     with pytest.raises(ValueError, match="malformed kernel name"):
         demangle_kernel_name(other)
