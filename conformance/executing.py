@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import tempfile
 import textwrap
 from collections.abc import Callable
@@ -61,7 +62,7 @@ def rejects(error: str | tuple[str, ...], f: Callable, *args: Any, match: str | 
 
 def module(source: str, **names: Any) -> dict[str, Any]:
     """The names that a piece of Python source defines; its text is there for `inspect`."""
-    path = Path(_folder.name) / f"piece_{next(_number)}.py"
+    path = Path(_folder.name) / f"piece_{os.getpid()}_{next(_number)}.py"  # forked processes share the folder
     path.write_text(textwrap.dedent(source))
     space: dict[str, Any] = {"ct": ct, "np": np, "__name__": path.stem, **names}
     exec(compile(path.read_text(), str(path), "exec"), space)

@@ -205,7 +205,7 @@ def test_large_sizes_and_strides():
 
 
 @clause("ARR-6.overlap")
-@needs("cpu arrays")
+@needs("cpu arrays", "overlap")
 def test_overlapping_arguments():
     @ct.kernel
     def k(x, y):

@@ -16,7 +16,7 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType, FunctionType
 
 import pytest
@@ -62,15 +62,15 @@ def module_name(path: str) -> str:
     return path.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
 
 
-# ------------------------------------------------------------------ what runs at import
+# ------------------------------------------------------------------ what runs before the tests do
 
 
-def at_import(m: Mutant, ids: list[str], limit: float) -> str | None:
-    """The test, among these, that fails where the mutated text is imported."""
+def before_tests(m: Mutant, ids: list[str], limit: float, *, arguments: Sequence[str] = ()) -> str | None:
+    """The test, among these, that fails where the mutated text is imported; pytest gets these arguments, too."""
     def work(tell):
         sys.meta_path.insert(0, _Mutated(m))
         files = dict.fromkeys(t.partition("::")[0] for t in ids)
-        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *files], plugins=[_Only(ids, tell)])
+        code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", *arguments, *files], plugins=[_Only(ids, tell)])
         if code == pytest.ExitCode.USAGE_ERROR:
             raise RuntimeError("pytest did not take its arguments")
         if code not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):

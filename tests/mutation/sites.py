@@ -1,4 +1,8 @@
-"""Where the sources of ops and of the interpreter's memory can be mutated, and the mutants: one edit of text each.
+"""Where the sources that give kernels their meaning can be mutated, and the mutants: one edit of text each.
+
+The sources fall into groups, from each of which mutants are drawn by themselves. Left out are whole files that give no
+kernel a meaning: what errors advise (`front/idioms.py`), finding and running the assembler and reading what it prints,
+and the positions that debuggers of GPUs read.
 
 Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
 `table` (a dict's value replaced by another of its values, or an element of a display left out).
@@ -17,16 +21,29 @@ from __future__ import annotations
 import ast
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parents[2]
-TARGETS = (
-    *(f"cutile/ops/{p.name}" for p in sorted((ROOT / "cutile/ops").glob("*.py"))),
-    "cutile/front/operators.py", "cutile/interp/memory.py", "cutile/interp/storage.py", "cutile/interp/windows.py",
-)
+NO_MEANING = {"cutile/front/idioms.py", "cutile/gpu/tileir/tileiras.py", "cutile/gpu/tileir/finding.py",
+              "cutile/gpu/tileir/diagnostics.py", "cutile/gpu/tileir/debuginfo.py"}
+
+
+def _sources(folder: str) -> tuple[str, ...]:
+    found = (str(p.relative_to(ROOT)) for p in sorted((ROOT / "cutile" / folder).rglob("*.py")))
+    return tuple(p for p in found if p not in NO_MEANING)
+
+
+GROUPS = {
+    "ops": (*_sources("ops"), "cutile/front/operators.py", "cutile/interp/memory.py", "cutile/interp/storage.py",
+            "cutile/interp/windows.py"),
+    "front": _sources("front"),
+    "passes": _sources("passes"),
+    "tileir": _sources("gpu/tileir"),
+}
+TARGETS = tuple(dict.fromkeys(path for group in GROUPS.values() for path in group))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +79,15 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
     ast.Eq: (ast.NotEq,), ast.NotEq: (ast.Eq,), ast.Is: (ast.IsNot,), ast.IsNot: (ast.Is,),
     ast.In: (ast.NotIn,), ast.NotIn: (ast.In,),
 }
+LONG = 20  # displays of more elements are not written out
 AXES = {"axis", "axes", "dim"}
 SILENT_NAMES = {"help", "hint", "__slots__", "__all__", "FAMILIES"}
 SILENT_KEYWORDS = {"help", "ulp", "tileir", "freedom", "strict", "public", "exact", "copy"}
-SILENT_CALLS = {"invalid", "refuse", "dataclass", "structure", "TypeVar"}
+SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar",
+                "MalformedBytecode"}
 SILENT_FUNCTIONS = {  # what they make is text of errors, of documentation or for a debugger
     "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
-    "_dtype_clauses",
+    "_dtype_clauses", "conflict_help", "too_old", "version_text",
 }
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 
@@ -102,6 +121,8 @@ def mutants(path: str) -> list[list[Mutant]]:
 
 def _what(old: ast.AST, new: ast.AST) -> str:
     """The change to read: of a table, the cell."""
+    if isinstance(old, ast.Tuple | ast.List | ast.Set) and len(old.elts) > LONG:
+        return f"{ast.unparse(next(e for e in old.elts if e not in new.elts))} left out"
     if not isinstance(old, ast.Dict):
         return f"{ast.unparse(old)} → {ast.unparse(new)}"
     i = next(i for i in range(len(old.keys)) if len(new.keys) <= i or new.values[i] is not old.values[i]
@@ -111,14 +132,14 @@ def _what(old: ast.AST, new: ast.AST) -> str:
     return f"{key}: {ast.unparse(old.values[i])} → {became}"
 
 
-def draw(seed: int, count: int) -> list[Mutant]:
-    """Different sites of all targets, each as likely as any other, with one mutant each; `count` without those that
+def draw(paths: Iterable[str], seed: int, count: int) -> list[Mutant]:
+    """Different sites of these files, each as likely as any other, with one mutant each; `count` without those that
     are known to be equivalent, which stand among them.
 
     A site keeps its place in the order, and its mutant, while its line does not change, whatever else does.
     """
     keyed = []
-    for path in TARGETS:
+    for path in paths:
         for site in mutants(path):
             random = Random(f"{seed} {path} {site[0].code} {site[0].what}")
             keyed.append((random.random(), random.choice(site)))
@@ -210,7 +231,7 @@ def _is_silent(s: ast.stmt) -> bool:
 def _expressions(e: ast.AST, where: Where, axis: bool = False) -> Iterator[Site]:
     """The sites in an expression; `axis`: it is what an axis or an index is made of."""
     match e:
-        case ast.Call(ast.Name(name)) if name in SILENT_CALLS or name.endswith("Error"):
+        case ast.Call(ast.Name(name) | ast.Attribute(attr=name)) if name in SILENT_CALLS or name.endswith("Error"):
             return
         case ast.keyword(name) if name in SILENT_KEYWORDS:
             return

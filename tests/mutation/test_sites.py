@@ -69,17 +69,15 @@ def test_like_mutants_of_a_line_are_told_apart(of):
     assert [m.what for m in of("x = 3, 3\ny = 3")] == ["3 → 4", "3 → 2", "3 → 4 #2", "3 → 2 #2", "3 → 4", "3 → 2"]
 
 
-def test_other_lines_do_not_change_what_is_drawn(of, monkeypatch):
-    monkeypatch.setattr(sites, "TARGETS", ("a.py",))
+def test_other_lines_do_not_change_what_is_drawn(of):
     lines = [f"x{i} = {i} + y" for i in range(20)]
     of("\n".join(lines))
-    before = {(m.code, m.what) for m in sites.draw(3, 10)}
+    before = {(m.code, m.what) for m in sites.draw(["a.py"], 3, 10)}
     of("\n".join(["import z", *lines, "z = None"]))
-    assert {(m.code, m.what) for m in sites.draw(3, 10)} == before
+    assert {(m.code, m.what) for m in sites.draw(["a.py"], 3, 10)} == before
 
 
 def test_equivalent_mutants_are_drawn_and_not_counted(of, monkeypatch, tmp_path):
-    monkeypatch.setattr(sites, "TARGETS", ("a.py",))
     monkeypatch.setattr(sites, "EQUIVALENT", tmp_path / "equivalent.txt")
     (tmp_path / "equivalent.txt").write_text("# why\n\na.py ¦ x = a + b ¦ * ¦ one\n"
                                              "a.py ¦ y = a < b ¦ a < b → a > b ¦ two\n")
@@ -89,8 +87,8 @@ def test_equivalent_mutants_are_drawn_and_not_counted(of, monkeypatch, tmp_path)
         assert reasons == {"a + b → a - b": None, "a < b → a <= b": None, "a < b → a > b": "two"}
         assert sites.why_equivalent(of("x = a + b")[0]) == "one"
         of("x = a + b\ny = c or d")
-        assert [m.code for m in sites.draw(3, 1) if not sites.why_equivalent(m)] == ["y = c or d"]
-        assert len(sites.draw(3, 2)) == 2
+        assert [m.code for m in sites.draw(["a.py"], 3, 1) if not sites.why_equivalent(m)] == ["y = c or d"]
+        assert len(sites.draw(["a.py"], 3, 2)) == 2
     finally:
         sites.equivalents.cache_clear()
 
@@ -101,15 +99,22 @@ def test_what_is_listed_as_equivalent_exists():
     assert [k for k in sites.equivalents() if k not in there] == []
 
 
-def test_drawing_repeats_and_takes_every_kind(monkeypatch):
+@pytest.mark.parametrize("group", sites.GROUPS)
+def test_drawing_repeats_and_takes_every_kind(monkeypatch, group):
     monkeypatch.setattr(sites, "mutants", functools.cache(lambda path, find=sites.mutants: list(find(path))))
-    drawn = sites.draw(1, 100)
-    assert drawn == sites.draw(1, 100) and len({(m.path, m.start, m.text) for m in drawn}) == len(drawn)
+    drawn = sites.draw(sites.GROUPS[group], 1, 100)
+    assert drawn == sites.draw(sites.GROUPS[group], 1, 100)
+    assert len({(m.path, m.start, m.text) for m in drawn}) == len(drawn)
     assert sum(sites.why_equivalent(m) is None for m in drawn) == 100
     assert {m.kind for m in drawn} == {"operator", "comparison", "constant", "axis", "table"}
-    assert drawn != sites.draw(2, 100)
+    assert drawn != sites.draw(sites.GROUPS[group], 2, 100)
     for m in drawn[:20]:
         assert ast.dump(ast.parse(m.source())) != ast.dump(ast.parse((sites.ROOT / m.path).read_text())), str(m)
+
+
+def test_files_that_give_no_meaning_exist_and_are_left_out():
+    assert all((sites.ROOT / path).is_file() for path in sites.NO_MEANING)
+    assert not sites.NO_MEANING & set(sites.TARGETS)
 
 
 def test_uses_of_a_table_are_found_by_name(monkeypatch, tmp_path):

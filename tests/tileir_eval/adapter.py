@@ -32,3 +32,10 @@ class Ordered(TileIR):
     # Overlapping arguments are promised to be apart, so nothing orders their accesses.
     features = TileIR.features - {"overlap"}
     options = {"ordered": True}
+
+
+class Disassembled(Ordered):
+    """Also has NVIDIA's disassembler read each kernel, which must find in it what our reader does."""
+
+    name = "cutile:tileir, disassembled"
+    options = {**Ordered.options, "disassembled": True}

@@ -18,6 +18,7 @@ from cutile.gpu.compile import compile_kernel
 from cutile.ir.nodes import Kernel
 from cutile.passes.written import written_params
 from cutile.types import ArrayType, ListType
+from tests.tileir_eval.disassembled import check
 from tests.tileir_eval.launch import evaluate
 from tests.tileir_eval.says import AssertionFailed
 
@@ -51,14 +52,21 @@ def bytecode_of(kernel: Kernel, leaves: Sequence[Any]) -> bytes:
     return known[facts]
 
 
-def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], **options: bool) -> None:
-    """`cutile.interp.launch`, by way of bytecode; `options` are those of `evaluate`."""
+def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *, disassembled: bool = False,
+        **options: bool) -> None:
+    """`cutile.interp.launch`, by way of bytecode; `options` are those of `evaluate`.
+
+    disassembled  NVIDIA's disassembler must read the bytecode as our reader does
+    """
     stored = written_params(kernel)
     for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True):
         if p in stored and not all(a.flags.writeable for a in (x if isinstance(x, list) else [x])):
             raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only")
+    bytecode = bytecode_of(kernel, leaves)
+    if disassembled:
+        check(bytecode)
     try:
-        sys.stdout.write("".join(evaluate(bytecode_of(kernel, leaves), SYMBOL, grid, list(leaves), **options)))
+        sys.stdout.write("".join(evaluate(bytecode, SYMBOL, grid, list(leaves), **options)))
     except AssertionFailed as e:
         raise TileAssertionError(f"assertion failed: {e.message} in block {e.block}") from e
 
