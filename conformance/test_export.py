@@ -202,7 +202,8 @@ def test_objects_that_can_be_written_to():
 
 
 @clause("EXP-3.other")
-@pytest.mark.parametrize("output", [None, object(), 2.5, ["x"]], ids=["None", "object", "float", "list"])
+@pytest.mark.parametrize("output", [None, object(), 2.5, ["x"], io.StringIO()],
+                         ids=["None", "object", "float", "list", "text"])
 def test_what_cannot_be_written_to(output):
     with pytest.raises((AttributeError, TypeError)):
         export(double, [ONE], output)
@@ -221,6 +222,13 @@ def test_a_number_is_no_file():
                 os.close(end)
             except OSError:  # the exporter has closed it
                 pass
+
+
+@clause("EXP-3.folder")
+def test_a_path_in_no_folder(tmp_path):
+    for path in (tmp_path / "none" / "k.bin", tmp_path):
+        with pytest.raises(OSError):
+            export(double, [ONE], path)
 
 
 @clause("EXP-3.failure", "EXP-3.failure.file", "EXP-3.failure.keep")

@@ -71,12 +71,11 @@ def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
     found, options = {}, options.on(target)
     for option, name in ENTRY_HINTS.items():
         value = getattr(options, option)
-        if value is None:
+        if value is None or not takes_hint(version, name):
             continue
         if option == "num_worker_warps" and value not in USUAL_WARPS:
             check_version(version, "num_worker_warps other than 4 and 8")
-        if takes_hint(version, name):
-            found[name] = value
+        found[name] = value
     return found
 
 

@@ -43,6 +43,7 @@ def test_worker_warps():
     assert entry_hints(Options(num_worker_warps=8), SM_90, (13, 3)) == {"sm_90": {"num_worker_warps_per_cta": 8}}
     with pytest.raises(ct.TileUnsupportedFeatureError, match="num_worker_warps"):
         entry_hints(Options(num_worker_warps=16), SM_90, (13, 4))
+    assert entry_hints(Options(num_worker_warps=16), SM_90, (13, 2)) == {}
 
 
 def test_one_module_of_many_kernels():
