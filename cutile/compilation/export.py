@@ -52,9 +52,9 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     target = None if gpu_code is None else parse_target(gpu_code)
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
-    symbols = _symbols(kernel, signatures)
+    entries = by_symbol(kernel, signatures)
     with at_rest():
-        code = _bytecode(kernel, symbols, target, bytecode_version)
+        code = _bytecode(kernel, entries, target, bytecode_version)
     if trace.on(trace.TILE_IR):
         from cutile.gpu.tileir import tileiras  # loaded where it is needed, here and below
 
@@ -71,8 +71,8 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
             f.write(code)
 
 
-def _symbols(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
-    """The signatures by the symbols of their entry points, which differ. [EXP-2]"""
+def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
+    """The signatures by the symbols of their entry points, which differ. TypeError, ValueError. [EXP-2]"""
     if isinstance(signatures, KernelSignature) or not isinstance(signatures, Iterable):
         raise TypeError(f"signatures is a list of KernelSignature, not {signatures!r:.200}")
     found: dict[str, KernelSignature] = {}

@@ -23,6 +23,7 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
+from cutile.compilation.export import by_symbol
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import DType, float32, float64, info, int32, int64, int_range, tfloat32, uint32
 from cutile.kernel import Kernel
@@ -70,9 +71,7 @@ def c_header(kernel: Kernel, signatures: Sequence[KernelSignature]) -> str:
     ValueError where there is none, where a signature has another number of parameters than the kernel, and where two
     have one symbol.
     """
-    entries = [_entry(kernel, s) for s in signatures]
-    if not entries:
-        raise ValueError("signatures is empty: give a KernelSignature for each entry point")
+    entries = [_entry(kernel, symbol, s) for symbol, s in by_symbol(kernel, signatures).items()]
     _set_apart(entries)
     guard = f"CUTILE_{_identifier(kernel.__name__).upper()}_H"
     file = os.path.basename(kernel.function.__code__.co_filename)
@@ -98,12 +97,8 @@ def _member(name: str) -> str:
 
 def _set_apart(entries: Sequence[_Entry]) -> None:
     """Names that differ in C: symbols may differ in capitals or in a $ alone."""
-    symbols: set[str] = set()
     taken: set[str] = set()
     for e in entries:
-        if e.symbol in symbols:
-            raise ValueError(f"two signatures have the symbol {e.symbol!r}")
-        symbols.add(e.symbol)
         while e.name.upper() in taken:
             e.name += "_"
         taken.add(e.name.upper())
@@ -112,12 +107,11 @@ def _set_apart(entries: Sequence[_Entry]) -> None:
 # ------------------------------------------------------------------ signature → what the header says
 
 
-def _entry(kernel: Kernel, signature: KernelSignature) -> _Entry:
+def _entry(kernel: Kernel, symbol: str, signature: KernelSignature) -> _Entry:
     names = list(kernel.parameters)
     if len(names) != len(signature.parameters):
         raise ValueError(f"kernel {kernel.__name__} has {len(names)} parameter(s), the signature has "
                          f"{len(signature.parameters)}")
-    symbol = signature.symbol or signature.with_mangled_symbol(kernel.__name__).symbol
     given = list(zip(names, signature.parameters, strict=True))
     call = ", ".join(f"{n}={p.value!r}" if isinstance(p, ConstantConstraint) else n for n, p in given)
     entry = _Entry(_identifier(symbol), symbol, f"{kernel.__name__}({call})")

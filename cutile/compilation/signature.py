@@ -109,9 +109,10 @@ class KernelSignature:
         Accidents of the examples become promises (an address that happens to be divisible by 16): for tests only.
         """
         from cutile.compilation.derive import derive
+        from cutile.compilation.mangling import symbol_of
 
         signature = KernelSignature(derive(kernel, tuple(kernel_args), calling_convention), calling_convention, symbol)
-        return signature if symbol is not None else signature.with_mangled_symbol(kernel.__name__)
+        return signature if symbol is not None else signature.with_mangled_symbol(symbol_of(kernel.__name__))
 
 
 def _check_convention(parameters: tuple[ParameterConstraint, ...], convention: CallingConvention) -> None:

@@ -171,6 +171,21 @@ def test_there_is_something_to_declare():
         c_header(of_nothing, [])
     with pytest.raises(ValueError, match="two signatures have the symbol 'k'"):
         c_header(of_nothing, [signature(), signature()])
+    with pytest.raises(TypeError, match="signatures is a list of KernelSignature"):
+        c_header(of_nothing, signature())
+
+
+@needs_tool
+def test_the_symbol_is_that_of_the_export():
+    def größe():
+        pass
+
+    kernel, out = ct.kernel(größe), io.BytesIO()
+    of_arguments = KernelSignature.from_kernel_args(kernel, (), CallingConvention.cutile_python_v2())
+    for s in (signature(symbol=None), of_arguments):
+        export_kernel(kernel, [s], out, gpu_code="sm_90", output_format="tileir_bytecode")
+        symbol = re.search(r'_SYMBOL "(.*)"', c_header(kernel, [s]))[1]
+        assert symbol == "gr__e_Kt2" and symbol.encode() in out.getvalue()
 
 
 # ------------------------------------------------------------------ names in C
