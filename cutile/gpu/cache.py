@@ -314,10 +314,11 @@ def current() -> Cache | None:
     if not settings.get("CACHE"):
         return None
     where, named = folder(), settings.get("CACHE_DIR") is not None
-    try:
-        os.makedirs(where, 0o775 if named else 0o700, exist_ok=True)  # first, so that nobody else makes it meanwhile
-    except OSError:
-        pass  # which is said when something is to be kept
+    if not os.path.isdir(where):
+        try:
+            os.makedirs(where, 0o775 if named else 0o700)  # before it is looked at, so that nobody makes it afterwards
+        except OSError:
+            pass  # which is said when something is to be kept
     why = distrusted(where)
     if why is not None:
         _warn(where, f"compiled GPU code is not taken from {where} ({why})")
