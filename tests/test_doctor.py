@@ -57,7 +57,8 @@ def test_nothing_of_the_current_folder_runs(tmp_path, path):
     (folder / "numpy-0.0.dist-info").mkdir()
     (folder / "numpy-0.0.dist-info" / "METADATA").write_text("Name: numpy\nVersion: 0.0\n")
     added = {} if path is None else {"PATH": f"{path}:{os.environ['PATH']}"}
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]), "CUDA_HOME": ".", "CUTILE_CACHE": "0",
+    packages = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")]).strip(os.pathsep)
+    env = {**os.environ, "PYTHONPATH": packages, "CUDA_HOME": ".", "CUTILE_CACHE": "0",
            "COLUMNS": "200", **added}
     for command in (["-m", "cutile", "doctor"], ["-c", "from cutile.__main__ import main; main()", "doctor"]):
         done = subprocess.run([sys.executable, *command], cwd=folder, env=env, capture_output=True, text=True)

@@ -70,8 +70,8 @@ with workplace() as folder:
 @posix
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
 def test_what_a_killed_process_leaves_goes_with_the_next(parent, sent):
-    env = {**os.environ, "TMPDIR": str(parent), "PYTHONPATH": str(ROOT)}
-    killed = subprocess.Popen([sys.executable, "-c", HELD], env=env, stdout=subprocess.PIPE, text=True)
+    env = {**os.environ, "TMPDIR": str(parent)}
+    killed = subprocess.Popen([sys.executable, "-c", HELD], env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     left = Path(killed.stdout.readline().strip())
     with workplace():
         assert left.is_dir()  # while the other runs
