@@ -134,3 +134,57 @@ def test_a_tensor_that_becomes_a_lazy_view_is_refused_at_each_launch():
             ct.launch(None, (1,), copy, (x.conj().imag, out, 4))
         ct.launch(None, (1,), copy, (x.real, out, 4))
         assert out.tolist() == [0, 1, 2, 3]
+
+
+# ------------------------------------------------------------------ captured tensors
+
+
+def evaluating(f):
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(float(f())))
+
+    def value():
+        out = np.zeros(1, np.float32)
+        ct.launch(None, (1,), k, (out,))
+        return out[0]
+
+    return value
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float8_e5m2", "bool"])
+def test_elements_of_a_captured_tensor_count(dtype):
+    rows = torch.ones(3, 4).to(getattr(torch, dtype))
+    t = rows.T
+    value = evaluating(lambda: t[3, 2])
+    assert value() == 1
+    rows.view(torch.uint8)[2].zero_()
+    assert value() == 0
+
+
+def test_the_layout_of_a_captured_tensor_counts():
+    t, elsewhere = torch.ones(3, 4), torch.ones(5, 6, device="meta")
+    value = evaluating(lambda: t.shape[0] * 100 + t.stride(0) * 10 + elsewhere.numel())
+    assert value() == 370
+    t.resize_(2, 2)
+    assert value() == 250
+    with pytest.raises(ct.TileStaticEvalError, match="a tensor on meta.*`elsewhere`"):
+        evaluating(lambda: elsewhere.sum())()
+
+
+def test_what_a_captured_module_has_counts():
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner, self.n = torch.nn.Linear(4, 5, device="meta"), 1
+
+        def tile(self):
+            return self.n * 10 + self.inner.weight.shape[0]
+
+    net = Net()
+    value = evaluating(lambda: net.tile())
+    assert value() == 15
+    net.n = 2
+    assert value() == 25
+    net.inner = torch.nn.Linear(4, 7, device="meta")
+    assert value() == 27

@@ -80,7 +80,7 @@ def unseen(obj: Any) -> str | None:
     if _is_tensor(obj):
         return None if obj.device.type == "cpu" and obj.layout is sys.modules["torch"].strided else (
             f"a tensor on {obj.device}, of layout {obj.layout}")
-    if hasattr(cls, "__cuda_array_interface__") or "__cuda_array_interface__" in getattr(obj, "__dict__", ()):
+    if _is_on_gpu(obj):
         return "an array in GPU memory"
     return None
 
@@ -89,20 +89,29 @@ def _is_tensor(obj: Any) -> bool:
     return issubclass(type(obj), getattr(sys.modules.get("torch"), "Tensor", ()))
 
 
+def _is_on_gpu(obj: Any) -> bool:
+    name = "__cuda_array_interface__"
+    return hasattr(type(obj), name) or name in getattr(obj, "__dict__", ())
+
+
 def metadata(obj: Any, name: str) -> Take | None:
     """What takes an attribute of an array that says nothing of its elements; None if `name` is no such one."""
-    if type(obj) is np.ndarray:
-        return _OF_ARRAYS.get(name)
-    return _OF_TENSORS.get(name) if _is_tensor(obj) else None
+    if _is_tensor(obj):
+        return _layout_of_tensor if name in _OF_TENSORS else None
+    return _OF_ARRAYS.get(name) if type(obj) is np.ndarray or _is_on_gpu(obj) else None
 
 
 _OF_ARRAYS: dict[str, Take] = {
-    "shape": lambda a: a.shape, "strides": lambda a: a.strides, "dtype": lambda a: (a.dtype,),
+    "shape": lambda a: a.shape, "strides": lambda a: (a.strides,), "dtype": lambda a: (a.dtype,),
     "ndim": lambda a: (a.ndim,), "size": lambda a: (a.size,), "itemsize": lambda a: (a.itemsize,),
     "nbytes": lambda a: (a.nbytes,)}
-_OF_TENSORS: dict[str, Take] = {
-    "shape": lambda t: tuple(t.shape), "dtype": lambda t: (t.dtype,), "ndim": lambda t: (t.ndim,),
-    "device": lambda t: (str(t.device),), "is_cuda": lambda t: (t.is_cuda,)}
+_OF_TENSORS = frozenset("""shape size stride dim ndim numel nelement dtype device is_cuda get_device layout itemsize
+    nbytes element_size is_contiguous storage_offset requires_grad is_floating_point""".split())
+
+
+def _layout_of_tensor(t: Any) -> tuple:
+    strided = (t.stride(), t.storage_offset()) if t.layout is sys.modules["torch"].strided else ()
+    return (tuple(t.shape), t.dtype, t.layout, str(t.device), t.requires_grad, *strided)
 
 
 # ------------------------------------------------------------------ what the others hold

@@ -296,6 +296,8 @@ def _is_quick(container: Any, key: Any, obj: Any) -> bool:
     cls = type(container)
     if type(key) is not str or issubclass(cls, types.ModuleType):
         return False
+    if cls is type and type(obj) is types.FunctionType:
+        return True
     if issubclass(cls, type):
         return _is_plain(cls, key) and (type(obj) is types.FunctionType or not hasattr(type(obj), "__get__"))
     return cls is types.FunctionType or _is_plain(cls, key) and _own(container, key) is not MISSING

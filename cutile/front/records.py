@@ -35,12 +35,18 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
         bound = inspect.Signature(params).bind(*args, **kwargs)
     except TypeError as e:
         raise TileTypeError(f"{name}(): {e}") from None
-    record = Record(cls, {f.name: bound.arguments[f.name] if f.name in bound.arguments
-                          else objects.capture(c, f.default, f.name) for f in fields})
+    record = Record(cls, {f.name: bound.arguments[f.name] if f.name in bound.arguments else _default(c, f)
+                          for f in fields})
     post = getattr(cls, "__post_init__", None)
     if post is not None:
+        c.reads.add(cls, "__post_init__", objects.own_method(cls, "__post_init__"))
         c.call(Static(post), (record,))
     return record
+
+
+def _default(c: Context, f: dataclasses.Field) -> Term:
+    c.reads.add(f, "default", f.default)
+    return objects.capture(c, f.default, f.name)
 
 
 def replace(c: Context, args, kwargs) -> Term:

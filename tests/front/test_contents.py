@@ -24,6 +24,7 @@ import pytest
 
 import cutile as ct
 from cutile.front import contents, reads
+from tests.front.compiling import cell
 from tests.gpu.arrays import at
 
 kernels = sys.modules["cutile.kernel"]  # cutile.kernel itself is the decorator
@@ -466,6 +467,15 @@ def test_what_no_code_mentions_need_not_be_comparable():
     held.lines.close()
 
 
+def test_the_shape_of_an_array_on_a_gpu():
+    held = at(4096, (4,))
+    held.shape = (3, 4)
+    k = reading(lambda: held.shape[0])
+    assert stored(k) == 3
+    held.shape = (5, 4)
+    assert stored(k) == 5
+
+
 def test_elements_of_an_array_whose_shape_is_read_are_not_compared(typings):
     table = np.zeros((3, 4))
     k = reading(lambda: table.shape[0] + table.ndim + table.dtype.itemsize)
@@ -501,3 +511,45 @@ def test_memory_that_was_given_back():
 def test_installed_libraries_stay_as_they_are(typings):
     k = reading(lambda: np.sum(np.ones(3)) + len(logging.getLevelName(10)) + dataclasses.replace(Frozen(1), n=2).n)
     assert stored(k) == stored(k) == 10 and len(typings) == 1
+
+
+def test_methods_of_dataclasses_that_were_replaced(monkeypatch):
+    @dataclasses.dataclass(frozen=True)
+    class Point:
+        x: int = 1
+
+        def __post_init__(self):
+            ct.static_assert(self.x > 0)
+
+        def __call__(self):
+            return self.x
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, Point()())
+
+    assert stored(k) == 1
+    monkeypatch.setattr(Point, "__call__", lambda self: self.x + 1)
+    assert stored(k) == 2
+    monkeypatch.setattr(Point.__dataclass_fields__["x"], "default", 5)
+    assert stored(k) == 6
+    monkeypatch.setattr(Point, "__post_init__", lambda self: ct.static_assert(self.x < 5))
+    with pytest.raises(ct.TileStaticAssertionError):
+        stored(k)
+
+
+def test_a_context_manager_that_was_replaced():
+    space = cell("""
+        import contextlib
+        @contextlib.contextmanager
+        def one(): yield 1
+        @contextlib.contextmanager
+        def two(): yield 2
+        @ct.kernel
+        def k(out):
+            with one() as n:
+                ct.store(out, 0, n)
+    """)
+    assert stored(space["k"]) == 1
+    space["one"].__wrapped__ = space["two"].__wrapped__
+    assert stored(space["k"]) == 2
