@@ -23,7 +23,7 @@ def _near(limit: int) -> st.SearchStrategy:
 @st.composite
 def arrays(draw):
     """Constraints of arrays: predicates near the limits of the index dtype, constants that satisfy them."""
-    index, n = draw(st.sampled_from(INDEX)), draw(st.one_of(st.integers(0, 4), st.sampled_from([5, 6, 7, 16, 64])))
+    index, n = draw(st.sampled_from(INDEX)), draw(st.sampled_from([0, 1, 1, 1, 2, 2, 2, 3, 4, 5, 16, 64]))
     low, high = int_range(index)
     dtype = draw(st.sampled_from(DTYPES))
     reach = min(high, (1 << 62) * 8 // max(dtype.bitwidth, 8))
@@ -51,7 +51,7 @@ whole = st.sampled_from([0, -1, 2**31, -2**31, 2**63 - 1, -2**63, 2**64 - 1, 2**
 constants = st.one_of(st.booleans(), whole, st.floats())
 lists = st.builds(lambda element, alias: ListConstraint(element, alias_groups=(), elements_may_alias=alias),
                   arrays(), st.booleans())
-parameters = st.recursive(st.one_of(arrays(), scalars, constants, lists),
+parameters = st.recursive(st.one_of(arrays(), arrays(), arrays(), scalars, constants, lists),
                           lambda inner: st.lists(inner, max_size=3).map(TupleConstraint), max_leaves=4)
 signatures = st.lists(parameters, min_size=1, max_size=3).map(lambda p: KernelSignature(p, V2, "k"))
 
@@ -64,12 +64,21 @@ def source(signature: KernelSignature) -> str:
 
 
 def _use(name: str, p) -> list[str]:
+    """Statements that copy an array onto itself in every way of access, and print numbers."""
     if isinstance(p, TupleConstraint):
         return [line for i, item in enumerate(p.items) for line in _use(f"{name}[{i}]", item)]
     if isinstance(p, ListConstraint):
         return _use(f"{name}[ct.bid(0)]", p.element)
     if isinstance(p, ArrayConstraint):
         where, tile = f"({'ct.bid(0), ' * p.ndim})", f"({'1, ' * (p.ndim - 1)}{'2, ' * bool(p.ndim)})"
-        copied = f"ct.store({name}, {where}, ct.load({name}, {where}, {tile}))"
-        return [copied, *(f"print({name}.shape[{k}], {name}.strides[{k}])" for k in range(min(p.ndim, 2)))]
+        lines = [f"ct.store({name}, {where}, ct.load({name}, {where}, {tile}))"]
+        if 1 <= p.ndim <= 4:
+            wide = f"({'1, ' * (p.ndim - 1)}4096)" if p.dtype.bitwidth > 4 else tile
+            part = f"ct.load({name}.slice(0, 1, 5), {where}, {tile})"
+            lines += [f"ct.store({name}, {where}, ct.load({name}, {where}, {wide}, order='F'))",
+                      f"ct.store({name}.slice(0, 1, ct.bid(0)), {where}, {part})"]
+        if 1 <= p.ndim <= 4 and p.dtype.bitwidth > 4:
+            points = f"({'ct.arange(4, dtype=ct.int32), ' * p.ndim})"
+            lines.append(f"ct.scatter({name}, {points}, ct.gather({name}, {points}))")
+        return lines + [f"print({name}.shape[{k}], {name}.strides[{k}])" for k in range(min(p.ndim, 2))]
     return [f"print({name})"]
