@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,9 +26,9 @@ from cutile.front import binding, builtins, closures, expr, objects, records, sk
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling
 from cutile.front.hints import call_of, hint
-from cutile.front.idioms import OTHERWISE
+from cutile.front.idioms import CAUTIONS, OTHERWISE
 from cutile.front.join import template_of
-from cutile.front.proxies import Method
+from cutile.front.proxies import RECEIVERS, Method
 from cutile.front.scope import Scope, Var, of_function
 from cutile.front.source import Definition
 from cutile.ir.nodes import Block, Frame
@@ -302,7 +303,7 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
             c.reads.add(obj, "__wrapped__", wrapped)
             return Manager(Static(wrapped), args, kwargs, span)
         return _call_function(c, obj, args, kwargs, span)
-    if isinstance(obj, types.MethodType):
+    if isinstance(obj, types.MethodType) and isinstance(obj.__func__, types.FunctionType):
         receiver = objects.capture(c, obj.__self__, "self")
         return call(c, Static(obj.__func__), (receiver, *args), kwargs, span)
     if not callable(obj):
@@ -325,7 +326,10 @@ _REPLACEMENTS = {
     "pow": "x ** y",
     "map": "a loop over ct.static_iter(…)",
     "list": "a tuple",
-    "isinstance": "ct.static_eval(isinstance(…))",
+    **{name: f"ct.static_eval({name}(…))" for name in ("isinstance", "hasattr", "callable", "type")},
+    **{name: f"ct.static_iter({name}(…))" for name in ("reversed", "filter")},
+    "sorted": "ct.static_eval(tuple(sorted(…))), of constants",
+    "set": "a tuple",
 }
 
 
@@ -351,10 +355,10 @@ def _call_help(obj: Any) -> str | None:
         return f"write {_REPLACEMENTS[name]}" if name in _REPLACEMENTS else hint(name)
     if isinstance(obj, functools.partial) or obj is functools.partial:
         return "write a lambda: lambda x: f(x, 2)"
-    if module == "math" or module in _FOR_THE_HOST:
+    if module in _FOR_THE_HOST or module in sys.stdlib_module_names and module != "__main__":
         known = name not in OTHERWISE and f"{module}.{name}" not in OTHERWISE
         if known and (op := call_of(name)) is not None:
-            return f"use {op}"
+            return f"use {op}" + (f" ({CAUTIONS[name]})" if name in CAUTIONS and module != "math" else "")
         return known and hint(name) or (
             f"{module} functions run on the host; inside ct.static_eval(...) they can compute constants")
     if hasattr(obj, "cache_info"):
@@ -382,9 +386,13 @@ def _call_class(c: Context, cls: type, args, kwargs, span: Span) -> Term:
         return _enum_member(c, cls, _only_positional(cls, args, kwargs))
     if dataclasses.is_dataclass(cls):
         return records.make(c, cls, args, kwargs)
-    users = _root(cls) not in {"builtins", *_FOR_THE_HOST}
-    hint = "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)" if users else _call_help(cls)
-    raise UnsupportedCallError(f"objects of class `{cls.__qualname__}` cannot be created in tile code", help=hint)
+    if cls in RECEIVERS:
+        help = "values come from ops: ct.load, ct.full, array.slice, array.tiled_view, array.get_raw_memory"
+    elif _root(cls) in _FOR_THE_HOST or _root(cls) in sys.stdlib_module_names:
+        help = _call_help(cls)
+    else:
+        help = "make it a frozen dataclass: @dataclasses.dataclass(frozen=True)"
+    raise UnsupportedCallError(f"objects of class `{cls.__qualname__}` cannot be created in tile code", help=help)
 
 
 def _enum_member(c: Context, cls: type[enum.Enum], args: tuple[Term, ...]) -> Term:

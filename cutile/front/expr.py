@@ -12,7 +12,7 @@ from cutile.errors import TileError, TileSyntaxError, TileTypeError
 from cutile.front import call, objects, skipping, static, stmt
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import Context
-from cutile.front.hints import hint, nearest
+from cutile.front.hints import call_of, hint, nearest
 from cutile.front.idioms import VARIABLES
 from cutile.front.join import Join, conflict_help, type_text, versus
 from cutile.front.operators import binary, kind, unary
@@ -28,11 +28,13 @@ from cutile.ir.terms import (
     Leaf,
     Poison,
     PySlice,
+    RawMemory,
     Record,
     Static,
     Term,
     Tuple,
     Unusable,
+    View,
     article,
     call_help,
     is_poisoned,
@@ -96,8 +98,10 @@ def _callee(c: Context, s: Scope, node: ast.expr) -> Term:
 
 def _nowhere(c: Context, s: Scope, name: str, *, called: bool) -> Term:
     close = nearest(name, [n for n in (*s.vars, *s.cells, *s.globals, *dir(builtins)) if n != name])
-    help = f"did you mean `{close}`?" if close else hint(name) if called or name in VARIABLES else None
-    return _undefined(c, s, name, "", help)
+    meant = hint(name) if called or name in VARIABLES else None
+    if close and name not in VARIABLES and not (called and call_of(name)):
+        meant = f"did you mean `{close}`?"
+    return _undefined(c, s, name, "", meant)
 
 
 def _variable(c: Context, home: Scope, name: str) -> Term:
@@ -395,6 +399,10 @@ def item(c: Context, t: Term, key: Term) -> Term:
                 f"{phrase(t)} cannot be subscripted",
                 help="ct.load(array, index, shape) reads a tile, ct.gather(array, indices) single elements, "
                      f"array.slice(axis, start, stop) makes a smaller view (rank {a.ndim})")
+        case View():
+            raise TileTypeError(f"{phrase(t)} cannot be subscripted", help="view.load(index) reads a tile")
+        case RawMemory():
+            raise TileTypeError(f"{phrase(t)} cannot be subscripted", help="memory.load_offset(offset) reads elements")
     raise TileTypeError(f"{phrase(t)} cannot be subscripted", help=call_help(t))
 
 

@@ -52,7 +52,8 @@ _RECEIVERS = {"tile": "x", "array": "array", "view": "array.tiled_view(tile_shap
 
 def _call(name: str, parameters: Iterable[inspect.Parameter]) -> str:
     """With the arguments that it needs, and the axis, of which elsewhere there may be another default."""
-    return f"{name}({', '.join(p.name for p in parameters if p.default is p.empty or p.name == 'axis')})"
+    needed = [p for p in parameters if p.default is p.empty or p.name == "axis"]
+    return f"{name}({', '.join('*' * (p.kind is p.VAR_POSITIONAL) + p.name for p in needed)})"
 
 
 # ------------------------------------------------------------------ misspellings

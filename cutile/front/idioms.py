@@ -198,10 +198,10 @@ _IDIOMS = (
      "elements far below the maximum become -inf"),
     ("associative_scan",
      "ct.scan(x, axis, func, identity)",
-     "identity is an element that func leaves others as they are with"),
+     "identity leaves the other operand of func as it is: 0 for a sum"),
     ("topk top_k",
      "i = ct.argmax(x); x = ct.where(ct.arange(n, dtype=ct.int32) == i, -math.inf, x)",
-     "k times, for the k largest"),
+     "one step of k: it finds the largest and takes it out"),
     ("sort msort",
      "ct.minimum(a, b); ct.maximum(a, b)",
      "of the halves a, b of a reshaped tile: the steps of a sorting network"),
@@ -295,15 +295,15 @@ _IDIOMS = (
     # -- dtypes
     ("cast convert convert_element_type", "x.astype(dtype)"),
     # -- memory, blocks, control
-    ("load_tile load_tensor_descriptor", "ct.load(array, index, shape)"),
-    ("store_tile store_tensor_descriptor", "ct.store(array, index, tile)"),
+    ("load_tile tile_load load_tensor_descriptor", "ct.load(array, index, shape)"),
+    ("store_tile tile_store store_tensor_descriptor", "ct.store(array, index, tile)"),
     ("make_block_ptr make_tensor_descriptor",
      "array.tiled_view(tile_shape)",
-     "it loads and stores by tile index: ct.load does so with none"),
+     "view.load(index) and view.store(index, tile) count tiles, as ct.load and ct.store do without a view"),
     ("atomic_inc", "ct.atomic_add(array, indices, 1)", "it wraps at the end of the dtype, not at a bound"),
     ("atomic_dec", "ct.atomic_add(array, indices, -1)", "it wraps at the end of the dtype, not at a bound"),
     ("atomic_sub", "ct.atomic_add(array, indices, -x)"),
-    ("multiple_of", "ct.assume_divisible_by(x, divisor)", "undefined where it is not so"),
+    ("multiple_of", "ct.assume_divisible_by(x, divisor)", "undefined where x is not divisible"),
     ("block_id block_idx", "ct.bid(axis)", "axis is 0, 1 or 2"),
     ("blockIdx", "ct.bid(axis)", "axis 0 is x"),
     ("gridDim", "ct.num_blocks(axis)", "axis 0 is x"),
@@ -343,6 +343,9 @@ _NOTES = (
     ("fft ifft rfft inv solve svd qr cholesky eig eigh det lstsq pinv conv conv1d conv2d",
      "do it on the host, before or after the launch"),
     ("erfc", "1 - erf(x), in which small results lose their digits"),
+    ("math nn lax extra libdevice numpy functional linalg special language debug tl jnp pl",
+     "what kernels call stands in ct itself: ct.exp"),
+    ("manual_seed seed", "there are no generators of random numbers: make them in integer arithmetic, as Philox does"),
     ("psum", "blocks add up in memory: ct.atomic_add(array, indices, values)"),
     ("ds dslice", "an index of ct.load counts tiles; array.slice(axis, start, stop) begins at any element"),
     ("constexpr", "annotate the kernel's parameter: N: ct.Constant[int]"),
@@ -363,7 +366,7 @@ _NOTES = (
 # Attributes of tensors elsewhere.
 _OF_TILES = (
     ("ct.transpose(x)", "T mT"),
-    ("the product of x.shape", "size numel"),
+    ("ct.static_eval(math.prod(x.shape))", "size numel"),
     ("x.astype(dtype)", "to type"),
     ("x.astype(ct.float32)", "float"),
     ("x.astype(ct.float16)", "half"),
@@ -382,8 +385,7 @@ _OF_TILES = (
 )
 _OF_ARRAYS = (
     ("ct.load(array, index, shape, order=(1, 0)), which reads transposed tiles", "T"),
-    ("array.shape[k]", "size"),
-    ("the product of array.shape", "numel"),
+    ("array.shape[axis]; their product is the number of elements", "size numel"),
     ("array.strides[k]", "stride"),
     ("array.ndim", "dim"),
     ("array.get_raw_memory()", "data_ptr data ptr"),
@@ -403,10 +405,18 @@ _PARAMETERS = (
 )
 
 # Names that mean something elsewhere and have no like here, though they look like misspellings.
-STRANGERS = frozenset("addr dtypes expi expn float8_e4m3fnuz functional isnat isscalar quint8".split())
+STRANGERS = frozenset("addr dtypes expi expn float8_e4m3fnuz isnat isscalar quint8".split())
 
-# Variables that no one else has, so that they say what is meant where nothing calls them.
-VARIABLES = frozenset("threadIdx blockIdx blockDim gridDim warpSize".split())
+# Names that say what is meant even where nothing calls them.
+VARIABLES = frozenset("threadIdx blockIdx blockDim gridDim warpSize tl jnp pl".split())
+
+# What differs in functions of NumPy that have the name of an op.
+_NAN = "NaN comes through with propagate_nan=True only"
+_OWN_DTYPE = "in the dtype of x, which may wrap or overflow"
+CAUTIONS = {**dict.fromkeys("maximum minimum max min argmax argmin".split(), _NAN),
+            **dict.fromkeys(("sum", "prod"), _OWN_DTYPE),
+            **dict.fromkeys(("cumsum", "cumprod"), "along axis 0 unless another is given"),
+            "arange": "the dtype is given; start and step are given by name"}
 
 # Functions of other libraries that have the name of an op, or of an idiom, and mean something else.
 OTHERWISE = frozenset("load insert extract gather scatter scan reduce select math.remainder numpy.cond".split())

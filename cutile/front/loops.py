@@ -16,7 +16,7 @@ from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, t
 from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
 from cutile.front.source import assigned_names
 from cutile.ir.nodes import Block, Break, Continue, For, Value, While, Yield
-from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, is_poisoned, phrase
+from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
 from cutile.ops._types import value_of
 from cutile.types import ListType, TileType
 
@@ -53,7 +53,7 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
     elif not isinstance(source, Range):
         hint = "unroll it with `for … in ct.static_iter(…)`" if isinstance(source, Tuple) else (
             "write for i in range(len(arrays)), and arrays[i] in the loop" if _is_list(source) else
-            "loop over range(…) and load or extract one tile at a time")
+            call_help(source) or "loop over range(…) and load or extract one tile at a time")
         c.report(TileTypeError(f"a for loop runs over range(...) or ct.static_iter(...), not over {phrase(source)}",
                                help=hint), iter_span)
         source = None

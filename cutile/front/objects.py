@@ -32,6 +32,7 @@ from cutile.ir.terms import (
     Tuple,
     View,
     article,
+    call_help,
     describe,
     is_array,
     is_tile,
@@ -194,7 +195,8 @@ def attribute(c: Context, t: Term, name: str) -> Term:
             return _array_attribute(c, t, name)
         case Leaf() if isinstance(t.type, ListType):
             raise TileTypeError(f"{phrase(t)} has no attribute `{name}`", help="index it: arrays[i], or len(arrays)")
-    help = "Python's own attributes and methods are there inside ct.static_eval(…)" if isinstance(t, Static) else None
+    help = call_help(t) or (
+        "Python's own attributes and methods are there inside ct.static_eval(…)" if isinstance(t, Static) else None)
     raise TileTypeError(f"{phrase(t)} has no attribute `{name}` in tile code", help=help)
 
 

@@ -16,7 +16,6 @@ from cutile.front.context import Context
 from cutile.front.join import same_object
 from cutile.ir.terms import (
     POISON,
-    Bound,
     Const,
     FString,
     Leaf,
@@ -82,10 +81,10 @@ def _unsupported(symbol: str, x: Term, y: Term) -> TileTypeError:
             indices = "indices" if array.type.ndim == 1 else "one tile of indices per axis"
             help += (f"; an array is no pointer either: ct.gather(array, {indices}, mask=...) reads the elements at "
                      f"indices, and ct.scatter(array, {indices}, value, mask=...) writes them")
-    elif isinstance(x, Bound) or isinstance(y, Bound):
-        help = call_help(x) or call_help(y)
     elif is_none(x) or is_none(y):
         help = "compare with None by `is` and `is not`"
+    else:
+        help = call_help(x) or call_help(y)
     return TileTypeError(f"unsupported operands for {symbol}: {describe(x)} and {describe(y)}", help=help)
 
 
@@ -230,7 +229,7 @@ def unary(c: Context, operator: type, x: Term, span: Span) -> Term:
                                       help="write `not x`, or ct.bitwise_not(x)"), span)
     if is_tile(x):
         return call.call_op(c, op, {"x": x}, span)
-    help = None
+    help = call_help(x)
     if operator is ast.Not:
         help = "write `x is None`, or test it with an if; `not` negates numbers and tiles"
     return c.report(TileTypeError(f"unsupported operand for {symbol}: {describe(x)}", help=help), span)

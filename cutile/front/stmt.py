@@ -22,13 +22,16 @@ from cutile.ir.terms import (
     NONE,
     POISON,
     Closure,
+    Dict,
     Leaf,
     Poison,
+    RawMemory,
     Record,
     Static,
     Term,
     Tuple,
     Unusable,
+    View,
     article,
     is_poisoned,
     is_tile,
@@ -98,9 +101,15 @@ def _assign_item(c: Context, s: Scope, target: ast.Subscript, term: Term, span: 
         key = expr.subscript_key(c, s, target.slice)
         c.call(Static(obj.cls.__setitem__), (obj, key, term))
         return
-    help = "tiles are immutable: ct.where(mask, x, y) chooses by element, ct.insert(x, index, value) puts a part" if (
-        is_tile(obj)) else "write to memory with ct.store(array, index, tile) or ct.scatter(array, indices, value)" if (
-        isinstance(obj, Leaf)) else "tuples and dicts are immutable: build a new one"
+    if is_tile(obj):
+        help = "tiles are immutable: ct.where(mask, x, y) chooses by element, ct.insert(x, index, value) puts a part"
+    elif isinstance(obj, Leaf):
+        help = "write to memory with ct.store(array, index, tile) or ct.scatter(array, indices, value)"
+    elif isinstance(obj, View | RawMemory):
+        help = "view.store(index, tile) writes a tile" if isinstance(obj, View) else (
+            "memory.store_offset(offset, value) writes elements")
+    else:
+        help = "tuples and dicts are immutable: build a new one" if isinstance(obj, Tuple | Dict) else None
     c.report(TileTypeError(f"{phrase(obj)} cannot be assigned to by item", help=help), span)
 
 

@@ -296,17 +296,21 @@ def describe(t: Term) -> str:
 
 
 def call_help(t: Term) -> str | None:
-    """What to write where a method stands without its call."""
-    return f"call it: {_call_of(t)}" if isinstance(t, Bound) else None
+    """What to write where an op or a method stands without its call."""
+    if isinstance(t, Bound) or isinstance(t, Static) and hasattr(t.obj, "spelling"):
+        return f"call it: {_call_of(t)}"
+    return None
 
 
-def _call_of(t: Bound) -> str:
-    """A method's name and the arguments that its call needs."""
-    obj = getattr(t.func, "obj", None)
+def _call_of(t: Bound | Static) -> str:
+    """The name of a method or op, and the arguments that its call needs."""
+    obj = t.obj if isinstance(t, Static) else getattr(t.func, "obj", None)
     name = getattr(obj, "spelling", None) or getattr(obj, "__name__", "")
     signature = getattr(obj, "__signature__", None)
-    needed = [p.name for p in [*signature.parameters.values()][1:] if p.default is p.empty] if signature else ["…"]
-    return f"{name}({', '.join(needed)})"
+    needed = [p.name for p in signature.parameters.values() if p.default is p.empty] if signature else ["…"]
+    if isinstance(t, Static):
+        return f"ct.{name}({', '.join(needed)})"
+    return f"{name}({', '.join(needed[1:] if signature else needed)})"
 
 
 def phrase(t: Term) -> str:

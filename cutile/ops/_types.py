@@ -40,6 +40,7 @@ from cutile.ir.terms import (
     Static,
     Term,
     Tuple,
+    View,
     call_help,
     describe,
     is_array,
@@ -108,7 +109,8 @@ def load_first(array: Leaf) -> str:
 def array_arg(op: OpDef, name: str, t: Term) -> Leaf:
     if is_array(t):
         return t
-    hint = "pass the array itself, not a tile loaded from it" if is_tile(t) else None
+    hint = "pass the array itself, not a tile loaded from it" if is_tile(t) else (
+        "write view.load(index), view.store(index, tile)" if isinstance(t, View) else call_help(t))
     invalid(op, name, f"expected an array, got {describe(t)}", help=hint)
 
 
@@ -123,7 +125,7 @@ def int_scalar_arg(op: OpDef, name: str, t: Term, *, signed: bool = True) -> Con
     """A signed (or, with signed=False, any) integer scalar; bool is none."""
     what = "signed integer scalar" if signed else "integer scalar"
     if not is_scalar(t):
-        invalid(op, name, f"expected a {what}, got {describe(t)}")
+        invalid(op, name, f"expected a {what}, got {describe(t)}", help=call_help(t))
     i = info(t.type.dtype)
     if not i.integral or signed and i.kind != "i":
         # A loose literal beyond int64 counts as uint64.
@@ -134,7 +136,8 @@ def int_scalar_arg(op: OpDef, name: str, t: Term, *, signed: bool = True) -> Con
 
 def items_arg(op: OpDef, name: str, t: Term) -> tuple[Term, ...]:
     if not isinstance(t, Tuple):
-        invalid(op, name, f"expected a tuple, got {describe(t)}")
+        invalid(op, name, f"expected a tuple, got {describe(t)}",
+                help=call_help(t) or f"write it as a tuple: {name}=(…, …)")
     return t.items
 
 
@@ -228,7 +231,8 @@ def shape_arg(op: OpDef, name: str, t: Term, *, rank: int | None = None, int_ok:
         items = t.items
     else:
         invalid(op, name, f"expected a {what}: a tuple of integer constants{' or a single one' if int_ok else ''}, "
-                          f"got {describe(t)}")
+                          f"got {describe(t)}",
+                help=f"write {name}=({t.value},)" if isinstance(t, Const) and not int_ok else call_help(t))
     shape = tuple(const_int(op, name, i) for i in items)
     if rank is not None and len(shape) != rank:
         invalid(op, name, f"{what} {shape} has rank {len(shape)}, expected rank {rank}")

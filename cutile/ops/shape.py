@@ -10,9 +10,10 @@ from math import prod
 
 import numpy as np
 
+from cutile.dtypes import bool_
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
-from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_scalar
+from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_array, is_scalar, is_tile
 from cutile.ops._op import op
 from cutile.ops._types import (
     axis_arg,
@@ -227,6 +228,10 @@ def _not_a_key(e: Term, x: Const | Leaf):
                 f"to read memory at an index, ct.load or ct.gather from the array")
     elif isinstance(e, PySlice):
         hint = "a tile has no slices: ct.extract(x, index, shape) takes a part; x[:, None] inserts an axis"
+    elif is_tile(e) and e.type.dtype is bool_:
+        hint = "a tile keeps its shape: ct.where(mask, x, 0) keeps the elements where a mask holds"
+    elif is_tile(e) or is_array(e):
+        hint = "elements are looked up in memory: ct.gather(array, indices), with a tile of indices"
     refuse(f"a tile cannot be indexed with {describe(e)}", help=hint)
 
 

@@ -1,6 +1,8 @@
 """What errors say to write instead, for mistakes that come from other libraries or from Python's habits."""
 
 import functools
+import math
+import operator
 
 import numpy as np
 import pytest
@@ -120,7 +122,28 @@ def test_of_pointer_arithmetic(line, helps):
         assert "gather" not in caught.value.help
 
 
-# ------------------------------------------------------------------ methods without a call
+@pytest.mark.parametrize("line, help", [
+    ("t[t > 0]", "ct.where(mask, x, 0)"), ("t[offs]", "ct.gather(array, indices)"), ("t[a]", "ct.gather(array, indices)"),
+    ("a.tiled_view(4)[0]", "view.load(index)"), ("v = a.tiled_view(4)\n    v[0] = t", "view.store(index, tile)"),
+    ("a.get_raw_memory()[0]", "memory.load_offset(offset)"), ("ct.load(a.tiled_view(4), 0, 4)", "view.load(index)"),
+    ("r = a.get_raw_memory()\n    r[0] = 1", "memory.store_offset(offset, value)"),
+    ("t.reshape(-1)", "write shape=(-1,)"), ("ct.cat(t, t)", "write it as a tuple: tiles="),
+    ("t.permute(0)", "write it as a tuple: axes="), ("ct.Tile(1)", "values come from ops"),
+    ("ct.Array.load(a, 0)", "there are: slice, "), ("np.random.rand(3)", "as Philox does"),
+    ("np.maximum(t, 0)", "use ct.maximum(x, y) (NaN comes through with propagate_nan=True only)"),
+    ("np.load('f')", "numpy functions run on the host"), ("math.remainder(i, 2)", "math functions run on the host"),
+    ("operator.itemgetter(0)", "operator functions run on the host"), ("type(i)", "ct.static_eval(type(…))"),
+    ("ct.math.exp(t)", "what kernels call stands in ct itself"), ("ct.nn.relu(t)", "what kernels call stands in ct itself"),
+    ("a.sum()", "load a tile first"), ("a.size", "array.shape[axis]"), ("t.size", "ct.static_eval(math.prod(x.shape))"),
+])
+def test_of_other_habits(line, help):
+    space = {"np": np, "math": math, "operator": operator}
+    with pytest.raises(ct.TileError) as caught:
+        compile_kernel(cell(f"def k(a, i):\n{TILE}{OFFS}    {line}", **space)["k"], (A1, I32))
+    assert help in caught.value.help, str(caught.value)
+
+
+# ------------------------------------------------------------------ ops and methods without a call
 
 VIEW = "    v = a.tiled_view((4,))\n"
 
@@ -132,6 +155,10 @@ VIEW = "    v = a.tiled_view((4,))\n"
     ("range(v.num_tiles)", "num_tiles(axis)"), ("ct.load(a, v.num_tiles, 4)", "num_tiles(axis)"),
     ("ct.where(t > 0, t.transpose, t)", "transpose()"), ("f'{t.item}'; print(f'{t.item}')", "item()"),
     ("x = t.item.dtype", "item()"), ("len(t.item)", "item()"), ("v.num_tiles < 3", "num_tiles(axis)"),
+    ("ct.bid + 1", "call it: ct.bid(axis)"), ("ct.bid[0]", "call it: ct.bid(axis)"), ("-ct.exp", "call it: ct.exp(x)"),
+    ("ct.store(a, ct.bid, t)", "call it: ct.bid(axis)"), ("ct.store(a, 0, ct.bid)", "call it: ct.bid(axis)"),
+    ("for j in range(ct.num_blocks): pass", "call it: ct.num_blocks(axis)"), ("ct.bid.x", "call it: ct.bid(axis)"),
+    ("for j in ct.num_tiles: pass", "call it: ct.num_tiles(array, axis, shape)"),
 ])
 def test_of_methods(line, call):
     with pytest.raises(ct.TileError) as caught:
@@ -205,7 +232,8 @@ def test_of_wrapped_functions(call, way_out):
     ("threadIdx.x", "names no threads"), ("blockIdx.x * 4", "write ct.bid(axis)"), ("__syncthreads()", "leave it out"),
     ("sqrtf(t)", "write ct.sqrt(x)"), ("exp(t)", "write ct.exp(x)"), ("program_id(0)", "write ct.bid(axis)"),
     ("atomicAdd(a, 0, 1)", "write ct.atomic_add(array, indices, update)"), ("mean(t)", "write ct.sum(x, axis) / n"),
-    ("mean + t", None), ("norm", None), ("Q", None), ("tt + 1", None), ("tl.load(a)", None),
+    ("mean + t", None), ("norm", None), ("Q", None), ("tt + 1", None), ("tl.load(a)", "what kernels call stands in ct itself"), ("jnp.sum(a)", "ct itself"),
+    ("printf('%d', i)", "write ct.printf(format, *args)"),
     ("lenn(a)", "did you mean `len`?"),
 ])
 def test_of_unknown_names(line, help):
