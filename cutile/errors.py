@@ -36,7 +36,7 @@ def lines_of(filename: str) -> Sequence[str]:
     return getattr(filename, "lines", None) or linecache.getlines(filename)
 
 
-@structure(frozen=True, slots=True)
+@structure(frozen=True, slots=True, eq=False)
 class Span:
     """A piece of the user's source. Lines count from 1; columns count characters from 0 and `end_col` is exclusive.
 
@@ -50,6 +50,24 @@ class Span:
     end_col: int
     function: str
     call_site: Span | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Along the call chain, which may be longer than Python lets functions nest."""
+        if not isinstance(other, Span):
+            return NotImplemented
+        a: Span | None = self
+        b: Span | None = other
+        while a is not b:
+            if a is None or b is None or a._own() != b._own():
+                return False
+            a, b = a.call_site, b.call_site
+        return True
+
+    def __hash__(self) -> int:
+        return hash(tuple(s._own() for s in self.frames()))
+
+    def _own(self) -> tuple:
+        return self.filename, self.line, self.col, self.end_line, self.end_col, self.function
 
     def frames(self) -> list[Span]:
         """The call chain, outermost call first."""
@@ -172,7 +190,7 @@ class TileValueError(TileError):
     """A constant that is out of range or outside an operation's domain."""
 
 
-class TileRecursionError(TileError):
+class TileRecursionError(TileError, RecursionError):
     """Calls nested deeper than the limit; tile code has no run-time recursion."""
 
 

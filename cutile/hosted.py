@@ -11,11 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from cutile import settings
 from cutile.dtypes import INFO
 from cutile.gpu.driver import Driver, driver
 from cutile.ir.nodes import Kernel
-from cutile.ir.recursion import deep_recursion
 from cutile.passes.written import written_params
 from cutile.types import ArrayType, ListType
 
@@ -55,8 +53,7 @@ def run(kernel: Kernel, ordinal: int, grid: tuple[int, int, int], stream: int, w
         for e in extents:
             e.fetch(d)
         try:
-            with settings.steady(), deep_recursion():
-                interp.launch(kernel, grid, [_on_host(t, w, n, extents) for t, w, n, _ in found])
+            interp.launch(kernel, grid, [_on_host(t, w, n, extents) for t, w, n, _ in found])
         finally:
             for e in extents:
                 if e.stored:

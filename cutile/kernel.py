@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import threading
 import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -17,13 +16,14 @@ from typing import TYPE_CHECKING, Any, NoReturn, overload
 from cutile import settings, trace
 from cutile.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.arguments import Argument, key_of, understand_all
-from cutile.collector import at_rest
+from cutile.floating import in_usual_mode
 from cutile.front.objects import declaration
-from cutile.front.program import Blueprint, Program, compile_kernel, parameter_names
+from cutile.front.program import Blueprint, Program, compile_kernel, inside, parameter_names
 from cutile.front.texts import definition_of, remember
 from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
+from cutile.locks import Lock
 from cutile.options import ByTarget, Options
 from cutile.passes.fma import fma
 from cutile.recent import Recent
@@ -93,7 +93,7 @@ class Kernel:
         self.specs = [specs.get(n, PLAIN) for n in self._names]
         self._programs = Recent(LIMIT)
         self._by_options = Recent(OPTIONS_LIMIT)
-        self._lock = threading.RLock()
+        self._lock = Lock()  # for threads that want one program
         return self._with(options)
 
     def _with(self, options: Options) -> Kernel:
@@ -151,12 +151,19 @@ class Kernel:
         key = key_of(arguments)
         found = self._programs.get(key)
         if found is None or not found.reads.fresh():
-            with self._lock:
-                found = self._programs.get(key)
-                if found is None or not found.reads.fresh():
-                    found = typed(self, [a.blueprint for a in arguments])
-                    self._programs.keep(key, found)
+            if inside():  # another thread may wait for what this one holds
+                found = self._typed(key, arguments)
+            else:
+                with self._lock.here():
+                    found = self._typed(key, arguments)
         found.used = True
+        return found
+
+    def _typed(self, key: Any, arguments: list[Argument]) -> Program:
+        found = self._programs.get(key)
+        if found is None or not found.reads.fresh():
+            found = typed(self, [a.blueprint for a in arguments])
+            self._programs.keep(key, found)
         return found
 
     def understand(self, values: tuple) -> list[Argument]:
@@ -166,13 +173,14 @@ class Kernel:
         return understand_all(self._names, self.parameters, values, self.__name__, bool(self._fn.__defaults__))
 
 
+@in_usual_mode
 def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:
     """A kernel typed for arguments of these kinds, with its multiply-adds fused: what back ends take."""
     fn = kernel.function
-    with at_rest(), trace.timed(f"typing {fn.__qualname__}"):
+    with trace.timed(f"typing {fn.__qualname__}"):
         program = compile_kernel(fn, blueprints)
     _stage("typed", program.kernel, trace.IR)
-    with at_rest(), trace.timed(f"passes of {fn.__qualname__}"):
+    with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
     _stage("after fma", fused, trace.PASSES)
     return Program(fused, program.reads)

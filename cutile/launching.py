@@ -7,7 +7,7 @@ import inspect
 import warnings
 from typing import Any, SupportsIndex
 
-from cutile import plans, repeat, settings
+from cutile import floating, plans, repeat, settings
 from cutile.errors import TileError, for_users
 from cutile.ir.terms import plain
 from cutile.kernel import Kernel
@@ -34,6 +34,9 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
             return
         if outcome is not NotImplemented:
             raise repeat.refused(outcome, grid)
+    if not floating.usual():
+        return floating.run(launch, stream, grid, kernel, kernel_args,
+                            programmatic_dependent_launch=programmatic_dependent_launch)
     if not isinstance(kernel, Kernel):
         raise TypeError(_no_kernel(kernel))
     if not kernel.remembered.plans:  # a launch like one before does without

@@ -15,7 +15,6 @@ from cutile import packed, settings, trace
 from cutile.arguments import Argument, key_of
 from cutile.arrays import DeviceArray, layout
 from cutile.front.program import Program
-from cutile.ir.recursion import deep_recursion
 from cutile.kernel import Kernel
 from cutile.keys import device_of, read
 from cutile.passes.written import written_params
@@ -110,8 +109,7 @@ def loaded(kernel: Kernel, program: Program, arguments: Sequence[Argument], ordi
     key = (key_of(arguments), tuple(of_parameters(constraints)), device)
     found = kernel.remembered.loaded.get(key)
     if found is None or found[0] is not program:
-        with settings.steady(), deep_recursion():
-            cubin = build(program.kernel, constraints, device.target, kernel.options, symbol)
+        cubin = build(program.kernel, constraints, device.target, kernel.options, symbol)
         found = program, device.function(cubin, symbol)
         kernel.remembered.loaded.keep(key, found)
     return device, found[1]

@@ -16,7 +16,7 @@ from dataclasses import MISSING, Field, FrozenInstanceError, field
 from operator import attrgetter
 from typing import Any, TypeVar, dataclass_transform
 
-__all__ = ["field", "replace", "structure"]
+__all__ = ["cached", "field", "replace", "structure"]
 
 T = TypeVar("T")
 
@@ -29,6 +29,21 @@ def structure(cls: type | None = None, /, **how: bool) -> Any:
     given. A class may have an `__init__` of its own; bases have no fields. `dataclasses` takes structs for dataclasses.
     """
     return functools.partial(_structure, **how) if cls is None else _structure(cls, **how)
+
+
+class cached:  # used like a function
+    """A property that is computed once: functools.cached_property, whose lock in Python 3.11 a forked child may find
+    held by a thread that it does not have.
+    """
+
+    def __init__(self, compute: Callable[[Any], Any]):
+        self.compute, self.name, self.__doc__ = compute, compute.__name__, compute.__doc__
+
+    def __get__(self, obj: Any, cls: type | None = None) -> Any:
+        if obj is None:
+            return self
+        value = obj.__dict__[self.name] = self.compute(obj)
+        return value
 
 
 def replace(obj: T, /, **changes: Any) -> T:

@@ -27,7 +27,6 @@ from cutile.interp.running import Launch, Single
 from cutile.interp.schedule import facts
 from cutile.ir.nodes import Kernel as Program
 from cutile.ir.nodes import Value
-from cutile.ir.recursion import deep_recursion
 from cutile.kernel import Kernel
 from cutile.ops import _numeric
 from cutile.packed import unpacked
@@ -117,7 +116,7 @@ def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool
         return f"{facts(program).waiting}, and which comes first is free"
     launch = Launch(grid, settings.get("STEP_LIMIT"))
     try:
-        with np.errstate(all="ignore"), deep_recursion(), settings.steady():
+        with np.errstate(all="ignore"), settings.steady():
             for block in np.ndindex(*grid):
                 walker = Walker(Single(launch, block), contraction)
                 walker.env.update(zip(program.params, pairs, strict=True))

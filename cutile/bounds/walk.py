@@ -17,6 +17,7 @@ from cutile.errors import Span
 from cutile.interp.running import Running
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Block, Node, Op, Value
+from cutile.ir.recursion import deep
 from cutile.ops import _numeric
 from cutile.ops._op import ATOMIC, HOST, READ, WRITE, Sig
 from cutile.types import PaddingMode, TileType
@@ -46,6 +47,7 @@ class Walker:
     def put(self, vs: Sequence[Value], pairs: Sequence[Pair]) -> None:
         self.env.update(zip(vs, pairs, strict=False))
 
+    @deep
     def block(self, b: Block) -> tuple[type, list[Pair]] | None:
         """Run a block: how it ends (the class of its terminator) and what it gives."""
         for n in b.nodes:

@@ -9,7 +9,6 @@ from typing import IO, Any, Literal
 
 from cutile import settings, trace
 from cutile.annotations import ArrayAnnotation, ParameterSpec
-from cutile.collector import at_rest
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -21,6 +20,7 @@ from cutile.compilation.constraints import (
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO, DType, int_range
+from cutile.floating import in_usual_mode
 from cutile.front.program import Blueprint, Embedded
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.kernel import Kernel, typed
@@ -30,6 +30,7 @@ FORMATS = ("cubin", "tileir_bytecode")
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 
 
+@in_usual_mode
 def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_file: IO | str | bytes | os.PathLike, *,
                   gpu_code: str | None = None, output_format: Literal["cubin", "tileir_bytecode"],
                   bytecode_version: str | None = None) -> None:
@@ -53,8 +54,7 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
     if bytecode_version is not None and bytecode_version not in VERSIONS:
         raise ValueError(f"bytecode_version must be None or one of {', '.join(VERSIONS)}, not {bytecode_version!r}")
     entries = by_symbol(kernel, signatures)
-    with at_rest():
-        code = _bytecode(kernel, entries, target, bytecode_version)
+    code = _bytecode(kernel, entries, target, bytecode_version)
     if trace.on(trace.TILE_IR):
         from cutile.gpu.tileir import tileiras  # loaded where it is needed, here and below
 

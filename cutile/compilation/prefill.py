@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
 from cutile.compilation.derive import of_launch
+from cutile.floating import in_usual_mode
 from cutile.gpu.build import build
 from cutile.gpu.target import SUPPORTED, Target, parse_target
-from cutile.ir.recursion import deep_recursion
 from cutile.kernel import Kernel
 
 
@@ -54,7 +54,7 @@ def _targets(given: Any) -> list[Target]:
     return list(map(parse_target, given))
 
 
+@in_usual_mode
 def _fill(kernel: Kernel, arguments: list[Any], target: Target) -> None:
     constraints, symbol = of_launch(kernel, arguments)
-    with deep_recursion():
-        build(kernel.program(arguments).kernel, constraints, target, kernel.options, symbol)
+    build(kernel.program(arguments).kernel, constraints, target, kernel.options, symbol)

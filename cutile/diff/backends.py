@@ -13,7 +13,6 @@ from cutile.arrays import DeviceArray
 from cutile.dtypes import INFO, DType
 from cutile.errors import TileUnsupportedFeatureError
 from cutile.ir.nodes import Kernel
-from cutile.ir.recursion import deep_recursion
 from cutile.types import ArrayType, ListType
 
 Backend = Callable[[Kernel, tuple[int, int, int], list], None]
@@ -23,7 +22,7 @@ def _interpreter(schedule: str | None) -> Backend:
     def run(program: Kernel, grid: tuple[int, int, int], leaves: list) -> None:
         from cutile import interp
 
-        with settings.override(SCHEDULE=schedule) if schedule else ExitStack(), settings.steady(), deep_recursion():
+        with settings.override(SCHEDULE=schedule) if schedule else ExitStack(), settings.steady():
             interp.launch(program, grid, leaves)
 
     return run

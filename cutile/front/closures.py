@@ -19,7 +19,7 @@ from cutile.errors import Span
 from cutile.front.scope import Scope, Var
 from cutile.front.source import Definition, assigned_names, parameter_names
 from cutile.ir.terms import Bound, Closure, Dict, FString, Manager, Record, Term, Tuple
-from cutile.structs import replace, structure
+from cutile.structs import cached, replace, structure
 
 
 @structure(frozen=True, eq=False)
@@ -56,14 +56,14 @@ class Captured:
     def like(self, other: Captured) -> bool:
         return len(self.levels) == len(other.levels) and all(map(Level.like, self.levels, other.levels))
 
-    @functools.cached_property
+    @cached
     def closed(self) -> bool:
         """Nothing in it sees a scope that is live."""
         return not any(isinstance(x.parent, Scope) for x in self.levels) and all(
             f.captured.closed if f.captured else isinstance(f.scope, int) and not f.defaults
             for t in self.terms() for f in closures_in(t))
 
-    @functools.cached_property
+    @cached
     def scopes(self) -> list[Scope]:
         """The levels as scopes again, in which code can be typed."""
         made = [Scope(x.definition, x.globals, x.cells, None, None, names=x.names, revived=True) for x in self.levels]

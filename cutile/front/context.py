@@ -45,6 +45,7 @@ class Context(Builder):
         self.errors: list[TileError] = []
         self.reads = Reads(module)
         self.depth = 0
+        self.nested = 0  # expressions around the one that is typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.static: str | None = None  # the static construct being evaluated
         self.call_function: Callable[..., Term] | None = None  # front.call.call, set by the entry point

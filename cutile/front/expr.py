@@ -18,6 +18,7 @@ from cutile.front.join import Join, conflict_help, type_text, versus
 from cutile.front.operators import binary, kind, unary
 from cutile.front.scope import MISSING, Scope, Var, home_of
 from cutile.ir.nodes import Block, If, Value, Yield
+from cutile.ir.recursion import STEPS, apart, deep, far_down
 from cutile.ir.terms import (
     NONE,
     POISON,
@@ -55,6 +56,16 @@ def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
 
 def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
     """The term of an expression whose value need not be usable: it is only given a name, or thrown away [JOIN-2]."""
+    c.nested += 1
+    try:
+        if c.nested % STEPS == 0 and far_down():
+            return apart(_evaluate, c, s, node)
+        return _evaluate(c, s, node)
+    finally:
+        c.nested -= 1
+
+
+def _evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
     with c.at(s.span(node)):
         try:
             return skipping.expression(c, s, node) if node in c.refused else EXPRESSIONS[type(node)](c, s, node)
@@ -186,7 +197,7 @@ def _chain(c: Context, s: Scope, left: Term, rest: list[tuple[ast.cmpop, ast.exp
     result = _compare_once(c, operator, left, right)
     if not more or is_poisoned(result):
         return result
-    return _short_circuit(c, s, result, lambda: _chain(c, s, right, more), stop_at=False)
+    return _short_circuit(c, s, result, lambda: _chain(c, s, right, more), False)
 
 
 def _compare_once(c: Context, operator: ast.cmpop, x: Term, y: Term) -> Term:
@@ -292,6 +303,7 @@ def _boolop(c: Context, s: Scope, node: ast.BoolOp) -> Term:
     return rest(0)
 
 
+@deep
 def _short_circuit(c: Context, s: Scope, left: Term, right: Callable[[], Term], stop_at: bool) -> Term:
     cond = truth(c, left)
     if isinstance(cond, bool):

@@ -14,6 +14,7 @@ from cutile.dtypes import DType, promote
 from cutile.errors import Span, TileTypeError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Group, Known, Shown, Template, Value
+from cutile.ir.recursion import deep
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -46,11 +47,13 @@ from cutile.types import LeafType
 
 def leaves(t: Term) -> Iterator[Const | Leaf]:
     """The run-time values and constant scalars of a term, in a fixed order."""
-    if isinstance(t, Const | Leaf):
-        yield t
-    else:
-        for p in parts_of(t):
-            yield from leaves(p)
+    pending = [t]
+    while pending:
+        t = pending.pop()
+        if isinstance(t, Const | Leaf):
+            yield t
+        else:
+            pending += reversed(tuple(parts_of(t)))
 
 
 def rebuild(t: Term, new: Iterator[Term]) -> Term:
@@ -79,14 +82,20 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
         case IndexSlice():
             return IndexSlice(rebuild(t.start, new), rebuild(t.length, new))
         case Closure():
-            defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}
-            captured = t.captured and t.captured.map(lambda v: rebuild(v, new))
-            return replace(t, defaults=defaults, captured=captured)
+            return _rebuilt(t, new)
         case Manager():
             args = tuple(rebuild(a, new) for a in t.args)
             return replace(t, args=args, kwargs={k: rebuild(v, new) for k, v in t.kwargs.items()})
         case _:
             return t
+
+
+@deep
+def _rebuilt(t: Closure, new: Iterator[Term]) -> Closure:
+    """Closures hold each other, at any depth."""
+    defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}
+    captured = t.captured and t.captured.map(lambda v: rebuild(v, new))
+    return replace(t, defaults=defaults, captured=captured)
 
 
 def same_structure(a: Term, b: Term) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextvars
 import types
 import typing
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from cutile.front.scope import of_function
 from cutile.front.source import Definition
 from cutile.front.texts import definition_of
 from cutile.ir.nodes import Kernel, Value
-from cutile.ir.recursion import deep_recursion
+from cutile.ir.recursion import roomy
 from cutile.ir.terms import Leaf, Static, Term, Tuple, describe, is_poisoned
 from cutile.structs import structure
 from cutile.types import ArrayType, ListType, TileType
@@ -28,6 +29,8 @@ class Embedded:
 
     value: Any
 
+
+NESTED = 32  # kernels that are typed while others are
 
 # What an argument is: a run-time leaf, a constant, or a tuple of these.
 Blueprint = TileType | ArrayType | ListType | Embedded | tuple
@@ -45,21 +48,38 @@ class Program:
 def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:
     """Type a kernel for arguments of these kinds.
 
-    Raises the first error in program order; its `.errors` holds all that were found.
+    Raises the first error in program order; its `.errors` holds all that were found. It runs in a context of its own,
+    so that an interrupt leaves nothing behind of what is set there.
     """
+    return contextvars.copy_context().run(roomy, _compile, fn, blueprints)
+
+
+_around: contextvars.ContextVar[int] = contextvars.ContextVar("cutile_kernels_being_typed", default=0)
+
+
+def inside() -> bool:
+    """Whether this code is called from a kernel that is being typed."""
+    return _around.get() > 0
+
+
+def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:
     definition = definition_of(fn)
+    if _around.get() >= NESTED:
+        raise TileRecursionError(
+            f"{NESTED} kernels are launched from each other's static_eval", definition.header_span(),
+            help="a kernel that launches itself while it is compiled never gets to its end")
+    _around.set(_around.get() + 1)
     s = of_function(fn, definition, None)
     c = Context(definition.header_span(), fn.__module__)
     c.definition(fn)
     c.call_function = call.call
     params: list[tuple[str, Value]] = []
     try:
-        with deep_recursion():
-            call.check_syntax(c, s)
-            names = parameter_names(definition)
-            terms = {n: _parameter(c, n, b, params) for n, b in zip(names, blueprints, strict=True)}
-            call.run_body(c, s, terms)
-            _check_returns(c, s)
+        call.check_syntax(c, s)
+        names = parameter_names(definition)
+        terms = {n: _parameter(c, n, b, params) for n, b in zip(names, blueprints, strict=True)}
+        call.run_body(c, s, terms)
+        _check_returns(c, s)
     except StopCompiling:
         pass
     except TileError as e:
@@ -68,9 +88,9 @@ def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> P
     except RecursionError:
         c.errors.append(
             TileRecursionError(
-                f"calls are nested deeper than Python's stack allows here ({c.depth} of them)",
+                f"the program nests deeper than Python's stack allows here (calls: {c.depth})",
                 c.span,
-                help="compile in a thread with a larger stack: threading.stack_size(…)",
+                help="launch with fewer calls around, or raise Python's limit: sys.setrecursionlimit(…)",
             )
         )
     if c.errors:

@@ -8,7 +8,6 @@ tile or array as one of these objects, whose operators build the expression that
 
 from __future__ import annotations
 
-import functools
 import inspect
 import types
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from cutile.dtypes import DType
 from cutile.ir.terms import Leaf
 from cutile.ops import arithmetic, views
 from cutile.ops._op import EAGER, OpDef, methods
+from cutile.structs import cached
 
 
 class Evaluator:
@@ -45,7 +45,7 @@ class Method:
         self.__name__, self.__qualname__, self.__module__ = name, f"{cls.__name__}.{name}", "cutile"
         self.__doc__ = op.__doc__
 
-    @functools.cached_property
+    @cached
     def __signature__(self) -> inspect.Signature:
         if not self.receiver:
             return self.op.__signature__

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from cutile.errors import SourceFile, Span
-from cutile.structs import structure
+from cutile.structs import cached, structure
 
 
 @structure(frozen=True, eq=False)
@@ -22,11 +22,11 @@ class Definition:
         """The whole file's, as it was when this function was read."""
         return self.filename.lines
 
-    @functools.cached_property
+    @cached
     def name(self) -> str:
         return getattr(self.node, "name", "<lambda>")
 
-    @functools.cached_property
+    @cached
     def locals(self) -> frozenset[str]:
         """Names that are local to the function: parameters and everything its body assigns."""
         body = self.node.body if isinstance(self.node.body, list) else []
@@ -53,7 +53,7 @@ class Definition:
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return len(text.encode()[:offset].decode(errors="ignore"))
 
-    @functools.cached_property
+    @cached
     def _ascii(self) -> bool:
         n = self.node
         return all(line.isascii() for line in self.lines[n.lineno - 1:n.end_lineno])

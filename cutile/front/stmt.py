@@ -18,6 +18,7 @@ from cutile.front.join import Join, conflict, template_of, type_text, undefined,
 from cutile.front.scope import ReturnPoint, Scope, Var
 from cutile.front.source import nested_definition
 from cutile.ir.nodes import Bind, Block, If, Known, Return, Value, Yield
+from cutile.ir.recursion import deep
 from cutile.ir.terms import (
     NONE,
     POISON,
@@ -39,6 +40,7 @@ from cutile.ir.terms import (
 )
 
 
+@deep
 def block(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
     """Type statements in order; False if control cannot reach the end."""
     for node in body:

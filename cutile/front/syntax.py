@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cutile.errors import TileSyntaxError
 from cutile.front.source import Definition, children
+from cutile.ir.recursion import STEPS, apart, far_down
 
 _LOOP_HELP = (
     "tile code has no containers but tuples; write a tuple, or a loop over ct.static_iter(...) for an unrolled one"
@@ -61,6 +62,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
     root = definition.node
     found: list[TileSyntaxError] = []
     lost: set[ast.AST] = set()
+    nested = 0
 
     def refuse(node: ast.AST, message: str, help: str | None = None, *, within: ast.AST | None = None) -> None:
         found.append(TileSyntaxError(message, definition.span(node), help=help))
@@ -138,8 +140,16 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
             lose_with(node, node.exc)
 
     def visit_all(nodes: Iterable[ast.AST]) -> None:
+        if nested % STEPS == STEPS - 1 and far_down():
+            return apart(visit_every, nodes)
+        visit_every(nodes)
+
+    def visit_every(nodes: Iterable[ast.AST]) -> None:
+        nonlocal nested
+        nested += 1
         for node in nodes:
             visit(node)
+        nested -= 1
 
     def check_target(t: ast.AST, within: ast.AST) -> None:
         match t:
@@ -164,11 +174,13 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
 def own(body: Sequence[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:
     """The nodes of a kind in a function itself, in order; those in functions nested in it apart."""
     found: list[ast.AST] = []
-    for node in body:
+    pending = list(reversed(body))
+    while pending:
+        node = pending.pop()
         if isinstance(node, kind):
             found.append(node)
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            found += own(children(node), kind)
+            pending += reversed(children(node))
     return found
 
 

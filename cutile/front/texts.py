@@ -24,7 +24,7 @@ from importlib.machinery import SourceFileLoader
 
 from cutile.errors import SourceFile, TileSyntaxError
 from cutile.front.source import Definition, parameter_names
-from cutile.structs import structure
+from cutile.structs import cached, structure
 
 # ------------------------------------------------------------------ what is remembered
 
@@ -163,7 +163,7 @@ class _Parsed:
         """All functions of its name."""
         return [n for n in self._by_name.get(code.co_name, ()) if _matches(n, code)]
 
-    @functools.cached_property
+    @cached
     def _by_name(self) -> dict[str, list[Function]]:
         found: dict[str, list[Function]] = {}
         for n in ast.walk(self.tree):
@@ -197,7 +197,7 @@ class _Parsed:
             inside = owner and owner != "<locals>"
             yield (ast.copy_location(_class(owner, node), node) if inside else node,)
 
-    @functools.cached_property
+    @cached
     def _imports(self) -> tuple[ast.stmt, ...]:
         """One statement that imports what the file imports by the same names."""
         names: dict[str, None] = {}

@@ -10,9 +10,9 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from cutile import settings, trace
-from cutile.collector import at_rest
 from cutile.gpu import cache, facts
 from cutile.gpu.key import digest, key_text
 from cutile.gpu.target import Target
@@ -35,8 +35,7 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
     """
     known = facts.of_parameters(constraints)
     lineinfo = settings.get("LINEINFO")
-    with at_rest():
-        text = key_text(program, known, target, options, symbol, lineinfo)
+    text = key_text(program, known, target, options, symbol, lineinfo)
     key = digest(text)
 
     def made() -> tuple[bytes, dict[str, Any]]:
@@ -83,7 +82,7 @@ def _made(program: nodes.Kernel, known: Sequence[Any], target: Target, options: 
     from cutile.ir.walk import walk
 
     start = time.perf_counter()
-    with at_rest(), trace.timed(f"lowering {program.name}"):
+    with trace.timed(f"lowering {program.name}"):
         code = gpu.compile_kernel(program, known, target, options=options, symbol=symbol)
     if trace.on(trace.TILE_IR):
         trace.say(trace.TILE_IR, f"Tile IR of {program.name}\n{tileiras.disassemble(code)}")
@@ -98,43 +97,34 @@ def _made(program: nodes.Kernel, known: Sequence[Any], target: Target, options: 
 
 
 class _Flight:
-    """Code in the making, and what came of it; None where it failed."""
+    """Code in the making, and what came of it. It is there as long as threads make it or wait for it."""
 
     def __init__(self):
-        self.landed = threading.Event()
+        self.lock = threading.Lock()
         self.cubin: bytes | None = None
 
 
 _guard = threading.Lock()
-_flights: dict[str, _Flight] = {}
+_flights: WeakValueDictionary[str, _Flight] = WeakValueDictionary()
 
 
 def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
-    """Make the code of a key in one thread; others wait. Where it failed each tries for itself, for its own error."""
-    while True:
-        with _guard:
-            flight = _flights.get(key)
-            first = flight is None
-            if first:
-                flight = _flights[key] = _Flight()
-        if first:
-            try:
-                flight.cubin = make()
-                return flight.cubin
-            finally:
-                with _guard:
-                    _flights.pop(key, None)
-                flight.landed.set()
-        flight.landed.wait()
-        if flight.cubin is not None:
-            return flight.cubin
+    """Make the code of a key in one thread; others wait. Where it failed each tries for itself, for its own error.
+
+    What is held is held by `with` alone: no interrupt gets between it and the lock.
+    """
+    with _guard:
+        flight = _flights.setdefault(key, _Flight())
+    with flight.lock:
+        if flight.cubin is None:
+            flight.cubin = make()
+        return flight.cubin
 
 
 def _forget() -> None:
     """In a forked child the threads of the parent are not there to land."""
-    global _guard
-    _guard = threading.Lock()
-    _flights.clear()
+    global _guard, _flights
+    _guard, _flights = threading.Lock(), WeakValueDictionary()
 
 
 if hasattr(os, "register_at_fork"):

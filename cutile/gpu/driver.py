@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from cutile.collector import at_rest
 from cutile.errors import TileError, TileUnsupportedFeatureError
 from cutile.gpu.target import Target, of_device
 
@@ -237,8 +236,7 @@ def replace(new: Driver | None) -> None:
 
 def _start() -> Driver:
     try:
-        with at_rest():  # thousands of names come in
-            from cuda.bindings import driver as api
+        from cuda.bindings import driver as api
     except ImportError:
         raise TileUnsupportedFeatureError(MISSING, help=GET_IT) from None
     try:
@@ -251,5 +249,12 @@ def _start() -> Driver:
             help="pass arrays in host memory to run the kernel in the interpreter") from None
 
 
-if hasattr(os, "register_at_fork"):  # handles of the parent mean nothing in the child
-    os.register_at_fork(after_in_child=lambda: replace(None))
+def _anew() -> None:
+    """In a forked child: handles of the parent mean nothing there, and nobody lets go of its lock."""
+    global _lock
+    _lock = threading.Lock()
+    replace(None)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_anew)

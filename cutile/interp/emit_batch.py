@@ -42,10 +42,12 @@ from cutile.interp.series import Series
 from cutile.interp.settled import Settled
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
-from cutile.ir.walk import blocks
+from cutile.ir.recursion import deep
+from cutile.ir.walk import blocks, depths
 from cutile.ops._types import broadcastable_to
 from cutile.types import ListType, TileType
 
+EVERY = 16  # levels of blocks, at which running code asks whether to go on in a further thread
 NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
 
 
@@ -62,7 +64,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     program.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
     program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
     needs = Needs(kernel.body, False, settled.reads, settled.results)
-    unit = Unit(program, needs, settled, Exits(kernel.body), deque())
+    unit = Unit(program, needs, settled, Exits(kernel.body), kernel.body)
     unit.find_placed(kernel.body)
     placed, top = tuple(unit.views), Scope(kernel.name, kernel.span)
     unit.function(top, kernel.body, ".kernel", kernel.params, tuple(unit.views.values()), ir.Return, leaving=False)
@@ -135,9 +137,10 @@ class Scope:
 class Unit:
     """All functions of one kernel."""
 
-    def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, queue: deque):
-        self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, queue
+    def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, root: Block):
+        self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, deque()
         self.records = 0
+        self.depths = depths(root)
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
     def find_placed(self, root: Block) -> None:
@@ -183,7 +186,7 @@ class Unit:
 
         def done(f: FunctionType) -> None:
             f.__defaults__ = (None,) * len(views)
-            region.function = f
+            region.function = deep(f) if self.depths[b] % EVERY == 0 else f
 
         self.queue.append(lambda: self.function(scope, b, slot, params, (*records, *given, *views), tail,
                                                 leaving=leaving, done=done, at=at))

@@ -39,8 +39,10 @@ from cutile.interp.tidy import is_temp, tidy
 from cutile.interp.variables import Loop, Path, Variables, claimed
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Block, Kernel, Known, Node, Op, Template, Value
+from cutile.ir.recursion import deep
 from cutile.types import TileType
 
+EVERY = 64  # calls, at which running code asks whether to go on in a further thread
 FOLDED = ("constant", "broadcast_to")  # what the front end inserts for a number beside a tile
 OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # where functions stand that the user did not write
 
@@ -67,12 +69,14 @@ def emit_kernel(kernel: Kernel, top: Function) -> Program:
 class Function:
     """One Python function under construction.
 
-    The interleave schedule adds to it by `inner`, `called`, `pause`, `activation`, `iteration` and `combining`.
+    The interleave schedule adds to it by `from_afar`, `inner`, `called`, `pause`, `activation`, `iteration` and
+    `combining`.
     """
 
     def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
         self.program, self.needs, self.queue = program, needs, queue
         self.constants = {} if constants is None else constants  # in all functions of a kernel
+        self.calls = 0  # that this one is nested in
         self.variables = Variables()
         self.loops: list[Loop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost block does
@@ -93,6 +97,7 @@ class Function:
         read = {v for n in body.nodes[skip:] for v in self.needs.reads(n)}
         values = [v for v in values if v in read]
         slot, inner = self.program.slot("function"), self.inner()
+        inner.calls = self.calls + 1
         for variable, v in told.items():
             if isinstance(v, Value):
                 inner.variables.bind(variable, (v,))
@@ -113,9 +118,20 @@ class Function:
             unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
             params = [p for i, p in enumerate(params) if i not in unread]
             entry.args[:] = [x for i, x in enumerate(entry.args, -2) if i not in unread]
-        self.program.define(name, [CTX, BLOCK, *params], settle(stmts), span.filename, header(span), slot)
+        done = self.deepening(slot, body) if self.calls % EVERY == EVERY - 1 else None
+        self.program.define(name, [CTX, BLOCK, *params], settle(stmts), span.filename, header(span), slot, done)
+
+    def deepening(self, slot: str, body: Block) -> Callable:
+        """What makes a function one that goes on in a further thread where this one is near its end."""
+        def done(function: Callable) -> None:
+            self.program.objects[slot] = self.from_afar(function, body)
+        return done
 
     # -------------------------------------------------------------- what the interleave schedule adds
+
+    def from_afar(self, function: Callable, body: Block) -> Callable:
+        """A function with that body that may be called from far down."""
+        return deep(function)
 
     def inner(self) -> Function:
         """A function that is called from this one."""
@@ -166,6 +182,7 @@ class Function:
 
     # -------------------------------------------------------------- blocks
 
+    @deep
     def block(self, b: Block, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
         """The statements of a block from node `skip` on, and whether control can reach its end.
 

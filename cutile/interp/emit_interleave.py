@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +25,7 @@ from cutile.interp.running import Running
 from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Block, Kernel, Op, Value
+from cutile.ir.recursion import deep
 from cutile.ir.walk import blocks
 from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.passes.waits import waiting_loops
@@ -73,6 +76,9 @@ class Turns(Function):
     def combining(self):
         return combine_at_once
 
+    def from_afar(self, function, body):
+        return partial(_advanced, function) if body in self.pauses.blocks else deep(function)
+
     def inner(self):
         return Turns(self.program, self.needs, self.queue, self.pauses, self.constants)
 
@@ -107,6 +113,24 @@ def combine_at_once(function: Callable, ctx: Running, block: tuple, types: tuple
         return combine_elements(function, ctx, block, types, captured, args)
     y = function(ctx, block, *(Tile(carrier=a, type=t) for a, t in zip(args, types, strict=True)), *captured)
     return tuple(x.carrier for x in (y if len(args) > 2 else (y,)))
+
+
+def _advanced(function: Callable, *args: Any) -> Generator:
+    """The generator of a function, each step of which may be taken in a further thread."""
+    inner = function(*args)
+    while True:
+        going_on, item = _step(inner)
+        if not going_on:
+            return item
+        yield item
+
+
+@deep
+def _step(steps: Generator) -> tuple[bool, Any]:
+    try:
+        return True, next(steps)
+    except StopIteration as e:
+        return False, e.value
 
 
 def _yield(*items: ast.expr) -> ast.stmt:

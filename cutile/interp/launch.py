@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextvars
 from collections.abc import Sequence
 from typing import Any
 
@@ -28,6 +29,12 @@ def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any],
         check = False if settings.untouched() else ready.checking()
     if check is not None and (found := known.get((grid, check))) is not None and found.run(leaves):
         return
+    # In a context of its own, so that an interrupt leaves nothing behind of what is set there.
+    contextvars.copy_context().run(_launch, kernel, grid, leaves, known, check)
+
+
+def _launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], known: dict[tuple, Ready | None] | None,
+            check: bool | None) -> None:
     with settings.steady():
         args = _arguments(kernel, leaves)
         if check is not None and (grid, check) not in known and len(known) < ready.KEPT \

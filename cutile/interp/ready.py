@@ -125,7 +125,7 @@ def prepare(kernel: Kernel, grid: Block, args: Sequence[Any], check: bool) -> Re
     """
     way, nodes = schedule.way_of(kernel, None, not check), list(walk(kernel.body))
     chunks = list(schedule.chunks(grid, schedule.chunk_of(grid, way.blocks)))
-    if way.schedule != "batch" or way.deep or 0 in grid or len(chunks) > MOST \
+    if way.schedule != "batch" or 0 in grid or len(chunks) > MOST \
             or any(isinstance(n, Op) and n.op.effect == HOST for n in nodes):  # prints, and what else the host sees
         return None
     places = {n: _places(n, find, kernel, grid, chunks, args) for n, find in way.code.placed.items()}

@@ -284,7 +284,7 @@ class Single(Running):
 
     def write(self, texts):
         """Blocks run in order, so the text can go out at once."""
-        sys.stdout.write("".join(texts))
+        show("".join(texts))
 
     def fail(self, sig, cond, message):
         """Nothing after a failed assertion runs."""
@@ -326,3 +326,9 @@ def widen(x: np.ndarray, rank: int, extra: int) -> np.ndarray:
 def with_lead(x: np.ndarray, t: TileType, ctx: Running) -> np.ndarray:
     """The value with leading axes, of length 1 if it is the same for all blocks."""
     return x.reshape((1,) * len(ctx.lead) + x.shape) if x.ndim == t.ndim else x
+
+
+def show(text: str) -> None:
+    """What blocks print, where there is a standard output: like print() itself."""
+    if sys.stdout is not None:
+        sys.stdout.write(text)

@@ -19,17 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile import settings
-from cutile.collector import at_rest
 from cutile.dtypes import info
+from cutile.errors import TileRecursionError
 from cutile.interp import debugger, emit_batch, emit_block, emit_interleave, interleave
 from cutile.interp.capacity import check_sizes, not_enough
 from cutile.interp.choice import ArrayList
 from cutile.interp.emit import Program, is_breakpoint
 from cutile.interp.memory import ArrayView
-from cutile.interp.running import Block, Box, Launch, Single
+from cutile.interp.running import Block, Box, Launch, Single, show
 from cutile.interp.show import Tile
-from cutile.ir.nodes import For, If, Kernel, Op, Value, While, blocks_of, results_of
-from cutile.ir.recursion import deep_recursion
+from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
 from cutile.ops import _numeric
 from cutile.passes.waits import waiting_loops
@@ -46,7 +45,6 @@ MATMUL_BUDGET = 512 << 10
 SCAN_BUDGET = 16 << 20  # kernels with a scan that Python steps through, an element of all blocks at a time
 STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
-SHALLOW = 16  # nested nodes, whose few calls each need no more room than Python gives anyway
 
 EMITTERS = {"batch": emit_batch, "block": emit_block, "interleave": emit_interleave}  # by schedule
 
@@ -60,7 +58,6 @@ class Facts:
     breakpoint: bool
     unbatchable: str | None  # why the batch schedule cannot run it
     waiting: str | None = None  # where its blocks wait for each other
-    nested: int = 0  # nodes that hold blocks; none nests deeper
 
 
 def derived(kernel: Kernel, key: tuple, make: Callable, *given: Any) -> Any:
@@ -78,9 +75,8 @@ def facts(kernel: Kernel) -> Facts:
 
 def _facts(kernel: Kernel) -> Facts:
     check_sizes(kernel)
-    largest, families, stops, unbatchable, nested, stepwise = 1, set(), False, None, 0, False
+    largest, families, stops, unbatchable, stepwise = 1, set(), False, None, False
     for n in walk(kernel.body):
-        nested += bool(blocks_of(n))
         for v in results_of(n):
             if isinstance(v.type, TileType):
                 largest = max(largest, v.type.size * info(v.type.dtype).carrier.itemsize)
@@ -94,7 +90,7 @@ def _facts(kernel: Kernel) -> Facts:
         ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
-    return Facts(largest, budget, stops, unbatchable, why, nested)
+    return Facts(largest, budget, stops, unbatchable, why)
 
 
 def _is_one_call(scan: Op) -> bool:
@@ -130,9 +126,8 @@ def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
 def program(kernel: Kernel, schedule: str) -> Program:
     """The kernel compiled for a schedule, under the settings of now."""
     check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
-    with at_rest():
-        return derived(kernel, (schedule, check, limited),
-                          lambda kernel: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
+    return derived(kernel, (schedule, check, limited),
+                   lambda kernel: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
 
 
 # ------------------------------------------------------------------ running
@@ -151,11 +146,7 @@ def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | 
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({way.why})", file=sys.stderr)
     if 0 in grid:
         return
-    if way.deep:
-        with deep_recursion():
-            _run(kernel, way, launch, values, extent)
-    else:
-        _run(kernel, way, launch, values, extent)
+    _run(kernel, way, launch, values, extent)
 
 
 def _run(kernel: Kernel, way: Way, launch: Launch, values: list, extent: Block) -> None:
@@ -187,7 +178,6 @@ class Way(NamedTuple):
     why: str
     function: Callable
     blocks: int  # that a chunk may have
-    deep: bool  # calls may nest deeper than Python allows
     code: Program
 
 
@@ -202,11 +192,13 @@ def way_of(kernel: Kernel, asked: str | None, usual: bool) -> Way:
 
 
 def _find_way(kernel: Kernel, asked: str | None) -> Way:
-    with deep_recursion():
-        name, why = choose(kernel, asked)
-        code, f = program(kernel, name), facts(kernel)
-    return Way(name, why, code.objects[".kernel"], most_blocks(f, code.streams), f.nested > SHALLOW,
-               code)
+    name, why = choose(kernel, asked)
+    try:
+        code = program(kernel, name)
+    except RecursionError:
+        raise TileRecursionError(f"{kernel.name} nests deeper than Python can compile for the schedule {name}",
+                                 kernel.span, help="split the kernel's innermost code off into functions") from None
+    return Way(name, why, code.objects[".kernel"], most_blocks(facts(kernel), code.streams), code)
 
 
 def argument(v: Value, given):
@@ -222,7 +214,7 @@ def argument(v: Value, given):
 def _print(launch: Launch) -> None:
     """In the end, what the blocks printed comes out in their order."""
     for block in sorted(launch.printed):
-        sys.stdout.write("".join(launch.printed[block]))
+        show("".join(launch.printed[block]))
 
 
 def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Block, list]]:

@@ -231,7 +231,13 @@ def parts_of(t: Term) -> Iterable[Term]:
 def is_poisoned(t: Term) -> bool:
     if type(t) in _WHOLE:
         return False
-    return isinstance(t, Poison) or any(map(is_poisoned, parts_of(t)))
+    pending = [t]
+    for part in pending:  # closures hold each other, at any depth
+        if isinstance(part, Poison):
+            return True
+        if type(part) not in _WHOLE:
+            pending += parts_of(part)
+    return False
 
 
 _WHOLE = (Leaf, Const, Static)  # most terms, of which nothing is a part

@@ -54,6 +54,16 @@ def blocks(block: Block) -> Iterator[tuple[Block, Node | None]]:
             yield b, n
 
 
+def depths(block: Block) -> dict[Block, int]:
+    """This block and all nested ones, with the number of blocks that each stands in."""
+    found, pending = {block: 0}, [block]
+    for b in pending:
+        inner = [i for n in b.nodes for i in blocks_of(n)]
+        found.update(dict.fromkeys(inner, found[b] + 1))
+        pending += inner
+    return found
+
+
 def free_values(block: Block) -> tuple[Value, ...]:
     """Values used inside a block, at any depth, but defined outside it; in order of first use.
 

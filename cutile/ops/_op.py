@@ -31,7 +31,6 @@ Calling convention of a meaning (the only one there is):
 
 from __future__ import annotations
 
-import functools
 import inspect
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +38,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from cutile.ir.nodes import Value
-from cutile.structs import structure
+from cutile.structs import cached, structure
 from cutile.types import LeafType
 
 GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
@@ -93,7 +92,7 @@ class OpDef:
         self.operands: tuple[str, ...] = tuple(operands.split())
         self.variadic = any(n[0] == "*" or n[-1] == "?" for n in self.operands)
 
-    @functools.cached_property  # of the 150 ops, a process uses some
+    @cached  # of the 150 ops, a process uses some
     def __signature__(self) -> inspect.Signature:
         if self._signature is not None:
             return inspect.signature(self._signature)

@@ -6,7 +6,6 @@ steps of the view as attributes.
 
 from __future__ import annotations
 
-import threading
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -313,20 +312,19 @@ def store_offset(array, offset, value, mask, /, *, latency, sig):
 
 POINTER_BITS, POINTER_BIAS = 40, 1 << 39  # a pointer: number of the memory, then byte offset plus bias
 
-_lock = threading.Lock()
 _memories: WeakValueDictionary[int, object] = WeakValueDictionary()  # by number, while a launch holds them
 _numbers = iter(range(1, 1 << 24))
 
 
 def _number_of(memory) -> int:
     """The number by which pointers know a memory."""
-    with _lock:
-        if memory.number is None:
-            memory.number = next(_numbers, None)
-            if memory.number is None:
-                raise RuntimeError("this process has used up its foreign pointers")
-            _memories[memory.number] = memory
-        return memory.number
+    if memory.number is None:
+        number = next(_numbers, None)
+        if number is None:
+            raise RuntimeError("this process has used up its foreign pointers")
+        _memories[number] = memory
+        memory.number = number
+    return memory.number
 
 
 def _encode(memory, offset: np.ndarray) -> np.ndarray:

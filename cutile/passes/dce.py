@@ -6,6 +6,7 @@ A weak or relaxed load whose result is unused counts as an op without effect [LO
 from __future__ import annotations
 
 from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Value, blocks_of, uses_of
+from cutile.ir.recursion import deep
 from cutile.ir.walk import walk, with_blocks
 from cutile.ops._op import PURE, READ
 from cutile.structs import replace
@@ -37,6 +38,7 @@ def _needed(body: Block) -> set[Value]:
     return needed
 
 
+@deep
 def _kept(block: Block, needed: set[Value]) -> Block:
     nodes: list[Node] = []
     for n in block.nodes:

@@ -12,6 +12,7 @@ the two halves of a causal attention want it. Loops that something breaks out of
 from __future__ import annotations
 
 from cutile.ir.nodes import Block, For, If, Kernel, Node, Op, Value, While, Yield, blocks_of, results_of
+from cutile.ir.recursion import deep
 from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with_blocks
 from cutile.ops import arithmetic, compare, create
 from cutile.passes.structured_exits import has_break
@@ -92,6 +93,7 @@ def _fresh(v: Value, new: dict[Value, Value]) -> Value:
     return new[v]
 
 
+@deep
 def _copied(nodes: list[Node], new: dict[Value, Value], known: dict[Value, bool]) -> list[Node]:
     """Nodes with values of their own, where Ifs on a known condition are the branch taken."""
     out: list[Node] = []

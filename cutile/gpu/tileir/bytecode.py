@@ -30,6 +30,7 @@ from cutile.gpu.tileir.program import (
     SameElements,
     Value,
 )
+from cutile.ir.recursion import deep
 
 MAGIC = b"\x7fTileIR\x00"
 PADDING = b"\xcb"
@@ -303,6 +304,7 @@ class FunctionWriter:
                 out.append(varint(numbers[x]))
         return out
 
+    @deep
     def _region(self, block: Block) -> bytes:
         before = self.next
         self._number(block.args)

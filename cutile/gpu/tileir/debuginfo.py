@@ -21,7 +21,7 @@ class DebugInfo:
     def __init__(self, string: Callable[[str], int]):
         self._string = string
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._spans: dict[tuple[str, Span], int] = {}
+        self._spans: dict[tuple[str, int], tuple[int, Span]] = {}  # by identity: chains are long, and calls share them
         self._lines: dict[tuple[str, str], int] = {}
         self._functions: list[FunctionInfo] = []
 
@@ -35,13 +35,19 @@ class DebugInfo:
 
     def position(self, span: Span, entry: str) -> int:
         """The number of a position with its call chain, in the kernel whose symbol is `entry`."""
-        n = self._spans.get((entry, span))
-        if n is None:
-            n = self._loc(span, entry)
-            if span.call_site is not None:
-                n = self._attr(CALL_SITE, n, self.position(span.call_site, entry))
-            self._spans[entry, span] = n
-        return n
+        new: list[tuple[Span, int]] = []  # along the call chain
+        caller, at = 0, span
+        while at is not None:
+            known = self._spans.get((entry, id(at)))
+            if known is not None:
+                caller = known[0]
+                break
+            new.append((at, self._loc(at, entry)))
+            at = at.call_site
+        for part, n in reversed(new):
+            caller = self._attr(CALL_SITE, n, caller) if caller else n
+            self._spans[entry, id(part)] = caller, part
+        return caller
 
     def _loc(self, span: Span, entry: str) -> int:
         scope = self._subprogram(span, entry)

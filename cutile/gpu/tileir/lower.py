@@ -39,6 +39,7 @@ from cutile.gpu.tileir.rules._rule import RULES
 from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Block, Break, Continue, For, If, Kernel, Node, Op, Return, While, Yield
+from cutile.ir.recursion import deep
 from cutile.ir.walk import walk
 from cutile.passes.cse import cse
 from cutile.passes.dce import dce
@@ -241,6 +242,7 @@ class Lowering:
             self._define(v, arrays.uncarried(v.type, it, x))
         self._tokens.update(zip(keys, it, strict=True))
 
+    @deep
     def _block(self, block: Block) -> None:
         for n in block.nodes:
             self.b.loc = self._located(n.span)

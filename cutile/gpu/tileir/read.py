@@ -28,6 +28,7 @@ from cutile.gpu.tileir.program import (
     SameElements,
     Value,
 )
+from cutile.ir.recursion import deep
 
 
 class Tables:
@@ -253,6 +254,7 @@ class FunctionReader:
             raise MalformedBytecode(f"value {n} does not exist")
         return self.values[n]
 
+    @deep
     def _region(self) -> Block:
         if self.cursor.varint() != 1:
             raise MalformedBytecode("a region of other than one block")

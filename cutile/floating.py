@@ -1,0 +1,90 @@
+"""The floating-point mode of a thread. Launches run in the usual one of IEEE 754, whatever they find.
+
+Libraries that were built with -ffast-math, XLA's threads and `torch.set_flush_denormal(True)` make a processor take
+subnormal numbers for zero, and some leave another direction of rounding behind. The mode belongs to a thread, so it is
+changed for a launch and put back after it. C's <fenv.h> does that, where it can be reached.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import Any
+
+# Not folded when this file is compiled: they stand under names.
+_TINY, _ONE, _SMALL = 5e-324, 1.0, 2.0**-60
+_SIZE = 64  # bytes: more than fenv_t has anywhere
+
+
+def usual() -> bool:
+    """Whether this thread keeps subnormals and rounds to nearest, or nothing can be done about it."""
+    return _TINY * _ONE != 0.0 and _ONE + _SMALL == _ONE == _ONE - _SMALL or _environment() is None
+
+
+def run(function: Callable, /, *args: Any, **kwargs: Any) -> Any:
+    """Call a function in the usual mode.
+
+    An interrupt cannot come between a call in C and the instruction before it, so the mode is put back in any case.
+    """
+    get, put, default = _environment()
+    import ctypes
+
+    before = ctypes.create_string_buffer(_SIZE)
+    get(before)
+    try:
+        put(default)
+        return function(*args, **kwargs)
+    finally:
+        put(before)
+
+
+def in_usual_mode(function: Callable) -> Callable:
+    """Decorates a function that computes: it runs in the usual mode."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs) if usual() else run(function, *args, **kwargs)
+
+    return wrapped
+
+
+def describe() -> str:
+    """The mode of this thread, and whether launches can do something about it."""
+    found = []
+    if _TINY * _ONE == 0.0:
+        found.append("takes subnormal numbers for zero")
+    if not _ONE + _SMALL == _ONE == _ONE - _SMALL:
+        found.append("does not round to nearest")
+    if not found:
+        return "usual: rounds to nearest, keeps subnormal numbers"
+    what = " and ".join(found)
+    return f"{what}; launches run in the usual mode" if _environment() else f"{what}, and results with it"
+
+
+@functools.cache
+def _environment() -> tuple[Callable, Callable, Any] | None:
+    """fegetenv, fesetenv and the environment that a program starts with; None where these do not do it."""
+    import ctypes  # loaded when it is needed
+
+    for name in (None, "libm.so.6", "libm.so"):
+        try:
+            library = ctypes.PyDLL(name)
+            get, put = library.fegetenv, library.fesetenv
+            break
+        except (OSError, AttributeError, TypeError):  # Windows has no library None, and another way to say this
+            continue
+    else:
+        return None
+    get.argtypes = put.argtypes = [ctypes.c_void_p]
+    default = ctypes.c_void_p(-1)
+    if sys.platform == "darwin":
+        default = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.in_dll(library, "_FE_DFL_ENV")))
+    before = ctypes.create_string_buffer(_SIZE)
+    get(before)
+    try:
+        put(default)
+        works = _TINY * _ONE != 0.0 and _ONE + _SMALL == _ONE == _ONE - _SMALL
+    finally:
+        put(before)
+    return (get, put, default) if works else None
