@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from cutile import caching, settings
+from cutile import caching, floating, settings
 from cutile._version import __version__
 from cutile.diff import verb
 from cutile.dtypes import BY_SHORT, DType, bool_, float32, int32
@@ -129,6 +129,7 @@ def doctor() -> None:
     table = Table("part", "version", "what for")
     table.add_row("cutile", __version__, "")
     table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
+    table.add_row("floating point", *map(escape, floating.describe()))
     with _without_current_folder():
         for package, use in _PACKAGES.items():
             table.add_row(package, escape(_version(package)), use)

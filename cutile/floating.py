@@ -49,17 +49,18 @@ def in_usual_mode(function: Callable) -> Callable:
     return wrapped
 
 
-def describe() -> str:
-    """The mode of this thread, and whether launches can do something about it."""
-    found = []
+def describe() -> tuple[str, str]:
+    """The mode of this thread, and what it means for launches."""
+    odd = []
     if _TINY * _ONE == 0.0:
-        found.append("takes subnormal numbers for zero")
+        odd.append("flushes subnormal numbers")
     if not _ONE + _SMALL == _ONE == _ONE - _SMALL:
-        found.append("does not round to nearest")
-    if not found:
-        return "usual: rounds to nearest, keeps subnormal numbers"
-    what = " and ".join(found)
-    return f"{what}; launches run in the usual mode" if _environment() else f"{what}, and results with it"
+        odd.append("does not round to nearest")
+    if odd:
+        found = ", ".join(odd)
+        return found, "launches run in the usual mode" if _environment() else "nothing here changes it: so do launches"
+    return "usual", "rounds to nearest, keeps subnormal numbers" + (
+        "" if _environment() else "; where another library changes it, launches cannot change it back")
 
 
 @functools.cache

@@ -261,11 +261,12 @@ def override(**values: Any) -> Iterator[None]:
     None stands for "unset" and is accepted where that is the default.
     """
     checked = {name: _convert(name, value) for name, value in values.items()}
-    token = _overrides.set(MappingProxyType({**_overrides.get(), **checked}))
-    try:
+    before = _overrides.get()
+    try:  # no token: an interrupt may come before it has a name
+        _overrides.set(MappingProxyType({**before, **checked}))
         yield
     finally:
-        _overrides.reset(token)
+        _overrides.set(before)
 
 
 def _convert(name: str, given: Any) -> Any:

@@ -87,11 +87,11 @@ def test_hierarchy():
     assert issubclass(ct.TileCompilerExecutionError, errors.InternalCompilerError)
     assert issubclass(ct.TileCompilerTimeoutError, ct.TileInternalError)
     assert issubclass(ct.TileAssertionError, AssertionError)
+    assert ct.TileRecursionError.__bases__ == (TileError, RecursionError)
     for name in (
         "TileSyntaxError",
         "TileTypeError",
         "TileValueError",
-        "TileRecursionError",
         "TileUnsupportedFeatureError",
         "TileStaticEvalError",
         "TileStaticAssertionError",

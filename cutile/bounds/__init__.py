@@ -22,6 +22,7 @@ import numpy as np
 from cutile import settings
 from cutile.bounds.walk import Inconclusive, Walker
 from cutile.dtypes import float64, info
+from cutile.floating import in_usual_mode
 from cutile.interp import memory
 from cutile.interp.running import Launch, Single
 from cutile.interp.schedule import facts
@@ -68,6 +69,7 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
     return of_program(kernel.program(arguments).kernel, grid, leaves, contraction=contraction)
 
 
+@in_usual_mode
 def of_program(program: Program, grid: Sequence[int], leaves: Sequence[Any], *, contraction: bool = False) -> Bounds:
     """The same for a typed program. `leaves`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
     shadows: list[tuple[str, memory.ArrayView, np.ndarray]] = []

@@ -12,6 +12,7 @@ from cutile import settings
 from cutile.arrays import DeviceArray
 from cutile.dtypes import INFO, DType
 from cutile.errors import TileUnsupportedFeatureError
+from cutile.floating import in_usual_mode
 from cutile.ir.nodes import Kernel
 from cutile.types import ArrayType, ListType
 
@@ -19,6 +20,7 @@ Backend = Callable[[Kernel, tuple[int, int, int], list], None]
 
 
 def _interpreter(schedule: str | None) -> Backend:
+    @in_usual_mode
     def run(program: Kernel, grid: tuple[int, int, int], leaves: list) -> None:
         from cutile import interp
 

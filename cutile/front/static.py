@@ -313,7 +313,11 @@ def _errors(c: Context, construct: str):
 
 
 def _wrapped(e: BaseException) -> StaticException:
-    text = f"{type(e).__name__}: {e}" if str(e) else type(e).__name__
+    try:
+        said = str(e)
+    except Exception:  # its own __str__ fails, as tracebacks say too
+        said = "<exception str() failed>"
+    text = f"{type(e).__name__}: {said}" if said else type(e).__name__
     error = StaticException(text, notes=_python_frames(e))
     error.__cause__ = e
     return error
