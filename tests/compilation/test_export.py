@@ -13,6 +13,7 @@ import cutile as ct
 from cutile.compilation import ConstantConstraint, KernelSignature, ListConstraint, ScalarConstraint, export_kernel
 from cutile.compilation.export import blueprints
 from cutile.compilation.prefill import prefill
+from cutile.gpu.tileir.tileiras import disassemble
 from tests.compilation.test_mangling import V1, V2, array
 
 if importlib.util.find_spec("nvidia") is None:
@@ -257,3 +258,29 @@ def test_what_the_compiler_chose_itself_is_lost_in_silence():
         ct.store(a, 0, ct.load(a, 0, (4,)) + 1)
 
     assert export(plain, [KernelSignature([A], V1)], gpu_code="sm_107", bytecode_version="13.1")
+
+
+# ------------------------------------------------------------------ numbers at the ends of their range
+
+
+@ct.kernel
+def far(a):
+    ct.store(a, (ct.bid(0), 0), ct.load(a, (ct.bid(0), 0), (16384, 1)) + 1)
+
+
+@pytest.mark.parametrize("stride", [2**31 - 1, 2**31, 2**49, 2**60, 2**63 - 1, -2**31, -2**62])
+def test_constant_strides_of_any_size(stride):
+    """The assembler multiplies those that it is told by sizes of tiles."""
+    a = array(ct.int8, 2, index_dtype=ct.int64, stride_constant=(stride, 1))
+    assert export(far, [KernelSignature([a], V1)], output_format="cubin").startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize(("index", "bounded"), [(ct.int32, True), (ct.int64, True), (ct.uint32, False)], ids=str)
+def test_bounds_are_not_promised_of_unsigned_numbers(index, bounded):
+    """To the assembler all are signed: above 2**31 they would be negative."""
+    a = array(ct.float32, 2, index_dtype=index, stride_lower_bound_incl=(2**31 - 1, 0))
+    text = disassemble(export(far, [KernelSignature([a], V1)], gpu_code="sm_90"))
+    assert ("bounded" in text) == bounded
+    if index is ct.uint32:
+        a = array(ct.float32, 2, index_dtype=index, stride_lower_bound_incl=2**32 - 1)
+        assert export(far, [KernelSignature([a], V1)], output_format="cubin")
