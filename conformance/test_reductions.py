@@ -344,3 +344,21 @@ def test_sums_before_axes_of_one(shape, axis):
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     want = x.sum(axis=axis)
     assert run(k, x, np.zeros(want.shape, np.float32)).tolist() == want.tolist()
+
+
+# ------------------------------------------------------------------ nothing but zeros
+
+
+@clause("RED-5.sum.zero")
+@pytest.mark.parametrize("shape", [(1, 1), (1, 8), (8, 1), (4, 8), (2, 128)])
+@pytest.mark.parametrize("d", FLOATS)
+def test_sums_of_zeros(d, shape):
+    """No order of the terms makes +0 of nothing but -0, and one +0 among them always does."""
+    for place in (None, 0, shape[0] * shape[1] - 1):
+        x = np.full(shape, -0.0)
+        if place is not None:
+            x.flat[place] = 0.0
+        for axis in (0, 1, None):
+            got = np.asarray(reduced(lambda t, axis=axis: ct.sum(t, axis), encode(d, x.ravel()), d, shape, d), float)
+            assert not got.any()
+            assert np.array_equal(np.signbit(got), np.signbit(x).all(axis)), (axis, place)

@@ -241,7 +241,8 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
 
     The sum over k is formed first, in float32 for the narrow formats, then acc is added. The order of the sum is that
     of the CPU's BLAS on packed operands; with CUTILE_PORTABLE=1 it is exact products in float64 in k order. Freedom:
-    on Hopper the tensor cores keep about 13 bits while they accumulate float8 products.
+    on Hopper the tensor cores keep about 13 bits while they accumulate float8 products; a result that is zero may have
+    either sign.
 
     [MMA-1.rank]  x and y have rank 2 or 3, else TileTypeError
     [MMA-1.k]  the last dimension of x is the last but one of y, else TileTypeError

@@ -134,12 +134,15 @@ def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode |
 
 
 def _sum_of_rows(x: np.ndarray) -> np.ndarray:
-    """numpy.add.reduce along the last axis, packed. Matrix products leave the other axes in any order; they keep it."""
+    """numpy.add.reduce along the last axis, packed. Matrix products leave the other axes in any order; they keep it.
+
+    NumPy adds the sum to a number, 0.0 if none is given; -0.0 is the one that changes no sum [D-14].
+    """
     order, back = _orders(x.strides)
     rows = x.transpose(order)
     if rows.flags.c_contiguous:
-        return np.add.reduce(rows, axis=-1).transpose(back)
-    return np.add.reduce(np.ascontiguousarray(x), axis=-1)
+        return np.add.reduce(rows, axis=-1, initial=-0.0).transpose(back)
+    return np.add.reduce(np.ascontiguousarray(x), axis=-1, initial=-0.0)
 
 
 @functools.lru_cache(maxsize=256)
@@ -181,6 +184,7 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     [RED-4.sum.bool]  bool_ gives int32: the number of True elements
     [RED-5.sum.order]  the order is unspecified: within n * 2**-p of the sum of magnitudes
     [RED-5.sum.same]  equal inputs give equal results
+    [RED-5.sum.zero]  nothing is added to the elements: a sum of nothing but -0.0 is -0.0
     [RED-5.sum.axes]  several axes are reduced one by one, in increasing order
     [RED-7.sum.RN]  RN, which None means: to nearest, ties to even
     [RED-7.sum.RZ]  RZ: toward zero

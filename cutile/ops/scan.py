@@ -76,7 +76,7 @@ def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     Order: one element after the other, from the first, or from the last with reverse=True, rounded to the dtype at
     each step.
 
-    [SCAN-1.cumsum.first]  result[0] is x[0], and result[j] is result[j-1] + x[j]
+    [SCAN-1.cumsum.first]  result[0] is x[0], and result[j] is result[j-1] + x[j]: of nothing but -0.0, -0.0
     [SCAN-1.cumsum.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] + x[j]
     [SCAN-2.cumsum.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
     [SCAN-2.cumsum.rank]  a scalar has no axis to scan: TileTypeError

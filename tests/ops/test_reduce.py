@@ -371,3 +371,14 @@ def test_restricted_floats_may_be_moved():
     w = CombineBench()
     assert w(reduce.reduce, w.tile([1.5, 2.0], float8_e4m3fn), 0, function(lambda b, x, y: y), 0) == 2
     assert isinstance(w.call(reduce.reduce, w.tile([1.5, 2.0], float8_e4m3fn), 0, function(lambda b, x, y: x), 0), Leaf)
+
+
+@pytest.mark.parametrize("portable", [False, True])
+@pytest.mark.parametrize("shape", [(1,), (2,), (8,), (64,), (256,), (4, 8), (8, 4), (2, 1, 16)])
+@pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)
+def test_sums_of_negative_zeros(dtype, shape, portable):
+    """Whatever the length of a row: NumPy adds no +0 of its own [D-14]."""
+    with settings.override(PORTABLE=portable):
+        for axis in (None, 0, -1):
+            y = np.asarray(run(reduce.sum, np.full(shape, -0.0).tolist(), dtype, axis))
+            assert np.signbit(y).all() and not y.any()

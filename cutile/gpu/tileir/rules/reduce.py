@@ -20,9 +20,11 @@ STEPS = {"add": ("addi", "addf"), "mul": ("muli", "mulf"), "max": ("maxi", "maxf
 
 
 def identity(kind: str, dtype: DType) -> int | float:
-    """What a built-in reduction or scan begins with [RED-6]."""
-    if kind in ("add", "mul"):
-        return int(kind == "mul")
+    """What a built-in reduction or scan begins with, and what changes no result [RED-6, D-14]."""
+    if kind == "mul":
+        return 1
+    if kind == "add":
+        return -0.0 if info(dtype).floating else 0
     if info(dtype).floating:
         return -math.inf if kind == "max" else math.inf
     return int_range(dtype)[kind == "min"]
