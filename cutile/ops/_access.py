@@ -150,11 +150,21 @@ def padding_scalar_or_tile(b: Builder, op: OpDef, t: Term, dtype: DType, shape: 
 
 
 def padding_mode(op: OpDef, t: Term, dtype: DType) -> PaddingMode:
-    """The special values exist for floats only [PAD-1]."""
+    """The special values exist for floats only, and for formats that have them [PAD-1, PAD-2]."""
     mode = enum_arg(op, "padding_mode", t, PaddingMode)
-    if mode not in (PaddingMode.UNDETERMINED, PaddingMode.ZERO) and not info(dtype).floating:
+    if mode in (PaddingMode.UNDETERMINED, PaddingMode.ZERO):
+        return mode
+    if not info(dtype).floating:
         invalid(op, "padding_mode", f"PaddingMode.{mode.name} needs a float array, but this one holds {dtype.name}",
                 help="use ct.PaddingMode.ZERO, or ct.gather with a padding_value")
+    f = info(dtype).format
+    what, has = {PaddingMode.NEG_ZERO: ("negative zero", f.signed), PaddingMode.NAN: ("NaN", f.has_nan)}.get(
+        mode, ("infinity", f.has_inf))
+    if not has:
+        lowest = f"{-f.max if f.signed else 0 if f.has_zero else 2.0**f.emin:g}"
+        invalid(op, "padding_mode", f"{dtype.name} has no {what}, so an array of it has no PaddingMode.{mode.name}",
+                help=f"use ct.PaddingMode.ZERO and put the value there with ct.where, after a cast to a dtype that has "
+                     f"it; or use ct.gather with a padding_value from {lowest} to {f.max:g}")
     return mode
 
 
@@ -215,9 +225,8 @@ _SPECIAL = {PaddingMode.ZERO: 0.0, PaddingMode.NEG_ZERO: -0.0, PaddingMode.NAN: 
 def fill_of(mode: PaddingMode, dtype: DType):
     """What elements outside an array read as: a number that the carrier of `dtype` holds [PAD-1, PAD-2].
 
-    Formats without the value give what encoding it as a constant gives (inf: NaN in e4m3fn, e8m0fnu and e5m3fnu, ±6 in
-    e2m1fn; zero: 2^-127 in e8m0fnu). Where that is refused, unsigned formats give their lowest value for -0.0 and -inf,
-    and e2m1fn gives 0 for NaN. UNDETERMINED is zero, or with CUTILE_UNDETERMINED=poison NaN or the lowest value.
+    float8_e8m0fnu, which has no zero, has 2^-127 instead. UNDETERMINED is zero, or with CUTILE_UNDETERMINED=poison NaN
+    or the lowest value.
     """
     if mode is PaddingMode.UNDETERMINED:
         if settings.get("UNDETERMINED") == "poison":
@@ -231,12 +240,7 @@ def _fill(mode: PaddingMode, dtype: DType):
     i = info(dtype)
     if not i.floating:
         return i.carrier.type(0)
-    value = _SPECIAL[mode]
-    if value != value and not i.format.has_nan:
-        value = 0.0
-    elif not i.format.signed and (value < 0 or mode is PaddingMode.NEG_ZERO):
-        value = 0.0
-    return i.carrier.type(_numeric.encode(value, dtype))
+    return i.carrier.type(_numeric.encode(_SPECIAL[mode], dtype))
 
 
 def _poison(dtype: DType):

@@ -220,7 +220,7 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
     [PAD-1.NAN]  NaN, for floats
     [PAD-1.POS_INF]  +inf, for floats
     [PAD-1.NEG_INF]  -inf, for floats
-    [PAD-2]  a format without the value: unspecified; here what encoding the value as a constant gives
+    [PAD-2]  a float format without the value: unspecified; TileTypeError here
     """
     dims = shape or (1,) * sig.x.ndim
     origin = tile_origin(index, sig)

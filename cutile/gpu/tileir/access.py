@@ -12,7 +12,6 @@ from cutile.gpu.tileir.arrays import Array
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.checking import takes_hint
 from cutile.ir import nodes
-from cutile.ops._access import fill_of
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ def tile_view(l: Lowering, a: Array, shape: tuple[int, ...], *, order: Sequence[
     """The array cut into tiles; with steps that differ from the shape, tiles that overlap or leave gaps [13.3]."""
     check_packed(l, a)
     view = tensor_view(l, a)
-    t = _tiles_type(view, shape, order, steps, padding_of(l, padding, a.type.dtype))
+    t = _tiles_type(view, shape, order, steps, PADDINGS[padding])
     if isinstance(t, ty.StridedView):
         l.check("traversal_steps")
         return l.op("make_strided_view", [view], result=t)
@@ -117,35 +116,6 @@ def check_packed(l: Lowering, a: Array, sparse: int | None = None) -> None:
                       help="take the positions along another axis, or convert to another dtype on the host")
 
 
-def padding_of(l: Lowering, mode: PaddingMode, dtype: DType) -> str | None:
-    """The padding of a view of this dtype, as Tile IR names it."""
-    taken = _taken(mode, dtype)
-    if taken is None:
-        l.unsupported(f"Tile IR has no PaddingMode.{mode.name} for {dtype}, a format without that value",
-                      help="use ct.PaddingMode.ZERO and ct.where, or load another dtype")
-    return PADDINGS[taken]
-
-
-def _taken(mode: PaddingMode, dtype: DType) -> PaddingMode | None:
-    """A mode that gives the same elements and that the assembler takes, which it does for values that the format has.
-
-    What stands for a value that it lacks may be one of those, as NaN stands for infinity in e4m3fn [PAD-2].
-    """
-    f = info(dtype).format
-    if f is None:
-        return mode
-    lacking = {PaddingMode.NEG_ZERO: not f.signed, PaddingMode.NAN: not f.has_nan,
-               PaddingMode.POS_INF: not f.has_inf, PaddingMode.NEG_INF: not f.has_inf}
-    if not lacking.get(mode):
-        return mode
-    want = float(fill_of(mode, dtype))
-    for m in (PaddingMode.ZERO, PaddingMode.NAN):
-        x = float(fill_of(m, dtype))
-        if not lacking.get(m) and (x == want or x != x and want != want):
-            return m
-    return None
-
-
 def _tiles_type(view: Value, shape: tuple[int, ...], order: Sequence[int], steps: Sequence[int],
                 fill: str | None) -> ty.PartitionView | ty.StridedView:
     if tuple(steps or shape) == tuple(shape):
@@ -157,12 +127,11 @@ def make_views(l: Lowering, a: Array, users: Sequence[nodes.Op]) -> None:
     """Make the views that these accesses need here, where the array is defined and so outside the loops that use it."""
     a.view = arrays.tensor_view(l.b, a)
     for n in users:
-        padding = _taken(n.attrs.get("padding_mode", PaddingMode.UNDETERMINED), a.type.dtype)
-        if "axis" in n.attrs or padding is None:  # positions along one axis: a view of its own; refused where it stands
+        if "axis" in n.attrs:  # positions along one axis: a view of its own
             continue
         shape = (n.attrs["shape"] if "shape" in n.attrs else n.operands[-1].type.shape) or (1,) * a.type.ndim
         t = _tiles_type(a.view, shape, n.attrs.get("order", ()), n.attrs.get("steps", ()),
-                        PADDINGS[padding])
+                        PADDINGS[n.attrs.get("padding_mode", PaddingMode.UNDETERMINED)])
         if isinstance(t, ty.PartitionView) and t not in a.tiles:
             a.tiles[t] = l.op("make_partition_view", [a.view], result=t)
 

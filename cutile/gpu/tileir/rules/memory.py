@@ -8,6 +8,7 @@ from cutile.dtypes import float4_e2m1fn, info
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import (
+    PADDINGS,
     both,
     check_packed,
     element_pointers,
@@ -17,7 +18,6 @@ from cutile.gpu.tileir.access import (
     is_signed,
     load_pointers,
     memory_attributes,
-    padding_of,
     reshaped,
     resized,
     store_pointers,
@@ -88,7 +88,7 @@ def _sparse(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[Value]]
     check_packed(l, a, n.attrs["axis"])
     view, axis, rank = tensor_view(l, a), n.attrs["axis"], a.type.ndim
     made = l.op("make_gather_scatter_view", [view],
-                result=ty.GatherScatterView(n.attrs["shape"], view.type, axis, padding_of(l, padding, a.type.dtype)))
+                result=ty.GatherScatterView(n.attrs["shape"], view.type, axis, PADDINGS[padding]))
     index = [_narrow(l, v) for v in n.operands[2:1 + rank]]
     index.insert(axis, _narrow(l, n.operands[1]))
     return made, index
