@@ -183,14 +183,16 @@ def wide_dim(b: Builder, a: Array, d: Dim) -> Value:
 
 
 def tensor_view(b: Builder, a: Array) -> Value:
-    """The array as Tile IR sees it. Its sizes and strides are read as unsigned numbers, hence `wide`."""
-    static = tuple(s if isinstance(s, int) and s < FAR else None for s in a.strides)
-    if a.wide:  # also a negative number is written as a value, modulo 2**64
-        static = tuple(s if s is not None and s >= 0 else None for s in static)
-        strides = [wide_dim(b, a, d) for d, s in zip(a.strides, static, strict=True) if s is None]
-        sizes = [wide_dim(b, a, d) for d in a.sizes if not isinstance(d, int)]
-    else:
-        strides = [dim_value(b, d, a.index) for d, s in zip(a.strides, static, strict=True) if s is None]
-        sizes = [d for d in a.sizes if not isinstance(d, int)]
-    shape = tuple(s if isinstance(s, int) else None for s in a.sizes)
-    return b.tensor_view(a.base, ty.TensorView(ty.in_memory(a.type.dtype), shape, static), sizes, strides)
+    """The array as Tile IR sees it. Its sizes and strides are read as unsigned numbers, hence `wide`.
+
+    Tile IR has no constant below 1 there: such a size or stride is a value, a negative one modulo 2**64.
+    """
+    shape = tuple(d if isinstance(d, int) and d > 0 else None for d in a.sizes)
+    strides = tuple(d if isinstance(d, int) and 0 < d < FAR else None for d in a.strides)
+
+    def values(dims: Sequence[Dim], constants: Sequence[int | None]) -> list[Value]:
+        return [wide_dim(b, a, d) if a.wide else dim_value(b, d, a.index)
+                for d, c in zip(dims, constants, strict=True) if c is None]
+
+    return b.tensor_view(a.base, ty.TensorView(ty.in_memory(a.type.dtype), shape, strides), values(a.sizes, shape),
+                         values(a.strides, strides))
