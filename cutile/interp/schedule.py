@@ -22,7 +22,7 @@ from cutile import settings
 from cutile.dtypes import info
 from cutile.errors import TileRecursionError
 from cutile.interp import debugger, emit_batch, emit_block, emit_interleave, interleave
-from cutile.interp.capacity import check_sizes, not_enough
+from cutile.interp.capacity import FEW_AXES, check_sizes, not_enough, too_many_axes
 from cutile.interp.choice import ArrayList
 from cutile.interp.emit import Program, is_breakpoint
 from cutile.interp.memory import ArrayView
@@ -32,7 +32,7 @@ from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
 from cutile.ops import _numeric
 from cutile.passes.waits import waiting_loops
-from cutile.types import ListType, RoundingMode, TileType
+from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
 # Temporaries come and go at every op. glibc maps large ones anew each time, page by page, until it has once seen one of
 # that size freed; then it hands out the same, warm memory again [measured: 2 to 5 times faster]. Elsewhere: no effect.
@@ -76,8 +76,10 @@ def facts(kernel: Kernel) -> Facts:
 def _facts(kernel: Kernel) -> Facts:
     check_sizes(kernel)
     largest, families, stops, unbatchable, stepwise = 1, set(), False, None, False
+    axes = max(map(_axes_of, kernel.params), default=0)
     for n in walk(kernel.body):
         for v in results_of(n):
+            axes = max(axes, _axes_of(v))
             if isinstance(v.type, TileType):
                 largest = max(largest, v.type.size * info(v.type.dtype).carrier.itemsize)
             if isinstance(v.type, ListType) and isinstance(n, If | For | While):
@@ -86,11 +88,18 @@ def _facts(kernel: Kernel) -> Facts:
             families.add(n.op.family)
             stops = stops or is_breakpoint(n)
             stepwise = stepwise or n.op.family == "scan" and not _is_one_call(n)
+    if axes > FEW_AXES:
+        unbatchable = f"{axes} axes leave NumPy too few for blocks"
     budget = SCAN_BUDGET if stepwise else MATMUL_BUDGET if "mma" in families else \
         ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
     return Facts(largest, budget, stops, unbatchable, why)
+
+
+def _axes_of(v: Value) -> int:
+    t = v.type.element if isinstance(v.type, ListType) else v.type
+    return t.ndim if isinstance(t, TileType | ArrayType) else 0
 
 
 def _is_one_call(scan: Op) -> bool:
@@ -166,6 +175,10 @@ def _run(kernel: Kernel, way: Way, launch: Launch, values: list, extent: Block) 
                 interleave.run(turns, launch, settings.get("SEED"))
         except MemoryError as e:
             raise not_enough(e) from e
+        except (ValueError, IndexError, RuntimeError) as e:
+            if (error := too_many_axes(e)) is None:
+                raise
+            raise error from e
         finally:
             if launch.printed:
                 _print(launch)
