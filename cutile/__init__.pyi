@@ -893,7 +893,8 @@ def mma(x: _Tilelike, y: _Tilelike, /, acc: _Tilelike, *, use_fast_acc: bool = F
 
     The sum over k is formed first, in float32 for the narrow formats, then acc is added. The order of the sum is that
     of the CPU's BLAS on packed operands; with CUTILE_PORTABLE=1 it is exact products in float64 in k order. Freedom:
-    on Hopper the tensor cores keep about 13 bits while they accumulate float8 products.
+    on Hopper the tensor cores keep about 13 bits while they accumulate float8 products; a result that is zero may have
+    either sign.
     """
 
 def mma_scaled(x: _Tilelike, x_scale: _Tilelike, y: _Tilelike, y_scale: _Tilelike, /, acc: _Tilelike) -> Tile:

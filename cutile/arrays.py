@@ -78,15 +78,15 @@ def find_array(obj: Any) -> tuple[Array, DType] | None:
 
     TypeError if it is one that cannot be used, for example of a dtype that tile code does not have.
     """
-    if isinstance(obj, np.ndarray):
+    if issubclass(type(obj), np.ndarray):
         if isinstance(obj, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
             raise TypeError("kernels know no masked arrays; pass its data, or filled(...), and the mask as an array")
-        return _checked(obj)
+        return _checked(plain(obj))
     if isinstance(obj, np.generic | type):
         return None
     torch = sys.modules.get("torch")  # which another thread may be importing, so without any tensor yet
     if isinstance(obj, getattr(torch, "Tensor", ())):
-        return _tensor(torch, obj)
+        return read_tensor(torch, obj)
     if hasattr(obj, "__array_interface__"):
         return _checked(np.asarray(obj))
     interface = getattr(obj, "__cuda_array_interface__", None)
@@ -99,6 +99,11 @@ def find_array(obj: Any) -> tuple[Array, DType] | None:
 
 
 # ------------------------------------------------------------------ CPU memory
+
+
+def plain(a: np.ndarray) -> np.ndarray:
+    """An array without what its subclass does when it is indexed, written to or computed with: memory, as on a GPU."""
+    return a if type(a) is np.ndarray else np.ndarray.view(a, np.ndarray)
 
 
 def _checked(array: np.ndarray) -> tuple[np.ndarray, DType]:
@@ -115,8 +120,41 @@ def _checked(array: np.ndarray) -> tuple[np.ndarray, DType]:
     return array, dtype
 
 
-def _tensor(torch: Any, obj: Any) -> tuple[Array, DType]:
-    """A torch tensor. NumPy cannot read bfloat16 and fp8 of the CPU through DLPack, so these go by their bits."""
+def read_tensor(torch: Any, obj: Any) -> tuple[Array, DType]:
+    """A torch tensor. Of subclasses, their plain memory."""
+    cls = type(obj)
+    try:
+        if cls is torch.Tensor:
+            return _tensor_in_memory(torch, obj)
+        if cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+            raise TypeError(f"a torch tensor {_state(torch, obj)}")
+        with torch._C.DisableTorchFunctionSubclass():
+            return _tensor_in_memory(torch, obj)
+    except (RuntimeError, ValueError) as e:
+        raise TypeError(f"a torch tensor {_state(torch, obj) or f'cannot be read ({e})'}") from None
+
+
+def _state(torch: Any, obj: Any) -> str | None:
+    """Why a tensor has no memory to give, and what to pass instead; None where that is not known."""
+    if type(obj).__name__ == "FakeTensor":
+        return "that is fake has a shape and a dtype, but no memory; pass a real one"
+    if type(obj).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+        return f"of class {type(obj).__qualname__} has no memory of its own; pass the tensors that it is made of"
+    if torch._C._functorch.is_functorch_wrapped_tensor(obj):
+        return ("inside vmap, grad or another transform of torch.func has no memory of its own; launch outside of it, "
+                "or make the launch a torch.library.custom_op that says how it is transformed")
+    if obj.is_nested:
+        return "that is nested is no array; pass its parts, x.unbind(), as a list"
+    if obj._is_zerotensor():
+        return "that stands for zeros, as autograd makes them, has no memory; x.clone() makes one that has"
+    return None
+
+
+def _tensor_in_memory(torch: Any, obj: Any) -> tuple[Array, DType]:
+    """NumPy cannot read bfloat16 and fp8 of the CPU through DLPack, so these go by their bits.
+
+    RuntimeError or ValueError where torch or NumPy refuses.
+    """
     dtype = from_foreign(obj.dtype)
     if packed := dtype is None and str(obj.dtype) == "torch.float4_e2m1fn_x2":
         dtype = float4_e2m1fn
@@ -133,8 +171,11 @@ def _tensor(torch: Any, obj: Any) -> tuple[Array, DType]:
             _refuse_packed()
         return DeviceArray(obj.data_ptr(), tuple(obj.shape), obj.stride(), dtype, obj.device.index), dtype
     if obj.device.type != "cpu":
-        raise TypeError(f"a torch tensor on device {obj.device} cannot be passed to a kernel; x.cpu() or x.cuda() "
-                        f"brings it to memory that can be used")
+        how = "torch.empty_like(x, device='cpu') makes one that has memory" if obj.device.type == "meta" else (
+            "x.cpu() or x.cuda() brings it to memory that can be used")
+        raise TypeError(f"a torch tensor on device {obj.device} cannot be passed to a kernel; {how}")
+    if not obj.data_ptr() and obj.numel():  # NumPy would make memory of its own
+        raise TypeError(f"a torch tensor {_state(torch, obj) or 'whose storage was given back has no memory'}")
     tensor = obj.detach()
     if packed:
         return PackedArray(tensor.view(torch.uint8).numpy()), dtype

@@ -11,10 +11,13 @@ import linecache
 import os
 import types
 from collections.abc import Sequence
+from typing import TypeVar
 
 from cutile.structs import structure
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
+
+E = TypeVar("E", bound=Exception)
 
 
 class SourceFile(str):
@@ -138,7 +141,17 @@ class TileError(Exception):
         return "\n\n".join([self.render(), f"and {n} more error{'s' if n > 1 else ''} in this kernel:", *rest])
 
 
-def for_users(e: TileError) -> TileError:
+def refusal(e: E) -> E:
+    """An error about what the host passes to a launch: no more of the traceback than the call of it is of interest."""
+    e.__dict__["_cutile_refusal"] = True
+    return e
+
+
+def is_refusal(e: Exception) -> bool:
+    return "_cutile_refusal" in e.__dict__
+
+
+def for_users(e: E) -> E:
     """The error; its traceback, and that of its cause, without the frames of cutile itself.
 
     The lines of kernels and of the user's other code stay.

@@ -24,6 +24,7 @@ from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.locks import Lock
+from cutile.opaque import opaque
 from cutile.options import ByTarget, Options
 from cutile.passes.fma import fma
 from cutile.recent import Recent
@@ -43,6 +44,9 @@ class Remembered:
         self.plans: Recent[tuple, Any] = Recent(LIMIT)
         self.loaded: Recent[tuple, tuple] = Recent(LIMIT)
         self.again: Callable[..., Any] | None = None
+
+
+_WHY = "a kernel is made of a function's source text, which cannot be traced; make it outside of what is compiled"
 
 
 class Kernel:
@@ -74,8 +78,15 @@ class Kernel:
                     num_worker_warps: Hint | None = None) -> Callable[  # type: ignore[misc]
                         [Callable[..., Any]], Kernel]: ...
 
+    @opaque(_WHY)
     def __new__(cls, function: Callable | None = None, /, *, num_ctas=None, occupancy=None, opt_level=3,
                 num_worker_warps=None, **unknown) -> Any:
+        return cls._declared(function, num_ctas, occupancy, opt_level, num_worker_warps, unknown)
+
+    @classmethod
+    @opaque(_WHY)
+    def _declared(cls, function: Callable | None, num_ctas: Any, occupancy: Any, opt_level: Any, num_worker_warps: Any,
+                  unknown: dict) -> Any:
         options = Options(num_ctas, occupancy, opt_level, num_worker_warps).replace(**unknown)
         return (lambda fn: cls._of(fn, options)) if function is None else cls._of(function, options)
 
@@ -120,6 +131,7 @@ class Kernel:
         """What the annotation of each parameter asks for, by name."""
         return dict(zip(self._names, self.specs, strict=True))
 
+    @opaque(_WHY)
     def replace_hints(self, **hints: Any) -> Kernel:
         """A new kernel with other compiler options; TypeError for an unknown name [KERN-5].
 

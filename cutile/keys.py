@@ -15,7 +15,8 @@ import numpy as np
 
 from cutile.annotations import PLAIN, ParameterSpec
 from cutile.arguments import constant_key
-from cutile.arrays import DeviceArray, find_array
+from cutile.arrays import Array, DeviceArray, find_array, read_tensor
+from cutile.dtypes import DType
 from cutile.ir.terms import plain
 
 
@@ -82,7 +83,7 @@ def _numpy(a: np.ndarray, spec: ParameterSpec, key: list, words: list) -> None:
 
 def _torch(t: Any, spec: ParameterSpec, key: list, words: list) -> None:
     if not t.is_cuda:
-        return _other(t, spec, key, words)
+        return _other_tensor(t, spec, key, words)
     pointer = t.data_ptr()
     key.append((t.dtype, t.shape, t.stride(), t.get_device(), pointer & 15, t.is_neg()))
     words.append(pointer)
@@ -101,8 +102,19 @@ def _other(obj: Any, spec: ParameterSpec, key: list, words: list) -> None:
         found = find_array(obj)
     except TypeError:
         found = None
-    a, dtype = found or (None, None)
-    if type(a) is np.ndarray:  # of its subclasses nothing is assumed
+    if found is None:
+        raise NoKeyError
+    _array(*found, key, words)
+
+
+def _other_tensor(t: Any, spec: ParameterSpec, key: list, words: list) -> None:
+    """A tensor of PyTorch, which wants to know what is written (autograd.py), so its plan is for no other array."""
+    key.append("torch")
+    _array(*read_tensor(sys.modules["torch"], t), key, words)
+
+
+def _array(a: Array, dtype: DType, key: list, words: list) -> None:
+    if type(a) is np.ndarray:
         key.append((np.ndarray, dtype, a.shape, a.strides))
         words.append(a)
     elif isinstance(a, DeviceArray):
@@ -131,8 +143,11 @@ def _reader(cls: type) -> Reader:
     if issubclass(cls, int | float):
         return _READERS.get(cls, _number)
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")  # which other threads may have imported by half
-    if cls in (getattr(torch, "Tensor", None), getattr(getattr(torch, "nn", None), "Parameter", None)):
+    tensor = getattr(torch, "Tensor", None)
+    if cls in (tensor, getattr(getattr(torch, "nn", None), "Parameter", None)):
         _READERS[cls] = _torch
+    elif tensor is not None and issubclass(cls, tensor):
+        _READERS[cls] = _other_tensor
     elif cls is getattr(cupy, "ndarray", None):
         _READERS[cls] = _cupy
     return _READERS.get(cls, _other)

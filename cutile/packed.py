@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cutile.dtypes import INFO, float4_e2m1fn
+from cutile.errors import refusal
 from cutile.ir.nodes import Kernel
 from cutile.passes.written import written_params
 
@@ -98,8 +99,9 @@ def _refuse_shared(arrays: Sequence[tuple[str, Any, bool]]) -> None:
     others = [x for x in arrays if isinstance(x[1], np.ndarray)]
     for (one, a, a_stored), (other, b, b_stored) in product(packed, others):
         if (a_stored or b_stored) and np.may_share_memory(a.pairs, b, max_work=_EFFORT):
-            raise TypeError(f"the kernel stores to memory that parameters `{one}`, of float4_e2m1fn packed two to a "
-                            f"byte, and `{other}`, of {b.dtype}, share; copy one of the arrays")
+            raise refusal(TypeError(
+                f"the kernel stores to memory that parameters `{one}`, of float4_e2m1fn packed two to a byte, and "
+                f"`{other}`, of {b.dtype}, share; copy one of the arrays"))
 
 
 # ------------------------------------------------------------------ copies

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from cutile import packed, settings, trace
+from cutile import opaque, packed, settings, trace
 from cutile.arguments import Argument, key_of
 from cutile.arrays import DeviceArray, layout
+from cutile.autograd import Written, written_tensors
+from cutile.errors import refusal
 from cutile.front.program import Program
 from cutile.kernel import Kernel
 from cutile.keys import device_of, read
@@ -26,6 +28,7 @@ class HostPlan:
     """A launch in the interpreter, on arrays in CPU memory."""
 
     repeatable, ordinal = False, None
+    written: tuple[Written, ...] = ()  # tensors of PyTorch that launches must tell it of
 
     def __init__(self, program: Program, kept: bool):
         from cutile import interp  # back ends are loaded when they are needed
@@ -41,6 +44,7 @@ class PackedPlan:
     """A launch in the interpreter, with packed arrays in CPU memory."""
 
     repeatable, ordinal = False, None
+    written: tuple[Written, ...] = ()
 
     def __init__(self, program: Program):
         self.program = program
@@ -51,6 +55,8 @@ class PackedPlan:
 
 class DevicePlan:
     """A launch on a GPU. Code is made when it first runs there: under CUTILE_BACKEND=interp none is needed."""
+
+    written: tuple[Written, ...] = ()
 
     def __init__(self, kernel: Kernel, program: Program, arguments: Sequence[Argument], ordinal: int):
         from cutile.gpu import streams  # back ends are loaded when they are needed
@@ -134,9 +140,13 @@ def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[Plan, list]:
 
 
 def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -> tuple[Plan, list]:
-    arguments = kernel.understand(values)
-    leaves = [leaf for a in arguments for leaf in a.leaves]
-    decided, ordinal = place(arguments, list(kernel.parameters), stream)
+    opaque.tell()
+    try:
+        arguments = kernel.understand(values)
+        leaves = [leaf for a in arguments for leaf in a.leaves]
+        decided, ordinal = place(arguments, list(kernel.parameters), stream)
+    except (TypeError, ValueError, OverflowError, RecursionError) as e:
+        raise refusal(e)
     program = kernel.program(arguments)
     # What the stream decides it decides at each launch. An object may say another time that it is another array.
     kept = decided and bool(key) and all(map(_alike, words, leaves))
@@ -146,6 +156,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -
         check_writable(program, leaves)
         plan = DevicePlan(kernel, program, arguments, ordinal)
         plan.decided = kept
+    plan.written = written_tensors(program.kernel, values, kernel.specs)
     if kept:
         kernel.remembered.plans.keep(key, plan)
     return plan, leaves if ordinal is None else list(map(_word, leaves))
@@ -175,19 +186,21 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
 
     TypeError for arrays in different places, and for a stream that is none where it decides.
     """
-    homes: dict[Any, str] = {}
-    for a, name in zip(arguments, names, strict=True):
-        for leaf in a.leaves:
-            for array in leaf if isinstance(leaf, list) else [leaf]:
-                if isinstance(array, (np.ndarray, packed.PackedArray)):
-                    homes.setdefault("CPU", name)
-                elif isinstance(array, DeviceArray):
-                    homes.setdefault(device_of(array), name)
+    arrays = [(array, name) for a, name in zip(arguments, names, strict=True) for leaf in a.leaves
+              for array in (leaf if isinstance(leaf, list) else [leaf])]
+    sides: dict[str, str] = {}
+    for array, name in arrays:  # which takes no driver to say
+        if isinstance(array, (np.ndarray, packed.PackedArray)):
+            sides.setdefault("CPU", name)
+        elif isinstance(array, DeviceArray) and array.pointer:
+            sides.setdefault("GPU", name)
+    _one_place(sides, "{} memory")
+    homes: dict[Any, str] = {"CPU": sides["CPU"]} if "CPU" in sides else {}
+    for array, name in arrays:
+        if isinstance(array, DeviceArray):
+            homes.setdefault(device_of(array), name)
     unknown = homes.pop(None, None)  # an empty array may be anywhere
-    if len(homes) > 1:
-        (one, first), (other, second), *_ = homes.items()
-        raise TypeError(f"the arrays of a launch must be in one place: `{first}` is in {_memory(one)}, `{second}` in "
-                        f"{_memory(other)}; copy one of them to where the other is")
+    _one_place(homes, "the memory of GPU {}")
     if homes:
         (home,) = homes
         return True, None if home == "CPU" else home
@@ -200,8 +213,11 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
     return False, driver().device_of_stream(number)
 
 
-def _memory(home: Any) -> str:
-    return "CPU memory" if home == "CPU" else f"the memory of GPU {home}"
+def _one_place(places: dict[Any, str], called: str) -> None:
+    if len(places) > 1:
+        (one, first), (other, second), *_ = places.items()
+        raise TypeError(f"the arrays of a launch must be in one place: `{first}` is in {called.format(one)}, `{second}` "
+                        f"in {called.format(other)}; copy one of them to where the other is")
 
 
 def check_writable(program: Program, leaves: Sequence[Any]) -> None:
@@ -210,5 +226,5 @@ def check_writable(program: Program, leaves: Sequence[Any]) -> None:
     for p, name, leaf in zip(program.kernel.params, program.kernel.param_names, leaves, strict=True):
         arrays = leaf if isinstance(leaf, list) else [leaf]
         if p in stored and not all(a.writable for a in arrays if isinstance(a, DeviceArray)):
-            raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only. "
-                            "JAX's all are: cutile.jax.cutile_call() gives new ones")
+            raise refusal(TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is "
+                                    "read-only. JAX's all are: cutile.jax.cutile_call() gives new ones"))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile import keys, settings
+from cutile import autograd, keys, settings
 
 LIMIT = 1000  # launches that a kernel remembers
 # Kinds of arguments, as in the C file, by the function that reads them here.
@@ -61,7 +61,7 @@ def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
         return
     if len(entries) >= LIMIT:
         entries.clear()
-    entries[signature] = (record, plan.program.reads.seen(), kept, plan.prepared)
+    entries[signature] = (record, plan.program.reads.seen(), kept, plan.prepared, autograd.for_c(plan.written))
     if remembered.again is None:
         remembered.again = functools.partial(c.launch, memo)
 

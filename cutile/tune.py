@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar
 from cutile import launching, plans, settings, trace
 from cutile.ir.terms import number_key
 from cutile.kernel import Kernel
+from cutile.opaque import opaque
 from cutile.restoring import restored
 from cutile.types import ArrayType, ListType
 
@@ -167,6 +168,7 @@ def _layout(a: Any) -> Any:
     return a if isinstance(a, tuple) else (getattr(a, "dtype", None), a.shape, a.strides)
 
 
+@opaque("a search launches kernels and takes their times, which cannot be traced; search outside of what is compiled")
 def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[[T], tuple[int, ...]],
                       kernel: Kernel | Callable[[T], Kernel], args_fn: Callable[[T], tuple[Any, ...]],
                       hints_fn: Callable[[T], dict[str, Any]] | None = None, *, quiet: bool = False,

@@ -10,6 +10,7 @@ import pytest
 
 import cutile as ct
 from cutile import arrays, keys
+from cutile.annotations import PLAIN
 from cutile.arrays import DeviceArray, find_array, layout
 from cutile.packed import PackedArray
 
@@ -46,6 +47,31 @@ def test_arrays_of_the_cpu():
         array, dtype = find_array(obj)
         assert dtype is ct.float32 and np.shares_memory(array, x)
     assert find_array(3) is None and find_array(np.float32(1)) is None and find_array(np.ndarray) is None
+
+
+class Hostile(np.ndarray):
+    """Whatever of it is called or asked for fails."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(name)
+
+    __getitem__ = __setitem__ = __array_ufunc__ = __array_function__ = __array_wrap__ = __getattribute__
+
+
+def test_subclasses_are_memory(tmp_path):
+    """What they do themselves when they are asked plays no part [ARG-3]."""
+    x = np.arange(4, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    for obj in (x.view(Hostile), x.view(np.matrix), x.view(np.recarray), np.load(tmp_path / "x.npy", mmap_mode="r+")):
+        array, dtype = find_array(obj)
+        assert type(array) is np.ndarray and dtype is ct.float32
+        array[..., 1] = 7
+        assert np.ndarray.view(obj, np.ndarray).reshape(-1)[1] == 7
+        key, words = [], []
+        keys.read([obj], [PLAIN], key, words)
+        assert type(words[0]) is np.ndarray
+    with pytest.raises(TypeError, match="no masked arrays"):
+        find_array(np.ma.masked_array([1.0]))
 
 
 def test_the_layout_of_both_sides():

@@ -111,7 +111,7 @@ def test_without_arrays_the_gpu_is_not_asked(gpu, capsys):
 
 
 def test_a_mix_is_an_error_here_too(gpu):
-    with pytest.raises(TypeError, match="`x` is in the memory of GPU 0, `y` in CPU memory"):
+    with pytest.raises(TypeError, match="`x` is in GPU memory, `y` in CPU memory"):
         ct.launch(None, (1,), scale, (at(4096, (16,)), np.zeros(16, np.float32), 1.0, 16))
 
 

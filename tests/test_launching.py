@@ -1,5 +1,6 @@
 """ct.launch: what the host passes [LAUNCH-*]."""
 
+import inspect
 import traceback
 from pathlib import Path
 
@@ -162,3 +163,28 @@ def test_a_misspelt_setting_is_told_once(monkeypatch):
         for _ in range(2):
             ct.launch(None, (1,), ct.kernel(nothing.function), ())
     assert len(told) == 1 and told[0].filename == __file__
+
+
+@pytest.mark.parametrize("args, grid", [
+    (([1.0],), (1,)), ((1, 2, 3), (1,)), ((np.zeros(4, complex),), (1,)), ((None,), (1,)), ((1 << 40,), (1,)),
+    (([],), (1,)), ((np.broadcast_to(np.float32(1), 4),), (1,)), (((1,) * 3,), (1,)), ((np.zeros(4),), (1.5,)),
+    ((np.zeros(4),), (-1,)), ((np.zeros(4),), [1]), ([np.zeros(4)], (1,))])
+def test_a_traceback_of_what_is_refused_shows_the_users_frames(args, grid):
+    @ct.kernel
+    def k(x):
+        ct.store(x, 0, 1)
+
+    with pytest.raises((TypeError, ValueError, OverflowError, ct.TileError)) as found:
+        ct.launch(None, grid, k, args)
+    assert [f.name for f in own_frames(found.value)] == ["launch"]
+    with settings.override(DEBUG=1), pytest.raises(Exception) as found:
+        ct.launch(None, grid, k, args)
+    assert own_frames(found.value)
+
+
+def test_a_launch_without_a_stream():
+    with pytest.raises(TypeError, match=r"launch\(\) takes the stream first.*ct\.launch\(None, grid, nothing"):
+        ct.launch((1,), nothing, ())
+    with pytest.raises(TypeError, match="takes four arguments"):
+        ct.launch(None, (1,), nothing)
+    assert all(p.default is p.empty for n, p in inspect.signature(ct.launch).parameters.items() if n == "kernel_args")

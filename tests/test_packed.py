@@ -14,7 +14,7 @@ from cutile.bounds import bounds
 from cutile.compilation import CallingConvention, KernelSignature
 from cutile.diff import difference
 from cutile.packed import PackedArray, unpacked
-from tests.gpu.arrays import at
+from tests.gpu.arrays import Tracked, at, autograd
 
 F4 = np.dtype(ml_dtypes.float4_e2m1fn)
 
@@ -26,10 +26,11 @@ def tensor(monkeypatch):
     pair = type("dtype", (), {"__module__": "torch", "__repr__": lambda self: "torch.float4_e2m1fn_x2"})()
     torch.strided, torch.uint8 = "strided", "uint8"
 
-    class Tensor:
+    class Tensor(Tracked):
         layout, dtype, is_cuda = torch.strided, pair, False
         device = types.SimpleNamespace(type="cpu", index=None)
         is_neg = is_conj = lambda self: False
+        data_ptr = lambda self: self.pairs.ctypes.data
 
         def __init__(self, pairs):
             self.pairs = pairs
@@ -42,7 +43,7 @@ def tensor(monkeypatch):
             return types.SimpleNamespace(numpy=lambda: self.pairs)
 
     torch.Tensor = Tensor
-    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "torch", autograd(torch))
     monkeypatch.setattr(keys, "_READERS", dict(keys._READERS))
     return Tensor
 
@@ -283,7 +284,7 @@ def test_memory_that_cannot_be_used(tensor, pairs, says):
 
 
 def test_arrays_in_different_places(tensor):
-    with pytest.raises(TypeError, match="`x` is in CPU memory, `y` in the memory of GPU 0"):
+    with pytest.raises(TypeError, match="`x` is in CPU memory, `y` in GPU memory"):
         ct.launch(None, (1,), copy1, (tensor(some_bytes(4)), at(4096, (4,), __dlpack_device__=lambda: (2, 0)), 4))
 
 

@@ -291,9 +291,9 @@ def test_cpu_and_gpu_arrays(gpu, wrap):
     def k(x, y):
         pass
 
-    with pytest.raises(TypeError, match="`x` is in the memory of GPU 0, `y` in CPU memory"):
+    with pytest.raises(TypeError, match="`x` is in GPU memory, `y` in CPU memory"):
         ct.launch(77, (1,), k, (wrap(X), wrap(np.zeros(4, np.float32))))
-    with pytest.raises(TypeError, match="`x` is in CPU memory, `y` in the memory of GPU 0"):
+    with pytest.raises(TypeError, match="`x` is in CPU memory, `y` in GPU memory"):
         ct.launch(77, (1,), k, (wrap(np.zeros(4, np.float32)), wrap(X)))
 
 

@@ -4,6 +4,7 @@ import enum
 import math
 import random
 import struct
+import sys
 import threading
 
 import numpy as np
@@ -438,3 +439,39 @@ def test_both_ways(c, gpu, monkeypatch, tensor):
     monkeypatch.setattr(repeat, "extension", lambda: None)
     assert got == outcomes(ct.kernel(k.function))
     assert repeated > 30 and gpu.names().count(IN_C) == repeated and sum(isinstance(o, tuple) for o in got) > 20
+
+
+# ------------------------------------------------------------------ what is written
+
+
+@pytest.mark.parametrize("cls", [Tensor, LentTensor])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_version_of_a_written_tensor_is_raised(c, gpu, monkeypatch, cls, repeated):
+    if not repeated:
+        monkeypatch.setattr(repeat, "extension", lambda: None)
+    x, y, k = cls(4096, (48,), (1,)), cls(8192, (50,), (2,)), scaling()
+    for n in range(1, 4):
+        ct.launch(77, (3,), k, (x, y, 2.5, 16))
+        assert (x.version, y.version, len(gpu.launches)) == (0, n, n)
+    assert gpu.names().count(IN_C) == (2 if repeated else 0)
+
+
+@pytest.mark.parametrize("grad_mode", [True, False])
+def test_a_written_leaf_that_requires_grad(c, gpu, monkeypatch, grad_mode):
+    """Refused at each launch while grad mode is on, also where one like it was repeated."""
+    x, y, k = Tensor(4096, (48,), (1,)), Tensor(8192, (50,), (2,)), scaling()
+    monkeypatch.setattr(sys.modules["torch"], "is_grad_enabled", lambda: grad_mode)
+    for _ in range(2):
+        ct.launch(77, (3,), k, (x, y, 2.5, 16))
+    y.requires_grad = x.requires_grad = True
+    for n in range(2):
+        if grad_mode:
+            with pytest.raises(RuntimeError, match=r"parameter `y`.*leaf that requires grad.*torch\.no_grad"):
+                ct.launch(77, (3,), k, (x, y, 2.5, 16))
+        else:
+            ct.launch(77, (3,), k, (x, y, 2.5, 16))
+            assert gpu.names().count(IN_C) == n + 2
+    assert y.version == len(gpu.launches) == (2 if grad_mode else 4)
+    y.is_leaf = False
+    ct.launch(77, (3,), k, (x, y, 2.5, 16))
+    assert y.version == len(gpu.launches) == (3 if grad_mode else 5)

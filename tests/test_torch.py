@@ -188,3 +188,139 @@ def test_what_a_captured_module_has_counts():
     assert value() == 25
     net.inner = torch.nn.Linear(4, 7, device="meta")
     assert value() == 27
+
+
+# ------------------------------------------------------------------ autograd
+
+
+@ct.kernel
+def increment(x):
+    ct.store(x, 0, ct.load(x, 0, (4,)) + 1)
+
+
+def test_what_is_written_has_its_version_raised():
+    x, out = torch.ones(4), torch.zeros(4)
+    for n in range(1, 4):
+        ct.launch(None, (1,), double, (x, out, 4))
+        assert (x._version, out._version) == (0, n)
+    view = out[1:]
+    ct.launch(None, (1,), double, (x, view, 4))
+    assert out._version == view._version == 4
+
+
+def test_a_gradient_that_needs_what_was_overwritten():
+    x = torch.ones(4, requires_grad=True)
+    y = x * 2
+    z = (y * y).sum()
+    ct.launch(None, (1,), increment, (y,))
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
+@pytest.mark.parametrize("wrap", [lambda x: x, torch.nn.Parameter, lambda x: x[:]])
+def test_leaves_that_require_grad(wrap):
+    x = torch.ones(4, requires_grad=True)
+    t = wrap(x)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"parameter `x`.*leaf that requires grad.*no_grad"):
+            ct.launch(None, (1,), increment, (t,))
+        with torch.no_grad():
+            ct.launch(None, (1,), increment, (t,))
+        ct.launch(None, (1,), increment, (t.detach(),))
+    assert t.tolist() == [5.0] * 4 and t._version == 4
+
+
+def test_inference_mode():
+    with torch.inference_mode():
+        x = torch.zeros(4)
+        ct.launch(None, (1,), increment, (x,))
+    ct.launch(None, (1,), increment, (x,))
+    assert x.tolist() == [2.0] * 4
+
+
+def test_lists_and_tuples_of_tensors():
+    @ct.kernel
+    def k(xs, pair):
+        ct.store(xs[1], 0, ct.load(pair[0], 0, (4,)))
+        ct.store(pair[1], 0, ct.load(pair[0], 0, (4,)))
+
+    a, b, c, d = (torch.zeros(4) for _ in range(4))
+    for n in (1, 2):
+        ct.launch(None, (1,), k, ([a, b], (c, d)))
+        assert (b._version, c._version, d._version) == (n, 0, n)
+    with pytest.raises(RuntimeError, match=r"parameter `pair\[1\]`"):
+        ct.launch(None, (1,), k, ([a, b], (c, d.requires_grad_())))
+
+
+def test_subclasses_run_none_of_their_code():
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *args, **kwargs):
+            raise AssertionError
+
+    memory = torch.zeros(4)
+    ct.launch(None, (1,), increment, (memory.as_subclass(Loud),))
+    assert memory.tolist() == [1.0] * 4 and memory._version == 1
+
+
+# ------------------------------------------------------------------ tensors without memory of their own
+
+
+def by_vmap(f):
+    torch.func.vmap(f)(torch.ones(2, 4))
+
+
+def by_grad(f):
+    torch.func.grad(lambda x: f(x).sum())(torch.ones(4))
+
+
+def by_jvp(f):
+    torch.func.jvp(f, (torch.ones(4),), (torch.ones(4),))
+
+
+def by_functionalize(f):
+    torch.func.functionalize(f)(torch.ones(4))
+
+
+def fake(f):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        f(torch.ones(4))
+
+
+def meta(f):
+    f(torch.ones(4, device="meta"))
+
+
+def given_back(f):
+    x = torch.ones(4)
+    x.untyped_storage().resize_(0)
+    f(x)
+
+
+def zeros_of_autograd(f):
+    f(torch._efficientzerotensor(4))
+
+
+def nested(f):
+    f(torch.nested.nested_tensor([torch.ones(2), torch.ones(3)], layout=torch.jagged))
+
+
+def many_axes(f):
+    f(torch.ones((1,) * 70))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own call of it
+@pytest.mark.parametrize("state, says", [
+    (by_vmap, "vmap.*custom_op"), (by_grad, "torch.func"), (by_jvp, "torch.func"), (by_functionalize, "torch.func"),
+    (fake, "fake.*real one"), (meta, "device meta.*device='cpu'"), (given_back, "storage was given back"),
+    (zeros_of_autograd, r"zeros.*x\.clone"), (nested, "NestedTensor"), (many_axes, r"\[0, 64\]")])
+def test_tensors_without_memory(state, says):
+    def launches(x):
+        out = np.zeros(4, np.float32)
+        ct.launch(None, (1,), copy, (x, out, 4))
+        return x
+
+    with pytest.raises(TypeError, match=rf"kernel argument #0 \(`x`\): a torch tensor.*{says}"):
+        state(launches)

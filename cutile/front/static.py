@@ -286,13 +286,14 @@ def _hidden(node: Any, suspect: set[ast.expr]) -> Any:
 def _evaluator(c: Context, construct: str):
     """Operators of proxies and ops build IR here."""
     c.static = construct
-    token, eager = EVALUATOR.set(_Evaluator(c)), EAGER.set(_eager(c))
+    token, before = EVALUATOR.set(_Evaluator(c)), EAGER.apply
+    EAGER.apply = _eager(c)
     try:
         yield
     finally:
         c.static = None
         EVALUATOR.reset(token)
-        EAGER.reset(eager)
+        EAGER.apply = before
 
 
 class _Poisoned(Exception):

@@ -57,7 +57,7 @@ typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, 
 typedef int (*Current)(void **);
 
 static PyObject *n_data, *n_ptr, *n_device_id, *n_dtype, *n_shape, *n_strides, *n_is_cuda, *n_data_ptr, *n_stride,
-    *n_get_device, *n_is_neg;
+    *n_get_device, *n_is_neg, *n_requires_grad;
 
 /* ---------------------------------------------------------------- reading arguments */
 
@@ -381,8 +381,34 @@ static int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
     return PyErr_Occurred() == NULL;
 }
 
+/* Whether PyTorch knows which tensors are written to. written: None, or what raises the versions of tensors, what says
+   whether grad mode is on, and where the tensors stand among the arguments. Of those that require grad while it is on
+   Python decides. */
+static int told(PyObject *written, PyObject *args)
+{
+    if (written == Py_None)
+        return YES;
+    Py_ssize_t n = PyTuple_Size(written) - 2;
+    PyObject *tensors = PyTuple_New(n);
+    int ok = tensors != NULL;
+    for (Py_ssize_t i = 0; ok && i < n; i++) {
+        PyObject *t = PyTuple_GetItem(args, PyLong_AsSsize_t(PyTuple_GetItem(written, i + 2)));
+        PyObject *needs = PyObject_GetAttr(t, n_requires_grad);
+        Py_XDECREF(needs);
+        if (needs == Py_True) {
+            needs = PyObject_CallNoArgs(PyTuple_GetItem(written, 1));
+            Py_XDECREF(needs);
+        }
+        ok = needs == Py_False && PyTuple_SetItem(tensors, i, Py_NewRef(t)) == 0;
+    }
+    PyObject *done = ok ? PyObject_CallFunctionObjArgs(PyTuple_GetItem(written, 0), tensors, NULL) : NULL;
+    Py_XDECREF(done);
+    Py_XDECREF(tensors);
+    return done != NULL;
+}
+
 /* memo: (entries, constants, kinds, limit of the grid, what reads streams by their class, watch of settings);
-   an entry: (record, seen, kept, prepared launch) */
+   an entry: (record, seen, kept, prepared launch, written tensors) */
 static PyObject *launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
 {
     if (n != 4 || !PyTuple_CheckExact(a[0]) || PyTuple_Size(a[0]) != 6)
@@ -405,7 +431,8 @@ static PyObject *launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
     if (entry == NULL)
         return not_here();
     Py_INCREF(entry);
-    int code = fresh(PyTuple_GetItem(entry, 1)) ? queue(PyTuple_GetItem(entry, 0), &r, grid, stream) : -1;
+    int code = fresh(PyTuple_GetItem(entry, 1)) && told(PyTuple_GetItem(entry, 4), a[3])
+        ? queue(PyTuple_GetItem(entry, 0), &r, grid, stream) : -1;
     if (code == 0)
         out = Py_NewRef(Py_None);
     else
@@ -432,7 +459,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
     struct { PyObject **at; const char *name; } names[] = {
         {&n_data, "data"}, {&n_ptr, "ptr"}, {&n_device_id, "device_id"}, {&n_dtype, "dtype"}, {&n_shape, "shape"},
         {&n_strides, "strides"}, {&n_is_cuda, "is_cuda"}, {&n_data_ptr, "data_ptr"}, {&n_stride, "stride"},
-        {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"}};
+        {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"},
+        {&n_requires_grad, "requires_grad"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
             return NULL;

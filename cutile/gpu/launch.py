@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
+from cutile.errors import refusal
 from cutile.gpu.driver import Device
 from cutile.gpu.packing import Frame, Packing
 
@@ -74,8 +75,8 @@ class Prepared:
         api, ask = self.device.driver.api, self.device.driver.ask
         failed, status = api.cuStreamIsCapturing(stream)
         if failed or status:
-            raise RuntimeError(f"kernel {self.name} takes a list of arrays, so it cannot be launched while a CUDA "
-                               f"graph is captured; pass the arrays one by one, or as a tuple")
+            raise refusal(RuntimeError(f"kernel {self.name} takes a list of arrays, so it cannot be launched while a "
+                                       f"CUDA graph is captured; pass the arrays one by one, or as a tuple"))
         made: list[Any] = []
         try:
             for t in self.packing.tables:

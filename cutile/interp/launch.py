@@ -12,6 +12,7 @@ from cutile import settings
 from cutile.interp import debugger, memory, ready, schedule
 from cutile.interp.ready import Ready
 from cutile.interp.storage import Memory
+from cutile.errors import refusal
 from cutile.ir.nodes import Kernel
 from cutile.passes.written import written_params
 from cutile.types import ArrayType, ListType
@@ -81,5 +82,5 @@ def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
 
 def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> memory.ArrayView:
     if stored and not x.flags.writeable:
-        raise TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only")
+        raise refusal(TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only"))
     return memory.view_of(x, t.dtype, t.index_dtype, stored, name)

@@ -221,7 +221,7 @@ def _bytes_of(a: np.ndarray) -> np.ndarray:
 def as_ndarray(obj, dtype: DType) -> np.ndarray:
     """A NumPy array on the memory of `obj`, elements as `dtype` is stored. TypeError if there is no such view."""
     if isinstance(obj, np.ndarray):
-        a = obj
+        a = np.asarray(obj)
     elif hasattr(obj, "__array_interface__"):
         a = np.asarray(obj)
     elif hasattr(obj, "__dlpack__"):

@@ -32,9 +32,9 @@ Calling convention of a meaning (the only one there is):
 from __future__ import annotations
 
 import inspect
+import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
-from contextvars import ContextVar
 from typing import Any
 
 from cutile.ir.nodes import Value
@@ -140,7 +140,7 @@ class OpDef:
         return out
 
     def __call__(self, *args, **kwargs):
-        if (apply := EAGER.get()) is not None:
+        if (apply := EAGER.apply) is not None:
             return apply(self, args, kwargs)
         if self.host is not None:
             return self.host(*args, **kwargs)
@@ -154,8 +154,16 @@ class OpDef:
         return (lookup, (self.name,))
 
 
-# While a static construct runs, calling an op builds IR: the front end sets this to what does it.
-EAGER: ContextVar[Callable[[OpDef, tuple, dict], Any] | None] = ContextVar("cutile_eager_op", default=None)
+class _Eager(threading.local):
+    """While a static construct runs in a thread, calling an op builds IR: `apply` does it, which the front end sets.
+
+    No ContextVar, which torch.compile cannot look into: it traces host code that calls `ct.cdiv`.
+    """
+
+    apply: Callable[[OpDef, tuple, dict], Any] | None = None
+
+
+EAGER = _Eager()
 
 _REGISTRY: dict[str, OpDef] = {}
 _METHODS: dict[tuple[str, str], OpDef] = {}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import types
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,3 +29,27 @@ def at(pointer: int, shape: tuple, strides: tuple | None = None, typestr: str = 
                                   "data": (pointer, False)}
     a.__dict__.update(more)
     return a
+
+
+class Tracked:
+    """What PyTorch's autograd knows of a tensor, for stand-ins: `version` counts what was written to it."""
+
+    __torch_dispatch__ = None
+    requires_grad, is_leaf, version = False, True, 0
+
+    def _is_view(self) -> bool:
+        return False
+
+    def numel(self) -> int:
+        return 1
+
+
+def autograd(torch: Any, grad_mode: bool = True) -> Any:
+    """A stand-in for torch, with what launches ask of its autograd."""
+    def increment(tensors: Iterable[Any]) -> None:
+        for t in tensors:
+            t.version += 1
+
+    torch.is_grad_enabled = lambda: grad_mode
+    torch._C = types.SimpleNamespace(_increment_version=increment, DisableTorchFunctionSubclass=contextlib.nullcontext)
+    return torch

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.gpu.arrays import Tracked, autograd
+
 SOURCE = Path(__file__).parents[2] / "cutile" / "gpu" / "_launcher.c"
 
 
@@ -58,7 +60,7 @@ class CuPyArray:
 CuPyArray.__module__ = "cupy"  # by which it is known
 
 
-class Tensor:
+class Tensor(Tracked):
     """A torch.Tensor that is none."""
 
     layout = "strided"
@@ -134,6 +136,6 @@ def installed(monkeypatch: Any) -> None:
     from cutile import keys
 
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(ndarray=CuPyArray))
-    monkeypatch.setitem(sys.modules, "torch", types.SimpleNamespace(
-        Tensor=Tensor, nn=types.SimpleNamespace(Parameter=LentTensor), strided="strided"))
+    monkeypatch.setitem(sys.modules, "torch", autograd(types.SimpleNamespace(
+        Tensor=Tensor, nn=types.SimpleNamespace(Parameter=LentTensor), strided="strided")))
     monkeypatch.setattr(keys, "_READERS", dict(keys._READERS))
