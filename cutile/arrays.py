@@ -79,7 +79,7 @@ def find_array(obj: Any) -> tuple[Array, DType] | None:
     TypeError if it is one that cannot be used, for example of a dtype that tile code does not have.
     """
     if issubclass(type(obj), np.ndarray):
-        if isinstance(obj, getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
+        if issubclass(type(obj), getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
             raise TypeError("kernels know no masked arrays; pass its data, or filled(...), and the mask as an array")
         return _checked(plain(obj))
     if isinstance(obj, np.generic | type):

@@ -56,7 +56,7 @@ class Method:
         return self if instance is None or not self.receiver else types.MethodType(self, instance)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if EAGER.get() is None:
+        if EAGER.apply is None:
             raise RuntimeError(f"ct.{self.__qualname__}() works in tile code only: call it inside a @ct.kernel "
                                f"function that ct.launch runs")
         return self.op(*args, **kwargs)
