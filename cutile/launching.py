@@ -16,8 +16,8 @@ from cutile.opaque import opaque
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
 
 _MISSING: Any = object()  # in the place of an argument that was not given
-_WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced tensors have none; a torch.library.custom_op "
-        "around it can be in the graph")
+_WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced tensors have none; a "
+        "torch.library.custom_op around it can be in the graph")
 
 
 @opaque(_WHY)

@@ -146,7 +146,8 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -
         leaves = [leaf for a in arguments for leaf in a.leaves]
         decided, ordinal = place(arguments, list(kernel.parameters), stream)
     except (TypeError, ValueError, OverflowError, RecursionError) as e:
-        raise refusal(e)
+        refusal(e)
+        raise
     program = kernel.program(arguments)
     # What the stream decides it decides at each launch. An object may say another time that it is another array.
     kept = decided and bool(key) and all(map(_alike, words, leaves))
@@ -216,8 +217,8 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
 def _one_place(places: dict[Any, str], called: str) -> None:
     if len(places) > 1:
         (one, first), (other, second), *_ = places.items()
-        raise TypeError(f"the arrays of a launch must be in one place: `{first}` is in {called.format(one)}, `{second}` "
-                        f"in {called.format(other)}; copy one of them to where the other is")
+        raise TypeError(f"the arrays of a launch must be in one place: `{first}` is in {called.format(one)}, "
+                        f"`{second}` in {called.format(other)}; copy one of them to where the other is")
 
 
 def check_writable(program: Program, leaves: Sequence[Any]) -> None:

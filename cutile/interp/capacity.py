@@ -33,7 +33,7 @@ def check_sizes(kernel: Kernel) -> None:
 
 
 def too_many_axes(e: Exception) -> TileUnsupportedFeatureError | None:
-    """NumPy's error about an array of too many axes, in a running kernel, as one at the user's line; None for others."""
+    """NumPy's error about too many axes, in a running kernel, as one at the user's line; None for other errors."""
     if not re.search(r"\b(32|64)\b", str(e)) or "dimension" not in str(e):
         return None
     return TileUnsupportedFeatureError(f"the tiles here have more axes than NumPy takes for this op: {e}",

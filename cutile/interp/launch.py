@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
+from cutile.errors import refusal
 from cutile.interp import debugger, memory, ready, schedule
 from cutile.interp.ready import Ready
 from cutile.interp.storage import Memory
-from cutile.errors import refusal
 from cutile.ir.nodes import Kernel
 from cutile.passes.written import written_params
 from cutile.types import ArrayType, ListType

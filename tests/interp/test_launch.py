@@ -240,7 +240,8 @@ def test_many_axes(rank, name, schedule):
 
 
 def test_more_axes_than_numpy_has():
-    k = ct.kernel(cell(f"def k(y):\n    ct.store(y, 0, ct.full((8,), ct.sum(ct.ones({(1,) * 65}, ct.int32)), ct.int32))")["k"])
+    ones = f"ct.ones({(1,) * 65}, ct.int32)"
+    k = ct.kernel(cell(f"def k(y):\n    ct.store(y, 0, ct.full((8,), ct.sum({ones}), ct.int32))")["k"])
     with pytest.raises(ct.TileUnsupportedFeatureError, match="a tile of 65 axes.*at most 64") as e:
         ct.launch(None, (1,), k, (np.zeros(8, np.int32),))
     assert e.value.loc.function == "k" and "reshape" in e.value.help
