@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conformance.api import clause, ct, impl, needs
-from conformance.exporting import V1, V2, array, arrays, bytecode, c, forward, scalar, signature
+from conformance.exporting import V1, V2, array, arrays, bytecode, c, cubin, forward, scalar, signature
 
 pytestmark = needs("export")
 
@@ -382,6 +382,21 @@ def test_divisors_of_addresses_are_ints(bad):
 def test_what_no_array_has(name):
     with pytest.raises(ValueError):
         array(**{name: 1 << 70})
+
+
+@ct.kernel
+def copy(x, out):
+    ct.store(out, (0, 0), ct.load(x, (0, 0), (4, 4)))
+
+
+@needs("cubins")
+@clause("SIG-7.compiles")
+@pytest.mark.parametrize("known", [{"stride_constant": (0, 1)}, {"stride_constant": 0}, {"shape_constant": (0, 4)},
+                                   pytest.param({"stride_constant": (-4, 1), "stride_lower_bound_incl": None},
+                                                marks=needs("negative strides"))], ids=str)
+def test_strides_and_sizes_of_zero(known):
+    x = forward(ndim=2, may_alias_internally=True, **known)
+    assert cubin(copy, signature(x, forward(ndim=2), symbol="k"))
 
 
 @pytest.mark.parametrize("known", [
