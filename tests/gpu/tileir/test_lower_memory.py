@@ -11,6 +11,7 @@ import cutile as ct
 from cutile import dtypes
 from cutile.dtypes import INFO, float4_e2m1fn, float8_e5m3fnu, float8_e8m0fnu
 from cutile.gpu.compile import module_of
+from cutile.gpu.facts import nothing_known
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
@@ -253,3 +254,35 @@ def kernel(x, n):
     ct.store(x, 0, ct.load(a, {(0,) * len(shape)}, {shape}).reshape(({prod(shape)},)))
 """)["kernel"]
     assert ("reduce" in ops(kernel, ArrayType(dtype, 1), I32)) == alone
+
+
+# ------------------------------------------------------------------ sizes and strides that Tile IR has no constants for
+
+
+def broadcast_rows(x, y):
+    v = x.tiled_view((2, 8), traversal_steps=(1, 8), padding_mode=ct.PaddingMode.ZERO)
+    ct.store(y, (0, 0), ct.load(x, (0, 0), (2, 8)) + v.load((1, 0)))
+
+
+@pytest.mark.parametrize("strides, sizes", [
+    ((0, 1), (None, None)), ((None, 0), (None, None)), ((0, 0), (None, None)), ((0, 1), (0, 8)), ((8, 1), (0, 8)),
+    ((-8, 1), (0, None)), ((0, -1), (4, 0)), ((4, 1), (4, 4))])
+def test_constants_below_1(strides, sizes):
+    """They are values of the view, constants all the same; those that Tile IR has stay in its type."""
+    t = ArrayType(ct.float32, 2, static_shape=sizes, static_strides=strides)
+    made = module(broadcast_rows, t, A2, target="sm_100", facts=[nothing_known(t), usual(A2)])
+    view = next(o for o in made.program.entries[0].block.ops if o.spec.name == "make_tensor_view")
+
+    def kept(dims):
+        return tuple(d if d is not None and d > 0 else None for d in dims)
+
+    assert (view.results[0].type.shape, view.results[0].type.strides) == (kept(sizes), kept(strides))
+
+
+@needs_tool
+@pytest.mark.parametrize("strides", [(0, 1), (None, 0), (0, 0), (-8, 0)])
+@pytest.mark.parametrize("sizes", [(None, None), (0, 8), (0, 0)])
+def test_constants_below_1_are_assembled(strides, sizes):
+    t = ArrayType(ct.float32, 2, static_shape=sizes, static_strides=strides)
+    for target in ("sm_90", "sm_100"):
+        assert assemble(broadcast_rows, t, A2, target=target, facts=[nothing_known(t), usual(A2)])
