@@ -15,6 +15,7 @@ from cutile import opaque, packed, settings, trace
 from cutile.arguments import Argument, key_of
 from cutile.arrays import DeviceArray, layout
 from cutile.autograd import Written, written_tensors
+from cutile.dtypes import INFO
 from cutile.errors import refusal
 from cutile.front.program import Program
 from cutile.kernel import Kernel
@@ -145,6 +146,8 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -
         arguments = kernel.understand(values)
         leaves = [leaf for a in arguments for leaf in a.leaves]
         decided, ordinal = place(arguments, list(kernel.parameters), stream)
+        if ordinal is None:
+            leaves = list(map(_on_host, leaves))
     except (TypeError, ValueError, OverflowError, RecursionError) as e:
         refusal(e)
         raise
@@ -171,6 +174,13 @@ def _alike(word: Any, leaf: Any) -> bool:
         return isinstance(word, int) and word == leaf.pointer
     return not isinstance(leaf, np.ndarray) or isinstance(word, np.ndarray) and (
         word.dtype, word.shape, word.strides) == (leaf.dtype, leaf.shape, leaf.strides)
+
+
+def _on_host(leaf: Any) -> Any:
+    """A leaf for the interpreter: an empty array that may be anywhere is in CPU memory."""
+    if isinstance(leaf, list):
+        return list(map(_on_host, leaf))
+    return np.empty(leaf.shape, INFO[leaf.dtype].storage) if isinstance(leaf, DeviceArray) else leaf
 
 
 def _word(leaf: Any) -> Any:

@@ -327,6 +327,20 @@ def test_what_is_no_stream(gpu):
             ct.launch(object(), (1,), scaling(), (X, Y, 1.0, 16))
 
 
+@pytest.mark.parametrize("wrap", [lambda a: a, lambda a: [a, a], lambda a: (1, a)])
+def test_an_empty_array_beside_arrays_of_the_cpu(wrap):
+    """It says that it is on a GPU, but has no address there."""
+    @ct.kernel
+    def k(x, y):
+        ct.store(y, 0, 3.0)
+
+    y = np.zeros(4, np.float32)
+    for n in range(2):
+        y[:] = n
+        ct.launch(None, (1,), k, (wrap(at(0, (0, 3))), y))
+        assert y.tolist() == [3, n, n, n]
+
+
 def test_empty_arrays_may_be_anywhere(gpu):
     @ct.kernel
     def k(x, y):
