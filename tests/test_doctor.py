@@ -1,6 +1,7 @@
 """python -m cutile doctor: what is installed."""
 
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,7 @@ def test_nothing_of_the_current_folder_runs(tmp_path, path):
     folder, ran = tmp_path / "here", tmp_path / "ran"
     for where in (folder, folder / "bin"):
         for name in ("tileiras", "setpriv", "tileirdisasm", "true"):
-            script(where, f"touch {ran}", name)
+            script(where, f"touch {shlex.quote(str(ran))}", name)
     for name in ("nvidia_cuda_tileiras", "nvidia_cuda_nvcc", "nvidia_nvvm"):
         (folder / f"{name}-99.9.dist-info").mkdir()
         (folder / f"{name}-99.9.dist-info" / "RECORD").write_text("tileiras,,\n")

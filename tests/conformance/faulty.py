@@ -8,7 +8,7 @@ from conformance.adapters.cutile_interp import Interp
 
 class Faulty(Interp):
     name = "faulty"
-    limit = 2.0
+    limit = 6.0
     spoiled = False
 
     def launch(self, grid, kernel, args):

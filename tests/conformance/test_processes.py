@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 ENDED = "its process ended: it crashed, or took too long"
 
 
 def suite(*arguments: str) -> str:
     command = [sys.executable, "-m", "conformance", "--impl", "tests.conformance.faulty:Faulty", "--tb=line"]
-    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=100)
+    done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=5 * PATIENCE)
     return done.stdout + done.stderr
 
 

@@ -11,6 +11,7 @@ from cutile.gpu.launch import Prepared
 from cutile.gpu.packing import packing
 from cutile.types import ArrayType, ListType, TileType
 from tests.gpu.fake_driver import FakeDriver
+from tests.patience import PATIENCE
 
 TYPES = [ArrayType(ct.float32, 1), TileType(ct.int32)]
 LIST = [ListType(ArrayType(ct.float32, 1)), TileType(ct.int32)]
@@ -92,7 +93,7 @@ def test_the_table_of_a_list_is_given_back_when_something_fails(fake, call):
 
 def test_threads(fake):
     """Each launch sees its own parameters, whoever else launches."""
-    inside = threading.Barrier(4, timeout=10)
+    inside = threading.Barrier(4, timeout=PATIENCE)
     seen = []
     fake.contexts[:] = [0x1001]
 

@@ -13,6 +13,7 @@ import cutile as ct
 from cutile import settings
 from cutile.interp import emit_interleave
 from tests.interp.debugging.interpreters import environment
+from tests.patience import PATIENCE
 
 
 def ints(*shape: int) -> np.ndarray:
@@ -167,10 +168,10 @@ def never_released(lock, x):
 
 
 def deadlock(grid, kernel, *args) -> ct.TileDeadlockError:
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(ct.TileDeadlockError) as e:
         launch(grid, kernel, *args)
-    assert time.perf_counter() - begin < 5
+    assert time.process_time() - begin < 5  # it takes a tenth of a second
     return e.value
 
 
@@ -356,7 +357,7 @@ def test_breakpoints_stop_in_blocks_that_take_turns(tmp_path):
     file.write_text(PROGRAM)
     commands = ["b 10", *["c", "p n", "bt"] * 4, "c", "q"]
     done = subprocess.run([sys.executable, "-m", "pdb", file], input="\n".join(commands) + "\n", text=True,
-                          capture_output=True, timeout=60, env=environment())
+                          capture_output=True, timeout=PATIENCE, env=environment())
     assert done.stdout.count("-> ct.store(total, index=0, tile=n + 1)  # inside") >= 4, done.stdout + done.stderr
     assert [f"i32 {k}" in done.stdout for k in range(4)] == [True] * 4, done.stdout
     assert "total 4" in done.stdout

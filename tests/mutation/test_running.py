@@ -10,6 +10,7 @@ import pytest
 
 from cutile.ops import grid
 from tests.mutation import running, sites
+from tests.patience import PATIENCE
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(running.os, "fork"), reason="no os.fork here"),
@@ -18,8 +19,8 @@ pytestmark = [
 
 
 def test_the_first_thing_told_comes_back():
-    assert running.forked(lambda tell: (tell("a test"), tell("another")), 10) == "a test"
-    assert running.forked(lambda tell: None, 10) is None
+    assert running.forked(lambda tell: (tell("a test"), tell("another")), PATIENCE) == "a test"
+    assert running.forked(lambda tell: None, PATIENCE) is None
 
 
 def test_a_hang_ends():
@@ -28,7 +29,7 @@ def test_a_hang_ends():
 
 def test_a_fault_of_the_tool_is_no_kill():
     with pytest.raises(RuntimeError, match="division by zero"):
-        running.forked(lambda tell: 1 / 0, 10)
+        running.forked(lambda tell: 1 / 0, PATIENCE)
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_live_functions_get_the_mutated_code(mutant):
         collected.mutate(mutant)
         tell(str(grid.num_blocks.meaning(0, ctx=SimpleNamespace(num_blocks=lambda axis: axis))))
 
-    assert running.forked(work, 30) == "1"
+    assert running.forked(work, PATIENCE) == "1"
     assert grid.num_blocks.meaning(0, ctx=SimpleNamespace(num_blocks=lambda axis: axis)) == 0
 
 
@@ -62,4 +63,4 @@ def test_the_mutated_text_is_imported(mutant):
 
         tell(str(num_blocks.meaning(0, ctx=SimpleNamespace(num_blocks=lambda axis: axis))))
 
-    assert running.forked(work, 60) == "1"
+    assert running.forked(work, PATIENCE) == "1"

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -183,8 +184,8 @@ def _reproduction(code: bytes, tool: Tool, flags: list[str], output: str) -> str
         bytecode = stem.with_suffix(".tileirbc")
         bytecode.write_bytes(code)
         stem.with_suffix(".txt").write_text(
-            f"{tool.path} {' '.join(flags)} {bytecode} -o {stem.with_suffix('.cubin')}\n"
-            f"version {tool.version} ({tool.origin})\n\n{output}")
+            f"{_typed([tool.path, *flags, bytecode, '-o', stem.with_suffix('.cubin')])}\n"
+            f"version {tool.version} ({tool.origin})\n\n{output}", encoding="utf-8")
     except OSError as e:
         warnings.warn(f"could not keep the failure in {folder}: {e}", RuntimeWarning, stacklevel=2)
         return None
@@ -252,4 +253,10 @@ def _kill(process: subprocess.Popen) -> None:
 
 def _say(command: list[str]) -> None:
     if settings.get("DEBUG") >= 6:
-        print(f"cutile: {' '.join(command)}", file=sys.stderr)
+        print(f"cutile: {_typed(command)}", file=sys.stderr)
+
+
+def _typed(command: list[str | Path]) -> str:
+    """A command as it is typed into a shell."""
+    words = [str(w) for w in command]
+    return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

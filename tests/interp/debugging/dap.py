@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interp.debugging.interpreters import environment
-
-PATIENCE = 30.0  # seconds
+from tests.patience import PATIENCE
 
 
 class Client:
@@ -128,7 +127,7 @@ def session(python: str, program: Path) -> Iterator[Client]:
                 yield client
             finally:  # so that debugpy's adapter, a process of its own, ends too
                 client.send("disconnect", terminateDebuggee=True)
-                child.wait(10)
+                child.wait(PATIENCE)
     finally:
         child.kill()
         child.wait()

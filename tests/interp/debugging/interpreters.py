@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[3]
 VERSIONS = ("python3.11", "python3.12", "python3.13", "python3.14")
 
@@ -26,8 +28,8 @@ def environment(**extra: str) -> dict[str, str]:
 def run(python: str, *args: str | Path, stdin: str = "", cwd: Path | None = None, ok: bool = True,
         **env: str) -> subprocess.CompletedProcess[str]:
     """Run a program to its end; the test fails if it does, unless `ok` is False."""
-    done = subprocess.run([python, *map(str, args)], input=stdin, text=True, capture_output=True, timeout=60, cwd=cwd,
-                          env=environment(**env))
+    done = subprocess.run([python, *map(str, args)], input=stdin, text=True, capture_output=True, timeout=PATIENCE,
+                          cwd=cwd, env=environment(**env))
     assert not ok or done.returncode == 0, done.stdout + done.stderr
     return done
 
