@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from conformance.api import clause, ct, needs
@@ -160,7 +160,8 @@ def test_strings_that_are_no_symbols(symbol):
 
 # ------------------------------------------------------------------ any signature
 
-RUNS = settings(max_examples=120, deadline=None, database=None, derandomize=True, phases=[Phase.generate])
+RUNS = settings(max_examples=120, deadline=None, database=None, derandomize=True, phases=[Phase.generate],
+                suppress_health_check=[HealthCheck.too_slow])
 MAYBE = st.one_of(st.none(), st.integers(-9, 20))
 
 

@@ -1,8 +1,12 @@
-"""Tests keep compiled code in a folder of their own."""
+"""Tests keep compiled code in a folder of their own, and take the time that they need on a busy machine."""
 
 import os
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("patient", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session", autouse=True)
