@@ -12,14 +12,21 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# Not folded when this file is compiled: they stand under names.
-_TINY, _ONE, _SMALL = 5e-324, 1.0, 2.0**-60
+# The smallest number, and factors after which the nearest number is this one again, or zero. Other modes give zero for
+# the first product (without subnormals, or rounding down), or the number for the second (rounding up). Under names, so
+# that Python does not fold the products.
+TINY, MORE, LESS = 5e-324, 0.75, 0.25
+_ONE = 1.0
 _SIZE = 64  # bytes: more than fenv_t has anywhere
 
 
 def usual() -> bool:
     """Whether this thread keeps subnormals and rounds to nearest, or nothing can be done about it."""
-    return _TINY * _ONE != 0.0 and _ONE + _SMALL == _ONE == _ONE - _SMALL or _environment() is None
+    return _is_usual() or _environment() is None
+
+
+def _is_usual() -> bool:
+    return TINY * MORE != 0.0 == TINY * LESS
 
 
 def run(function: Callable, /, *args: Any, **kwargs: Any) -> Any:
@@ -51,13 +58,8 @@ def in_usual_mode(function: Callable) -> Callable:
 
 def describe() -> tuple[str, str]:
     """The mode of this thread, and what it means for launches."""
-    odd = []
-    if _TINY * _ONE == 0.0:
-        odd.append("flushes subnormal numbers")
-    if not _ONE + _SMALL == _ONE == _ONE - _SMALL:
-        odd.append("does not round to nearest")
-    if odd:
-        found = ", ".join(odd)
+    if not _is_usual():
+        found = "flushes subnormal numbers" if TINY * _ONE == 0.0 else "does not round to nearest"
         return found, "launches run in the usual mode" if _environment() else "nothing here changes it: so do launches"
     return "usual", "rounds to nearest, keeps subnormal numbers" + (
         "" if _environment() else "; where another library changes it, launches cannot change it back")
@@ -85,7 +87,7 @@ def _environment() -> tuple[Callable, Callable, Any] | None:
     get(before)
     try:
         put(default)
-        works = _TINY * _ONE != 0.0 and _ONE + _SMALL == _ONE == _ONE - _SMALL
+        works = _is_usual()
     finally:
         put(before)
     return (get, put, default) if works else None

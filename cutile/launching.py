@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 from cutile import autograd, floating, plans, repeat, settings
 from cutile.errors import TileError, for_users, is_refusal, refusal
+from cutile.floating import LESS, MORE, TINY
 from cutile.ir.terms import plain
 from cutile.kernel import Kernel
 from cutile.opaque import opaque
@@ -51,7 +52,7 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
     """A launch that is not like one before, or not known to C code; the error to raise, for users, if there is one."""
     if kernel_args is _MISSING:
         return TypeError(_three(stream, grid))
-    if not floating.usual():
+    if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not floating.usual():  # in full, as it is quicker
         return floating.run(_run, stream, grid, kernel, kernel_args, dependent)
     if not isinstance(kernel, Kernel):
         return TypeError(_no_kernel(kernel))
