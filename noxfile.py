@@ -73,7 +73,8 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """What is too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs."""
+    """What is too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs,
+    thousands of interrupts, hundreds of forks."""
     session.install("-e", ".[examples,gpu,test]")
     session.run("pytest", "tests", "conformance", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
     # after each pass; as bytecode

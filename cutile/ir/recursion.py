@@ -12,10 +12,12 @@ import _thread
 import contextvars
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
 FRAMES = 600  # that a thread may have where a walk goes on in it
+FRAME_BYTES = 640  # of the thread's stack that such a frame takes, at most [measured]
 MARGIN = 400  # frames between two places where a walk asks, and for what it calls there
 STEPS = 8  # of a walk that asks at every so many only
 THREADS = 300  # of one walk: it would take the language's limit of calls several times to need them
@@ -26,10 +28,42 @@ def far_down() -> bool:
     """Whether this thread has so many frames that a walk should go on in another one."""
     limit = sys.getrecursionlimit()
     try:
-        sys._getframe(min(FRAMES, max(limit - MARGIN, limit // 2)))
+        borne = _this_thread.frames
+    except AttributeError:
+        borne = _this_thread.frames = _frames_borne()
+    try:
+        sys._getframe(min(borne, max(limit - MARGIN, limit // 2)))
     except ValueError:  # there are fewer
         return False
     return True
+
+
+_this_thread = threading.local()
+
+
+def _frames_borne() -> int:
+    """How many frames the stack of this thread bears: that of the main thread is large."""
+    if threading.get_ident() == threading.main_thread().ident:
+        return FRAMES
+    size = _stack_size() or threading.stack_size()  # the latter is what new threads get; 0 is the system's default
+    return min(FRAMES, size // FRAME_BYTES) if size else FRAMES
+
+
+def _stack_size() -> int:
+    """Of this thread, in bytes; 0 where the system does not say."""
+    try:
+        import ctypes  # loaded when it is needed
+
+        c = ctypes.PyDLL(None)
+        attributes = ctypes.create_string_buffer(256)
+        low, size = ctypes.c_void_p(), ctypes.c_size_t()
+        if c.pthread_getattr_np(ctypes.c_ulong(threading.get_ident()), attributes):
+            return 0
+        c.pthread_attr_getstack(attributes, ctypes.byref(low), ctypes.byref(size))
+        c.pthread_attr_destroy(attributes)
+    except (AttributeError, ImportError, OSError, TypeError):  # no Linux
+        return 0
+    return size.value
 
 
 def deep(function: Callable) -> Callable:

@@ -125,17 +125,21 @@ ELIFS = ("@ct.kernel\ndef k(o):\n    b = ct.bid(0) + 299\n    x = 0\n    if b ==
 
 @pytest.mark.parametrize("schedule", ["batch", "block", "interleave"])
 @pytest.mark.parametrize("text", [CALLS, ELIFS], ids=["calls", "branches"])
-def test_threads_with_small_stacks(text, schedule):
+@pytest.mark.parametrize("all_threads", [True, False], ids=["all threads", "this thread"])
+def test_threads_with_small_stacks(text, schedule, all_threads):
     assert program(f"""
         def go():
             o = np.zeros(8, np.int32)
             with ct.settings.override(SCHEDULE={schedule!r}):
-                ct.launch(None, (1,), make({text!r}), (o,))
+                ct.launch(None, (1,), k, (o,))
             print("ran", o[0])
 
-        threading.stack_size(256 * 1024)
+        k = make({text!r})
+        threading.stack_size(192 * 1024)
         t = threading.Thread(target=go)
         t.start()
+        if not {all_threads}:
+            threading.stack_size(0)
         t.join()
     """) == "ran 300\n"
 
