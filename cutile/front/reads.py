@@ -99,6 +99,20 @@ class Reads:
             if attribute in self._read:
                 raise _not_seen(what, name)
 
+    def accept(self) -> None:
+        """Static code has run. What it changed itself, such as a counter or a table that it keeps results in, is a
+        matter of its own from now on: launches do not look at it.
+        """
+        for at, (container, key, obj) in list(self._seen.items()):
+            if _look(container, key) is not obj:
+                del self._seen[at]
+                self._arranged = None
+        for at, held in list(self._held.items()):
+            if not held.same():
+                del self._held[at]
+                for key, obj in held.unchanged():
+                    self.add(held.obj, key, obj)
+
     def _one(self, reached: _Reached) -> None:
         obj, attribute, name = reached
         cls = type(obj)

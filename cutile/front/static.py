@@ -7,7 +7,6 @@ the kernel in scope: constants as Python values, run-time tiles and arrays as pr
 from __future__ import annotations
 
 import ast
-import copy
 import dataclasses
 import itertools
 import os
@@ -33,6 +32,7 @@ from cutile.front.outside import Use
 from cutile.front.proxies import EVALUATOR, Array, Evaluator, Method, Tile, _Proxy, proxy
 from cutile.front.scope import MISSING, Scope, home_of, of_generator, outer_object
 from cutile.front.source import assigned_names
+from cutile.front.syntax_warnings import silent
 from cutile.ir.terms import (
     NONE,
     POISON,
@@ -237,49 +237,12 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
     if nested is not None:
         raise TileStaticEvalError(f"{nested}() cannot be used inside {construct}()",
                                   help=f"what stands inside {construct}() is Python already")
-    code = compile(ast.Expression(_without_warnings(node)), str(s.definition.filename), "eval")
+    code = compile(ast.Expression(silent(node)), str(s.definition.filename), "eval")
     namespace = _namespace(c, s, code)
     with _errors(c, construct), _evaluator(c, construct):
-        return eval(code, namespace)  # the user's own code, run as Python by their request
-
-
-def _without_warnings(node: ast.expr) -> ast.expr:
-    """An expression of the same meaning for which Python has no SyntaxWarning: it gave that for the user's file.
-
-    It warns of literals that are compared by `is`, called, or subscripted, and not of `[literal][0]`.
-    """
-    suspect = {x for n in ast.walk(node) for x in _suspects(n) if isinstance(x, _LITERALS)}
-    return _hidden(node, suspect) if suspect else node
-
-
-def _suspects(n: ast.AST) -> list[ast.expr]:
-    match n:
-        case ast.Compare(left=left, ops=ops, comparators=others) if any(isinstance(o, ast.Is | ast.IsNot) for o in ops):
-            return [left, *others]
-        case ast.Call(func=called):
-            return [called]
-        case ast.Subscript(value=value, slice=index) if isinstance(value, _LITERALS):
-            return [value, index]
-    return []
-
-
-_LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
-             ast.GeneratorExp, ast.Lambda, ast.JoinedStr)
-
-
-def _hidden(node: Any, suspect: set[ast.expr]) -> Any:
-    """A copy of an expression, in which each suspect is the one element of a list."""
-    if isinstance(node, list):
-        return [_hidden(n, suspect) for n in node]
-    if not isinstance(node, ast.AST):
-        return node
-    made = copy.copy(node)
-    for name, value in ast.iter_fields(node):
-        setattr(made, name, _hidden(value, suspect))
-    if node not in suspect:
-        return made
-    listed = ast.Subscript(ast.List([made], ast.Load()), ast.Constant(0), ast.Load())
-    return ast.fix_missing_locations(ast.copy_location(listed, node))
+        value = eval(code, namespace)  # the user's own code, run as Python by their request
+    c.reads.accept()
+    return value
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from importlib.machinery import SourceFileLoader
 
 from cutile.errors import SourceFile, TileSyntaxError
 from cutile.front.source import Definition, parameter_names
+from cutile.front.syntax_warnings import silent, warns
 from cutile.structs import cached, structure
 
 # ------------------------------------------------------------------ what is remembered
@@ -217,7 +218,8 @@ class _Parsed:
         if key not in self._codes:
             found: _Codes = {}
             try:
-                stack = [compile(ast.Module([*unit], []), self.name, "exec", flags, dont_inherit=True)]
+                module = silent(ast.Module([*unit], []))
+                stack = [compile(module, self.name, "exec", flags, dont_inherit=True)]
             except (SyntaxError, ValueError):
                 stack = []
             for code in stack:
@@ -279,18 +281,7 @@ def _first_line(n: ast.stmt | ast.Lambda) -> int:
 
 def _is_not_compared(n: ast.AST) -> bool:
     """Whether test tools rewrite a piece, or Python warns whenever it compiles it. Tile code refuses both."""
-    match n:
-        case ast.Assert() | ast.Call(func=ast.Constant() | ast.Tuple() | ast.JoinedStr()):
-            return True
-        case ast.Subscript(value=ast.Constant(value=v)) if not isinstance(v, str | bytes):
-            return True
-        case ast.Subscript(value=ast.Constant() | ast.Tuple() | ast.JoinedStr()):
-            key = n.slice.value if isinstance(n.slice, ast.Constant) else n.slice
-            return isinstance(key, str | float | None | ast.Tuple | ast.JoinedStr)
-        case ast.Compare():
-            return any(isinstance(o, ast.Is | ast.IsNot) for o in n.ops) and any(
-                isinstance(x, ast.Constant) and x.value is not None for x in (n.left, *n.comparators))
-    return False
+    return isinstance(n, ast.Assert) or warns(n)
 
 
 def _class(name: str, node: ast.FunctionDef) -> ast.ClassDef:

@@ -237,22 +237,62 @@ def test_what_changed_outside(name, outside):
     assert value(k) == 2
 
 
-def test_what_static_code_changes_itself_counts():
+def test_what_static_code_changes_itself_is_its_own_matter():
     class Counter:
-        count = 0
+        count, factor = 0, 1
 
         def hit(self):
             self.count += 1
-            return self.count
+            return self.count * self.factor
 
     counter = Counter()
+    counter.factor = 2
     hit = counter.hit
 
     @ct.kernel
     def k(y):
         ct.store(y, 0, ct.full((1,), ct.static_eval(hit()), ct.float32))
 
-    assert [value(k), value(k), counter.count] == [1, 2, 2]
+    assert [value(k), value(k), counter.count] == [2, 2, 1]
+    counter.factor = 10  # which it only reads
+    assert [value(k), value(k), counter.count] == [20, 20, 2]
+
+
+def test_static_code_that_counts_for_several_programs(outside):
+    outside.count = 0
+
+    def hit():
+        outside.count += 1
+        return outside.count
+
+    @ct.kernel
+    def k(y, n: ct.Constant):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(hit()), ct.float32))
+
+    def stored(n):
+        y = np.zeros(1, np.float32)
+        ct.launch(None, (1,), k, (y, n))
+        return y[0]
+
+    assert [stored(1), stored(2), stored(1), stored(2)] == [1, 2, 1, 2]
+
+
+def test_results_that_static_code_keeps(outside):
+    outside.table, outside.factor = {}, 2
+
+    def once(n):
+        if n not in outside.table:
+            outside.table[n] = n * outside.factor
+        return outside.table[n]
+
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(once(3)), ct.float32))
+
+    assert [value(k), value(k)] == [6, 6]
+    outside.table = {}
+    outside.factor = 3
+    assert [value(k), value(k)] == [9, 9]
 
 
 def test_an_item_of_an_array_changed(outside):
