@@ -23,6 +23,14 @@ from cutile.front.texts import definition_of
 from tests.front.compiling import cell, constant, result
 
 
+@pytest.fixture(autouse=True)
+def lines_of_others():
+    """What other tests registered when they were imported outlives the clearing here."""
+    before = dict(linecache.cache)
+    yield
+    linecache.cache.update(before)
+
+
 def source_of(fn) -> str:
     d = definition_of(fn)
     return ast.get_source_segment("".join(d.lines), d.node)

@@ -445,7 +445,8 @@ def test_real_code_does_not_depend_on_the_folder_without_line_information(folder
             code.append(of(kernel_of(folder / name)))
     plain, lined, plain_2, lined_2 = code
     assert plain == plain_2 and b"scale.py" not in plain
-    assert lined != plain and b"scale.py" in lined and str(folder / "two").encode() in lined_2
+    two = "".join(chr(b) if b < 128 else f"\\{b:o}" for b in str(folder / "two").encode())  # as the tool writes paths
+    assert lined != plain and b"scale.py" in lined and two.encode() in lined_2
 
 
 @needs_tool
