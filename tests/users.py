@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-NOBODY = 65534
+OTHER = 65533 if getattr(os, "geteuid", int)() == 65534 else 65534
 
 
 def give_away(path: Path) -> None:
     """Make a file or folder another user's."""
     try:
-        os.chown(path, NOBODY, NOBODY)
+        os.chown(path, OTHER, OTHER)
     except (AttributeError, OSError):
         pytest.skip("this user cannot give files to another one")
 
@@ -25,7 +25,7 @@ def another() -> Iterator[None]:
     """Be another user, who may not pass through our folders: use paths relative to the current one."""
     before = os.geteuid()
     try:
-        os.seteuid(NOBODY)
+        os.seteuid(OTHER)
     except OSError:
         pytest.skip("this user cannot become another one")
     try:

@@ -308,17 +308,27 @@ def test_what_is_noted(compiled, folder):
 @pytest.mark.parametrize("on_disk", [True, False])
 def test_threads_wait_for_the_first(compiled, folder, monkeypatch, on_disk):
     assemble = tileiras.assemble
-    waiting = threading.Semaphore(0)
+    come = threading.Semaphore(0)
 
     class Flight(building._Flight):
         def __init__(self):
             super().__init__()
-            wait = self.landed.wait
-            self.landed.wait = lambda: (waiting.release(), wait())
+            self.lock = Counted()
+
+    class Counted:
+        def __init__(self):
+            self.lock = threading.Lock()
+
+        def __enter__(self):
+            come.release()
+            self.lock.acquire()
+
+        def __exit__(self, *error):
+            self.lock.release()
 
     def slow(*args, **kw):
-        for _ in range(7):
-            assert waiting.acquire(timeout=PATIENCE)
+        for _ in range(8):
+            assert come.acquire(timeout=PATIENCE)
         return assemble(*args, **kw)
 
     monkeypatch.setattr(building, "_Flight", Flight)
