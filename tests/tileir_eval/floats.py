@@ -124,9 +124,15 @@ pure("floor", elementwise=True)(lambda o: np.floor)
 # ------------------------------------------------------------------ functions
 
 
+def _power(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Each element has an exponent of its own in memory: for a shared one NumPy takes shortcuts, a root for 0.5."""
+    x, y = np.broadcast_arrays(x, y)
+    return np.power(x.ravel(), y.ravel()).reshape(x.shape)
+
+
 FUNCTIONS: dict[str, Callable] = {
     "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "atan2": np.arctan2, "pow": np.power,
+    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "atan2": np.arctan2, "pow": _power,
     "rsqrt": lambda x: 1 / np.sqrt(x),
 }
 

@@ -195,6 +195,9 @@ def load_pointers(l: Lowering, n: nodes.Op, pointers: Value, mask: Value | None,
 
 
 def store_pointers(l: Lowering, n: nodes.Op, pointers: Value, value: Value, mask: Value | None, dtype: DType) -> None:
+    if dtype is float4_e2m1fn:
+        l.unsupported("Tile IR stores no elements of float4_e2m1fn by positions or offsets",
+                      help="store a whole tile with ct.store, or convert to another dtype first: x.astype(ct.float16)")
     value = to_memory(l, broadcast(l, value, pointers.type.shape), dtype)
     l.memory("store_ptr_tko", [pointers, value, mask], optimization_hints=hints(l, n), **memory_attributes(n))
 

@@ -57,3 +57,17 @@ def test_positions_leave_bytes_whole():
 def test_four_bits_need_an_axis_of_stride_1():
     with pytest.raises(TileUnsupportedFeatureError, match="exactly one axis is known to have stride 1"):
         module(copy(PaddingMode.ZERO), *[ArrayType(ct.float4_e2m1fn, 1)] * 2, target="sm_100", facts=[None, None])
+
+
+def by_position(x, y):
+    ct.scatter(y, ct.arange(4, dtype=ct.int32), ct.load(x, 0, 4))
+
+
+def by_offset(x, y):
+    y.get_raw_memory().store_offset(ct.arange(4, dtype=ct.int32), ct.load(x, 0, 4))
+
+
+@pytest.mark.parametrize("kernel", [by_position, by_offset])
+def test_four_bits_are_not_stored_one_by_one(kernel):
+    with pytest.raises(TileUnsupportedFeatureError, match="stores no elements of float4_e2m1fn by positions"):
+        module(kernel, *[ArrayType(ct.float4_e2m1fn, 1)] * 2, target="sm_100")
