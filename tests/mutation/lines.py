@@ -19,7 +19,7 @@ from types import CodeType
 
 import pytest
 
-from tests.mutation.names import lines_that_mention
+from tests.mutation.names import functions_by_word, lines_by_word, lines_that_mention
 from tests.mutation.processes import finish, shared_out
 from tests.mutation.sites import ROOT, TARGETS, Mutant
 
@@ -114,7 +114,8 @@ class Coverage:
     """What has been recorded of the lines that these mutants need."""
 
     def __init__(self, folder: Path, mutants: Iterable[Mutant]):
-        wanted = set().union(*map(_lines_of, mutants))
+        mutants = list(mutants)
+        wanted = set().union(*map(_lines_of, mutants), *(n for m in mutants for n in lines_by_word(m).values()))
         self.seconds: dict[str, float] = {}
         self.tests: dict[Line, set[str]] = defaultdict(set)
         for part in sorted(folder.glob("*.jsonl")):
@@ -125,25 +126,53 @@ class Coverage:
                         self.tests[line].add(row["test"])
         if not self.seconds:
             raise SystemExit(f"no test is recorded in {folder}")
+        self._by_word: dict[str, set[str]] = {}  # tests that have it in their text
+        self._functions: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))  # tests, by file
+        for t in self.seconds:
+            self._functions[t.partition("::")[0]][t.partition("[")[0]].append(t)
         self._early = _flat(json.loads((folder / EARLY).read_text()))
 
     def early(self, m: Mutant) -> bool:
         """Whether the mutated statement runs before the first test does: at import, or where kernels are decorated."""
         return m.at_import or any((m.path, n) in self._early for n in m.lines)
 
-    def of(self, m: Mutant) -> list[str]:
+    def of(self, m: Mutant) -> set[str]:
         """The tests that execute the mutated statement, or what is made of it at import."""
-        return self.ordered(set().union(*(self.tests[line] for line in _lines_of(m))))
+        return set().union(*(self.tests[line] for line in _lines_of(m)))
 
-    def ordered(self, tests: Iterable[str]) -> list[str]:
-        """Cheap ones first, and one of each test function before the second of any."""
-        rank: Counter[str] = Counter()
-        keyed = []
+    def ordered(self, m: Mutant, all_tests: bool) -> list[str]:
+        """The tests that execute what is mutated, or all. First those that have to do with a word of it: those of the
+        rarest word, of the next, …; then those that execute it, then the others. Each spread over files.
+        """
+        own = self.of(m)
+        tests = self.seconds.keys() if all_tests else own
+        near = sorted((self._near(word, lines) & tests for word, lines in lines_by_word(m).items()), key=len)
+        out: dict[str, None] = {}
+        for group in (*near, own, tests):
+            out |= dict.fromkeys(self.spread(group - out.keys()))
+        return list(out)
+
+    def _near(self, word: str, lines: Iterable[Line]) -> set[str]:
+        """The tests that execute one of these lines, or that have the word in their text or name."""
+        if word not in self._by_word:
+            self._by_word[word] = {t for f in self._functions for g in functions_by_word(f).get(word, ())
+                                   for t in self._functions[f][g]}
+        return self._by_word[word].union(*(self.tests[line] for line in lines))
+
+    def spread(self, tests: Iterable[str]) -> list[str]:
+        """One test of each file before the second of any; in a file one of each function, and cheap ones first."""
+        of_function: Counter[str] = Counter()
+        of_file: Counter[str] = Counter()
+        ranked, placed = [], []
         for t in sorted(tests, key=lambda t: (self.seconds[t], t)):
             function = t.partition("[")[0]
-            keyed.append((rank[function], self.seconds[t], t))
-            rank[function] += 1
-        return [t for *_, t in sorted(keyed)]
+            ranked.append((of_function[function], self.seconds[t], t))
+            of_function[function] += 1
+        for _, seconds, t in sorted(ranked):
+            file = t.partition("::")[0]
+            placed.append((of_file[file], seconds, t))
+            of_file[file] += 1
+        return [t for *_, t in sorted(placed)]
 
     def within(self, tests: Iterable[str], budget: float) -> Iterator[str]:
         for t in tests:

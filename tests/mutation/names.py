@@ -1,12 +1,17 @@
-"""Which lines of functions use what a statement makes at import: followed by name, across files and tables."""
+"""Which lines of functions use what a statement makes at import, followed by name, across files and tables; and which
+lines and tests mention the words of what is mutated, so that these tests come first.
+"""
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections import defaultdict
+import keyword
+import re
+from collections import Counter, defaultdict
+from pathlib import Path
 
-from tests.mutation.sites import ROOT, TARGETS
+from tests.mutation.sites import ROOT, TARGETS, Mutant
 
 Line = tuple[str, int]
 
@@ -55,3 +60,61 @@ def lines_that_mention(path: str, numbers: tuple[int, ...]) -> set[Line]:
         seen.add(name)
         todo |= derived[name] - seen
     return {line for name in seen for line in lines[name]}
+
+
+# ------------------------------------------------------------------ words
+
+WORDS = 20  # the rarest that count of a mutant
+_WORD = re.compile(r"[^\W\d]\w+")
+
+
+def words_of(m: Mutant) -> set[str]:
+    """The words of what is mutated: of a table, those of the cell; else those of its lines."""
+    if m.kind == "table":
+        old, _, new = m.what.partition(" → ")
+        several = Counter(_WORD.findall(old))
+        return set(several - Counter(_WORD.findall(new))) if new.startswith(("(", "[", "{")) else set(several)
+    lines = (ROOT / m.path).read_text().splitlines()
+    end = m.line + (ROOT / m.path).read_text()[m.start:m.end].count("\n")
+    return set(_WORD.findall("\n".join(lines[m.line - 1:end])))
+
+
+@functools.cache
+def _lines_by_word() -> tuple[dict[str, set[Line]], dict[str, set[str]]]:
+    """Lines of functions by the words in them; words that share a line of a table with a word."""
+    lines: dict[str, set[Line]] = defaultdict(set)
+    beside: dict[str, set[str]] = defaultdict(set)
+    for path in TARGETS:
+        texts = (ROOT / path).read_text().splitlines()
+        for s in ast.parse("\n".join(texts)).body:
+            for n in range(s.lineno, s.end_lineno + 1):
+                words = set(_WORD.findall(texts[n - 1]))
+                for w in words:
+                    if isinstance(s, ast.FunctionDef | ast.ClassDef):
+                        lines[w].add((path, n))
+                    elif isinstance(s, ast.Assign | ast.AnnAssign | ast.Expr):
+                        beside[w] |= words
+    return lines, beside
+
+
+def lines_by_word(m: Mutant) -> dict[str, set[Line]]:
+    """Lines of functions by the words of what is mutated, and by those that tables put beside these; rare words only."""
+    lines, beside = _lines_by_word()
+    words = words_of(m)
+    found = {w: lines.get(w, set()) for w in words.union(*(beside[w] for w in words if w in beside))}
+    rare = sorted(found, key=lambda w: (len(found[w]), w))[:WORDS]
+    return {w: found[w] for w in rare if not keyword.iskeyword(w)}
+
+
+@functools.cache
+def functions_by_word(file: str) -> dict[str, set[str]]:
+    """Test functions of a file by the words of their text, marks and parameters included."""
+    found: dict[str, set[str]] = defaultdict(set)
+    path = Path(ROOT / file)
+    texts = path.read_text().splitlines() if path.is_file() else []
+    for s in ast.parse("\n".join(texts)).body:
+        if isinstance(s, ast.FunctionDef) and s.name.startswith("test"):
+            first = min([s.lineno, *(d.lineno for d in s.decorator_list)])
+            for w in _WORD.findall("\n".join(texts[first - 1:s.end_lineno])):
+                found[w].add(f"{file}::{s.name}")
+    return found

@@ -12,8 +12,8 @@ Mutants that equivalent.txt lists are drawn and run like others but not counted,
 killed is an error of the list.
 
 A mutant is killed by a test that fails, by an error while tests are collected, or by taking far too long. Only tests
-that execute the mutated statement can notice it, so only those run, cheap and different ones first; all tests for a
-mutant of what runs before the tests do. Needs Python 3.12, os.fork, and `tileirdisasm` (TILEIRDISASM says where).
+that execute the mutated statement can notice it, so only those run; all tests for a mutant of what runs before the
+tests do. Those that have to do with rare words of what is mutated come first, spread over files. Needs Python 3.12, os.fork, and `tileirdisasm` (TILEIRDISASM says where).
 """
 
 from __future__ import annotations
@@ -111,16 +111,15 @@ def main() -> None:
 
 
 def read(folder: Path, group: str, seed: int, count: int) -> list[Drawn]:
-    """What is drawn of a group, with the last verdict of each judge. One on what has changed since does not count."""
+    """What is drawn of a group, with the last verdict of each judge. One on a line that has changed does not count."""
     out = folder / f"{group}.jsonl"
     rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
-    found = {(r["number"], r["mutant"], r["judge"]): r for r in rows}
-    drawn = [Drawn(group, i, m) for i, m in enumerate(draw(GROUPS[group], seed, count))]
-    for d in drawn:
-        d.rows = [r for (number, mutant, _), r in found.items() if (number, mutant) == (d.number, str(d.mutant))]
-    return drawn
+    found = {(*(r[k] for k in IDENTITY), r["judge"]): r for r in rows}
+    return [Drawn(group, i, m, [found[k] for j in JUDGES if (k := (m.path, m.code, m.what, j.impl)) in found])
+            for i, m in enumerate(draw(GROUPS[group], seed, count))]
 
 
+IDENTITY = ("path", "code", "what")  # of a mutant, wherever its line stands
 Killer = Callable[[Mutant, list[str], float], str | None]
 
 
@@ -166,9 +165,7 @@ class Trial:
         execute what is mutated. After the deadline there is no verdict.
         """
         began = time.monotonic()
-        tests = self.coverage.of(d.mutant)
-        if all_tests:
-            tests += self.coverage.ordered(set(self.coverage.seconds) - set(tests))
+        tests = self.coverage.ordered(d.mutant, all_tests)
         some = list(self.coverage.within(tests, self.budget))
         limit = self.coverage.limit(some)
         found = None
@@ -178,7 +175,7 @@ class Trial:
             found = killer(d.mutant, some, min(limit, left))
             if found == running.TIME and left < limit:
                 return
-        row = {"number": d.number, "mutant": str(d.mutant), "judge": self.judge.impl, "killer": found,
+        row = {**{k: getattr(d.mutant, k) for k in IDENTITY}, "judge": self.judge.impl, "killer": found,
                "tests": len(some), "left": len(tests) - len(some), "seconds": round(time.monotonic() - began, 1)}
         with (self.folder / f"{d.group}.jsonl").open("a") as f:
             f.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -28,7 +28,8 @@ FAULT = "fault of the tool: "
 
 
 def forked(work: Callable[[Callable[[str], None]], None], limit: float) -> str | None:
-    """Run `work(tell)` in a forked process; what it told first, TIME if it took more than `limit` seconds, or None.
+    """Run `work(tell)` in a forked process; what it told first, TIME if it took more than `limit` seconds, how the
+    process ended if not by itself, or None.
 
     RuntimeError if it raised.
     """
@@ -46,7 +47,7 @@ def forked(work: Callable[[Callable[[str], None]], None], limit: float) -> str |
     os.close(write)
     end = time.monotonic() + limit
     with os.fdopen(read) as pipe:
-        while os.waitpid(pid, os.WNOHANG) == (0, 0):
+        while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
             if time.monotonic() > end:
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
@@ -55,7 +56,7 @@ def forked(work: Callable[[Callable[[str], None]], None], limit: float) -> str |
         told = pipe.readline().strip()
     if told.startswith(FAULT):
         raise RuntimeError(told)
-    return told or None
+    return told or (f"the process ended with {ended[1]}" if ended[1] else None)
 
 
 def module_name(path: str) -> str:
@@ -140,7 +141,10 @@ class Collected:
             items = [self.items[i] for i in ids]
             items[0].config.pluginmanager.register(_Failures(failed))
             for item, following in zip(items, [*items[1:], None], strict=True):
-                item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                try:
+                    item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+                except BaseException:  # what pytest takes for its own end, or does not survive
+                    failed.append(item.nodeid)
                 if failed:
                     return tell(failed[0])
 
@@ -167,8 +171,11 @@ class _Failures:
 
 
 def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Corresponding code objects of two versions of a module."""
+    """Corresponding code objects of two versions of a module. Where the compiler leaves out a function that can no
+    longer be reached, those around it stand for all that is inside.
+    """
     yield old, new
-    inner = ([c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new))
-    for a, b in zip(*inner, strict=True):
-        yield from _pairs(a, b)
+    before, after = ([c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new))
+    if len(before) == len(after):
+        for a, b in zip(before, after, strict=True):
+            yield from _pairs(a, b)

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.mutation import lines, processes, run, running, sites
+from tests.mutation import lines, names, processes, run, running, sites
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(processes.os, "fork"), reason="no os.fork here"),
@@ -22,8 +22,8 @@ def mutant(code: str) -> sites.Mutant:
     return sites.Mutant("a.py", 0, 1, "", "operator", 1, f"{code} changed", (1,), False, code)
 
 
-def row(judge: run.Judge, killer: str | None, number: int = 0, of: str = "a") -> dict:
-    return {"number": number, "mutant": str(mutant(of)), "judge": judge.impl, "killer": killer, "tests": 2, "left": 0}
+def row(judge: run.Judge, killer: str | None, of: str = "a") -> dict:
+    return {"path": "a.py", "code": of, "what": f"{of} changed", "judge": judge.impl, "killer": killer, "tests": 2, "left": 0}
 
 
 def drawn(number: int, code: str, *rows: dict) -> run.Drawn:
@@ -47,7 +47,7 @@ def test_a_mutant_is_judged_once_it_is_killed_or_all_have_tried():
 
 def test_verdicts_of_changed_mutants_do_not_count(monkeypatch, tmp_path):
     monkeypatch.setattr(run, "draw", lambda paths, seed, count: list(map(mutant, "abc")))
-    rows = [row(FIRST, "t"), row(FIRST, None), row(FIRST, "t", 1, "another")]
+    rows = [row(FIRST, "t"), row(FIRST, None), row(FIRST, "t", "another")]
     (tmp_path / "passes.jsonl").write_text("\n".join(map(json.dumps, rows)))
     found = run.read(tmp_path, "passes", 0, 3)
     assert [len(d.rows) for d in found] == [1, 0, 0] and found[0].killer is None  # the last verdict holds
@@ -56,7 +56,7 @@ def test_verdicts_of_changed_mutants_do_not_count(monkeypatch, tmp_path):
 
 def trial(folder, deadline=math.inf, budget=math.inf) -> run.Trial:
     t = run.Trial(FIRST, folder, [], budget, deadline, 1)
-    t.coverage = SimpleNamespace(of=lambda m: ["t", "u"], seconds={"t": 1.0, "u": 2.0, "v": 3.0}, ordered=sorted,
+    t.coverage = SimpleNamespace(ordered=lambda m, all_tests: ["t", "u", "v"] if all_tests else ["t"],
                                  within=lambda tests, _: tests, limit=lambda tests: 100.0 * len(tests))
     return t
 
@@ -99,20 +99,58 @@ def test_a_fault_is_told(capfd):
         processes.apart(lambda: 1 // 0)
 
 
-def test_records_of_several_processes_are_one(tmp_path):
+@pytest.fixture
+def sources(monkeypatch, tmp_path):
+    """Files of the package, by their text."""
+    def write(**texts):
+        folder = tmp_path / "sources"
+        folder.mkdir()
+        for name, text in texts.items():
+            (folder / f"{name}.py").write_text(text)
+        for module in (sites, names):
+            monkeypatch.setattr(module, "ROOT", folder)
+            monkeypatch.setattr(module, "TARGETS", tuple(f"{n}.py" for n in texts))
+
+    caches = names._uses, names._lines_by_word, names.functions_by_word
+    for c in caches:
+        c.cache_clear()
+    yield write
+    for c in caches:
+        c.cache_clear()
+
+
+def test_records_of_several_processes_are_one(tmp_path, sources):
+    sources(a="x = 1")
     for name, tests in (("1", {"t": 1.0, "u": 0.5}), ("2", {"v": 0.1, "w": 3})):
         (tmp_path / f"{name}.jsonl").write_text("".join(
             json.dumps({"test": t, "seconds": s, "lines": {"a.py": [1] if t != "w" else [2]}}) + "\n"
             for t, s in tests.items()))
     (tmp_path / lines.EARLY).write_text('{"a.py": [2]}')
     coverage = lines.Coverage(tmp_path, [mutant("a")])
-    assert coverage.of(mutant("a")) == ["v", "u", "t"] and not coverage.early(mutant("a"))
+    assert coverage.of(mutant("a")) == {"v", "u", "t"} and not coverage.early(mutant("a"))
     assert coverage.seconds == {"t": 1.0, "u": 0.5, "v": 0.1, "w": 3}
     (tmp_path / lines.EARLY).write_text('{"a.py": [1]}')
     assert lines.Coverage(tmp_path, [mutant("a")]).early(mutant("a"))
     (tmp_path / "none").mkdir()
     with pytest.raises(SystemExit, match="no test is recorded"):
         lines.Coverage(tmp_path / "none", [])
+
+
+def test_tests_of_the_mutated_words_come_first(tmp_path, sources):
+    sources(a="OPS = {\n  'first': 10,\n  'second': 11,\n}\ndef f():\n    lower('second')\n",
+            t="@mark('first')\ndef test_1(): pass\ndef test_2(): pass\n")
+    with (tmp_path / "1.jsonl").open("w") as f:
+        for test, seconds, line in (("u.py::test_a", 0.1, 5), ("u.py::test_b", 9.0, 6), ("u.py::test_c[1]", 0.2, 5),
+                                    ("u.py::test_c[2]", 0.3, 5), ("t.py::test_1", 5, 5), ("t.py::test_2", 0.5, 5)):
+            f.write(json.dumps({"test": test, "seconds": seconds, "lines": {"a.py": [line]}}) + "\n")
+    (tmp_path / lines.EARLY).write_text("{}")
+    table, number = (next(m for site in sites.mutants("a.py") for m in site if m.what == what)
+                     for what in ("'first': 10 → 11", "11 → 12"))
+    coverage = lines.Coverage(tmp_path, [table, number])
+    rest = ["u.py::test_a", "t.py::test_2", "u.py::test_c[1]", "u.py::test_b", "u.py::test_c[2]"]  # one of each file
+    assert coverage.ordered(table, all_tests=True) == ["t.py::test_1", *rest]  # it has the word
+    assert coverage.ordered(number, all_tests=True)[0] == "u.py::test_b"  # it executes a line with the word
+    assert coverage.ordered(number, all_tests=False) == []
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="sys.monitoring is new in Python 3.12")

@@ -27,6 +27,29 @@ def test_a_hang_ends():
     assert running.forked(lambda tell: time.sleep(100), 0.2) == running.TIME
 
 
+def test_the_end_of_the_process_is_a_kill():
+    assert running.forked(lambda tell: running.os.kill(running.os.getpid(), running.signal.SIGKILL), 10) \
+        == "the process ended with 9"
+
+
+def test_what_ends_pytest_is_a_kill():
+    def protocol(item, nextitem):
+        raise KeyboardInterrupt
+
+    config = SimpleNamespace(pluginmanager=SimpleNamespace(register=lambda plugin: None),
+                             hook=SimpleNamespace(pytest_runtest_protocol=protocol))
+    collected = running.Collected(lambda c: None)
+    collected.items = {"a test": SimpleNamespace(nodeid="a test", config=config)}
+    collected.mutate = lambda m: None
+    assert collected.killer(None, ["a test"], 10) == "a test"
+
+
+def test_functions_that_the_compiler_leaves_out():
+    text = "def f(x):\n    if {}:\n        return lambda: x\n"
+    old, new = (compile(text.format(c), "a.py", "exec") for c in ("x", "0"))
+    assert [(a.co_name, b.co_name) for a, b in running._pairs(old, new)] == [("<module>",) * 2, ("f",) * 2]
+
+
 def test_a_fault_of_the_tool_is_no_kill():
     with pytest.raises(RuntimeError, match="division by zero"):
         running.forked(lambda tell: 1 / 0, PATIENCE)
