@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, needs, run
+from conformance.api import clause, ct, launch, named, needs, run
 
 
 def counting(n=4):
@@ -130,3 +130,72 @@ def test_release_and_acquire():
     data = np.zeros(4 * 9, np.int32)
     launch(k, np.zeros(1, np.int32), data, grid=(8,))
     assert data.tolist() == [i for i in range(9) for _ in range(4)]
+
+
+@clause("MEM-4.store_store", "MACH-2")
+@pytest.mark.parametrize("place", [
+    lambda i, n: i + 1, lambda i, n: 1 + i, lambda i, n: i + n, lambda i, n: n + i - 1, lambda i, n: n - i,
+    lambda i, n: i + (n - i), lambda i, n: (n - i) + i, lambda i, n: i - i, lambda i, n: n + 1, lambda i, n: i // 2 + 1,
+    lambda i, n: i + i % 2, lambda i, n: i % 2 + i, lambda i, n: i - (i + n) % 3,
+], ids=named)
+def test_stores_of_iterations_that_meet_or_do_not(place):
+    """What a loop stored last stays, wherever its iterations store."""
+    @ct.kernel
+    def k(out, n, every):
+        for i in range(n):
+            ct.store(out, place(i, n), ct.full((1,), i + 1, ct.int32))
+        for i in range(n):
+            ct.store(every, (place(i, n), 0), ct.full((1, 2), i + 1, ct.int32))
+
+    n = 6
+    out, every = np.zeros(16, np.int32), np.zeros((16, 2), np.int32)
+    launch(k, out, n, every)
+    want = np.zeros(16, np.int32)
+    for i in range(n):
+        want[place(i, n)] = i + 1
+    assert out.tolist() == want.tolist() == every[:, 0].tolist() == every[:, 1].tolist()
+
+
+@clause("MEM-4.store_store", "MACH-2")
+def test_stores_of_iterations_at_carried_places():
+    @ct.kernel
+    def k(out, twice, n):
+        m = n
+        for i in range(n):
+            ct.store(out, i + m, ct.full((1,), i + 1, ct.int32))
+            m -= 1
+        for i in range(n):
+            ct.store(twice, i, ct.full((1,), i + 1, ct.int32))
+            ct.store(twice, i + 1, ct.full((1,), -i, ct.int32))
+
+    out, twice = np.zeros(8, np.int32), np.zeros(8, np.int32)
+    launch(k, out, twice, 4)
+    assert out.tolist() == [0, 0, 0, 0, 4, 0, 0, 0] and twice.tolist() == [1, 2, 3, 4, -3, 0, 0, 0]
+
+
+@clause("MEM-4.store_store", "MEM-4.view")
+def test_stores_of_iterations_in_slices_that_move():
+    @ct.kernel
+    def k(out, n):
+        one = ct.full((1,), 1, ct.int32)
+        for i in range(n):
+            ct.store(out.slice(0, n - i, 8), i, ct.full((1,), i + 1, ct.int32))
+        for i in range(n):
+            ct.store(out.slice(0, 7 - i, 8), i, one)
+
+    assert run(k, np.zeros(8, np.int32), 4).tolist() == [0, 0, 0, 0, 4, 0, 0, 1]
+
+
+@clause("MEM-4.store_store", "MEM-4.view")
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_stores_of_iterations_in_tiles_that_overlap(step):
+    @ct.kernel
+    def k(out, n):
+        v = out.tiled_view((4,), traversal_steps=(step,))
+        for i in range(n):
+            v.store(i, ct.full((4,), i + 1, ct.int32))
+
+    want = np.zeros(16, np.int32)
+    for i in range(4):
+        want[i * step:i * step + 4] = i + 1
+    assert run(k, np.zeros(16, np.int32), 4).tolist() == want.tolist()

@@ -5,7 +5,7 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, needs, refuses, run
+from conformance.api import accepts, clause, ct, launch, named, needs, refuses, run
 from conformance.probing import DTYPES, counting, inspect, taken
 
 Static = Annotated[object, ct.ArrayAnnotation(static_shape_dims=(1,), static_stride_dims=(0,))]
@@ -223,3 +223,52 @@ def test_slices_that_begin_and_end_by_block(grid, least):
     x, inf = counting(20), float("inf")
     got = run(k, x, np.zeros(16, np.float32), grid=grid).reshape(4, 4)
     assert got.tolist() == [[3.0 * i + j if j < i + least else -inf for j in range(4)] for i in range(4)]
+
+
+@clause("SLICE-1.base")
+@pytest.mark.parametrize("start", [
+    lambda n, m: ct.maximum(16 * n, m), lambda n, m: ct.maximum(m, 16 * n), lambda n, m: ct.minimum(48 * m, n),
+    lambda n, m: ct.minimum(n, 48 * m), lambda n, m: 16 * n + m, lambda n, m: m + 16 * n, lambda n, m: 16 * (n + 1) - m,
+    lambda n, m: m - 16 * n + 32, lambda n, m: 16 * n | m, lambda n, m: m | 16 * n, lambda n, m: m * 2,
+    lambda n, m: 2 * m, lambda n, m: -(-m) * 3, lambda n, m: ct.astype(ct.astype(m, ct.float32), ct.int32),
+    lambda n, m: ct.astype(16 * n, ct.int64) + m, lambda n, m: (16 * n & 31) + (m & 31), lambda n, m: (m & 3) * 3,
+], ids=named)
+def test_slices_that_begin_beside_multiples(start):
+    """Where one number is a multiple of 16, what is computed of it and another need not be one."""
+    @ct.kernel
+    def k(x, n, m, out):
+        ct.store(out, 0, ct.load(x.slice(0, start(n, m), 64), 0, 1))
+
+    def begin(n, m):
+        seen = np.zeros(1, np.int32)
+
+        @ct.kernel
+        def k(n, m, seen):
+            ct.store(seen, 0, ct.astype(start(n, m), ct.int32))
+
+        launch(k, n, m, seen)
+        return seen[0]
+
+    x = np.arange(64, dtype=np.int8)
+    for n, m in ((1, 3), (0, 5), (2, 15)):
+        assert run(k, x, n, m, np.zeros(1, np.int8)).tolist() == [begin(n, m)]
+
+
+@clause("SLICE-1.base")
+@pytest.mark.parametrize("first, step", [(3, 16), (16, 3), (0, 5), (16, 16)])
+def test_slices_that_begin_where_a_loop_has_come(first, step):
+    @ct.kernel
+    def k(x, first, step, out, near, far):
+        for i in range(first, 64, 16):
+            ct.store(near, i, ct.load(x.slice(0, i, 64), 0, 1))
+        for i in range(16, 64, step):
+            ct.store(far, i, ct.load(x.slice(0, i, 64), 0, 1))
+        for i in range(first, 64, step):
+            ct.store(out, i, ct.load(x.slice(0, i, 64), 0, 1))
+
+    x = np.arange(64, dtype=np.int8)
+    got = np.zeros((3, 64), np.int8)
+    launch(k, x, first, step, *got)
+    for row, (a, b) in zip(got, ((first, step), (first, 16), (16, step)), strict=True):
+        assert np.flatnonzero(row).tolist() == [i for i in range(a, 64, b) if i] and set(row) <= {*x[a::b], 0}
+        assert (row[a::b] == x[a::b]).all()
