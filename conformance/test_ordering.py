@@ -199,3 +199,103 @@ def test_stores_of_iterations_in_tiles_that_overlap(step):
     for i in range(4):
         want[i * step:i * step + 4] = i + 1
     assert run(k, np.zeros(16, np.int32), 4).tolist() == want.tolist()
+
+
+def by_adding_nothing(flag, i):
+    while ct.atomic_add(flag, i, 0) == 0:
+        pass
+
+
+def by_exchanging(flag, i):
+    while True:
+        if ct.atomic_cas(flag, i, 1, 1) == 1:
+            break
+
+
+def by_going_on(flag, i):
+    while True:
+        seen = ct.atomic_max(flag, i, 0)
+        if seen == 0:
+            continue
+        break
+
+
+def by_returning(flag, i):
+    for _ in range(1 << 30):
+        if ct.atomic_or(flag, i, 0) > 0:
+            return
+
+
+def by_loading(flag, i):
+    seen = 0
+    while seen == 0:
+        seen = ct.load(flag, i, (), memory_order="ACQUIRE", memory_scope="DEVICE")
+
+
+def by_counting(flag, i):
+    """The bounds of an inner loop are what is waited for."""
+    there = False
+    while not there:
+        for _ in range(ct.atomic_or(flag, i, 0)):
+            there = True
+
+
+def by_steps(flag, i):
+    steps = 0
+    while steps != 1:
+        steps = 0
+        for _ in range(0, 2, ct.atomic_or(flag, i, 0) + 1):
+            steps += 1
+
+
+def by_choosing(flag, i):
+    there = 0
+    while there == 0:
+        if ct.atomic_or(flag, i, 0) == 1:
+            there = 1
+        else:
+            there = 0
+
+
+def by_a_copy(flag, i):
+    seen, before = 0, 0
+    while before == 0:
+        before = seen
+        seen = ct.reshape(ct.atomic_or(flag, i, 0), (1,)).item() + 0
+
+
+@clause("MACH-4.atomic", "MACH-4.acquire")
+@pytest.mark.parametrize("wait", [by_adding_nothing, by_exchanging, by_going_on, by_returning, by_loading,
+                                  by_counting, by_steps, by_choosing, by_a_copy], ids=lambda f: f.__name__)
+def test_ways_to_wait(wait):
+    """The first block waits for the second, which waits for the third; it sees what they have stored."""
+    @ct.kernel
+    def k(flag, data):
+        b = ct.bid(0)
+        if b < 3:
+            wait(flag, b + 1)
+        here = ct.load(data, b + 1, 1, memory_order="RELAXED", memory_scope="DEVICE")
+        ct.store(data, b, here + b + 1)
+        ct.atomic_xchg(flag, b, 1, memory_order="RELEASE", memory_scope="DEVICE")
+
+    flag, data = np.zeros(8, np.int32), np.zeros(8, np.int32)
+    launch(k, flag, data, grid=(4,))
+    assert flag.tolist() == [1] * 4 + [0] * 4 and data.tolist() == [10, 9, 7, 4, 0, 0, 0, 0]
+
+
+@clause("MACH-4.atomic")
+def test_loops_that_do_not_wait():
+    """What hands out work, and what works in place, ends however many blocks there are."""
+    @ct.kernel
+    def k(next, done, x):
+        mine = ct.atomic_add(next, 0, 1)
+        while mine < 40:
+            ct.atomic_add(done, mine, 1)
+            mine = ct.atomic_add(next, 0, 1)
+        b = ct.bid(0)
+        while ct.load(x, b, ()) > 0:
+            ct.store(x, b, ct.load(x, b, ()) - 1)
+
+    next, done, x = np.zeros(1, np.int32), np.zeros(40, np.int32), np.arange(8, dtype=np.int32)
+    launch(k, next, done, x, grid=(8,))
+    assert next[0] == 48 and done.tolist() == [1] * 40 and not x.any()

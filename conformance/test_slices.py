@@ -230,7 +230,7 @@ def test_slices_that_begin_and_end_by_block(grid, least):
     lambda n, m: ct.maximum(16 * n, m), lambda n, m: ct.maximum(m, 16 * n), lambda n, m: ct.minimum(48 * m, n),
     lambda n, m: ct.minimum(n, 48 * m), lambda n, m: 16 * n + m, lambda n, m: m + 16 * n, lambda n, m: 16 * (n + 1) - m,
     lambda n, m: m - 16 * n + 32, lambda n, m: 16 * n | m, lambda n, m: m | 16 * n, lambda n, m: m * 2,
-    lambda n, m: 2 * m, lambda n, m: -(-m) * 3, lambda n, m: ct.astype(ct.astype(m, ct.float32), ct.int32),
+    lambda n, m: 2 * m, lambda n, m: 0 - ct.negative(m), lambda n, m: ct.astype(ct.astype(m, ct.float32), ct.int32),
     lambda n, m: ct.astype(16 * n, ct.int64) + m, lambda n, m: (16 * n & 31) + (m & 31), lambda n, m: (m & 3) * 3,
 ], ids=named)
 def test_slices_that_begin_beside_multiples(start):

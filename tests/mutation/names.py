@@ -98,7 +98,7 @@ def _lines_by_word() -> tuple[dict[str, set[Line]], dict[str, set[str]]]:
 
 
 def lines_by_word(m: Mutant) -> dict[str, set[Line]]:
-    """Lines of functions by the words of what is mutated, and by those that tables put beside these; rare words only."""
+    """Lines of functions by the rarest words of what is mutated, and of those that tables put beside these."""
     lines, beside = _lines_by_word()
     words = words_of(m)
     found = {w: lines.get(w, set()) for w in words.union(*(beside[w] for w in words if w in beside))}

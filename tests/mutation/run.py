@@ -11,9 +11,10 @@ programs on the interpreter, the same through bytecode, the same after each pass
 Mutants that equivalent.txt lists are drawn and run like others but not counted, and as many more are drawn; that one is
 killed is an error of the list.
 
-A mutant is killed by a test that fails, by an error while tests are collected, or by taking far too long. Only tests
-that execute the mutated statement can notice it, so only those run; all tests for a mutant of what runs before the
-tests do. Those that have to do with rare words of what is mutated come first, spread over files. Needs Python 3.12, os.fork, and `tileirdisasm` (TILEIRDISASM says where).
+A mutant is killed by a test that fails or is skipped, by an error while tests are collected, by the end of the process
+or by taking far too long. Only tests that execute the mutated statement can notice it, so only those run; all tests for
+a mutant of what runs before the tests do. Those that have to do with rare words of what is mutated come first, spread
+over files. Needs Python 3.12, os.fork, and `tileirdisasm` (TILEIRDISASM says where).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 What functions do is mutated by giving live functions other code, so the tests are collected once for all mutants; what
 runs at import by importing the mutated text, before anything else of the package is imported. Nothing is written into
-the checkout.
+the checkout. Only tests run that pass without a mutant: one that is skipped tells of a refusal, and kills.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class _Only:
         items[:] = sorted((i for i in items if i.nodeid in self.order), key=lambda i: self.order[i.nodeid])
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
+        if report.failed or report.skipped:
             self.tell(report.nodeid)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -166,7 +166,7 @@ class _Failures:
         self.failed = failed
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.failed:
+        if report.failed or report.skipped:
             self.failed.append(report.nodeid)
 
 

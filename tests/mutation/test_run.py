@@ -23,7 +23,8 @@ def mutant(code: str) -> sites.Mutant:
 
 
 def row(judge: run.Judge, killer: str | None, of: str = "a") -> dict:
-    return {"path": "a.py", "code": of, "what": f"{of} changed", "judge": judge.impl, "killer": killer, "tests": 2, "left": 0}
+    return {"path": "a.py", "code": of, "what": f"{of} changed", "judge": judge.impl, "killer": killer, "tests": 2,
+            "left": 0}
 
 
 def drawn(number: int, code: str, *rows: dict) -> run.Drawn:

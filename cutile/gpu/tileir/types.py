@@ -31,17 +31,13 @@ def version_text(version: Version) -> str:
 
 @structure(frozen=True, slots=True)
 class Scalar:
-    """An element type. `kind` is "i" or "f"; `storage` the bytes of one element in a constant (0: bits packed)."""
+    """An element type. `kind` is "i" or "f"."""
 
     name: str
     tag: int
     bits: int
     kind: str
     since: Version = (13, 1)
-
-    @property
-    def storage(self) -> int:
-        return 0 if self.bits == 1 else (self.bits + 7) // 8
 
     def __str__(self) -> str:
         return self.name
