@@ -183,3 +183,39 @@ def test_captured_contents_that_change(held, change):
     change(held)
     assert stored(k) == 8
     accepts(k, np.zeros(1, np.int32))
+
+
+@clause("CONST-4.contents")
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 18, 63, 64, 72, 81])
+def test_captured_arrays_of_few_bytes(size):
+    held = np.zeros(size, np.int8)
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(int(held.max())))
+
+    for at in {0, size // 2, size - 1}:
+        assert stored(k) == 0
+        held[at] = 8
+        assert stored(k) == 8
+        held[at] = 0
+
+
+@clause("CONST-4.contents")
+@pytest.mark.parametrize("read", [
+    lambda held: sum([h.number for h in held]), lambda held: sum(h.number for h in held),
+    lambda held: max(held, key=lambda h: h.number).number, lambda held: (lambda: (lambda: held[1].number)())(),
+], ids=["list", "generator", "lambda", "nested"])
+def test_captured_attributes_that_inner_functions_read(read):
+    class Holder:
+        number = 0
+
+    held = [Holder(), Holder()]
+
+    @ct.kernel
+    def k(out):
+        ct.store(out, 0, ct.static_eval(read(held)))
+
+    assert stored(k) == 0
+    held[1].number = 8
+    assert stored(k) == 8

@@ -74,9 +74,10 @@ def test_values(n):
 def test_equal_constants():
     def f(n):
         if n > 0:
-            x, y = 4, ct.int8(3)
+            x, y, s = 4, ct.int8(3), "text"
         else:
-            x, y = 4, ct.int8(3)
+            x, y, s = 4, ct.int8(3), "te" + "xt"
+        ct.static_assert(s == "text")
         z = 8 if n > 0 else 8
         ct.static_assert(x == 4)
         ct.static_assert(y == 3)

@@ -52,6 +52,7 @@ TRUE, FIVE, HALF, WORD, NOTHING, DOTS = True, 5, 0.5, "word", None, ...
 NESTED = (1, (2.5, "x", ct.int8), None)
 POINT = Point(3, 4)
 FLOAT, INTEGER, YES = np.float16(1.5), np.int8(-3), np.bool_(True)
+LONG, LONGEST = np.int64((1 << 62) + 1), np.uint64((1 << 64) - 1)
 LIST, DICT, SET, OBJECT, ARRAY, MUTABLE = [1, 2], {"a": 1}, {1}, Plain(), np.arange(3), Mutable(1)
 
 
@@ -289,6 +290,7 @@ def test_captured_numpy_scalars_are_strict():
     assert static(lambda: (ct.zeros((2,), ct.int8) + FLOAT).dtype == ct.float16)
     refused("TileTypeError", lambda: ct.zeros((2,), ct.uint8) + INTEGER)
     refused("TileTypeError", lambda: ct.zeros((2,), ct.bool_) + YES)
+    assert static(lambda: LONG == 4611686018427387905 and LONGEST == 18446744073709551615)
 
 
 @clause("OBJ-5.str", "OBJ-5.none", "OBJ-5.tuple", "OBJ-5.enum")
