@@ -290,3 +290,44 @@ def test_formatted_strings(capfd):
 
     launch(k, 5)
     assert capfd.readouterr().out == "<x5>"
+
+
+@clause("CV-1.unpack.count")
+def test_unpacking_into_another_number_of_names():
+    @ct.kernel
+    def fewer(x):
+        a, b = (1, 2, 3)
+        ct.store(x, 0, a + b)
+
+    @ct.kernel
+    def more(x):
+        a, [b, c], d = (1, (2,), 3)
+        ct.store(x, 0, a + b + c + d)
+
+    for k in (fewer, more):
+        refuses("TileValueError", k, np.zeros(1, np.int32))
+
+
+@clause("TILE-6.unpack")
+def test_unpacking_of_what_is_no_tuple():
+    @ct.kernel
+    def tile(x):
+        a, b = ct.load(x, 0, 2)
+        ct.store(x, 0, a + b)
+
+    @ct.kernel
+    def number(x):
+        a, b = 5
+        ct.store(x, 0, a + b)
+
+    for k in (tile, number):
+        refuses("TileTypeError", k, np.zeros(2, np.int32))
+
+
+@clause("CV-3.member")
+def test_members_that_an_enumeration_has_not():
+    @ct.kernel
+    def k(x):
+        ct.store(x, 0, Color.NOTHING_LIKE_IT)
+
+    refuses("TileTypeError", k, np.zeros(1, np.int32))
