@@ -21,7 +21,7 @@ from cutile.dtypes import info
 from cutile.interp import checking
 from cutile.interp.places import Position, attribute, call, constant, function, load, place, tuple_of
 from cutile.ir.nodes import Bind, Block, Node, Op, Value, blocks_of, inner_of, results_of, uses_of
-from cutile.ir.recursion import afresh
+from cutile.ir.recursion import compiled
 from cutile.ir.walk import blocks, shown_values
 from cutile.ops import _numeric
 from cutile.ops._op import HOST, Sig
@@ -89,8 +89,7 @@ class Program:
             if filename not in scopes:
                 scopes[filename] = _module_of(filename)
             scope = scopes[filename]
-            tree = ast.Module([tree], [])
-            module = afresh(compile, tree, str(filename), "exec")  # never run: a debugger would stop in it
+            module = compiled(ast.Module([tree], []), str(filename))  # never run: a debugger would stop in it
             code = next(c for c in module.co_consts if isinstance(c, CodeType))
             self.objects[slot] = made = FunctionType(code, scope)
             if done is not None:

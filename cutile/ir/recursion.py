@@ -4,23 +4,29 @@ Calls are compiled in place and nest up to the language's limit [CALL-4], an `el
 `else`, and the caller may itself be far down. Python counts frames by thread. So a walk that comes near the limit goes
 on in a further thread, where it begins at none, while the thread that it comes from waits. The limit stays as it is:
 raised for one thread, it is raised for all, and code that runs into it would run over the end of its stack instead.
+(`compiled` tells of one exception.)
 """
 
 from __future__ import annotations
 
 import _thread
+import ast
 import contextvars
 import functools
 import sys
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
+
+from cutile.locks import Lock
 
 FRAMES = 600  # that a thread may have where a walk goes on in it
 FRAME_BYTES = 640  # of the thread's stack that such a frame takes, at most [measured]
 MARGIN = 400  # frames between two places where a walk asks, and for what it calls there
 STEPS = 8  # of a walk that asks at every so many only
 THREADS = 300  # of one walk: it would take the language's limit of calls several times to need them
+DEEPEST = 2000  # nodes in nodes of what Python 3.11 compiles
 FEW = 200  # frames, among which there are not enough calls of C functions to matter
 
 
@@ -105,13 +111,42 @@ def _nest(calls: int) -> None:
         _nest(calls - 1)
 
 
-def afresh(function: Callable, *args: Any) -> Any:
-    """A function of Python itself that recurses in C and has no other effect; once more in a further thread if the
-    stack of this one is not enough."""
+def compiled(tree: ast.Module, filename: str) -> types.CodeType:
+    """What Python compiles, which recurses in C; in a further thread if the stack of this one is not enough."""
     try:
-        return function(*args)
+        return compile(tree, filename, "exec")
     except RecursionError:
-        return apart(function, *args)
+        return apart(_compiled_in_room, tree, filename)
+
+
+def _compiled_in_room(tree: ast.Module, filename: str) -> types.CodeType:
+    """Python 3.11 counts how deep a tree nests against the limit of calls: where that is not enough, it is raised for
+    this moment by as much as it takes, and never so far that code of other threads could come to the end of its stack.
+    """
+    try:
+        return compile(tree, filename, "exec")
+    except RecursionError:
+        before, nested = sys.getrecursionlimit(), _depth(tree) + FEW
+        if sys.version_info >= (3, 12) or not before < nested <= DEEPEST:
+            raise
+    with _raising.here():
+        before = sys.getrecursionlimit()
+        try:
+            sys.setrecursionlimit(max(before, nested))
+            return compile(tree, filename, "exec")
+        finally:
+            sys.setrecursionlimit(before)
+
+
+_raising = Lock()
+
+
+def _depth(tree: ast.AST) -> int:
+    """How deep nodes nest."""
+    depth, level = 0, [tree]
+    while level:
+        depth, level = depth + 1, [inner for n in level for inner in ast.iter_child_nodes(n)]
+    return depth
 
 
 # ------------------------------------------------------------------ a further thread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextvars
 import signal
 import sys
@@ -11,7 +12,7 @@ import time
 import pytest
 
 from cutile.ir import recursion
-from cutile.ir.recursion import afresh, apart, deep, far_down, roomy
+from cutile.ir.recursion import apart, compiled, deep, far_down, roomy
 
 NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("number", default=0)
 
@@ -104,15 +105,27 @@ def test_no_further_thread(monkeypatch):
         nested(2000)
 
 
-def test_what_fails_for_want_of_stack_is_tried_once_more():
-    calls = []
+def conditions(n):
+    """`if x:` in `if x:` …, which sets y."""
+    inner = ast.parse("y = x").body[0]
+    for _ in range(n):
+        inner = ast.copy_location(ast.If(ast.copy_location(ast.Name("x", ast.Load()), inner), [inner], []), inner)
+    return ast.Module([inner], [])
 
-    def needs(frames):
-        calls.append(frames)
-        return below(frames, int)
 
-    assert afresh(needs, 10) == 0 and calls == [10]
-    assert below(700, afresh, needs, 600) == 0 and calls == [10, 600, 600]
+@pytest.mark.parametrize("n", [10, 600, 1200])
+def test_syntax_that_nests_deeper_than_calls_may(n):
+    limit, space = sys.getrecursionlimit(), {"x": 3}
+    exec(below(300, compiled, conditions(n), "<deep>"), space)
+    assert space["y"] == 3 and sys.getrecursionlimit() == limit
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="such Pythons have a limit of their own for syntax")
+def test_syntax_that_nests_too_deep_for_any_stack():
+    limit = sys.getrecursionlimit()
+    with pytest.raises(RecursionError):
+        compiled(conditions(recursion.DEEPEST), "<deep>")
+    assert sys.getrecursionlimit() == limit
 
 
 def test_a_debugger_goes_along():
