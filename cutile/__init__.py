@@ -82,8 +82,8 @@ __all__ = sorted([*(n for n in globals() if not n.startswith("_")), *_LATER])
 
 def __getattr__(name: str):
     if name not in _LATER:
-        if (file := _sys.modules.get(f"cutile.{name}")) is not None:
-            return file
+        if f"cutile.{name}" in _sys.modules:  # by an import, so that a thread waits for one that is still loading it
+            return _importlib.import_module(f"cutile.{name}")
         raise AttributeError(f"module 'cutile' has no attribute {name!r}")
     module = _importlib.import_module(f"cutile.{_LATER[name] or name}")
     found = module if _LATER[name] is None else getattr(module, name)

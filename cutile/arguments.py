@@ -17,7 +17,7 @@ from cutile.annotations import PLAIN, ArrayAnnotation, ParameterSpec
 from cutile.arrays import Array, find_array, kind, layout
 from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
 from cutile.front.program import Blueprint, Embedded
-from cutile.ir.terms import plain
+from cutile.ir.terms import digits, plain
 from cutile.structs import structure
 from cutile.types import ArrayType, ListType, TileType
 
@@ -111,7 +111,7 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
         lo, hi = int_range(dtype)
         if not lo <= value <= hi:
             hint = "" if dtype is int64 else "; annotate the parameter with ct.ScalarInt64"
-            raise OverflowError(f"{where}: {value} does not fit {dtype.name}{hint}")
+            raise OverflowError(f"{where}: {digits(value)} does not fit {dtype.name}{hint}")
     else:
         dtype = float32
     if spec.scalar and dtype in (bool_, float32):

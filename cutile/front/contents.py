@@ -235,7 +235,7 @@ def _memory(obj: Any) -> tuple[tuple, np.ndarray]:
     """What an array or buffer is, and its bytes."""
     if isinstance(obj, np.ndarray):
         a = _array(obj)
-        kind: tuple = a.dtype, a.shape, a.strides
+        kind: tuple = a.dtype, a.shape, a.strides, a.flags.writeable
         packed = a.T if a.flags.f_contiguous else np.ascontiguousarray(a)
         return kind, packed.reshape(-1).view(np.uint8) if a.nbytes else _NOTHING
     if isinstance(obj, np.void):
@@ -293,17 +293,6 @@ class Held:
             return zip(self.then, itertools.repeat(attribute))
         names = self.then[1:1 + (len(self.then) - 1 - len(slots)) // 2]
         return zip(self.then, (None, *itertools.repeat(None, len(names)), *names, *slots), strict=True)
-
-    def unchanged(self) -> list[tuple[str, Any]]:
-        """After a change: the attributes of an instance, or the items of a dictionary, that are what they were."""
-        if getattr(self.take, "slots", None) is not None:
-            return [(name, obj) for obj, name in self.items(None)
-                    if name is not None and getattr(self.obj, name, MISSING) is obj]
-        if type(self.obj) is not dict:
-            return []
-        half = len(self.then) // 2
-        return [(key, obj) for key, obj in zip(self.then[:half], self.then[half:], strict=True)
-                if type(key) is str and self.obj.get(key, MISSING) is obj]
 
     def __len__(self) -> int:
         return 1 if self.take in (_memory, _tensor) else len(self.then)

@@ -14,7 +14,10 @@ from collections.abc import Callable
 from contextvars import ContextVar
 from typing import Any
 
+import numpy as np
+
 from cutile.dtypes import DType
+from cutile.errors import TileTypeError
 from cutile.ir.terms import Leaf
 from cutile.ops import arithmetic, views
 from cutile.ops._op import EAGER, OpDef, methods
@@ -104,8 +107,36 @@ class _Proxy(_Value):
 
     __int__ = __index__ = __float__ = __bool__
 
+    # NumPy would take it for one object, and compute with that.
+
+    def __array__(self, *args, **kwargs):
+        raise self._unknown("numpy.asarray()")
+
+    def __array_function__(self, function, kinds, args, kwargs):
+        if function in (np.shape, np.ndim) and len(args) == 1 and args[0] is self and not kwargs:
+            return getattr(self, function.__name__)
+        raise self._unknown(f"numpy.{function.__name__}()")
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        symbol = _UFUNCS.get(ufunc.__name__)
+        if symbol is None or method != "__call__" or kwargs or any(isinstance(x, np.ndarray) for x in inputs):
+            raise self._unknown(f"numpy.{ufunc.__name__}()")
+        return EVALUATOR.get().binary(symbol, *inputs)
+
+    def _unknown(self, what: str) -> TileTypeError:
+        return TileTypeError(
+            f"{what} cannot take {self._leaf.type.describe()}, which is known only at run time",
+            help="NumPy computes with values that are known when the kernel is compiled; use the functions of cutile, "
+                 "such as ct.sum or ct.exp")
+
     def __repr__(self) -> str:
         return f"<run-time {self._leaf.type.describe()}>"
+
+
+_UFUNCS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
+           "power": "**", "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
+           "greater_equal": ">=", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
+           "right_shift": ">>"}  # what NumPy calls where a NumPy scalar stands before an operator
 
 
 def _binary(symbol: str, reflected: bool = False) -> Callable:

@@ -57,10 +57,14 @@ class Reads:
         self._unseen: list[tuple[str, str, str]] = []  # attributes with what cannot be compared, what it is, and where
         self._count = 0
 
-    def add(self, container: Any, key: Any, obj: Any) -> None:
-        """`container` is a cell (key None), a dict, or an object whose attribute `key` was read."""
+    def add(self, container: Any, key: Any, obj: Any, again: bool = False) -> None:
+        """`container` is a cell (key None), a dict, or an object whose attribute `key` was read; `again`, if what was
+        read there before does not count any more.
+        """
         if type(container) is types.ModuleType and key in vars(container):
             container = vars(container)  # the same, but looked up quickly
+        if again:
+            self._seen.pop((id(container), key), None)
         self._seen.setdefault((id(container), key), (container, key, obj))
         self._arranged = None
 
@@ -79,6 +83,9 @@ class Reads:
     def reach(self, obj: Any, name: str) -> None:
         """Python code may do anything with `obj`, which is called `name`: all that it holds counts, too."""
         self._pending.append(_Reached(obj, None, name))
+        self._follow_pending()
+
+    def _follow_pending(self) -> None:
         while self._pending:
             obj, attribute, name = reached = self._pending.pop()
             at = id(obj)
@@ -100,18 +107,26 @@ class Reads:
                 raise _not_seen(what, name)
 
     def accept(self) -> None:
-        """Static code has run. What it changed itself, such as a counter or a table that it keeps results in, is a
-        matter of its own from now on: launches do not look at it.
+        """Static code has run. What it changed itself, such as a counter or a table that it keeps results in, is no
+        change: launches compare with what it left.
         """
-        for at, (container, key, obj) in list(self._seen.items()):
-            if _look(container, key) is not obj:
-                del self._seen[at]
-                self._arranged = None
-        for at, held in list(self._held.items()):
-            if not held.same():
-                del self._held[at]
-                for key, obj in held.unchanged():
-                    self.add(held.obj, key, obj)
+        for at, (container, key, then) in list(self._seen.items()):
+            now = _look(container, key)
+            if now is not then:
+                _leave(at, container, then, now)
+                self.add(container, key, now, again=True)
+                self._pending.append(_Reached(now, key, str(key)))
+        for at, then in list(self._held.items()):
+            if not then.same():
+                name = type(then.obj).__name__
+                try:
+                    now = self._held[at] = contents.held(then.obj, then.take)
+                except Exception as e:
+                    raise _not_seen(f"an object of type {name} that is not there any more ({e})", name) from e
+                _leave(at, then.obj, then, now)
+                self._pending += (_Reached(item, by, name) for item, by in now.items(None)
+                                  if type(item) not in contents.ATOMS)
+        self._follow_pending()
 
     def _one(self, reached: _Reached) -> None:
         obj, attribute, name = reached
@@ -259,12 +274,31 @@ class Reads:
         """Everything read still denotes the same object, and mutable objects hold what they held."""
         (dicts, names, objs), (owners, attributes, values), others = self._arranged or self._arrange()
         if not all(map(operator.is_, map(dict.get, dicts, names, _MISSING), objs)) \
-                or not all(map(operator.is_, map(getattr, owners, attributes, _MISSING), values)):
-            return False
-        for container, key, obj in others:
-            if _look(container, key) is not obj:
-                return False
-        return not self._held or all(map(Held.same, self._held.values()))
+                or not all(map(operator.is_, map(getattr, owners, attributes, _MISSING), values)) \
+                or any(_look(container, key) is not obj for container, key, obj in others) \
+                or self._held and not all(map(Held.same, self._held.values())):
+            return self._left_so()
+        return True
+
+    def _left_so(self) -> bool:
+        """Whether static code, of any program, has made all the changes since: then they count as none."""
+        rows, helds = {}, {}
+        for at, (container, key, then) in self._seen.items():
+            now = _look(container, key)
+            if now is not then:
+                if _last(at, container, then) is not now:
+                    return False
+                rows[at] = container, key, now
+        for at, then in self._held.items():
+            if not then.same():
+                last = _last(at, then.obj, then)
+                if last is _NOTHING or not last.same():
+                    return False
+                helds[at] = last
+        self._seen.update(rows)
+        self._held.update(helds)
+        self._arranged = None
+        return True
 
     def _arrange(self) -> tuple[tuple, tuple, list]:
         """What `fresh` looks at: columns of what was found in dictionaries, most of it globals, such columns of plain
@@ -293,6 +327,29 @@ class Reads:
 
     def __len__(self) -> int:
         return len(self._seen)
+
+
+# ------------------------------------------------------------------ what static code has changed itself
+
+STATES, OBJECTS = 64, 1000  # of an object that are remembered, and objects
+_NOTHING = object()
+_left: dict[tuple[int, Any], tuple[Any, list]] = {}  # an object, and what static code made of it, the latest last
+
+
+def _leave(at: tuple[int, Any], obj: Any, before: Any, now: Any) -> None:
+    """Static code has changed what was `before`."""
+    owner, states = _left.get(at, (None, []))
+    if owner is not obj or states[-1] is not before:
+        states = [before]
+    if len(_left) >= OBJECTS:
+        _left.clear()
+    _left[at] = obj, [*states[1 - STATES:], now]
+
+
+def _last(at: tuple[int, Any], obj: Any, before: Any) -> Any:
+    """What static code alone has made of what was `before`; _NOTHING if others may have changed it, too."""
+    owner, states = _left.get(at, (None, []))
+    return states[-1] if owner is obj and any(s is before for s in states) else _NOTHING
 
 
 def _not_seen(what: str, name: str) -> TileStaticEvalError:

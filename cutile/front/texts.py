@@ -25,6 +25,7 @@ from importlib.machinery import SourceFileLoader
 from cutile.errors import SourceFile, TileSyntaxError
 from cutile.front.source import Definition, parameter_names
 from cutile.front.syntax_warnings import silent, warns
+from cutile.ir.recursion import compiled
 from cutile.structs import cached, structure
 
 # ------------------------------------------------------------------ what is remembered
@@ -219,7 +220,7 @@ class _Parsed:
             found: _Codes = {}
             try:
                 module = silent(ast.Module([*unit], []))
-                stack = [compile(module, self.name, "exec", flags, dont_inherit=True)]
+                stack = [compiled(module, self.name, flags)]
             except (SyntaxError, ValueError):
                 stack = []
             for code in stack:

@@ -111,20 +111,20 @@ def _nest(calls: int) -> None:
         _nest(calls - 1)
 
 
-def compiled(tree: ast.Module, filename: str) -> types.CodeType:
+def compiled(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
     """What Python compiles, which recurses in C; in a further thread if the stack of this one is not enough."""
     try:
-        return compile(tree, filename, "exec")
+        return compile(tree, filename, "exec", flags, dont_inherit=True)
     except RecursionError:
-        return apart(_compiled_in_room, tree, filename)
+        return apart(_compiled_in_room, tree, filename, flags)
 
 
-def _compiled_in_room(tree: ast.Module, filename: str) -> types.CodeType:
+def _compiled_in_room(tree: ast.Module, filename: str, flags: int) -> types.CodeType:
     """Python 3.11 counts how deep a tree nests against the limit of calls: where that is not enough, it is raised for
     this moment by as much as it takes, and never so far that code of other threads could come to the end of its stack.
     """
     try:
-        return compile(tree, filename, "exec")
+        return compile(tree, filename, "exec", flags, dont_inherit=True)
     except RecursionError:
         before, nested = sys.getrecursionlimit(), _depth(tree) + FEW
         if sys.version_info >= (3, 12) or not before < nested <= DEEPEST:
@@ -133,7 +133,7 @@ def _compiled_in_room(tree: ast.Module, filename: str) -> types.CodeType:
         before = sys.getrecursionlimit()
         try:
             sys.setrecursionlimit(max(before, nested))
-            return compile(tree, filename, "exec")
+            return compile(tree, filename, "exec", flags, dont_inherit=True)
         finally:
             sys.setrecursionlimit(before)
 

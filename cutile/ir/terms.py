@@ -49,6 +49,11 @@ def plain(value: Any) -> Any:
     return str.__str__(value) if issubclass(cls, str) else value
 
 
+def digits(n: int) -> str:
+    """An integer in messages: Python writes none of thousands of digits."""
+    return str(n) if n.bit_length() <= 256 else f"{'-' * (n < 0)}2^{n.bit_length() - 1} and more"
+
+
 def number_key(value: bool | int | float) -> Hashable:
     """Equal for numbers of one kind that are the same to the last bit: 1, True and 1.0 differ, and the signs of zeros
     and NaNs count [SPEC-1]."""

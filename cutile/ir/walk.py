@@ -100,7 +100,14 @@ def shown_values(t: Template) -> tuple[Value, ...]:
     """The values in a Bind's template, in order."""
     if isinstance(t, Value):
         return (t,)
-    return tuple(v for item in t.items for v in shown_values(item)) if isinstance(t, Group) else ()
+    found, pending = [], [t]
+    while pending:
+        t = pending.pop()
+        if isinstance(t, Value):
+            found.append(t)
+        elif isinstance(t, Group):
+            pending += reversed(t.items)
+    return tuple(found)
 
 
 def bound_values(block: Block) -> set[Value]:

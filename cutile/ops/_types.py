@@ -43,6 +43,7 @@ from cutile.ir.terms import (
     View,
     call_help,
     describe,
+    digits,
     is_array,
     is_scalar,
     is_tile,
@@ -266,7 +267,7 @@ def loose(value: bool | int | float) -> Const:
             lo, hi = int_range(d)
             if lo <= value <= hi:
                 return Const(value, d, True)
-        refuse(f"the integer constant {value} fits neither int64 nor uint64", cls=TileValueError)
+        refuse(f"the integer constant {digits(value)} fits neither int64 nor uint64", cls=TileValueError)
     if isinstance(value, float):
         return Const(value, float32, True)
     refuse(f"a constant expression gave {value!r} ({type(value).__name__}), which is no tile-code number")

@@ -1,5 +1,6 @@
 """What a program depends on outside itself, and that a launch sees what has changed of it."""
 
+import collections
 import sys
 import types
 
@@ -237,7 +238,7 @@ def test_what_changed_outside(name, outside):
     assert value(k) == 2
 
 
-def test_what_static_code_changes_itself_is_its_own_matter():
+def test_what_static_code_changes_itself_is_no_change():
     class Counter:
         count, factor = 0, 1
 
@@ -254,8 +255,37 @@ def test_what_static_code_changes_itself_is_its_own_matter():
         ct.store(y, 0, ct.full((1,), ct.static_eval(hit()), ct.float32))
 
     assert [value(k), value(k), counter.count] == [2, 2, 1]
-    counter.factor = 10  # which it only reads
+    counter.factor = 10
     assert [value(k), value(k), counter.count] == [20, 20, 2]
+    counter.count = 7  # by somebody else
+    assert [value(k), value(k), counter.count] == [80, 80, 8]
+
+
+def first_of_sorted(x):
+    x.sort()
+    return x[0]
+
+
+OWN_CHANGES = {
+    "default": (lambda: collections.defaultdict(lambda: 16), lambda d: d["q"], 16, lambda d: d.update(q=9), 9),
+    "setdefault": (dict, lambda d: d.setdefault("n", 4), 4, lambda d: d.update(n=9), 9),
+    "memo": (dict, lambda d: d.setdefault("n", [4])[0], 4, lambda d: d["n"].__setitem__(0, 9), 9),
+    "array": (lambda: np.array([1, 5]), lambda a: (a.__setitem__(0, 2), a[1])[1], 5, lambda a: a.__setitem__(1, 9), 9),
+    "sort": (lambda: [3, 1, 2], first_of_sorted, 1, lambda x: x.__setitem__(0, -5), -5),
+}
+
+
+@pytest.mark.parametrize("make, read, before, change, after", OWN_CHANGES.values(), ids=OWN_CHANGES)
+def test_changes_of_others_after_those_of_static_code(make, read, before, change, after):
+    held = make()
+
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(int(read(held))), ct.float32))
+
+    assert [value(k), value(k)] == [before, before] and len(k._programs) == 1
+    change(held)
+    assert [value(k), value(k)] == [after, after]
 
 
 def test_static_code_that_counts_for_several_programs(outside):

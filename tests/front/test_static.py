@@ -2,6 +2,7 @@
 
 import dataclasses
 import enum
+import linecache
 import types
 
 import numpy as np
@@ -389,3 +390,42 @@ def test_attributes_of_what_was_kept():
     typed(k, A2)
     [(x, i)] = kept
     assert (x.dtype, x.ndim, i.dtype, i.ndim, i.shape) == (ct.float32, 2, ct.int32, 0, ())
+
+
+NUMPY_OF_TILES = ("np.sum(t)", "np.prod(t)", "np.max(t)", "np.dot(t, t)", "np.ptp(t)", "np.argmax(t)", "np.size(t)",
+                  "np.asarray(t).ndim", "np.array(t).size", "np.ravel(t)[0]", "np.full(4, t)[0]", "np.mean(t)",
+                  "np.exp(t)", "np.ones(1) * t", "np.cumsum(t)", "np.sum(x)", "np.max(x)", "np.size(x)", "np.maximum(t, t)")
+
+
+@pytest.mark.parametrize("expression", NUMPY_OF_TILES)
+def test_numpy_takes_no_value_of_run_time(expression):
+    k = kernel_of(f"t = ct.load(x, 0, (4,))\nct.store(o, 0, ct.static_eval({expression}))")
+    with pytest.raises(ct.TileTypeError, match=r"(?s)numpy\..*known only at run time.*in k"):
+        ct.launch(None, (1,), k, (np.ones(4, np.float32), np.zeros(4, np.float32)))
+
+
+@pytest.mark.parametrize("expression, wanted", [
+    ("np.float32(2) * t", [2, 4, 6, 8]), ("t - np.int64(1)", [0, 1, 2, 3]), ("np.float32(8) / t", [8, 4, 8 / 3, 2]),
+    ("t * len(np.shape(t))", [1, 2, 3, 4]), ("t + np.ndim(x)", [2, 3, 4, 5])])
+def test_numpy_scalars_beside_tiles(expression, wanted):
+    k, out = kernel_of(f"t = ct.load(x, 0, (4,))\nct.store(o, 0, ct.static_eval({expression}))"), np.zeros(4, np.float32)
+    ct.launch(None, (1,), k, (np.arange(1, 5, dtype=np.float32), out))
+    np.testing.assert_array_equal(out, np.asarray(wanted, np.float32))
+
+
+def kernel_of(body: str):
+    text = "@ct.kernel\ndef k(x, o):\n" + "".join(f"    {line}\n" for line in body.splitlines())
+    name = f"<static {body}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    space = {"ct": ct, "np": np}
+    exec(compile(text, name, "exec"), space)
+    return space["k"]
+
+
+@pytest.mark.parametrize("body", ["ct.store(x, 0, G)", "ct.store(x, 0, ct.bid(0) * G)", "print(G)",
+                                  "ct.store(x, 0, ct.static_eval(10**5000))"])
+def test_integers_of_thousands_of_digits(body):
+    k = kernel_of(body)
+    k.function.__globals__["G"] = 10**5000
+    with pytest.raises(ct.TileValueError, match=r"(?s)the integer constant 2\^16609 and more fits neither.*in k"):
+        ct.launch(None, (1,), k, (np.zeros(4, np.float32), 0))

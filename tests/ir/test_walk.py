@@ -5,8 +5,9 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cutile.dtypes import int32
 from cutile.ir.check import check
-from cutile.ir.nodes import Block, Frame, Kernel, Known, Op, Return, Value, uses_of
+from cutile.ir.nodes import Block, Frame, Group, Kernel, Known, Op, Return, Value, uses_of
 from cutile.ir.text import parse, to_text
 from cutile.ir.walk import (
     blocks,
@@ -23,6 +24,7 @@ from cutile.ir.walk import (
     walk,
 )
 from cutile.ops import arithmetic
+from cutile.types import TileType
 
 K = """
 kernel k(%n: i32[], %x: f32[4], %c: b1[]) {
@@ -209,3 +211,10 @@ def test_unrolled_recursion_gives_results():
         return 0 if n == 0 else n + (yield total(n - 1))
 
     assert unrolled(total(10_000)) == 50_005_000
+
+
+def test_values_of_a_template_as_deep_as_may_be():
+    v = t = Value(TileType(int32))
+    for _ in range(5000):
+        t = Group("tuple", ("0", "1"), (t, Known(1)))
+    assert shown_values(Group("tuple", ("0", "1"), (v, t))) == (v, v)

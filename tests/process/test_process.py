@@ -260,3 +260,26 @@ def failing(o):
 def test_an_exception_that_cannot_be_shown():
     with pytest.raises(ct.TileStaticEvalError, match="Speechless"):
         ct.launch(None, (1,), failing, (np.zeros(1, np.int32),))
+
+
+# ------------------------------------------------------------------ threads
+
+
+def test_first_launches_of_several_threads():
+    for _ in range(4):
+        assert "4 launches" in program("""
+            k = make("@ct.kernel\\ndef k(o):\\n    ct.store(o, 0, 1)\\n")
+            done = []
+
+            def work():
+                o = np.zeros(1, np.int32)
+                ct.launch(None, (1,), k, (o,))
+                done.append(o[0])
+
+            threads = [threading.Thread(target=work) for _ in range(4)]
+            for t in threads:
+                t.start()
+            for t in threads:
+                t.join()
+            print(sum(done), "launches")
+        """)
