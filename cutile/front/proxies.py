@@ -110,27 +110,28 @@ class _Proxy(_Value):
     # NumPy would take it for one object, and compute with that.
 
     def __array__(self, *args, **kwargs):
-        raise self._unknown("numpy.asarray()")
+        raise _not_for_numpy(self, "numpy.asarray()")
 
     def __array_function__(self, function, kinds, args, kwargs):
         if function in (np.shape, np.ndim) and len(args) == 1 and args[0] is self and not kwargs:
             return getattr(self, function.__name__)
-        raise self._unknown(f"numpy.{function.__name__}()")
+        raise _not_for_numpy(self, f"numpy.{function.__name__}()")
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         symbol = _UFUNCS.get(ufunc.__name__)
         if symbol is None or method != "__call__" or kwargs or any(isinstance(x, np.ndarray) for x in inputs):
-            raise self._unknown(f"numpy.{ufunc.__name__}()")
+            raise _not_for_numpy(self, f"numpy.{ufunc.__name__}()")
         return EVALUATOR.get().binary(symbol, *inputs)
-
-    def _unknown(self, what: str) -> TileTypeError:
-        return TileTypeError(
-            f"{what} cannot take {self._leaf.type.describe()}, which is known only at run time",
-            help="NumPy computes with values that are known when the kernel is compiled; use the functions of cutile, "
-                 "such as ct.sum or ct.exp")
 
     def __repr__(self) -> str:
         return f"<run-time {self._leaf.type.describe()}>"
+
+
+def _not_for_numpy(x: _Proxy, what: str) -> TileTypeError:
+    return TileTypeError(
+        f"{what} cannot take {x._leaf.type.describe()}, which is known only at run time",
+        help="NumPy computes with values that are known when the kernel is compiled; use the functions of cutile, "
+             "such as ct.sum or ct.exp")
 
 
 _UFUNCS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
