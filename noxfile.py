@@ -7,7 +7,7 @@ import nox
 nox.options.sessions = ["tests"]
 nox.options.default_venv_backend = "venv"
 
-SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "docs", "noxfile.py"]
+SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
 
 
 @nox.session(tags=["main"])
@@ -108,4 +108,4 @@ def seeded(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Write the generated pages."""
     session.install("-e", ".")
-    session.run("python", "docs/generate.py")
+    session.run("python", "-m", "tools.docgen")

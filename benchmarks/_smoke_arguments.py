@@ -134,7 +134,7 @@ def parts_and_scans(lib):
 @check
 def repeated_launches(lib):
     """A launch like one before is queued in C where that was built. Numbers, streams and arrays change all the time."""
-    from cutile import repeat
+    from cutile.runtime import launch_cache
 
     streams = [lib.current(), lib.new_stream()]
     pairs = [(arange(lib, n), zeros(lib, n)) for n in (5000, 5000, 4099, 64)]
@@ -146,7 +146,7 @@ def repeated_launches(lib):
         ct.launch(streams[k % 2], (ct.cdiv(x.shape[0], 512),), scale, (x, y, factor, 512))
         lib.synchronize()
         same(lib.to_host(y), lib.to_host(x) * np.float32(factor))
-    return "in Python" if repeat.extension() is None else "in C"
+    return "in Python" if launch_cache.extension() is None else "in C"
 
 
 @check

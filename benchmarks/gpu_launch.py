@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "benchmarks")]
 from _gpu_arrays import libraries  # noqa: E402
 
 import cutile as ours  # noqa: E402
-from cutile import repeat  # noqa: E402
+from cutile.runtime import launch_cache  # noqa: E402
 
 ROUNDS, CALLS = 15, 400  # calls of a round stay below the length of the driver's queue
 
@@ -92,8 +92,8 @@ def _bare(found: dict) -> Callable[[], None]:
 
 def main() -> None:
     if "--python" in sys.argv[1:]:
-        repeat.extension = lambda: None
-    print("cutile launches in", "Python" if repeat.extension() is None else "C")
+        launch_cache.extension = lambda: None
+    print("cutile launches in", "Python" if launch_cache.extension() is None else "C")
     found, wait = candidates()
     times: dict[str, list[float]] = {name: [] for name in found}
     for f in found.values():

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance import differences
+from conformance.harness import differences
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS, OFFICIAL = "cutile:acceptance", "cuda.tile:acceptance"
@@ -57,7 +57,7 @@ def record(impl: str, pytest_arguments: list[str]) -> dict[str, list[dict[str, A
         path.touch()
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *(pytest_arguments or ["conformance"]), "--impl", impl, "--assert=plain",
-             "-p", "conformance.recording", "-p", "no:cacheprovider"],
+             "-p", "conformance.harness.recording", "-p", "no:cacheprovider"],
             cwd=ROOT, env={**os.environ, "CONFORMANCE_VERDICTS": str(path)}, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{done.stdout[-4000:]}{done.stderr[-4000:]}\nthe suite could not be run with {impl}")

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from conformance.absent import NoSuchError
+from conformance.harness.absent import NoSuchError
 
 
 class Adapter:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from conformance import absent, lambdas, report, watchdog
+from conformance.harness import absent, lambdas, report, watchdog
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -34,7 +34,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_sessionstart() -> None:
     """Load the implementation: without it no file of tests could be loaded."""
     try:
-        impl = importlib.import_module("conformance.api").impl
+        impl = importlib.import_module("conformance.harness.api").impl
     except SystemExit as e:
         raise pytest.UsageError(str(e)) from e
     if not impl.lambdas:
@@ -44,7 +44,7 @@ def pytest_sessionstart() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A test of what the hardware lacks is not applicable there, one of what the implementation lacks is absent."""
-    from conformance.api import ABSENT, impl
+    from conformance.harness.api import ABSENT, impl
 
     watchdog.start((item.config.getoption("--limit") or impl.limit) if Ending.replaced else None)
     try:

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, needs, refuses, run
-from conformance.memory import guarded, layouts, numbers, same, sample
-from conformance.probing import NUMPY, on_target
+from conformance.harness.api import accepts, clause, ct, launch, needs, refuses, run
+from conformance.harness.memory import guarded, layouts, numbers, same, sample
+from conformance.harness.probing import NUMPY, on_target
 
 ZERO = ct.PaddingMode.ZERO
 X1, X2 = np.zeros(8, np.int32), np.zeros((8, 8), np.int32)

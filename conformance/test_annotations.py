@@ -5,7 +5,7 @@ from typing import Annotated, Any, get_args
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, fails, run
+from conformance.harness.api import accepts, clause, ct, fails, run
 
 INT64 = get_args(ct.ScalarInt64)[1]
 

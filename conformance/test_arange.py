@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, run
-from conformance.kernels import dtype, made, write
-from conformance.numbers import INTEGERS, encode, nearest, same_numbers, values
-from conformance.typing import folds, refused, strict, typed, varies
+from conformance.harness.api import clause, ct, run
+from conformance.harness.kernels import dtype, made, write
+from conformance.harness.numbers import INTEGERS, encode, nearest, same_numbers, values
+from conformance.harness.typing import folds, refused, strict, typed, varies
 
 inf, nan = math.inf, math.nan
 

@@ -6,11 +6,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
-from conformance.integers import integer_pairs, limits, wrap
-from conformance.kernels import apply, binary, dtype, made, numbers_of, unary
-from conformance.numbers import INTEGERS, exact, nearest, same_numbers, sample, values, width
-from conformance.typing import folds, refused, strict, typed, varies
+from conformance.harness.api import clause, ct
+from conformance.harness.integers import integer_pairs, limits, wrap
+from conformance.harness.kernels import apply, binary, dtype, made, numbers_of, unary
+from conformance.harness.numbers import INTEGERS, exact, nearest, same_numbers, sample, values, width
+from conformance.harness.typing import folds, refused, strict, typed, varies
 
 inf, nan = math.inf, math.nan
 

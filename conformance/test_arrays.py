@@ -5,8 +5,8 @@ from typing import Annotated
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, fails, launch, needs, refuses, run
-from conformance.probing import DTYPES, NUMPY, counting, inspect, taken
+from conformance.harness.api import accepts, clause, ct, fails, launch, needs, refuses, run
+from conformance.harness.probing import DTYPES, NUMPY, counting, inspect, taken
 
 Static = Annotated[object, ct.ArrayAnnotation(static_shape_dims=(1,), static_stride_dims=(0,))]
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, impl, launch, needs, refuses, run
-from conformance.probing import refused
+from conformance.harness.api import accepts, clause, ct, impl, launch, needs, refuses, run
+from conformance.harness.probing import refused
 
 X1 = np.zeros(4, np.int32)
 

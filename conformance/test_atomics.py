@@ -6,9 +6,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, needs, refuses, run
-from conformance.memory import GRID, blocks, guarded, layouts, looks, numbers, same
-from conformance.probing import DTYPES, NUMPY
+from conformance.harness.api import clause, ct, launch, needs, refuses, run
+from conformance.harness.memory import GRID, blocks, guarded, layouts, looks, numbers, same
+from conformance.harness.probing import DTYPES, NUMPY
 
 BITS = {"i32": 32, "u32": 32, "i64": 64, "u64": 64}
 INTS = tuple(BITS)

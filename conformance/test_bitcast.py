@@ -5,10 +5,21 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, refuses, run
-from conformance.kernels import apply, dtype, made, unary
-from conformance.numbers import FLOATS, FORMATS, INTEGERS, SMALL, codes, same_numbers, sample, value, values, width
-from conformance.typing import refused, typed, varies
+from conformance.harness.api import clause, ct, refuses, run
+from conformance.harness.kernels import apply, dtype, made, unary
+from conformance.harness.numbers import (
+    FLOATS,
+    FORMATS,
+    INTEGERS,
+    SMALL,
+    codes,
+    same_numbers,
+    sample,
+    value,
+    values,
+    width,
+)
+from conformance.harness.typing import refused, typed, varies
 
 inf, nan = math.inf, math.nan
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, needs
-from conformance.integers import integer_pairs, limits, of_integers, wrap
-from conformance.kernels import apply, binary, dtype, made, numbers_of, unary
-from conformance.numbers import FLOATS, INTEGERS
-from conformance.typing import folds, refused, strict, typed
+from conformance.harness.api import clause, ct, needs
+from conformance.harness.integers import integer_pairs, limits, of_integers, wrap
+from conformance.harness.kernels import apply, binary, dtype, made, numbers_of, unary
+from conformance.harness.numbers import FLOATS, INTEGERS
+from conformance.harness.typing import folds, refused, strict, typed
 
 BITWISE = {
     "and": (ct.bitwise_and, lambda x, y: x & y),

@@ -6,8 +6,8 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.probing import refused, static
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.probing import refused, static
 
 
 def joined(a, b):

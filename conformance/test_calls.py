@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, run
-from conformance.executing import module, rejects, result, takes
-from conformance.probing import constant_is, static
+from conformance.harness.api import accepts, clause, ct, run
+from conformance.harness.executing import module, rejects, result, takes
+from conformance.harness.probing import constant_is, static
 
 
 def full(a, /, b=2, *rest, c, d=4, **more):

@@ -6,9 +6,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
-from conformance.kernels import apply, dtype, unary
-from conformance.numbers import (
+from conformance.harness.api import clause, ct
+from conformance.harness.kernels import apply, dtype, unary
+from conformance.harness.numbers import (
     FLOATS,
     FORMATS,
     INTEGERS,
@@ -21,7 +21,7 @@ from conformance.numbers import (
     sample,
     values,
 )
-from conformance.typing import folds, refused, typed
+from conformance.harness.typing import folds, refused, typed
 
 inf, nan = math.inf, math.nan
 

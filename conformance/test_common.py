@@ -4,9 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, refuses, run
-from conformance.memory import guarded, numbers, same
-from conformance.probing import NUMPY, constant, refused
+from conformance.harness.api import accepts, clause, ct, launch, refuses, run
+from conformance.harness.memory import guarded, numbers, same
+from conformance.harness.probing import NUMPY, constant, refused
 
 X1 = np.zeros(4, np.int32)
 

@@ -6,12 +6,12 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, refuses
-from conformance.integers import integer_pairs, limits
-from conformance.kernels import apply, binary, dtype, made, unary
-from conformance.numbers import FLOATS as ALL_FLOATS
-from conformance.numbers import INTEGERS, pairs, sample, values
-from conformance.typing import folds, refused, typed
+from conformance.harness.api import clause, ct, refuses
+from conformance.harness.integers import integer_pairs, limits
+from conformance.harness.kernels import apply, binary, dtype, made, unary
+from conformance.harness.numbers import FLOATS as ALL_FLOATS
+from conformance.harness.numbers import INTEGERS, pairs, sample, values
+from conformance.harness.typing import folds, refused, typed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 RESTRICTED = tuple(n for n in ALL_FLOATS if n not in FLOATS)

@@ -6,8 +6,8 @@ import enum
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, refuses, run
-from conformance.probing import constant, look, refused, same_number, static
+from conformance.harness.api import clause, ct, launch, refuses, run
+from conformance.harness.probing import constant, look, refused, same_number, static
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, named, refuses, run
-from conformance.executing import body, rejects, result, takes
-from conformance.probing import constant_is
+from conformance.harness.api import accepts, clause, ct, named, refuses, run
+from conformance.harness.executing import body, rejects, result, takes
+from conformance.harness.probing import constant_is
 
 
 class Truth(enum.Enum):

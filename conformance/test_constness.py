@@ -6,9 +6,9 @@ import enum
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.executing import body, rejects, takes
-from conformance.probing import constant_is, static
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.executing import body, rejects, takes
+from conformance.harness.probing import constant_is, static
 
 FOUR, TEXT, NESTED, HALF = 4, "text", (1, (2, "a")), 0.5
 

@@ -6,8 +6,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, run
-from conformance.executing import module, rejects, result
+from conformance.harness.api import accepts, clause, ct, run
+from conformance.harness.executing import module, rejects, result
 
 REFUSED = ("UnsupportedCallError", "TileTypeError")
 

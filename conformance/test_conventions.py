@@ -4,8 +4,20 @@ import functools
 
 import pytest
 
-from conformance.api import clause, ct, needs
-from conformance.exporting import V1, V2, Parameter, arrays, c, cubin, forward, parameters, reads, scalar, signature
+from conformance.harness.api import clause, ct, needs
+from conformance.harness.exporting import (
+    V1,
+    V2,
+    Parameter,
+    arrays,
+    c,
+    cubin,
+    forward,
+    parameters,
+    reads,
+    scalar,
+    signature,
+)
 
 pytestmark = needs("export")
 

@@ -6,9 +6,9 @@ import enum
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, run
-from conformance.executing import rejects, result, takes
-from conformance.probing import constant_is, static
+from conformance.harness.api import accepts, clause, ct, launch, run
+from conformance.harness.executing import rejects, result, takes
+from conformance.harness.probing import constant_is, static
 
 frozen = dataclasses.dataclass(frozen=True)
 

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, needs, run
-from conformance.numbers import codes, value
-from conformance.probing import (
+from conformance.harness.api import accepts, clause, ct, launch, needs, run
+from conformance.harness.numbers import codes, value
+from conformance.harness.probing import (
     ARITHMETIC,
     DTYPES,
     INTEGERS,

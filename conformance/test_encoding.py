@@ -6,9 +6,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, run
-from conformance.numbers import FORMATS, nearest, rounded, value
-from conformance.probing import DTYPES, FLOATS, INTEGERS, NAMES, RESTRICTED, constant, on_target, refused, same_number
+from conformance.harness.api import clause, ct, run
+from conformance.harness.numbers import FORMATS, nearest, rounded, value
+from conformance.harness.probing import (
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    NAMES,
+    RESTRICTED,
+    constant,
+    on_target,
+    refused,
+    same_number,
+)
 
 NAN, INF = math.nan, math.inf
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, needs, refuses, run
-from conformance.probing import FLOATS, INTEGERS, NUMPY, on_target, refused
+from conformance.harness.api import accepts, clause, ct, launch, needs, refuses, run
+from conformance.harness.probing import FLOATS, INTEGERS, NUMPY, on_target, refused
 
 ENUMS = {
     "RoundingMode": (1, dict(RN="nearest_even", RZ="zero", RM="negative_inf", RP="positive_inf", RA="nearest_away",

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import pytest
 
-from conformance.api import clause, ct, impl, needs
-from conformance.exporting import (
+from conformance.harness.api import clause, ct, impl, needs
+from conformance.harness.exporting import (
     ELF,
     MAGIC,
     TARGETS,

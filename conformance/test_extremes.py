@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
-from conformance.integers import integer_pairs
-from conformance.kernels import apply_nullary, nullary, numbers_of
-from conformance.numbers import INTEGERS, chosen, encode, flushed, same_numbers, sample, values
-from conformance.reducing import ROWS, reduced
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct
+from conformance.harness.integers import integer_pairs
+from conformance.harness.kernels import apply_nullary, nullary, numbers_of
+from conformance.harness.numbers import INTEGERS, chosen, encode, flushed, same_numbers, sample, values
+from conformance.harness.reducing import ROWS, reduced
+from conformance.harness.typing import refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, run
-from conformance.kernels import dtype, made, write
-from conformance.numbers import FLOATS, INTEGERS, same_numbers, values
-from conformance.typing import refused, strict, typed, varies
+from conformance.harness.api import clause, ct, run
+from conformance.harness.kernels import dtype, made, write
+from conformance.harness.numbers import FLOATS, INTEGERS, same_numbers, values
+from conformance.harness.typing import refused, strict, typed, varies
 
 ALL = (*INTEGERS, "bool_", *FLOATS)
 

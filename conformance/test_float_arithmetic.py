@@ -6,9 +6,20 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, run
-from conformance.kernels import apply, binary, ternary
-from conformance.numbers import FORMATS, chosen, encode, exact, nearest, pairs, same_numbers, sample, specials, values
+from conformance.harness.api import clause, ct, run
+from conformance.harness.kernels import apply, binary, ternary
+from conformance.harness.numbers import (
+    FORMATS,
+    chosen,
+    encode,
+    exact,
+    nearest,
+    pairs,
+    same_numbers,
+    sample,
+    specials,
+    values,
+)
 
 inf, nan = math.inf, math.nan
 

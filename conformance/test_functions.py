@@ -12,9 +12,9 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, impl
-from conformance.executing import rejects, result, takes
-from conformance.probing import constant_is, static
+from conformance.harness.api import clause, ct, impl
+from conformance.harness.executing import rejects, result, takes
+from conformance.harness.probing import constant_is, static
 
 REFUSED_CALL = ("UnsupportedCallError", "TileTypeError")
 X = 7

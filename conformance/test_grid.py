@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.memory import blocks
-from conformance.probing import DTYPES, constant
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.memory import blocks
+from conformance.harness.probing import DTYPES, constant
 
 X0, X1, X2 = (np.zeros((4,) * r, np.int32) for r in (0, 1, 2))
 INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]

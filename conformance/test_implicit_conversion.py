@@ -5,18 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.probing import (
-    ARITHMETIC,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    NAMES,
-    NUMPY,
-    PROMOTE,
-    limits,
-    on_target,
-)
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.probing import ARITHMETIC, DTYPES, FLOATS, INTEGERS, NAMES, NUMPY, PROMOTE, limits, on_target
 
 
 def zeros(short, n=1):

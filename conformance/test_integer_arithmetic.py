@@ -4,9 +4,9 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, needs
-from conformance.integers import integer_pairs, limits, of_integers, wrap
-from conformance.numbers import INTEGERS, same_numbers
+from conformance.harness.api import clause, ct, needs
+from conformance.harness.integers import integer_pairs, limits, of_integers, wrap
+from conformance.harness.numbers import INTEGERS, same_numbers
 
 
 def floor_div(a, b):

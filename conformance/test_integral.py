@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch
-from conformance.kernels import apply, binary, dtype, unary
-from conformance.numbers import FLOATS as ALL_FLOATS
-from conformance.numbers import FORMATS, assert_within, codes, encode, same_numbers, sample, specials, values
-from conformance.typing import folds, refused, typed
+from conformance.harness.api import clause, ct, launch
+from conformance.harness.kernels import apply, binary, dtype, unary
+from conformance.harness.numbers import FLOATS as ALL_FLOATS
+from conformance.harness.numbers import FORMATS, assert_within, codes, encode, same_numbers, sample, specials, values
+from conformance.harness.typing import folds, refused, typed
 
 inf, nan = math.inf, math.nan
 

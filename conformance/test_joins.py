@@ -7,8 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.executing import body, module, rejects, result, takes
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.executing import body, module, rejects, result, takes
 
 
 class Color(enum.Enum):

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, named, refuses, run
-from conformance.executing import module
+from conformance.harness.api import accepts, clause, ct, launch, named, refuses, run
+from conformance.harness.executing import module
 
 
 def one(x, out):

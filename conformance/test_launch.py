@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, fails, impl, launch, named, needs, refuses, run
+from conformance.harness.api import clause, ct, fails, impl, launch, named, needs, refuses, run
 
 
 @ct.kernel

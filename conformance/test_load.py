@@ -3,21 +3,10 @@
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, needs, refuses, run
-from conformance.memory import (
-    GRID,
-    blocks,
-    fitting,
-    guarded,
-    layouts,
-    looks,
-    numbers,
-    same,
-    sample,
-    tile_of,
-)
-from conformance.numbers import same_numbers
-from conformance.probing import NUMPY, on_target
+from conformance.harness.api import accepts, clause, ct, needs, refuses, run
+from conformance.harness.memory import GRID, blocks, fitting, guarded, layouts, looks, numbers, same, sample, tile_of
+from conformance.harness.numbers import same_numbers
+from conformance.harness.probing import NUMPY, on_target
 
 ZERO = ct.PaddingMode.ZERO
 X1, X2, X3 = (np.zeros((4,) * r, np.int32) for r in (1, 2, 3))

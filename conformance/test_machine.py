@@ -5,8 +5,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, needs, run
-from conformance.memory import blocks
+from conformance.harness.api import clause, ct, launch, needs, run
+from conformance.harness.memory import blocks
 
 ACQUIRE, RELEASE, DEVICE = ct.MemoryOrder.ACQUIRE, ct.MemoryOrder.RELEASE, ct.MemoryScope.DEVICE
 

@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, refuses
-from conformance.kernels import apply, numbers_of, unary
-from conformance.matrices import exactly, product, small
-from conformance.numbers import FORMATS, encode, rounded, values, width
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct, refuses
+from conformance.harness.kernels import apply, numbers_of, unary
+from conformance.harness.matrices import exactly, product, small
+from conformance.harness.numbers import FORMATS, encode, rounded, values, width
+from conformance.harness.typing import refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
-from conformance.matrices import exactly, product, small
-from conformance.numbers import FORMATS, INTEGERS, codes, encode, sample, values
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct
+from conformance.harness.matrices import exactly, product, small
+from conformance.harness.numbers import FORMATS, INTEGERS, codes, encode, sample, values
+from conformance.harness.typing import refused, typed
 
 inf, nan = math.inf, math.nan
 

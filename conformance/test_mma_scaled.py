@@ -6,11 +6,11 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, run
-from conformance.kernels import dtype
-from conformance.matrices import exactly
-from conformance.numbers import FORMATS, encode, value, values
-from conformance.typing import operand, refused, typed
+from conformance.harness.api import clause, ct, run
+from conformance.harness.kernels import dtype
+from conformance.harness.matrices import exactly
+from conformance.harness.numbers import FORMATS, encode, value, values
+from conformance.harness.typing import operand, refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, named, needs, run
+from conformance.harness.api import clause, ct, launch, named, needs, run
 
 
 def counting(n=4):

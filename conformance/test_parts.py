@@ -5,10 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, run
-from conformance.kernels import dtype
-from conformance.numbers import FLOATS, INTEGERS
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct, run
+from conformance.harness.kernels import dtype
+from conformance.harness.numbers import FLOATS, INTEGERS
+from conformance.harness.typing import refused, typed
 
 ALL = (*INTEGERS, "bool_", *FLOATS)
 

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, needs, refuses, run
-from conformance.probing import DTYPES, NAMES, counting, inspect, refused
+from conformance.harness.api import accepts, clause, ct, needs, refuses, run
+from conformance.harness.probing import DTYPES, NAMES, counting, inspect, refused
 
 ONE = np.zeros(4, np.float32)
 

@@ -6,11 +6,11 @@ import mpmath
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, run
-from conformance.integers import limits, wrap
-from conformance.kernels import apply, binary, made, numbers_of, unary
-from conformance.numbers import INTEGERS, assert_within, encode, exact, same_numbers, sample, specials, values
-from conformance.typing import folds, refused, strict, typed, varies
+from conformance.harness.api import clause, ct, launch, run
+from conformance.harness.integers import limits, wrap
+from conformance.harness.kernels import apply, binary, made, numbers_of, unary
+from conformance.harness.numbers import INTEGERS, assert_within, encode, exact, same_numbers, sample, specials, values
+from conformance.harness.typing import folds, refused, strict, typed, varies
 
 inf, nan = math.inf, math.nan
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, needs, refuses
-from conformance.memory import numbers
-from conformance.probing import DTYPES, NUMPY, on_target, refused
+from conformance.harness.api import clause, ct, launch, needs, refuses
+from conformance.harness.memory import numbers
+from conformance.harness.probing import DTYPES, NUMPY, on_target, refused
 
 X1 = np.zeros(4, np.int32)
 

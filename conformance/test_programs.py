@@ -9,7 +9,7 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, run
+from conformance.harness.api import clause, ct, launch, run
 
 U = 2.0**-24
 ACQUIRE, RELEASE = ct.MemoryOrder.ACQUIRE, ct.MemoryOrder.RELEASE

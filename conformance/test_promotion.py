@@ -5,8 +5,8 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.probing import (
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.probing import (
     ARITHMETIC,
     DTYPES,
     FLOATS,

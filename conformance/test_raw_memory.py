@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, needs, refuses, run
-from conformance.memory import guarded, numbers, same, sample
-from conformance.probing import DTYPES, NUMPY, on_target
+from conformance.harness.api import clause, ct, launch, needs, refuses, run
+from conformance.harness.memory import guarded, numbers, same, sample
+from conformance.harness.probing import DTYPES, NUMPY, on_target
 from conformance.test_atomics import HAS, update, valid
 
 INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]

@@ -6,11 +6,11 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, needs, refuses, run
-from conformance.integers import wrap
-from conformance.numbers import encode
-from conformance.reducing import reduced
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct, needs, refuses, run
+from conformance.harness.integers import wrap
+from conformance.harness.numbers import encode
+from conformance.harness.reducing import reduced
+from conformance.harness.typing import refused, typed
 
 inf, nan = math.inf, math.nan
 

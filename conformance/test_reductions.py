@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, refuses, run
-from conformance.integers import integer_pairs, wrap
-from conformance.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values
-from conformance.reducing import TINY, reduced
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct, refuses, run
+from conformance.harness.integers import integer_pairs, wrap
+from conformance.harness.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values
+from conformance.harness.reducing import TINY, reduced
+from conformance.harness.typing import refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -5,8 +5,8 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, needs, refuses, run
-from conformance.probing import DTYPES, NUMPY, RESTRICTED, on_target, unary
+from conformance.harness.api import clause, ct, launch, needs, refuses, run
+from conformance.harness.probing import DTYPES, NUMPY, RESTRICTED, on_target, unary
 
 STORED = [s for s in RESTRICTED if s in NUMPY]
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
-from conformance.kernels import apply, binary, unary
-from conformance.numbers import encode, exact, flushed, pairs, same_numbers, sample, specials, values
-from conformance.typing import folds, refused, typed
+from conformance.harness.api import clause, ct
+from conformance.harness.kernels import apply, binary, unary
+from conformance.harness.numbers import encode, exact, flushed, pairs, same_numbers, sample, specials, values
+from conformance.harness.typing import folds, refused, typed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGRAL = ("int8", "int32", "int64", "uint8", "uint64")

@@ -7,11 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, refuses
-from conformance.integers import integer_pairs, wrap
-from conformance.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values
-from conformance.reducing import TINY, reduced
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct, refuses
+from conformance.harness.integers import integer_pairs, wrap
+from conformance.harness.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values
+from conformance.harness.reducing import TINY, reduced
+from conformance.harness.typing import refused, typed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 RESTRICTED = ("tfloat32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e5m3fnu", "float4_e2m1fn")

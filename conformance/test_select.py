@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.kernels import apply, dtype, made, ternary, unary
-from conformance.numbers import FLOATS, INTEGERS, codes, sample, values
-from conformance.typing import refused, typed, varies
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.kernels import apply, dtype, made, ternary, unary
+from conformance.harness.numbers import FLOATS, INTEGERS, codes, sample, values
+from conformance.harness.typing import refused, typed, varies
 
 RESTRICTED = ("tfloat32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e5m3fnu", "float4_e2m1fn")
 

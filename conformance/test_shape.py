@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, run
-from conformance.numbers import FLOATS, INTEGERS
-from conformance.typing import folds, refused, strict, typed, varies
+from conformance.harness.api import clause, ct, run
+from conformance.harness.numbers import FLOATS, INTEGERS
+from conformance.harness.typing import folds, refused, strict, typed, varies
 
 ALL = (*INTEGERS, "bool_", *FLOATS)
 

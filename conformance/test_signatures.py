@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, impl, needs
-from conformance.exporting import V1, V2, array, arrays, bytecode, c, cubin, forward, scalar, signature
+from conformance.harness.api import clause, ct, impl, needs
+from conformance.harness.exporting import V1, V2, array, arrays, bytecode, c, cubin, forward, scalar, signature
 
 pytestmark = needs("export")
 

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, refuses, run
-from conformance.executing import body, module, rejects, result, takes
-from conformance.probing import static
+from conformance.harness.api import accepts, clause, ct, refuses, run
+from conformance.harness.executing import body, module, rejects, result, takes
+from conformance.harness.probing import static
 
 
 @contextlib.contextmanager

@@ -3,20 +3,9 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, fails, launch, needs, refuses, run
-from conformance.memory import (
-    GRID,
-    blocks,
-    fitting,
-    guarded,
-    layouts,
-    looks,
-    numbers,
-    put_tile,
-    same,
-    sample,
-)
-from conformance.probing import NUMPY, on_target
+from conformance.harness.api import clause, ct, fails, launch, needs, refuses, run
+from conformance.harness.memory import GRID, blocks, fitting, guarded, layouts, looks, numbers, put_tile, same, sample
+from conformance.harness.probing import NUMPY, on_target
 
 X0, X1, X2 = (np.zeros((4,) * r, np.int32) for r in (0, 1, 2))
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, refuses, run
-from conformance.probing import DTYPES, INTEGERS, constant_is, is_constant, look, refused, static
+from conformance.harness.api import clause, ct, refuses, run
+from conformance.harness.probing import DTYPES, INTEGERS, constant_is, is_constant, look, refused, static
 
 NAN, INF = math.nan, math.inf
 

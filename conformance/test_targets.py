@@ -2,8 +2,8 @@
 
 import pytest
 
-from conformance.api import clause, ct, impl, needs
-from conformance.exporting import TARGETS, bytecode, cubin, forward, signature, symbols
+from conformance.harness.api import clause, ct, impl, needs
+from conformance.harness.exporting import TARGETS, bytecode, cubin, forward, signature, symbols
 
 pytestmark = needs("export")
 

@@ -5,8 +5,8 @@ import operator
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, refuses, run
-from conformance.probing import look, refused, static
+from conformance.harness.api import accepts, clause, ct, launch, refuses, run
+from conformance.harness.probing import look, refused, static
 
 
 def numbers(n=8):

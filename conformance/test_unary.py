@@ -10,11 +10,21 @@ import mpmath
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct
-from conformance.kernels import apply, made, unary
-from conformance.numbers import FLOATS as ALL_FLOATS
-from conformance.numbers import FORMATS, assert_within, codes, encode, exact, same_numbers, sample, specials, values
-from conformance.typing import refused, typed
+from conformance.harness.api import clause, ct
+from conformance.harness.kernels import apply, made, unary
+from conformance.harness.numbers import FLOATS as ALL_FLOATS
+from conformance.harness.numbers import (
+    FORMATS,
+    assert_within,
+    codes,
+    encode,
+    exact,
+    same_numbers,
+    sample,
+    specials,
+    values,
+)
+from conformance.harness.typing import refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from conformance.api import clause, ct
-from conformance.kernels import dtype, made
-from conformance.numbers import FORMATS
-from conformance.typing import folds, refused, typed
+from conformance.harness.api import clause, ct
+from conformance.harness.kernels import dtype, made
+from conformance.harness.numbers import FORMATS
+from conformance.harness.typing import folds, refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, refuses, run
-from conformance.probing import constant, look, refused, same_number, static
+from conformance.harness.api import accepts, clause, ct, launch, refuses, run
+from conformance.harness.probing import constant, look, refused, same_number, static
 
 
 @dataclasses.dataclass(frozen=True)

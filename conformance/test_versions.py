@@ -4,8 +4,8 @@ import warnings
 
 import pytest
 
-from conformance.api import clause, ct, impl, needs
-from conformance.exporting import VERSIONS, bytecode, cubin, forward, signature, symbols, version_of
+from conformance.harness.api import clause, ct, impl, needs
+from conformance.harness.exporting import VERSIONS, bytecode, cubin, forward, signature, symbols, version_of
 
 pytestmark = needs("export")
 

@@ -3,20 +3,9 @@
 import numpy as np
 import pytest
 
-from conformance.api import clause, ct, launch, needs, refuses, run
-from conformance.memory import (
-    GRID,
-    blocks,
-    guarded,
-    layouts,
-    looks,
-    numbers,
-    places,
-    same,
-    sample,
-    tile_of,
-)
-from conformance.probing import DTYPES, NUMPY, on_target
+from conformance.harness.api import clause, ct, launch, needs, refuses, run
+from conformance.harness.memory import GRID, blocks, guarded, layouts, looks, numbers, places, same, sample, tile_of
+from conformance.harness.probing import DTYPES, NUMPY, on_target
 from conformance.test_atomics import HAS, KINDS, update
 
 ZERO = ct.PaddingMode.ZERO

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conformance.api import accepts, clause, ct, launch, needs, refuses, run
+from conformance.harness.api import accepts, clause, ct, launch, needs, refuses, run
 
 
 def counting(*shape):

@@ -4,15 +4,6 @@ import importlib as _importlib
 import sys as _sys
 
 from cutile._version import __version__
-from cutile.annotations import (
-    ArrayAnnotation,
-    Constant,
-    ConstantAnnotation,
-    IndexedWithInt64,
-    ListAnnotation,
-    ScalarAnnotation,
-    ScalarInt64,
-)
 from cutile.dtypes import (
     DType,
     bfloat16,
@@ -56,11 +47,20 @@ from cutile.errors import (
 )
 from cutile.front.proxies import Array, RawArrayMemory, Scalar, Tile, TiledView
 from cutile.front.static import ensure_constant, static_assert, static_eval, static_exception, static_iter
-from cutile.kernel import Kernel as kernel
-from cutile.kernel import function
-from cutile.launching import launch
 from cutile.ops._op import registry as _registry
-from cutile.options import ByTarget
+from cutile.runtime.annotations import (
+    ArrayAnnotation,
+    Constant,
+    ConstantAnnotation,
+    IndexedWithInt64,
+    ListAnnotation,
+    ScalarAnnotation,
+    ScalarInt64,
+)
+from cutile.runtime.kernel import Kernel as kernel
+from cutile.runtime.kernel import function
+from cutile.runtime.launch import launch
+from cutile.runtime.options import ByTarget
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode, RoundingMode
 
 __cutile_api__ = True  # attribute errors in tile code offer the idiom for what is not here

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from cutile.structs import structure
+from cutile._support.structs import structure
 
 __all__ = ["DType", "Info", "info", "promote", "PROMOTION_ORDER", "from_foreign"]
 

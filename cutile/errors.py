@@ -13,7 +13,7 @@ import types
 from collections.abc import Sequence
 from typing import TypeVar
 
-from cutile.structs import structure
+from cutile._support.structs import structure
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
 

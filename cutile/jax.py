@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cutile.annotations import ParameterSpec
 from cutile.dtypes import from_foreign
 from cutile.errors import TileError, for_users
-from cutile.kernel import Kernel
-from cutile.launching import launch
-from cutile.plans import check_writable
+from cutile.runtime.annotations import ParameterSpec
+from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch import launch
+from cutile.runtime.launch_plan import check_writable
 
 __all__ = ["InputOutput", "OutputPlaceholder", "cutile_call"]
 
@@ -37,7 +37,7 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
     """Call a kernel from JAX, inside of jax.jit or outside [JAX-2…7].
 
     grid     tuple of up to three non-negative ints
-    kernel   a function decorated with @cutile.kernel
+    kernel   a function decorated with @cutile.runtime.kernel
     args     one for each parameter: jax.Array (an input, which the kernel must not store to), OutputPlaceholder,
              InputOutput, bool, int or float (a bool is passed as int32), anything for a Constant parameter, or a tuple
     Gives the output array, or a tuple of them in the order of the arguments. Arrays are packed, the last axis fastest.

@@ -14,7 +14,7 @@ from contextvars import Context, ContextVar
 from types import MappingProxyType
 from typing import Any
 
-from cutile.structs import structure
+from cutile._support.structs import structure
 
 PREFIX = "CUTILE_"
 

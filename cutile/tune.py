@@ -16,11 +16,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from cutile import launching, plans, settings, trace
+from cutile import settings
+from cutile._support import trace
+from cutile._support.opaque import opaque
 from cutile.ir.terms import number_key
-from cutile.kernel import Kernel
-from cutile.opaque import opaque
-from cutile.restoring import restored
+from cutile.runtime import launch, launch_plan
+from cutile.runtime.kernel import Kernel
+from cutile.runtime.restoring import restored
 from cutile.types import ArrayType, ListType
 
 __all__ = ["Measurement", "TuningResult", "exhaustive_search"]
@@ -96,7 +98,7 @@ class _Candidate:
             plan, words = found
             self.here = plan.ordinal is None or settings.get("BACKEND") == "interp"
             if self.here:
-                self.twin = seen.setdefault(_identity(plan, words, launching._grid(self.grid)), self)
+                self.twin = seen.setdefault(_identity(plan, words, launch._grid(self.grid)), self)
                 if self.twin is not self:
                     if self.twin.failure is not None:
                         raise self.twin.failure
@@ -123,17 +125,17 @@ class _Candidate:
 
     def run(self, args: tuple) -> float:
         """The time of a launch, after which the arrays are as they were before."""
-        launch = functools.partial(launching.launch, self.clocks.stream, self.grid, self.kernel, args)
+        run = functools.partial(launch.launch, self.clocks.stream, self.grid, self.kernel, args)
         found = self._plan(args)
         if found is None:
-            return _wall_clock(launch)  # which tells what is wrong
+            return _wall_clock(run)  # which tells what is wrong
         with restored(*found, self.clocks.stream):
-            return self.clocks.of(found[0])(launch)
+            return self.clocks.of(found[0])(run)
 
-    def _plan(self, args: tuple) -> tuple[plans.Plan, list] | None:
+    def _plan(self, args: tuple) -> tuple[launch_plan.Plan, list] | None:
         """What launches with these arguments do; None if they fail."""
         try:
-            return plans.find(self.kernel, args, self.clocks.stream)
+            return launch_plan.find(self.kernel, args, self.clocks.stream)
         except Exception:
             return None
 
@@ -242,7 +244,7 @@ class _Clocks:
         self.stream, self.flush = stream, flush
         self._of_gpus: dict[int, Any] = {}
 
-    def of(self, plan: plans.Plan) -> Clock:
+    def of(self, plan: launch_plan.Plan) -> Clock:
         """The clock for launches with a plan."""
         ordinal = plan.ordinal
         if ordinal is None or settings.get("BACKEND") == "interp":

@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from math import prod
 
+from cutile._support.structs import structure
 from cutile.dtypes import INFO, DType, int32
-from cutile.structs import structure
 
 
 class RoundingMode(enum.Enum):

@@ -127,20 +127,20 @@ LATER = {"compilation", "jax", "tune"}  # public, loaded when they are asked for
 def test_the_files_of_the_package_are_no_public_names():
     code = ("import cutile as ct, numpy as np, types\n"
             "before = {n for n, v in vars(ct).items() if isinstance(v, types.ModuleType) and n[0] != '_'}\n"
-            "import cutile.bounds, cutile.caching, cutile.interp, cutile.plans\n"  # these names come back
-            "from cutile import settings, plans\n"
-            "assert cutile is ct and settings.get and plans.__name__ == 'cutile.plans' and cutile.bounds\n"
+            "import cutile.bounds, cutile.gpu.cache, cutile.interp, cutile.runtime\n"  # these names come back
+            "from cutile import settings, runtime\n"
+            "assert cutile is ct and settings.get and runtime.__name__ == 'cutile.runtime' and cutile.bounds\n"
             "print(before, sorted(dir(ct)))")
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     before, _, names = said.partition(" ")
     assert before == "set()"
-    assert {n for n in ast.literal_eval(names) if n in FILES} == {*LATER, "kernel"}
+    assert {n for n in ast.literal_eval(names) if n in FILES} == LATER
 
 
 def test_the_files_of_the_package_are_no_names_in_tile_code():
     import cutile.bounds  # noqa: F401, it is bound from now on
 
-    for name in sorted({"plans", "repeat", "trace", "types", "bounds", "interp"}):
+    for name in sorted({"runtime", "analysis", "types", "bounds", "interp"}):
         e = refused(cell(f"def k(n): ct.{name}(n)")["k"], I32, says=f"module `cutile` has no attribute `{name}`")
         assert "module cutile" not in (e.help or "")
 

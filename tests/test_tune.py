@@ -231,7 +231,7 @@ def test_arrays_are_as_they_were_after_a_failure_and_an_interrupt(monkeypatch):
 
 
 def test_an_interrupt_while_arrays_are_put_back():
-    from cutile.restoring import _surely
+    from cutile.runtime.restoring import _surely
 
     calls = []
 

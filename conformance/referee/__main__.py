@@ -13,8 +13,8 @@ import time
 from functools import partial
 from pathlib import Path
 
-from conformance.differences import PROGRAMS, read
 from conformance.generate import Options
+from conformance.harness.differences import PROGRAMS, read
 from conformance.referee.cases import pages_folder
 from conformance.referee.compare import Verdict
 from conformance.referee.implementations import implementation, known_as

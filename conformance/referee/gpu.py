@@ -50,7 +50,7 @@ class Gpu:
             pack: Callable[[Callable, Callable], list[bytes]]) -> None:
         """Launch an entry on copies of the arrays, and bring them back.
 
-        pack(address, table) gives the bytes of the parameters: see packing.py.
+        pack(address, table) gives the bytes of the parameters: see parameters.py.
         """
         with ExitStack() as stack:
             moved = {id(a): self._moved(stack, a) for a in arrays}

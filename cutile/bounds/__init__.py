@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
+from cutile._support.float_mode import in_usual_mode
 from cutile.bounds.walk import Inconclusive, Walker
 from cutile.dtypes import float64, info
-from cutile.floating import in_usual_mode
-from cutile.interp import memory
-from cutile.interp.running import Launch, Single
+from cutile.interp.exec.block_set import Launch, Single
+from cutile.interp.memory import array_view
 from cutile.interp.schedule import facts
 from cutile.ir.nodes import Kernel as Program
 from cutile.ir.nodes import Value
-from cutile.kernel import Kernel
 from cutile.ops import _numeric
-from cutile.packed import unpacked
+from cutile.runtime.float4_packing import unpacked
+from cutile.runtime.kernel import Kernel
 from cutile.types import ArrayType, ListType
 
 __all__ = ["Bounded", "Bounds", "bounds", "of_program"]
@@ -72,7 +72,7 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
 @in_usual_mode
 def of_program(program: Program, grid: Sequence[int], leaves: Sequence[Any], *, contraction: bool = False) -> Bounds:
     """The same for a typed program. `leaves`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
-    shadows: list[tuple[str, memory.ArrayView, np.ndarray]] = []
+    shadows: list[tuple[str, array_view.ArrayView, np.ndarray]] = []
     pairs = [_pair(p, name, leaf, shadows)
              for p, name, leaf in zip(program.params, program.param_names, leaves, strict=True)]
     why = _run(program, (*grid, 1, 1)[:3], pairs, contraction)
@@ -82,7 +82,7 @@ def of_program(program: Program, grid: Sequence[int], leaves: Sequence[Any], *, 
 
 def _pair(p: Value, name: str, leaf: Any, shadows: list) -> tuple:
     if isinstance(p.type, ListType):
-        from cutile.interp.choice import ArrayList
+        from cutile.interp.memory.per_block_array import ArrayList
 
         views = [_array(p.type.element, f"{name}[{i}]", a, shadows) for i, a in enumerate(leaf)]
         return ArrayList([v for v, _ in views]), ArrayList([e for _, e in views])
@@ -94,13 +94,13 @@ def _pair(p: Value, name: str, leaf: Any, shadows: list) -> tuple:
     return np.asarray(_numeric.encode(number, p.type.dtype), info(p.type.dtype).carrier), None
 
 
-def _array(t: ArrayType, name: str, a: np.ndarray, shadows: list) -> tuple[memory.ArrayView, memory.ArrayView]:
+def _array(t: ArrayType, name: str, a: np.ndarray, shadows: list) -> tuple[array_view.ArrayView, array_view.ArrayView]:
     """A copy of an array, and an array of the same sizes and strides for the errors of its elements."""
     value, error = _like(np.asarray(a), np.asarray(a).dtype), _like(np.asarray(a), np.dtype(np.float64))
     value[...], error[...] = a, 0
-    view = memory.wrap(value, t.dtype, t.index_dtype, writable=True, name=name)
+    view = array_view.wrap(value, t.dtype, t.index_dtype, writable=True, name=name)
     shadows.append((name, view, error))
-    return view, memory.wrap(error, float64, t.index_dtype, writable=True, name=name)
+    return view, array_view.wrap(error, float64, t.index_dtype, writable=True, name=name)
 
 
 def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -14,7 +14,7 @@ import numpy as np
 from cutile.bounds import rules
 from cutile.dtypes import DType, float64, info
 from cutile.errors import Span
-from cutile.interp.running import Running
+from cutile.interp.exec.block_set import Running
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Block, Node, Op, Value
 from cutile.ir.recursion import deep

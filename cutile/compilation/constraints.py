@@ -6,9 +6,9 @@ import struct
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from cutile._support.structs import structure
 from cutile.dtypes import INFO, DType, int32, int64, int_range, uint32
 from cutile.ir.terms import plain
-from cutile.structs import structure
 
 ConstantValue = bool | int | float
 MAX_RANK = 64  # as NumPy and PyTorch have it

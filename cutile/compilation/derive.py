@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from cutile.annotations import ArrayAnnotation, ParameterSpec
-from cutile.arguments import Argument
-from cutile.arrays import layout
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -19,6 +16,9 @@ from cutile.compilation.constraints import (
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import CallingConvention, KernelSignature
 from cutile.front.program import Embedded
+from cutile.runtime.annotations import ArrayAnnotation, ParameterSpec
+from cutile.runtime.arguments import Argument
+from cutile.runtime.arrays import layout
 from cutile.types import ArrayType, ListType, TileType
 
 ALIGNMENT = 16  # bytes of an address or stride, elements of a size, whose divisibility is looked at

@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import IO, Any, Literal
 
-from cutile import settings, trace
-from cutile.annotations import ArrayAnnotation, ParameterSpec
+from cutile import settings
+from cutile._support import trace
+from cutile._support.float_mode import in_usual_mode
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -20,10 +21,10 @@ from cutile.compilation.constraints import (
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO, DType, int_range
-from cutile.floating import in_usual_mode
 from cutile.front.program import Blueprint, Embedded
 from cutile.gpu.target import SUPPORTED, Target, parse_target
-from cutile.kernel import Kernel, typed
+from cutile.runtime.annotations import ArrayAnnotation, ParameterSpec
+from cutile.runtime.kernel import Kernel, typed
 from cutile.types import ArrayType, ListType, TileType
 
 FORMATS = ("cubin", "tileir_bytecode")
@@ -93,13 +94,13 @@ def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
 
 def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Target | None,
               version: str | None) -> bytes:
+    from cutile.gpu import assumptions
     from cutile.gpu import compile as gpu  # the back end is loaded when it is needed
-    from cutile.gpu import facts
 
     module = gpu.Module(version)
     for symbol, s in signatures.items():
         program = typed(kernel, blueprints(kernel, s)).kernel
-        known = facts.of_parameters(s.parameters)
+        known = assumptions.of_parameters(s.parameters)
         gpu.module_of(program, known, target, version, kernel.options, symbol=symbol, module=module)
     return module.to_bytes()
 

@@ -26,7 +26,7 @@ from cutile.compilation.constraints import (
 from cutile.compilation.export import by_symbol
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import DType, float32, float64, info, int32, int64, int_range, tfloat32, uint32
-from cutile.kernel import Kernel
+from cutile.runtime.kernel import Kernel
 
 _FLOATS = {float32: "float", tfloat32: "float", float64: "double"}
 _INDEX = {int32: "int32_t", uint32: "uint32_t", int64: "int64_t"}

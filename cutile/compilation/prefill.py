@@ -17,11 +17,11 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
+from cutile._support.float_mode import in_usual_mode
 from cutile.compilation.derive import of_launch
-from cutile.floating import in_usual_mode
 from cutile.gpu.build import build
 from cutile.gpu.target import SUPPORTED, Target, parse_target
-from cutile.kernel import Kernel
+from cutile.runtime.kernel import Kernel
 
 
 def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, threads: int | None = None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cutile._support.structs import structure
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ListConstraint,
@@ -13,7 +14,6 @@ from cutile.compilation.constraints import (
     normalise,
     walk,
 )
-from cutile.structs import structure
 
 
 class CallingConvention:

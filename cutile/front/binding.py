@@ -8,6 +8,7 @@ import inspect
 import re
 from collections.abc import Mapping, Sequence
 
+from cutile._support.structs import structure
 from cutile.errors import Span, TileTypeError
 from cutile.front.hints import nearest
 from cutile.front.idioms import PARAMETERS
@@ -16,7 +17,6 @@ from cutile.front.scope import Scope
 from cutile.ir.terms import Term, Tuple
 from cutile.ops._op import OpDef
 from cutile.ops._types import const_term
-from cutile.structs import structure
 
 
 @structure(frozen=True)

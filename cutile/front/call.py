@@ -12,6 +12,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from cutile._support.structs import replace
 from cutile.dtypes import from_foreign
 from cutile.errors import (
     Span,
@@ -22,7 +23,7 @@ from cutile.errors import (
     TileValueError,
     UnsupportedCallError,
 )
-from cutile.front import binding, builtins, closures, expr, objects, records, skipping, static, stmt, syntax
+from cutile.front import binding, builtins, closures, error_recovery, expr, objects, records, static, stmt, syntax
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import CALL_LIMIT, Context, StopCompiling
 from cutile.front.hints import call_of, hint
@@ -51,7 +52,6 @@ from cutile.ir.terms import (
 )
 from cutile.ops import convert, debug
 from cutile.ops._op import PURE, OpDef
-from cutile.structs import replace
 
 
 def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term], span: Span,
@@ -237,7 +237,7 @@ def inline(c: Context, s: Scope, terms: dict[str, Term], span: Span) -> Term:
 def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
     """Refuse Python outside the subset for the whole body, before anything in it is typed.
 
-    What is refused is passed over then (skipping.py). Of a context manager too little would be left.
+    What is refused is passed over then (error_recovery.py). Of a context manager too little would be left.
     """
     node = s.definition.node
     if node not in c.checked:
@@ -247,8 +247,8 @@ def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
         if node in parts or found and manager:
             raise StopCompiling
         c.refused |= parts
-        c.checked[node] = frozenset().union(*map(skipping.names, parts))
-    skipping.declare(s, c.checked[node])
+        c.checked[node] = frozenset().union(*map(error_recovery.names, parts))
+    error_recovery.declare(s, c.checked[node])
 
 
 def run_body(c: Context, s: Scope, terms: dict[str, Term]) -> None:

@@ -15,11 +15,11 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from cutile._support.structs import cached, replace, structure
 from cutile.errors import Span
 from cutile.front.scope import Scope, Var
 from cutile.front.source import Definition, assigned_names, parameter_names
 from cutile.ir.terms import Bound, Closure, Dict, FString, Manager, Record, Term, Tuple
-from cutile.structs import cached, replace, structure
 
 
 @structure(frozen=True, eq=False)

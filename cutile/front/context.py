@@ -18,10 +18,10 @@ from cutile.errors import (
     TileStaticEvalError,
     TileSyntaxError,
 )
-from cutile.front.reads import Reads
+from cutile.front.dependencies import Reads
 from cutile.front.scope import MISSING, Scope, outer_object
 from cutile.front.source import Definition
-from cutile.front.texts import definition_of
+from cutile.front.source_text import definition_of
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Bind, Block, Value
 from cutile.ir.terms import POISON, Term, Unusable

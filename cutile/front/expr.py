@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from cutile.dtypes import bool_, info
 from cutile.errors import TileError, TileSyntaxError, TileTypeError
-from cutile.front import call, objects, skipping, static, stmt
+from cutile.front import call, error_recovery, objects, static, stmt
 from cutile.front.binding import ArgumentSpans
 from cutile.front.context import Context
 from cutile.front.hints import call_of, hint, nearest
@@ -68,7 +68,7 @@ def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
 def _evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
     with c.at(s.span(node)):
         try:
-            return skipping.expression(c, s, node) if node in c.refused else EXPRESSIONS[type(node)](c, s, node)
+            return error_recovery.expression(c, s, node) if node in c.refused else EXPRESSIONS[type(node)](c, s, node)
         except TileError as e:
             return c.report(e)
 
@@ -470,7 +470,7 @@ def _generator(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
 
 
 def _yield(c: Context, s: Scope, node: ast.Yield) -> Term:
-    from cutile.front.managers import misplaced
+    from cutile.front.context_managers import misplaced
 
     return misplaced(c, s, node)
 

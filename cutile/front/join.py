@@ -10,6 +10,7 @@ import enum
 import functools
 from collections.abc import Iterator, Sequence
 
+from cutile._support.structs import replace
 from cutile.dtypes import DType, promote
 from cutile.errors import Span, TileTypeError
 from cutile.ir.build import Builder
@@ -41,7 +42,6 @@ from cutile.ir.terms import (
     parts_of,
 )
 from cutile.ops._types import value_of
-from cutile.structs import replace
 from cutile.types import LeafType
 
 

@@ -9,17 +9,17 @@ import typing
 from collections.abc import Sequence
 from typing import Any
 
+from cutile._support.structs import structure
 from cutile.errors import TileError, TileInternalError, TileRecursionError, TileSyntaxError, TileTypeError
 from cutile.front import call
 from cutile.front.context import Context, StopCompiling
-from cutile.front.reads import Reads
+from cutile.front.dependencies import Reads
 from cutile.front.scope import of_function
 from cutile.front.source import Definition
-from cutile.front.texts import definition_of
+from cutile.front.source_text import definition_of
 from cutile.ir.nodes import Kernel, Value
 from cutile.ir.recursion import roomy
 from cutile.ir.terms import Leaf, Static, Term, Tuple, describe, is_poisoned
-from cutile.structs import structure
 from cutile.types import ArrayType, ListType, TileType
 
 

@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from cutile._support.structs import cached
 from cutile.dtypes import DType
 from cutile.errors import TileTypeError
 from cutile.ir.terms import Leaf
 from cutile.ops import arithmetic, views
 from cutile.ops._op import EAGER, OpDef, methods
-from cutile.structs import cached
 
 
 class Evaluator:

@@ -8,11 +8,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from cutile._support.structs import field, structure
 from cutile.errors import Span
 from cutile.front.source import Definition
 from cutile.ir.nodes import Block, Return
 from cutile.ir.terms import Term
-from cutile.structs import field, structure
 
 
 @structure(frozen=True, eq=False)

@@ -6,8 +6,8 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 
+from cutile._support.structs import cached, structure
 from cutile.errors import SourceFile, Span
-from cutile.structs import cached, structure
 
 
 @structure(frozen=True, eq=False)

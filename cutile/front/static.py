@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.errors import (
     Span,
     StaticException,
@@ -55,7 +56,6 @@ from cutile.ir.terms import (
 )
 from cutile.ops._op import EAGER, OpDef
 from cutile.ops._types import const_term
-from cutile.structs import structure
 
 ITEM_LIMIT = 1000  # of a static_iter [SEVAL-7]
 FRAMES_SHOWN = 6  # of the Python functions that a static construct called, the innermost ones

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from itertools import chain
 
 from cutile.errors import Span, TileError, TileSyntaxError, TileTypeError, TileValueError
-from cutile.front import closures, expr, loops, operators, skipping, static
+from cutile.front import closures, error_recovery, expr, loops, operators, static
 from cutile.front.context import Context
 from cutile.front.join import Join, conflict, template_of, type_text, undefined, versus
 from cutile.front.scope import ReturnPoint, Scope, Var
@@ -49,7 +49,7 @@ def block(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
             falls = True
             try:
                 passed = node in c.refused
-                falls = skipping.statement(c, s, node) if passed else STATEMENTS[type(node)](c, s, node)
+                falls = error_recovery.statement(c, s, node) if passed else STATEMENTS[type(node)](c, s, node)
             except TileError as e:
                 c.report(e)
             _mark(c, node, start)
@@ -317,7 +317,7 @@ def _raise(c: Context, s: Scope, node: ast.Raise) -> bool:
 
 
 def _with(c: Context, s: Scope, node: ast.With) -> bool:
-    from cutile.front.managers import enter
+    from cutile.front.context_managers import enter
 
     return enter(c, s, node.items, node.body)
 

@@ -1,7 +1,7 @@
 /* A launch like one before, from the arguments to the driver's call, with no Python in between.
 
-   signature() says what of the arguments a launch depends on: it is cheaper and finer than the key of keys.py, which
-   says what the parts mean. launch() looks a signature up among those that cutile/repeat.py remembered, sees that what
+   signature() says what of the arguments a launch depends on: it is cheaper and finer than the key of launch_key.py, which
+   says what the parts mean. launch() looks a signature up among those that cutile/runtime/launch_cache.py remembered, sees that what
    the kernel read from outside is unchanged and that the GPU's context is current, writes addresses and numbers to
    their places, and calls the driver. Whatever is out of the ordinary it leaves to Python, before anything is done.
 */
@@ -13,9 +13,9 @@
 #include <string.h>
 
 enum { PARTS = 512, WORDS = 128, BYTES = 4096, PARAMETERS = 512 };
-enum { BOOL = 1, INT, FLOAT, TORCH, CUPY };              /* kinds of arguments, as in repeat.py */
+enum { BOOL = 1, INT, FLOAT, TORCH, CUPY };              /* kinds of arguments, as in launch_cache.py */
 enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT };  /* more first parts of an argument's signature */
-enum { WORD64, WORD32, WORD_FLOAT32 };                   /* how a word is written, as in repeat.py */
+enum { WORD64, WORD32, WORD_FLOAT32 };                   /* how a word is written, as in launch_cache.py */
 enum { YES = 1, NO = 0 };                                /* NO also where a Python error is set */
 
 typedef union { uint64_t bits; double number; } Word;
@@ -27,7 +27,7 @@ typedef struct {
     PyObject *kept; /* a list of what the parts have addresses of, or NULL */
 } Reading;
 
-typedef struct { /* what repeat.py packs; offsets, slots and the first bytes of all parameters follow */
+typedef struct { /* what launch_cache.py packs; offsets, slots and the first bytes of all parameters follow */
     uint64_t launch, current, function, context;
     uint32_t n_parameters, n_slots, n_bytes, unused;
 } Head;

@@ -12,16 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from cutile import settings, trace
-from cutile.gpu import cache, facts
-from cutile.gpu.key import digest, key_text
+from cutile import settings
+from cutile._support import trace
+from cutile.gpu import assumptions, cache
+from cutile.gpu.cache_key import digest, key_text
 from cutile.gpu.target import Target
-from cutile.gpu.tileir.finding import find_tool
+from cutile.gpu.toolchain import find_tool
 from cutile.ir import nodes
 
 if TYPE_CHECKING:
     from cutile.compilation.constraints import ParameterConstraint
-    from cutile.options import Options
+    from cutile.runtime.options import Options
 
 
 def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], target: Target, options: Options,
@@ -33,7 +34,7 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
     TileErrors for what the target lacks and what the assembler refuses; FileNotFoundError where the code is not in the
     cache and there is no assembler to make it. Safe in threads.
     """
-    known = facts.of_parameters(constraints)
+    known = assumptions.of_parameters(constraints)
     lineinfo = settings.get("LINEINFO")
     text = key_text(program, known, target, options, symbol, lineinfo)
     key = digest(text)

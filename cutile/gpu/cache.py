@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from cutile import settings
+from cutile._support.structs import structure
 from cutile.gpu.filelock import exclusive, free, hold
-from cutile.structs import structure
 
 SUFFIX = ".cutile"
 _MAGIC = "cutile 1"  # the layout of an entry; another is not read

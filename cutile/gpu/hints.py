@@ -9,11 +9,11 @@ docs/hints.md has the figures.
 from __future__ import annotations
 
 from cutile import settings
+from cutile._support.structs import replace
 from cutile.gpu.target import Target
 from cutile.ir.nodes import For, Kernel, Op, While, blocks_of
 from cutile.ir.walk import rewrite, walk
 from cutile.ops import memory, mma, views
-from cutile.structs import replace
 
 LOADS = (memory.load, views.view_load)
 STORES = (memory.store, views.view_store)

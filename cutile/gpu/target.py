@@ -16,9 +16,9 @@ import re
 from typing import TYPE_CHECKING
 
 from cutile import dtypes
+from cutile._support.structs import structure
 from cutile.dtypes import DType
 from cutile.errors import Span, TileUnsupportedFeatureError
-from cutile.structs import structure
 
 if TYPE_CHECKING:
     from cutile.gpu.tileir import types as ty

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
+from cutile.analysis.memory_effects import written_params
 from cutile.errors import refusal
-from cutile.interp import debugger, memory, ready, schedule
-from cutile.interp.ready import Ready
-from cutile.interp.storage import Memory
+from cutile.interp import debugger, prepared, schedule
+from cutile.interp.memory import array_view
+from cutile.interp.memory.buffer import Memory
+from cutile.interp.prepared import Ready
 from cutile.ir.nodes import Kernel
-from cutile.passes.written import written_params
 from cutile.types import ArrayType, ListType
 
 
@@ -27,7 +28,7 @@ def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any],
     """
     check = None  # CUTILE_CHECK, if the launch may be a prepared one
     if known is not None and not debugger.attached():
-        check = False if settings.untouched() else ready.checking()
+        check = False if settings.untouched() else prepared.checking()
     if check is not None and (found := known.get((grid, check))) is not None and found.run(leaves):
         return
     # In a context of its own, so that an interrupt leaves nothing behind of what is set there.
@@ -38,9 +39,9 @@ def _launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], k
             check: bool | None) -> None:
     with settings.steady():
         args = _arguments(kernel, leaves)
-        if check is not None and (grid, check) not in known and len(known) < ready.KEPT \
-                and ready.ordinary(args):
-            found = known[grid, check] = ready.prepare(kernel, grid, args, check)
+        if check is not None and (grid, check) not in known and len(known) < prepared.KEPT \
+                and prepared.ordinary(args):
+            found = known[grid, check] = prepared.prepare(kernel, grid, args, check)
             if found is not None and found.run(leaves):
                 return
         schedule.run(kernel, grid, args)
@@ -80,7 +81,7 @@ def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
     return [(p.type, name, p in stored) for p, name in zip(kernel.params, kernel.param_names, strict=True)]
 
 
-def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> memory.ArrayView:
+def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> array_view.ArrayView:
     if stored and not x.flags.writeable:
         raise refusal(TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is read-only"))
-    return memory.view_of(x, t.dtype, t.index_dtype, stored, name)
+    return array_view.view_of(x, t.dtype, t.index_dtype, stored, name)

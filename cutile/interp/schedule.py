@@ -19,19 +19,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile import settings
+from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
 from cutile.errors import TileRecursionError
-from cutile.interp import debugger, emit_batch, emit_block, emit_interleave, interleave
-from cutile.interp.capacity import FEW_AXES, check_sizes, not_enough, too_many_axes
-from cutile.interp.choice import ArrayList
-from cutile.interp.emit import Program, is_breakpoint
-from cutile.interp.memory import ArrayView
-from cutile.interp.running import Block, Box, Launch, Single, show
+from cutile.interp import debugger
+from cutile.interp.codegen import batch, block, interleave
+from cutile.interp.codegen.emit import Program, is_breakpoint
+from cutile.interp.exec import turns
+from cutile.interp.exec.block_set import Block, Box, Launch, Single, show
+from cutile.interp.exec.capacity import FEW_AXES, check_sizes, not_enough, too_many_axes
+from cutile.interp.memory.array_view import ArrayView
+from cutile.interp.memory.per_block_array import ArrayList
 from cutile.interp.show import Tile
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
 from cutile.ops import _numeric
-from cutile.passes.waits import waiting_loops
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
 # Temporaries come and go at every op. glibc maps large ones anew each time, page by page, until it has once seen one of
@@ -46,7 +48,7 @@ SCAN_BUDGET = 16 << 20  # kernels with a scan that Python steps through, an elem
 STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 
-EMITTERS = {"batch": emit_batch, "block": emit_block, "interleave": emit_interleave}  # by schedule
+EMITTERS = {"batch": batch, "block": block, "interleave": interleave}  # by schedule
 
 
 @dataclass(frozen=True)
@@ -167,12 +169,12 @@ def _run(kernel: Kernel, way: Way, launch: Launch, values: list, extent: Block) 
                     if launch.failed:
                         raise launch.failed[min(launch.failed)]
             elif way.schedule == "block":
-                for block, shown in _one_by_one(kernel, launch, values):
-                    way.function(Single(launch, block), block, *shown)
+                for b, shown in _one_by_one(kernel, launch, values):
+                    way.function(Single(launch, b), b, *shown)
             else:
-                turns = (interleave.Block(way.function, launch, block, shown)
-                         for block, shown in _one_by_one(kernel, launch, values))
-                interleave.run(turns, launch, settings.get("SEED"))
+                waiting = (turns.Block(way.function, launch, b, shown)
+                           for b, shown in _one_by_one(kernel, launch, values))
+                turns.run(waiting, launch, settings.get("SEED"))
         except MemoryError as e:
             raise not_enough(e) from e
         except (ValueError, IndexError, RuntimeError) as e:
@@ -226,15 +228,15 @@ def argument(v: Value, given):
 
 def _print(launch: Launch) -> None:
     """In the end, what the blocks printed comes out in their order."""
-    for block in sorted(launch.printed):
-        show("".join(launch.printed[block]))
+    for b in sorted(launch.printed):
+        show("".join(launch.printed[b]))
 
 
 def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Block, list]]:
     """Each block with the arguments as a debugger shows them."""
     shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
              for v, a in zip(kernel.params, values, strict=True)]
-    return ((block, shown) for block in _blocks(launch.grid, kernel.name))
+    return ((b, shown) for b in _blocks(launch.grid, kernel.name))
 
 
 def _blocks(grid: Block, kernel: str) -> Iterable[Block]:

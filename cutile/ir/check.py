@@ -19,6 +19,7 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from cutile._support.structs import field, structure
 from cutile.dtypes import DType, bool_
 from cutile.errors import Span, TileInternalError
 from cutile.ir.nodes import (
@@ -46,7 +47,6 @@ from cutile.ir.nodes import (
 )
 from cutile.ir.text import node_text, to_text
 from cutile.ir.walk import returns, shown_values, walk
-from cutile.structs import field, structure
 from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from cutile._support.structs import field, structure
 from cutile.errors import Span
-from cutile.structs import field, structure
 from cutile.types import LeafType
 
 if TYPE_CHECKING:

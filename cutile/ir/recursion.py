@@ -19,7 +19,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from cutile.locks import Lock
+from cutile._support.locks import Lock
 
 FRAMES = 600  # that a thread may have where a walk goes on in it
 FRAME_BYTES = 640  # of the thread's stack that such a frame takes, at most [measured]

@@ -13,10 +13,10 @@ import struct
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
+from cutile._support.structs import field, structure
 from cutile.dtypes import DType
 from cutile.errors import Span, TileError
 from cutile.ir.nodes import Value
-from cutile.structs import field, structure
 from cutile.types import ArrayType, ListType, PaddingMode, TileType
 
 

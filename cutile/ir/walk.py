@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import Any
 
+from cutile._support.structs import replace
 from cutile.ir.nodes import (
     TERMINATORS,
     Bind,
@@ -29,7 +30,6 @@ from cutile.ir.nodes import (
     results_of,
     uses_of,
 )
-from cutile.structs import replace
 
 
 def walk(block: Block, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:

@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.dtypes import DType, info
-from cutile.structs import structure
 
 INT_TYPES, FLOAT_TYPES = "diouxX", "eEfFgGaA"
 _LENGTH_BITS = {"hh": 8, "h": 16, "": 32, "l": 64, "ll": 64}

@@ -37,8 +37,8 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from cutile._support.structs import cached, structure
 from cutile.ir.nodes import Value
-from cutile.structs import cached, structure
 from cutile.types import LeafType
 
 GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.dtypes import DType, bfloat16, float16, float32, float64, info, int32, int64, uint32, uint64
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, Term, describe
@@ -22,7 +23,6 @@ from cutile.ops._access import (
 from cutile.ops._op import ATOMIC, OpDef, op
 from cutile.ops._types import array_arg, const_bool, invalid, tile_arg, value_of
 from cutile.ops.views import offset_arg, raw_arg, view_arg
-from cutile.structs import structure
 from cutile.types import MemoryOrder, MemoryScope, TileType
 
 ACQ_REL, DEVICE = MemoryOrder.ACQ_REL, MemoryScope.DEVICE

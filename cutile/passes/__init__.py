@@ -1,1 +1,5 @@
-"""Passes over the IR that know no target: each takes a kernel and returns one, in a file of its own."""
+"""IR to IR, a transformation in each module.
+
+In: typed IR that the checker accepts. Out: typed IR of the same meaning, which it accepts too. It may not know the
+front end or a back end.
+"""

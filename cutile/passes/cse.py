@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Generator, Hashable
 from typing import Any
 
+from cutile._support.structs import replace
 from cutile.ir.nodes import Block, Frame, Kernel, Node, Op, Value, blocks_of
 from cutile.ir.terms import number_key
 from cutile.ir.walk import substitute, unrolled, with_blocks
 from cutile.ops._op import PURE
 from cutile.ops.debug import breakpoint as breakpoint_op
-from cutile.structs import replace
 
 Seen = dict[Hashable, tuple[Value, ...]]
 

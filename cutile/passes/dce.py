@@ -5,11 +5,11 @@ A weak or relaxed load whose result is unused counts as an op without effect [LO
 
 from __future__ import annotations
 
+from cutile._support.structs import replace
 from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Value, blocks_of, uses_of
 from cutile.ir.recursion import deep
 from cutile.ir.walk import walk, with_blocks
 from cutile.ops._op import PURE, READ
-from cutile.structs import replace
 from cutile.types import MemoryOrder
 
 

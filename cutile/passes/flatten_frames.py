@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Any
 
+from cutile._support.structs import replace
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import (
     TERMINATORS,
@@ -28,7 +29,6 @@ from cutile.ir.nodes import (
 )
 from cutile.ir.walk import holders, mapped, rewrite, shown_values, substitute, unrolled, with_blocks
 from cutile.passes.structured_exits import out_of_loops
-from cutile.structs import replace
 
 
 def flatten_frames(kernel: Kernel) -> Kernel:

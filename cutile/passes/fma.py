@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 
+from cutile._support.structs import field, replace, structure
 from cutile.dtypes import bfloat16, float16, float32, float64
 from cutile.ir.nodes import Frame, Kernel, Node, Op, Return, Value, uses_of
 from cutile.ir.walk import bound_values, definitions, homes, returns, rewrite, walk
 from cutile.ops import arithmetic
-from cutile.structs import field, replace, structure
 from cutile.types import RoundingMode, TileType
 
 FUSED = (float16, bfloat16, float32, float64)

@@ -6,12 +6,12 @@ constant other than zero.
 
 from __future__ import annotations
 
+from cutile._support.structs import replace
 from cutile.dtypes import info
 from cutile.ir.nodes import Block, For, Kernel, Node, Op, Value, While
 from cutile.ir.walk import definitions, rewrite
 from cutile.ops import arithmetic
 from cutile.passes.cse import key_of
-from cutile.structs import replace
 
 DIVISIONS = (arithmetic.floordiv, arithmetic.mod, arithmetic.cdiv)
 

@@ -11,12 +11,12 @@ the two halves of a causal attention want it. Loops that something breaks out of
 
 from __future__ import annotations
 
+from cutile._support.structs import replace
 from cutile.ir.nodes import Block, For, If, Kernel, Node, Op, Value, While, Yield, blocks_of, results_of
 from cutile.ir.recursion import deep
 from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with_blocks
 from cutile.ops import arithmetic, compare, create
 from cutile.passes.structured_exits import has_break
-from cutile.structs import replace
 
 # For `counter op x`: whether the condition holds in the first half, and whether the half ends behind x.
 CONDITIONS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
+from cutile._support.structs import replace
 from cutile.dtypes import bool_, info
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.ir.nodes import (
@@ -30,7 +31,6 @@ from cutile.ir.nodes import (
 from cutile.ir.walk import holders, mapped, unrolled, walk
 from cutile.ops import create
 from cutile.ops._types import encode
-from cutile.structs import replace
 from cutile.types import LeafType, TileType
 
 FLAG = TileType(bool_)

@@ -17,7 +17,7 @@ from cutile.gpu import build as building
 from cutile.gpu import cache
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
-from cutile.gpu.tileir.finding import Tool
+from cutile.gpu.toolchain import Tool
 from tests.gpu.tileir.tool import needs_tool
 from tests.patience import PATIENCE
 

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from conformance import acceptance, differences
+from conformance import acceptance
+from conformance.harness import differences
 
 ACCEPTED = {"arguments": ["int"], "verdict": "accepted"}
 REFUSED = {"arguments": ["int"], "verdict": "refused", "error": "TileTypeError", "message": "no", "where": "x"}
@@ -45,7 +46,7 @@ def test_unlisted_differences_are_reported(tmp_path):
 def verdicts(tmp_path_factory):
     path = tmp_path_factory.mktemp("acceptance") / "verdicts.jsonl"
     command = [sys.executable, "-m", "pytest", "conformance/test_assertions.py", "--impl", acceptance.OURS, "-p",
-               "conformance.recording", "--assert=plain", "-p", "no:cacheprovider"]
+               "conformance.harness.recording", "--assert=plain", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=acceptance.ROOT, capture_output=True, text=True,
                           env={**os.environ, "CONFORMANCE_VERDICTS": str(path)})
     assert done.returncode == 0, done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.differences import COMPILING, EXPORTING, FOLDER, LAUNCHING, PROGRAMS, TESTS, read
+from conformance.harness.differences import COMPILING, EXPORTING, FOLDER, LAUNCHING, PROGRAMS, TESTS, read
 
 
 def test_lines(tmp_path):

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from conformance import exporting
 from conformance.adapters.assembler import AHEAD_OF_TIME
-from conformance.exporting import Parameter
+from conformance.harness import exporting
+from conformance.harness.exporting import Parameter
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -5,7 +5,7 @@ import ast
 import pytest
 
 import cutile as ct
-from conformance import lambdas
+from conformance.harness import lambdas
 
 
 def test_a_lambda_becomes_a_function_with_the_same_meaning():

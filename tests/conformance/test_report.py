@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance import differences, page
-from conformance.report import Recorder, _why, write
+from conformance.harness import differences, page
+from conformance.harness.report import Recorder, _why, write
 
 
 @pytest.fixture

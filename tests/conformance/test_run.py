@@ -55,7 +55,7 @@ def test_a_disagreement_is_printed_and_becomes_a_page(run):
 
 
 def test_what_is_known_is_no_disagreement(run, monkeypatch, tmp_path):
-    from conformance import differences
+    from conformance.harness import differences
 
     (tmp_path / "tests.conformance.toys.txt").write_text("program *: differ: * | it is a toy | ARITH-9\n")
     monkeypatch.setattr(verb, "read", lambda name, *_: differences.read(name, folder=tmp_path))

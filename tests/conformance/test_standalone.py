@@ -13,9 +13,9 @@ import pytest
 
 import cutile
 from conformance import __main__ as command
-from conformance import absent
 from conformance.__main__ import arguments
-from conformance.absent import Absent, Filled, Lacks, NoSuchError, filled, mentioned, running
+from conformance.harness import absent
+from conformance.harness.absent import Absent, Filled, Lacks, NoSuchError, filled, mentioned, running
 
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = ROOT / "conformance"
@@ -39,7 +39,7 @@ for path in sorted(folder.rglob("*.py")):
     name = ".".join(path.relative_to(folder.parent).with_suffix("").parts).removesuffix(".__init__")
     if "build" in path.relative_to(folder).parts:
         continue
-    needs_one = ("from conformance.api", "from conformance.probing", "from conformance.kernels")
+    needs_one = ("from conformance.harness.api", "from conformance.harness.probing", "from conformance.harness.kernels")
     if any(line.startswith(needs_one) for line in path.read_text().splitlines()):
         continue
     try:
@@ -53,7 +53,7 @@ def test_nothing_imports_cutile_when_it_is_loaded():
     """But what makes an implementation part of the suite, and what exports cutile's kernels."""
     done = subprocess.run([sys.executable, "-c", BLOCKED, str(SUITE)], capture_output=True, text=True, cwd=ROOT)
     assert not done.stderr
-    asked = {"conformance.api", *(f"conformance.referee.{m}" for m in ("packing", "replay"))}
+    asked = {"conformance.harness.api", *(f"conformance.referee.{m}" for m in ("packing", "replay"))}
     assert {line.split()[0] for line in done.stdout.splitlines()} <= asked
 
 

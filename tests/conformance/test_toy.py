@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.failing import HOW
+from conformance.harness.failing import HOW
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -23,11 +23,11 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.front import contents, reads
+from cutile.front import contents, dependencies
 from tests.front.compiling import cell
 from tests.gpu.arrays import at
 
-kernels = sys.modules["cutile.kernel"]  # cutile.kernel itself is the decorator
+kernels = sys.modules["cutile.runtime.kernel"]  # cutile.runtime.kernel itself is the decorator
 
 
 def reading(f):
@@ -431,7 +431,7 @@ class Holding:
         self.lines = open(__file__)
         self.places = iter([1])
         self.on_gpu = [at(4096, (4,))]
-        self.lock, self.log, self.many = threading.Lock(), logging.getLogger(__name__), [0] * (reads.LIMIT + 1)
+        self.lock, self.log, self.many = threading.Lock(), logging.getLogger(__name__), [0] * (dependencies.LIMIT + 1)
 
     def tile(self):
         return self.n
@@ -487,7 +487,7 @@ def test_elements_of_an_array_whose_shape_is_read_are_not_compared(typings):
 @pytest.mark.parametrize("held, says", [
     (iter([1, 2]), "an iterator"), ((i for i in (1, 2)), "an iterator"), (itertools.count(), "an iterator"),
     ([1, {"a": (iter(()),)}], "an iterator"), (at(4096, (4,)), "an array in GPU memory"),
-    ([0] * (reads.LIMIT + 1), "more than 100,000 objects"), (nested([0] * 100, 100_000), "more than 100,000 objects")],
+    ([0] * (dependencies.LIMIT + 1), "more than 100,000 objects"), (nested([0] * 100, 100_000), "more than 100,000 objects")],
     ids=["list", "generator", "count", "inside", "gpu", "long", "deep"])
 def test_what_is_refused(held, says):
     @ct.kernel

@@ -1,7 +1,7 @@
 import ast
 
 from cutile.front.source import assigned_names
-from cutile.front.texts import definition_of
+from cutile.front.source_text import definition_of
 from tests.front.compiling import cell
 
 

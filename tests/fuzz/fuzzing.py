@@ -24,8 +24,9 @@ from tests.fuzz.mutate import Mutator
 LIMIT = 3000  # loop iterations
 SECONDS = 60
 # Where the documented errors of a launch come from; from anywhere else they are faults.
-REFUSING = ("cutile/launching.py", "cutile/kernel.py", "cutile/arguments.py", "cutile/annotations.py",
-            "cutile/interp/launch.py", "cutile/interp/memory.py", "cutile/interp/storage.py", "cutile/options.py")
+REFUSING = ("cutile/runtime/launch.py", "cutile/runtime/kernel.py", "cutile/runtime/arguments.py",
+            "cutile/runtime/annotations.py", "cutile/runtime/options.py", "cutile/interp/launch.py",
+            "cutile/interp/memory/array_view.py", "cutile/interp/memory/buffer.py")
 FUNCTIONS = {f.__name__: f for f in (*corpus.FUNCTIONS, *corpus.HELPERS)}
 
 

@@ -26,14 +26,14 @@ from conformance.adapters.cutile_interp import Interp
 from cutile.compilation import CallingConvention, KernelSignature
 from cutile.compilation.export import blueprints
 from cutile.errors import TileError, TileUnsupportedFeatureError
-from cutile.gpu import facts
+from cutile.gpu import assumptions
 from cutile.gpu.compile import module_of
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
 from cutile.ir import nodes
 from cutile.ir.text import to_text
-from cutile.kernel import typed
+from cutile.runtime.kernel import typed
 from tests.gpu.tileir.lowering import TARGETS
 
 ENTRIES = 64  # a module
@@ -74,7 +74,7 @@ class Collect(Interp):
         convention = CallingConvention.cutile_python_v2()
         signature = KernelSignature.from_kernel_args(kernel, tuple(kernel_args), convention, symbol="k")
         program = typed(kernel, blueprints(kernel, signature)).kernel
-        known = facts.of_parameters(signature.parameters)
+        known = assumptions.of_parameters(signature.parameters)
         key = f"{to_text(program, False)}\n{known}\n{kernel.options}"
         test = os.environ.get("PYTEST_CURRENT_TEST", "?").removesuffix(" (call)")
         self.programs.setdefault(key, Program(program, known, kernel.options, test))
@@ -85,7 +85,7 @@ def collected(arguments: Sequence[str]) -> list[Program]:
     given = list(arguments) or ["conformance"]
     pytest.main([*given, "--impl", f"{__name__}:Collect", "-q", "-p", "no:cacheprovider", "--no-header", "--tb=no",
                  "--no-summary", "--assert=plain", "-W", "ignore::pytest.PytestConfigWarning"])
-    from conformance.api import impl
+    from conformance.harness.api import impl
 
     return list(impl.programs.values())
 

@@ -133,9 +133,9 @@ class LentTensor(Tensor):
 
 def installed(monkeypatch: Any) -> None:
     """Put the stand-ins in the place of torch and CuPy."""
-    from cutile import keys
+    from cutile.runtime import launch_key
 
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(ndarray=CuPyArray))
     monkeypatch.setitem(sys.modules, "torch", autograd(types.SimpleNamespace(
         Tensor=Tensor, nn=types.SimpleNamespace(Parameter=LentTensor), strided="strided")))
-    monkeypatch.setattr(keys, "_READERS", dict(keys._READERS))
+    monkeypatch.setattr(launch_key, "_READERS", dict(launch_key._READERS))

@@ -22,13 +22,13 @@ from cutile import settings
 from cutile.compilation import ArrayConstraint, CallingConvention, KernelSignature
 from cutile.compilation.export import blueprints
 from cutile.gpu import build as building
-from cutile.gpu import cache, key
+from cutile.gpu import cache, cache_key, toolchain
 from cutile.gpu.build import build
 from cutile.gpu.target import parse_target
-from cutile.gpu.tileir import finding, tileiras
-from cutile.gpu.tileir.finding import Tool
-from cutile.kernel import typed
-from cutile.options import ByTarget
+from cutile.gpu.tileir import tileiras
+from cutile.gpu.toolchain import Tool
+from cutile.runtime.kernel import typed
+from cutile.runtime.options import ByTarget
 from tests.gpu.tileir.test_tileiras import script
 from tests.gpu.tileir.tool import needs_tool
 from tests.patience import PATIENCE
@@ -159,7 +159,7 @@ def test_line_information(compiled, folder, monkeypatch):
 def test_a_notebooks_cell_counts_by_its_content(monkeypatch):
     for name, lines in {"<cell 1>": ["a\n"], "<cell 2>": ["a\n"], "<cell 3>": ["b\n"]}.items():
         monkeypatch.setitem(linecache.cache, name, (1, None, lines, name))
-    assert key.portable("<cell 1>") == key.portable("<cell 2>") != key.portable("<cell 3>")
+    assert cache_key.portable("<cell 1>") == cache_key.portable("<cell 2>") != cache_key.portable("<cell 3>")
 
 
 def test_files_are_named_from_the_innermost_folder_of_the_path(monkeypatch, tmp_path):
@@ -167,9 +167,9 @@ def test_files_are_named_from_the_innermost_folder_of_the_path(monkeypatch, tmp_
     file = tmp_path / "src" / "p" / "k.py"
     file.write_text("")
     monkeypatch.setattr(sys, "path", [str(tmp_path), str(tmp_path / "src"), str(tmp_path / "sr")])
-    assert key.portable(str(file)) == "p/k.py"
+    assert cache_key.portable(str(file)) == "p/k.py"
     monkeypatch.setattr(sys, "path", [])
-    assert key.portable(str(file)) == "k.py"
+    assert cache_key.portable(str(file)) == "k.py"
 
 
 def test_another_cutile_or_another_release_of_the_assembler(compiled, folder, monkeypatch):
@@ -178,25 +178,25 @@ def test_another_cutile_or_another_release_of_the_assembler(compiled, folder, mo
     monkeypatch.setattr(building, "find_tool", lambda: Tool(Path("tileiras"), "test", "13.6.1"))
     of(k)
     assert len(compiled) == 2
-    monkeypatch.setattr(key, "sources", lambda: "edited")
+    monkeypatch.setattr(cache_key, "sources", lambda: "edited")
     of(k)
     assert len(compiled) == 3
 
 
 def test_the_sources_that_make_code_are_in_the_key(tmp_path, monkeypatch):
     package = tmp_path / "cutile"
-    for name in ("dtypes.py", "types.py", "ir/a.py", "ops/b.py", "passes/c.py", "gpu/key.py", "gpu/tileir/d.py"):
+    for name in ("dtypes.py", "types.py", "ir/a.py", "ops/b.py", "passes/c.py", "gpu/cache_key.py", "gpu/tileir/d.py"):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(name)
-    monkeypatch.setattr(key, "__file__", str(package / "gpu" / "key.py"))
+    monkeypatch.setattr(cache_key, "__file__", str(package / "gpu" / "key.py"))
     seen = set()
     for name in ("dtypes.py", "ir/a.py", "ops/b.py", "passes/c.py", "gpu/tileir/d.py", "gpu/tileir/new.py"):
-        seen.add(key.sources.__wrapped__())
+        seen.add(cache_key.sources.__wrapped__())
         (package / name).write_text("edited")
-    seen.add(key.sources.__wrapped__())
+    seen.add(cache_key.sources.__wrapped__())
     assert len(seen) == 7
     (package / "front.py").write_text("what it does shows in the IR")
-    assert key.sources.__wrapped__() in seen
+    assert cache_key.sources.__wrapped__() in seen
 
 
 # Settings that the back end asks for: those that are in the key, and those that do not change code.
@@ -464,5 +464,6 @@ def test_the_release_of_the_installed_assembler(folder):
     k = kernel_of(folder)
     cubin = of(k)
     [entry] = cache.current().entries()
-    assert cubin[:4] == b"\x7fELF" and entry.release == (finding.find_tool().packaged or finding.find_tool().version)
+    tool = toolchain.find_tool()
+    assert cubin[:4] == b"\x7fELF" and entry.release == (tool.packaged or tool.version)
     assert cache.current().get(entry.key, entry.release) == cubin

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
+from cutile.gpu.assumptions import power_of_two
 from cutile.gpu.compile import compile_kernel, entry_hints, module_of
-from cutile.gpu.facts import power_of_two
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir.builder import Module
-from cutile.options import ByTarget, Options
+from cutile.runtime.options import ByTarget, Options
 from cutile.types import ArrayType
 from tests.gpu.tileir.lowering import typed
 

@@ -16,7 +16,8 @@ import cutile as ct
 from cutile import interp, settings
 from cutile.dtypes import float32
 from cutile.errors import TileAssertionError, TileStepLimitError, TileValueError
-from cutile.interp import debugger, emit_batch, schedule
+from cutile.interp import debugger, schedule
+from cutile.interp.codegen import batch
 from cutile.ir.nodes import Block, Continue, For, If, Kernel, Return, Value, While, Yield
 from cutile.ops import create, debug
 from cutile.types import ArrayType, ListType, TileType
@@ -174,7 +175,7 @@ def test_what_is_derived_lives_as_long_as_its_kernel():
     assert seen() is None
 
 
-@pytest.mark.parametrize("levels", [1, emit_batch.EVERY, emit_batch.EVERY + 1, 400])
+@pytest.mark.parametrize("levels", [1, batch.EVERY, batch.EVERY + 1, 400])
 def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
     codes = [Code()]
     conds = []

@@ -9,8 +9,8 @@ import functools
 
 import pytest
 
-from conformance.api import impl
 from conformance.generate import Options, generate
+from conformance.harness.api import impl
 from conformance.referee.compare import DIFFER, REFUSED, compare
 from conformance.referee.implementations import ByAdapter, Reference
 

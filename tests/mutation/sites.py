@@ -28,7 +28,7 @@ from random import Random
 
 ROOT = Path(__file__).parents[2]
 NO_MEANING = {"cutile/front/idioms.py", "cutile/front/hints.py", "cutile/gpu/tileir/tileiras.py",
-              "cutile/gpu/tileir/finding.py", "cutile/gpu/tileir/workplace.py", "cutile/gpu/tileir/diagnostics.py",
+              "cutile/gpu/toolchain.py", "cutile/gpu/tileir/workplace.py", "cutile/gpu/tileir/diagnostics.py",
               "cutile/gpu/tileir/debuginfo.py"}
 
 
@@ -38,8 +38,8 @@ def _sources(folder: str) -> tuple[str, ...]:
 
 
 GROUPS = {
-    "ops": (*_sources("ops"), "cutile/front/operators.py", "cutile/interp/memory.py", "cutile/interp/storage.py",
-            "cutile/interp/windows.py"),
+    "ops": (*_sources("ops"), "cutile/front/operators.py",
+            *(f"cutile/interp/memory/{name}.py" for name in ("array_view", "buffer", "tile_access"))),
     "front": _sources("front"),
     "passes": _sources("passes"),
     "tileir": _sources("gpu/tileir"),

@@ -9,7 +9,7 @@ import pytest
 
 from cutile import dtypes as dt
 from cutile.errors import TileTypeError, TileValueError
-from cutile.interp.memory import wrap
+from cutile.interp.memory.array_view import wrap
 from cutile.ops import atomics, views
 from cutile.ops._op import lookup
 from cutile.types import ArrayType, TileType

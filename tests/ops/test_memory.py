@@ -10,8 +10,8 @@ import pytest
 from cutile import dtypes as dt
 from cutile import settings
 from cutile.errors import TileTypeError, TileValueError
-from cutile.interp.choice import ArrayList
-from cutile.interp.memory import wrap
+from cutile.interp.memory.array_view import wrap
+from cutile.interp.memory.per_block_array import ArrayList
 from cutile.ir.terms import Const, IndexSlice
 from cutile.ops import memory
 from cutile.ops._access import fill_of

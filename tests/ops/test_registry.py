@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import inspect
-import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 import cutile as ct
 import cutile.ops
 from cutile.ops._op import ATOMIC, GIVEN, HOST, PURE, READ, WRITE, OpDef, lookup, methods, op, registry
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "docs"))
-from op_clauses import clauses, parse_clauses
+from tools.docgen.op_clauses import clauses, parse_clauses
 
 OPS = list(registry().values())
 every_op = pytest.mark.parametrize("o", OPS, ids=[o.name for o in OPS])

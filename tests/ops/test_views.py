@@ -7,7 +7,7 @@ import pytest
 
 from cutile import dtypes as dt
 from cutile.errors import TileTypeError
-from cutile.interp.memory import wrap
+from cutile.interp.memory.array_view import wrap
 from cutile.ir.terms import RawMemory, View
 from cutile.ops import memory, views
 from cutile.ops._op import methods

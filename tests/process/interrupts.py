@@ -18,7 +18,7 @@ import warnings
 import numpy as np
 
 import cutile as ct
-from cutile import floating
+from cutile._support import float_mode
 from cutile.compilation import CallingConvention, KernelSignature, export_kernel
 from cutile.compilation.constraints import ArrayConstraint, ConstantConstraint
 
@@ -58,7 +58,7 @@ KERNELS = (adding, adding, adding, branching, branching, calling)
 
 def state() -> tuple:
     return (gc.isenabled(), sys.getrecursionlimit(), threading.stack_size(), list(warnings.filters), np.geterr(),
-            dict(os.environ), {v.name: x for v, x in contextvars.copy_context().items() if x}, floating.describe(),
+            dict(os.environ), {v.name: x for v, x in contextvars.copy_context().items() if x}, float_mode.describe(),
             sys.gettrace(), signal.getsignal(signal.SIGINT))
 
 

@@ -14,7 +14,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from cutile.gpu.tileir import finding
+from cutile.gpu import toolchain
 from cutile.gpu.tileir.opcodes import ENUMS, OPS, Attr
 from cutile.gpu.tileir.program import Block, Operation, Program
 from cutile.gpu.tileir.read import decode
@@ -30,7 +30,7 @@ WORDS = frozenset(w for words in ENUMS.values() for w in words) | {
 def disassembler() -> Path:
     """Where it is: TILEIRDISASM of the environment, or beside the assembler. FileNotFoundError if nowhere."""
     given = os.environ.get("TILEIRDISASM")
-    return Path(given) if given else finding.find_tool().disassembler
+    return Path(given) if given else toolchain.find_tool().disassembler
 
 
 @functools.lru_cache(maxsize=4096)

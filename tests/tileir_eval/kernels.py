@@ -9,14 +9,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cutile import interp
-from cutile.annotations import ArrayAnnotation
+from cutile.analysis.memory_effects import written_params
 from cutile.compilation.constraints import ListConstraint
 from cutile.compilation.derive import array_constraint
 from cutile.compilation.signature import CallingConvention
 from cutile.errors import TileAssertionError
 from cutile.gpu.compile import compile_kernel
 from cutile.ir.nodes import Kernel
-from cutile.passes.written import written_params
+from cutile.runtime.annotations import ArrayAnnotation
 from cutile.types import ArrayType, ListType
 from tests.tileir_eval.disassembled import check
 from tests.tileir_eval.launch import evaluate

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from cutile._support.structs import field, structure
 from cutile.dtypes import info
-from cutile.gpu.facts import ArrayFacts, nothing_known, power_of_two
+from cutile.gpu.assumptions import ArrayFacts, nothing_known, power_of_two
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Bounded, Builder, DivBy, Value
 from cutile.ir import nodes
 from cutile.ops import memory
-from cutile.structs import field, structure
 from cutile.types import ArrayType, ListType, TileType
 
 FAR = 1 << 31  # the assembler multiplies constant strides by sizes of tiles, and crashes where that overflows

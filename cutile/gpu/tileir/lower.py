@@ -25,6 +25,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
+from cutile._support.structs import replace, structure
+from cutile.analysis.divisibility import divisibility
+from cutile.analysis.tokens import Key, ordering
 from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
@@ -43,13 +46,10 @@ from cutile.ir.recursion import deep
 from cutile.ir.walk import walk
 from cutile.passes.cse import cse
 from cutile.passes.dce import dce
-from cutile.passes.divisibility import divisibility
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
 from cutile.passes.structured_exits import has_break, structured_exits
-from cutile.passes.tokens import Key, ordering
-from cutile.structs import replace, structure
 from cutile.types import ArrayType, ListType, TileType
 
 VIEW_OPS = frozenset(("load", "store", "view_load", "view_store", "load_advanced_indexing", "store_advanced_indexing"))

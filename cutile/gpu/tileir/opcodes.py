@@ -18,8 +18,8 @@ flags (a bit for each attribute or operand that may be absent, older ones first)
 
 from __future__ import annotations
 
+from cutile._support.structs import structure
 from cutile.gpu.tileir.types import PADDINGS, Version, parse_version
-from cutile.structs import structure
 
 # The values of an enumeration are the numbers of its names, counted from 0.
 ENUMS: dict[str, tuple[str, ...]] = {

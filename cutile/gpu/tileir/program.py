@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from cutile._support.structs import field, structure
 from cutile.errors import Span
 from cutile.gpu.tileir.opcodes import Spec
 from cutile.gpu.tileir.types import Function, Tile, Type
-from cutile.structs import field, structure
 
 
 @structure(frozen=True, slots=True)

@@ -21,13 +21,13 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from cutile import settings
+from cutile._support.structs import structure
 from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutError
 from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.diagnostics import first_error, location
-from cutile.gpu.tileir.finding import Tool, absolute, find_tool, on_path
 from cutile.gpu.tileir.workplace import workplace
-from cutile.structs import structure
+from cutile.gpu.toolchain import Tool, absolute, find_tool, on_path
 
 # What of the environment the tool sees.
 _KEPT = ("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "LANG")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from math import prod
 
 from cutile import dtypes
-from cutile.structs import structure
+from cutile._support.structs import structure
 
 Version = tuple[int, int]
 VERSIONS: tuple[Version, ...] = ((13, 1), (13, 2), (13, 3), (13, 4))

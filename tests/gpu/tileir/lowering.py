@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutile.front.program import Blueprint, compile_kernel
+from cutile.gpu.assumptions import ArrayFacts, ListFacts
 from cutile.gpu.compile import module_of
-from cutile.gpu.facts import ArrayFacts, ListFacts
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 import cutile as ct
-from cutile.gpu.facts import ArrayFacts
+from cutile.gpu.assumptions import ArrayFacts
 from cutile.types import ArrayType, ListType, TileType
 from tests.gpu.tileir.lowering import assemble, module, text, usual
 from tests.gpu.tileir.tool import needs_tool
@@ -232,7 +232,7 @@ def test_a_release_waits_for_everything():
 
 
 def test_options_become_hints_of_the_entry():
-    from cutile.options import ByTarget, Options
+    from cutile.runtime.options import ByTarget, Options
 
     def kernel(a):
         ct.store(a, 0, ct.load(a, 0, 8, latency=3, allow_tma=False))

@@ -10,8 +10,8 @@ import pytest
 import cutile as ct
 from cutile import dtypes
 from cutile.dtypes import INFO, float4_e2m1fn, float8_e5m3fnu, float8_e8m0fnu
+from cutile.gpu.assumptions import nothing_known
 from cutile.gpu.compile import module_of
-from cutile.gpu.facts import nothing_known
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module

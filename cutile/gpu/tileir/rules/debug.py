@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cutile._support.structs import replace
 from cutile.dtypes import float64, info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import is_signed, resized
@@ -10,7 +11,6 @@ from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import float_to
 from cutile.ops import debug
 from cutile.ops._format import Conversion, from_text
-from cutile.structs import replace
 
 TOKENS_SINCE = (13, 2)
 

@@ -1,0 +1,94 @@
+"""Ways to run or refuse a piece of tile code: as a function of run-time arguments, or as source text."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import tempfile
+import textwrap
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from conformance.harness.api import accepts, ct, launch, refuses
+
+LENGTH = 16  # results that a piece of code may have
+UNSET = -99
+
+_folder = tempfile.TemporaryDirectory(prefix="conformance-")
+_number = itertools.count()
+
+
+def _body(f: Callable) -> Any:
+    @ct.kernel
+    def k(args):
+        f(*args)
+
+    return k
+
+
+def result(f: Callable, *args: Any, want: Any = np.int64, dtype: Any = None, grid: tuple[int, ...] = (1,)) -> Any:
+    """What f(*args) gives when it runs, each argument being a run-time value: a number; a list of them for a tuple."""
+    out = np.full(LENGTH, UNSET, want)
+    single = np.zeros(1, np.int32)
+    d = dtype or getattr(ct, np.dtype(want).name)
+
+    @ct.kernel
+    def k(args, out, single):
+        values = f(*args)
+        is_tuple = ct.static_eval(isinstance(values, tuple))
+        if is_tuple:
+            for i, v in ct.static_iter(enumerate(values)):
+                ct.store(out, i, ct.astype(v, d))
+        else:
+            ct.store(out, 0, ct.astype(values, d))
+            ct.store(single, 0, 1)
+
+    launch(k, args, out, single, grid=grid)
+    return out[0].item() if single[0] else out[out != UNSET].tolist()
+
+
+def takes(f: Callable, *args: Any) -> None:
+    """f(*args) compiles in tile code, each argument being a run-time value."""
+    accepts(_body(f), args)
+
+
+def rejects(error: str | tuple[str, ...], f: Callable, *args: Any, match: str | None = None) -> BaseException:
+    """f(*args) does not compile in tile code."""
+    return refuses(error, _body(f), args, match=match)
+
+
+def module(source: str, **names: Any) -> dict[str, Any]:
+    """The names that a piece of Python source defines; its text is there for `inspect`."""
+    path = Path(_folder.name) / f"piece_{os.getpid()}_{next(_number)}.py"  # forked processes share the folder
+    path.write_text(textwrap.dedent(source))
+    space: dict[str, Any] = {"ct": ct, "np": np, "__name__": path.stem, **names}
+    exec(compile(path.read_text(), str(path), "exec"), space)
+    return space
+
+
+def body(lines: str, **names: Any) -> Callable:
+    """A function f(n) of tile code with these lines as its body."""
+    return module("def f(n):\n" + textwrap.indent(textwrap.dedent(lines).strip("\n"), "    ") + "\n", **names)["f"]
+
+
+class Counter:
+    """How often tile code was compiled: `ct.static_eval(hit())` stands in it, `hit` being the counter's method.
+
+    The count is the size of a file: no object that static code reads changes by it, which would be a reason to compile
+    anew.
+    """
+
+    def __init__(self) -> None:
+        self.file, path = tempfile.mkstemp(dir=_folder.name)
+        weakref.finalize(self, os.close, self.file)
+
+    @property
+    def count(self) -> int:
+        return os.fstat(self.file).st_size
+
+    def hit(self) -> int:
+        return os.write(self.file, b".")

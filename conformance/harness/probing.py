@@ -1,0 +1,224 @@
+"""Short kernels that ask what the compiler makes of an expression: its dtype, its shape, whether it is a constant.
+
+Names of dtypes are short here, as in clause ids: b1, i8, u16, f32, e4m3.
+"""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from conformance.harness.api import accepts, ct, impl, refuses, run
+
+NAMES = {
+    "b1": "bool_", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8", "u16": "uint16",
+    "u32": "uint32", "u64": "uint64", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64",
+    "tf32": "tfloat32", "e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e8m0": "float8_e8m0fnu",
+    "e5m3": "float8_e5m3fnu", "e2m1": "float4_e2m1fn",
+}
+DTYPES = {short: getattr(ct, name) for short, name in NAMES.items()}
+BOOL, SIGNED, UNSIGNED = ("b1",), ("i8", "i16", "i32", "i64"), ("u8", "u16", "u32", "u64")
+FLOATS, RESTRICTED = ("f16", "bf16", "f32", "f64"), ("tf32", "e4m3", "e5m2", "e8m0", "e5m3", "e2m1")
+INTEGERS = SIGNED + UNSIGNED
+ARITHMETIC = BOOL + INTEGERS + FLOATS
+NEWER = {"e8m0", "e5m3", "e2m1"}  # formats that only newer GPUs have
+
+NUMPY: dict[str, Any] = {
+    "b1": np.bool_, "i8": np.int8, "i16": np.int16, "i32": np.int32, "i64": np.int64, "u8": np.uint8, "u16": np.uint16,
+    "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32,
+    "f64": np.float64, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
+    "e8m0": ml_dtypes.float8_e8m0fnu, "e2m1": ml_dtypes.float4_e2m1fn,
+}
+
+# The promotion table: rows and columns are the dtypes of the operands.
+_TABLE = """
+     b1   i8   i16  i32  i64  u8   u16  u32  u64  f16  bf16 f32  f64  tf32 e4m3 e5m2 e8m0 e5m3 e2m1
+b1   b1   i8   i16  i32  i64  u8   u16  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+i8   i8   i8   i16  i32  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+i16  i16  i16  i16  i32  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+i32  i32  i32  i32  i32  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+i64  i64  i64  i64  i64  i64  -    -    -    -    f16  bf16 f32  f64  -    -    -    -    -    -
+u8   u8   -    -    -    -    u8   u16  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+u16  u16  -    -    -    -    u16  u16  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+u32  u32  -    -    -    -    u32  u32  u32  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+u64  u64  -    -    -    -    u64  u64  u64  u64  f16  bf16 f32  f64  -    -    -    -    -    -
+f16  f16  f16  f16  f16  f16  f16  f16  f16  f16  f16  -    f32  f64  -    -    -    -    -    -
+bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 bf16 -    bf16 f32  f64  -    -    -    -    -    -
+f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f32  f64  -    -    -    -    -    -
+f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  -    -    -    -    -    -
+tf32 -    -    -    -    -    -    -    -    -    -    -    -    -    tf32 -    -    -    -    -
+e4m3 -    -    -    -    -    -    -    -    -    -    -    -    -    -    e4m3 -    -    -    -
+e5m2 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e5m2 -    -    -
+e8m0 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e8m0 -    -
+e5m3 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e5m3 -
+e2m1 -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    -    e2m1
+"""
+_head, *_rows = (line.split() for line in _TABLE.strip().splitlines())
+PROMOTE = {(row[0], column): cell if cell != "-" else None
+           for row in _rows for column, cell in zip(_head, row[1:], strict=True)}
+
+def limits(short):
+    """Smallest and largest value of an integer dtype."""
+    width = int(short[1:])
+    return (-(1 << width - 1), (1 << width - 1) - 1) if short[0] == "i" else (0, (1 << width) - 1)
+
+
+@contextmanager
+def on_target(*shorts: str):
+    """A target without one of these formats may say so; a host implementation that has them all may not."""
+    try:
+        yield
+    except ct.TileUnsupportedFeatureError as e:
+        if not NEWER.intersection(shorts) or "float4 arrays" in impl.features:
+            raise
+        pytest.skip(f"not applicable: {e}")
+
+
+def look(*functions: Callable[[], Any]) -> list[tuple[Any, Any]]:
+    """What the compiler knows of the results of functions run in tile code: (value, dtype) of each.
+
+    The value is a Python number for a constant, a `ct.Tile` for what is known at run time only.
+    """
+    seen: list[tuple[Any, Any]] = []
+
+    @ct.kernel
+    def k():
+        for f in ct.static_iter(functions):
+            v = f()
+            d = v.dtype
+            ct.static_eval(seen.append((v, d)))
+
+    accepts(k)
+    return seen[-len(functions):]
+
+
+def constant(f: Callable[[], Any]) -> tuple[Any, Any]:
+    """(value, dtype) of a constant expression; fails if it is not constant."""
+    [(value, dtype)] = look(f)
+    assert not isinstance(value, ct.Tile), f"{value!r} is not a constant"
+    return value, dtype
+
+
+def is_constant(value: Any) -> bool:
+    return not isinstance(value, ct.Tile)
+
+
+def same_number(got: Any, want: Any) -> None:
+    """The same Python type and value; NaN is NaN, and zeros have signs."""
+    assert type(got) is type(want) and repr(got) == repr(want), f"got {got!r}, wanted {want!r}"
+
+
+def static(f: Callable[[], Any]) -> Any:
+    """The compile-time value of a result that has no dtype: a string, a tuple, None."""
+    seen: list[Any] = []
+
+    @ct.kernel
+    def k():
+        v = f()
+        ct.static_eval(seen.append(v))
+
+    accepts(k)
+    return seen[-1]
+
+
+def refused(error: str | tuple[str, ...], f: Callable[[], Any], *, match: str | None = None) -> None:
+    """A function that tile code may not contain."""
+    @ct.kernel
+    def k():
+        f()
+
+    refuses(error, k, match=match)
+
+
+def constant_is(f: Callable[[], Any], value: Any, dtype: str) -> None:
+    """A constant expression has this value, of this Python type, and this dtype."""
+    got, d = constant(f)
+    same_number(got, value)
+    assert d.name == dtype, f"got {d.name}, wanted {dtype}"
+
+
+def unary(f: Callable[[Any], Any], a: str, want: str | None, *, error: str = "TileTypeError") -> None:
+    """f of a tile of dtype `a` has dtype `want`; None: it is refused."""
+    x, expected = DTYPES[a], want and DTYPES[want]
+
+    @ct.kernel
+    def k():
+        d = f(ct.ones((2,), x)).dtype
+        ct.static_assert(d == expected)
+
+    _judge(k, want, error, a)
+
+
+def unaries(a: str, want: str, *functions: Callable[[Any], Any]) -> None:
+    """Each of the functions gives a tile of dtype `want` for one of dtype `a`."""
+    x, expected = DTYPES[a], DTYPES[want]
+
+    @ct.kernel
+    def k():
+        for f in ct.static_iter(functions):
+            d = f(ct.ones((2,), x)).dtype
+            ct.static_assert(d == expected)
+
+    with on_target(a, want):
+        accepts(k)
+
+
+def binary(f: Callable[[Any, Any], Any], a: str, b: str, want: str | None, *, error: str = "TileTypeError") -> None:
+    """f of two tiles has dtype `want`; None: it is refused."""
+    x, y, expected = DTYPES[a], DTYPES[b], want and DTYPES[want]
+
+    @ct.kernel
+    def k():
+        d = f(ct.ones((2,), x), ct.ones((2,), y)).dtype
+        ct.static_assert(d == expected)
+
+    _judge(k, want, error, a, b)
+
+
+def _judge(k: Any, want: str | None, error: str, *shorts: str) -> None:
+    if want is None:
+        refuses(error, k)
+    else:
+        with on_target(*shorts):
+            accepts(k)
+
+
+# ------------------------------------------------------------------ arrays
+
+
+def counting(*shape, dtype=np.float32):
+    return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+
+
+def taken(f, *args, want=np.int64):
+    """What f(array) holds at run time, as int64 numbers: a tuple of scalars."""
+    out = np.full(8, -1, want)
+
+    @ct.kernel
+    def k(x, out):
+        values = f(x)
+        for i, v in ct.static_iter(enumerate(values)):
+            ct.store(out, i, v)
+
+    return run(k, *args, out).tolist()
+
+
+def inspect(f, x, annotation=object):
+    """Of each item of the tuple f(array): (constant value or None, name of its dtype)."""
+    seen = []
+
+    @ct.kernel
+    def k(x: annotation):
+        values = f(x)
+        for i in ct.static_iter(range(len(values))):
+            v = values[i]
+            d = v.dtype
+            ct.static_eval(seen.append((v, d.name)))
+
+    accepts(k, x)
+    return [(v if is_constant(v) else None, d) for v, d in seen]
+
+

@@ -1,0 +1,225 @@
+"""Loops that wait for other blocks, and what such a loop would have to see changed to go on.
+
+A loop waits if something that other blocks may change decides how long it runs: the result of an atomic, or of a load
+from memory that the kernel stores to, reaches the condition of the loop or of a Break, Continue or Return in it. Not
+counted is `atomic_add` of a number known not to be zero: whoever loops on that makes progress by itself (a counter
+that hands out work). Nor are WEAK loads in a loop that stores to the same memory: that loop works there in place (a
+sort, an iteration until it has converged), and nothing may wait through WEAK accesses [MEM-2]. A plain branch on such a
+value waits for nobody.
+
+The state of a waiting loop are the carried values that decide what an iteration does: where it branches, which elements
+it reads, writes and what. If these repeat and memory has not changed in between, all later iterations repeat too.
+
+The flow of values is followed through branches, loops and calls without regard to order, so both answers are supersets.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from cutile._support.structs import field, structure
+from cutile.analysis.memory_effects import is_written, memory_classes
+from cutile.ir.nodes import (
+    Block,
+    Break,
+    Continue,
+    For,
+    Frame,
+    If,
+    Kernel,
+    Node,
+    Op,
+    Return,
+    Value,
+    While,
+    Yield,
+    blocks_of,
+    results_of,
+)
+from cutile.ir.walk import walk
+from cutile.ops import atomics, create, shape
+from cutile.ops._op import ATOMIC, PURE, READ, WRITE
+from cutile.types import MemoryOrder
+
+Loop = For | While
+
+
+def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
+    """Each loop that waits for other blocks, with the carried values that are its state."""
+    if not any(map(_may_wait, walk(kernel.body))):
+        return {}
+    flow = _Flow(kernel)
+    found: dict[Loop, tuple[Value, ...]] = {}
+    for loop, sources in flow.sources.items():
+        if not sources.isdisjoint(flow.behind(flow.exits[loop])):
+            state = flow.behind([*flow.exits[loop], *flow.acts[loop]])
+            found[loop] = tuple(v for v in loop.params if v in state)
+    return found
+
+
+def _may_wait(n: Node) -> bool:
+    """Only conditions of loops, or before a Break, Continue or Return, let a loop wait: most kernels have none."""
+    return isinstance(n, While) or isinstance(n, If) and any(
+        isinstance(m, Break | Continue | Return) for b in blocks_of(n) for m in b.nodes)
+
+
+@structure(frozen=True, slots=True)
+class _Place:
+    """Where a block stands: the node that holds it, and where that one stands."""
+
+    node: Node | None
+    outer: _Place | None
+    loops: tuple[Loop, ...] = ()  # around, those of callers included
+    is_cond: bool = False  # of a While
+
+    def inside(self, n: Node) -> Iterator[tuple[Block, _Place]]:
+        """The blocks nested in a node that stands here."""
+        loops = (*self.loops, n) if isinstance(n, For | While) else self.loops
+        for b in blocks_of(n):
+            yield b, _Place(n, self, loops, isinstance(n, While) and b is n.cond)
+
+    def chain(self) -> Iterator[Node]:
+        """The nodes around, innermost first."""
+        place: _Place | None = self
+        while place is not None and place.node is not None:
+            yield place.node
+            place = place.outer
+
+
+@structure(slots=True)
+class _Flow:
+    """Which values each value is made from, and what stands in each loop."""
+
+    kernel: Kernel
+    made_from: dict[Value, list[Value]] = field(default_factory=lambda: defaultdict(list))
+    exits: dict[Loop, list[Value]] = field(default_factory=lambda: defaultdict(list))  # conditions
+    acts: dict[Loop, list[Value]] = field(default_factory=lambda: defaultdict(list))  # other operands that matter
+    sources: dict[Loop, set[Value]] = field(default_factory=lambda: defaultdict(set))  # what others may change
+
+    def __post_init__(self) -> None:
+        written, known, memory = is_written(self.kernel), _nonzero(self.kernel), memory_classes(self.kernel)
+        stored: dict[Loop, set[Value]] = defaultdict(set)
+        weak: dict[Loop, list[tuple[Value, Op]]] = defaultdict(list)  # memory, load
+        pending = [(self.kernel.body, _Place(None, None))]
+        while pending:
+            block, place = pending.pop()
+            for n in block.nodes:
+                self.node(n, place)
+                if place.loops and isinstance(n, Op):
+                    if n.op.effect == WRITE:
+                        for loop in place.loops:
+                            stored[loop].add(memory(n.operands[0]))
+                    elif _may_change(n, written, known):
+                        for loop in place.loops:
+                            if _is_weak_load(n):
+                                weak[loop].append((memory(n.operands[0]), n))
+                            else:
+                                self.sources[loop].update(n.results)
+                pending += place.inside(n)
+        for loop, loads in weak.items():
+            for array, n in loads:
+                if array not in stored[loop]:
+                    self.sources[loop].update(n.results)
+
+    def behind(self, values: Iterable[Value]) -> set[Value]:
+        """These values and all that they are made from."""
+        seen: set[Value] = set()
+        pending = list(values)
+        while pending:
+            v = pending.pop()
+            if v not in seen:
+                seen.add(v)
+                pending += self.made_from.get(v, ())
+        return seen
+
+    def link(self, made: Iterable[Value], parts: Iterable[Value]) -> None:
+        for v, w in zip(made, parts, strict=False):
+            self.made_from[v].append(w)
+
+    def all_from(self, made: Iterable[Value], parts: Iterable[Value]) -> None:
+        parts = list(parts)
+        for v in made:
+            self.made_from[v] += parts
+
+    def node(self, n: Node, place: _Place) -> None:
+        match n:
+            case Op():
+                self.all_from(n.results, n.operands)
+                if n.region is not None:
+                    self.all_from(n.region.params, n.operands)
+                if n.op.effect != PURE:
+                    self.matters(n.operands, place)
+            case If():
+                self.all_from(n.results, [n.cond])
+                self.matters([n.cond], place)
+            case For():
+                bounds = (n.start, n.stop, n.step)
+                self.all_from((n.iv, *n.results), bounds)
+                self.link(n.params, n.inits)
+                self.link(n.results, n.params)
+                self.matters(bounds, place)
+            case While():
+                self.link(n.params, n.inits)
+                self.link(n.results, n.params)
+            case Yield():
+                self.end(n, place)
+            case Break() | Continue() | Return():
+                self.leave(n, place)
+
+    def matters(self, values: Iterable[Value], place: _Place) -> None:
+        for loop in place.loops:
+            self.acts[loop] += values
+
+    def end(self, n: Yield, place: _Place) -> None:
+        if place.is_cond:
+            self.exits[place.node].append(n.operands[0])
+            self.all_from(place.node.results, n.operands)
+            self.matters(n.operands, place.outer)
+        else:
+            self.link(results_of(place.node), n.operands)
+
+    def leave(self, n: Break | Continue | Return, place: _Place) -> None:
+        """Values arrive at the loop or call that is left or gone on with, by the conditions on the way there."""
+        conds: list[Value] = []
+        for outer in place.chain():
+            if isinstance(outer, If):
+                conds.append(outer.cond)
+            elif isinstance(outer, For | While):
+                self.exits[outer] += conds
+                if not isinstance(n, Return):
+                    to = outer.params if isinstance(n, Continue) else outer.results
+                    self.link(to, n.operands)
+                    self.all_from((*outer.params, *outer.results), conds)
+                    return
+                self.all_from(outer.results, conds)
+            elif isinstance(outer, Frame):
+                self.link(outer.results, n.operands)
+                self.all_from(outer.results, conds)
+                return
+
+
+def _may_change(n: Op, written, known: set[Value]) -> bool:
+    """The results may be others when the op runs again."""
+    if n.op.effect == READ:
+        return any(written(v) for v in n.operands)
+    if n.op.effect != ATOMIC:
+        return False
+    if n.op in (atomics.atomic_add, atomics.atomic_add_offset):
+        array, _, update, *mask = n.op.group(n.operands, n.layout)
+        return update not in known or any(m is not None for m in mask)
+    return True
+
+
+def _is_weak_load(n: Op) -> bool:
+    return n.op.effect == READ and n.attrs.get("memory_order", MemoryOrder.WEAK) is MemoryOrder.WEAK
+
+
+def _nonzero(kernel: Kernel) -> set[Value]:
+    """Values that are known to be numbers other than zero."""
+    found: set[Value] = set()
+    for n in walk(kernel.body):
+        if isinstance(n, Op) and (n.op is create.constant and n.attrs["value"] != 0
+                                  or n.op is shape.broadcast_to and n.operands[0] in found):
+            found.update(n.results)
+    return found

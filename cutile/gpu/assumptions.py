@@ -1,0 +1,60 @@
+"""What the compiler of a kernel knows about its array parameters beyond their types.
+
+The fields have the names of `compilation.ArrayConstraint` and `ListConstraint`, so a constraint is a fact as it
+stands. Per-dimension fields are sequences, one entry for each dimension.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cutile._support.structs import structure
+from cutile.types import ArrayType
+
+
+@structure(frozen=True, slots=True)
+class ArrayFacts:
+    """`None` and 1 say nothing. Sizes and strides count elements, `base_addr_divisible_by` bytes."""
+
+    shape_constant: Sequence[int | None]
+    stride_constant: Sequence[int | None]
+    shape_divisible_by: Sequence[int]
+    stride_divisible_by: Sequence[int]
+    stride_lower_bound_incl: Sequence[int | None]
+    base_addr_divisible_by: int = 1
+    alias_groups: Sequence[str] = ()
+    may_alias_internally: bool = True
+
+
+@structure(frozen=True, slots=True)
+class ListFacts:
+    """`element` holds for every array of the list."""
+
+    element: ArrayFacts
+    alias_groups: Sequence[str] = ()
+    elements_may_alias: bool = True
+
+
+def nothing_known(t: ArrayType) -> ArrayFacts:
+    n = t.ndim
+    return ArrayFacts((None,) * n, (None,) * n, (1,) * n, (1,) * n, (None,) * n)
+
+
+def of_parameters(constraints: Sequence[Any]) -> list[Any]:
+    """What is known of each parameter of the IR, from the constraints of the Python function's parameters.
+
+    A tuple's items stand in its place, a constant has no parameter, and of a scalar nothing is known (None).
+    """
+    out: list[Any] = []
+    for c in constraints:
+        if hasattr(c, "items"):
+            out += of_parameters(c.items)
+        elif not hasattr(c, "value"):
+            out.append(c if hasattr(c, "alias_groups") else None)
+    return out
+
+
+def power_of_two(n: int) -> int:
+    """The largest power of two that divides n; Tile IR knows no other divisors."""
+    return n & -n if n else 1

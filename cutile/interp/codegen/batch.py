@@ -1,0 +1,446 @@
+"""The batch schedule's code: straight-line Python over carriers with leading axes, one function per nested block.
+
+Every block of the IR becomes a function of the running set, the loop's own values and what the block captures;
+`control` runs them. Locals end with their last use, so that the allocator hands hot memory out again. The functions
+carry the user's file, names and positions, for tracebacks and coverage.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import operator
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import FunctionType
+
+import numpy as np
+
+from cutile.dtypes import float32, info
+from cutile.errors import Span
+from cutile.interp.codegen.batch_analysis import Settled
+from cutile.interp.codegen.emit import (
+    CTX,
+    Needs,
+    Program,
+    arguments,
+    breakpoint_call,
+    finished,
+    is_breakpoint,
+    meaning_call,
+)
+from cutile.interp.codegen.py_ast import (
+    NOWHERE,
+    Position,
+    assign,
+    attribute,
+    call,
+    constant,
+    delete,
+    header,
+    load,
+    place,
+    position,
+    tuple_of,
+    unpack,
+)
+from cutile.interp.exec import block_set, divergence, merge
+from cutile.interp.exec.divergence import Combine, Joint, Region
+from cutile.interp.exec.merge import ARRAY, RECORD
+from cutile.interp.memory.loop_tiles import Series
+from cutile.ir import nodes as ir
+from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
+from cutile.ir.recursion import deep
+from cutile.ir.walk import blocks, depths
+from cutile.ops._types import broadcastable_to
+from cutile.types import ListType, TileType
+
+EVERY = 16  # levels of blocks, at which running code asks whether to go on in a further thread
+NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
+
+
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+    """The kernel as a Python function (ctx, *arguments, *views), the object ".kernel" of the program.
+
+    `views`: for each op of `placed` the memory of its tile as one view, or None, the default, where it has to be found.
+    """
+    settled = Settled(kernel, check)
+    program = Program(check, step_limit, settled.streams(kernel.body))
+    for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
+              merge.narrow, block_set.with_lead):
+        program.objects["." + f.__name__] = f
+    program.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
+    program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
+    needs = Needs(kernel.body, False, settled.reads, settled.results)
+    unit = Unit(program, needs, settled, Exits(kernel.body), kernel.body)
+    unit.find_placed(kernel.body)
+    placed, top = tuple(unit.views), Scope(kernel.name, kernel.span)
+    unit.function(top, kernel.body, ".kernel", kernel.params, tuple(unit.views.values()), ir.Return, leaving=False)
+    while unit.queue:
+        unit.queue.popleft()()
+    program.finish()
+    program.skipped = frozenset(settled.skipped)
+    program.placed = {n: functools.partial(settled.place, n) for n in placed}
+    program.objects[".kernel"].__defaults__ = (None,) * len(placed)
+    return program
+
+
+def rank_of(v: Value) -> int | None:
+    return v.type.ndim if isinstance(v.type, TileType) else RECORD if isinstance(v.type, ListType) else ARRAY
+
+
+def ranks_of(values: Iterable[Value]) -> tuple[int | None, ...]:
+    return tuple(map(rank_of, values))
+
+
+_NOWHERE: frozenset[str] = frozenset()
+
+
+class Exits:
+    """How control can leave each block other than by its end: "loop" (Break, Continue) and "frame" (Return)."""
+
+    def __init__(self, root: Block):
+        self._of: dict[Block, frozenset[str]] = {}
+        self._tail: dict[Block, type] = {root: ir.Return}
+        every = list(blocks(root))
+        for b, n in every:
+            if n is not None:
+                self._tail[b] = (ir.Continue if isinstance(n, ir.For | ir.While) and b is n.body else
+                                 ir.Return if isinstance(n, ir.Frame) else ir.Yield)
+        for b, _ in reversed(every):
+            out: set[str] = set()
+            for n in b.nodes:
+                out |= self.node(n)
+                if isinstance(n, TERMINATORS) and not isinstance(n, self._tail[b]):
+                    out.add("frame" if isinstance(n, ir.Return) else "loop")
+            self._of[b] = frozenset(out)
+
+    def __getitem__(self, b: Block) -> frozenset[str]:
+        return self._of[b]
+
+    def node(self, n: Node) -> frozenset[str]:
+        """How control can leave a node sideways."""
+        if isinstance(n, (Op, ir.Bind, ir.Frame)):
+            return _NOWHERE
+        out = frozenset().union(*(self._of[b] for b in blocks_of(n)))
+        return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Where a function stands: in which of the user's functions, and where Break, Continue and Return record to."""
+
+    name: str
+    span: Span  # of the user's function
+    returns: str | None = None
+    breaks: str | None = None
+    continues: str | None = None
+
+    def records(self, exits: frozenset[str]) -> list[str]:
+        """The exit records that a block needs which control leaves like this."""
+        loop = [self.breaks, self.continues] if "loop" in exits else []
+        return loop + ([self.returns] if "frame" in exits and self.returns else [])
+
+
+class Unit:
+    """All functions of one kernel."""
+
+    def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, root: Block):
+        self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, deque()
+        self.records = 0
+        self.depths = depths(root)
+        self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
+
+    def find_placed(self, root: Block) -> None:
+        """The ops of the kernel itself whose tiles lie where the layout of an array and the blocks say."""
+        for n in root.nodes:
+            if self.exits.node(n):  # after it, other blocks may run
+                break
+            if n in self.settled.placed:
+                self.view(n)
+
+    def view(self, n: Op) -> str:
+        """The local that may hold its tile as a view."""
+        return self.views.setdefault(n, f".view{len(self.views)}")
+
+    def record(self, kind: str) -> str:
+        self.records += 1
+        return f".{kind}{self.records}"
+
+    def temps(self, values: Iterable[Value]) -> list[str]:
+        return [self.program.temp(v) for v in values]
+
+    def loads(self, values: Iterable[Value]) -> ast.expr:
+        return tuple_of(map(load, self.temps(values)))
+
+    def ref(self, obj, hint: str) -> ast.expr:
+        return self.program.ref(obj, hint)
+
+    def region(self, scope: Scope, b: Block, tail: type, own: Sequence[Value], given: Sequence[str] = (),
+               views: Sequence[str] = (), *, leaving: bool | None = None,
+               at: Span | None = None) -> tuple[Region, ast.expr]:
+        """The function of a nested block, queued; and the tuple of what it captures.
+
+        `own` are values that the caller of the function supplies, `given` records that it makes, `views` what it may
+        supply.
+        """
+        exits = self.exits[b]
+        leaving = bool(exits) if leaving is None else leaving
+        captured = [v for v in self.needs[b] if v not in own]
+        records = [r for r in scope.records(exits) if r not in given]
+        region = Region((*ranks_of(captured), *(RECORD for _ in records)), leaving)
+        slot = self.program.slot("block")
+        params = [*own, *captured]
+
+        def done(f: FunctionType) -> None:
+            f.__defaults__ = (None,) * len(views)
+            region.function = deep(f) if self.depths[b] % EVERY == 0 else f
+
+        self.queue.append(lambda: self.function(scope, b, slot, params, (*records, *given, *views), tail,
+                                                leaving=leaving, done=done, at=at))
+        return region, tuple_of([*map(load, self.temps(captured)), *map(load, records)])
+
+    def function(self, scope: Scope, b: Block, slot: str, params: Sequence[Value], records: Sequence[str],
+                 tail: type, *, leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
+        at = at or scope.span
+        body = Body(self, scope, tail, leaving).emit(b, 0 if tail is ir.Yield else at.line, params)
+        self.program.define(scope.name, [CTX, *self.temps(params), *records], body, scope.span.filename, header(at),
+                            slot, done)
+
+
+class Body:
+    """The statements of one function."""
+
+    def __init__(self, unit: Unit, scope: Scope, tail: type, leaving: bool):
+        self.unit, self.scope, self.tail, self.leaving = unit, scope, tail, leaving
+        self.program = unit.program
+        self.line = 0  # of the latest statement
+
+    def emit(self, b: Block, line: int, params: Sequence[Value]) -> list[ast.stmt]:
+        """`line` is that of the header of a function or loop, whose variables the first Binds tell of."""
+        out: list[ast.stmt] = []
+        telling = line
+        read = {v for n in b.nodes for v in self.unit.needs.reads(n)}
+        alive = dict.fromkeys(v for v in params if v in read)  # those that later nodes read
+        for n, dead in zip(b.nodes, self.unit.needs.last(b), strict=True):
+            if isinstance(n, TERMINATORS):
+                return out + self.terminator(n)
+            if isinstance(n, ir.Bind):
+                out += self.bind(n) if n.span.line > telling else []
+                continue
+            telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
+            if n in self.unit.settled.skipped:
+                out += self.bind(n)
+                continue
+            out += EMIT[type(n)](self, n)
+            results = dict.fromkeys(ir.results_of(n))
+            ended = dict.fromkeys(v for v in dead if v in alive or v in results)
+            if ended:
+                out.append(place(delete(self.unit.temps(ended)), NOWHERE))
+            for v in ended:
+                alive.pop(v, None)
+            if self.unit.exits.node(n):  # its results are already those of the blocks that go on
+                out += self.go_on(list(alive), n)
+            alive.update((v, None) for v in results if v not in ended)
+        return out + [place(ast.Return(constant(None)), NOWHERE)]
+
+    def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
+        """After a node that blocks may have left: go on with the others, and with their values."""
+        at = NOWHERE
+        moved = [v for v in values if rank_of(v) is not RECORD]
+        narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
+                                          self.unit.ref(ranks_of(moved), "ranks")])
+        different = ast.Compare(load(NARROWER), [ast.IsNot()], [load(CTX)])
+        body = [unpack(self.unit.temps(moved), narrowed)] if moved else []
+        return [place(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
+
+    def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
+        at = header(n.span) if isinstance(n, ir.If | ir.For | ir.While) else position(n.span)
+        self.line = at[0]
+        return place(stmt, at)
+
+    # -------------------------------------------------------------- plain nodes
+
+    def op(self, n: Op) -> list[ast.stmt]:
+        if is_breakpoint(n):
+            return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
+        if n in self.unit.settled.spread:
+            return [self.positioned(assign(self.unit.temps(n.results), load(self.program.temp(n.operands[0]))), n)]
+        operands, combine, settled = self.operands(n), None, self.unit.settled
+        if n.region is not None:
+            combine, operands = self.combine(n, operands)
+        changed = {}
+        if "want_old" in n.attrs and settled.unread(n):
+            changed["want_old"] = constant(False)
+        before: list[ast.stmt] = []
+        if n.op.takes_out:
+            store = settled.direct.get(n)
+            if store is not None:
+                before = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
+                changed["out"] = load(TARGET)
+            elif n in settled.buffers or _is_f32_unary(n):
+                changed["out"] = self.buffer(n, operands)
+        y = self.viewed(n, self.access(n, operands), meaning_call(self.program, n, operands, combine, **changed))
+        stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
+        if settled.direct_from.get(n) is not None:
+            there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
+            stmt = place(ast.If(there, [stmt], []), NOWHERE)
+        return [*before, stmt]
+
+    def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
+        """What becomes of an op where its tile is a view that was given, and where it is not."""
+        view = self.unit.views.get(n)
+        return long if view is None else ast.IfExp(ast.Compare(load(view), [ast.IsNot()], [constant(None)]),
+                                                   short(view), long)
+
+    def access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
+        """How an op acts on a view: a load gives it, a store puts its tile there."""
+        if n.op.view is not None:
+            return lambda view: finished(self.program, n, load(view)) if self.program.check else load(view)
+        return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
+
+    def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
+        """Where an op may put its result: into an operand that is needed no more, or something new."""
+        spent = self.unit.settled.buffers.get(n)
+        if spent is None or not info(spent.type.dtype).carried_exactly:
+            return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
+        others = [x for x, v in zip(operands, n.operands, strict=True) if v is not spent]
+        return call(load(".room"), [load(self.program.temp(spent)), *others]) if others else operands[0]
+
+    def operands(self, n: Op) -> list[ast.expr]:
+        axes, lines = self.unit.settled.axes, self.unit.settled.is_line
+        return [call(attribute(load(CTX), "line"), [constant(axes[v])]) if v in axes and lines(n, i) else
+                load(self.program.temp(v)) for i, v in enumerate(n.operands)]
+
+    def target(self, store: Op) -> ast.expr:
+        """Where a store puts its tile."""
+        args, keywords = arguments(self.program, store, self.operands(store), {"ctx": load(CTX)})
+        return call(self.unit.ref(store.op.target, "target"), args[:-1], keywords)
+
+    def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
+        """The user's function over carriers. If it captures values, operands get the leading axes those may have."""
+        scope = Scope(n.span.function, n.span)
+        region, captured = self.unit.region(scope, n.region, ir.Yield, n.region.params)
+        if region.ranks:
+            operands = [call(load(".with_lead"), [x, self.unit.ref(v.type, "type"), load(CTX)])
+                        for x, v in zip(operands, n.operands, strict=True)]
+        bind = attribute(self.unit.ref(Combine(region), "combine"), "bind")
+        return call(bind, [load(CTX), captured]), operands
+
+    def bind(self, n: ir.Bind | Op) -> list[ast.stmt]:
+        """For coverage: a line of the user that computes nothing still ran."""
+        if n.span.line == self.line:
+            return []
+        return [self.positioned(ast.Pass(), n)]
+
+    # -------------------------------------------------------------- structured nodes
+
+    def entered(self, n: Node, results: Sequence[Value], outcome: ast.expr) -> list[ast.stmt]:
+        """Take a node's outcome apart: results for all blocks, or (blocks, results), or None."""
+        if not self.unit.exits.node(n):
+            return [self.positioned(unpack(self.unit.temps(results), outcome), n)]
+        none = ast.Compare(load(OUT), [ast.Is()], [constant(None)])
+        targets = ast.Tuple([ast.Name(t, ast.Store()) for t in self.unit.temps(results)], ast.Store())
+        both = ast.Tuple([ast.Name(NARROWER, ast.Store()), targets], ast.Store())
+        return [self.positioned(assign([OUT], outcome), n),
+                place(ast.If(none, [ast.Return(constant(None))], []), NOWHERE),
+                place(ast.Assign([both], load(OUT)), NOWHERE),
+                place(delete([OUT]), NOWHERE)]
+
+    def if_(self, n: ir.If) -> list[ast.stmt]:
+        leaving = bool(self.unit.exits.node(n))
+        sides: list[ast.expr] = []
+        for b in (n.then, n.orelse):
+            region, captured = self.unit.region(self.scope, b, ir.Yield, (), leaving=leaving, at=n.span)
+            sides += [self.unit.ref(region, "side"), captured]
+        run = load(".branch" if leaving else ".branch_all")
+        joint = self.unit.ref(Joint(ranks_of(n.results), n.span), "joint")
+        cond = load(self.program.temp(n.cond))
+        return self.entered(n, n.results, call(run, [load(CTX), cond, *sides, joint]))
+
+    def loop_body(self, n: ir.For | ir.While, views: Sequence[str] = ()) -> list[ast.expr]:
+        leaving = bool(self.unit.exits[n.body])
+        scope, given = self.scope, ()
+        if leaving:
+            given = (self.unit.record("breaks"), self.unit.record("continues"))
+            scope = Scope(scope.name, scope.span, scope.returns, *given)
+        region, captured = self.unit.region(scope, n.body, ir.Continue, inner_of(n), given, views, leaving=leaving,
+                                            at=n.span)
+        return [self.unit.ref(region, "body"), captured]
+
+    def for_(self, n: ir.For) -> list[ast.stmt]:
+        joint = self.unit.ref(Joint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "joint")
+        bounds = self.unit.loads((n.start, n.stop, n.step))
+        loads = [] if self.unit.exits[n.body] else self.unit.settled.series(n)
+        body = self.loop_body(n, [self.unit.view(m) for m in loads])
+        outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, joint,
+                                           tuple_of(self.series(m, n.iv) for m in loads)])
+        return self.entered(n, n.results, self.only_results(n, outcome))
+
+    def series(self, n: Op, iv: Value) -> ast.expr:
+        """What finds the tiles of a load in a loop's body."""
+        given = self.operands(n)
+        indices = [constant(None) if v is iv else x for x, v in zip(given[1:], n.operands[1:], strict=True)]
+        find = self.unit.ref(Series(n).tiles, "series")
+        return call(load(".partial"), [find, given[0], tuple_of(indices)])
+
+    def while_(self, n: ir.While) -> list[ast.stmt]:
+        cond = [constant(None), tuple_of(())]
+        if n.cond is not None:
+            region, captured = self.unit.region(self.scope, n.cond, ir.Yield, n.params, at=n.span)
+            cond = [self.unit.ref(region, "cond"), captured]
+        joint = self.unit.ref(Joint(ranks_of(n.params), n.span), "joint")
+        outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), joint,
+                                             self.unit.ref(ranks_of(n.results), "ranks")])
+        return self.entered(n, n.results, self.only_results(n, outcome))
+
+    def only_results(self, n: Node, outcome: ast.expr) -> ast.expr:
+        """Of a loop that no block leaves by Return."""
+        return outcome if self.unit.exits.node(n) else ast.Subscript(outcome, constant(1), ast.Load())
+
+    def frame(self, n: ir.Frame) -> list[ast.stmt]:
+        leaving = bool(self.unit.exits[n.body])
+        scope, given = Scope(n.function, n.def_span), ()
+        if leaving:
+            given = (self.unit.record("returns"),)
+            scope = Scope(n.function, n.def_span, *given)
+        region, captured = self.unit.region(scope, n.body, ir.Return, (), given, leaving=leaving)
+        r = self.unit.ref(region, "frame")
+        if leaving:
+            joint = self.unit.ref(Joint(ranks_of(n.results), n.span), "joint")
+            outcome = call(load(".frame"), [load(CTX), r, captured, joint])
+        else:
+            outcome = call(attribute(r, "function"), [load(CTX), ast.Starred(captured, ast.Load())])
+        return [self.positioned(unpack(self.unit.temps(n.results), outcome), n)]
+
+    # -------------------------------------------------------------- terminators
+
+    def terminator(self, n: Node) -> list[ast.stmt]:
+        values = self.unit.loads(n.operands)
+        if isinstance(n, self.tail):
+            result = tuple_of([load(CTX), values]) if self.leaving else values
+            return [place(ast.Return(result), self.tail_position(n))]
+        s = self.scope
+        record = {ir.Break: s.breaks, ir.Continue: s.continues, ir.Return: s.returns}[type(n)]
+        stmts = []
+        if record is not None:  # nothing is recorded of blocks that leave the kernel
+            stmts.append(ast.Expr(call(attribute(load(record), "append"), [tuple_of([load(CTX), values])])))
+        return [self.positioned(s, n) for s in (*stmts, ast.Return(constant(None)))]
+
+    def tail_position(self, n: Node) -> Position:
+        """Only a `return` that the user wrote stands somewhere."""
+        return position(n.span) if isinstance(n, ir.Return) and n.operands else NOWHERE
+
+
+def _is_f32_unary(n: Op) -> bool:
+    return len(n.operands) == 1 and n.results[0].type == n.operands[0].type and n.results[0].type.dtype is float32
+
+
+def room(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+    """x, if the result of an element-wise op on x and y has its shape."""
+    return x if y.shape == x.shape or broadcastable_to(y.shape, x.shape) else None
+
+
+EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,
+                              ir.Frame: Body.frame}

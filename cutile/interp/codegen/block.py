@@ -1,0 +1,425 @@
+"""The block schedule's code: plain Python that runs one block, as the user would step through it.
+
+Structured nodes become native statements, each frame a function of its own, so the debugger's stack is the user's. A
+local under the user's name stands for the values that it holds: later uses read the variable, so what a debugger
+assigns flows on. Everything else lives in temporaries, `.t0`, which end with their last use.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from cutile.dtypes import info
+from cutile.errors import Span
+from cutile.interp.codegen.copy_propagation import is_temp, tidy
+from cutile.interp.codegen.emit import BLOCK, CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.codegen.py_ast import (
+    NOWHERE,
+    Position,
+    assign,
+    assign_all,
+    attribute,
+    call,
+    constant,
+    delete,
+    header,
+    load,
+    place,
+    position,
+    settle,
+    tuple_of,
+)
+from cutile.interp.codegen.variables import Loop, Path, Variables, claimed
+from cutile.interp.exec.block_set import Running
+from cutile.interp.exec.divergence import bad_step, count_step
+from cutile.interp.show import Shown, Tile, record_class
+from cutile.ir import nodes as ir
+from cutile.ir.nodes import TERMINATORS, Block, Kernel, Known, Node, Op, Template, Value
+from cutile.ir.recursion import deep
+from cutile.types import TileType
+
+EVERY = 64  # calls, at which running code asks whether to go on in a further thread
+FOLDED = ("constant", "broadcast_to")  # what the front end inserts for a number beside a tile
+OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # where functions stand that the user did not write
+
+
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+    """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the program."""
+    program = Program(check, step_limit)
+    return emit_kernel(kernel, Function(program, Needs(kernel.body, shown=True), deque()))
+
+
+def emit_kernel(kernel: Kernel, top: Function) -> Program:
+    """The program of `top`, which enters the kernel."""
+    program, queue = top.program, top.queue
+    program.objects[".Tile"] = Tile
+    enter = place(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NOWHERE)
+    params = [CTX, BLOCK, *top.temps(kernel.params)]
+    program.define("launch", params, [enter], OURS.filename, position(OURS), ".kernel")
+    while queue:  # frames nest deeper than Python's stack allows recursion here
+        queue.popleft()()
+    program.finish()
+    return program
+
+
+class Function:
+    """One Python function under construction.
+
+    The interleave schedule adds to it by `from_afar`, `inner`, `called`, `pause`, `activation`, `iteration` and
+    `combining`.
+    """
+
+    def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
+        self.program, self.needs, self.queue = program, needs, queue
+        self.constants = {} if constants is None else constants  # in all functions of a kernel
+        self.calls = 0  # that this one is nested in
+        self.variables = Variables()
+        self.loops: list[Loop] = []
+        self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost block does
+
+    def enter(self, name: str, span: Span, body: Block, values: Sequence[Value]) -> ast.expr:
+        """A call of a function whose body reads `values`, which are visible here; the function is queued.
+
+        The first Binds of a body, up to the line of its header, tell what its parameters are. They become parameters of
+        the Python function, so that all of them are there when a debugger stops in its first line.
+        """
+        told: dict[str, Template] = {}
+        skip = 0
+        for n in body.nodes:
+            if not isinstance(n, ir.Bind) or not n.name or n.span.line > span.line:
+                break
+            told[n.name] = n.template
+            skip += 1
+        read = {v for n in body.nodes[skip:] for v in self.needs.reads(n)}
+        values = [v for v in values if v in read]
+        slot, inner = self.program.slot("function"), self.inner()
+        inner.calls = self.calls + 1
+        for variable, v in told.items():
+            if isinstance(v, Value):
+                inner.variables.bind(variable, (v,))
+        params = [*told, *self.temps(values)]
+        made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, told.values()), *map(self.use, values)])
+        self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
+        return self.called(made, body)
+
+    def define(self, name: str, span: Span, body: Block, slot: str, params: Sequence[str], own: Sequence[Value],
+               skip: int = 0, entry: ast.Call | None = None) -> None:
+        """Emit a body. `own` are the values that are temporaries among its parameters; `skip` nodes need no code.
+
+        Where `entry` is its one call, it passes no temporary that the body does not read.
+        """
+        stmts, _ = self.block(body, span.line, own, skip)
+        reads = tidy(stmts)
+        if entry is not None:
+            unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
+            params = [p for i, p in enumerate(params) if i not in unread]
+            entry.args[:] = [x for i, x in enumerate(entry.args, -2) if i not in unread]
+        done = self.deepening(slot, body) if self.calls % EVERY == EVERY - 1 else None
+        self.program.define(name, [CTX, BLOCK, *params], settle(stmts), span.filename, header(span), slot, done)
+
+    def deepening(self, slot: str, body: Block) -> Callable:
+        """What makes a function one that goes on in a further thread where this one is near its end."""
+        def done(function: Callable) -> None:
+            self.program.objects[slot] = self.from_afar(function, body)
+        return done
+
+    # -------------------------------------------------------------- what the interleave schedule adds
+
+    def from_afar(self, function: Callable, body: Block) -> Callable:
+        """A function with that body that may be called from far down."""
+        return deep(function)
+
+    def inner(self) -> Function:
+        """A function that is called from this one."""
+        return Function(self.program, self.needs, self.queue, self.constants)
+
+    def called(self, y: ast.Call, body: Block) -> ast.expr:
+        """What a call of the function with that body gives."""
+        return y
+
+    def pause(self, n: Op) -> list[ast.stmt]:
+        """Before an op."""
+        return []
+
+    def activation(self, n: ir.While) -> list[ast.stmt]:
+        """Before a loop."""
+        return []
+
+    def iteration(self, n: ir.While) -> list[ast.stmt]:
+        """Before the condition of a loop, each time."""
+        return []
+
+    def combining(self) -> Callable:
+        """How a combine function is called with many elements."""
+        return combine_elements
+
+    # -------------------------------------------------------------- values
+
+    def use(self, v: Value) -> ast.expr:
+        """The variable of the user that holds a value, or its temporary."""
+        return load(self.variables.holder(v) or self.constants.get(v) or self.program.temp(v))
+
+    def carrier(self, v: Value) -> ast.expr:
+        """The value as an operand of a meaning: a tile's carrier, an array's descriptor."""
+        x = self.use(v)
+        return attribute(x, "carrier") if isinstance(v.type, TileType) else x
+
+    def tile(self, x: ast.expr, t: TileType) -> ast.expr:
+        return call(load(".Tile"), (), [("carrier", x), ("type", self.program.ref(t, "type"))])
+
+    def temps(self, values: Iterable[Value]) -> list[str]:
+        return [self.program.temp(v) for v in values]
+
+    def move(self, targets: Sequence[str], operands: Sequence[Value]) -> list[ast.stmt]:
+        """Values arrive in temporaries."""
+        pairs = [(t, x) for t, x in zip(targets, map(self.use, operands), strict=True)
+                 if not (isinstance(x, ast.Name) and x.id == t)]
+        return [place(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NOWHERE)] if pairs else []
+
+    # -------------------------------------------------------------- blocks
+
+    @deep
+    def block(self, b: Block, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
+        """The statements of a block from node `skip` on, and whether control can reach its end.
+
+        `line` is that of the header of a function or loop, whose variables the first Binds tell of; `own` are values
+        that end with this block.
+        """
+        out: list[ast.stmt] = []
+        local = set(own)
+        telling = line  # Binds up to this line are no assignments of the user's: they tell what variables hold
+        for i, (n, last) in enumerate(zip(b.nodes, self.needs.last(b), strict=True)):
+            if i < skip:
+                continue
+            if isinstance(n, TERMINATORS):
+                before = b.nodes[i - 1] if i else None
+                return out + TERMINATE[type(n)](self, n, before), isinstance(n, ir.Yield | ir.Continue)
+            if isinstance(n, ir.Bind):
+                out += self.bind(n, arriving=n.span.line <= telling)
+                falls = True
+            else:
+                telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
+                stmts, falls = EMIT[type(n)](self, n)
+                out += stmts
+            local.update(ir.results_of(n))
+            if not falls:
+                return out, False
+            if dead := self.temps(v for v in last if v in local):
+                out.append(place(delete(dead), NOWHERE))
+        return out, True
+
+    # -------------------------------------------------------------- plain nodes
+
+    def op(self, n: Op) -> tuple[list[ast.stmt], bool]:
+        at = position(n.span)
+        if is_breakpoint(n):
+            return [place(ast.Expr(breakpoint_call(n)), at)], True
+        if n.op.name in FOLDED and all(v in self.constants for v in n.operands):
+            self.constants[n.results[0]] = self.folded(n)
+            return [], True
+        combine = None if n.region is None else self.combine(n)
+        y = meaning_call(self.program, n, [self.carrier(v) for v in n.operands], combine)
+        if len(n.results) == 1 and isinstance(n.results[0].type, TileType):
+            y = self.tile(y, n.results[0].type)
+        stmts = [*self.pause(n), place(assign(self.temps(n.results), y), at)]
+        if len(n.results) > 1:
+            stmts += [place(assign([t], self.tile(load(t), v.type)), at)
+                      for t, v in zip(self.temps(n.results), n.results, strict=True) if isinstance(v.type, TileType)]
+        return stmts, True
+
+    def folded(self, n: Op) -> str:
+        """An op on constants that the user did not write: computed once, and never stepped into."""
+        operands = [attribute(load(self.constants[v]), "carrier") for v in n.operands]  # not what a variable holds
+        y = self.tile(meaning_call(self.program, n, operands, None), n.results[0].type)
+        return self.program.ref(self.program.evaluate(y), "constant").id
+
+    def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
+        """`name = template`. Where a join only tells what the variable holds already, nothing happens."""
+        v = n.template
+        if not n.name:  # it tells only that control came here
+            return [place(ast.Pass(), position(n.span))]
+        if isinstance(v, Value):
+            if arriving and v in self.variables[n.name]:
+                return []
+            source = self.use(v)
+            self.variables.bind(n.name, (v,))
+        else:
+            source = self.template(v)
+            self.variables.bind(n.name)
+        return [place(assign([n.name], source), NOWHERE if arriving else position(n.span))]
+
+    def template(self, t: Template) -> ast.expr:
+        match t:
+            case Value():
+                return self.use(t)
+            case Known(bool() | int() | str() | None as value):
+                return constant(value)
+            case Known(value):
+                return self.program.ref(value, "known")
+            case ir.Shown(text):
+                return self.program.ref(Shown(text), "shown")
+        items = [self.template(i) for i in t.items]
+        if t.kind == "tuple":
+            return tuple_of(items)
+        if t.kind == "dict":
+            return ast.Dict([constant(n) for n in t.names], items)
+        return call(self.program.ref(record_class(t.kind), t.kind), (), list(zip(t.names, items, strict=True)))
+
+    # -------------------------------------------------------------- structured nodes
+
+    def if_(self, n: ir.If) -> tuple[list[ast.stmt], bool]:
+        at = header(n.span)
+        test = self.carrier(n.cond)
+        before, arriving, sides = self.variables.mark(), [], []
+        for b in (n.then, n.orelse):
+            self.ends.append(lambda y: self._arrive(y, n.results, before, arriving))
+            stmts, _ = self.block(b)
+            self.ends.pop()
+            self.variables.undo(before)
+            sides.append(stmts)
+        then, orelse = sides
+        self.variables.meet(arriving)
+        return [place(ast.If(test, then or [place(ast.Pass(), NOWHERE)], orelse), at)], bool(arriving)
+
+    def _arrive(self, y: ir.Yield, results: Sequence[Value], before: int, arriving: list[Path]) -> list[ast.stmt]:
+        arriving.append(self.variables.path(before, y.operands, results))
+        return self.move(self.temps(results), y.operands)
+
+    def for_(self, n: ir.For) -> tuple[list[ast.stmt], bool]:
+        at, p = header(n.span), self.program
+        iv, i = p.temp(n.iv), p.temp(n.iv) + "i"
+        start, stop, step = (self.carrier(v) for v in (n.start, n.stop, n.step))
+        bad = ast.If(ast.Compare(step, [ast.LtE()], [constant(0)]),
+                     [ast.Expr(call(p.ref(bad_step, "bad_step"), [step, p.ref(n.span, "span")]))], [])
+        number = call(load(".array"), [load(i), p.ref(info(n.iv.type.dtype).carrier, "carrier")])
+
+        def body(loop: Loop) -> list[ast.stmt]:
+            self._end(loop)
+            first = [place(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
+            return first + self.block(n.body, n.span.line)[0]
+
+        bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
+        stmts, falls = self.loop(n, body, lambda b: ast.For(
+            ast.Name(i, ast.Store()), call(load(".range"), bounds), b, []), at)
+        return [*stmts[:-1], place(bad, at), stmts[-1]], falls
+
+    def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
+        at = header(n.span)
+
+        def body(loop: Loop) -> list[ast.stmt]:
+            stmts = self.iteration(n)
+            if n.cond is not None:
+                self.ends.append(lambda y: self._leave_unless(y, loop))
+                stmts += self.block(n.cond)[0]
+                self.ends.pop()
+            return stmts + self.count(n.span, at) + self.block(n.body, n.span.line)[0]
+
+        before = self.activation(n)
+        stmts, falls = self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
+        return before + stmts, falls
+
+    def _leave_unless(self, y: ir.Yield, loop: Loop) -> list[ast.stmt]:
+        test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
+        self._end(loop)
+        return [place(ast.If(test, [ast.Break()], []), position(y.span))]
+
+    def count(self, span: Span, at: Position) -> list[ast.stmt]:
+        if not self.program.step_limit:
+            return []
+        args = [load(CTX), self.program.ref(span, "span")]
+        return [place(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
+
+    def _end(self, loop: Loop) -> None:
+        """Here the loop may end by itself, with its carried values as they are."""
+        loop.normal.append(self.variables.path(loop.mark, loop.node.params, loop.node.results))
+
+    def loop(self, n: ir.For | ir.While, body: Callable[[Loop], list[ast.stmt]], statement: Callable,
+             at: Position) -> tuple[list[ast.stmt], bool]:
+        """A loop. `body(loop)` gives its statements.
+
+        Carried values share the temporaries of the results, so whatever way control leaves, they are in place.
+        """
+        for p, r in zip(n.params, n.results, strict=False):
+            self.program.share(p, r)
+        start = self.move(self.temps(n.params), n.inits)
+        loop = Loop(n, claimed(self.variables, n), self.variables.mark(), wrong=True)
+        while loop.wrong:
+            loop = Loop(n, loop.claims, loop.mark)
+            loop.begin(self.variables)
+            self.loops.append(loop)
+            stmts = body(loop)
+            self.loops.pop()
+            self.variables.undo(loop.mark)
+        exits = loop.normal + loop.breaks
+        self.variables.meet(exits)
+        return [*start, place(statement(stmts), at)], bool(exits)
+
+    def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
+        y = self.enter(n.function, n.def_span, n.body, self.needs[n.body])
+        return [place(assign(self.temps(n.results), y), position(n.span))], True
+
+    def combine(self, n: Op) -> ast.expr:
+        """The user's function of a reduce or scan, and how it is called."""
+        slot, values = self.program.slot("combine"), self.needs[n.region]
+        inner = Function(self.program, self.needs, self.queue, self.constants)
+        inner.ends.append(inner.give)
+        params = [*n.region.params, *values]
+        self.queue.append(lambda: inner.define("combine", OURS, n.region, slot, self.temps(params), params))
+        types = self.program.ref(tuple(v.type for v in n.region.params), "types")
+        elements = self.program.ref(self.combining(), "elements")
+        return call(load(".partial"), [elements, load(slot), load(CTX), load(BLOCK), types,
+                                       tuple_of(map(self.use, values))])
+
+    # -------------------------------------------------------------- terminators
+
+    def give(self, n: ir.Return | ir.Yield, at: Position = NOWHERE) -> list[ast.stmt]:
+        values = [self.use(v) for v in n.operands]
+        value = None if not values else values[0] if len(values) == 1 else tuple_of(values)
+        return [place(ast.Return(value), at)]
+
+    def yield_(self, n: ir.Yield, before: Node | None) -> list[ast.stmt]:
+        return self.ends[-1](n)
+
+    def continue_(self, n: ir.Continue, before: Node | None) -> list[ast.stmt]:
+        loop = self.loops[-1]
+        loop.next(self.variables, n.operands)
+        own = (n.span.line, n.span.col) != (loop.node.span.line, loop.node.span.col)  # the user wrote `continue`
+        return [*self.move(self.temps(loop.node.params), n.operands),
+                place(ast.Continue(), position(n.span) if own else NOWHERE)]
+
+    def break_(self, n: ir.Break, before: Node | None) -> list[ast.stmt]:
+        loop = self.loops[-1]
+        loop.breaks.append(self.variables.path(loop.mark, n.operands, loop.node.results))
+        return [*self.move(self.temps(loop.node.results), n.operands), place(ast.Break(), position(n.span))]
+
+    def return_(self, n: ir.Return, before: Node | None) -> list[ast.stmt]:
+        implicit = not n.operands and before is not None and _inside(before.span, n.span)
+        return self.give(n, NOWHERE if implicit else position(n.span))
+
+
+EMIT: dict[type, Callable] = {Op: Function.op, ir.If: Function.if_, ir.For: Function.for_, ir.While: Function.while_,
+                              ir.Frame: Function.frame}
+TERMINATE: dict[type, Callable] = {ir.Yield: Function.yield_, ir.Continue: Function.continue_,
+                                   ir.Break: Function.break_, ir.Return: Function.return_}
+
+
+def _inside(inner: Span, outer: Span) -> bool:
+    return outer.line <= inner.line <= outer.end_line
+
+
+def combine_elements(function: Callable, ctx: Running, block: tuple, types: tuple[TileType, ...], captured: tuple,
+                     args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Call a combine function for each element, in row-major order, on scalars that a debugger can show."""
+    args = np.broadcast_arrays(*args)
+    n = len(args) // 2
+    out = tuple(np.empty(args[0].shape, a.dtype) for a in args[:n])
+    for at in np.ndindex(args[0].shape):
+        scalars = (Tile(carrier=np.asarray(a[at]), type=t) for a, t in zip(args, types, strict=True))
+        y = function(ctx, block, *scalars, *captured)
+        for o, x in zip(out, y if n > 1 else (y,), strict=True):
+            o[at] = x.carrier
+    return out

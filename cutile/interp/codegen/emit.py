@@ -1,0 +1,245 @@
+"""What both emitters share: the objects that emitted code refers to, the call of an op's meaning, compiled functions.
+
+Emitted code calls the meaning of an op directly, with its attributes as keyword arguments, so that a debugger that
+steps into the line lands in the meaning. Names that begin with a dot are ours: no user's name does.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from cutile.dtypes import info
+from cutile.interp.codegen.py_ast import Position, attribute, call, constant, function, load, place, tuple_of
+from cutile.interp.exec import checking
+from cutile.ir.nodes import Bind, Block, Node, Op, Value, blocks_of, inner_of, results_of, uses_of
+from cutile.ir.recursion import compiled
+from cutile.ir.walk import blocks, shown_values
+from cutile.ops import _numeric
+from cutile.ops._op import HOST, Sig
+from cutile.types import TileType
+
+CTX = ".ctx"
+BLOCK = "__block__"
+
+
+@dataclass
+class Program:
+    """The functions of one kernel under construction, and the objects they refer to."""
+
+    check: bool = False
+    step_limit: bool = False
+    streams: bool = False  # tiles go from memory to memory and take none in between
+    placed: dict[Op, Callable] = field(default_factory=dict)  # by the ops that take views: what finds one
+    skipped: frozenset[Node] = frozenset()  # nodes that there is no code for
+    objects: dict[str, Any] = field(default_factory=dict)
+    _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
+    _names: dict[int, str] = field(default_factory=dict)
+    _numbers: dict[Value, int] = field(default_factory=dict)
+    _slots: int = 0
+
+    def __post_init__(self):
+        self.objects |= {".array": np.asarray, ".round": _numeric.round_to, ".breakpoint": builtins.breakpoint,
+                         ".import": builtins.__import__, ".range": range, ".int": int, ".partial": functools.partial}
+
+    def ref(self, obj: Any, hint: str) -> ast.expr:
+        """An expression for an object, by a name made from `hint`."""
+        name = self._names.get(id(obj))
+        if name is None:
+            name = self._names[id(obj)] = f".{hint}{len(self._names)}"
+            self.objects[name] = obj
+        return load(name)
+
+    def slot(self, hint: str) -> str:
+        """A name for an object that is made later."""
+        self._slots += 1
+        return f".{hint}_{self._slots}"
+
+    def temp(self, v: Value) -> str:
+        """The local that holds a value."""
+        return f".t{self._numbers.setdefault(v, len(self._numbers))}"
+
+    def share(self, v: Value, w: Value) -> None:
+        """Let two values live in one local: they are never wanted at the same time."""
+        self._numbers[v] = self._numbers.setdefault(w, len(self._numbers))
+
+    def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
+               done: Callable[[FunctionType], None] | None = None) -> None:
+        """A function under the user's file name, compiled at the end; it becomes the object `slot`."""
+        self._functions.append((slot, function(name, params, body, at), filename, done))
+
+    def evaluate(self, x: ast.expr) -> Any:
+        """What an expression over these objects is."""
+        whole = ast.Expression(place(x, (1, 0, 1, 0)))
+        with np.errstate(all="ignore"):
+            return eval(compile(whole, "<cutile>", "eval"), {}, self.objects)
+
+    def finish(self) -> None:
+        """Make the functions. Each sees the globals of the user's module besides ours, for the debugger's sake."""
+        scopes: dict[str, dict] = {}
+        for slot, tree, filename, done in self._functions:
+            if filename not in scopes:
+                scopes[filename] = _module_of(filename)
+            scope = scopes[filename]
+            module = compiled(ast.Module([tree], []), str(filename))  # never run: a debugger would stop in it
+            code = next(c for c in module.co_consts if isinstance(c, CodeType))
+            self.objects[slot] = made = FunctionType(code, scope)
+            if done is not None:
+                done(made)
+        for scope in scopes.values():
+            scope.update(self.objects)
+
+
+# What a debugger may want to use of the user's globals; arrays are left out, so that a program keeps none alive.
+_USEFUL = (ModuleType, type, FunctionType, BuiltinFunctionType, bool, int, float, complex, str)
+
+
+def _is_useful(v: Any) -> bool:
+    return isinstance(v, _USEFUL) or type(v).__module__.split(".")[0] == "cutile"
+
+
+def _module_of(filename: str) -> dict[str, Any]:
+    """The globals of emitted functions: those of the user's module, or of __main__, where notebooks define things."""
+    known = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == filename]
+    module = next(iter(known), sys.modules.get("__main__"))
+    found = {k: v for k, v in list(vars(module).items()) if _is_useful(v)} if module else {}
+    return {**found, "__name__": found.get("__name__", "kernel"), "__file__": filename,
+            "__builtins__": builtins.__dict__}
+
+
+# ------------------------------------------------------------------ ops
+
+
+def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine: ast.expr | None,
+                 **changed: ast.expr) -> ast.expr:
+    """The call of an op's meaning, its results rounded: one carrier, or a tuple of them.
+
+    `changed` are keyword arguments, in place of attributes or besides them.
+    """
+    o = n.op
+    args, keywords = arguments(program, n, operands, changed)
+    if combine is not None:
+        keywords.append(("combine", combine))
+    return finished(program, n, call(program.ref(o.meaning, o.name + "_"), args, keywords))
+
+
+def arguments(program: Program, n: Op, operands: Sequence[ast.expr],
+              changed: dict[str, ast.expr]) -> tuple[list[ast.expr], list[tuple[str, ast.expr]]]:
+    """What a meaning is called with, a combine function apart."""
+    o = n.op
+    args = [_grouped(x) for x in o.group(operands, n.layout)]
+    defaults = o.meaning.__kwdefaults__ or {}
+    keywords = [(k, _attribute(program, v)) for k, v in n.attrs.items()
+                if k not in changed and not (k in defaults and defaults[k] is v)] + [*changed.items()]
+    if "sig" in o.given:
+        sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
+        keywords.append(("sig", program.ref(sig, "sig")))
+    if "ctx" in o.given:
+        ctx = load(CTX)
+        if o.effect == HOST:  # for the error or the text that it makes
+            ctx = call(attribute(ctx, "at"), [program.ref(n.span, "span")])
+        keywords.append(("ctx", ctx))
+    return args, keywords
+
+
+def _grouped(x: ast.expr | tuple | None) -> ast.expr:
+    return constant(None) if x is None else tuple_of(x) if isinstance(x, tuple) else x
+
+
+def _attribute(program: Program, value: Any) -> ast.expr:
+    if value is None or isinstance(value, bool | int | str):
+        return constant(value)
+    return program.ref(value, "attr")
+
+
+def finished(program: Program, n: Op, y: ast.expr) -> ast.expr:
+    """Rounded to the result's dtype, as a NumPy array."""
+    types = [v.type for v in n.results]
+    if not types or not all(isinstance(t, TileType) for t in types):
+        return y
+    if program.check:
+        return call(program.ref(functools.partial(checking.finish, n), "checked"), [y])
+    if len(types) > 1:
+        rounding = tuple(None if n.op.exact else t.dtype for t in types)
+        return call(program.ref(functools.partial(_finish_all, rounding), "finish"), [y])
+    i = info(types[0].dtype)
+    if n.op.exact or not i.floating:
+        return call(load(".array"), [y])
+    if i.carried_exactly:  # the cast of what was computed in float64 is the rounding
+        return call(load(".array"), [y, program.ref(i.carrier, "carrier")])
+    return call(load(".array"), [call(load(".round"), [program.ref(types[0].dtype, "dtype"), y])])
+
+
+def _finish_all(dtypes: tuple, ys: tuple) -> tuple:
+    return tuple(np.asarray(y if d is None else _numeric.round_to(d, y)) for d, y in zip(dtypes, ys, strict=True))
+
+
+def breakpoint_call(n: Op) -> ast.expr:
+    """A native breakpoint in the emitted function itself, so that the debugger stops in the user's frame."""
+    if n.attrs.get("kind") == "set_trace":
+        return call(attribute(call(load(".import"), [constant("pdb")]), "set_trace"))
+    return call(load(".breakpoint"))
+
+
+def is_breakpoint(n: Node) -> bool:
+    return isinstance(n, Op) and n.op.name == "breakpoint" and n.op.effect == HOST
+
+
+# ------------------------------------------------------------------ what both emitters ask about a block
+
+
+class Needs:
+    """What the blocks of a kernel take from outside, and when a value is read for the last time.
+
+    With `shown`, what a Bind shows counts as read. `reads` and `results` tell of one node, nested blocks apart.
+    """
+
+    def __init__(self, root: Block, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
+                 results: Callable[[Node], tuple[Value, ...]] = results_of):
+        self.shown, self._reads, self._results = shown, reads, results
+        self._free: dict[Block, tuple[Value, ...]] = {}
+        self._found: dict[Node, list[Value]] = {}
+        for b in reversed([b for b, _ in blocks(root)]):
+            self._free[b] = self._outside(b)
+
+    def __getitem__(self, b: Block) -> tuple[Value, ...]:
+        """Values used inside a block but defined outside it, in order of first use."""
+        return self._free[b]
+
+    def _outside(self, b: Block) -> tuple[Value, ...]:
+        free: dict[Value, None] = {}
+        defined: set[Value] = set(b.params)
+        for n in b.nodes:
+            free.update((v, None) for v in self.reads(n) if v not in defined)
+            defined.update(self._results(n))
+        return tuple(free)
+
+    def reads(self, n: Node) -> list[Value]:
+        """What a node reads, the nodes nested in it included."""
+        found = self._found.get(n)
+        if found is not None:
+            return found
+        found = list(shown_values(n.template) if self.shown and isinstance(n, Bind) else self._reads(n))
+        inner = inner_of(n)
+        for b in blocks_of(n):
+            found += (v for v in self._free[b] if v not in inner)
+        self._found[n] = found
+        return found
+
+    def last(self, b: Block) -> list[tuple[Value, ...]]:
+        """For each node of a block, the values that it reads or defines and that no later node of the block reads."""
+        seen: set[Value] = set()
+        out: list[tuple[Value, ...]] = []
+        for n in reversed(b.nodes):
+            touched = dict.fromkeys([*self.reads(n), *self._results(n)])
+            out.append(tuple(v for v in touched if v not in seen))
+            seen.update(touched)
+        return out[::-1]

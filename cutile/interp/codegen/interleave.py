@@ -1,0 +1,137 @@
+"""The interleave schedule's code: that of the block schedule, as generators that pause before each access to memory.
+
+What a generator yields tells the scheduler why: `(Access, *arrays)` before an access, with the arrays that it may
+change; `(Spin, *state)` before each iteration of a loop that waits for other blocks. Functions that do neither, and
+combine functions, stay plain; the latter take all elements in one call.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cutile.analysis.spin_wait import waiting_loops
+from cutile.interp import debugger
+from cutile.interp.codegen.block import Function, combine_elements, emit_kernel
+from cutile.interp.codegen.emit import Needs, Program
+from cutile.interp.codegen.py_ast import NOWHERE, assign, call, load, place, tuple_of
+from cutile.interp.exec.block_set import Running
+from cutile.interp.exec.turns import Access, Spin
+from cutile.interp.show import Tile
+from cutile.ir import nodes as ir
+from cutile.ir.nodes import Block, Kernel, Op, Value
+from cutile.ir.recursion import deep
+from cutile.ir.walk import blocks
+from cutile.ops._op import ATOMIC, READ, WRITE
+from cutile.types import TileType
+
+
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+    """The kernel as a function (ctx, block, *arguments), the object ".kernel" of the program.
+
+    It gives the generator, or None after a kernel that never pauses.
+    """
+    pauses = _pauses(kernel)
+    return emit_kernel(kernel, Turns(Program(check, step_limit), Needs(kernel.body, shown=True), deque(), pauses))
+
+
+@dataclass(frozen=True)
+class Pauses:
+    """Where a kernel pauses: the blocks in which it does, at any depth, and the loops that wait with their state."""
+
+    blocks: frozenset[Block]
+    waiting: dict[ir.For | ir.While, tuple[Value, ...]]
+
+
+def _pauses(kernel: Kernel) -> Pauses:
+    every = list(blocks(kernel.body))
+    inside: set[Block] = set()
+    for b, holder in reversed(every):  # inner ones first
+        if isinstance(holder, Op):
+            continue
+        if any(isinstance(n, Op) and is_access(n) or any(c in inside for c in ir.blocks_of(n)) for n in b.nodes):
+            inside.add(b)
+    return Pauses(frozenset(inside), waiting_loops(kernel))
+
+
+def is_access(n: Op) -> bool:
+    return n.op.effect in (READ, WRITE, ATOMIC)
+
+
+class Turns(Function):
+    """A generator function under construction."""
+
+    def __init__(self, program: Program, needs: Needs, queue: deque, pauses: Pauses,
+                 constants: dict[Value, str] | None = None):
+        super().__init__(program, needs, queue, constants)
+        self.pauses = pauses
+        self.spins: dict[ir.While, str] = {}  # the locals that watch waiting loops
+
+    def combining(self):
+        return combine_at_once
+
+    def from_afar(self, function, body):
+        return partial(_advanced, function) if body in self.pauses.blocks else deep(function)
+
+    def inner(self):
+        return Turns(self.program, self.needs, self.queue, self.pauses, self.constants)
+
+    def called(self, y, body):
+        return ast.YieldFrom(y) if body in self.pauses.blocks else y
+
+    def pause(self, n):
+        if not is_access(n):
+            return []
+        changes = [] if n.op.effect == READ else [self.use(v) for v in n.operands if not isinstance(v.type, TileType)]
+        return [_yield(self.program.ref(Access(n.span), "access"), *changes)]
+
+    def activation(self, n):
+        if n not in self.pauses.waiting:
+            return []
+        self.spins[n] = self.program.slot("spin")
+        spin = call(self.program.ref(Spin, "Spin"), [self.program.ref(n.span, "span")])
+        return [place(assign([self.spins[n]], spin), NOWHERE)]
+
+    def iteration(self, n):
+        if n not in self.pauses.waiting:
+            return []
+        return [_yield(load(self.spins[n]), *map(self.use, self.pauses.waiting[n]))]
+
+
+def combine_at_once(function: Callable, ctx: Running, block: tuple, types: tuple[TileType, ...], captured: tuple,
+                    args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Call a combine function, which has no branches, once for all elements, as the batch schedule does; one by one
+    if a debugger might stop in it, which is to see scalars.
+    """
+    if debugger.attached():
+        return combine_elements(function, ctx, block, types, captured, args)
+    y = function(ctx, block, *(Tile(carrier=a, type=t) for a, t in zip(args, types, strict=True)), *captured)
+    return tuple(x.carrier for x in (y if len(args) > 2 else (y,)))
+
+
+def _advanced(function: Callable, *args: Any) -> Generator:
+    """The generator of a function, each step of which may be taken in a further thread."""
+    inner = function(*args)
+    while True:
+        going_on, item = _step(inner)
+        if not going_on:
+            return item
+        yield item
+
+
+@deep
+def _step(steps: Generator) -> tuple[bool, Any]:
+    try:
+        return True, next(steps)
+    except StopIteration as e:
+        return False, e.value
+
+
+def _yield(*items: ast.expr) -> ast.stmt:
+    return place(ast.Expr(ast.Yield(tuple_of(items))), NOWHERE)

@@ -1,0 +1,334 @@
+"""The blocks that run: what a meaning gets as `ctx`, and how a set of blocks splits.
+
+A carrier's leading axes stand for the running blocks. While the blocks of a chunk run alike, they form a `Box`: three
+leading axes, each of the box's extent or, where the value does not depend on it, 1. When a condition varies along one
+axis only, the box splits into two smaller boxes along that axis; when it varies along several, the blocks become
+`Lanes`: one leading axis with the list of blocks. A value may always have no leading axes: the same for all blocks.
+Blocks are numbered within their chunk in row-major order of the grid axes, and every set keeps that order.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Iterator, Sequence
+from math import prod
+
+import numpy as np
+
+from cutile.errors import Span, TileAssertionError
+from cutile.interp.memory.tile_access import Line
+from cutile.ops._op import Sig
+from cutile.types import TileType
+
+Block = tuple[int, int, int]
+
+
+class Launch:
+    """What all blocks of one launch share."""
+
+    __slots__ = ("grid", "step_limit", "steps", "printed", "failed")
+
+    def __init__(self, grid: Block, step_limit: int | None = None):
+        self.grid, self.step_limit, self.steps = grid, step_limit, 0
+        self.printed: dict[Block, list[str]] = {}
+        self.failed: dict[Block, TileAssertionError] = {}
+
+    def print(self, block: Block, text: str) -> None:
+        self.printed.setdefault(block, []).append(text)
+
+    def fail(self, block: Block, message: str | None, span: Span | None) -> None:
+        """The error that a block meets first is its error."""
+        text = "assertion failed" + (f": {message}" if message else "") + f" in block {block}"
+        self.failed.setdefault(block, TileAssertionError(text, span))
+
+
+class Running:
+    """A set of running blocks. Ops see `lead`, `bid`, `num_blocks`, `each`, `write` and `fail`."""
+
+    __slots__ = ("launch", "origin", "extent", "lead", "span", "_coords")
+
+    launch: Launch
+    origin: Block  # of the chunk in the grid
+    extent: Block  # of the chunk
+    lead: tuple[int, ...]  # leading axes of a value that differs between all blocks
+
+    def __init__(self, launch: Launch, origin: Block, extent: Block, lead: tuple[int, ...]):
+        self.launch, self.origin, self.extent, self.lead = launch, origin, extent, lead
+        self.span: Span | None = None
+        self._coords: tuple[np.ndarray, ...] | None = None
+
+    def at(self, span: Span) -> Running:
+        """This set, for an op at that place of the source."""
+        self.span = span
+        return self
+
+    @property
+    def count(self) -> int:
+        return prod(self.lead)
+
+    def bid(self, axis: int) -> np.ndarray:
+        if self._coords is None:
+            self._coords = self.coordinates()
+        return self._coords[axis]
+
+    def line(self, axis: int) -> Line | np.ndarray:
+        """bid(axis) in the place of a tile index: as a line, where it is one."""
+        return self.bid(axis)
+
+    def num_blocks(self, axis: int) -> np.ndarray:
+        return np.asarray(self.launch.grid[axis], np.int32)
+
+    def numbers(self) -> np.ndarray:
+        """The number of each block in the chunk, ascending."""
+        raise NotImplementedError
+
+    def coordinates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Block coordinates along each grid axis, as carriers."""
+        raise NotImplementedError
+
+    def blocks(self) -> list[Block]:
+        """The coordinates of each block, in order."""
+        at = np.unravel_index(self.numbers(), self.extent)
+        return list(zip(*((c + o).tolist() for c, o in zip(at, self.origin, strict=True)), strict=True))
+
+    def each(self, sig: Sig, operands: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
+        """The operands of each block, in order."""
+        flat = [self.flat(x, t.ndim) for x, t in zip(operands, sig.operands, strict=True)]
+        for i in range(self.count):
+            yield tuple(x[i] for x in flat)
+
+    def write(self, texts: Sequence[str]) -> None:
+        """Print one text per block."""
+        for block, text in zip(self.blocks(), texts, strict=True):
+            self.launch.print(block, text)
+
+    def fail(self, sig: Sig, cond: np.ndarray, message: str | None) -> None:
+        """Record a failure for each block in which an element of `cond` is False."""
+        if not cond.all():
+            ok = self.flat(cond, sig.x.ndim).reshape(self.count, -1).all(axis=1)
+            for block, fine in zip(self.blocks(), ok.tolist(), strict=True):
+                if not fine:
+                    self.launch.fail(block, message, self.span)
+
+    def flat(self, x: np.ndarray, rank: int) -> np.ndarray:
+        """A carrier with one leading axis that counts all blocks."""
+        core = x.shape[x.ndim - rank:]
+        return np.broadcast_to(x, self.lead + core).reshape(self.count, *core)
+
+    def pick(self, sub: Running) -> Pick:
+        """How to take the values of some of these blocks."""
+        raise NotImplementedError
+
+    def split(self, mask: np.ndarray) -> tuple[Running, Running]:
+        """The blocks where the mask, a carrier scalar, is True, and the others. Both must exist."""
+        raise NotImplementedError
+
+
+class Pick:
+    """Takes from values of an outer set of blocks those of an inner one."""
+
+    __slots__ = ()
+
+    def take(self, x: np.ndarray, rank: int) -> np.ndarray:
+        return x
+
+
+class Box(Running):
+    """Blocks that form a box, not necessarily a contiguous one: `axes[k]` are the positions along axis k."""
+
+    __slots__ = ("_axes",)
+
+    def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
+        self.launch, self.origin, self.extent = launch, origin, extent
+        self.lead = extent if axes is None else tuple(map(len, axes))
+        self.span = self._coords = None
+        self._axes = axes
+
+    @property
+    def axes(self) -> tuple[np.ndarray, ...]:
+        if self._axes is None:
+            self._axes = tuple(map(np.arange, self.extent))
+        return self._axes
+
+    def line(self, axis):
+        if self._axes is not None and self.lead[axis] != self.extent[axis]:
+            return self.bid(axis)
+        return _line(self.origin[axis], self.lead[axis], axis)
+
+    def coordinates(self):
+        shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
+        return tuple((a + o).astype(np.int32).reshape(s)
+                     for a, o, s in zip(self.axes, self.origin, shapes, strict=True))
+
+    def numbers(self):
+        (x, y, z), (_, ny, nz) = self.axes, self.extent
+        return ((x[:, None, None] * ny + y[:, None]) * nz + z).reshape(-1)
+
+    def along(self, axis: int, positions: np.ndarray) -> Box:
+        axes = (*self.axes[:axis], positions, *self.axes[axis + 1:])
+        return Box(self.launch, self.origin, self.extent, axes)
+
+    def split(self, mask):
+        varying = [k for k, n in enumerate(mask.shape) if n > 1]
+        if len(varying) == 1:
+            k, m = varying[0], mask.reshape(-1)
+            return self.along(k, self.axes[k][m]), self.along(k, self.axes[k][~m])
+        m, numbers = self.flat(mask, 0), self.numbers()
+        return lanes(self, numbers[m]), lanes(self, numbers[~m])
+
+    def pick(self, sub):
+        if isinstance(sub, Box):
+            return BoxPick([None if len(a) == len(b) else selector(a, b)
+                            for a, b in zip(self.axes, sub.axes, strict=True)])
+        at = np.unravel_index(sub.numbers(), self.extent)
+        return LanesOfBox([a if len(b) == self.extent[k] else np.searchsorted(b, a)
+                           for k, (a, b) in enumerate(zip(at, self.axes, strict=True))])
+
+
+@functools.lru_cache(maxsize=1024)
+def _line(first: int, n: int, axis: int) -> Line:
+    """Block indices along a grid axis: n of them from the first on."""
+    along = [k == axis and n > 1 for k in range(3)]
+    return Line(first, tuple(map(int, along)), tuple(n if k else 1 for k in along))
+
+
+class Lanes(Running):
+    """Any blocks, as a list of their numbers in the chunk."""
+
+    __slots__ = ("list",)
+
+    def __init__(self, launch: Launch, origin: Block, extent: Block, numbers: np.ndarray):
+        self.list = numbers
+        super().__init__(launch, origin, extent, (len(numbers),))
+
+    def numbers(self):
+        return self.list
+
+    def coordinates(self):
+        at = np.unravel_index(self.list, self.extent)
+        return tuple((a + o).astype(np.int32) for a, o in zip(at, self.origin, strict=True))
+
+    def split(self, mask):
+        return lanes(self, self.list[mask]), lanes(self, self.list[~mask])
+
+    def pick(self, sub):
+        return LanesPick(selector(self.list, sub.numbers()))
+
+
+def lanes(like: Running, numbers: np.ndarray) -> Lanes:
+    return Lanes(like.launch, like.origin, like.extent, numbers)
+
+
+def selector(outer: np.ndarray, inner: np.ndarray) -> slice | np.ndarray:
+    """Where the inner ones stand among the outer ones, both ascending: a slice where they stand together."""
+    i = np.searchsorted(outer, inner)
+    first, last = int(i[0]), int(i[-1])
+    return slice(first, last + 1) if last - first + 1 == len(i) else i
+
+
+class BoxPick(Pick):
+    __slots__ = ("selectors",)
+
+    def __init__(self, selectors: list[slice | np.ndarray | None]):
+        self.selectors = selectors
+
+    def take(self, x, rank):
+        if x.ndim == rank:
+            return x
+        for k, s in enumerate(self.selectors):
+            if s is not None and x.shape[k] > 1:
+                x = x[(slice(None),) * k + (s,)]
+        return x
+
+
+class LanesOfBox(Pick):
+    __slots__ = ("at",)
+
+    def __init__(self, at: list[np.ndarray]):
+        self.at = at
+
+    def take(self, x, rank):
+        if x.ndim == rank:
+            return x
+        return x[tuple(a if n > 1 else 0 for a, n in zip(self.at, x.shape, strict=False)) + (...,)]
+
+
+class LanesPick(Pick):
+    __slots__ = ("selector",)
+
+    def __init__(self, selector: slice | np.ndarray):
+        self.selector = selector
+
+    def take(self, x, rank):
+        return x[self.selector] if x.ndim > rank and x.shape[0] > 1 else x
+
+
+# ------------------------------------------------------------------ other kinds of sets
+
+
+class Single(Running):
+    """One block: the block schedule. Values have no leading axes."""
+
+    __slots__ = ("block",)
+
+    def __init__(self, launch: Launch, block: Block):
+        super().__init__(launch, block, (1, 1, 1), ())
+        self.block = block
+
+    def coordinates(self):
+        return tuple(np.asarray(i, np.int32) for i in self.block)
+
+    def numbers(self):
+        return np.zeros(1, np.int64)
+
+    def write(self, texts):
+        """Blocks run in order, so the text can go out at once."""
+        show("".join(texts))
+
+    def fail(self, sig, cond, message):
+        """Nothing after a failed assertion runs."""
+        super().fail(sig, cond, message)
+        if self.block in self.launch.failed:
+            raise self.launch.failed[self.block]
+
+
+class Turn(Single):
+    """One block of the interleave schedule: others run between its accesses to memory, so its text waits."""
+
+    __slots__ = ()
+
+    def write(self, texts):
+        Running.write(self, texts)
+
+
+class Widened(Running):
+    """The same blocks inside a combine function, whose scalars have `extra` axes for the elements that it combines."""
+
+    __slots__ = ("outer", "extra")
+
+    def __init__(self, outer: Running, extra: int):
+        super().__init__(outer.launch, outer.origin, outer.extent, outer.lead)
+        self.outer, self.extra = outer, extra
+
+    def coordinates(self):
+        return tuple(widen(self.outer.bid(k), 0, self.extra) for k in range(3))
+
+
+def widen(x: np.ndarray, rank: int, extra: int) -> np.ndarray:
+    """Axes of length 1 between the leading axes and the core of a value, if it has leading axes."""
+    if x.ndim == rank or not extra:
+        return x
+    n = x.ndim - rank
+    return x.reshape(x.shape[:n] + (1,) * extra + x.shape[n:])
+
+
+def with_lead(x: np.ndarray, t: TileType, ctx: Running) -> np.ndarray:
+    """The value with leading axes, of length 1 if it is the same for all blocks."""
+    return x.reshape((1,) * len(ctx.lead) + x.shape) if x.ndim == t.ndim else x
+
+
+def show(text: str) -> None:
+    """What blocks print, where there is a standard output: like print() itself."""
+    if sys.stdout is not None:
+        sys.stdout.write(text)

@@ -1,0 +1,59 @@
+"""Tiles that are too large for this machine or for NumPy: any size is good tile code, so the place to say it is here
+[TILE-7].
+"""
+
+from __future__ import annotations
+
+import re
+from types import TracebackType
+
+from cutile.errors import Span, TileUnsupportedFeatureError
+from cutile.interp.codegen.emit import CTX
+from cutile.ir.nodes import Kernel, results_of
+from cutile.ir.walk import walk
+from cutile.types import TileType
+
+LARGEST = 1 << 59  # elements: NumPy counts the bytes of an array in 63 bits, and an element may take 8
+HELP = "use smaller tiles, and a loop over them"
+AXES = 64  # of an array of NumPy
+FEW_AXES = 29  # up to which there is room for three axes of blocks, also in the NumPy functions that take 32 axes
+DROP = "drop axes of size 1 with ct.reshape, and on the host with numpy.squeeze"
+
+
+def check_sizes(kernel: Kernel) -> None:
+    """TileUnsupportedFeatureError if NumPy has no arrays as large as a tile of this kernel, or with as many axes."""
+    for n in walk(kernel.body):
+        for v in results_of(n):
+            if isinstance(v.type, TileType) and v.type.size > LARGEST:
+                raise TileUnsupportedFeatureError(f"a tile of {v.type.size} elements is more than any memory holds",
+                                                  n.span, help=HELP)
+            if isinstance(v.type, TileType) and v.type.ndim > AXES:
+                raise TileUnsupportedFeatureError(f"a tile of {v.type.ndim} axes is more than the interpreter has: "
+                                                  f"NumPy's arrays have at most {AXES}", n.span, help=DROP)
+
+
+def too_many_axes(e: Exception) -> TileUnsupportedFeatureError | None:
+    """NumPy's error about too many axes, in a running kernel, as one at the user's line; None for other errors."""
+    if not re.search(r"\b(32|64)\b", str(e)) or "dimension" not in str(e):
+        return None
+    return TileUnsupportedFeatureError(f"the tiles here have more axes than NumPy takes for this op: {e}",
+                                       _where(e.__traceback__), help=DROP)
+
+
+def not_enough(e: MemoryError) -> TileUnsupportedFeatureError:
+    """A MemoryError of a running kernel as an error at the user's line."""
+    what = f"this machine has not enough memory for the tiles of the kernel: {e}".removesuffix(": ")
+    return TileUnsupportedFeatureError(what, _where(e.__traceback__), help=HELP)
+
+
+def _where(tb: TracebackType | None) -> Span | None:
+    """The place in the innermost emitted function."""
+    found = None
+    while tb is not None:
+        code = tb.tb_frame.f_code
+        if CTX in code.co_varnames:
+            line, end_line, col, end_col = list(code.co_positions())[tb.tb_lasti // 2]
+            if line is not None and line > 0:
+                found = Span(code.co_filename, line, col or 0, end_line or line, end_col or 0, code.co_name)
+        tb = tb.tb_next
+    return found

@@ -1,0 +1,268 @@
+"""Control flow of the batch schedule: branches, loops and calls over sets of running blocks.
+
+The emitted code makes a Python function of every nested block of the IR, called with the running set, the loop's own
+values, and the values it captures. A function from which no control can leave sideways returns the tuple of its
+results. Others are `leaving`: they return (running set, results) for the blocks that reached the end, or None if there
+are none; blocks that left by Break, Continue or Return were appended to the exit record of their loop or frame before.
+
+Blocks that agree run on together, and nothing is split or copied as long as all agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+
+import numpy as np
+
+from cutile.errors import Span, TileStepLimitError, TileValueError
+from cutile.interp.exec.block_set import Running, Widened, widen
+from cutile.interp.exec.merge import Part, merge, narrow
+
+
+@dataclass(slots=True)
+class Region:
+    """An emitted function, the core ranks of what it captures, and whether control may leave it sideways."""
+
+    ranks: tuple[int | None, ...]
+    leaving: bool
+    function: Callable | None = None
+
+    def run(self, ctx: Running, values: tuple) -> Part | None:
+        """Call it; the result in the form that a leaving function has."""
+        out = self.function(ctx, *values)
+        return out if self.leaving else (ctx, out)
+
+
+@dataclass(slots=True)
+class Joint:
+    """Where paths meet: the core ranks of the values, and the source of the node."""
+
+    ranks: tuple[int, ...]
+    span: Span
+    dtype: np.dtype | None = None  # carrier of the induction variable of a For
+
+
+# ------------------------------------------------------------------ branches and calls
+
+
+def branch(ctx: Running, cond: np.ndarray, then: Region, then_values: tuple, orelse: Region, else_values: tuple,
+           joint: Joint) -> Part | None:
+    """If. The blocks that reached the end of their side, with the results."""
+    if cond.size == 1 or _uniform(cond):
+        return then.run(ctx, then_values) if cond.flat[0] else orelse.run(ctx, else_values)
+    yes, no = ctx.split(cond)
+    parts = [then.run(yes, narrow(ctx, yes, then_values, then.ranks)),
+             orelse.run(no, narrow(ctx, no, else_values, orelse.ranks))]
+    return _meet(ctx, [p for p in parts if p is not None], joint)
+
+
+def branch_all(ctx: Running, cond: np.ndarray, then: Region, then_values: tuple, orelse: Region, else_values: tuple,
+               joint: Joint) -> tuple:
+    """If, where every block reaches the end: the results."""
+    if cond.size == 1:
+        return then.function(ctx, *then_values) if cond.flat[0] else orelse.function(ctx, *else_values)
+    return branch(ctx, cond, then, then_values, orelse, else_values, joint)[1]
+
+
+def frame(ctx: Running, body: Region, values: tuple, joint: Joint) -> tuple:
+    """A call from which blocks return at several places: the results."""
+    returns: list[Part] = []
+    out = body.run(ctx, (*values, returns))
+    return _meet(ctx, returns + ([out] if out is not None else []), joint)[1]
+
+
+def _uniform(mask: np.ndarray) -> bool:
+    return mask.all() or not mask.any()
+
+
+def _meet(ctx: Running, parts: Sequence[Part], joint: Joint) -> Part | None:
+    return merge(ctx, parts, joint.ranks) if parts else None
+
+
+# ------------------------------------------------------------------ loops
+
+
+class _Loop:
+    """A running loop: the blocks still in it, what they carry, what they captured, and the exits so far."""
+
+    def __init__(self, ctx: Running, inits: tuple, joint: Joint):
+        self.outer, self.ctx, self.carried, self.joint = ctx, ctx, inits, joint
+        self.exits: list[Part] = []
+        self.captured: list[tuple[tuple, tuple[int | None, ...]]] = []  # (values, ranks)
+
+    def capture(self, values: tuple, ranks: tuple[int | None, ...]) -> int:
+        self.captured.append((values, ranks))
+        return len(self.captured) - 1
+
+    def restrict(self, ctx: Running) -> None:
+        """Go on with some of the blocks."""
+        self.captured = [(narrow(self.ctx, ctx, v, r), r) for v, r in self.captured]
+        self.ctx = ctx
+
+    def exit(self) -> None:
+        """All blocks still in the loop leave it."""
+        self.exits.append((self.ctx, self.carried))
+        self.ctx = None
+
+    def exit_where(self, mask: np.ndarray) -> None:
+        """Blocks where the mask is True leave the loop."""
+        if not mask.any():
+            return
+        if mask.all():
+            self.exit()
+            return
+        done, rest = self.ctx.split(mask)
+        self.exits.append((done, narrow(self.ctx, done, self.carried, self.joint.ranks)))
+        self.carried = narrow(self.ctx, rest, self.carried, self.joint.ranks)
+        self.restrict(rest)
+
+    def step(self, body: Region, lead: tuple, values: tuple) -> None:
+        """One run of the body: afterwards, the blocks that continue and what they carry."""
+        if self.ctx.launch.step_limit is not None:
+            count_step(self.ctx, self.joint.span)
+        if not body.leaving:
+            self.carried = body.function(self.ctx, *lead, *self.carried, *values)
+            return
+        continues: list[Part] = []
+        out = body.function(self.ctx, *lead, *self.carried, *values, self.exits, continues)
+        if out is not None:
+            continues.append(out)
+        if not continues:
+            self.ctx = None
+            return
+        ctx, self.carried = merge(self.ctx, continues, self.joint.ranks)
+        if ctx is not self.ctx:
+            self.restrict(ctx)
+
+    def result(self, ranks: tuple[int, ...]) -> Part | None:
+        return merge(self.outer, self.exits, ranks) if self.exits else None
+
+
+def count_step(ctx: Running, span: Span) -> None:
+    """Count one iteration of any loop, for each block, against CUTILE_STEP_LIMIT."""
+    launch = ctx.launch
+    launch.steps += ctx.count
+    if launch.steps > launch.step_limit:
+        raise TileStepLimitError(f"the loops of this launch ran more than {launch.step_limit} iterations "
+                                 f"(CUTILE_STEP_LIMIT); block {ctx.blocks()[0]} was in this one", span)
+
+
+def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: Region, values: tuple,
+             joint: Joint, series: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
+    """For: the blocks that come out of it, with the carried values. None if all returned from inside.
+
+    `series` give what the body takes last in each iteration, and may go without: if it does not leave, and all blocks
+    make the same iterations.
+    """
+    start, step, trips = _trips(*bounds, joint.span)
+    uniform = isinstance(trips, int)
+    if uniform and not body.leaving:
+        return ctx, _together(ctx, start, step, trips, inits, body.function, values, joint, series)
+    loop = _Loop(ctx, inits, joint)
+    loop.capture(values, body.ranks)
+    if not uniform:
+        loop.capture((start, step, trips), (0, 0, 0))
+    k = 0
+    while loop.ctx is not None:
+        if not uniform:
+            start, step, trips = loop.captured[1][0]
+        until = trips if uniform else int(trips.min())
+        while k < until and loop.ctx is not None:
+            if not uniform:
+                start, step, _ = loop.captured[1][0]
+            iv = np.asarray(start + k * step, joint.dtype) if uniform else (start + k * step).astype(joint.dtype)
+            loop.step(body, (iv,), loop.captured[0][0])
+            k += 1
+        if loop.ctx is not None:
+            if uniform:
+                loop.exit()
+            else:
+                loop.exit_where(loop.captured[1][0][2] <= k)
+    return loop.result(joint.ranks)
+
+
+FEW, MANY = 4, 1 << 31  # iterations from which on it pays to ask for series [measured], and up to which tiles exist
+
+
+def _together(ctx: Running, start: int, step: int, count: int, carried: tuple, body: Callable, values: tuple,
+              joint: Joint, series: Sequence[Callable[[range], Iterable]]) -> tuple:
+    """A loop in which all blocks stay together: what they carry in the end."""
+    trips = range(start, start + count * step, step)
+    limited, dtype, rest = ctx.launch.step_limit is not None, joint.dtype, repeat(())
+    if series and FEW <= count <= MANY:
+        rest = zip(*(s(trips) for s in series), strict=False)
+    for k, found in zip(trips, rest, strict=False):
+        if limited:
+            count_step(ctx, joint.span)
+        carried = body(ctx, np.asarray(k, dtype), *carried, *values, *found)
+    return carried
+
+
+def _trips(start: np.ndarray, stop: np.ndarray, step: np.ndarray, span: Span):
+    """(start, step, number of iterations): ints where all blocks agree, else int64 arrays."""
+    if start.size == stop.size == step.size == 1:
+        a, z, s = start.item(), stop.item(), step.item()
+        if s <= 0:
+            bad_step(s, span)
+        return a, s, max(-((a - z) // s), 0)
+    if (step <= 0).any():
+        bad_step(step.min(), span)
+    a, z, s = (x.astype(np.int64) for x in (start, stop, step))
+    a, z, s = np.broadcast_arrays(a, z, s)
+    distance = z.astype(np.uint64) - a.astype(np.uint64)  # exact where z > a, also when it exceeds int64
+    trips = (distance - np.uint64(1)) // s.astype(np.uint64) + np.uint64(1)
+    trips = np.where(z > a, trips, np.uint64(0)).astype(np.int64)
+    if a.size and _same(a) and _same(s) and _same(trips):
+        return int(a.flat[0]), int(s.flat[0]), int(trips.flat[0])
+    return a, s, trips
+
+
+def _same(x: np.ndarray) -> bool:
+    return bool((x == x.flat[0]).all())
+
+
+def bad_step(step, span: Span):
+    raise TileValueError(f"the step of range() must be positive, got {int(step)}", span)
+
+
+def while_loop(ctx: Running, inits: tuple, cond: Region | None, cond_values: tuple, body: Region, values: tuple,
+               joint: Joint, results: tuple[int, ...]) -> Part | None:
+    """While: the blocks that come out of it, with the results. None if all returned from inside."""
+    loop = _Loop(ctx, inits, joint)
+    loop.capture(values, body.ranks)
+    if cond is not None:
+        loop.capture(cond_values, cond.ranks)
+    while loop.ctx is not None:
+        if cond is not None:
+            (holds,) = cond.function(loop.ctx, *loop.carried, *loop.captured[1][0])
+            if holds.size > 1:
+                loop.exit_where(~holds)
+            elif not holds.flat[0]:
+                loop.exit()
+            if loop.ctx is None:
+                break
+        loop.step(body, (), loop.captured[0][0])
+    return loop.result(results)
+
+
+# ------------------------------------------------------------------ combine functions of reduce and scan
+
+
+@dataclass(slots=True)
+class Combine:
+    """The user's function of a reduce or scan in the batch schedule, with the ranks of what it captures."""
+
+    region: Region
+
+    def bind(self, ctx: Running, values: tuple) -> Callable[[tuple], tuple]:
+        """The `combine` of a meaning: carriers in, carriers out, every axis a leading one."""
+        function, ranks = self.region.function, self.region.ranks
+
+        def combine(args: tuple) -> tuple:
+            extra = max(x.ndim for x in args) - len(ctx.lead)
+            captured = (widen(v, r, extra) for v, r in zip(values, ranks, strict=True))
+            return function(Widened(ctx, extra), *args, *captured)
+
+        return combine

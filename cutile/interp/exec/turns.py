@@ -1,0 +1,196 @@
+"""Blocks that take turns: the interleave schedule, for kernels whose blocks wait for each other.
+
+Each block is a generator that pauses before every access to global memory. Which block goes on then is drawn from a
+seeded generator of random numbers, so a launch repeats exactly under the same seed, if all arrays begin with the same
+contents: what a store does not change wakes no block, so that leftovers of `np.empty` may decide who goes on.
+
+A block that went round a waiting loop with the same state, while memory stayed as it was, is parked: whatever it does
+next it has done already, until some block changes memory. When all are parked, no block will ever go on. A loop whose
+state never repeats (a counter that decides when to try again) is given up after `PATIENCE` iterations of all blocks in
+which none changed memory.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import islice
+from random import Random
+
+from cutile.errors import Span, TileAssertionError, TileDeadlockError
+from cutile.interp.exec.block_set import Block as Coordinates
+from cutile.interp.exec.block_set import Launch, Turn
+from cutile.interp.show import Tile
+
+RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or none of them gets on
+PATIENCE = 50_000
+COMPARED = 1 << 18  # bytes: stores to larger arrays count as changes, unless the block seems to spin
+MANY = 16  # iterations of one block that look like spinning
+SHOWN = 8  # blocks that an error names for each line
+
+
+class Access:
+    """A pause before an access to memory."""
+
+    __slots__ = ("span",)
+
+    def __init__(self, span: Span):
+        self.span = span
+
+
+class Spin:
+    """One run of a waiting loop of one block: the state of its latest iteration, and the version of memory then."""
+
+    __slots__ = ("span", "state", "version", "repeats")
+
+    def __init__(self, span: Span):
+        self.span, self.state, self.version, self.repeats = span, None, -1, 0
+
+    def stuck(self, values: Sequence, version: int) -> bool:
+        """Whether the iteration that ended came back to where it began, with memory as it was."""
+        state = tuple(x.carrier.tobytes() if isinstance(x, Tile) else x for x in values)
+        same = self.state is not None and all(map(_same, state, self.state))
+        stuck = same and version == self.version
+        self.repeats = self.repeats + 1 if same else 0
+        self.state, self.version = state, version
+        return stuck
+
+
+def _same(a, b) -> bool:
+    return a is b or isinstance(a, bytes) and a == b
+
+
+class Block:
+    """A block of the launch, and where it stands."""
+
+    __slots__ = ("coordinates", "begin", "steps", "at", "changing", "repeats", "idle", "version")
+
+    def __init__(self, function: Callable, launch: Launch, coordinates: Coordinates, args: Sequence):
+        self.coordinates = coordinates
+        self.begin = partial(function, Turn(launch, coordinates), coordinates, *args)
+        self.steps: Iterator[tuple] | None = None
+        self.at: Span | None = None  # of the access that comes next, or came last
+        self.changing: Sequence = ()  # arrays that the next access may change
+        self.repeats = 0  # how often its waiting loop came back to the same state
+        self.idle, self.version = 0, 0  # iterations of waiting loops at this version of memory
+
+    def content(self) -> list[bytes] | None:
+        """What the next access may change; None: that is too much to compare."""
+        arrays = [m.array for a in self.changing for m in a.memories]
+        if self.repeats < MANY and sum(a.nbytes for a in arrays) > COMPARED:
+            return None
+        return [a.tobytes() for a in arrays]
+
+
+class _Run:
+    """A launch under way."""
+
+    def __init__(self, blocks: Iterable[Block], launch: Launch, seed: int):
+        self.coming, self.launch, self.random = iter(blocks), launch, Random(seed)
+        self.ready: list[Block] = []
+        self.parked: list[Block] = []
+        self.version = 0  # of memory
+        self.idle = 0  # iterations of waiting loops of all blocks since memory changed
+        self.finished = 0
+
+    def all(self) -> None:
+        """Run every block, until none is left or none gets on."""
+        while self.begin(RESIDENT):
+            while self.ready and not self.hopeless():
+                i = self.random.randrange(len(self.ready))
+                if self.turn(self.ready[i]):
+                    continue
+                last = self.ready.pop()
+                if i < len(self.ready):
+                    self.ready[i] = last
+        if self.launch.failed:
+            raise self.launch.failed[min(self.launch.failed)]
+        if self.ready or self.parked:
+            raise self.deadlock()
+
+    def begin(self, n: int) -> bool:
+        """Let more blocks begin; whether there were any."""
+        new = list(islice(self.coming, n))
+        self.ready += new
+        return bool(new)
+
+    def turn(self, block: Block) -> bool:
+        """Let a block make its next access and go on up to the one after; whether it is ready for that one."""
+        before = block.content()
+        event = self.step(block)
+        if block.changing and (before is None or before != block.content()):
+            self.changed()
+        block.changing = ()
+        while event is not None:
+            why, *values = event
+            if isinstance(why, Access):
+                block.at, block.changing = why.span, values
+                return True
+            if self.idles(block, why, values):
+                self.parked.append(block)
+                return False
+            event = self.step(block)
+        self.finished += 1
+        self.begin(1)
+        return False
+
+    def step(self, block: Block) -> tuple | None:
+        """Up to the next pause; None at the end of the block."""
+        try:
+            if block.steps is None:
+                block.steps = block.begin() or iter(())  # a kernel without accesses is through
+            return next(block.steps, None)
+        except TileAssertionError:
+            if block.coordinates not in self.launch.failed:
+                raise
+            return None  # the others run on, to know which block fails first in the order of the grid
+
+    def changed(self) -> None:
+        self.version += 1
+        self.idle = 0
+        self.ready += self.parked
+        self.parked.clear()
+
+    def idles(self, block: Block, spin: Spin, values: Sequence) -> bool:
+        """A block begins an iteration of a waiting loop: does it wait until memory changes?"""
+        stuck = spin.stuck(values, self.version)
+        block.repeats = spin.repeats
+        block.idle = block.idle + 1 if block.version == self.version else 0
+        block.version = self.version
+        self.idle += 1
+        return stuck
+
+    def hopeless(self) -> bool:
+        """Blocks go round and round in waiting loops, and no other block is there that might change memory."""
+        if self.idle <= PATIENCE:
+            return False
+        self.idle = 0
+        return all(b.version == self.version and b.idle > MANY for b in self.ready)
+
+    def deadlock(self) -> TileDeadlockError:
+        lines: dict[Span, list[Coordinates]] = defaultdict(list)
+        for block in sorted([*self.ready, *self.parked], key=lambda b: b.coordinates):
+            lines[block.at].append(block.coordinates)
+        waiting = sum(map(len, lines.values()))
+        notes = [(f"{_listed(blocks)} here", span) for span, blocks in lines.items()]
+        return TileDeadlockError(
+            f"deadlock: {_count(waiting, 'block')} for memory that no block changes; {self.finished} finished",
+            next(iter(lines)), notes=notes,
+            help="release a lock, or set a flag, on every path; a block can wait only for blocks of the same launch")
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what} waits" if n == 1 else f"{n} {what}s wait"
+
+
+def _listed(blocks: Sequence[Coordinates]) -> str:
+    names = ", ".join(map(str, blocks[:SHOWN]))
+    more = len(blocks) - SHOWN
+    return ("block " if len(blocks) == 1 else "blocks ") + names + (f" and {more} more" if more > 0 else "") + (
+        " waits" if len(blocks) == 1 else " wait")
+
+
+def run(blocks: Iterable[Block], launch: Launch, seed: int) -> None:
+    """Run blocks in turns. TileDeadlockError if those that are left wait for each other."""
+    _Run(blocks, launch, seed).all()

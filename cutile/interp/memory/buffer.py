@@ -1,0 +1,236 @@
+"""The memory of an array argument: its bytes, reading it as carriers, and which addresses are elements of it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from cutile.dtypes import DType, info, tfloat32
+from cutile.interp.memory import atomics
+from cutile.interp.memory.atomics import Position
+from cutile.interp.memory.tile_access import Place
+from cutile.ops import _numeric
+
+if TYPE_CHECKING:
+    from cutile.interp.memory.array_view import ArrayView
+
+AT_ONCE = 1 << 15  # positions that are taken in one call [measured]
+FEW = 1 << 14  # indices whose greatest is found faster by where it is [measured]
+CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
+SMALL, PART = 1 << 20, 64  # elements, and the part of them, from which on an array is converted at the first read
+
+
+@functools.cache
+def _carried(dtype: DType) -> tuple[np.dtype, bool]:
+    """How elements are computed with, and whether memory holds them so."""
+    i = info(dtype)
+    return i.carrier, i.carrier == i.storage and dtype is not tfloat32
+
+
+class Memory:
+    """The memory of one array argument, for one launch.
+
+    `may_change`: a kernel parameter that is stored to may share this memory, so loads copy. It is assumed until
+    the launcher knows better. `writable`: stores are possible.
+    """
+
+    may_change = True
+    line: np.ndarray | None = None  # the elements one after another, if they lie so
+    low = 0  # where the first byte is, from element (0, …) on
+    number: int | None = None  # by which foreign pointers know it
+    converted: Place | None = None  # all of it as carriers, once that is made
+    _converted: np.ndarray | None = None
+    _read = 0
+
+    def __init__(self, array: np.ndarray, dtype: DType, writable: bool, name: str):
+        self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
+        self.carrier, self.plain = _carried(dtype)
+        buffer, strides = array, array.strides
+        if array.flags.c_contiguous:
+            self.line = array if len(strides) == 1 else array.reshape(-1)
+        else:
+            self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0)
+            buffer = _bytes_of(array)
+        self.place = Place(buffer, -self.low, strides, array.dtype)
+
+    def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
+        """The array that begins `at` bytes from element (0, …) [FPTR-3]."""
+        from cutile.interp.memory.per_block_array import foreign  # which is written in terms of this module
+
+        return foreign(self, at, shape, strides, index_dtype)
+
+    # -- reading as carriers
+
+    def source(self, n: int) -> tuple[np.ndarray, bool]:
+        """The array to read `n` elements from, and whether what is read must still be converted to carriers.
+
+        Memory that does not change is converted as a whole once a launch has read as many elements as it holds; at
+        once where it is small and what is read is no small part of it.
+        """
+        if self.plain:
+            return self.array, False
+        if self._converted is not None:
+            return self._converted, False
+        self._read += n
+        size = self.array.size
+        soon = size <= SMALL and n * PART >= size
+        if self.may_change or size > CONVERT_LIMIT or not (soon or self._read > size):
+            return self.array, True
+        self._converted = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
+        return self._converted, False
+
+    def convert(self, stored: np.ndarray) -> np.ndarray:
+        return _numeric.to_carrier(stored, self.dtype)
+
+    def store(self, x: np.ndarray) -> np.ndarray:
+        return x if self.plain else _numeric.to_storage(x, self.dtype)
+
+    def reading(self, n: int) -> tuple[Place, bool]:
+        if self.plain:
+            return self.place, False
+        if self.converted is None:
+            source, convert = self.source(n)
+            if source is self.array:
+                return self.place, convert
+            self.converted = Place(source.reshape(-1), 0, source.strides, source.dtype)
+        return self.converted, False
+
+    def stays(self, n: int) -> bool:
+        """Whether memory holds carriers and keeps them. If it does not, they are made if it is worth it to whoever is
+        about to read `n` elements.
+        """
+        if self.may_change or self.plain or self.converted is not None:
+            return not self.may_change
+        if not self.reading(n)[1]:
+            return True
+        self._read -= n  # they are still to be read
+        return False
+
+    def take(self, at: Position, n: int, out: np.ndarray | None = None) -> np.ndarray:
+        """The carriers at positions that are known to exist, in `out` if that has their shape and shares no memory."""
+        source, convert = self.source(n)
+        if isinstance(at, tuple):
+            x = np.asarray(source[at])
+        else:
+            line = self.line if source is self.array else source.reshape(-1)
+            if out is not None and out.shape == at.shape and not convert and not self.may_change:
+                for positions, part in _parts(at, out):
+                    line.take(positions, None, part, "clip")
+                return out
+            x = np.asarray(line.take(at, mode="clip"))
+        return self.convert(x) if convert else x
+
+    def take_below(self, high: int, at: np.ndarray, out: np.ndarray) -> np.ndarray | None:
+        """The elements of a 1-d array at positions in 0 … high-1, in `out`. None, with nothing done, where a position
+        is another or `out` does not fit.
+        """
+        line = self.line
+        if line is None or not self.plain or self.may_change or out.shape != at.shape or at.dtype.kind != "i" \
+                or not all_below(at, high):
+            return None
+        for positions, part in _parts(at, out):
+            line.take(positions, None, part, "clip")
+        return out
+
+    def count_below(self, kind: str, high: int, at: np.ndarray, x: np.ndarray, shape: tuple[int, ...]) -> bool:
+        """Update the elements of a 1-d array at positions in 0 … high-1, by counting. False, with nothing done, where a
+        position is another or the update is of another kind.
+        """
+        line = self.line
+        return line is not None and atomics.alone(x) and at.shape == shape and at.dtype.kind == "i" \
+            and atomics.counts(self.dtype, kind, line, at) \
+            and atomics.add_counts(line, at.reshape(-1), x.flat[0], lambda i: all_below(i, high))
+
+    def position(self, coords: Sequence[np.ndarray]) -> Position:
+        """Coordinates as a flat position where elements lie one after another, else as they are."""
+        if self.line is None or not coords:
+            return tuple(c.astype(np.int64, copy=False) for c in coords)
+        at = coords[0]
+        for k in range(1, len(coords)):
+            at = at.astype(np.int64, copy=False) * self.array.shape[k] + coords[k].astype(np.int64, copy=False)
+        return at if at.dtype.kind == "i" else at.astype(np.int64)
+
+    def locate(self, offset: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Byte offsets from element (0, …): which name an element, and its coordinates (zeros elsewhere)."""
+        a = self.array
+        if a.size == 0:
+            return np.zeros(offset.shape, bool), [np.zeros(offset.shape, np.int64)] * a.ndim
+        rest = offset - self.low
+        ok = (rest >= 0) & (rest < self.place.buffer.nbytes)
+        rest = np.where(ok, rest, 0)
+        coords = [np.zeros(offset.shape, np.int64) for _ in range(a.ndim)]
+        steps = sorted((k for k in range(a.ndim) if a.shape[k] > 1 and a.strides[k]), key=lambda k: -abs(a.strides[k]))
+        reach = 0
+        for k in reversed(steps):
+            if abs(a.strides[k]) <= reach:  # elements overlap or interleave: look them up
+                return self._look_up(rest, ok)
+            reach += abs(a.strides[k]) * (a.shape[k] - 1)
+        for k in steps:
+            q, rest = np.divmod(rest, abs(a.strides[k]))
+            ok &= q < a.shape[k]
+            coords[k] = q if a.strides[k] > 0 else a.shape[k] - 1 - q
+        ok &= rest == 0
+        return ok, [np.where(ok, c, 0) for c in coords]
+
+    def _look_up(self, rest: np.ndarray, ok: np.ndarray):
+        a = self.array
+        every = np.zeros((1,) * a.ndim, np.int64) - self.low
+        for k, (n, s) in enumerate(zip(a.shape, a.strides, strict=True)):
+            every = every + (s * np.arange(n)).reshape([-1 if j == k else 1 for j in range(a.ndim)])
+        found, first = np.unique(every, return_index=True)
+        i = np.minimum(np.searchsorted(found, rest), found.size - 1)
+        ok &= found[i] == rest
+        return ok, list(np.unravel_index(np.where(ok, first[i], 0), a.shape))
+
+
+def _parts(at: np.ndarray, out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Positions and what is taken there, some at a time: NumPy makes 64-bit copies of narrower positions, and these and
+    the positions themselves stay in the cache.
+    """
+    if at.size <= AT_ONCE or not (at.flags.c_contiguous and out.flags.c_contiguous):
+        return [(at, out)]
+    at, out = at.reshape(-1), out.reshape(-1)
+    return [(at[i:i + AT_ONCE], out[i:i + AT_ONCE]) for i in range(0, at.size, AT_ONCE)]
+
+
+def all_below(i: np.ndarray, high: int) -> bool:
+    """Whether all indices lie in 0 … high-1: a look at the greatest, as an unsigned number. Negative ones are greater
+    than all others.
+    """
+    unsigned = _UNSIGNED.get(i.dtype.char)
+    u = i if unsigned is None else i.view(unsigned)
+    if i.size > FEW:
+        return 0 <= np.maximum.reduce(u, None).view(i.dtype).item() < high
+    return 0 <= i.item(u.argmax()) < high  # half the time, where there are few [measured]
+
+
+_UNSIGNED = {c: np.dtype(c.upper()) for c in "bhilq"}
+
+
+def _bytes_of(a: np.ndarray) -> np.ndarray:
+    """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
+    at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
+    reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
+    lowest = a[(*at, ...)].reshape(1).view(np.uint8)
+    return np.lib.stride_tricks.as_strided(lowest, (reach,), (1,))
+
+
+def as_ndarray(obj, dtype: DType) -> np.ndarray:
+    """A NumPy array on the memory of `obj`, elements as `dtype` is stored. TypeError if there is no such view."""
+    if isinstance(obj, np.ndarray):
+        a = np.asarray(obj)
+    elif hasattr(obj, "__array_interface__"):
+        a = np.asarray(obj)
+    elif hasattr(obj, "__dlpack__"):
+        a = np.from_dlpack(obj)
+    else:
+        raise TypeError(f"{type(obj).__name__} is no array: it has neither __array_interface__ nor __dlpack__")
+    storage = info(dtype).storage
+    if a.dtype != storage:
+        if a.dtype.itemsize != storage.itemsize or not a.dtype.isnative:
+            raise TypeError(f"an array of NumPy dtype {a.dtype} does not hold {dtype.name} elements")
+        a = a.view(storage)
+    return a

@@ -1,0 +1,92 @@
+"""What PyTorch's autograd has to know of a launch: which tensors the kernel may store to.
+
+It saves tensors for gradients and tells by their versions that one was written to meanwhile. Its own operations raise
+the version of what they write, and refuse a leaf; a kernel writes past them, so a launch does both for it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from cutile._support.structs import structure
+from cutile.analysis.memory_effects import written_params
+from cutile.errors import refusal
+from cutile.ir.nodes import Kernel
+from cutile.runtime.annotations import ParameterSpec
+
+
+@structure(frozen=True, slots=True)
+class Written:
+    """A tensor that a kernel may store to: where it stands among the arguments, and what messages call it."""
+
+    path: tuple[int, ...]
+    name: str
+
+
+def written_tensors(kernel: Kernel, values: Sequence[Any], specs: Iterable[ParameterSpec]) -> tuple[Written, ...]:
+    """The tensors of PyTorch among the arguments that the kernel may store to."""
+    tensor = getattr(sys.modules.get("torch"), "Tensor", None)
+    if tensor is None:
+        return ()
+    stored = written_params(kernel)
+    leaves = zip(kernel.params, kernel.param_names, _leaves(values, specs, ()), strict=True)
+    return tuple(w for p, name, (path, leaf) in leaves if p in stored for w in _tensors(path, name, leaf, tensor))
+
+
+def _leaves(values: Sequence[Any], specs: Iterable[ParameterSpec],
+            outer: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
+    """Place and value of each argument that is a parameter of the typed kernel: items of tuples, but no constants."""
+    for i, (value, spec) in enumerate(zip(values, specs, strict=True)):
+        if type(value) is tuple:
+            yield from _leaves(value, map(spec.item, range(len(value))), (*outer, i))
+        elif not spec.constant:
+            yield (*outer, i), value
+
+
+def _tensors(path: tuple[int, ...], name: str, leaf: Any, tensor: type) -> Iterator[Written]:
+    if type(leaf) is list:
+        for i, item in enumerate(leaf):
+            yield from _tensors((*path, i), name, item, tensor)
+    elif issubclass(type(leaf), tensor):
+        yield Written(path, name + "".join(f"[{i}]" for i in path[1:]))
+
+
+def before_writing(written: Iterable[Written], values: Sequence[Any]) -> None:
+    """Raise the versions of tensors that a launch is about to write to; those made in inference mode have none.
+
+    RuntimeError naming the parameter for a leaf that requires grad, or a view of one, while grad mode is on.
+    """
+    torch = sys.modules["torch"]
+    grad, tensors = torch.is_grad_enabled(), []
+    for w in written:
+        t: Any = values
+        for i in w.path:
+            t = t[i]
+        if grad and (type(t) is not torch.Tensor or t.requires_grad):
+            with torch._C.DisableTorchFunctionSubclass():  # else a subclass's own code would answer
+                _refuse_leaf(w.name, t)
+        tensors.append(t)
+    try:
+        torch._C._increment_version(tensors)
+    except TypeError:  # before PyTorch 2.6 it takes one, and none of inference mode
+        for t in tensors:
+            if not t.is_inference():
+                torch._C._increment_version(t)
+
+
+def for_c(written: Sequence[Written]) -> tuple | None:
+    """As gpu/_launcher.c takes them, which knows of no tensors in tuples and lists."""
+    if not written:
+        return None
+    torch = sys.modules["torch"]
+    return torch._C._increment_version, torch.is_grad_enabled, *(w.path[0] for w in written)
+
+
+def _refuse_leaf(name: str, t: Any) -> None:
+    if t.requires_grad and (t.is_leaf or t._is_view() and t._base is not None and t._base.is_leaf):
+        raise refusal(RuntimeError(
+            f"the kernel stores to parameter `{name}`, but the tensor given for it is a leaf that requires grad"
+            f"{'' if t.is_leaf else ', seen through a view'}: its gradient would be wrong. Launch under "
+            f"torch.no_grad(), pass x.detach(), or make the launch a torch.autograd.Function"))

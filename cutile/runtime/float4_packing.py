@@ -1,0 +1,135 @@
+"""Arrays of float4_e2m1fn in CPU memory, two elements to a byte, as PyTorch has them.
+
+The interpreter takes such elements one a byte, as ml_dtypes has them. So a launch runs on copies, and what it may have
+stored is packed again. Arrays that overlap have copies that overlap, so that each sees what is stored through another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from cutile.analysis.memory_effects import written_params
+from cutile.dtypes import INFO, float4_e2m1fn
+from cutile.errors import refusal
+from cutile.ir.nodes import Kernel
+
+_STORAGE = INFO[float4_e2m1fn].storage
+_EFFORT = 100_000  # of NumPy, to find out whether arrays of which one lies inside another have a byte in common
+
+
+class PackedArray:
+    """An array of pairs: neighbours along the last axis share a byte, the first has its low half.
+
+    pairs    NumPy array of uint8, a view of the memory. TypeError where bytes do not lie one after another along its
+             last axis, for then elements do not either
+    pointer, shape, strides, ndim, size   of the elements; strides are in elements
+    """
+
+    itemsize = _STORAGE.itemsize  # of an element for itself
+
+    def __init__(self, pairs: np.ndarray):
+        if pairs.ndim == 0:
+            raise TypeError("a byte of two float4_e2m1fn elements that has no axis cannot be passed to a kernel; "
+                            "x.reshape(1) makes an array that can")
+        if pairs.shape[-1] > 1 and pairs.strides[-1] != 1:
+            raise TypeError("an array of float4_e2m1fn elements, two to a byte, that is not contiguous along its last "
+                            "axis cannot be passed to a kernel: a byte holds neighbours along that axis; "
+                            "x.contiguous() makes one that can")
+        self.pairs, self.pointer, self.ndim, self.size = pairs, pairs.ctypes.data, pairs.ndim, 2 * pairs.size
+        self.shape = (*pairs.shape[:-1], 2 * pairs.shape[-1])
+        self.strides = (*(2 * s for s in pairs.strides[:-1]), 1)
+
+    def unpack(self, copy: np.ndarray) -> None:
+        """Fill a copy, which may be written to where this array may."""
+        codes = copy.view(np.uint8)
+        codes[..., 0::2], codes[..., 1::2] = self.pairs & 15, self.pairs >> 4
+        copy.flags.writeable = self.pairs.flags.writeable
+
+    def pack(self, copy: np.ndarray) -> None:
+        """Take the elements of a copy."""
+        codes = copy.view(np.uint8)
+        self.pairs[...] = codes[..., 0::2] | codes[..., 1::2] << 4
+
+
+def is_packed(leaf: Any) -> bool:
+    """Whether a leaf of an argument is such an array, or a list with one."""
+    return isinstance(leaf, PackedArray) or isinstance(leaf, list) and any(isinstance(a, PackedArray) for a in leaf)
+
+
+def unpacked(leaves: Sequence[Any]) -> list[Any]:
+    """Leaves of arguments with NumPy arrays of ml_dtypes.float4_e2m1fn, newly made, in the place of packed arrays."""
+    copies = _copies([a for x in leaves for a in _items(x) if isinstance(a, PackedArray)])
+    return [[copies.get(id(a), a) for a in x] if isinstance(x, list) else copies.get(id(x), x) for x in leaves]
+
+
+def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
+    """Run a kernel on copies of the packed arrays, and pack what it may have stored, also if it fails.
+
+    leaves  NumPy arrays, packed ones, numbers and lists of arrays, one for each parameter
+    """
+    from cutile import interp  # back ends are loaded when they are needed
+
+    stored = written_params(kernel)
+    _refuse_shared([(f"{name}[{i}]" if isinstance(x, list) else name, a, p in stored)
+                    for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True)
+                    for i, a in enumerate(_items(x))])
+    copies = unpacked(leaves)
+    try:
+        interp.launch(kernel, grid, copies)
+    finally:
+        for p, leaf, copy in zip(kernel.params, leaves, copies, strict=True):
+            for a, c in zip(_items(leaf), _items(copy), strict=True):
+                if p in stored and isinstance(a, PackedArray) and a.pairs.flags.writeable:
+                    a.pack(c)
+
+
+def _items(leaf: Any) -> list[Any]:
+    return leaf if isinstance(leaf, list) else [leaf]
+
+
+def _refuse_shared(arrays: Sequence[tuple[str, Any, bool]]) -> None:
+    """TypeError if a packed array and one of another kind share memory that the kernel stores to: on a copy, what is
+    stored through one would not be seen through the other.
+    """
+    packed = [x for x in arrays if isinstance(x[1], PackedArray)]
+    others = [x for x in arrays if isinstance(x[1], np.ndarray)]
+    for (one, a, a_stored), (other, b, b_stored) in product(packed, others):
+        if (a_stored or b_stored) and np.may_share_memory(a.pairs, b, max_work=_EFFORT):
+            raise refusal(TypeError(
+                f"the kernel stores to memory that parameters `{one}`, of float4_e2m1fn packed two to a byte, and "
+                f"`{other}`, of {b.dtype}, share; copy one of the arrays"))
+
+
+# ------------------------------------------------------------------ copies
+
+
+def _copies(arrays: Sequence[PackedArray]) -> dict[int, np.ndarray]:
+    """Arrays with the same elements, one a byte, by the id of the packed one."""
+    copies = {id(a): np.empty(a.shape, _STORAGE) for a in arrays if not a.size}
+    for low, high, together in _stretches([a for a in arrays if a.size]):
+        memory = np.empty(2 * (high - low), np.uint8)
+        for a in together:
+            copies[id(a)] = np.ndarray(a.shape, _STORAGE, memory, 2 * (a.pointer - low), a.strides)
+    for a in arrays:
+        a.unpack(copies[id(a)])
+    return copies
+
+
+def _stretches(arrays: Sequence[PackedArray]) -> Iterator[tuple[int, int, list[PackedArray]]]:
+    """Stretches of memory, apart from each other, that cover the arrays: first byte, end, and the arrays in each."""
+    low, high, together = 0, 0, []
+    for a in sorted(arrays, key=lambda a: np.lib.array_utils.byte_bounds(a.pairs)):
+        start, end = np.lib.array_utils.byte_bounds(a.pairs)
+        if together and start >= high:
+            yield low, high, together
+            together = []
+        if not together:
+            low = high = start
+        high = max(high, end)
+        together.append(a)
+    if together:
+        yield low, high, together

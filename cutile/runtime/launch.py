@@ -1,0 +1,143 @@
+"""ct.launch: check what the host passes, find or make the plan, run it."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from typing import Any, SupportsIndex
+
+from cutile import settings
+from cutile._support import float_mode
+from cutile._support.float_mode import LESS, MORE, TINY
+from cutile._support.opaque import opaque
+from cutile.errors import TileError, for_users, is_refusal, refusal
+from cutile.ir.terms import plain
+from cutile.runtime import autograd, launch_cache, launch_plan
+from cutile.runtime.kernel import Kernel
+
+GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
+
+_MISSING: Any = object()  # in the place of an argument that was not given
+_WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced tensors have none; a "
+        "torch.library.custom_op around it can be in the graph")
+
+
+@opaque(_WHY)
+def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_args: tuple[Any, ...] = _MISSING, /, *,
+           programmatic_dependent_launch: bool = False) -> None:
+    """Run a kernel over a grid of blocks [LAUNCH-1…6].
+
+    stream       where a launch on GPU arrays is queued: a stream of PyTorch, CuPy, Numba or cuda.core, an int handle,
+                 or None, the default stream of their GPU. Launches on CPU arrays ignore it, and run before this returns
+    grid         tuple of up to three non-negative ints
+    kernel       a function decorated with @cutile.runtime.kernel
+    kernel_args  tuple with one argument per parameter; its arrays decide where the kernel runs
+    programmatic_dependent_launch   on a GPU, let it start before the kernel that was queued before it has ended
+    TypeError, ValueError or OverflowError for wrong arguments; RuntimeError for a tensor of PyTorch that requires grad,
+    is a leaf and is stored to while grad mode is on; a TileError for a kernel that cannot be compiled, or that fails
+    while it runs.
+    """
+    if type(kernel) is Kernel and (again := kernel.remembered.again) and programmatic_dependent_launch is False:
+        outcome = again(stream, grid, kernel_args)
+        if outcome is None:
+            return
+        if outcome is not NotImplemented:
+            raise launch_cache.refused(outcome, grid)
+    error = _run(stream, grid, kernel, kernel_args, programmatic_dependent_launch)
+    if error is not None:
+        raise error from error.__cause__
+
+
+@opaque(_WHY)
+def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) -> Exception | None:
+    """A launch that is not like one before, or not known to C code; the error to raise, for users, if there is one."""
+    if kernel_args is _MISSING:
+        return TypeError(_three(stream, grid))
+    if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():  # in full, as it is quicker
+        return float_mode.run(_run, stream, grid, kernel, kernel_args, dependent)
+    if not isinstance(kernel, Kernel):
+        return TypeError(_no_kernel(kernel))
+    if not kernel.remembered.plans:  # a launch like one before does without
+        _warn_of_misspelt_settings()
+    try:
+        dims = _grid(grid)
+        if type(kernel_args) is not tuple:
+            if not isinstance(kernel_args, tuple):
+                return TypeError(f"kernel_args must be a tuple, got {type(kernel_args).__name__}"
+                                 f"{_one_tuple(kernel_args)}")
+            kernel_args = tuple(tuple.__iter__(kernel_args))
+        if not isinstance(dependent, bool):
+            return TypeError(f"programmatic_dependent_launch must be a bool, got {dependent!r}")
+        plan, words = launch_plan.find(kernel, kernel_args, stream)
+        if plan.written:
+            autograd.before_writing(plan.written, kernel_args)
+        plan.run(dims, stream, words, dependent)
+    except Exception as e:
+        if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
+            raise
+        return for_users(e)
+    if plan.repeatable:
+        launch_cache.remember(kernel, plan, kernel_args, GRID_LIMIT)
+    return None
+
+
+def _as_documented(f: Any) -> inspect.Signature:
+    """Its signature, without the default that is there for the error message."""
+    given = inspect.signature(f)
+    return given.replace(parameters=[p.replace(default=p.empty) if p.default is _MISSING else p
+                                     for p in given.parameters.values()])
+
+
+launch.__signature__ = _as_documented(launch)  # type: ignore[attr-defined]
+
+
+@functools.cache
+def _warn_of_misspelt_settings() -> None:
+    for name in settings.unknown():
+        import difflib  # loaded when it is needed
+
+        close = difflib.get_close_matches(name, [s.variable for s in settings.table().values()], n=1)
+        warnings.warn(f"{name} is no setting of cutile{f'; did you mean {close[0]}?' if close else ''}", stacklevel=4)
+
+
+def _three(first: Any, second: Any) -> str:
+    """What is wrong with a launch of three arguments."""
+    if isinstance(second, Kernel):
+        return (f"launch() takes the stream first, and it is missing: write ct.launch(None, grid, {second.__name__}, "
+                f"arguments), or a stream in the place of None for arrays in GPU memory")
+    return "launch() takes four arguments, stream, grid, kernel and kernel_args, and the last one is missing"
+
+
+def _one_tuple(value: Any) -> str:
+    return "" if isinstance(value, list) else "; a tuple of one argument is written (x,)"
+
+
+def _no_kernel(obj: Any) -> str:
+    if inspect.isfunction(obj):
+        return f"{obj.__name__} is a plain function, not a kernel: decorate it with @ct.kernel"
+    return f"the third argument of launch() must be a kernel, got {type(obj).__name__}"
+
+
+def _grid(grid: Any) -> tuple[int, int, int]:
+    """The grid, padded with ones [LAUNCH-3]."""
+    if type(grid) is tuple and len(grid) == 1 and type(grid[0]) is int and 0 <= grid[0] <= GRID_LIMIT:
+        return (grid[0], 1, 1)  # most are
+    if not isinstance(grid, tuple):
+        hint = f"; write ({grid},)" if isinstance(grid, int) else ""
+        raise refusal(TypeError(f"grid must be a tuple of at most three ints, got {type(grid).__name__}{hint}"))
+    grid = tuple(map(plain, tuple.__iter__(grid)))
+    if len(grid) > 3:
+        raise refusal(ValueError(f"grid must have at most three dimensions, got {len(grid)}: {grid}"))
+    for n in grid:
+        if type(n) is int and 0 <= n <= GRID_LIMIT:
+            continue
+        if isinstance(n, bool) or not hasattr(type(n), "__index__"):
+            raise refusal(TypeError(f"grid entries must be ints, got {n!r} in {grid}; ct.cdiv(n, tile) rounds up in "
+                                    f"integers"))
+        if n < 0:
+            raise refusal(OverflowError(f"grid entries must not be negative, got {int(n)} in {grid}"))
+        if n > GRID_LIMIT:
+            raise refusal(ValueError(f"grid entries must be at most {GRID_LIMIT}, got {int(n)} in {grid}"))
+    x, y, z = (*grid, 1, 1, 1)[:3]
+    return (x, y, z) if type(x) is type(y) is type(z) is int else (int(x), int(y), int(z))

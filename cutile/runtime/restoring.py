@@ -1,0 +1,92 @@
+"""Launches that leave arrays as they were: what a launch may store to is kept before it and put back after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from cutile.analysis.memory_effects import written_params
+from cutile.runtime.float4_packing import PackedArray
+from cutile.runtime.launch_plan import Plan
+
+Restore = Callable[[], None]
+
+
+@contextmanager
+def restored(plan: Plan, words: Sequence[Any], stream: Any) -> Iterator[None]:
+    """Around launches with a plan and words, as `plans.find` gives them, on a stream: afterwards the arrays that the
+    kernel may store to are as before, also if a launch fails or is interrupted.
+
+    On a GPU, memory is kept in whole stretches, from the first element of an array to the last.
+    """
+    restore = (_on_host if plan.ordinal is None else _on_gpu)(plan, words, stream)
+    try:
+        yield
+    except BaseException:
+        try:
+            _surely(restore)
+        except Exception:  # what went wrong first is what counts: a GPU that failed may do nothing more
+            pass
+        raise
+    _surely(restore)
+
+
+def _surely(restore: Restore) -> None:
+    try:
+        restore()
+    except Exception:
+        raise
+    except BaseException:  # interrupted
+        restore()
+        raise
+
+
+def _on_host(plan: Plan, words: Sequence[Any], stream: Any) -> Restore:
+    kept: list[tuple[np.ndarray, np.ndarray]] = []
+    kernel = plan.program.kernel
+    stored = written_params(kernel)
+    for p, word in zip(kernel.params, words, strict=True):
+        for a in () if p not in stored else word if isinstance(word, list) else [word]:
+            a = a.pairs if isinstance(a, PackedArray) else a
+            if a.flags.writeable:  # else the launch is refused
+                kept.append((a, a.copy()))
+
+    def restore() -> None:
+        for a, before in kept:
+            a[...] = before
+
+    return restore
+
+
+def _on_gpu(plan: Any, words: Sequence[Any], stream: Any) -> Restore:
+    from cutile.gpu.driver import driver
+    from cutile.gpu.streams import handle
+    from cutile.runtime import gpu_emulation
+
+    d, number = driver(), handle(stream)
+    device, api, kept = d.device(plan.ordinal), d.api, []
+    with device.current():
+        try:
+            for e in gpu_emulation.stored_extents(plan.program.kernel, words, plan.dims):
+                size = e.high - e.low
+                buffer = d.ask(f"there are no {size:,} bytes of GPU memory to keep what the kernel may change",
+                               api.cuMemAllocAsync(size, number))
+                kept.append((e.low, buffer, size))
+                d.ask("GPU memory cannot be copied", api.cuMemcpyDtoDAsync(int(buffer), e.low, size, number))
+        except BaseException:
+            for _, buffer, _ in kept:
+                api.cuMemFreeAsync(buffer, number)
+            raise
+
+    def restore() -> None:
+        with device.current():
+            for address, buffer, size in kept:
+                d.ask("GPU memory cannot be copied", api.cuMemcpyDtoDAsync(address, int(buffer), size, number))
+            d.ask("the stream cannot be waited for", api.cuStreamSynchronize(number))
+            while kept:
+                api.cuMemFreeAsync(kept.pop()[1], number)
+
+    return restore

@@ -1,0 +1,339 @@
+"""What a program depends on outside itself, and that a launch sees what has changed of it."""
+
+import collections
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile.front.dependencies import Reads
+from cutile.front.scope import MISSING
+from tests.front.compiling import cell, constant
+
+
+def value(kernel):
+    """What the kernel puts into an array of one element."""
+    out = np.zeros(1, np.float32)
+    ct.launch(None, (1,), kernel, (out,))
+    return out[0].item()
+
+
+def test_changed_contents_of_what_static_code_reads():
+    space = cell("""
+        table, config = [1, 2], {"a": [3]}
+        def total(): return sum(table)
+        @ct.kernel
+        def k(out): ct.scatter(out, 0, ct.static_eval(total() + config["a"][0]))
+    """)
+    assert value(space["k"]) == 6
+    space["table"].append(10)
+    assert value(space["k"]) == 16
+    space["config"]["a"][0] = 4
+    assert value(space["k"]) == 17
+
+
+def test_unchanged_surroundings_are_fresh():
+    from cutile.front.program import compile_kernel
+
+    space = cell("""
+        import dataclasses, enum, math
+        class E(enum.Enum):
+            X = 1
+        @dataclasses.dataclass(frozen=True)
+        class P:
+            x: int
+            @classmethod
+            def make(cls): return cls(1)
+            @staticmethod
+            def two(): return 2
+            @property
+            def three(self): return 3
+        table = [1, (2, {"a": 3})]
+        def k():
+            a = P.make().three + P.two() + E.X.value + ct.static_eval(table[1][0]) + len((1,))
+            b = math.pi + np.float32(1) if ct.bid(0) > 0 else 0.0
+            with_len = tuple(i for i in ct.static_iter(table))if False else ()
+    """)
+    program = compile_kernel(space["k"], ())
+    assert program.reads.fresh()
+    assert len(program.reads) > 8
+
+
+def test_reads_of_things_that_vanish():
+    reads, space = Reads(), {"x": 1}
+    reads.add(space, "x", 1)
+    assert reads.fresh()
+    del space["x"]
+    assert not reads.fresh()
+
+
+@pytest.mark.parametrize("then, now", [(None, MISSING), (MISSING, None), (None, 1), (MISSING, 1), (1, None)])
+def test_reads_of_nothing_and_of_none_differ(then, now):
+    def put(obj):
+        space.pop("x", None)
+        space.update({} if obj is MISSING else {"x": obj})
+
+    reads, space = Reads(), {"y": 2}
+    put(then)
+    reads.add(space, "x", then)
+    reads.add(space, "y", 2)
+    assert reads.fresh()
+    put(now)
+    assert not reads.fresh()
+    put(then)
+    assert reads.fresh()
+    reads.add(space, "z", 3)
+    assert not reads.fresh()
+
+
+def test_what_reads_must_find():
+    """`seen` lists what `fresh` compares where that is simple, and is `fresh` where it is not."""
+    fn, module, n, itself = (lambda: n), types.ModuleType("m"), 5, {}
+    itself["x"] = itself
+    module.x = 1
+    reads, space = Reads(), {"x": 1}
+    reads.add(space, "x", 1)
+    reads.add(module, "x", 1)
+    reads.add(fn, "__code__", fn.__code__)
+    reads.add(fn.__closure__[0], None, n)
+    reads.add(space, "y", MISSING)
+    assert reads.seen() == (space, "x", 1, vars(module), "x", 1, fn, "__code__", fn.__code__,
+                            fn.__closure__[0], "cell_contents", n, space, "y", space)
+    for container, key, obj in ((types.SimpleNamespace(x=1), "x", 1), (int, "real", int.real), (itself, "x", itself)):
+        more = Reads()
+        more.add(container, key, obj)
+        assert more.seen() == more.fresh
+    reads.reach([1], "x")
+    assert reads.seen() == reads.fresh and reads.fresh()
+    module.x = 2
+    assert not reads.fresh()
+
+
+def test_deep_objects_are_not_followed_without_end():
+    ring: list = [1]
+    ring.append(ring)
+    assert constant(lambda: ct.static_eval(ring[1][1][0])) == 1
+
+
+# ------------------------------------------------------------------ what may change
+
+config = types.ModuleType("config")
+FACTOR, TABLE = 1, np.array([1.0])
+
+
+class Settings:
+    tile = 1
+
+    def read(self):
+        return FACTOR
+
+
+class Slotted:
+    __slots__ = ("tile",)
+
+
+def of_module():
+    return config.tile
+
+
+def of_class():
+    return Settings.tile
+
+
+def in_generator():
+    return sum(FACTOR * x for x in (1,))
+
+
+def in_inner_function():
+    def inner():
+        return FACTOR
+
+    return inner()
+
+
+def by_default(x=1):
+    return x
+
+
+def keyword_default(*, x=1):
+    return x
+
+
+@pytest.fixture
+def outside(monkeypatch):
+    monkeypatch.setattr(config, "tile", 1, raising=False)
+    return monkeypatch
+
+
+def calling(f):
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(f()), ct.float32))
+
+    return k
+
+
+settings_object, slotted = Settings(), Slotted()
+slotted.tile = 1
+
+
+@ct.kernel
+def k_class(y):
+    ct.store(y, 0, ct.full((1,), ct.static_eval(Settings.tile), ct.float32))
+
+
+@ct.kernel
+def k_class_of_instance(y):
+    ct.store(y, 0, ct.full((1,), ct.static_eval(settings_object.tile), ct.float32))
+
+
+@ct.kernel
+def k_method(y):
+    ct.store(y, 0, ct.full((1,), ct.static_eval(settings_object.read()), ct.float32))
+
+
+@ct.kernel
+def k_slots(y):
+    ct.store(y, 0, ct.full((1,), ct.static_eval(slotted.tile), ct.float32))
+
+
+@ct.kernel
+def k_array(y):
+    ct.store(y, 0, ct.full((1,), ct.static_eval(float(TABLE[0])), ct.float32))
+
+
+@ct.kernel
+def k_keyword(y):
+    ct.store(y, 0, ct.full((1,), keyword_default(), ct.float32))
+
+
+@ct.kernel
+def k_builtin(y):
+    ct.store(y, 0, ct.full((1,), min(1, 5), ct.float32))
+
+
+here = sys.modules[__name__]
+CHANGES = {
+    "attribute of a module, in a function": (calling(of_module), config, "tile", 2),
+    "attribute of a class, in a function": (calling(of_class), Settings, "tile", 2),
+    "attribute of a class": (k_class, Settings, "tile", 2),
+    "attribute of an instance's class": (k_class_of_instance, Settings, "tile", 2),
+    "a method": (k_method, Settings, "read", lambda self: 2),
+    "global of a method": (k_method, here, "FACTOR", 2),
+    "global of a generator in a function": (calling(in_generator), here, "FACTOR", 2),
+    "global of a function in a function": (calling(in_inner_function), here, "FACTOR", 2),
+    "a default": (calling(by_default), by_default, "__defaults__", (2,)),
+    "a slot": (k_slots, slotted, "tile", 2),
+    "a global that hides a builtin": (k_builtin, here, "min", lambda a, b: 2),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_what_changed_outside(name, outside):
+    k, owner, attribute, other = CHANGES[name]
+    assert value(k) == 1
+    outside.setattr(owner, attribute, other, raising=False)
+    assert value(k) == 2
+
+
+def test_what_static_code_changes_itself_is_no_change():
+    class Counter:
+        count, factor = 0, 1
+
+        def hit(self):
+            self.count += 1
+            return self.count * self.factor
+
+    counter = Counter()
+    counter.factor = 2
+    hit = counter.hit
+
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(hit()), ct.float32))
+
+    assert [value(k), value(k), counter.count] == [2, 2, 1]
+    counter.factor = 10
+    assert [value(k), value(k), counter.count] == [20, 20, 2]
+    counter.count = 7  # by somebody else
+    assert [value(k), value(k), counter.count] == [80, 80, 8]
+
+
+def first_of_sorted(x):
+    x.sort()
+    return x[0]
+
+
+OWN_CHANGES = {
+    "default": (lambda: collections.defaultdict(lambda: 16), lambda d: d["q"], 16, lambda d: d.update(q=9), 9),
+    "setdefault": (dict, lambda d: d.setdefault("n", 4), 4, lambda d: d.update(n=9), 9),
+    "memo": (dict, lambda d: d.setdefault("n", [4])[0], 4, lambda d: d["n"].__setitem__(0, 9), 9),
+    "array": (lambda: np.array([1, 5]), lambda a: (a.__setitem__(0, 2), a[1])[1], 5, lambda a: a.__setitem__(1, 9), 9),
+    "sort": (lambda: [3, 1, 2], first_of_sorted, 1, lambda x: x.__setitem__(0, -5), -5),
+}
+
+
+@pytest.mark.parametrize("make, read, before, change, after", OWN_CHANGES.values(), ids=OWN_CHANGES)
+def test_changes_of_others_after_those_of_static_code(make, read, before, change, after):
+    held = make()
+
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(int(read(held))), ct.float32))
+
+    assert [value(k), value(k)] == [before, before] and len(k._programs) == 1
+    change(held)
+    assert [value(k), value(k)] == [after, after]
+
+
+def test_static_code_that_counts_for_several_programs(outside):
+    outside.count = 0
+
+    def hit():
+        outside.count += 1
+        return outside.count
+
+    @ct.kernel
+    def k(y, n: ct.Constant):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(hit()), ct.float32))
+
+    def stored(n):
+        y = np.zeros(1, np.float32)
+        ct.launch(None, (1,), k, (y, n))
+        return y[0]
+
+    assert [stored(1), stored(2), stored(1), stored(2)] == [1, 2, 1, 2]
+
+
+def test_results_that_static_code_keeps(outside):
+    outside.table, outside.factor = {}, 2
+
+    def once(n):
+        if n not in outside.table:
+            outside.table[n] = n * outside.factor
+        return outside.table[n]
+
+    @ct.kernel
+    def k(y):
+        ct.store(y, 0, ct.full((1,), ct.static_eval(once(3)), ct.float32))
+
+    assert [value(k), value(k)] == [6, 6]
+    outside.table = {}
+    outside.factor = 3
+    assert [value(k), value(k)] == [9, 9]
+
+
+def test_an_item_of_an_array_changed(outside):
+    assert value(k_array) == 1
+    outside.setattr(here, "TABLE", TABLE.copy())
+    assert value(k_array) == 1
+    TABLE[0] = 2
+    assert value(k_array) == 2
+
+
+def test_an_item_of_the_keyword_defaults_changed(outside):
+    assert value(k_keyword) == 1
+    outside.setitem(keyword_default.__kwdefaults__, "x", 2)
+    assert value(k_keyword) == 2

@@ -1,0 +1,303 @@
+"""Array descriptors, against a reference that moves one element of one block at a time."""
+
+from __future__ import annotations
+
+import itertools
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cutile import dtypes as dt
+from cutile.interp.memory.array_view import wrap
+from cutile.interp.memory.tile_access import Line, affine
+from tests.interp.layouts import coordinates, layouts, leads, per_block
+
+FILL = np.float32(-99)
+SETTINGS = settings(max_examples=60, deadline=None)
+
+
+# ------------------------------------------------------------------ tiles
+
+
+@st.composite
+def cases(draw):
+    base, a = draw(layouts())
+    lead = draw(leads())
+    tile = tuple(draw(st.sampled_from([1, 2, 4, 8])) for _ in a.shape)
+    order = tuple(draw(st.permutations(range(a.ndim))))
+    steps = draw(st.one_of(st.none(), st.tuples(*[st.integers(1, 5)] * a.ndim)))
+    origin = [draw(coordinates(lead, -2, 5)) for _ in a.shape]
+    bounds = None
+    if draw(st.booleans()) and a.ndim:
+        axis = draw(st.integers(0, a.ndim - 1))
+        bounds = axis, draw(coordinates(lead, -1, 5)), draw(coordinates(lead, -1, 9))
+    return base, a, lead, tile, order, steps, origin, bounds
+
+
+def elements(a, lead, tile, order, steps, origin, bounds):
+    """For each block, for each element of its tile: the coordinates of the array element, or None."""
+    blocks = [per_block(o, lead) for o in origin]
+    limits = [(per_block(b, lead) for b in bounds[1:])] if bounds else []
+    limits = [list(x) for x in limits[0]] if bounds else None
+    for n in range(int(np.prod(lead))):
+        out = {}
+        for x in itertools.product(*map(range, tile)):
+            at, inside = [0] * a.ndim, True
+            for i, axis in enumerate(order):
+                j = int(blocks[i][n])
+                e = j * (steps or tile)[i] + x[i]
+                size, start = a.shape[axis], 0
+                if bounds and bounds[0] == axis:
+                    start = int(limits[0][n])
+                    size = int(limits[1][n]) - start
+                inside &= j >= 0 and e < size and 0 <= start + e < a.shape[axis]
+                at[axis] = start + e
+            out[x] = tuple(at) if inside else None
+        yield out
+
+
+def view_of(a, bounds, **options):
+    view = wrap(a, dt.float32, **options)
+    return view.slice(*bounds) if bounds else view
+
+
+@SETTINGS
+@given(cases(), st.booleans())
+def test_tile_reads_what_lies_there(case, may_change):
+    base, a, lead, tile, order, steps, origin, bounds = case
+    view = view_of(a, bounds)
+    view.memory.may_change = may_change
+    got = view.tile(origin, tile, order, FILL, steps)
+    assert got.dtype == np.float32 and got.ndim in (len(tile), len(tile) + len(lead))
+    for block, want in zip(per_block(got, lead, len(tile)), elements(a, lead, tile, order, steps, origin, bounds)):
+        for x, at in want.items():
+            assert block[x] == (FILL if at is None else a[at])
+    if may_change:
+        assert not np.shares_memory(got, base)
+    else:
+        assert not (np.shares_memory(got, base) and got.flags.writeable)
+
+
+@SETTINGS
+@given(cases())
+def test_put_writes_its_own_elements_only(case):
+    base, a, lead, tile, order, steps, origin, bounds = case
+    value = np.arange(1000, 1000 + int(np.prod(lead + tile)), dtype=np.float32).reshape(lead + tile)
+    allowed: dict = {}
+    for block, want in zip(per_block(value, lead, len(tile)), elements(a, lead, tile, order, steps, origin, bounds)):
+        for x, at in want.items():
+            if at is not None:
+                allowed.setdefault(at, []).append(block[x])
+    before = base.copy()
+    view_of(a, bounds).put(origin, value, tile, order, steps)
+    for at in np.ndindex(a.shape):
+        assert a[at] in allowed.get(at, [before.reshape(-1)[int(_flat(base, a, at))]])
+    a[...] = 0
+    untouched = before.copy()
+    _same_place(untouched, base, a)[...] = 0
+    assert np.array_equal(base, untouched)
+
+
+def _flat(base, a, at):
+    address = a.__array_interface__["data"][0] + sum(s * i for s, i in zip(a.strides, at))
+    return (address - base.__array_interface__["data"][0]) // base.itemsize
+
+
+def _same_place(other, base, a):
+    """The elements of `other`, a copy of `base`, that lie where `a` lies in it."""
+    offset = a.__array_interface__["data"][0] - base.__array_interface__["data"][0] if a.size else 0
+    return np.ndarray(a.shape, a.dtype, other, offset, a.strides)
+
+
+def test_blocks_that_store_to_one_place_leave_the_last():
+    a = np.zeros(8, np.float32)
+    value = np.arange(12, dtype=np.float32).reshape(3, 1, 1, 4)
+    wrap(a, dt.float32).put([np.asarray(1, np.int32)], value, (4,), (0,))
+    assert a.tolist() == [0] * 4 + [8, 9, 10, 11]
+
+
+def test_affine_finds_steps_and_refuses_the_rest():
+    i = np.arange(4)[:, None, None] * 6 + np.arange(3)[None, :, None] * -2 + 5
+    line = affine(i)
+    assert line == Line(5, (6, -2, 0), (4, 3, 1)) and np.array_equal(line.array(), i)
+    i[2, 1, 0] += 1
+    assert affine(i) is None
+    assert affine(np.array([7, 7, 7])) == Line(7, (0,), (3,))
+    assert affine(np.array([7, 7, 8])) is None and affine(np.array([3, 2, 1])) == Line(3, (-1,), (3,))
+
+
+def test_interior_and_edges_need_no_index_arrays(monkeypatch):
+    """Affine blocks are strided views, also where the last of them are cut."""
+    from cutile.interp.memory import tile_access
+
+    monkeypatch.setattr(tile_access, "_Lanes", None)
+    a = np.arange(100 * 70, dtype=np.float32).reshape(100, 70)
+    i, j = np.arange(9, dtype=np.int32).reshape(9, 1, 1), np.arange(4, dtype=np.int32).reshape(1, 4, 1)
+    got = wrap(a, dt.float32).tile([i, j], (16, 32), (0, 1), FILL)
+    padded = np.full((144, 128), FILL)
+    padded[:100, :70] = a
+    assert np.array_equal(got[:, :, 0], padded.reshape(9, 16, 4, 32).swapaxes(1, 2))
+
+
+# ------------------------------------------------------------------ elements
+
+
+@st.composite
+def index_cases(draw):
+    base, a = draw(layouts(0))
+    lead = draw(leads())
+    core = tuple(draw(st.sampled_from([1, 2, 4])) for _ in range(draw(st.integers(0, 2))))
+    dtype = draw(st.sampled_from([np.int8, np.int32, np.int64, np.uint64]))
+
+    def tile():
+        shape = (lead if draw(st.booleans()) else ()) + core
+        count = int(np.prod(shape))
+        return np.array([draw(st.integers(-2, 10)) for _ in range(count)]).astype(dtype).reshape(shape)
+
+    indices = [tile() for _ in a.shape]
+    mask = None
+    if draw(st.booleans()):
+        mask = np.array([draw(st.booleans()) for _ in range(int(np.prod(core)))]).reshape(core)
+    return base, a, lead, core, indices, mask
+
+
+def index_elements(a, lead, core, indices, mask):
+    """Per block and element of the index tiles: coordinates, or None where nothing is there."""
+    flat = [per_block(i, lead, len(core)) for i in indices]
+    for n in range(int(np.prod(lead))):
+        for x in np.ndindex(core):
+            at = tuple(int(i[n][x]) for i in flat)
+            ok = all(0 <= c < s for c, s in zip(at, a.shape)) and (mask is None or mask[x])
+            yield n, x, at if ok else None
+
+
+@SETTINGS
+@given(index_cases())
+def test_gather(case):
+    base, a, lead, core, indices, mask = case
+    fill = np.arange(-1, -1 - int(np.prod(core)), -1, dtype=np.float32).reshape(core)
+    got = wrap(a, dt.float32).gather(indices, mask, fill, core)
+    assert got.dtype == np.float32
+    blocks = per_block(got, lead, len(core))
+    for n, x, at in index_elements(a, lead, core, indices, mask):
+        assert blocks[n][x] == (fill[x] if at is None else a[at])
+
+
+@SETTINGS
+@given(index_cases())
+def test_scatter_leaves_the_last_value(case):
+    base, a, lead, core, indices, mask = case
+    value = np.arange(1000, 1000 + int(np.prod(lead + core)), dtype=np.float32).reshape(lead + core)
+    want = base.copy()
+    target = _same_place(want, base, a)
+    blocks = per_block(value, lead, len(core))
+    for n, x, at in index_elements(a, lead, core, indices, mask):
+        if at is not None:
+            target[at] = blocks[n][x]
+    wrap(a, dt.float32).scatter(indices, value, mask, core)
+    assert np.array_equal(base, want)
+
+
+@SETTINGS
+@given(layouts(0), st.lists(st.integers(-60, 600), min_size=4, max_size=4))
+def test_raw_offsets_reach_own_elements_only(layout, offsets):
+    base, a = layout
+    own = {sum(s // 4 * i for s, i in zip(a.strides, at)): a[at] for at in np.ndindex(a.shape)}
+    view = wrap(a, dt.float32)
+    offsets = np.array([*offsets, *list(own)[:3]], np.int64)
+    got = view.gather_raw(offsets, None, np.full(1, FILL), offsets.shape)
+    assert got.tolist() == [own.get(o, FILL) for o in offsets.tolist()]
+    before = base.copy()
+    view.scatter_raw(offsets, np.full(offsets.shape, 7, np.float32), None, offsets.shape)
+    for at in np.ndindex(a.shape):
+        if sum(s // 4 * i for s, i in zip(a.strides, at)) in offsets:
+            assert a[at] == 7
+            _same_place(before, base, a)[at] = 7
+    assert np.array_equal(base, before)
+
+
+def test_raw_offsets_into_an_array_that_overlaps_itself():
+    line = np.arange(10, dtype=np.float32)
+    a = np.lib.stride_tricks.as_strided(line, (4, 3), (8, 4), writeable=True)  # offsets 0 … 8, several names each
+    got = wrap(a, dt.float32).gather_raw(np.arange(-1, 11), None, np.full(1, FILL), (12,))
+    assert got.tolist() == [FILL, *range(9), FILL, FILL]
+
+
+@SETTINGS
+@given(layouts(2), leads(), st.data())
+def test_rows(layout, lead, data):
+    base, a = layout
+    axis = data.draw(st.integers(0, a.ndim - 1))
+    shape = tuple(data.draw(st.sampled_from([1, 2, 4])) for _ in a.shape)
+    varies = lead if data.draw(st.booleans()) else ()
+    count = int(np.prod(varies)) * shape[axis]
+    sparse = np.array([data.draw(st.integers(-2, 10)) for _ in range(count)], np.int32).reshape((*varies, shape[axis]))
+    starts = [data.draw(coordinates(lead, -2, 8)) for _ in range(a.ndim - 1)]
+    got = wrap(a, dt.float32).rows(axis, sparse, starts, shape, FILL)
+    value = np.arange(1000, 1000 + int(np.prod(lead + shape)), dtype=np.float32).reshape(lead + shape)
+    begins = [per_block(s, lead) for s in starts]
+    places = per_block(sparse, lead, 1)
+    allowed: dict = {}
+    for n, block in enumerate(per_block(got, lead, a.ndim)):
+        for x in np.ndindex(shape):
+            others = iter(begins)
+            first = [int(places[n][x[k]] if k == axis else next(others)[n]) for k in range(a.ndim)]
+            at = tuple(c if k == axis else c + x[k] for k, c in enumerate(first))
+            inside = min(first) >= 0 and all(c < s for c, s in zip(at, a.shape))
+            assert block[x] == (a[at] if inside else FILL)
+            if inside:
+                allowed.setdefault(at, []).append(per_block(value, lead, a.ndim)[n][x])
+    before = base.copy()
+    old = _same_place(before, base, a).copy()
+    wrap(a, dt.float32).put_rows(axis, sparse, starts, value, shape)
+    for at in np.ndindex(a.shape):
+        assert a[at] in allowed.get(at, [old[at]])
+    a[...] = 0
+    _same_place(before, base, a)[...] = 0
+    assert np.array_equal(base, before)
+
+
+# ------------------------------------------------------------------ wrap
+
+
+def test_wrap_takes_what_exports_its_memory():
+    class Exporter:
+        def __init__(self, a):
+            self.a = a
+            self.__array_interface__ = a.__array_interface__
+
+    a = np.arange(4, dtype=np.uint16)
+    view = wrap(Exporter(a), dt.bfloat16)
+    assert view.memory.array.dtype == ml_dtypes.bfloat16 and np.shares_memory(view.memory.array, a)
+    with pytest.raises(TypeError, match="no array"):
+        wrap([1, 2], dt.int32)
+    with pytest.raises(TypeError, match="does not hold float32"):
+        wrap(np.zeros(3), dt.float32)
+
+
+def test_wrap_checks_the_index_dtype():
+    huge = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), (1 << 31,), (0,))
+    with pytest.raises(OverflowError, match=r"size of array 'x'.*IndexedWithInt64"):
+        wrap(huge, dt.int8, name="x")
+    assert wrap(huge, dt.int8, dt.int64).shape[0] == 1 << 31
+
+
+def test_wrap_knows_read_only_arrays():
+    a = np.zeros(3, np.float32)
+    a.flags.writeable = False
+    view = wrap(a, dt.float32, name="weights")
+    assert not view.writable and view.name == "weights"
+    assert wrap(np.zeros(3, np.float32), dt.float32).writable
+    with pytest.raises(ValueError, match="read-only"):
+        view.put([np.zeros((), np.int32)], np.ones(2, np.float32), (2,), (0,))
+    with pytest.raises(ValueError, match="read-only"):
+        view.scatter([np.arange(2)], np.ones(2, np.float32), None, (2,))
+
+
+def test_shape_and_strides_are_carriers_of_the_index_dtype():
+    view = wrap(np.zeros((3, 5), np.float32).T, dt.float32, dt.int64)
+    assert [x.dtype for x in (*view.shape, *view.strides)] == [np.int64] * 4
+    assert [int(x) for x in (*view.shape, *view.strides)] == [5, 3, 1, 5]

@@ -1,0 +1,303 @@
+"""Array objects of other libraries, in CPU and in GPU memory [ARG-1…3]."""
+
+import ctypes
+import sys
+import types
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile.runtime import arrays, launch_key
+from cutile.runtime.annotations import PLAIN
+from cutile.runtime.arrays import DeviceArray, find_array, layout
+from cutile.runtime.float4_packing import PackedArray
+
+
+class Interface:
+    def __init__(self, array):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__
+
+
+class OnlyDLPack:
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **kwargs):
+        return self.array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+class Cuda:
+    """Memory that says it is on a GPU."""
+
+    def __init__(self, pointer, shape, typestr="<f4", strides=None, read_only=False, **more):
+        self.__cuda_array_interface__ = {"shape": shape, "typestr": typestr, "strides": strides, "version": 3,
+                                         "data": (pointer, read_only)}
+        self.__dict__.update(more)
+
+
+def test_arrays_of_the_cpu():
+    x = np.arange(4, dtype=np.float32)
+    for obj in (x, Interface(x), OnlyDLPack(x), OnlyDLPack(x, (3, 0))):  # 3 is pinned memory
+        array, dtype = find_array(obj)
+        assert dtype is ct.float32 and np.shares_memory(array, x)
+    assert find_array(3) is None and find_array(np.float32(1)) is None and find_array(np.ndarray) is None
+
+
+class Hostile(np.ndarray):
+    """Whatever of it is called or asked for fails."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(name)
+
+    __getitem__ = __setitem__ = __array_ufunc__ = __array_function__ = __array_wrap__ = __getattribute__
+
+
+def test_subclasses_are_memory(tmp_path):
+    """What they do themselves when they are asked plays no part [ARG-3]."""
+    x = np.arange(4, dtype=np.float32)
+    np.save(tmp_path / "x.npy", x)
+    for obj in (x.view(Hostile), x.view(np.matrix), x.view(np.recarray), np.load(tmp_path / "x.npy", mmap_mode="r+")):
+        array, dtype = find_array(obj)
+        assert type(array) is np.ndarray and dtype is ct.float32
+        array[..., 1] = 7
+        assert np.ndarray.view(obj, np.ndarray).reshape(-1)[1] == 7
+        key, words = [], []
+        launch_key.read([obj], [PLAIN], key, words)
+        assert type(words[0]) is np.ndarray
+    with pytest.raises(TypeError, match="no masked arrays"):
+        find_array(np.ma.masked_array([1.0]))
+
+
+def test_the_layout_of_both_sides():
+    x = np.zeros((4, 6), np.float16)[::-1, ::2]
+    assert layout(x) == (x.ctypes.data, (4, 3), (-6, 2), 2)
+    assert layout(DeviceArray(64, (4, 3), (-6, 2), ct.float16, 0)) == (64, (4, 3), (-6, 2), 2)
+
+
+@pytest.mark.parametrize("typestr, dtype", [
+    ("<f4", ct.float32), ("<f2", ct.float16), ("<f8", ct.float64), ("|b1", ct.bool_), ("|i1", ct.int8),
+    ("|u1", ct.uint8), ("<i2", ct.int16), ("<u4", ct.uint32), ("<i8", ct.int64), ("<V2", ct.bfloat16),
+    ("|V2", ct.bfloat16)])
+def test_cuda_array_interface(typestr, dtype):
+    item = int(typestr[2:])
+    found, d = find_array(Cuda(4096, (2, 3), typestr))
+    assert d is dtype and found == DeviceArray(4096, (2, 3), (3, 1), dtype, None)
+    found, _ = find_array(Cuda(4096, (2, 3), typestr, (-4 * item, 0), True))
+    assert (found.strides, found.writable, found.itemsize, found.size) == ((-4, 0), False, item, 6)
+
+
+def test_dtypes_that_the_interface_has_no_name_for():
+    for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
+        found, d = find_array(Cuda(4096, (2,), "|V1", dtype=np.dtype(dtype)))
+        assert d.name == np.dtype(dtype).name == found.dtype.name
+
+
+@pytest.mark.parametrize("typestr", ["<c8", "|V1", "|V4", ">f4", "<M8"])
+def test_dtypes_that_tile_code_lacks(typestr):
+    with pytest.raises(TypeError, match="dtype is not supported"):
+        find_array(Cuda(4096, (2,), typestr))
+
+
+def test_strides_between_elements():
+    with pytest.raises(TypeError, match="no multiples of its 4-byte elements"):
+        find_array(Cuda(4096, (2,), "<f4", (6,)))
+    assert find_array(Cuda(4096, (1,), "<f4", (6,)))[0].shape == (1,)
+
+
+def test_empty_arrays():
+    assert find_array(Cuda(0, (0, 3)))[0] == DeviceArray(0, (0, 3), (3, 1), ct.float32, None)
+    assert find_array(Cuda(None, (0,)))[0].pointer == 0
+
+
+def test_where_an_array_says_it_is():
+    assert find_array(Cuda(4096, (2,), __dlpack_device__=lambda: (2, 3)))[0].device == 3
+    assert find_array(Cuda(4096, (2,), __dlpack_device__=lambda: (13, 1)))[0].device == 1
+
+
+# ------------------------------------------------------------------ DLPack
+
+
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype, _new_capsule.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+
+
+class Packet:
+    """What DLPack gives of GPU memory, made by hand."""
+
+    def __init__(self, pointer, shape, strides, code, bits, device=(2, 0), lanes=1, offset=0):
+        n = len(shape)
+        self.device = device
+        self.shape = (ctypes.c_int64 * n)(*shape)
+        self.strides = None if strides is None else (ctypes.c_int64 * n)(*strides)
+        long_p = ctypes.POINTER(ctypes.c_int64)
+        self.tensor = arrays._Tensor(pointer, *device, n, code, bits, lanes, ctypes.cast(self.shape, long_p),
+                                     ctypes.cast(self.strides, long_p) if strides is not None else None, offset)
+        self.streams = []
+
+    def __dlpack__(self, *, stream=None):
+        self.streams.append(stream)
+        return _new_capsule(ctypes.addressof(self.tensor), b"dltensor", None)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+@pytest.mark.parametrize("code, bits, dtype", [
+    (0, 8, ct.int8), (0, 32, ct.int32), (0, 64, ct.int64), (1, 16, ct.uint16), (2, 16, ct.float16),
+    (2, 32, ct.float32), (2, 64, ct.float64), (4, 16, ct.bfloat16), (6, 8, ct.bool_), (10, 8, ct.float8_e4m3fn),
+    (12, 8, ct.float8_e5m2), (14, 8, ct.float8_e8m0fnu)])
+def test_dlpack_of_a_gpu(code, bits, dtype):
+    p = Packet(4096, (2, 3), (1, -2), code, bits, (2, 1), offset=32)
+    assert find_array(p) == (DeviceArray(4128, (2, 3), (1, -2), dtype, 1), dtype)
+    assert p.streams == [-1]
+
+
+def test_dlpack_packed_empty_and_managed():
+    assert find_array(Packet(4096, (2, 3), None, 2, 32))[0].strides == (3, 1)
+    assert find_array(Packet(None, (0,), (1,), 2, 32, offset=8))[0].pointer == 0
+    assert find_array(Packet(4096, (), (), 2, 32, (13, 2)))[0] == DeviceArray(4096, (), (), ct.float32, 2)
+
+
+@pytest.mark.parametrize("given, says", [
+    ((5, 64), "type code 5 with 64 bits"), ((2, 8), "type code 2 with 8 bits"), ((8, 8), "type code 8"),
+    ((17, 4), "unpack_from_bytes"), ((17, 4, (2, 0), 2), "unpack_from_bytes"),
+    ((2, 32, (2, 0), 4), "4 lane"), ((2, 32, (8, 0)), "device of DLPack type 8")])
+def test_dlpack_that_cannot_be_used(given, says):
+    with pytest.raises(TypeError, match=says):
+        find_array(Packet(4096, (2,), (1,), *given))
+
+
+def test_dlpack_of_an_array_that_may_not_be_computed_yet():
+    """JAX's: it says so, and takes -1 for the handle of a stream."""
+    class Later(Packet):
+        waited = 0
+
+        def block_until_ready(self):
+            assert not self.streams
+            self.waited += 1
+
+    p = Later(4096, (2,), (1,), 4, 16)
+    assert find_array(p)[1] is ct.bfloat16
+    assert p.waited == 1 and p.streams == [None]
+
+
+def test_libraries_that_another_thread_has_half_imported(monkeypatch):
+    """A module stands in sys.modules from the start of its import, without what it will define."""
+    for name in ("torch", "cupy"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    assert find_array(object()) is None
+    assert find_array(Cuda(4096, (2,)))[1] is ct.float32
+    assert launch_key._reader(Cuda) is launch_key._other
+
+
+def test_dlpack_that_refuses():
+    class Refusing(Packet):
+        def __dlpack__(self, *, stream=None):
+            raise BufferError("not today")
+
+    with pytest.raises(TypeError, match="could not be read through DLPack: not today"):
+        find_array(Refusing(4096, (2,), (1,), 2, 32))
+
+
+class OnCPU(Packet):
+    """Memory of the CPU, given as those do who know no DLPack but the first."""
+
+    def __init__(self, pairs, shape, strides, lanes, code=17, offset=0):
+        super().__init__(pairs.ctypes.data - offset, shape, strides, code, 4, (1, 0), lanes, offset)
+
+    def __dlpack__(self):
+        return super().__dlpack__()
+
+
+PAIRS = np.arange(24, dtype=np.uint8).reshape(4, 6)
+
+
+@pytest.mark.parametrize("shape, strides, lanes, pairs", [
+    ((4, 6), (6, 1), 2, PAIRS), ((4, 6), None, 2, PAIRS), ((2, 6), (12, 1), 2, PAIRS[::2]), ((6,), (1,), 2, PAIRS[0]),
+    ((4, 12), (12, 1), 1, PAIRS), ((4, 12), None, 1, PAIRS), ((4, 4), (12, 1), 1, PAIRS[:, :2]),
+    ((1, 4), (5, 1), 1, PAIRS[:1, :2]),
+    ((3, 12), (0, 1), 1, PAIRS[[0, 0, 0]]), ((0,), (1,), 1, PAIRS[0, :0]), ((4, 0), (0, 1), 2, PAIRS[:, :0])])
+def test_dlpack_of_float4_of_the_cpu(shape, strides, lanes, pairs):
+    for offset in (0, 32):
+        found, dtype = find_array(OnCPU(PAIRS, shape, strides, lanes, offset=offset))
+        assert isinstance(found, PackedArray) and dtype is ct.float4_e2m1fn
+        assert np.array_equal(found.pairs, pairs) and not found.pairs.flags.writeable
+        assert found.shape == (*pairs.shape[:-1], 2 * pairs.shape[-1])
+
+
+def test_dlpack_of_float4_stays_while_it_is_used():
+    found, _ = find_array(OnCPU(PAIRS, (4, 6), None, 2))
+    assert "dltensor" in repr(found.pairs.base.owner)
+
+
+@pytest.mark.parametrize("shape, strides, lanes, says", [
+    ((4, 5), (5, 1), 1, "rows of 5 float4_e2m1fn elements"), ((4, 4), (5, 1), 1, "no whole bytes"),
+    ((2, 2), (6, 3), 1, "no whole bytes"), ((4, 3), (1, 4), 2, "not contiguous"), ((), (), 2, "has no axis"),
+    ((), (), 1, "has no axis"), ((4,), (1,), 4, "DLPack")])
+def test_dlpack_of_float4_that_cannot_be_used(shape, strides, lanes, says):
+    with pytest.raises(TypeError, match=says):
+        find_array(OnCPU(PAIRS, shape, strides, lanes))
+    with pytest.raises(TypeError, match="could not be read through DLPack"):
+        find_array(OnCPU(PAIRS, (4,), (1,), 1, code=5))
+
+
+# ------------------------------------------------------------------ torch, by what its tensors have
+
+
+@pytest.fixture
+def torch(monkeypatch):
+    """A stand-in for the module with tensors that say they are on a GPU."""
+    module = types.ModuleType("torch")
+
+    class dtype:
+        def __init__(self, name):
+            self.name = name
+
+        def __repr__(self):
+            return f"torch.{self.name}"
+
+    dtype.__module__ = "torch"
+    module.strided, module.sparse_coo = "torch.strided", "torch.sparse_coo"
+
+    class Tensor:
+        layout, neg, conj = module.strided, False, False
+
+        def __init__(self, pointer, shape, strides, name="float32", device=("cuda", 0)):
+            self.pointer, self.shape, self.strides, self.dtype = pointer, shape, strides, dtype(name)
+            self.device = types.SimpleNamespace(type=device[0], index=device[1])
+
+        data_ptr = lambda self: self.pointer
+        stride = lambda self: self.strides
+        is_neg = lambda self: self.neg
+        is_conj = lambda self: self.conj
+
+    module.Tensor = Tensor
+    monkeypatch.setitem(sys.modules, "torch", module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "uint8",
+                                  "bool"])
+def test_torch_tensors_of_a_gpu(torch, name):
+    found, d = find_array(torch.Tensor(4096, (2, 3), (1, 2), name, ("cuda", 1)))
+    assert found == DeviceArray(4096, (2, 3), (1, 2), d, 1)
+    assert d.name == ("bool_" if name == "bool" else name)
+
+
+def test_torch_tensors_that_cannot_be_used(torch):
+    for change, says in (({"dtype": torch.Tensor(0, (), (), "complex64").dtype}, "complex64"),
+                         ({"layout": torch.sparse_coo}, "to_dense"), ({"neg": True}, "resolve_neg"),
+                         ({"conj": True}, "resolve_conj"),
+                         ({"dtype": torch.Tensor(0, (), (), "float4_e2m1fn_x2").dtype},
+                          "in GPU memory.*unpack_from_bytes"),
+                         ({"device": types.SimpleNamespace(type="mps", index=0)}, "on device")):
+        t = torch.Tensor(4096, (2,), (1,))
+        t.__dict__.update(change)
+        with pytest.raises(TypeError, match=says):
+            find_array(t)

@@ -1,0 +1,479 @@
+"""Launches repeated in C: they do what those in Python do, on any arguments, and leave alone what is unusual."""
+
+import enum
+import math
+import random
+import struct
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile import settings
+from cutile.gpu import build as building
+from cutile.gpu import driver as drivers
+from cutile.gpu.driver import DriverError
+from cutile.runtime import launch_cache, launch_key
+from cutile.runtime.annotations import PLAIN, ParameterSpec
+from tests.front.compiling import cell
+from tests.gpu import extension
+from tests.gpu.extension import CuPyArray, LentTensor, Tensor
+from tests.gpu.fake_driver import FakeDriver
+
+IN_C = "cuLaunchKernel in C"
+SIZES = [8, 4, 4, 8, 4, 4, 4]
+
+
+@pytest.fixture
+def libraries(monkeypatch):
+    extension.installed(monkeypatch)
+
+
+@pytest.fixture
+def c(monkeypatch, libraries):
+    module = extension.built()
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    return module
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """The driver, on whose GPU 0 this thread works; it loads anything as code."""
+    fake = FakeDriver()
+    monkeypatch.setattr(drivers, "_driver", fake.start())
+    monkeypatch.setattr(building, "build", lambda *a: f"cubin of {a[-1]}".encode())
+    fake.contexts[:], fake.sizes = [0x1000], SIZES
+    return fake
+
+
+def scaling():
+    @ct.kernel
+    def scale(x, y, f, N: ct.Constant):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 16) * f)
+
+    return scale
+
+
+X, Y = CuPyArray(4096, (48,), (1,)), CuPyArray(8192, (50,), (2,))
+TX, TY = Tensor(4096, (48,), (1,)), Tensor(8192, (50,), (2,))
+LX, LY = LentTensor(4096, (48,), (1,)), LentTensor(8192, (50,), (2,))
+
+
+def remembered(kernel):
+    return kernel.remembered.again.args[0][0]
+
+
+def launches_of(fake):
+    return [{k: v for k, v in one.items() if k != "function"} for one in fake.launches]
+
+
+# ------------------------------------------------------------------ repeated launches
+
+
+@pytest.mark.parametrize("x, y, other", [(X, Y, CuPyArray(16384, (48,), (1,))), (TX, TY, Tensor(16384, (48,), (1,))),
+                                         (LX, LY, LentTensor(16384, (48,), (1,)))])
+def test_a_launch_like_one_before(c, gpu, x, y, other):
+    k = scaling()
+    ct.launch(77, (3, 2), k, (x, y, 2.5, 16))
+    gpu.calls.clear()
+    ct.launch(77, (3, 2), k, (x, y, 2.5, 16))
+    ct.launch(78, (4,), k, (other, y, -1.0, 16))
+    assert gpu.names() == [IN_C] * 2
+    one, two, three = gpu.launches
+    assert one == two
+    assert three == {**one, "grid": (4, 1, 1), "stream": 78, "parameters": [
+        struct.pack("<Q", 16384), *one["parameters"][1:6], struct.pack("<f", -1)]}
+
+
+def test_numbers(c, gpu):
+    @ct.kernel
+    def k(x, b, i, j: ct.ScalarInt64, f):
+        ct.store(x, 0, ct.astype(b, ct.float32) + i + f + ct.astype(j, ct.float32))
+
+    gpu.sizes = [8, 4, 4, 4, 4, 8, 4]
+    for n in (1, 2):
+        for b, i, j, f in ((True, -7, 5, 0.5), (False, 2**31 - 1, -2**31, 1e300), (True, 0, 2**62, math.inf),
+                           (True, 0, -2**63, np.float64(-0.0))):
+            ct.launch(77, (1,), k, (X, b, i, j, f))
+            float32 = struct.pack("<f", f) if abs(f) < 1e38 else struct.pack("<f", math.copysign(math.inf, f))
+            assert gpu.launches[-1]["parameters"][3:] == [
+                struct.pack("<i", b), struct.pack("<i", i), struct.pack("<q", j), float32]
+        assert gpu.names().count(IN_C) == {1: 1, 2: 5}[n]  # one of the first four is like another
+
+
+@pytest.mark.parametrize("stream, number", [(None, 0), (0, 0), (2**63, 2**63), (type("S", (), {"cuda_stream": 9})(), 9),
+                                            (type("S", (), {"ptr": 9})(), 9)])
+def test_streams(c, gpu, stream, number):
+    k = scaling()
+    for _ in range(2):
+        ct.launch(stream, (1,), k, (X, Y, 1.0, 16))
+    assert [one["stream"] for one in gpu.launches] == [number] * 2 and gpu.names()[-1] == IN_C
+
+
+def test_refused(c, gpu):
+    k = scaling()
+    ct.launch(77, (3, 2), k, (X, Y, 1.0, 16))
+    gpu.fails["cuLaunchKernel in C"] = 700
+    with pytest.raises(DriverError, match=r"kernel scale cannot be launched on GPU 0 .* with grid \(3, 2, 1\): "):
+        ct.launch(77, (3, 2), k, (X, Y, 1.0, 16))
+    assert gpu.names().count(IN_C) == 1 and "cuLaunchKernel" not in gpu.names()[-1:]
+
+
+def test_threads(c, gpu):
+    k = scaling()
+    ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+
+    def run(n):
+        gpu.contexts[:] = [0x1000]
+        for m in range(50):
+            ct.launch(n, (1,), k, (CuPyArray(4096 * (n + 1), (48,), (1,)), Y, float(100 * n + m), 16))
+
+    threads = [threading.Thread(target=run, args=(n,)) for n in range(1, 5)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(gpu.launches) == 201 and gpu.names().count(IN_C) == 200
+    for one in gpu.launches[1:]:
+        n = one["stream"]
+        assert one["parameters"][0] == struct.pack("<Q", 4096 * (n + 1))
+        assert struct.unpack("<f", one["parameters"][6])[0] // 100 == n
+
+
+# ------------------------------------------------------------------ what is left to Python
+
+
+def unusual():
+    class Sub(CuPyArray):
+        pass
+
+    far = CuPyArray(4096, (48,), (1,), device=1)
+    return {
+        "another shape": (0, (1,), (CuPyArray(4096, (32,), (1,)), Y, 1.0, 16)),
+        "another alignment": (0, (1,), (CuPyArray(4100, (48,), (1,)), Y, 1.0, 16)),
+        "another dtype": (0, (1,), (CuPyArray(4096, (48,), (1,), "f2"), Y, 1.0, 16)),
+        "another GPU": (0, (1,), (far, CuPyArray(8192, (50,), (2,), device=1), 1.0, 16)),
+        "another constant": (0, (1,), (X, Y, 1.0, 17)),
+        "an equal constant of another type": (0, (1,), (X, Y, 1.0, 16.0)),
+        "another library": (0, (1,), (TX, Y, 1.0, 16)),
+        "a subclass": (0, (1,), (Sub(4096, (48,), (1,)), Y, 1.0, 16)),
+        "an int for a float": (0, (1,), (X, Y, 1, 16)),
+        "a grid with nothing in it": (0, (0,), (X, Y, 1.0, 16)),
+        "a mix": (0, (1,), (X, np.zeros(50, np.float32), 1.0, 16)),
+        "two GPUs": (0, (1,), (far, Y, 1.0, 16)),
+        "a negative stream": (-1, (1,), (X, Y, 1.0, 16)),
+        "no stream": (object(), (1,), (X, Y, 1.0, 16)),
+        "a bool as a stream": (True, (1,), (X, Y, 1.0, 16)),
+        "a list as grid": (0, [1], (X, Y, 1.0, 16)),
+        "a bool in the grid": (0, (True,), (X, Y, 1.0, 16)),
+        "a grid of four": (0, (1, 1, 1, 1), (X, Y, 1.0, 16)),
+        "a grid that is too large": (0, (2**24,), (X, Y, 1.0, 16)),
+        "a negative grid": (0, (-1,), (X, Y, 1.0, 16)),
+        "a list of arguments": (0, (1,), [X, Y, 1.0, 16]),
+        "too few arguments": (0, (1,), (X, Y, 1.0)),
+        "too many arguments": (0, (1,), (X, Y, 1.0, 16, 16)),
+        "no array": (0, (1,), (X, None, 1.0, 16)),
+        "a negated tensor": (0, (1,), (X, Tensor(8192, (50,), (2,), neg=True), 1.0, 16)),
+        "a lent tensor that is negated": (0, (1,), (X, LentTensor(8192, (50,), (2,), neg=True), 1.0, 16)),
+        "a lent tensor elsewhere": (0, (1,), (X, LentTensor(8192, (50,), (2,), cuda=False), 1.0, 16)),
+        "a tensor elsewhere": (0, (1,), (X, Tensor(8192, (50,), (2,), cuda=False), 1.0, 16)),
+    }
+
+
+@pytest.mark.parametrize("name", unusual())
+def test_unusual(monkeypatch, c, gpu, name):
+    """The outcome is that of a process without the extension."""
+    stream, grid, values = unusual()[name]
+
+    def outcome(k):
+        gpu.launches.clear()
+        gpu.calls.clear()
+        try:
+            ct.launch(stream, grid, k, values)
+        except Exception as e:
+            return type(e), str(e)
+        return launches_of(gpu)
+
+    k = scaling()
+    for _ in range(2):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert gpu.names()[-1] == IN_C
+    got = outcome(k)
+    assert IN_C not in gpu.names()
+    monkeypatch.setattr(launch_cache, "extension", lambda: None)
+    assert got == outcome(scaling())
+
+
+def test_a_dependent_launch(c, gpu):
+    k = scaling()
+    for _ in range(3):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16), programmatic_dependent_launch=True)
+    assert len(gpu.launches) == 3 and all(one["attributes"] for one in gpu.launches)
+
+
+def test_another_current_context(c, gpu):
+    k = scaling()
+    ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    gpu.contexts[:] = [0]
+    ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert IN_C not in gpu.names() and gpu.launches[-1]["context"] == 0x1000 and gpu.contexts == [0]
+    gpu.contexts[:] = [0x1000]
+    gpu.fails["cuCtxGetCurrent"] = 3
+    ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert IN_C not in gpu.names()
+
+
+def test_settings(c, gpu, monkeypatch, capsys):
+    k = scaling()
+    for _ in range(2):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert gpu.names().count(IN_C) == 1
+    with settings.override(DEBUG=1):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert "scale" in capsys.readouterr().err
+    monkeypatch.setenv("CUTILE_DEBUG", "1")
+    ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert "scale" in capsys.readouterr().err
+    monkeypatch.setenv("CUTILE_DEBUG", "much")
+    with pytest.raises(ValueError, match="CUTILE_DEBUG is 'much'"):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    monkeypatch.delenv("CUTILE_DEBUG")
+    assert gpu.names().count(IN_C) == 1
+    ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert gpu.names().count(IN_C) == 2
+    monkeypatch.setenv("CUTILE_BACKEND", "interp")
+    x = np.arange(48, dtype=np.float32)
+    y = np.zeros(50, np.float32)
+    ct.launch(0, (3,), k, (CuPyArray(x.ctypes.data, (48,), (1,)), CuPyArray(y.ctypes.data, (25,), (2,)), 2.0, 16))
+    assert y[::2].tolist() == (2 * x[:25]).tolist() and gpu.names().count(IN_C) == 2
+
+
+def test_an_environment_that_was_replaced(c, gpu, monkeypatch):
+    import os
+
+    k = scaling()
+    for _ in range(2):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    monkeypatch.setattr(os, "environ", {"CUTILE_DEBUG": "many"})
+    with pytest.raises(ValueError, match="CUTILE_DEBUG is 'many'"):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+
+
+def test_what_changed_outside_is_seen(c, gpu):
+    for code in ("A = 2\n@ct.kernel\ndef k(x): ct.store(x, 0, ct.full((), A, ct.float32))",
+                 "A = [2]\n@ct.kernel\ndef k(x): ct.store(x, 0, ct.full((), ct.static_eval(A[0]), ct.float32))"):
+        space = cell(code)
+        gpu.calls.clear()
+        gpu.sizes = [8, 4, 4]
+        for _ in range(2):
+            ct.launch(77, (1,), space["k"], (X,))
+        assert gpu.names()[-1] == IN_C
+        before = remembered(space["k"]).copy()
+        if isinstance(space["A"], list):
+            space["A"][0] = 3
+        else:
+            space["A"] = 3
+        gpu.calls.clear()
+        ct.launch(77, (1,), space["k"], (X,))
+        assert IN_C not in gpu.names()
+        ct.launch(77, (1,), space["k"], (X,))
+        assert gpu.names()[-1] == IN_C and remembered(space["k"]).keys() == before.keys()
+
+
+def test_a_builtin_that_a_global_comes_to_hide(c, gpu):
+    space = cell("@ct.kernel\ndef k(x): ct.store(x, 0, ct.full((), min(1, 2), ct.float32))")
+    gpu.sizes = [8, 4, 4]
+    for hide in (None, lambda a, b: 3):
+        if hide:
+            space["min"] = hide
+        gpu.calls.clear()
+        ct.launch(77, (1,), space["k"], (X,))
+        assert IN_C not in gpu.names()
+        ct.launch(77, (1,), space["k"], (X,))
+        assert gpu.names()[-1] == IN_C
+
+
+def test_a_closure_that_changes_is_seen(c, gpu):
+    n = 2.0
+
+    @ct.kernel
+    def k(x):
+        ct.store(x, 0, n)
+
+    gpu.sizes = [8, 4, 4]
+    for value in (2.0, 3.0):
+        n = value
+        gpu.calls.clear()
+        ct.launch(77, (1,), k, (X,))
+        assert IN_C not in gpu.names()
+        ct.launch(77, (1,), k, (X,))
+        assert gpu.names()[-1] == IN_C
+
+
+def test_lists_tuples_and_what_the_stream_decides_are_not_repeated(c, gpu):
+    @ct.kernel
+    def numbers(n):
+        ct.printf("%d", n)
+
+    @ct.kernel
+    def pair(t):
+        ct.store(t[1], 0, ct.load(t[0], 0, 16))
+
+    for _ in range(3):
+        gpu.sizes = [4]
+        ct.launch(77, (1,), numbers, (3,))
+        gpu.sizes = [8, 4, 4, 8, 4, 4]
+        ct.launch(77, (1,), pair, ((X, Y),))
+    assert IN_C not in gpu.names() and numbers.remembered.again is pair.remembered.again is None
+
+
+def test_no_more_than_some_are_remembered(c, gpu, monkeypatch):
+    monkeypatch.setattr(launch_cache, "LIMIT", 3)
+    k = scaling()
+    for n in range(10):
+        for _ in range(2):
+            ct.launch(0, (1,), k, (CuPyArray(4096, (16 * n + 16,), (1,)), Y, 1.0, 16))
+        assert gpu.names()[-1] == IN_C and len(remembered(k)) <= 3
+
+
+def test_tensors_that_are_lent(c, libraries, monkeypatch):
+    launch_key._reader(LentTensor)
+    assert launch_cache._kind(c, LentTensor) > 2**16
+    monkeypatch.setattr(LentTensor, "__dlpack_c_exchange_api__", extension.exchange(major=2))
+    # a version that is not known: read as before
+    assert launch_cache._kind(c, LentTensor) == launch_cache._KINDS[launch_key._torch]
+
+
+def test_without_the_extension(monkeypatch, libraries, gpu):
+    monkeypatch.setattr(launch_cache, "extension", lambda: None)
+    k = scaling()
+    for _ in range(2):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    assert gpu.names().count("cuLaunchKernel") == 2 and k.remembered.again is None
+
+
+# ------------------------------------------------------------------ both ways, on random arguments
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+
+
+def random_array(r, tensor):
+    cls = r.choice((CuPyArray, tensor))
+    shape = tuple(r.choice((1, 5, 16)) for _ in range(r.randrange(3)))
+    strides = tuple(r.choice((1, 5, 16, -1)) for _ in shape)
+    more = {"cuda": r.random() < 0.95, "neg": r.random() < 0.1} if cls is tensor else {}
+    return cls(r.choice((4096, 4100, 8192, 2**47)), shape, strides, r.choice(("f4", "i4", "f2")),
+               int(r.random() < 0.1), **more)
+
+
+def random_value(r, tensor):
+    return r.choice((lambda: random_array(r, tensor), lambda: r.choice((True, False)),
+                     lambda: r.choice((0.0, -0.0, 1e300)),
+                     lambda: r.choice((0, 1, -1, 2**31 - 1, 2**31, -2**31, -2**31 - 1, 2**63 - 1, 2**63, 2**70)),
+                     lambda: r.choice((np.float64(1.5), np.float32(1), None, "a", (1,), [X], Level.LOW))))()
+
+
+CONSTANTS = [0, 1, -1, True, False, None, 0.0, -0.0, 1.0, 2**63, 2**70, "a", Level.LOW, ct.int8, np.int8(1), math.nan]
+SPECS = [PLAIN, PLAIN, ParameterSpec(constant=True)]
+FLAGS = bytes(s.constant for s in SPECS)
+
+
+@pytest.mark.parametrize("tensor", [Tensor, LentTensor])
+def test_equal_signatures_mean_equal_keys(c, tensor):
+    """And, of values that are the same objects or plain numbers and arrays, the other way round."""
+    r = random.Random(1)
+    launch_key._reader(tensor)
+    kinds = {bool: 1, int: 2, float: 3, np.float64: 3, tensor: launch_cache._kind(c, tensor), CuPyArray: 5}
+    by_signature, by_key = {}, {}
+    for _ in range(20000):
+        values = (random_value(r, tensor), random_value(r, tensor), r.choice(CONSTANTS))
+        found = c.signature(values, FLAGS, kinds)
+        key, words = [], []
+        try:
+            launch_key.read(values, SPECS, key, words)
+            key = tuple(key)
+        except Exception:
+            key = None
+        if found is NotImplemented:
+            continue
+        assert key is not None, values
+        signature, _, packed = found
+        assert by_signature.setdefault(signature, key) == key
+        assert by_key.setdefault(key, signature) == signature
+        want = b"".join(struct.pack("<d", w) if isinstance(w, float) else struct.pack("<Q", w % 2**64) for w in words)
+        assert packed == want
+    assert len(by_key) > 2000
+
+
+@pytest.mark.parametrize("tensor", [Tensor, LentTensor])
+def test_both_ways(c, gpu, monkeypatch, tensor):
+    """A run of random launches of one kernel, with the extension and without: the driver hears the same."""
+    r = random.Random(2)
+    pool = [random_array(r, tensor) for _ in range(10)]
+    jobs = [(r.choice((0, 5)), (r.randrange(4),) * r.randrange(1, 3),
+             (r.choice(pool), r.choice(pool), r.choice((1.5, -2.0, 3, 2**31, True)), r.choice((16, 16.0, True))))
+            for _ in range(400)]
+    jobs = [r.choice(jobs[:60]) if r.random() < 0.7 else j for j in jobs]
+
+    @ct.kernel
+    def k(x, y, f, N: ct.Constant):
+        ct.printf("%f", ct.full((), f, ct.float32))
+
+    def outcomes(k):
+        out = []
+        for stream, grid, values in jobs:
+            gpu.launches.clear()
+            gpu.sizes = [8, *[4] * (2 * len(values[0].shape)), 8, *[4] * (2 * len(values[1].shape)), 4]
+            try:
+                ct.launch(stream, grid, k, values)
+            except Exception as e:
+                out.append((type(e), str(e)))
+            else:
+                out.append(list(gpu.launches))
+        return out
+
+    got = outcomes(k)
+    repeated = gpu.names().count(IN_C)
+    monkeypatch.setattr(launch_cache, "extension", lambda: None)
+    assert got == outcomes(ct.kernel(k.function))
+    assert repeated > 30 and gpu.names().count(IN_C) == repeated and sum(isinstance(o, tuple) for o in got) > 20
+
+
+# ------------------------------------------------------------------ what is written
+
+
+@pytest.mark.parametrize("cls", [Tensor, LentTensor])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_the_version_of_a_written_tensor_is_raised(c, gpu, monkeypatch, cls, repeated):
+    if not repeated:
+        monkeypatch.setattr(launch_cache, "extension", lambda: None)
+    x, y, k = cls(4096, (48,), (1,)), cls(8192, (50,), (2,)), scaling()
+    for n in range(1, 4):
+        ct.launch(77, (3,), k, (x, y, 2.5, 16))
+        assert (x.version, y.version, len(gpu.launches)) == (0, n, n)
+    assert gpu.names().count(IN_C) == (2 if repeated else 0)
+
+
+@pytest.mark.parametrize("grad_mode", [True, False])
+def test_a_written_leaf_that_requires_grad(c, gpu, monkeypatch, grad_mode):
+    """Refused at each launch while grad mode is on, also where one like it was repeated."""
+    x, y, k = Tensor(4096, (48,), (1,)), Tensor(8192, (50,), (2,)), scaling()
+    monkeypatch.setattr(sys.modules["torch"], "is_grad_enabled", lambda: grad_mode)
+    for _ in range(2):
+        ct.launch(77, (3,), k, (x, y, 2.5, 16))
+    y.requires_grad = x.requires_grad = True
+    for n in range(2):
+        if grad_mode:
+            with pytest.raises(RuntimeError, match=r"parameter `y`.*leaf that requires grad.*torch\.no_grad"):
+                ct.launch(77, (3,), k, (x, y, 2.5, 16))
+        else:
+            ct.launch(77, (3,), k, (x, y, 2.5, 16))
+            assert gpu.names().count(IN_C) == n + 2
+    assert y.version == len(gpu.launches) == (2 if grad_mode else 4)
+    y.is_leaf = False
+    ct.launch(77, (3,), k, (x, y, 2.5, 16))
+    assert y.version == len(gpu.launches) == (3 if grad_mode else 5)

@@ -1,0 +1,119 @@
+"""Every error message of cutile as a template, read from the sources: the tables of docs/errors.md.
+
+A message is the first argument of an error class, or of the functions that raise one (`refuse`, `invalid`, …). What is
+filled in at run time shows as `…`.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cutile import errors
+from cutile.front import syntax
+from tools.docgen.marking import plain, row
+
+ROOT = Path(__file__).resolve().parents[2]
+CLASSES = {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issubclass(c, errors.TileError)}
+del CLASSES["TileInternalError"]  # a bug of ours, whatever it says
+HOST = ("TypeError", "ValueError", "OverflowError", "RuntimeError", "RecursionError")
+HOST_FILES = ("launch.py", "arguments.py", "arrays.py", "float4_packing.py", "launch_plan.py", "launch_key.py",
+              "kernel.py", "annotations.py", "options.py", "settings.py", "dtypes.py", "proxies.py", "static.py",
+              "jax.py", "tune.py", "streams.py", "constraints.py", "signature.py", "derive.py", "export.py",
+              "mangling.py", "_op.py", "_binding.py")
+
+# Functions that raise: the class that they raise by default, and what they put in front of the message.
+RAISING = {
+    "refuse": ("TileTypeError", ""),
+    "invalid": ("TileTypeError", 'Invalid argument "…" of …(): '),
+}
+MESSAGE_AT = {"invalid": 2}
+
+
+@dataclass(frozen=True, order=True)
+class Message:
+    text: str
+    help: str
+    cls: str
+
+
+def messages() -> dict[str, list[Message]]:
+    """All messages by the name of their class, sorted."""
+    found: dict[str, set[Message]] = defaultdict(set)
+    for path in sorted((ROOT / "cutile").rglob("*.py")):
+        for m in _of_file(path):
+            if m.cls in CLASSES or path.name in HOST_FILES:
+                found[m.cls].add(m)
+    for what, help in _unsupported():
+        found["TileSyntaxError"].add(Message(f"tile code does not support {what}", help or "", "TileSyntaxError"))
+    return {cls: sorted(found[cls]) for cls in [*CLASSES, *HOST] if cls in found}
+
+
+def _unsupported() -> list[tuple[str, str | None]]:
+    """The pairs of the table of refused syntax, those too that only newer Pythons have."""
+    tree = ast.parse(inspect.getsource(syntax))
+    table = next(n.value for n in tree.body if isinstance(n, ast.AnnAssign) and n.target.id == "UNSUPPORTED")
+    pairs = [n for n in ast.walk(table) if isinstance(n, ast.Tuple)]
+    return [eval(compile(ast.Expression(n), "syntax", "eval"), vars(syntax)) for n in pairs]
+
+
+def _of_file(path: Path) -> Iterator[Message]:
+    tree = ast.parse(path.read_text())
+    in_syntax = path.name == "syntax.py"
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    for call in (n for n in ast.walk(tree) if isinstance(n, ast.Call)):
+        name = getattr(call.func, "id", None)
+        given = {k.arg: k.value for k in call.keywords}
+        at = MESSAGE_AT.get(name, 0)
+        if name in CLASSES or name in HOST:
+            cls, front = name, ""
+        elif name == "refuse" and in_syntax:
+            cls, front, at = "TileSyntaxError", "", 1
+            given.setdefault("help", call.args[2] if len(call.args) > 2 else None)
+        elif name in RAISING:
+            cls, front = RAISING[name]
+            cls = getattr(given.get("cls"), "id", cls)
+        else:
+            continue
+        if len(call.args) > at:
+            around = [f for f in functions if f.lineno <= call.lineno <= f.end_lineno]
+            help = next(iter(_texts(given.get("help"), around)), "")
+            for text in _texts(call.args[at], around):
+                if text.strip("… :()"):
+                    yield Message(front + text, "" if help.strip("… ") == "" else help, cls)
+
+
+def _texts(node: ast.AST | None, around: list[ast.FunctionDef]) -> list[str]:
+    """The forms that a message can take."""
+    match node:
+        case ast.Constant(value=str() as s):
+            return [s]
+        case ast.JoinedStr():
+            return ["".join(v.value if isinstance(v, ast.Constant) else "…" for v in node.values)]
+        case ast.IfExp():
+            return _texts(node.body, around) + _texts(node.orelse, around)
+        case ast.BinOp(op=ast.Add()):
+            return [a + b for a in _texts(node.left, around) or ["…"] for b in _texts(node.right, around) or ["…"]]
+        case ast.Name():
+            return [t for a in _assigned(node.id, around) for t in _texts(a, around)]
+    return []
+
+
+def _assigned(name: str, around: list[ast.FunctionDef]) -> list[ast.expr]:
+    return [n.value for f in around[-1:] for n in ast.walk(f)
+            if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in n.targets)]
+
+
+def tables() -> str:
+    """One table per class."""
+    out = []
+    for cls, rows in messages().items():
+        about = inspect.getdoc(CLASSES[cls]) if cls in CLASSES else "What the host passes or calls is wrong."
+        out.append(f"### {cls}\n\n{about}\n\n| message | what to write instead |\n|---|---|")
+        out += [row((plain(m.text), plain(m.help))) for m in rows]
+        out.append("")
+    return "\n".join(out)
