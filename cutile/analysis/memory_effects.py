@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable
 
 from cutile.dtypes import info
 from cutile.ir.nodes import (
-    Block,
     Break,
     Continue,
     For,
@@ -21,11 +20,12 @@ from cutile.ir.nodes import (
     Kernel,
     Node,
     Op,
+    Region,
     Return,
     Value,
     While,
     Yield,
-    blocks_of,
+    regions_of,
 )
 from cutile.ops._op import ATOMIC, WRITE
 from cutile.types import ArrayType, ListType, TileType
@@ -86,15 +86,15 @@ def _is_memory(v: Value) -> bool:
 def _targets(kernel: Kernel, classes: _Classes) -> list[Value]:
     """Unite what may stand for the same memory; what stores and atomics reach."""
     targets: list[Value] = []
-    # With each block: (params, results) of the innermost loop, results of the innermost frame.
-    pending: list[tuple[Block, tuple, tuple]] = [(kernel.body, ((), ()), ())]
+    # With each region: (params, results) of the innermost loop, results of the innermost frame.
+    pending: list[tuple[Region, tuple, tuple]] = [(kernel.body, ((), ()), ())]
     while pending:
-        block, loop, frame = pending.pop()
-        for n in block.nodes:
+        region, loop, frame = pending.pop()
+        for n in region.nodes:
             if isinstance(n, Op) and n.op.effect in (WRITE, ATOMIC):
                 targets += [v for v in n.operands if _is_memory(v)]
             _unite(n, classes, loop, frame)
-            pending += ((b, *_inside(n, loop, frame)) for b in blocks_of(n))
+            pending += ((b, *_inside(n, loop, frame)) for b in regions_of(n))
     return targets
 
 
@@ -112,13 +112,13 @@ def _unite(n: Node, classes: _Classes, loop: tuple, frame: tuple) -> None:
             classes.unite_pairs(n.inits, n.params)
             classes.unite_pairs(n.params, n.results)
         case If():
-            for b in blocks_of(n):
+            for b in regions_of(n):
                 if isinstance(b.terminator, Yield):
                     classes.unite_pairs(b.terminator.operands, n.results)
 
 
 def _inside(n: Node, loop: tuple, frame: tuple) -> tuple[tuple, tuple]:
-    """The innermost loop and frame of the blocks nested in a node."""
+    """The innermost loop and frame of the regions nested in a node."""
     if isinstance(n, Frame):
         return ((), ()), n.results
     return ((n.params, n.results) if isinstance(n, For | While) else loop), frame

@@ -21,7 +21,6 @@ from collections.abc import Iterable, Iterator
 from cutile._support.structs import field, structure
 from cutile.analysis.memory_effects import is_written, memory_classes
 from cutile.ir.nodes import (
-    Block,
     Break,
     Continue,
     For,
@@ -30,11 +29,12 @@ from cutile.ir.nodes import (
     Kernel,
     Node,
     Op,
+    Region,
     Return,
     Value,
     While,
     Yield,
-    blocks_of,
+    regions_of,
     results_of,
 )
 from cutile.ir.walk import walk
@@ -61,22 +61,22 @@ def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
 def _may_wait(n: Node) -> bool:
     """Only conditions of loops, or before a Break, Continue or Return, let a loop wait: most kernels have none."""
     return isinstance(n, While) or isinstance(n, If) and any(
-        isinstance(m, Break | Continue | Return) for b in blocks_of(n) for m in b.nodes)
+        isinstance(m, Break | Continue | Return) for b in regions_of(n) for m in b.nodes)
 
 
 @structure(frozen=True, slots=True)
 class _Place:
-    """Where a block stands: the node that holds it, and where that one stands."""
+    """Where a region stands: the node that holds it, and where that one stands."""
 
     node: Node | None
     outer: _Place | None
     loops: tuple[Loop, ...] = ()  # around, those of callers included
     is_cond: bool = False  # of a While
 
-    def inside(self, n: Node) -> Iterator[tuple[Block, _Place]]:
-        """The blocks nested in a node that stands here."""
+    def inside(self, n: Node) -> Iterator[tuple[Region, _Place]]:
+        """The regions nested in a node that stands here."""
         loops = (*self.loops, n) if isinstance(n, For | While) else self.loops
-        for b in blocks_of(n):
+        for b in regions_of(n):
             yield b, _Place(n, self, loops, isinstance(n, While) and b is n.cond)
 
     def chain(self) -> Iterator[Node]:
@@ -103,8 +103,8 @@ class _Flow:
         weak: dict[Loop, list[tuple[Value, Op]]] = defaultdict(list)  # memory, load
         pending = [(self.kernel.body, _Place(None, None))]
         while pending:
-            block, place = pending.pop()
-            for n in block.nodes:
+            region, place = pending.pop()
+            for n in region.nodes:
                 self.node(n, place)
                 if place.loops and isinstance(n, Op):
                     if n.op.effect == WRITE:

@@ -22,8 +22,8 @@ from collections.abc import Iterable, Sequence
 
 from cutile._support.structs import field, structure
 from cutile.analysis.memory_effects import memory_classes
-from cutile.ir.nodes import Block, For, Kernel, Node, Op, Value, While, blocks_of
-from cutile.ir.walk import blocks, definitions, walk
+from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While, regions_of
+from cutile.ir.walk import definitions, regions, walk
 from cutile.ops import arithmetic, debug, grid
 from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.types import MemoryOrder
@@ -55,23 +55,23 @@ class Ordering:
 
     access: dict[Op, Access] = field(default_factory=dict)
     apart: dict[For, dict[Op, Value]] = field(default_factory=dict)  # stores that need not wait for each other
-    _changed: dict[Block, tuple[Key, ...]] = field(default_factory=dict)
+    _changed: dict[Region, tuple[Key, ...]] = field(default_factory=dict)
 
     def of(self, n: Op) -> Access:
         return self.access.get(n, NONE)
 
-    def changed(self, inside: Iterable[Block]) -> tuple[Key, ...]:
-        """The tokens that some node in these blocks changes, in a fixed order."""
+    def changed(self, inside: Iterable[Region]) -> tuple[Key, ...]:
+        """The tokens that some node in these regions changes, in a fixed order."""
         return tuple(dict.fromkeys(k for b in inside for k in self._changed[b]))
 
-    def _find_changed(self, root: Block) -> None:
-        for b, _ in reversed(list(blocks(root))):  # inner ones first
+    def _find_changed(self, root: Region) -> None:
+        for b, _ in reversed(list(regions(root))):  # inner ones first
             found: dict[Key, None] = {}
             for n in b.nodes:
                 if isinstance(n, Op):
                     a = self.of(n)
                     found.update(dict.fromkeys((*a.joins, *a.becomes)))
-                for inner in blocks_of(n):
+                for inner in regions_of(n):
                     found.update(dict.fromkeys(self._changed[inner]))
             self._changed[b] = tuple(found)
 

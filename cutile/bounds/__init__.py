@@ -122,7 +122,7 @@ def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool
             for block in np.ndindex(*grid):
                 walker = Walker(Single(launch, block), contraction)
                 walker.env.update(zip(program.params, pairs, strict=True))
-                walker.block(program.body)
+                walker.region(program.body)
     except Inconclusive as e:
         return str(e)
     return None

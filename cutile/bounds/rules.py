@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cutile.dtypes import DType, float8_e4m3fn, float8_e5m2, info
-from cutile.ir.nodes import Block, Op
+from cutile.ir.nodes import Op, Region
 from cutile.ir.walk import walk
 from cutile.ops._op import Sig
 from cutile.types import RoundingMode
@@ -157,7 +157,7 @@ def _combined(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
     return np.full(np.shape(ys[0]), INF)
 
 
-def _rounding(region: Block) -> list[str]:
+def _rounding(region: Region) -> list[str]:
     """The ops of a combine function whose results are rounded."""
     return [m.op.name for m in walk(region) if isinstance(m, Op) and not m.op.exact
             and any(info(v.type.dtype).floating for v in m.results)]

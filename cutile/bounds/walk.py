@@ -16,7 +16,7 @@ from cutile.dtypes import DType, float64, info
 from cutile.errors import Span
 from cutile.interp.exec.block_set import Running
 from cutile.ir import nodes as ir
-from cutile.ir.nodes import Block, Node, Op, Value
+from cutile.ir.nodes import Node, Op, Region, Value
 from cutile.ir.recursion import deep
 from cutile.ops import _numeric
 from cutile.ops._op import ATOMIC, HOST, READ, WRITE, Sig
@@ -48,8 +48,8 @@ class Walker:
         self.env.update(zip(vs, pairs, strict=False))
 
     @deep
-    def block(self, b: Block) -> tuple[type, list[Pair]] | None:
-        """Run a block: how it ends (the class of its terminator) and what it gives."""
+    def region(self, b: Region) -> tuple[type, list[Pair]] | None:
+        """Run a region: how it ends (the class of its terminator) and what it gives."""
         for n in b.nodes:
             if isinstance(n, ir.TERMINATORS):
                 return type(n), self.get(n.operands)
@@ -71,7 +71,7 @@ class Walker:
         """A name for a value: nothing to do."""
 
     def if_(self, n: ir.If) -> tuple | None:
-        left = self.block(n.then if self.decide(self.env[n.cond], "the branch", n) else n.orelse)
+        left = self.region(n.then if self.decide(self.env[n.cond], "the branch", n) else n.orelse)
         if left is not None and left[0] is ir.Yield:
             return self.put(n.results, left[1])
         return left
@@ -82,7 +82,7 @@ class Walker:
         for i in range(start, stop, max(step, 1)):
             self.put(n.params, now)
             self.env[n.iv] = (np.asarray(i, carrier), None)
-            how, now = self.block(n.body)
+            how, now = self.region(n.body)
             if how is ir.Return:
                 return how, now
             if how is ir.Break:
@@ -93,9 +93,9 @@ class Walker:
         now = self.get(n.inits)
         while True:
             self.put(n.params, now)
-            if n.cond is not None and not self.decide(self.block(n.cond)[1][0], "the loop", n):
+            if n.cond is not None and not self.decide(self.region(n.cond)[1][0], "the loop", n):
                 break
-            how, now = self.block(n.body)
+            how, now = self.region(n.body)
             if how is ir.Return:
                 return how, now
             if how is ir.Break:
@@ -103,7 +103,7 @@ class Walker:
         return self.put(n.results, now)
 
     def frame(self, n: ir.Frame) -> tuple | None:
-        left = self.block(n.body)
+        left = self.region(n.body)
         return self.put(n.results, left[1]) if left is not None and left[0] is ir.Return else left
 
     # -------------------------------------------------------------- ops
@@ -140,7 +140,7 @@ class Walker:
         """The user's function, on scalars whose leading axes are elements."""
         before, self.values_only = self.values_only, True
         self.put(n.region.params, [(a, None) for a in args])
-        _, results = self.block(n.region)
+        _, results = self.region(n.region)
         self.values_only = before
         return [v for v, _ in results]
 

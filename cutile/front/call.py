@@ -32,7 +32,7 @@ from cutile.front.join import template_of
 from cutile.front.proxies import RECEIVERS, Method
 from cutile.front.scope import Scope, Var, of_function
 from cutile.front.source import Definition
-from cutile.ir.nodes import Block, Frame
+from cutile.ir.nodes import Frame, Region
 from cutile.ir.terms import (
     NONE,
     POISON,
@@ -223,7 +223,7 @@ def inline(c: Context, s: Scope, terms: dict[str, Term], span: Span) -> Term:
             f"calls are nested more than {CALL_LIMIT} deep", span,
             help="every call is compiled in place, so recursion must end at compile time: make its condition constant")
     check_syntax(c, s)
-    with c.into(Block()) as body, c.at(s.definition.header_span(span)):
+    with c.into(Region()) as body, c.at(s.definition.header_span(span)):
         c.depth += 1
         run_body(c, s, terms)
         c.depth -= 1

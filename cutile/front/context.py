@@ -23,7 +23,7 @@ from cutile.front.scope import MISSING, Scope, outer_object
 from cutile.front.source import Definition
 from cutile.front.source_text import definition_of
 from cutile.ir.build import Builder
-from cutile.ir.nodes import Bind, Block, Value
+from cutile.ir.nodes import Bind, Region, Value
 from cutile.ir.terms import POISON, Term, Unusable
 from cutile.types import LeafType
 
@@ -110,11 +110,11 @@ class Context(Builder):
     def combine_body(self, op, types: Sequence[LeafType]):
         if self.combining:
             raise TileSyntaxError(f"{op.name}() cannot be used inside the function given to {self.combining}()")
-        block = Block(params=tuple(Value(t) for t in types))
+        region = Region(params=tuple(Value(t) for t in types))
         self.combining = op.name
         try:
-            with self.into(block):
-                yield block
+            with self.into(region):
+                yield region
         finally:
             self.combining = None
 

@@ -19,7 +19,7 @@ def expression(c: Context, s: Scope, node: ast.expr) -> Term:
     """In the place of a refused expression."""
     _assign(c, s, node)
     if isinstance(node, ast.Yield | ast.YieldFrom):  # what a call of this function gives is unknown
-        s.returns.append(ReturnPoint(POISON, c.block, Return((), c.span), c.span))
+        s.returns.append(ReturnPoint(POISON, c.region, Return((), c.span), c.span))
     return POISON
 
 

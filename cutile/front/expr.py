@@ -17,7 +17,7 @@ from cutile.front.idioms import VARIABLES
 from cutile.front.join import Join, conflict_help, type_text, versus
 from cutile.front.operators import binary, kind, unary
 from cutile.front.scope import MISSING, Scope, Var, home_of
-from cutile.ir.nodes import Block, If, Value, Yield
+from cutile.ir.nodes import If, Region, Value, Yield
 from cutile.ir.recursion import STEPS, apart, deep, far_down
 from cutile.ir.terms import (
     NONE,
@@ -328,7 +328,7 @@ def choose(c: Context, s: Scope, cond: Value, then: Callable[[], Term], orelse: 
     """A run-time choice between two expressions; None if their types differ, and then no value is handed on."""
     sides = []
     for side in (then, orelse):
-        with c.into(Block()) as b:
+        with c.into(Region()) as b:
             sides.append((b, side()))
     terms = [t for _, t in sides]
     join = Join(2)

@@ -15,7 +15,7 @@ from cutile.front.context import Context
 from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, template_of, undefined
 from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
 from cutile.front.source import assigned_names
-from cutile.ir.nodes import Block, Break, Continue, For, Value, While, Yield
+from cutile.ir.nodes import Break, Continue, For, Region, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
 from cutile.ops._types import value_of
 from cutile.types import ListType, TileType
@@ -24,7 +24,7 @@ from cutile.types import ListType, TileType
 def while_(c: Context, s: Scope, node: ast.While) -> bool:
     c.need_branch_free("a loop", c.span)
     header = _Header(c, s, assigned_names(node.body))
-    with c.into(Block()) as cond_block, c.at(s.span(node.test)):
+    with c.into(Region()) as cond_region, c.at(s.span(node.test)):
         cond = expr.condition(c, s, node.test)
         if not isinstance(cond, bool):
             c.append(Yield((cond,), c.span))
@@ -33,7 +33,7 @@ def while_(c: Context, s: Scope, node: ast.While) -> bool:
         return True
     body = header.body(lambda: stmt.block(c, s, node.body), infinite=cond is True)
     results, falls = header.finish(normal_exit=cond is not True)
-    c.append(While(None if cond is True else cond_block, header.inits, header.params, body, results, c.span))
+    c.append(While(None if cond is True else cond_region, header.inits, header.params, body, results, c.span))
     if falls:
         header.bind_results()
     return falls
@@ -105,13 +105,13 @@ class _Header:
     def undo(self) -> None:
         self.s.vars = self.before
 
-    def body(self, run: Callable[[], bool], *, infinite: bool) -> Block:
+    def body(self, run: Callable[[], bool], *, infinite: bool) -> Region:
         """Type the body; falling off its end continues the loop."""
         c, s = self.c, self.s
         self.state.infinite = infinite
         s.loops.append(self.state)
         unrolling, s.unrolling = s.unrolling, []
-        with c.into(Block()) as b:
+        with c.into(Region()) as b:
             for n in self.names:
                 if not is_poisoned(self.state.carried[n]):
                     c.bind(n, template_of(self.state.carried[n]), c.span)
@@ -135,7 +135,7 @@ class _Header:
             elif not same_structure(expected, var.term):
                 self._type_changes(n, var)
             else:
-                with stmt.before_terminator(self.c, edge.block):
+                with stmt.before_terminator(self.c, edge.region):
                     operands += [value_of(self.c, t) for t in leaves(var.term)]
         edge.node.operands = tuple(operands)
 
@@ -164,7 +164,7 @@ class _Header:
             else:
                 after[n] = stmt.join_var(join, n, vars)
         for i, e in enumerate(st.breaks):
-            with stmt.before_terminator(c, e.block):
+            with stmt.before_terminator(c, e.region):
                 e.node.operands = join.operands(c, i)
         s.vars = after
         return tuple(join.results), True
@@ -222,7 +222,7 @@ def leave(c: Context, s: Scope, loop: LoopState, kind: type) -> None:
     if not stmt.run_cleanups(c, s, loop.depth):
         return
     node = kind((), c.span)
-    (loop.breaks if kind is Break else loop.continues).append(Edge(dict(s.vars), c.block, node))
+    (loop.breaks if kind is Break else loop.continues).append(Edge(dict(s.vars), c.region, node))
     c.append(node)
 
 
@@ -235,7 +235,7 @@ def continue_(c: Context, s: Scope, node: ast.Continue) -> bool:
 
 
 def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
-    if s.unrolling and s.host is not None and s.unrolling[-1].block is c.block:
+    if s.unrolling and s.host is not None and s.unrolling[-1].region is c.region:
         # a context manager may do so, where it is known at compile time: what is left out may be a yield
         if stmt.run_cleanups(c, s, s.unrolling[-1].depth):
             s.unrolling[-1].left_by = kind
@@ -252,7 +252,7 @@ def _unroll(c: Context, s: Scope, node: ast.For, items: Iterable[Term]) -> bool:
     """for … in ct.static_iter(…): the body once per item [SEVAL-7]."""
     for item in items:
         stmt.assign(c, s, node.target, item, s.span(node.target))
-        s.unrolling.append(Unrolling(c.block, len(s.cleanups)))
+        s.unrolling.append(Unrolling(c.region, len(s.cleanups)))
         falls = stmt.block(c, s, node.body)
         left_by = s.unrolling.pop().left_by
         if not falls and left_by is None:

@@ -98,7 +98,7 @@ def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program
             _tell_of_constants(e, fn, definition, blueprints)
         raise _combined(c.errors)
     c.reads.settle()
-    return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.block,
+    return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.region,
                           definition.header_span()), c.reads)
 
 

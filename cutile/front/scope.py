@@ -11,7 +11,7 @@ from typing import Any
 from cutile._support.structs import field, structure
 from cutile.errors import Span
 from cutile.front.source import Definition
-from cutile.ir.nodes import Block, Return
+from cutile.ir.nodes import Region, Return
 from cutile.ir.terms import Term
 
 
@@ -38,7 +38,7 @@ class LoopState:
 class Unrolling:
     """A loop over static_iter whose body is being typed for one item."""
 
-    block: Block  # where its statements go
+    region: Region  # where its statements go
     depth: int  # how many context managers were open outside
     left_by: type | None = None  # Break or Continue
 
@@ -48,14 +48,14 @@ class Edge:
     """A place where control leaves a body: the variables there and the terminator to complete."""
 
     vars: dict[str, Var]
-    block: Block
+    region: Region
     node: Any
 
 
 @structure(eq=False)
 class ReturnPoint:
     term: Term
-    block: Block
+    region: Region
     node: Return
     span: Span
 

@@ -17,7 +17,7 @@ from cutile.front.context import Context
 from cutile.front.join import Join, conflict, template_of, type_text, undefined, versus
 from cutile.front.scope import ReturnPoint, Scope, Var
 from cutile.front.source import nested_definition
-from cutile.ir.nodes import Bind, Block, If, Known, Return, Value, Yield
+from cutile.ir.nodes import Bind, If, Known, Region, Return, Value, Yield
 from cutile.ir.recursion import deep
 from cutile.ir.terms import (
     NONE,
@@ -44,7 +44,7 @@ from cutile.ir.terms import (
 def block(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
     """Type statements in order; False if control cannot reach the end."""
     for node in body:
-        start = len(c.block.nodes)
+        start = len(c.region.nodes)
         with c.at(s.span(node)):
             falls = True
             try:
@@ -60,9 +60,9 @@ def block(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
 
 def _mark(c: Context, node: ast.stmt, start: int) -> None:
     """A statement that left nothing in the IR still has a line to stop at, and to count."""
-    if _is_docstring(node) or any(n.span.line == c.span.line for n in c.block.nodes[start:]):
+    if _is_docstring(node) or any(n.span.line == c.span.line for n in c.region.nodes[start:]):
         return
-    c.block.nodes.insert(start, Bind("", Known(None), c.span))
+    c.region.nodes.insert(start, Bind("", Known(None), c.span))
 
 
 # ------------------------------------------------------------------ assignment
@@ -185,10 +185,10 @@ def _if(c: Context, s: Scope, node: ast.If) -> bool:
 def branch(c: Context, s: Scope, cond: Value, then: Callable[[], bool], orelse: Callable[[], bool]) -> bool:
     """Type both sides of a run-time branch and join what they leave behind."""
     before = s.vars
-    paths: list[tuple[Block, dict[str, Var], bool]] = []
+    paths: list[tuple[Region, dict[str, Var], bool]] = []
     for side in (then, orelse):
         s.vars = dict(before)
-        with c.into(Block()) as b:
+        with c.into(Region()) as b:
             falls = side()
         paths.append((b, s.vars, falls))
     arriving = [(b, vars) for b, vars, falls in paths if falls]
@@ -240,9 +240,9 @@ def bind_results(c: Context, s: Scope, before: dict[str, Var]) -> None:
 
 
 @contextmanager
-def before_terminator(c: Context, b: Block) -> Iterator[None]:
+def before_terminator(c: Context, b: Region) -> Iterator[None]:
     """Append to a finished block, in front of the terminator."""
-    with c.into(Block()) as made:
+    with c.into(Region()) as made:
         yield
     b.nodes[-1:-1] = made.nodes
 
@@ -280,7 +280,7 @@ def _return(c: Context, s: Scope, node: ast.Return) -> bool:
 def return_value(c: Context, s: Scope, term: Term) -> None:
     term = closures.leaving(term, s)
     node = Return((), c.span)
-    s.returns.append(ReturnPoint(term, c.block, node, c.span))
+    s.returns.append(ReturnPoint(term, c.region, node, c.span))
     c.append(node)
 
 
@@ -303,7 +303,7 @@ def join_returns(c: Context, s: Scope) -> tuple[Term, tuple[Value, ...]]:
             help="return the same type on every path; falling off the end returns None"), points[-1].span)
         return POISON, ()
     for i, p in enumerate(points):
-        with before_terminator(c, p.block):
+        with before_terminator(c, p.region):
             p.node.operands = join.operands(c, i)
     return term, tuple(join.results)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from cutile import settings
 from cutile._support.structs import replace
 from cutile.gpu.target import Target
-from cutile.ir.nodes import For, Kernel, Op, While, blocks_of
+from cutile.ir.nodes import For, Kernel, Op, While, regions_of
 from cutile.ir.walk import rewrite, walk
 from cutile.ops import memory, mma, views
 
@@ -31,7 +31,7 @@ def choose_hints(kernel: Kernel, target: Target | None) -> Kernel:
     if any(n.op in PRODUCTS or n.op in (*LOADS, *STORES) and n.attrs["allow_tma"] for n in ops):
         return kernel
     repeated = {id(n) for loop in walk(kernel.body) if isinstance(loop, For | While)
-                for b in blocks_of(loop) for n in walk(b)}
+                for b in regions_of(loop) for n in walk(b)}
     return rewrite(kernel, lambda old, n: [_without_tma(n)] if isinstance(n, Op) and (
         n.op in STORES or n.op in LOADS and id(old) not in repeated) else None)
 

@@ -21,7 +21,7 @@ from cutile.interp.exec.block_set import Block, Box, Launch
 from cutile.interp.exec.capacity import not_enough
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.buffer import Memory
-from cutile.ir.nodes import Kernel, Op, Value, blocks_of, uses_of
+from cutile.ir.nodes import Kernel, Op, Value, regions_of, uses_of
 from cutile.ir.walk import walk
 from cutile.ops._op import HOST, READ
 
@@ -131,7 +131,7 @@ def prepare(kernel: Kernel, grid: Block, args: Sequence[Any], check: bool) -> Re
     places = {n: _places(n, find, kernel, grid, chunks, args) for n, find in way.code.placed.items()}
     seen = {n for n, found in places.items() if None not in found}  # which need nothing but their views
     others = [n for n in nodes if n not in seen and n not in way.code.skipped]
-    bare = not any(blocks_of(n) or isinstance(n, Op) and (INDEX in n.op.operands or "ctx" in n.op.given)
+    bare = not any(regions_of(n) or isinstance(n, Op) and (INDEX in n.op.operands or "ctx" in n.op.given)
                    for n in others)
     needed = {v for n in others for v in uses_of(n)}
     makers = [(i, _maker(p, x)) for i, (p, x) in enumerate(zip(kernel.params, args, strict=True)) if p in needed]

@@ -1,4 +1,4 @@
-"""Append nodes to the block under construction, each with the span of the source it came from."""
+"""Append nodes to the region under construction, each with the span of the source it came from."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from cutile.errors import Span
-from cutile.ir.nodes import Block, Node, Op, Value
+from cutile.ir.nodes import Node, Op, Region, Value
 from cutile.ir.terms import Term
 from cutile.types import LeafType
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 
 class Builder:
-    """Where the next node goes (`block`) and where it comes from (`span`)."""
+    """Where the next node goes (`region`) and where it comes from (`span`)."""
 
     def __init__(self, span: Span):
-        self.block = Block()
+        self.region = Region()
         self.span = span
 
     def append(self, node: Node) -> None:
-        self.block.nodes.append(node)
+        self.region.nodes.append(node)
 
     def op(self, op: OpDef, *operands: Value | None | Sequence[Value], results: Sequence[LeafType],
-           region: Block | None = None, **attrs: Any) -> tuple[Value, ...]:
+           region: Region | None = None, **attrs: Any) -> tuple[Value, ...]:
         """Append an op.
 
         One argument for each operand that it declares: a Value, a sequence for `*name`, None for an absent `name?`.
@@ -37,7 +37,7 @@ class Builder:
         return values
 
     def op1(self, op: OpDef, *operands: Value | None | Sequence[Value], result: LeafType,
-            region: Block | None = None, **attrs: Any) -> Value:
+            region: Region | None = None, **attrs: Any) -> Value:
         """Append an op that has one result."""
         return self.op(op, *operands, results=(result,), region=region, **attrs)[0]
 
@@ -47,17 +47,17 @@ class Builder:
 
     @contextmanager
     def combine_body(self, op: OpDef, types: Sequence[LeafType]):
-        """Build the body of a user's combine function: yields a Block with one parameter per type.
+        """Build the body of a user's combine function: yields a Region with one parameter per type.
 
         Inside, only pure code without run-time branches is accepted [RED-11]. The caller ends it with a Yield.
         """
-        block = Block(params=tuple(Value(t) for t in types))
-        with self.into(block):
-            yield block
+        region = Region(params=tuple(Value(t) for t in types))
+        with self.into(region):
+            yield region
 
-    def into(self, block: Block) -> _While:
-        """Append to `block` for a while: `with b.into(Block()) as block:`."""
-        return _While(self, "block", block)
+    def into(self, region: Region) -> _While:
+        """Append to `region` for a while: `with b.into(Region()) as region:`."""
+        return _While(self, "region", region)
 
     def at(self, span: Span) -> _While:
         """Give nodes this span for a while."""

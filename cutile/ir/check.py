@@ -2,11 +2,11 @@
 
 A failure is a bug of the pass or the front end that made the node, never the user's. Rules, beyond types:
 
-* A value is defined once, and used only after its definition, in the same block or in one nested there.
-* A block ends in its only terminator: a body of a kernel or frame in Return, a branch of If in Yield, a loop body in
-  Continue, a While condition and a combine body in Yield; Break, Continue and Return may end any block inside
+* A value is defined once, and used only after its definition, in the same region or in one nested there.
+* A region ends in its only terminator: a body of a kernel or frame in Return, a branch of If in Yield, a loop body in
+  Continue, a While condition and a combine body in Yield; Break, Continue and Return may end any region inside
   the loop, frame or kernel that they leave, except across a condition or a combine body.
-* A block whose end cannot be reached has no terminator: its last node, Binds apart, is an If neither branch of which
+* A region whose end cannot be reached has no terminator: its last node, Binds apart, is an If neither branch of which
   yields, a `while True` without Break, or a Frame without Return.
 * A combine body takes 2n scalars and yields n; it holds only ops without memory effects, frames and Binds.
 """
@@ -25,7 +25,6 @@ from cutile.errors import Span, TileInternalError
 from cutile.ir.nodes import (
     TERMINATORS,
     Bind,
-    Block,
     Break,
     Continue,
     For,
@@ -36,6 +35,7 @@ from cutile.ir.nodes import (
     Known,
     Node,
     Op,
+    Region,
     Return,
     Shown,
     Value,
@@ -64,10 +64,10 @@ def check(kernel: Kernel) -> None:
 
 @structure(slots=True)
 class _Place:
-    """A block being checked: what it is, whose, and where its terminator may lead."""
+    """A region being checked: what it is, whose, and where its terminator may lead."""
 
     role: str  # "body of the kernel", "branch of if", ...
-    block: Block
+    region: Region
     owner: Node | None
     yields: Sequence[LeafType] | None = None  # what Yield gives, None: no Yield may stand here
     loop: For | While | None = None  # innermost loop that Break and Continue may reach from here
@@ -109,25 +109,25 @@ class _Checker:
     # -------------------------------------------------------------- values
 
     def enter(self, place: _Place) -> _Place:
-        nodes = place.block.nodes
+        nodes = place.region.nodes
         if not nodes or not isinstance(nodes[-1], TERMINATORS):
             last = next((n for n in reversed(nodes) if not isinstance(n, Bind)), place.owner)
             if last is place.owner or falls_through(last):
                 self.fail(nodes[-1] if nodes else place.owner, f"the {place.role} does not end in a terminator")
-        place.rest = self.block(place)
+        place.rest = self.region(place)
         return place
 
-    def block(self, place: _Place) -> Iterator[Node]:
-        """The nodes of a place; what a node defines becomes visible around its own nested blocks and after it."""
-        # Runs when the block's turn comes, so that what a branch defines is not visible in the other.
+    def region(self, place: _Place) -> Iterator[Node]:
+        """The nodes of a place; what a node defines becomes visible around its own nested regions and after it."""
+        # Runs when the region's turn comes, so that what a branch defines is not visible in the other.
         n = place.owner
-        if isinstance(n, While) and n.cond is not None and place.block is n.body:
+        if isinstance(n, While) and n.cond is not None and place.region is n.body:
             self.show(n.params, place)  # defined for the condition already
         else:
             self.define(n, inner_of(n) if n is not None else (), place)
-        if place.block.params and not place.combine:
+        if place.region.params and not place.combine:
             self.fail(n, f"the {place.role} has parameters")
-        for n in place.block.nodes:
+        for n in place.region.nodes:
             yield n
             self.define(n, results_of(n), place)
 
@@ -156,8 +156,8 @@ class _Checker:
             if v not in self.visible:
                 why = "is not visible here" if v in self.defined else "is used before its definition"
                 self.fail(n, f"{_show(v)} {why}")
-        if isinstance(n, TERMINATORS) and n is not place.block.nodes[-1]:
-            self.fail(n, "a terminator stands before the end of its block")
+        if isinstance(n, TERMINATORS) and n is not place.region.nodes[-1]:
+            self.fail(n, "a terminator stands before the end of its region")
         if place.combine and not isinstance(n, Op | Frame | Bind | Yield | Return):
             self.fail(n, "a combine body holds control flow")
         _RULES[type(n)](self, n, place)
@@ -271,10 +271,10 @@ _RULES = {
 
 
 def places(n: Node, outer: _Place) -> list[_Place]:
-    """The nested blocks of a node, each with what may leave it."""
+    """The nested regions of a node, each with what may leave it."""
     loop, leaves, combine = outer.loop, outer.leaves, outer.combine
     match n:
-        case Op(region=Block() as region):
+        case Op(region=Region() as region):
             return [_Place("combine body", region, n, _of(region.params[:len(region.params) // 2]), combine=True)]
         case If():
             return [_Place("branch of if", b, n, _of(n.results), loop, leaves, combine) for b in (n.then, n.orelse)]

@@ -1,9 +1,9 @@
 """The whole IR on one screen: structured, typed, SSA.
 
-A program is a `Kernel`: parameters and one block. A block is a list of nodes that ends in exactly one terminator
+A program is a `Kernel`: parameters and one region. A region is a list of nodes that ends in exactly one terminator
 (`Yield`, `Continue`, `Break` or `Return`); it has none where control cannot reach its end, which is then an If without
 a Yield, a `while True` without a Break, or a Frame without a Return. Values are defined once and are visible in the
-rest of their block and in the blocks nested there. Nodes compare by identity; passes build new lists of nodes and may
+rest of their region and in the regions nested there. Nodes compare by identity; passes build new lists of nodes and may
 share old ones.
 
 Names used throughout the package: `v` value, `n` node, `t` type, `b` builder.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Value:
-    """The result of a node or the parameter of a block. `name` is only a hint for printing."""
+    """The result of a node or the parameter of a region. `name` is only a hint for printing."""
 
     __slots__ = ("type", "name")
 
@@ -35,7 +35,7 @@ class Value:
 
 
 @structure(eq=False, slots=True)
-class Block:
+class Region:
     """A list of nodes; the last is a terminator if the end can be reached. Only a combine body has parameters."""
 
     nodes: list[Node] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Op:
     results: tuple[Value, ...]
     span: Span
     layout: tuple[int | None, ...] | None = None
-    region: Block | None = None
+    region: Region | None = None
 
 
 @structure(eq=False, slots=True)
@@ -68,8 +68,8 @@ class If:
     """`cond` is a bool_ scalar. A branch that reaches its end yields the results; others leave by Break and so on."""
 
     cond: Value
-    then: Block
-    orelse: Block
+    then: Region
+    orelse: Region
     results: tuple[Value, ...]
     span: Span
 
@@ -88,7 +88,7 @@ class For:
     step: Value
     inits: tuple[Value, ...]
     params: tuple[Value, ...]
-    body: Block
+    body: Region
     results: tuple[Value, ...]
     span: Span
 
@@ -102,10 +102,10 @@ class While:
     after the loop [LOOP-7]. `results` match what Break carries.
     """
 
-    cond: Block | None
+    cond: Region | None
     inits: tuple[Value, ...]
     params: tuple[Value, ...]
-    body: Block
+    body: Region
     results: tuple[Value, ...]
     span: Span
 
@@ -119,7 +119,7 @@ class Frame:
 
     function: str
     def_span: Span
-    body: Block
+    body: Region
     results: tuple[Value, ...]
     span: Span
 
@@ -203,12 +203,12 @@ class Kernel:
     name: str
     params: tuple[Value, ...]
     param_names: tuple[str, ...]
-    body: Block
+    body: Region
     span: Span
 
 
-def blocks_of(n: Node) -> tuple[Block, ...]:
-    """The blocks nested directly in a node."""
+def regions_of(n: Node) -> tuple[Region, ...]:
+    """The regions nested directly in a node."""
     match n:
         case Op():
             return () if n.region is None else (n.region,)
@@ -225,7 +225,7 @@ def blocks_of(n: Node) -> tuple[Block, ...]:
 
 
 def uses_of(n: Node) -> tuple[Value, ...]:
-    """The values that a node itself reads, nested blocks apart. A Bind reads none."""
+    """The values that a node itself reads, nested regions apart. A Bind reads none."""
     match n:
         case Op() | Yield() | Break() | Continue() | Return():
             return n.operands
@@ -240,18 +240,18 @@ def uses_of(n: Node) -> tuple[Value, ...]:
 
 
 def results_of(n: Node) -> tuple[Value, ...]:
-    """The values that a node defines for the rest of its block."""
+    """The values that a node defines for the rest of its region."""
     return n.results if isinstance(n, _DEFINING) else ()
 
 
 def inner_of(n: Node) -> tuple[Value, ...]:
-    """The values that a node defines inside its blocks: induction variable, carried values, combine parameters."""
+    """The values that a node defines inside its regions: induction variable, carried values, combine parameters."""
     match n:
         case For():
             return (n.iv, *n.params)
         case While():
             return n.params
-        case Op(region=Block() as r):
+        case Op(region=Region() as r):
             return r.params
         case _:
             return ()

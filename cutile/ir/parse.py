@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
-    Block,
     Break,
     Continue,
     For,
@@ -17,6 +16,7 @@ from cutile.ir.nodes import (
     Kernel,
     Node,
     Op,
+    Region,
     Return,
     Value,
     While,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TERMINATORS = {"yield": Yield, "break": Break, "continue": Continue, "return": Return}
 STRUCTURED = ("if", "for", "while", "frame")
-Parsing = Generator[Any, Any, Any]  # see walk.unrolled: blocks nest deeper than Python's stack allows
+Parsing = Generator[Any, Any, Any]  # see walk.unrolled: regions nest deeper than Python's stack allows
 
 
 def parse(text: str) -> Kernel:
@@ -46,7 +46,7 @@ class _Parser(Reader):
         self.expect("(")
         params = self.items(self.param, ")")
         span = self.span(0)
-        body = unrolled(self.block())
+        body = unrolled(self.region())
         if self.tokens[self.i].kind != "end":
             self.expected("the end or a table of spans")
         return Kernel(name, tuple(v for v, _ in params), tuple(n for _, n in params), body, span)
@@ -55,14 +55,14 @@ class _Parser(Reader):
         v = self.typed()
         return v, self.name() if self.accept("of") else v.name or ""
 
-    def block(self, params: tuple[Value, ...] = ()) -> Parsing:
+    def region(self, params: tuple[Value, ...] = ()) -> Parsing:
         self.expect("{")
         nodes: list[Node] = []
         while not self.accept("}"):
             if self.tokens[self.i].kind == "end":
                 self.expected("'}' or a node")
             nodes.append((yield self.node()))
-        return Block(nodes, params)
+        return Region(nodes, params)
 
     def node(self) -> Parsing:
         start = self.i
@@ -120,7 +120,7 @@ class _Parser(Reader):
         types, span, region = self.types(), self.span(start), None
         if self.accept("region"):
             self.expect("(")
-            region = yield self.block(tuple(self.items(self.typed, ")")))
+            region = yield self.region(tuple(self.items(self.typed, ")")))
         return Op(op, operands, attrs, (), span, layout, region), types
 
     def op_name(self) -> OpDef:
@@ -154,9 +154,9 @@ class _Parser(Reader):
 
     def if_(self, start: int) -> Parsing:
         cond, types, span = self.use(), self.types(), self.span(start)
-        then = yield self.block()
+        then = yield self.region()
         self.expect("else")
-        orelse = yield self.block()
+        orelse = yield self.region()
         return If(cond, then, orelse, (), span), types
 
     def for_(self, start: int) -> Parsing:
@@ -168,7 +168,7 @@ class _Parser(Reader):
             self.fail(f"a for takes start, stop and step, found {len(bounds)} bounds", self.tokens[start].start)
         params, inits = self.carry()
         types, span = self.types(), self.span(start)
-        body = yield self.block()
+        body = yield self.region()
         return For(iv, *bounds, inits, params, body, (), span), types
 
     def while_(self, start: int) -> Parsing:
@@ -176,9 +176,9 @@ class _Parser(Reader):
         params, inits = self.carry()
         types, span, cond = self.types(), self.span(start), None
         if not forever:
-            cond = yield self.block()
+            cond = yield self.region()
             self.expect("do")
-        body = yield self.block()
+        body = yield self.region()
         return While(cond, inits, params, body, (), span), types
 
     def carry(self) -> tuple[tuple[Value, ...], tuple[Value, ...]]:
@@ -197,7 +197,7 @@ class _Parser(Reader):
         function = self.name()
         def_span = self.defined(start)
         types, span = self.types(), self.span(start)
-        body = yield self.block()
+        body = yield self.region()
         return Frame(function, def_span, body, (), span), types
 
     def defined(self, start: int) -> Span:

@@ -27,7 +27,6 @@ from cutile.dtypes import INFO, DType
 from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
-    Block,
     Break,
     Continue,
     For,
@@ -38,6 +37,7 @@ from cutile.ir.nodes import (
     Known,
     Node,
     Op,
+    Region,
     Return,
     Shown,
     Template,
@@ -86,28 +86,28 @@ class _Printer:
 
     def kernel(self, k: Kernel) -> list[str]:
         params = ", ".join(self.param(v, name) for v, name in zip(k.params, k.param_names, strict=True))
-        lines = [f"kernel {_name(k.name)}({params}){self.at(k.span)} {{", *self.block(k.body), "}"]
+        lines = [f"kernel {_name(k.name)}({params}){self.at(k.span)} {{", *self.region(k.body), "}"]
         return lines + self.span_table() if self.spans else lines
 
     def param(self, v: Value, name: str) -> str:
         return f"{self.value(v)}: {v.type}" + ("" if v.name == name else f" of {_name(name)}")
 
-    def block(self, block: Block) -> Iterator[str]:
-        """Lines of a block and of all it holds; an explicit stack, since calls nest deeper than Python allows."""
-        stack: list[tuple[int, str | Node]] = [(1, n) for n in reversed(block.nodes)]
+    def region(self, region: Region) -> Iterator[str]:
+        """Lines of a region and of all it holds; an explicit stack, since calls nest deeper than Python allows."""
+        stack: list[tuple[int, str | Node]] = [(1, n) for n in reversed(region.nodes)]
         while stack:
             depth, item = stack.pop()
             if isinstance(item, str):
                 yield "  " * depth + item
                 continue
             for part in reversed(self.parts(item)):
-                if isinstance(part, Block):
+                if isinstance(part, Region):
                     stack += [(depth + 1, n) for n in reversed(part.nodes)]
                 else:
                     stack.append((depth, part))
 
-    def parts(self, n: Node) -> list[str | Block]:
-        """A node as lines of text and the blocks that stand between them."""
+    def parts(self, n: Node) -> list[str | Region]:
+        """A node as lines of text and the regions that stand between them."""
         match n:
             case Op():
                 return self.op(n)
@@ -133,7 +133,7 @@ class _Printer:
                 operands = " " + self.values(n.operands) if n.operands else ""
                 return [f"{TERMINATOR_NAMES[type(n)]}{operands}{self.at(n.span)}"]
 
-    def op(self, n: Op) -> list[str | Block]:
+    def op(self, n: Op) -> list[str | Region]:
         operands = ", ".join(map(self.group, self.groups(n)))
         attrs = " {" + ", ".join(f"{k}={self.literal(v)}" for k, v in n.attrs.items()) + "}" if n.attrs else ""
         line = f"{self.results(n.results)}{_name(n.op.name)}({operands}){attrs}{self.types(n.results)}{self.at(n.span)}"

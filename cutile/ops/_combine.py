@@ -8,7 +8,7 @@ import numpy as np
 
 from cutile.dtypes import DType, bool_, info, int32
 from cutile.ir.build import Builder
-from cutile.ir.nodes import Block, Value, Yield
+from cutile.ir.nodes import Region, Value, Yield
 from cutile.ir.terms import (
     Bound,
     Closure,
@@ -120,15 +120,15 @@ def _identities(op: OpDef, x: Term, dtypes: Sequence[DType], identity: Term) -> 
     return tuple(encode(t.value, d) for t, d in zip(items, dtypes, strict=True))
 
 
-def combine_region(b: Builder, op: OpDef, func: Term, types: Sequence[TileType], many: bool) -> Block | Poison:
+def combine_region(b: Builder, op: OpDef, func: Term, types: Sequence[TileType], many: bool) -> Region | Poison:
     """The user's function as a region: parameters a…, b…, ending in Yield of one scalar per operand [RED-10]."""
     scalars = [TileType(t.dtype) for t in types]
-    with b.combine_body(op, scalars * 2) as block:
-        result = b.call(func, [Leaf(p) for p in block.params])
+    with b.combine_body(op, scalars * 2) as region:
+        result = b.call(func, [Leaf(p) for p in region.params])
         if is_poisoned(result):
             return Poison()
         b.append(Yield(_results(b, op, result, scalars, many), b.span))
-    return block
+    return region
 
 
 def _results(b: Builder, op: OpDef, result: Term, scalars: Sequence[TileType], many: bool) -> tuple[Value, ...]:

@@ -8,9 +8,9 @@ from collections.abc import Generator, Hashable
 from typing import Any
 
 from cutile._support.structs import replace
-from cutile.ir.nodes import Block, Frame, Kernel, Node, Op, Value, blocks_of
+from cutile.ir.nodes import Frame, Kernel, Node, Op, Region, Value, regions_of
 from cutile.ir.terms import number_key
-from cutile.ir.walk import substitute, unrolled, with_blocks
+from cutile.ir.walk import substitute, unrolled, with_regions
 from cutile.ops._op import PURE
 from cutile.ops.debug import breakpoint as breakpoint_op
 
@@ -19,7 +19,7 @@ Seen = dict[Hashable, tuple[Value, ...]]
 
 def cse(kernel: Kernel) -> Kernel:
     """The kernel without repeated ops. Binds show the earlier result."""
-    body = unrolled(_block(kernel.body, {}, {}))
+    body = unrolled(_region(kernel.body, {}, {}))
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
@@ -38,10 +38,10 @@ def _exact(value: Any) -> Hashable:
     return number_key(value) if isinstance(value, bool | int | float) else value
 
 
-def _block(block: Block, seen: Seen, new: dict[Value, Value]) -> Generator[Any, Any, Block]:
+def _region(region: Region, seen: Seen, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
     nodes: list[Node] = []
-    own: list[Hashable] = []  # what this block adds to `seen`, until its end
-    for old in block.nodes:
+    own: list[Hashable] = []  # what this region adds to `seen`, until its end
+    for old in region.nodes:
         n = substitute(old, new)
         if isinstance(n, Op) and (key := key_of(n)) is not None:
             if key in seen:
@@ -49,11 +49,11 @@ def _block(block: Block, seen: Seen, new: dict[Value, Value]) -> Generator[Any, 
                 continue
             seen[key] = n.results
             own.append(key)
-        before, after = tuple(blocks_of(n)), []
+        before, after = tuple(regions_of(n)), []
         for b in before:
-            after.append((yield _block(b, {} if isinstance(n, Op | Frame) else seen, new)))
-        nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_blocks(n, after))
+            after.append((yield _region(b, {} if isinstance(n, Op | Frame) else seen, new)))
+        nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_regions(n, after))
     for key in own:
         del seen[key]
-    same = len(nodes) == len(block.nodes) and all(a is b for a, b in zip(nodes, block.nodes, strict=True))
-    return block if same else replace(block, nodes=nodes)
+    same = len(nodes) == len(region.nodes) and all(a is b for a, b in zip(nodes, region.nodes, strict=True))
+    return region if same else replace(region, nodes=nodes)

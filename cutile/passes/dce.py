@@ -6,9 +6,9 @@ A weak or relaxed load whose result is unused counts as an op without effect [LO
 from __future__ import annotations
 
 from cutile._support.structs import replace
-from cutile.ir.nodes import Bind, Block, Kernel, Node, Op, Value, blocks_of, uses_of
+from cutile.ir.nodes import Bind, Kernel, Node, Op, Region, Value, regions_of, uses_of
 from cutile.ir.recursion import deep
-from cutile.ir.walk import walk, with_blocks
+from cutile.ir.walk import walk, with_regions
 from cutile.ops._op import PURE, READ
 from cutile.types import MemoryOrder
 
@@ -26,7 +26,7 @@ def removable(n: Node) -> bool:
                                   and n.attrs.get("memory_order", MemoryOrder.WEAK) is not MemoryOrder.ACQUIRE)
 
 
-def _needed(body: Block) -> set[Value]:
+def _needed(body: Region) -> set[Value]:
     """The values that something kept reads. Uses stand behind definitions, so one walk backwards finds them all."""
     needed: set[Value] = set()
     for n in reversed(list(walk(body))):
@@ -39,13 +39,13 @@ def _needed(body: Block) -> set[Value]:
 
 
 @deep
-def _kept(block: Block, needed: set[Value]) -> Block:
+def _kept(region: Region, needed: set[Value]) -> Region:
     nodes: list[Node] = []
-    for n in block.nodes:
+    for n in region.nodes:
         if isinstance(n, Bind) or removable(n) and needed.isdisjoint(n.results):
             continue
-        before = tuple(blocks_of(n))
+        before = tuple(regions_of(n))
         after = [_kept(b, needed) for b in before]
-        nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_blocks(n, after))
-    same = len(nodes) == len(block.nodes) and all(a is b for a, b in zip(nodes, block.nodes, strict=True))
-    return block if same else replace(block, nodes=nodes)
+        nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_regions(n, after))
+    same = len(nodes) == len(region.nodes) and all(a is b for a, b in zip(nodes, region.nodes, strict=True))
+    return region if same else replace(region, nodes=nodes)

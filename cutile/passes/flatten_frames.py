@@ -15,19 +15,19 @@ from cutile.ir.check import falls_through
 from cutile.ir.nodes import (
     TERMINATORS,
     Bind,
-    Block,
     Break,
     Frame,
     Kernel,
     Node,
+    Region,
     Return,
     Value,
     While,
     Yield,
-    blocks_of,
+    regions_of,
     uses_of,
 )
-from cutile.ir.walk import holders, mapped, rewrite, shown_values, substitute, unrolled, with_blocks
+from cutile.ir.walk import holders, mapped, rewrite, shown_values, substitute, unrolled, with_regions
 from cutile.passes.structured_exits import out_of_loops
 
 
@@ -40,17 +40,17 @@ def flatten_frames(kernel: Kernel) -> Kernel:
 
 
 def _cut(n: Node) -> list[Node] | None:
-    """The node with its blocks ending where control ends."""
-    blocks = tuple(blocks_of(n))
-    cut = [reachable(b) for b in blocks]
-    return None if all(a is b for a, b in zip(blocks, cut, strict=True)) else [with_blocks(n, cut)]
+    """The node with its regions ending where control ends."""
+    regions = tuple(regions_of(n))
+    cut = [reachable(b) for b in regions]
+    return None if all(a is b for a, b in zip(regions, cut, strict=True)) else [with_regions(n, cut)]
 
 
-def reachable(block: Block) -> Block:
-    for i, n in enumerate(block.nodes[:-1]):
+def reachable(region: Region) -> Region:
+    for i, n in enumerate(region.nodes[:-1]):
         if isinstance(n, TERMINATORS) or not falls_through(n):
-            return replace(block, nodes=block.nodes[:i + 1])
-    return block
+            return replace(region, nodes=region.nodes[:i + 1])
+    return region
 
 
 # ------------------------------------------------------------------ one way out of each frame
@@ -95,17 +95,17 @@ def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], 
         elif n not in holding:
             out.append(n)
         else:
-            going_on = [b for b in blocks_of(n) if b.nodes and isinstance(b.nodes[-1], Yield)]
+            going_on = [b for b in regions_of(n) if b.nodes and isinstance(b.nodes[-1], Yield)]
             if len(going_on) == 2:
                 raise _BothGoOn
             branches = []
-            for b in blocks_of(n):
+            for b in regions_of(n):
                 inner, after = b.nodes, []
                 if b in going_on:
                     *inner, last = inner
                     moved.update(zip(n.results, last.operands, strict=True))
                     after = out
-                branches.append(Block((yield _ended(inner, after, results, holding, moved))[::-1]))
+                branches.append(Region((yield _ended(inner, after, results, holding, moved))[::-1]))
             values = tuple(Value(v.type) for v in results)
             yields = any(b.nodes and isinstance(b.nodes[-1], Yield) for b in branches)
             made = replace(n, then=branches[0], orelse=branches[1], results=values)
@@ -116,10 +116,10 @@ def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], 
 # ------------------------------------------------------------------ bodies in place of frames
 
 
-def _spliced(block: Block, new: dict[Value, Value]) -> Generator[Any, Any, Block]:
-    """The block with the body of each frame in its place. `new` maps values to those that stand for them."""
+def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
+    """The region with the body of each frame in its place. `new` maps values to those that stand for them."""
     out: list[Node] = []
-    inside: list[tuple[Frame | None, Any]] = [(None, iter(block.nodes))]  # frames entered, and their nodes to come
+    inside: list[tuple[Frame | None, Any]] = [(None, iter(region.nodes))]  # frames entered, and their nodes to come
     while inside:
         frame, nodes = inside[-1]
         n = next(nodes, None)
@@ -132,14 +132,14 @@ def _spliced(block: Block, new: dict[Value, Value]) -> Generator[Any, Any, Block
             inside.pop()
         else:
             n = _renamed(n, new)
-            before, after = blocks_of(n), []
+            before, after = regions_of(n), []
             for b in before:
                 after.append((yield _spliced(b, new)))
             if any(a is not b for a, b in zip(after, before, strict=True)):
-                n = with_blocks(n, after)
+                n = with_regions(n, after)
             out.append(n)
-    same = len(out) == len(block.nodes) and all(a is b for a, b in zip(out, block.nodes, strict=True))
-    return block if same else replace(block, nodes=out)
+    same = len(out) == len(region.nodes) and all(a is b for a, b in zip(out, region.nodes, strict=True))
+    return region if same else replace(region, nodes=out)
 
 
 def _renamed(n: Node, new: dict[Value, Value]) -> Node:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from cutile._support.structs import replace
 from cutile.dtypes import info
-from cutile.ir.nodes import Block, For, Kernel, Node, Op, Value, While
+from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While
 from cutile.ir.walk import definitions, rewrite
 from cutile.ops import arithmetic
 from cutile.passes.cse import key_of
@@ -34,7 +34,7 @@ def _hoisted(n: For | While, source: dict[Value, Node]) -> list[Node] | None:
             inside.difference_update(inner.results)
         else:
             kept.append(inner)
-    return [*moved, replace(n, body=Block(kept, n.body.params))] if moved else None
+    return [*moved, replace(n, body=Region(kept, n.body.params))] if moved else None
 
 
 def _harmless(n: Op, source: dict[Value, Node]) -> bool:

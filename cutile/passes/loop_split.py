@@ -12,9 +12,9 @@ the two halves of a causal attention want it. Loops that something breaks out of
 from __future__ import annotations
 
 from cutile._support.structs import replace
-from cutile.ir.nodes import Block, For, If, Kernel, Node, Op, Value, While, Yield, blocks_of, results_of
+from cutile.ir.nodes import For, If, Kernel, Node, Op, Region, Value, While, Yield, regions_of, results_of
 from cutile.ir.recursion import deep
-from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with_blocks
+from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with_regions
 from cutile.ops import arithmetic, compare, create
 from cutile.passes.structured_exits import has_break
 
@@ -78,7 +78,7 @@ def _halves(n: For, cond: Value, bound: Value, first: bool, behind: bool) -> lis
                                               (not first, mid, n.stop, middle, n.results)):
         new: dict[Value, Value] = {}
         iv, *params = (_fresh(v, new) for v in (n.iv, *n.params))
-        body = Block(_copied(n.body.nodes, new, {cond: side}))
+        body = Region(_copied(n.body.nodes, new, {cond: side}))
         nodes.append(replace(n, iv=iv, start=start, stop=stop, inits=inits, params=tuple(params), body=body,
                              results=results))
     return nodes
@@ -111,14 +111,14 @@ def _copied(nodes: list[Node], new: dict[Value, Value], known: dict[Value, bool]
 
 
 def _own(n: Node, new: dict[Value, Value], known: dict[Value, bool]) -> Node:
-    """A node whose operands are substituted, with values and blocks of its own."""
-    inner = [Block(_copied(b.nodes, _params(b, new), known), tuple(new[v] for v in b.params)) for b in blocks_of(n)]
-    n = with_blocks(n, inner) if inner else replace(n)  # no node stands in two places
+    """A node whose operands are substituted, with values and regions of its own."""
+    inner = [Region(_copied(b.nodes, _params(b, new), known), tuple(new[v] for v in b.params)) for b in regions_of(n)]
+    n = with_regions(n, inner) if inner else replace(n)  # no node stands in two places
     results = results_of(n)
     return replace(n, results=tuple(_fresh(v, new) for v in results)) if results else n
 
 
-def _params(b: Block, new: dict[Value, Value]) -> dict[Value, Value]:
+def _params(b: Region, new: dict[Value, Value]) -> dict[Value, Value]:
     for v in b.params:
         _fresh(v, new)
     return new

@@ -15,7 +15,6 @@ from cutile.dtypes import bool_, info
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.ir.nodes import (
     TERMINATORS,
-    Block,
     Break,
     Continue,
     For,
@@ -23,6 +22,7 @@ from cutile.ir.nodes import (
     Kernel,
     Node,
     Op,
+    Region,
     Return,
     Value,
     While,
@@ -42,7 +42,7 @@ def structured_exits(kernel: Kernel) -> Kernel:
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
-def out_of_loops(body: Block, types: tuple[LeafType, ...]) -> Block:
+def out_of_loops(body: Region, types: tuple[LeafType, ...]) -> Region:
     """A function's body without Returns inside loops. `types` are those of what it returns."""
     holding = holders(body, Return)
     if not any(isinstance(n, For | While) for n in holding):
@@ -50,7 +50,7 @@ def out_of_loops(body: Block, types: tuple[LeafType, ...]) -> Block:
     return unrolled(_out_of_loops(body, types, holding))
 
 
-def _out_of_loops(body: Block, types: tuple[LeafType, ...], holding: set[Node]) -> Generator[Any, Any, Block]:
+def _out_of_loops(body: Region, types: tuple[LeafType, ...], holding: set[Node]) -> Generator[Any, Any, Region]:
     nodes: list[Node] = []
     for n in body.nodes:
         if n not in holding:
@@ -93,13 +93,13 @@ def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
     if not endless:
         n = replace(n, inits=(*n.inits, *extra), params=(*n.params, *carried))
     loop = replace(n, body=body, results=(*n.results, flag, *returned))
-    leave = If(flag, Block([Return(returned, n.span)]), Block([Yield((), n.span)]), (), n.span)
+    leave = If(flag, Region([Return(returned, n.span)]), Region([Yield((), n.span)]), (), n.span)
     return [*before, loop, leave]
 
 
-def has_break(block: Block) -> bool:
+def has_break(region: Region) -> bool:
     """A Break of the loop whose body this is."""
-    return any(isinstance(n, Break) for n in walk(block, lambda n: isinstance(n, If)))
+    return any(isinstance(n, Break) for n in walk(region, lambda n: isinstance(n, If)))
 
 
 def _constant(nodes: list[Node], t: TileType, value, span: Span) -> Value:

@@ -9,7 +9,6 @@ from cutile.dtypes import bool_, int32
 from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
-    Block,
     Break,
     Continue,
     For,
@@ -18,6 +17,7 @@ from cutile.ir.nodes import (
     Kernel,
     Node,
     Op,
+    Region,
     Return,
     Value,
     While,
@@ -84,12 +84,12 @@ class Code:
     @contextmanager
     def block(self, *params: Value, function: str | None = None):
         """Build a nested block: yields (code, block)."""
-        code, block = Code(function or self.function, self.lines), Block(params=params)
+        code, block = Code(function or self.function, self.lines), Region(params=params)
         yield code, block
         block.nodes = code.nodes
 
     def kernel(self, *params: tuple[str, Value]) -> Kernel:
-        return Kernel(self.function, tuple(v for _, v in params), tuple(n for n, _ in params), Block(self.nodes),
+        return Kernel(self.function, tuple(v for _, v in params), tuple(n for n, _ in params), Region(self.nodes),
                       Span("<program>", 1, 0, 1, 4, self.function))
 
 

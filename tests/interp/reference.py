@@ -24,7 +24,7 @@ def run(kernel: ir.Kernel, grid: tuple[int, int, int], args: list[int]) -> str:
     return "".join(out)
 
 
-def _block(b: ir.Block, env: dict, block: tuple, out: list[str]) -> list:
+def _block(b: ir.Region, env: dict, block: tuple, out: list[str]) -> list:
     for n in b.nodes:
         match n:
             case ir.Op():

@@ -18,7 +18,7 @@ from cutile.dtypes import float32
 from cutile.errors import TileAssertionError, TileStepLimitError, TileValueError
 from cutile.interp import debugger, schedule
 from cutile.interp.codegen import batch
-from cutile.ir.nodes import Block, Continue, For, If, Kernel, Return, Value, While, Yield
+from cutile.ir.nodes import Continue, For, If, Kernel, Region, Return, Value, While, Yield
 from cutile.ops import create, debug
 from cutile.types import ArrayType, ListType, TileType
 from tests.front.compiling import A1, typed
@@ -92,7 +92,7 @@ def test_a_choice_between_lists_is_not_batched():
     c = Code()
     a, b = (Value(ListType(ArrayType(float32, 1))) for _ in range(2))
     cond, r = c.less(c.bid(0), c.const(1)), Value(a.type)
-    sides = [Block([Yield((v,), c.span())]) for v in (a, b)]
+    sides = [Region([Yield((v,), c.span())]) for v in (a, b)]
     c.add(If(cond, *sides, (r,), c.span()))
     c.add(Return((), c.span()))
     name, why = schedule.choose(c.kernel(("a", a), ("b", b)), "batch")
@@ -185,7 +185,7 @@ def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
     codes[-1].show("inside")
     for cond in reversed(conds):
         inner, outer = codes.pop(), codes[-1]
-        then, orelse = (Block([*nodes, Yield((), outer.span())]) for nodes in (inner.nodes, []))
+        then, orelse = (Region([*nodes, Yield((), outer.span())]) for nodes in (inner.nodes, []))
         outer.add(If(cond, then, orelse, (), outer.span()))
     codes[0].add(Return((), codes[0].span()))
     schedule.run(codes[0].kernel(), (2,), [], schedule="batch")

@@ -10,7 +10,6 @@ from cutile.dtypes import bool_, float32, int32
 from cutile.errors import Span
 from cutile.ir.nodes import (
     Bind,
-    Block,
     Break,
     Continue,
     For,
@@ -20,6 +19,7 @@ from cutile.ir.nodes import (
     Kernel,
     Known,
     Op,
+    Region,
     Return,
     Shown,
     Value,
@@ -44,7 +44,7 @@ class Programs:
         types = (ArrayType(float32, 2, static_strides=(None, 1)), ListType(ArrayType(int32, 1)), *LEAVES)
         params = tuple(self.value(t) for t in types)
         names = tuple(v.name or "anon" for v in params)
-        body = self.block([v for v in params if v.type in LEAVES], None, (), lambda seen: Return((), self.span(None)))
+        body = self.region([v for v in params if v.type in LEAVES], None, (), lambda seen: Return((), self.span(None)))
         return Kernel(self.rng.choice(("k", "<lambda>", "spans")), params, names, body, self.span(None))
 
     def span(self, site: Span | None) -> Span:
@@ -70,7 +70,7 @@ class Programs:
         nodes.append(Op(shape.broadcast_to, (scalar,), {"shape": t.shape}, (v,), self.span(None)))
         return v
 
-    def block(self, seen, loop, leaves, end, params=()) -> Block:
+    def region(self, seen, loop, leaves, end, params=()) -> Region:
         """`loop`: (params, results) of the loop, or None; `leaves`: what Return carries; `end`: the last node."""
         nodes: list = []
         seen = [*seen, *params]
@@ -82,7 +82,7 @@ class Programs:
                 make(nodes, seen, loop, leaves)
         early = self.early(nodes, seen, loop, leaves) if loop is not None else None
         nodes.append(early or end(lambda t: self.pick(seen, t, nodes)))
-        return Block(nodes)
+        return Region(nodes)
 
     def early(self, nodes, seen, loop, leaves):
         """Break, Continue or Return, now and then."""
@@ -120,7 +120,7 @@ class Programs:
         def end(pick):
             return Yield(tuple(pick(v.type) for v in results), self.span(None))
 
-        then, orelse = (self.block(seen, loop, leaves, end) for _ in range(2))
+        then, orelse = (self.region(seen, loop, leaves, end) for _ in range(2))
         nodes.append(If(cond, then, orelse, results, self.span(None)))
         seen += results
 
@@ -129,7 +129,7 @@ class Programs:
         results = self.results()
         params = tuple(self.value(v.type) for v in results)
         inits = tuple(self.pick(seen, v.type, nodes) for v in results)
-        body = self.block([*seen, iv], (params, results), leaves, self.next(params), params)
+        body = self.region([*seen, iv], (params, results), leaves, self.next(params), params)
         nodes.append(For(iv, *bounds, inits, params, body, results, self.span(None)))
         seen += results
 
@@ -143,17 +143,17 @@ class Programs:
         cond = None
         if self.rng.random() < 0.6:
             self.budget, kept = 0, self.budget
-            cond = self.block(seen, None, (), lambda pick: Yield((pick(B1),), self.span(None)), params)
+            cond = self.region(seen, None, (), lambda pick: Yield((pick(B1),), self.span(None)), params)
             self.budget = kept
         else:
             results += self.results()
-        body = self.block(seen, (params, results), leaves, self.next(params), params)
+        body = self.region(seen, (params, results), leaves, self.next(params), params)
         nodes.append(While(cond, inits, params, body, results, self.span(None)))
         seen += results
 
     def frame(self, nodes, seen, loop, leaves) -> None:
         results = self.results()
-        body = self.block(seen, None, results,
+        body = self.region(seen, None, results,
                           lambda pick: Return(tuple(pick(v.type) for v in results), self.span(self.span(None))))
         nodes.append(Frame("helper", self.span(None), body, results, self.span(None)))
         seen += results
@@ -162,7 +162,8 @@ class Programs:
         x, t = self.pick(seen, F32, nodes), TileType(float32)
         a, b, s, r = self.value(t), self.value(t), self.value(t), self.value(t)
         options = {"rounding_mode": None, "flush_to_zero": False}
-        body = Block([Op(arithmetic.add, (a, b), options, (s,), self.span(None)), Yield((s,), self.span(None))], (a, b))
+        add = Op(arithmetic.add, (a, b), options, (s,), self.span(None))
+        body = Region([add, Yield((s,), self.span(None))], (a, b))
         nodes.append(Op(reduce.reduce, (x,), {"axis": -1, "identity": (0.0,)}, (r,), self.span(None), (1,), body))
         seen.append(r)
 

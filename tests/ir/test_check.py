@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from cutile.dtypes import int32
 from cutile.errors import TileInternalError
 from cutile.ir.check import check
-from cutile.ir.nodes import Bind, Block, For, Frame, Group, If, Known, Op, Return, Value, While, Yield
+from cutile.ir.nodes import Bind, For, Frame, Group, If, Known, Op, Region, Return, Value, While, Yield
 from cutile.ir.text import parse
-from cutile.ir.walk import blocks, free_values, walk
+from cutile.ir.walk import free_values, regions, walk
 from cutile.types import TileType
 
 PROGRAM = """
@@ -264,8 +264,9 @@ def test_spans_and_types_are_demanded():
 def test_a_random_program_without_one_definition_is_refused(random_kernel, rng):
     """Take away a node whose result is used, and the use is found."""
     k = random_kernel(rng)
-    needed = {v for b, _ in blocks(k.body) for n in b.nodes for v in free_values(Block([n]))}
-    found = [(b, n) for b, _ in blocks(k.body) for n in b.nodes if isinstance(n, Op) and needed.intersection(n.results)]
+    needed = {v for b, _ in regions(k.body) for n in b.nodes for v in free_values(Region([n]))}
+    found = [(b, n) for b, _ in regions(k.body) for n in b.nodes
+             if isinstance(n, Op) and needed.intersection(n.results)]
     if found:
         b, n = rng.choice(found)
         b.nodes.remove(n)
@@ -273,8 +274,8 @@ def test_a_random_program_without_one_definition_is_refused(random_kernel, rng):
 
 
 def test_calls_nested_deeper_than_the_stack():
-    body = Block([Return((), (k := fresh()).span)])
+    body = Region([Return((), (k := fresh()).span)])
     for _ in range(2000):
-        body = Block([Frame("f", k.span, body, (), k.span), Return((), k.span)])
+        body = Region([Frame("f", k.span, body, (), k.span), Return((), k.span)])
     check(replace(k, body=body))
     assert isinstance(node(k, While), While) and isinstance(node(k, Yield), Yield)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cutile.dtypes import NUMERIC, float32, foreign_pointer_dtype, int64
 from cutile.errors import Span
-from cutile.ir.nodes import Block, Frame, Kernel, Op, Return, Value
+from cutile.ir.nodes import Frame, Kernel, Op, Region, Return, Value
 from cutile.ir.reader import IRSyntaxError
 from cutile.ir.text import literal, parse, to_text
 from cutile.ir.walk import walk
@@ -112,7 +112,7 @@ SPAN = Span("a.py", 1, 0, 1, 1, "k")
 
 def kernel_with(attrs, result=None) -> Kernel:
     nodes = [Op(create.constant, (), attrs, (Value(result or TileType(float32)),), SPAN), Return((), SPAN)]
-    return Kernel("k", (), (), Block(nodes), SPAN)
+    return Kernel("k", (), (), Region(nodes), SPAN)
 
 
 @settings(deadline=None)
@@ -148,7 +148,7 @@ def test_types_come_back_the_same(t):
 @example("x.1", "%", "a'b\"c")
 def test_names_come_back_the_same(value, function, file):
     span = Span(file, 1, 0, 2, 3, function, Span(file, 7, 0, 7, 1, value))
-    k = Kernel(function, (Value(TileType(int64), value),), (function,), Block([Return((), span)]), span)
+    k = Kernel(function, (Value(TileType(int64), value),), (function,), Region([Return((), span)]), span)
     assert same(k, parse(to_text(k)), {})
 
 
@@ -164,12 +164,12 @@ def test_what_the_text_cannot_hold_is_refused():
 
 def test_equal_spans_are_one_entry_and_deep_call_chains_are_kept():
     site, depth = None, 1500
-    body = Block([Return((), SPAN)])
+    body = Region([Return((), SPAN)])
     for _ in range(depth):
         site = Span("a.py", 1, 0, 1, 1, "f", site)
-    body = Block([Return((), site)])
+    body = Region([Return((), site)])
     for _ in range(depth):
-        body = Block([Frame("f", SPAN, body, (), SPAN), Return((), SPAN)])
+        body = Region([Frame("f", SPAN, body, (), SPAN), Return((), SPAN)])
     k = Kernel("k", (), (), body, SPAN)
     text = to_text(k)
     assert text.count("@0 =") == 1 and text.count(" = 'a.py'") == depth + 1

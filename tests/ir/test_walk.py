@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 
 from cutile.dtypes import int32
 from cutile.ir.check import check
-from cutile.ir.nodes import Block, Frame, Group, Kernel, Known, Op, Return, Value, uses_of
+from cutile.ir.nodes import Frame, Group, Kernel, Known, Op, Region, Return, Value, uses_of
 from cutile.ir.text import parse, to_text
 from cutile.ir.walk import (
-    blocks,
     bound_values,
     definitions,
     free_values,
     homes,
+    regions,
     returns,
     rewrite,
     shown_values,
@@ -104,7 +104,7 @@ def test_returns_are_those_of_the_frame_itself():
 
 def test_blocks_with_their_nodes():
     k = parse(K)
-    assert [None if n is None else heads([n])[0] for _, n in blocks(k.body)] == [
+    assert [None if n is None else heads([n])[0] for _, n in regions(k.body)] == [
         None, "For", "Frame", "If", "If", "Frame", "reduce"]
 
 
@@ -131,9 +131,9 @@ def test_rewrite_without_change_is_the_same_kernel(random_kernel, rng):
 @given(st.randoms(use_true_random=False))
 def test_free_values_agree_with_their_definition(random_kernel, rng):
     k = random_kernel(rng)
-    for b, _ in blocks(k.body):
+    for b, _ in regions(k.body):
         inside = set(b.params) | set(definitions(b))
-        for region, n in blocks(b):
+        for region, n in regions(b):
             inside |= set(region.params) if isinstance(n, Op) else set()
         used = {v for n in walk(b) for v in uses_of(n)}
         assert set(free_values(b)) == used - inside
@@ -196,9 +196,9 @@ def test_change_sees_the_old_node_and_the_new_one_after_its_blocks():
 def test_nothing_recurses_along_nested_calls():
     k = parse(K)
     span = k.span
-    body = Block([k.body.nodes[0], Return((), span)])
+    body = Region([k.body.nodes[0], Return((), span)])
     for _ in range(5000):
-        body = Block([Frame("f", span, body, (), span), Return((), span)])
+        body = Region([Frame("f", span, body, (), span), Return((), span)])
     deep = Kernel("deep", (), (), body, span)
     assert sum(isinstance(n, Frame) for n in walk(body)) == 5000
     assert free_values(body) == ()

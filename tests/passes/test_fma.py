@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cutile.dtypes import float32
 from cutile.errors import Span
 from cutile.ir.check import check
-from cutile.ir.nodes import Bind, Block, Frame, Kernel, Op, Return, Value
+from cutile.ir.nodes import Bind, Frame, Kernel, Op, Region, Return, Value
 from cutile.ir.text import parse, to_text
 from cutile.ir.walk import walk
 from cutile.ops import arithmetic
@@ -223,7 +223,7 @@ def build(program, inputs: int, rng) -> tuple[Kernel, list[Value]]:
                     any(j in p[1:] for p in program[end - inputs:]) or rng.random() < 0.2)]
                 results = tuple(Value(T) for _ in out)
                 body.append(Return(tuple(inner[j] for j in out), SPAN))
-                nodes.append(Frame("f", SPAN, Block(body), results, SPAN))
+                nodes.append(Frame("f", SPAN, Region(body), results, SPAN))
                 seen.update(zip(out, results, strict=True))
                 i = end
                 continue
@@ -237,14 +237,14 @@ def build(program, inputs: int, rng) -> tuple[Kernel, list[Value]]:
         return nodes
 
     nodes = statements(inputs, len(values), dict(enumerate(params)), 0)
-    return Kernel("k", params, ("p",) * inputs, Block([*nodes, Return((), SPAN)]), SPAN), values
+    return Kernel("k", params, ("p",) * inputs, Region([*nodes, Return((), SPAN)]), SPAN), values
 
 
 def evaluate(kernel: Kernel, values: list[Value]) -> dict[Value, str]:
     text = {v: f"in{i}" for i, v in enumerate(kernel.params)}
 
-    def run(block: Block) -> list[str]:
-        for n in block.nodes:
+    def run(region: Region) -> list[str]:
+        for n in region.nodes:
             if isinstance(n, Op):
                 text[n.results[0]] = f"{n.op.name}({', '.join(text[v] for v in n.operands)})"
             elif isinstance(n, Frame):
@@ -284,7 +284,7 @@ def test_calls_nested_deeper_than_the_stack():
     body, inner = [Op(arithmetic.mul, (x, x), options, (p,), SPAN), Return((p,), SPAN)], p
     for _ in range(1500):
         out = Value(T)
-        body, inner = [Frame("f", SPAN, Block(body), (out,), SPAN), Return((out,), SPAN)], out
+        body, inner = [Frame("f", SPAN, Region(body), (out,), SPAN), Return((out,), SPAN)], out
     body = [*body[:-1], Op(arithmetic.add, (inner, x), options, (s,), SPAN), Return((), SPAN)]
-    k = fma(Kernel("k", (x,), ("x",), Block(body), SPAN))
+    k = fma(Kernel("k", (x,), ("x",), Region(body), SPAN))
     assert [n.op.name for n in walk(k.body) if isinstance(n, Op)] == ["fma"]

@@ -15,8 +15,8 @@ import numpy as np
 from cutile import dtypes
 from cutile.dtypes import DType, float32, info, int32
 from cutile.front.program import Embedded, compile_kernel
-from cutile.ir.nodes import Bind, Block, Frame, Group, Kernel, Node, Op, Value
-from cutile.ir.walk import rewrite, substitute, walk, with_blocks
+from cutile.ir.nodes import Bind, Frame, Group, Kernel, Node, Op, Region, Value
+from cutile.ir.walk import rewrite, substitute, walk, with_regions
 from cutile.ops.convert import astype
 from cutile.ops.grid import bid, num_blocks
 from cutile.ops.memory import load, store
@@ -96,10 +96,10 @@ def _call(n: Bind, operands: list[Value], kept: DType) -> Frame:
     return Frame("record", typed.span, _substituted(typed.body, new), (), n.span)
 
 
-def _substituted(b: Block, new: dict[Value, Value]) -> Block:
+def _substituted(b: Region, new: dict[Value, Value]) -> Region:
     """A straight body with other values; what only a debugger looks at is left out."""
     nodes = [substitute(n, new) for n in b.nodes if not isinstance(n, Bind)]
-    return Block([with_blocks(n, [_substituted(i, new) for i in (n.region,)]) if isinstance(n, Op) and n.region else n
+    return Region([with_regions(n, [_substituted(i, new) for i in (n.region,)]) if isinstance(n, Op) and n.region else n
                   for n in nodes], b.params)
 
 

@@ -10,7 +10,7 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.memory(name, …)   append an operation on memory, or one that prints: with the tokens that order it
     l.before_broadcast(v)     the smaller tile that v repeats, or v
     l.divisor(v)        a power of two that an integer scalar is a multiple of
-    l.region(block, values)   the body of a combine function on these values: what it yields
+    l.region(body, values) the body of a combine function on these values: what it yields
     l.combining               whether the node stands in such a body
     l.check(feature)    refuse what the target or the version lacks; l.unsupported(text, help=…) refuses
     l.target, l.version (target is None where the module is for all targets)
@@ -41,7 +41,7 @@ from cutile.gpu.tileir.builder import Builder, Module, Value
 from cutile.gpu.tileir.rules._rule import RULES
 from cutile.ir import nodes
 from cutile.ir.check import falls_through
-from cutile.ir.nodes import Block, Break, Continue, For, If, Kernel, Node, Op, Return, While, Yield
+from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
 from cutile.ir.recursion import deep
 from cutile.ir.walk import walk
 from cutile.passes.cse import cse
@@ -137,7 +137,7 @@ class Lowering:
             self._root = self.b.op("make_token")
         for p, f in zip(self.kernel.params, self.facts, strict=True):
             self._define(p, arrays.parameter(self.b, p.type, arguments, f))
-        self._block(self.kernel.body)
+        self._region(self.kernel.body)
 
     # -------------------------------------------------------------- what rules use
 
@@ -177,14 +177,14 @@ class Lowering:
     def unsupported(self, text: str, help: str | None = None) -> NoReturn:
         raise TileUnsupportedFeatureError(text, self.b.loc, help=help)
 
-    def region(self, block: Block, values: Sequence[Value]) -> tuple[Value, ...]:
+    def region(self, body: Region, values: Sequence[Value]) -> tuple[Value, ...]:
         """The nodes of a combine body on these values; what its Yield hands out."""
-        self._values.update(zip(block.params, values, strict=True))
+        self._values.update(zip(body.params, values, strict=True))
         found: list[Yield] = []
         node, loc = self.node, self.b.loc
         self._on_yield.append(found.append)
         self.combining = True
-        self._block(block)
+        self._region(body)
         self.combining = False
         self._on_yield.pop()
         self.node, self.b.loc = node, loc
@@ -219,7 +219,7 @@ class Lowering:
     def _token_values(self, keys: Sequence[Key]) -> list[Value]:
         return [self._tokens.get(k) or self._root for k in keys]
 
-    # -------------------------------------------------------------- values and blocks
+    # -------------------------------------------------------------- values and regions
 
     def _define(self, v: nodes.Value, x: Lowered) -> None:
         self._values[v] = x
@@ -243,11 +243,11 @@ class Lowering:
         self._tokens.update(zip(keys, it, strict=True))
 
     @deep
-    def _block(self, block: Block) -> None:
-        for n in block.nodes:
+    def _region(self, region: Region) -> None:
+        for n in region.nodes:
             self.b.loc = self._located(n.span)
             _NODES[type(n)](self, n)
-        if not self.b.block.terminated and not isinstance(block.nodes[-1] if block.nodes else None, Yield):
+        if not self.b.block.terminated and not isinstance(region.nodes[-1] if region.nodes else None, Yield):
             self._unreachable()
 
     def _located(self, span: Span) -> Span:
@@ -257,7 +257,7 @@ class Lowering:
         return span
 
     def _unreachable(self) -> None:
-        """End a block whose end control never reaches."""
+        """End a region whose end control never reaches."""
         if self._loops:
             self.b.op("continue", [self._loops[-1].arguments])
         else:
@@ -288,10 +288,10 @@ class Lowering:
         before = self._tokens
         self._on_yield.append(lambda y: self.b.op("yield", [self._flat(y.operands, keys)]))
         with self.b.if_(self.get(n.cond), types) as branch:
-            for region, block in ((branch.then, n.then), (branch.otherwise, n.orelse)):
-                with region:
+            for made, region in ((branch.then, n.then), (branch.otherwise, n.orelse)):
+                with made:
                     self._tokens = dict(before)
-                    self._block(block)
+                    self._region(region)
         self._on_yield.pop()
         self._tokens = before
         if goes_on:
@@ -338,13 +338,13 @@ class Lowering:
         self._loops.append(loop)
         if isinstance(n, While) and n.cond is not None:
             self._condition(n, loop.keys)
-        self._block(n.body)
+        self._region(n.body)
         self._loops.pop()
 
     def _condition(self, n: While, keys: Sequence[Key]) -> None:
         found: list[Yield] = []
         self._on_yield.append(found.append)
-        self._block(n.cond)
+        self._region(n.cond)
         self._on_yield.pop()
         self._leave_unless(self.get(found[0].operands[0]), self._flat(n.params, keys))
 

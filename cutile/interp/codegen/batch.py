@@ -1,6 +1,6 @@
-"""The batch schedule's code: straight-line Python over carriers with leading axes, one function per nested block.
+"""The batch schedule's code: straight-line Python over carriers with leading axes, one function per nested region.
 
-Every block of the IR becomes a function of the running set, the loop's own values and what the block captures;
+Every region of the IR becomes a function of the running set, the loop's own values and what the region captures;
 `control` runs them. Locals end with their last use, so that the allocator hands hot memory out again. The functions
 carry the user's file, names and positions, for tracebacks and coverage.
 """
@@ -46,17 +46,17 @@ from cutile.interp.codegen.py_ast import (
     unpack,
 )
 from cutile.interp.exec import block_set, divergence, merge
-from cutile.interp.exec.divergence import Combine, Joint, Region
+from cutile.interp.exec.divergence import Combine, Joint, RegionCode
 from cutile.interp.exec.merge import ARRAY, RECORD
 from cutile.interp.memory.loop_tiles import Series
 from cutile.ir import nodes as ir
-from cutile.ir.nodes import TERMINATORS, Block, Kernel, Node, Op, Value, blocks_of, inner_of
+from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of, regions_of
 from cutile.ir.recursion import deep
-from cutile.ir.walk import blocks, depths
+from cutile.ir.walk import depths, regions
 from cutile.ops._types import broadcastable_to
 from cutile.types import ListType, TileType
 
-EVERY = 16  # levels of blocks, at which running code asks whether to go on in a further thread
+EVERY = 16  # levels of regions, at which running code asks whether to go on in a further thread
 NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
 
 
@@ -98,12 +98,12 @@ _NOWHERE: frozenset[str] = frozenset()
 
 
 class Exits:
-    """How control can leave each block other than by its end: "loop" (Break, Continue) and "frame" (Return)."""
+    """How control can leave each region other than by its end: "loop" (Break, Continue) and "frame" (Return)."""
 
-    def __init__(self, root: Block):
-        self._of: dict[Block, frozenset[str]] = {}
-        self._tail: dict[Block, type] = {root: ir.Return}
-        every = list(blocks(root))
+    def __init__(self, root: Region):
+        self._of: dict[Region, frozenset[str]] = {}
+        self._tail: dict[Region, type] = {root: ir.Return}
+        every = list(regions(root))
         for b, n in every:
             if n is not None:
                 self._tail[b] = (ir.Continue if isinstance(n, ir.For | ir.While) and b is n.body else
@@ -116,14 +116,14 @@ class Exits:
                     out.add("frame" if isinstance(n, ir.Return) else "loop")
             self._of[b] = frozenset(out)
 
-    def __getitem__(self, b: Block) -> frozenset[str]:
+    def __getitem__(self, b: Region) -> frozenset[str]:
         return self._of[b]
 
     def node(self, n: Node) -> frozenset[str]:
         """How control can leave a node sideways."""
         if isinstance(n, (Op, ir.Bind, ir.Frame)):
             return _NOWHERE
-        out = frozenset().union(*(self._of[b] for b in blocks_of(n)))
+        out = frozenset().union(*(self._of[b] for b in regions_of(n)))
         return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
 
 
@@ -138,7 +138,7 @@ class Scope:
     continues: str | None = None
 
     def records(self, exits: frozenset[str]) -> list[str]:
-        """The exit records that a block needs which control leaves like this."""
+        """The exit records that a region needs which control leaves like this."""
         loop = [self.breaks, self.continues] if "loop" in exits else []
         return loop + ([self.returns] if "frame" in exits and self.returns else [])
 
@@ -146,13 +146,13 @@ class Scope:
 class Unit:
     """All functions of one kernel."""
 
-    def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, root: Block):
+    def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, root: Region):
         self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, deque()
         self.records = 0
         self.depths = depths(root)
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
-    def find_placed(self, root: Block) -> None:
+    def find_placed(self, root: Region) -> None:
         """The ops of the kernel itself whose tiles lie where the layout of an array and the blocks say."""
         for n in root.nodes:
             if self.exits.node(n):  # after it, other blocks may run
@@ -177,10 +177,10 @@ class Unit:
     def ref(self, obj, hint: str) -> ast.expr:
         return self.program.ref(obj, hint)
 
-    def region(self, scope: Scope, b: Block, tail: type, own: Sequence[Value], given: Sequence[str] = (),
+    def region(self, scope: Scope, b: Region, tail: type, own: Sequence[Value], given: Sequence[str] = (),
                views: Sequence[str] = (), *, leaving: bool | None = None,
-               at: Span | None = None) -> tuple[Region, ast.expr]:
-        """The function of a nested block, queued; and the tuple of what it captures.
+               at: Span | None = None) -> tuple[RegionCode, ast.expr]:
+        """The function of a nested region, queued; and the tuple of what it captures.
 
         `own` are values that the caller of the function supplies, `given` records that it makes, `views` what it may
         supply.
@@ -189,7 +189,7 @@ class Unit:
         leaving = bool(exits) if leaving is None else leaving
         captured = [v for v in self.needs[b] if v not in own]
         records = [r for r in scope.records(exits) if r not in given]
-        region = Region((*ranks_of(captured), *(RECORD for _ in records)), leaving)
+        region = RegionCode((*ranks_of(captured), *(RECORD for _ in records)), leaving)
         slot = self.program.slot("block")
         params = [*own, *captured]
 
@@ -201,7 +201,7 @@ class Unit:
                                                 leaving=leaving, done=done, at=at))
         return region, tuple_of([*map(load, self.temps(captured)), *map(load, records)])
 
-    def function(self, scope: Scope, b: Block, slot: str, params: Sequence[Value], records: Sequence[str],
+    def function(self, scope: Scope, b: Region, slot: str, params: Sequence[Value], records: Sequence[str],
                  tail: type, *, leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
         at = at or scope.span
         body = Body(self, scope, tail, leaving).emit(b, 0 if tail is ir.Yield else at.line, params)
@@ -217,7 +217,7 @@ class Body:
         self.program = unit.program
         self.line = 0  # of the latest statement
 
-    def emit(self, b: Block, line: int, params: Sequence[Value]) -> list[ast.stmt]:
+    def emit(self, b: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
         """`line` is that of the header of a function or loop, whose variables the first Binds tell of."""
         out: list[ast.stmt] = []
         telling = line

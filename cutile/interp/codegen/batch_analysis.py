@@ -19,7 +19,7 @@ import numpy as np
 
 from cutile.dtypes import float32, info, tfloat32
 from cutile.interp.exec import checking
-from cutile.ir.nodes import Bind, Block, For, Kernel, Node, Op, Return, Value, blocks_of, results_of, uses_of
+from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
 from cutile.ir.walk import walk
 from cutile.ops import convert, grid, shape
 from cutile.ops._op import ATOMIC, PURE, READ, WRITE, Sig
@@ -61,7 +61,7 @@ class Settled:
         self.placed = {n for n in nodes if isinstance(n, Op) and n not in self.skipped and self._is_placed(n)}
         if not check:
             self._find_spread(nodes)
-        for b in _blocks(kernel.body, nodes):
+        for b in _regions(kernel.body, nodes):
             self._find_direct(b)
             self._find_buffers(b)
 
@@ -107,7 +107,7 @@ class Settled:
         """No one reads a result of the op."""
         return not any(self._reads[v] for v in n.results)
 
-    def streams(self, root: Block) -> bool:
+    def streams(self, root: Region) -> bool:
         """Whether every tile is part of an array, or computed straight into one: a chunk of blocks takes no memory."""
         return all(n in self.skipped or isinstance(n, Bind | Return) or isinstance(n, Op) and n.region is None
                    and (n.op.effect in (READ, WRITE) or n in self.direct or n.op.effect == ATOMIC and self.unread(n))
@@ -147,7 +147,7 @@ class Settled:
                     del made[v]
         self.spread = set(made.values())
 
-    def _find_direct(self, b: Block) -> None:
+    def _find_direct(self, b: Region) -> None:
         nodes = [n for n in b.nodes if n not in self.skipped and not isinstance(n, Bind)]
         for n, following in zip(nodes, nodes[1:], strict=False):
             if isinstance(n, Op) and isinstance(following, Op) and self._goes_to(n, following):
@@ -163,8 +163,8 @@ class Settled:
             and info(dtype).carried_exactly and dtype is not tfloat32 and y.type.ndim == array.type.ndim > 0
 
 
-    def _find_buffers(self, b: Block) -> None:
-        made: set[Value] = set()  # in this block, as arrays of their own
+    def _find_buffers(self, b: Region) -> None:
+        made: set[Value] = set()  # in this region, as arrays of their own
         readers: defaultdict[Value, list[Node]] = defaultdict(list)
         for n in b.nodes:
             for v in self.reads(n):
@@ -205,7 +205,7 @@ def _fits(n: Op, v: Value) -> bool:
     return t == u or n.op.exact and t.shape == u.shape and info(t.dtype).carrier == info(u.dtype).carrier
 
 
-def _blocks(root: Block, nodes: list[Node]) -> Iterator[Block]:
+def _regions(root: Region, nodes: list[Node]) -> Iterator[Region]:
     yield root
     for n in nodes:
-        yield from blocks_of(n)
+        yield from regions_of(n)

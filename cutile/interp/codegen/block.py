@@ -38,7 +38,7 @@ from cutile.interp.exec.block_set import Running
 from cutile.interp.exec.divergence import bad_step, count_step
 from cutile.interp.show import Shown, Tile, record_class
 from cutile.ir import nodes as ir
-from cutile.ir.nodes import TERMINATORS, Block, Kernel, Known, Node, Op, Template, Value
+from cutile.ir.nodes import TERMINATORS, Kernel, Known, Node, Op, Region, Template, Value
 from cutile.ir.recursion import deep
 from cutile.types import TileType
 
@@ -79,9 +79,9 @@ class Function:
         self.calls = 0  # that this one is nested in
         self.variables = Variables()
         self.loops: list[Loop] = []
-        self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost block does
+        self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost region does
 
-    def enter(self, name: str, span: Span, body: Block, values: Sequence[Value]) -> ast.expr:
+    def enter(self, name: str, span: Span, body: Region, values: Sequence[Value]) -> ast.expr:
         """A call of a function whose body reads `values`, which are visible here; the function is queued.
 
         The first Binds of a body, up to the line of its header, tell what its parameters are. They become parameters of
@@ -106,13 +106,13 @@ class Function:
         self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
         return self.called(made, body)
 
-    def define(self, name: str, span: Span, body: Block, slot: str, params: Sequence[str], own: Sequence[Value],
+    def define(self, name: str, span: Span, body: Region, slot: str, params: Sequence[str], own: Sequence[Value],
                skip: int = 0, entry: ast.Call | None = None) -> None:
         """Emit a body. `own` are the values that are temporaries among its parameters; `skip` nodes need no code.
 
         Where `entry` is its one call, it passes no temporary that the body does not read.
         """
-        stmts, _ = self.block(body, span.line, own, skip)
+        stmts, _ = self.region(body, span.line, own, skip)
         reads = tidy(stmts)
         if entry is not None:
             unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
@@ -121,7 +121,7 @@ class Function:
         done = self.deepening(slot, body) if self.calls % EVERY == EVERY - 1 else None
         self.program.define(name, [CTX, BLOCK, *params], settle(stmts), span.filename, header(span), slot, done)
 
-    def deepening(self, slot: str, body: Block) -> Callable:
+    def deepening(self, slot: str, body: Region) -> Callable:
         """What makes a function one that goes on in a further thread where this one is near its end."""
         def done(function: Callable) -> None:
             self.program.objects[slot] = self.from_afar(function, body)
@@ -129,7 +129,7 @@ class Function:
 
     # -------------------------------------------------------------- what the interleave schedule adds
 
-    def from_afar(self, function: Callable, body: Block) -> Callable:
+    def from_afar(self, function: Callable, body: Region) -> Callable:
         """A function with that body that may be called from far down."""
         return deep(function)
 
@@ -137,7 +137,7 @@ class Function:
         """A function that is called from this one."""
         return Function(self.program, self.needs, self.queue, self.constants)
 
-    def called(self, y: ast.Call, body: Block) -> ast.expr:
+    def called(self, y: ast.Call, body: Region) -> ast.expr:
         """What a call of the function with that body gives."""
         return y
 
@@ -180,14 +180,14 @@ class Function:
                  if not (isinstance(x, ast.Name) and x.id == t)]
         return [place(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NOWHERE)] if pairs else []
 
-    # -------------------------------------------------------------- blocks
+    # ------------------------------------------------------------- regions
 
     @deep
-    def block(self, b: Block, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
-        """The statements of a block from node `skip` on, and whether control can reach its end.
+    def region(self, b: Region, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
+        """The statements of a region from node `skip` on, and whether control can reach its end.
 
         `line` is that of the header of a function or loop, whose variables the first Binds tell of; `own` are values
-        that end with this block.
+        that end with this region.
         """
         out: list[ast.stmt] = []
         local = set(own)
@@ -277,7 +277,7 @@ class Function:
         before, arriving, sides = self.variables.mark(), [], []
         for b in (n.then, n.orelse):
             self.ends.append(lambda y: self._arrive(y, n.results, before, arriving))
-            stmts, _ = self.block(b)
+            stmts, _ = self.region(b)
             self.ends.pop()
             self.variables.undo(before)
             sides.append(stmts)
@@ -300,7 +300,7 @@ class Function:
         def body(loop: Loop) -> list[ast.stmt]:
             self._end(loop)
             first = [place(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
-            return first + self.block(n.body, n.span.line)[0]
+            return first + self.region(n.body, n.span.line)[0]
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
         stmts, falls = self.loop(n, body, lambda b: ast.For(
@@ -314,9 +314,9 @@ class Function:
             stmts = self.iteration(n)
             if n.cond is not None:
                 self.ends.append(lambda y: self._leave_unless(y, loop))
-                stmts += self.block(n.cond)[0]
+                stmts += self.region(n.cond)[0]
                 self.ends.pop()
-            return stmts + self.count(n.span, at) + self.block(n.body, n.span.line)[0]
+            return stmts + self.count(n.span, at) + self.region(n.body, n.span.line)[0]
 
         before = self.activation(n)
         stmts, falls = self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)

@@ -20,9 +20,9 @@ import numpy as np
 from cutile.dtypes import info
 from cutile.interp.codegen.py_ast import Position, attribute, call, constant, function, load, place, tuple_of
 from cutile.interp.exec import checking
-from cutile.ir.nodes import Bind, Block, Node, Op, Value, blocks_of, inner_of, results_of, uses_of
+from cutile.ir.nodes import Bind, Node, Op, Region, Value, inner_of, regions_of, results_of, uses_of
 from cutile.ir.recursion import compiled
-from cutile.ir.walk import blocks, shown_values
+from cutile.ir.walk import regions, shown_values
 from cutile.ops import _numeric
 from cutile.ops._op import HOST, Sig
 from cutile.types import TileType
@@ -193,28 +193,28 @@ def is_breakpoint(n: Node) -> bool:
     return isinstance(n, Op) and n.op.name == "breakpoint" and n.op.effect == HOST
 
 
-# ------------------------------------------------------------------ what both emitters ask about a block
+# ------------------------------------------------------------------ what both emitters ask about a region
 
 
 class Needs:
-    """What the blocks of a kernel take from outside, and when a value is read for the last time.
+    """What the regions of a kernel take from outside, and when a value is read for the last time.
 
-    With `shown`, what a Bind shows counts as read. `reads` and `results` tell of one node, nested blocks apart.
+    With `shown`, what a Bind shows counts as read. `reads` and `results` tell of one node, nested regions apart.
     """
 
-    def __init__(self, root: Block, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
+    def __init__(self, root: Region, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
                  results: Callable[[Node], tuple[Value, ...]] = results_of):
         self.shown, self._reads, self._results = shown, reads, results
-        self._free: dict[Block, tuple[Value, ...]] = {}
+        self._free: dict[Region, tuple[Value, ...]] = {}
         self._found: dict[Node, list[Value]] = {}
-        for b in reversed([b for b, _ in blocks(root)]):
+        for b in reversed([b for b, _ in regions(root)]):
             self._free[b] = self._outside(b)
 
-    def __getitem__(self, b: Block) -> tuple[Value, ...]:
-        """Values used inside a block but defined outside it, in order of first use."""
+    def __getitem__(self, b: Region) -> tuple[Value, ...]:
+        """Values used inside a region but defined outside it, in order of first use."""
         return self._free[b]
 
-    def _outside(self, b: Block) -> tuple[Value, ...]:
+    def _outside(self, b: Region) -> tuple[Value, ...]:
         free: dict[Value, None] = {}
         defined: set[Value] = set(b.params)
         for n in b.nodes:
@@ -229,13 +229,13 @@ class Needs:
             return found
         found = list(shown_values(n.template) if self.shown and isinstance(n, Bind) else self._reads(n))
         inner = inner_of(n)
-        for b in blocks_of(n):
+        for b in regions_of(n):
             found += (v for v in self._free[b] if v not in inner)
         self._found[n] = found
         return found
 
-    def last(self, b: Block) -> list[tuple[Value, ...]]:
-        """For each node of a block, the values that it reads or defines and that no later node of the block reads."""
+    def last(self, b: Region) -> list[tuple[Value, ...]]:
+        """For each node of a region, the values that it reads or defines and that no later node of the region reads."""
         seen: set[Value] = set()
         out: list[tuple[Value, ...]] = []
         for n in reversed(b.nodes):

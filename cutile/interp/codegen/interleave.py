@@ -25,9 +25,9 @@ from cutile.interp.exec.block_set import Running
 from cutile.interp.exec.turns import Access, Spin
 from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
-from cutile.ir.nodes import Block, Kernel, Op, Value
+from cutile.ir.nodes import Kernel, Op, Region, Value
 from cutile.ir.recursion import deep
-from cutile.ir.walk import blocks
+from cutile.ir.walk import regions
 from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.types import TileType
 
@@ -43,19 +43,19 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 
 @dataclass(frozen=True)
 class Pauses:
-    """Where a kernel pauses: the blocks in which it does, at any depth, and the loops that wait with their state."""
+    """Where a kernel pauses: the regions in which it does, at any depth, and the loops that wait with their state."""
 
-    blocks: frozenset[Block]
+    regions: frozenset[Region]
     waiting: dict[ir.For | ir.While, tuple[Value, ...]]
 
 
 def _pauses(kernel: Kernel) -> Pauses:
-    every = list(blocks(kernel.body))
-    inside: set[Block] = set()
+    every = list(regions(kernel.body))
+    inside: set[Region] = set()
     for b, holder in reversed(every):  # inner ones first
         if isinstance(holder, Op):
             continue
-        if any(isinstance(n, Op) and is_access(n) or any(c in inside for c in ir.blocks_of(n)) for n in b.nodes):
+        if any(isinstance(n, Op) and is_access(n) or any(c in inside for c in ir.regions_of(n)) for n in b.nodes):
             inside.add(b)
     return Pauses(frozenset(inside), waiting_loops(kernel))
 
@@ -77,13 +77,13 @@ class Turns(Function):
         return combine_at_once
 
     def from_afar(self, function, body):
-        return partial(_advanced, function) if body in self.pauses.blocks else deep(function)
+        return partial(_advanced, function) if body in self.pauses.regions else deep(function)
 
     def inner(self):
         return Turns(self.program, self.needs, self.queue, self.pauses, self.constants)
 
     def called(self, y, body):
-        return ast.YieldFrom(y) if body in self.pauses.blocks else y
+        return ast.YieldFrom(y) if body in self.pauses.regions else y
 
     def pause(self, n):
         if not is_access(n):

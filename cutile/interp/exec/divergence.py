@@ -22,7 +22,7 @@ from cutile.interp.exec.merge import Part, merge, narrow
 
 
 @dataclass(slots=True)
-class Region:
+class RegionCode:
     """An emitted function, the core ranks of what it captures, and whether control may leave it sideways."""
 
     ranks: tuple[int | None, ...]
@@ -47,7 +47,7 @@ class Joint:
 # ------------------------------------------------------------------ branches and calls
 
 
-def branch(ctx: Running, cond: np.ndarray, then: Region, then_values: tuple, orelse: Region, else_values: tuple,
+def branch(ctx: Running, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode, else_values: tuple,
            joint: Joint) -> Part | None:
     """If. The blocks that reached the end of their side, with the results."""
     if cond.size == 1 or _uniform(cond):
@@ -58,15 +58,15 @@ def branch(ctx: Running, cond: np.ndarray, then: Region, then_values: tuple, ore
     return _meet(ctx, [p for p in parts if p is not None], joint)
 
 
-def branch_all(ctx: Running, cond: np.ndarray, then: Region, then_values: tuple, orelse: Region, else_values: tuple,
-               joint: Joint) -> tuple:
+def branch_all(ctx: Running, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
+               else_values: tuple, joint: Joint) -> tuple:
     """If, where every block reaches the end: the results."""
     if cond.size == 1:
         return then.function(ctx, *then_values) if cond.flat[0] else orelse.function(ctx, *else_values)
     return branch(ctx, cond, then, then_values, orelse, else_values, joint)[1]
 
 
-def frame(ctx: Running, body: Region, values: tuple, joint: Joint) -> tuple:
+def frame(ctx: Running, body: RegionCode, values: tuple, joint: Joint) -> tuple:
     """A call from which blocks return at several places: the results."""
     returns: list[Part] = []
     out = body.run(ctx, (*values, returns))
@@ -118,7 +118,7 @@ class _Loop:
         self.carried = narrow(self.ctx, rest, self.carried, self.joint.ranks)
         self.restrict(rest)
 
-    def step(self, body: Region, lead: tuple, values: tuple) -> None:
+    def step(self, body: RegionCode, lead: tuple, values: tuple) -> None:
         """One run of the body: afterwards, the blocks that continue and what they carry."""
         if self.ctx.launch.step_limit is not None:
             count_step(self.ctx, self.joint.span)
@@ -149,8 +149,8 @@ def count_step(ctx: Running, span: Span) -> None:
                                  f"(CUTILE_STEP_LIMIT); block {ctx.blocks()[0]} was in this one", span)
 
 
-def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: Region, values: tuple,
-             joint: Joint, series: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
+def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: RegionCode,
+             values: tuple, joint: Joint, series: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
     """For: the blocks that come out of it, with the carried values. None if all returned from inside.
 
     `series` give what the body takes last in each iteration, and may go without: if it does not leave, and all blocks
@@ -227,7 +227,7 @@ def bad_step(step, span: Span):
     raise TileValueError(f"the step of range() must be positive, got {int(step)}", span)
 
 
-def while_loop(ctx: Running, inits: tuple, cond: Region | None, cond_values: tuple, body: Region, values: tuple,
+def while_loop(ctx: Running, inits: tuple, cond: RegionCode | None, cond_values: tuple, body: RegionCode, values: tuple,
                joint: Joint, results: tuple[int, ...]) -> Part | None:
     """While: the blocks that come out of it, with the results. None if all returned from inside."""
     loop = _Loop(ctx, inits, joint)
@@ -254,7 +254,7 @@ def while_loop(ctx: Running, inits: tuple, cond: Region | None, cond_values: tup
 class Combine:
     """The user's function of a reduce or scan in the batch schedule, with the ranks of what it captures."""
 
-    region: Region
+    region: RegionCode
 
     def bind(self, ctx: Running, values: tuple) -> Callable[[tuple], tuple]:
         """The `combine` of a meaning: carriers in, carriers out, every axis a leading one."""

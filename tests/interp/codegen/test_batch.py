@@ -7,7 +7,7 @@ import pytest
 
 import cutile as ct
 from cutile import interp, settings
-from cutile.ir.nodes import Block, Continue, For, If, Return, Value, Yield
+from cutile.ir.nodes import Continue, For, If, Region, Return, Value, Yield
 from cutile.ops import debug
 from cutile.ops._op import OpDef
 from tests.interp.programs import I32, Code
@@ -241,6 +241,6 @@ def test_dead_values_are_dropped():
 def test_an_empty_side_of_a_branch():
     c = Code()
     cond = c.less(c.bid(0), c.const(2))
-    block = Block([Yield((), c.span())])
-    c.add(If(cond, block, Block([Yield((), c.span())]), (), c.span()))
+    block = Region([Yield((), c.span())])
+    c.add(If(cond, block, Region([Yield((), c.span())]), (), c.span()))
     assert run(c) == []

@@ -16,7 +16,7 @@ import pytest
 import cutile as ct
 from cutile import interp, settings
 from cutile.errors import Span
-from cutile.ir.nodes import Block, Frame, Return, Value
+from cutile.ir.nodes import Frame, Region, Return, Value
 from cutile.ops._op import OpDef
 from tests.interp.programs import I32, Code
 
@@ -272,7 +272,7 @@ def test_calls_nest_a_thousand_deep(schedule, capsys):
         else:
             inner.nodes += body[0]
             inner.add(Return((body[1],), span))
-        body = ([Frame("f", span, Block(inner.nodes), (r,), span)], r)
+        body = ([Frame("f", span, Region(inner.nodes), (r,), span)], r)
 
     body = None
     for depth in range(1000):
