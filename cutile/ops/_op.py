@@ -47,6 +47,14 @@ OUT = "out"  # what it may hand to one
 # What an op does besides computing [GEN-3]: passes ask for these, never for names of ops.
 PURE, READ, WRITE, ATOMIC, HOST = "pure", "read", "write", "atomic", "host"
 
+# What the index of a memory access counts: tiles of the array; positions along one axis of a tile that starts at given
+# elements along the others; elements, at a tile of indices per axis; elements from the first one, without bounds.
+TILES, ROWS, ELEMENTS, OFFSETS = "tiles", "rows", "elements", "offsets"
+
+# How an op combines many elements into one: along an axis; along an axis, with every partial result; in products of
+# matrices.
+REDUCTION, SCAN, PRODUCT = "reduction", "scan", "product"
+
 
 @structure(frozen=True, slots=True)
 class Sig:
@@ -65,6 +73,41 @@ class Sig:
         return self.results[0]
 
 
+@structure(frozen=True, slots=True)
+class Accesses:
+    """How an op reaches the array that is its first operand, "array". Its `effect` says whether it reads or writes.
+
+    The other names are those of operands, for `OpDef.named`:
+
+    unit     TILES, ROWS, ELEMENTS or OFFSETS: what an index counts
+    index    operands that say where. TILES: one tuple, an index per axis, in steps of the attribute `steps` if there is
+             one, else of the tile's shape; the axes of the tile are those of the array in the order of the attribute
+             `order`. ROWS: the positions along the attribute `axis`, and the starts along the other axes. ELEMENTS: one
+             tuple, a tile of indices per axis. OFFSETS: one tile
+    values   operands that go to memory, of the tile's shape or scalars; none where memory is only read: the shape is
+             then that of the result, or the attribute `shape`
+    mask     operand that says which elements are accessed
+    padding  operand whose elements stand for those that are not; without one the attribute `padding_mode` may say it
+
+    The attributes `memory_order` and `memory_scope` are absent where an access is always weak, `check_bounds` where
+    nothing may be promised.
+    """
+
+    unit: str
+    index: tuple[str, ...]
+    values: tuple[str, ...] = ()
+    mask: str | None = None
+    padding: str | None = None
+
+    @classmethod
+    def of(cls, unit: str, operands: Sequence[str]) -> Accesses:
+        """By the names that operands of memory ops have."""
+        names = [n.strip("*?") for n in operands[1:]]
+        return cls(unit, tuple(n for n in names if n in ("index", "indices", "sparse", "starts", "offset")),
+                   tuple(n for n in names if n in ("tile", "value", "update", "desired", "expected")),
+                   "mask" if "mask" in names else None, "padding_value" if "padding_value" in names else None)
+
+
 class OpDef:
     """An op: the object behind `ct.exp2`, the key of every table about ops."""
 
@@ -73,7 +116,8 @@ class OpDef:
                  ulp: Mapping | int | None = None, freedom: str | None = None, public: bool = True,
                  method: tuple[str, str] | None = None, host: Callable | None = None,
                  signature: Callable | None = None, target: Callable | None = None,
-                 view: Callable | None = None):
+                 view: Callable | None = None, elementwise: bool = False, moves_data: bool = False,
+                 accumulates: str | None = None, accesses: str | None = None):
         self.meaning = meaning
         self.name = name or meaning.__name__
         self.__name__ = self.__qualname__ = self.name
@@ -84,6 +128,7 @@ class OpDef:
         self.rule, self.effect, self.exact, self.loose = rule, effect, exact, loose
         self.tileir, self.ulp, self.freedom, self.host = tileir, ulp, freedom, host
         self.public, self.method, self.target, self.view = public, method, target, view
+        self.elementwise, self.moves_data, self.accumulates = elementwise, moves_data, accumulates
         self.given = tuple(p for p in _parameters(meaning) if p in GIVEN)
         self.takes_out = OUT in _parameters(meaning)
         self._signature = signature
@@ -91,6 +136,7 @@ class OpDef:
             operands = " ".join(_parameters(signature or meaning, positional_only=True))
         self.operands: tuple[str, ...] = tuple(operands.split())
         self.variadic = any(n[0] == "*" or n[-1] == "?" for n in self.operands)
+        self.accesses = None if accesses is None else Accesses.of(accesses, self.operands)
 
     @cached  # of the 150 ops, a process uses some
     def __signature__(self) -> inspect.Signature:
@@ -139,6 +185,10 @@ class OpDef:
                 i += 1
         return out
 
+    def named(self, flat: Sequence, layout: Sequence[int | None] | None) -> dict[str, Any]:
+        """What `group` gives, by the names of the operands without their marks."""
+        return {n.strip("*?"): x for n, x in zip(self.operands, self.group(flat, layout), strict=True)}
+
     def __call__(self, *args, **kwargs):
         if (apply := EAGER.apply) is not None:
             return apply(self, args, kwargs)
@@ -169,6 +219,16 @@ _REGISTRY: dict[str, OpDef] = {}
 _METHODS: dict[tuple[str, str], OpDef] = {}
 
 
+def typing_rule(**properties: Any) -> Callable[[Callable], Callable]:
+    """Decorate a typing rule with what holds for every op that has it: properties of `op`, which an op may override."""
+
+    def define(rule: Callable) -> Callable:
+        rule.properties = properties
+        return rule
+
+    return define
+
+
 def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     """Define an op. `rule(b, op, **args)` types one application; see OpDef for the properties:
 
@@ -186,12 +246,17 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
               an op to put its result there at once, or None where that is no one array
     view      of an op that reads a tile: a function of its arguments that gives the tile if it is a part of the array,
               else None
+    elementwise  each element of a result depends on the elements of the operands at its place alone, a scalar being at
+              every place
+    moves_data   the elements of the result are elements of the operands, rearranged or repeated
+    accumulates  REDUCTION, SCAN or PRODUCT, of an op that combines many elements into one
+    accesses     TILES, ROWS, ELEMENTS or OFFSETS, of an op that reads or writes an array; see Accesses
     signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
               give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
     """
 
     def define(meaning: Callable) -> OpDef:
-        o = OpDef(meaning, rule, **properties)
+        o = OpDef(meaning, rule, **{**getattr(rule, "properties", {}), **properties})
         assert o.name not in _REGISTRY, f"op {o.name} is defined twice"
         _REGISTRY[o.name] = o
         if o.method is not None:

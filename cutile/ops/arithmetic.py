@@ -18,7 +18,7 @@ from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, Tuple
 from cutile.ops import _numeric
 from cutile.ops._directed import fma64_directed
-from cutile.ops._op import Sig, op
+from cutile.ops._op import Sig, op, typing_rule
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._types import (
     cast,
@@ -79,11 +79,13 @@ def both_loose(x: Term, y: Term) -> bool:
     return is_const(x, y) and x.loose and y.loose
 
 
+@typing_rule(elementwise=True)
 def plain_pair(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of binary ops without options."""
     return _pair(b, op, x, y, {}, lambda dtype: None)
 
 
+@typing_rule(elementwise=True)
 def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of add, sub and mul."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
@@ -91,6 +93,7 @@ def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to
     return _pair(b, op, x, y, attrs, lambda dtype: float_options(op, dtype, DIRECTED, mode, flush))
 
 
+@typing_rule(elementwise=True)
 def choosing_pair(b: Builder, op, x: Term, y: Term, flush_to_zero: Term, propagate_nan: Term) -> Term:
     """Rule of minimum and maximum."""
     flush, propagate = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
@@ -116,6 +119,7 @@ def _defaults(attrs: dict) -> dict:
     return {name: None if name == "rounding_mode" else False for name in attrs}
 
 
+@typing_rule(elementwise=True)
 def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of truediv: the result is a float [PROMO-6]."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
@@ -131,6 +135,7 @@ def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero
     return Leaf(b.op1(op, *values, result=result, rounding_mode=None if mode is RN else mode, flush_to_zero=flush))
 
 
+@typing_rule(elementwise=True)
 def quotient_and_remainder(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of divmod."""
     x, y = operand_pair(op, x, y)
@@ -146,6 +151,7 @@ def quotient_and_remainder(b: Builder, op, x: Term, y: Term) -> Term:
     return Tuple(tuple(map(Leaf, b.op(op, *values, results=(result, result)))))
 
 
+@typing_rule(elementwise=True)
 def signed_copy(b: Builder, op, x: Term) -> Term:
     """Rule of negative: bool becomes int32 first."""
     x = arithmetic_arg(op, "x", x)
@@ -157,6 +163,7 @@ def signed_copy(b: Builder, op, x: Term) -> Term:
     return Leaf(b.op1(op, value_of(b, x), result=x.type))
 
 
+@typing_rule(elementwise=True)
 def unchanged(b: Builder, op, x: Term) -> Term:
     """Rule of unary plus, which builds nothing but the conversion of a mask."""
     x = arithmetic_arg(op, "x", x)
@@ -167,6 +174,7 @@ def _without_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
     return cast(b, x, int32) if x.type.dtype is bool_ else x
 
 
+@typing_rule(elementwise=True)
 def magnitude(b: Builder, op, x: Term) -> Term:
     """Rule of abs: what cannot be negative comes back as it is."""
     x = arithmetic_arg(op, "x", x)
@@ -464,7 +472,7 @@ def abs(x, /):
     return np.abs(x)
 
 
-@op(made_elsewhere, public=False, tileir="fma")
+@op(made_elsewhere, elementwise=True, public=False, tileir="fma")
 def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """x * y + z rounded once; formed by the fma pass.
 

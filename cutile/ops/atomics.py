@@ -20,7 +20,7 @@ from cutile.ops._access import (
     tile_index,
     tile_origin,
 )
-from cutile.ops._op import ATOMIC, OpDef, op
+from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, TILES, OpDef, op
 from cutile.ops._types import array_arg, const_bool, invalid, tile_arg, value_of
 from cutile.ops.views import offset_arg, raw_arg, view_arg
 from cutile.types import MemoryOrder, MemoryScope, TileType
@@ -113,7 +113,8 @@ def _by_tile(kind: Kind):
 # ------------------------------------------------------------------ compare and swap
 
 
-@op(_by_index(CAS, "expected", "desired"), operands="array *indices expected desired", effect=ATOMIC, exact=True,
+@op(_by_index(CAS, "expected", "desired"), operands="array *indices expected desired", effect=ATOMIC,
+    accesses=ELEMENTS, exact=True,
     signature=lambda array, indices, expected, desired, /, *, check_bounds=True, memory_order=ACQ_REL,
     memory_scope=DEVICE: None)
 def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_order, memory_scope, want_old, sig, ctx):
@@ -149,8 +150,8 @@ def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_ord
     return np.where(done, old, expected)
 
 
-@op(_by_offset(CAS, "expected", "desired"), operands="array offset expected desired mask?", effect=ATOMIC, exact=True,
-    public=False, method=("raw", "atomic_cas_offset"),
+@op(_by_offset(CAS, "expected", "desired"), operands="array offset expected desired mask?", effect=ATOMIC,
+    accesses=OFFSETS, exact=True, public=False, method=("raw", "atomic_cas_offset"),
     signature=lambda raw, offset, expected, desired, /, *, mask=None, memory_order=ACQ_REL, memory_scope=DEVICE: None)
 def atomic_cas_offset(array, offset, expected, desired, mask, /, *, memory_order, memory_scope, want_old, sig, ctx):
     """atomic_cas of the elements at offsets from the first one of an array.
@@ -246,17 +247,18 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
     [TVOP-4.{kind}.result]  the result is None
     """
     options = {"effect": ATOMIC, "exact": True}
-    indexed = op(_by_index(row, "update"), name=f"atomic_{kind}", operands="array *indices update", **options,
+    indexed = op(_by_index(row, "update"), name=f"atomic_{kind}", operands="array *indices update",
+                 accesses=ELEMENTS, **options,
                  signature=lambda array, indices, update, /, *, check_bounds=True, memory_order=ACQ_REL,
                  memory_scope=DEVICE: None)(by_index)
     offset = op(_by_offset(row, "update"), name=f"atomic_{kind}_offset", operands="array offset update mask?",
-                public=False, method=("raw", f"atomic_{kind}_offset"), **options,
+                accesses=OFFSETS, public=False, method=("raw", f"atomic_{kind}_offset"), **options,
                 signature=lambda raw, offset, update, /, *, mask=None, memory_order=ACQ_REL,
                 memory_scope=DEVICE: None)(by_offset)
     if kind == "xchg":
         return indexed, offset, None
-    tiled = op(_by_tile(row), name=f"view_atomic_store_{kind}", operands="array *index update", public=False,
-               method=("view", f"atomic_store_{kind}"), **options,
+    tiled = op(_by_tile(row), name=f"view_atomic_store_{kind}", operands="array *index update", accesses=TILES,
+               public=False, method=("view", f"atomic_store_{kind}"), **options,
                signature=lambda view, index, update, /: None)(by_tile)
     return indexed, offset, tiled
 

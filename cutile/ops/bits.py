@@ -11,7 +11,7 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, describe
 from cutile.ops import _numeric
-from cutile.ops._op import op
+from cutile.ops._op import op, typing_rule
 from cutile.ops._types import common_dtype, fold, invalid, is_const, meet, refuse, tile_arg
 
 # ------------------------------------------------------------------ typing rules
@@ -35,6 +35,7 @@ def _loose(t: Term) -> bool:
     return isinstance(t, Const) and t.loose
 
 
+@typing_rule(elementwise=True)
 def bitwise_pair(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of and, or, xor: two tiles must have one dtype, a literal adapts [PROMO-8]."""
     x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
@@ -52,6 +53,7 @@ def bitwise_pair(b: Builder, op, x: Term, y: Term) -> Term:
     return Leaf(b.op1(op, *values, result=result))
 
 
+@typing_rule(elementwise=True)
 def shift_pair(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of the shifts: both operands promote together [PROMO-9]."""
     x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
@@ -67,6 +69,7 @@ def shift_pair(b: Builder, op, x: Term, y: Term) -> Term:
     return Leaf(b.op1(op, *values, result=result))
 
 
+@typing_rule(elementwise=True)
 def complement(b: Builder, op, x: Term) -> Term:
     """Rule of bitwise_not."""
     x = _bits_arg(op, "x", x)

@@ -9,12 +9,13 @@ import numpy as np
 from cutile.dtypes import bool_, info
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
-from cutile.ops._op import OpDef, op
+from cutile.ops._op import OpDef, op, typing_rule
 from cutile.ops._types import cast, common_dtype, fold, invalid, is_const, meet, tile_arg
 
 # ------------------------------------------------------------------ typing rules
 
 
+@typing_rule(elementwise=True)
 def compared(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of the comparisons: operands promote and broadcast, the result is bool_ [CMP-1]."""
     x, y = _ordered_arg(op, "x", x), _ordered_arg(op, "y", y)
@@ -46,6 +47,7 @@ def truth(b: Builder, term: Term, *, op: OpDef | str = "bool", name: str = "x") 
     return cast(b, t, bool_)
 
 
+@typing_rule(elementwise=True)
 def negated(b: Builder, op, x: Term) -> Term:
     """Rule of `not x` [COND-3]."""
     t = truth(b, x, op="not", name="x")

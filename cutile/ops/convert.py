@@ -24,7 +24,7 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Static, Term, describe, is_tile
 from cutile.ops import _numeric
-from cutile.ops._op import op
+from cutile.ops._op import op, typing_rule
 from cutile.ops._options import RM, RN, RP, RZ, rounding_arg
 from cutile.ops._types import invalid, loose, numeric_dtype_arg, refuse, strict, tile_arg, value_of
 from cutile.types import RoundingMode, TileType
@@ -76,6 +76,7 @@ def check_cast(op_name: str, src: DType, dst: DType, mode: RoundingMode | None) 
 # ------------------------------------------------------------------ typing rules
 
 
+@typing_rule(elementwise=True)
 def cast_to(b: Builder, op, x: Term, dtype: Term, rounding_mode: Term) -> Term:
     """Rule of astype. Constants fold where they round to nearest [CAST-11]."""
     x = tile_arg(op, "x", x)
@@ -88,6 +89,7 @@ def cast_to(b: Builder, op, x: Term, dtype: Term, rounding_mode: Term) -> Term:
     return Leaf(b.op1(op, value_of(b, x), result=x.type.with_dtype(dst), rounding_mode=None if mode is RN else mode))
 
 
+@typing_rule(elementwise=True)
 def reinterpreted(b: Builder, op, x: Term, dtype: Term) -> Term:
     """Rule of bitcast; the result is never constant [BITC-1]."""
     x = _has_bits(op, tile_arg(op, "x", x))

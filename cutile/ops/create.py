@@ -10,7 +10,7 @@ from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, Static, Term, Tuple, describe, is_tile
 from cutile.ops import arithmetic
-from cutile.ops._op import op
+from cutile.ops._op import op, typing_rule
 from cutile.ops._types import (
     carry,
     cast,
@@ -42,6 +42,7 @@ def _number_arg(op, name: str, t: Term) -> Const | Leaf:
     return t
 
 
+@typing_rule(moves_data=True)
 def filled(b: Builder, op, shape: Term, fill_value: Term, dtype: Term) -> Term:
     """Rule of full: a constant fill converts as a constant, a run-time one is cast [FACT-1]."""
     dims = shape_arg(op, "shape", shape)
@@ -116,6 +117,7 @@ def _arithmetic(b: Builder, op, x: Term, y: Term) -> Term:
     return op.rule(b, op, x=x, y=y, rounding_mode=Static(None), flush_to_zero=loose(False))
 
 
+@typing_rule(moves_data=True)
 def stacked(b: Builder, op, value: Term, dtype: Term) -> Term:
     """Rule of astile: a scalar is cast; a nested tuple of scalars becomes a tile, row by row [FACT-4]."""
     d = numeric_dtype_arg(op, "dtype", dtype)

@@ -31,7 +31,7 @@ from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
 from cutile.ops import _hyperbolic, _numeric
 from cutile.ops._numeric import wide
-from cutile.ops._op import op
+from cutile.ops._op import op, typing_rule
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, check_rounding, flush_arg, rounding_arg
 from cutile.ops._types import (
     broadcast,
@@ -67,6 +67,7 @@ def number_arg(op, name: str, t: Term) -> Const | Leaf:
     return t
 
 
+@typing_rule(elementwise=True)
 def float_unary(b: Builder, op, x: Term, **options: Term) -> Term:
     """Rule of the functions that give a float: integers and bool_ are converted to float32 first [UN-1]."""
     x = number_arg(op, "x", x)
@@ -93,6 +94,7 @@ def _fold_float(op, xs: list[Const], dtype: DType) -> Const:
     return fold(op, xs, dtype)
 
 
+@typing_rule(elementwise=True)
 def to_integral(b: Builder, op, x: Term) -> Term:
     """Rule of floor and ceil: floats only; loose constants give an int [UN-2, LOOSE-5]."""
     x = number_arg(op, "x", x)
@@ -102,6 +104,7 @@ def to_integral(b: Builder, op, x: Term) -> Term:
     return fold(op, [x], x.dtype) if is_const(x) else Leaf(b.op1(op, x.value, result=x.type))
 
 
+@typing_rule(elementwise=True)
 def nan_test(b: Builder, op, x: Term) -> Term:
     """Rule of isnan: floats only, but loose integers are no NaN [UN-3]."""
     x = number_arg(op, "x", x)
@@ -120,6 +123,7 @@ def _need_float(op, x: Const | Leaf) -> None:
                 help="an integer needs no rounding: leave the call out, or convert with x.astype(ct.float32)")
 
 
+@typing_rule(elementwise=True)
 def float_binary(b: Builder, op, x1: Term, x2: Term) -> Term:
     """Rule of atan2: the operands meet in a float dtype."""
     x1, x2 = number_arg(op, "x1", x1), number_arg(op, "x2", x2)
@@ -135,6 +139,7 @@ def float_binary(b: Builder, op, x1: Term, x2: Term) -> Term:
     return Leaf(b.op1(op, *values, result=result))
 
 
+@typing_rule(elementwise=True)
 def power(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of pow: an integer power of a float, or a power in the common dtype [POW-1…3]."""
     x, y = number_arg(op, "x", x), number_arg(op, "y", y)
@@ -179,6 +184,7 @@ def _integer_power_of(b: Builder, x: Const | Leaf, n: Const | Leaf) -> Term:
     return Leaf(b.op1(powi, base, value_of(b, n), result=result))
 
 
+@typing_rule(elementwise=True)
 def integer_power_rule(b: Builder, op, x: Term, n: Term) -> Term:
     """Rule of powi, for tests and tools: what pow does for a float and an integer."""
     return power(b, pow, x, n)

@@ -30,7 +30,7 @@ from cutile.ops._access import (
 from cutile.ops._access import (
     padding_mode as mode_arg,
 )
-from cutile.ops._op import READ, WRITE, op
+from cutile.ops._op import ELEMENTS, READ, ROWS, TILES, WRITE, op
 from cutile.ops._types import (
     array_arg,
     const_int,
@@ -169,7 +169,7 @@ def _load_view(array, index, /, *, shape, order, sig, **_hints):
     return x if shape or x is None else x.reshape(x.shape[:x.ndim - len(dims)])
 
 
-@op(_load, operands="array *index", effect=READ, exact=True, view=_load_view,
+@op(_load, operands="array *index", effect=READ, accesses=TILES, exact=True, view=_load_view,
     signature=lambda array, /, index, shape, *, order="C", padding_mode=UNDETERMINED, check_bounds=True, latency=None,
     allow_tma=None, memory_order=WEAK, memory_scope=NO_SCOPE: None)
 def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_bounds=True, latency=None, allow_tma=None,
@@ -234,7 +234,7 @@ def _store_target(array, index, /, *, order, sig, ctx, **_hints):
     return array.target(tile_origin(index, sig), sig.operands[-1].shape, order, ctx.lead)
 
 
-@op(_store, operands="array *index tile", effect=WRITE, exact=True, target=_store_target,
+@op(_store, operands="array *index tile", effect=WRITE, accesses=TILES, exact=True, target=_store_target,
     signature=lambda array, /, index, tile, *, order="C", check_bounds=True, latency=None, allow_tma=None,
     memory_order=WEAK, memory_scope=NO_SCOPE: None)
 def store(array, index, tile, /, *, order, check_bounds=True, latency=None, allow_tma=None, memory_order=WEAK,
@@ -265,7 +265,7 @@ def store(array, index, tile, /, *, order, check_bounds=True, latency=None, allo
     array.put(tile_origin(index, sig), beside(tile, len(shape), rank), shape or (1,) * rank, order)
 
 
-@op(_load_advanced, operands="array sparse *starts", effect=READ, exact=True,
+@op(_load_advanced, operands="array sparse *starts", effect=READ, accesses=ROWS, exact=True,
     signature=lambda array, indices, /, *, padding_mode=UNDETERMINED, latency=None, allow_tma=None: None)
 def load_advanced_indexing(array, sparse, starts, /, *, axis, shape, padding_mode, latency, allow_tma, sig):
     """Tile of positions along one axis and ranges along the others.
@@ -295,7 +295,7 @@ def load_advanced_indexing(array, sparse, starts, /, *, axis, shape, padding_mod
     return array.rows(axis, sparse, starts, shape, fill_of(padding_mode, sig.x.dtype))
 
 
-@op(_store_advanced, operands="array sparse *starts tile", effect=WRITE, exact=True,
+@op(_store_advanced, operands="array sparse *starts tile", effect=WRITE, accesses=ROWS, exact=True,
     signature=lambda array, indices, tile, /, *, latency=None, allow_tma=None: None)
 def store_advanced_indexing(array, sparse, starts, tile, /, *, axis, shape, latency, allow_tma):
     """Write a tile to positions along one axis and ranges along the others; `indices` as for load_advanced_indexing.
@@ -323,7 +323,7 @@ def Slice(start, length, /):
 # ------------------------------------------------------------------ elements
 
 
-@op(_gather, operands="array *indices mask? padding_value", effect=READ, exact=True,
+@op(_gather, operands="array *indices mask? padding_value", effect=READ, accesses=ELEMENTS, exact=True,
     signature=lambda array, indices, /, *, mask=None, padding_value=0, check_bounds=True, latency=None: None)
 def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig, out=None):
     """Elements of an array at tiles of indices.
@@ -363,7 +363,7 @@ def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig
     return array.gather(indices, mask, fill, core, out)
 
 
-@op(_scatter, operands="array *indices value mask?", effect=WRITE, exact=True,
+@op(_scatter, operands="array *indices value mask?", effect=WRITE, accesses=ELEMENTS, exact=True,
     signature=lambda array, indices, value, /, *, mask=None, check_bounds=True, latency=None: None)
 def scatter(array, indices, value, mask, /, *, check_bounds, latency, sig):
     """Write elements of an array at tiles of indices, which are as for gather.

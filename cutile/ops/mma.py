@@ -30,7 +30,7 @@ from cutile.dtypes import (
 )
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
-from cutile.ops._op import OpDef, Sig, op
+from cutile.ops._op import PRODUCT, OpDef, Sig, op, typing_rule
 from cutile.ops._types import (
     broadcast,
     broadcast_shapes,
@@ -108,6 +108,7 @@ def _check_pair(op: OpDef, dx: DType, dy: DType) -> None:
                help=f"convert one of them: x.astype(ct.{dy.name}) or y.astype(ct.{dx.name})")
 
 
+@typing_rule(accumulates=PRODUCT)
 def _mma_rule(b, op, x, y, acc, use_fast_acc):
     x, y = _matrix_arg(op, "x", x), _matrix_arg(op, "y", y)
     _check_pair(op, x.type.dtype, y.type.dtype)
@@ -120,6 +121,7 @@ def _mma_rule(b, op, x, y, acc, use_fast_acc):
     return Leaf(b.op1(op, *values, result=acc.type, use_fast_acc=fast))
 
 
+@typing_rule(accumulates=PRODUCT)
 def _mma_scaled_rule(b, op, x, x_scale, y, y_scale, acc):
     x, y = _matrix_arg(op, "x", x), _matrix_arg(op, "y", y)
     sx, sy = tile_arg(op, "x_scale", x_scale), tile_arg(op, "y_scale", y_scale)
@@ -151,6 +153,7 @@ def _check_scale(op: OpDef, name: str, s: TileType, x: TileType, axis: int, bloc
                           + f", got {s.shape}")
 
 
+@typing_rule(accumulates=PRODUCT)
 def _matmul_rule(b: Builder, op, x, y):
     x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
     for name, t in (("x", x), ("y", y)):

@@ -18,7 +18,7 @@ from cutile.ir.build import Builder
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Term, Tuple
 from cutile.ops import _numeric
 from cutile.ops._combine import combine_args, combine_region, combined, cut, numeric_arg, step, widen_bool
-from cutile.ops._op import OpDef, Sig, op
+from cutile.ops._op import REDUCTION, OpDef, Sig, op, typing_rule
 from cutile.ops._options import DIRECTED, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._types import axis_arg, const_bool, invalid, is_const, is_none, value_of
 from cutile.ops.shape import reshaped
@@ -61,6 +61,7 @@ def _along(b: Builder, op: OpDef, x: Const | Leaf, axis: int, dtype: DType, attr
     return Leaf(b.op1(op, value_of(b, x), result=TileType(dtype, shape), axis=axis, **attrs))
 
 
+@typing_rule(accumulates=REDUCTION)
 def _sum_rule(b, op, x, axis, keepdims, rounding_mode, flush_to_zero):
     x = numeric_arg(op, x)
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
@@ -69,6 +70,7 @@ def _sum_rule(b, op, x, axis, keepdims, rounding_mode, flush_to_zero):
     return _reduced(b, op, x, axis, keepdims, {"rounding_mode": mode, "flush_to_zero": flush})
 
 
+@typing_rule(accumulates=REDUCTION)
 def _max_rule(b, op, x, axis, keepdims, flush_to_zero, propagate_nan):
     x = numeric_arg(op, x)
     flush, nan = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
@@ -77,6 +79,7 @@ def _max_rule(b, op, x, axis, keepdims, flush_to_zero, propagate_nan):
     return _reduced(b, op, x, axis, keepdims, {"flush_to_zero": flush, "propagate_nan": nan})
 
 
+@typing_rule(accumulates=REDUCTION)
 def _argmax_rule(b, op, x, axis, keepdims, propagate_nan):
     x = widen_bool(b, numeric_arg(op, x))
     nan, keep = const_bool(op, "propagate_nan", propagate_nan), const_bool(op, "keepdims", keepdims)
@@ -89,6 +92,7 @@ def _argmax_rule(b, op, x, axis, keepdims, propagate_nan):
     return reshaped(b, _along(b, op, x, away, int32, {"propagate_nan": nan}), _without(shape, axes, keep))
 
 
+@typing_rule(accumulates=REDUCTION)
 def _reduce_rule(b, op, x, axis, func, identity, keepdims):
     keep = const_bool(op, "keepdims", keepdims)
     values, types, axis, many, identities = combine_args(b, op, x, axis, func, identity)

@@ -14,7 +14,7 @@ from cutile.dtypes import info
 from cutile.ir.terms import POISON, Leaf, Poison, Tuple
 from cutile.ops import _numeric
 from cutile.ops._combine import combine_args, combine_region, combined, numeric_arg, step, widen_bool
-from cutile.ops._op import Sig, op
+from cutile.ops._op import SCAN, Sig, op, typing_rule
 from cutile.ops._options import DIRECTED, float_options, flush_arg, rounding_arg
 from cutile.ops._types import axis_arg, const_bool, value_of
 from cutile.types import RoundingMode
@@ -22,6 +22,7 @@ from cutile.types import RoundingMode
 # ------------------------------------------------------------------ typing rules
 
 
+@typing_rule(accumulates=SCAN)
 def _cumsum_rule(b, op, x, axis, reverse, rounding_mode, flush_to_zero):
     x = numeric_arg(op, x)
     k = axis_arg(op, "axis", axis, x.type.ndim)
@@ -33,6 +34,7 @@ def _cumsum_rule(b, op, x, axis, reverse, rounding_mode, flush_to_zero):
                       flush_to_zero=flush))
 
 
+@typing_rule(accumulates=SCAN)
 def _scan_rule(b, op, x, axis, func, identity, reverse):
     reverse = const_bool(op, "reverse", reverse)
     values, types, axis, many, identities = combine_args(b, op, x, axis, func, identity)

@@ -6,12 +6,13 @@ import numpy as np
 
 from cutile.ir.build import Builder
 from cutile.ir.terms import Leaf, Term
-from cutile.ops._op import op
+from cutile.ops._op import op, typing_rule
 from cutile.ops._types import broadcast, cast, common_dtype, common_shape, tile_arg, value_of
 from cutile.ops.compare import truth
 from cutile.types import TileType
 
 
+@typing_rule(elementwise=True)
 def chosen(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
     """Rule of where: x and y promote together, all three broadcast."""
     cond, x, y = tile_arg(op, "cond", cond), tile_arg(op, "x", x), tile_arg(op, "y", y)

@@ -14,7 +14,7 @@ from cutile.dtypes import bool_
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_array, is_scalar, is_tile
-from cutile.ops._op import op
+from cutile.ops._op import op, typing_rule
 from cutile.ops._types import (
     axis_arg,
     broadcast,
@@ -47,6 +47,7 @@ def permuted(b: Builder, t: Const | Leaf, axes: tuple[int, ...]) -> Const | Leaf
     return Leaf(b.op1(permute, value_of(b, t), result=TileType(t.type.dtype, shape), axes=axes))
 
 
+@typing_rule(moves_data=True)
 def reshape_rule(b: Builder, op, x: Term, shape: Term) -> Term:
     x = tile_arg(op, "x", x)
     dims = shape_arg(op, "shape", shape, int_ok=False, pow2=False, what="shape")
@@ -67,6 +68,7 @@ def _completed(op, dims: tuple[int, ...], size: int) -> tuple[int, ...]:
     return dims
 
 
+@typing_rule(moves_data=True)
 def broadcast_rule(b: Builder, op, x: Term, shape: Term) -> Term:
     x = tile_arg(op, "x", x)
     dims = shape_arg(op, "shape", shape, int_ok=False)
@@ -76,12 +78,14 @@ def broadcast_rule(b: Builder, op, x: Term, shape: Term) -> Term:
     return broadcast(b, x, dims)
 
 
+@typing_rule(moves_data=True)
 def expand_rule(b: Builder, op, x: Term, axis: Term) -> Term:
     x = tile_arg(op, "x", x)
     a = axis_arg(op, "axis", axis, x.type.ndim + 1)
     return reshaped(b, x, (*x.type.shape[:a], 1, *x.type.shape[a:]))
 
 
+@typing_rule(moves_data=True)
 def permute_rule(b: Builder, op, x: Term, axes: Term) -> Term:
     x = tile_arg(op, "x", x)
     n = x.type.ndim
@@ -91,6 +95,7 @@ def permute_rule(b: Builder, op, x: Term, axes: Term) -> Term:
     return permuted(b, x, order)
 
 
+@typing_rule(moves_data=True)
 def transpose_rule(b: Builder, op, x: Term, axis0: Term, axis1: Term) -> Term:
     x = tile_arg(op, "x", x)
     n = x.type.ndim
@@ -109,6 +114,7 @@ def transpose_rule(b: Builder, op, x: Term, axis0: Term, axis1: Term) -> Term:
     return permuted(b, x, tuple(axes))
 
 
+@typing_rule(moves_data=True)
 def cat_rule(b: Builder, op, tiles: Term, axis: Term) -> Term:
     items = [tile_arg(op, "tiles", t) for t in items_arg(op, "tiles", tiles)]
     if len(items) not in (1, 2):
@@ -134,6 +140,7 @@ def cat_rule(b: Builder, op, tiles: Term, axis: Term) -> Term:
     return Leaf(b.op1(cat, [value_of(b, t) for t in items], result=TileType(first.dtype, shape), axis=a))
 
 
+@typing_rule(moves_data=True)
 def extract_rule(b: Builder, op, x: Term, index: Term, shape: Term) -> Term:
     x = tile_arg(op, "x", x)
     dims = shape_arg(op, "shape", shape)
@@ -143,6 +150,7 @@ def extract_rule(b: Builder, op, x: Term, index: Term, shape: Term) -> Term:
     return Leaf(b.op1(extract, value_of(b, x), at, result=TileType(x.type.dtype, dims), shape=dims))
 
 
+@typing_rule(moves_data=True)
 def insert_rule(b: Builder, op, x: Term, index: Term, value: Term) -> Term:
     x, value = tile_arg(op, "x", x), tile_arg(op, "value", value)
     dx, dv = x.type.dtype, value.type.dtype
@@ -178,6 +186,7 @@ def _position(b: Builder, op, index: Term, whole: tuple[int, ...], part: tuple[i
     return values
 
 
+@typing_rule(moves_data=True)
 def item_rule(b: Builder, op, x: Term) -> Term:
     x = tile_arg(op, "x", x)
     if x.type.size != 1:

@@ -29,7 +29,7 @@ from cutile.ops._access import (
 from cutile.ops._access import (
     tile_shape as shape_of_tile,
 )
-from cutile.ops._op import READ, WRITE, op
+from cutile.ops._op import OFFSETS, READ, TILES, WRITE, op
 from cutile.ops._types import (
     array_arg,
     axis_arg,
@@ -168,7 +168,7 @@ def tiled_view(array, /, tile_shape, *, padding_mode=UNDETERMINED, traversal_ste
     """
 
 
-@op(_view_load, operands="array *index", effect=READ, exact=True, public=False, method=("view", "load"),
+@op(_view_load, operands="array *index", effect=READ, accesses=TILES, exact=True, public=False, method=("view", "load"),
     signature=lambda view, /, index, *, check_bounds=True, latency=None, allow_tma=None: None)
 def view_load(array, index, /, *, shape, steps, padding_mode, check_bounds, latency, allow_tma, sig):
     """Tile of a view at a tile index.
@@ -188,7 +188,8 @@ def view_load(array, index, /, *, shape, steps, padding_mode, check_bounds, late
     return x if shape else x.reshape(x.shape[:x.ndim - t.ndim])
 
 
-@op(_view_store, operands="array *index tile", effect=WRITE, exact=True, public=False, method=("view", "store"),
+@op(_view_store, operands="array *index tile", effect=WRITE, accesses=TILES, exact=True, public=False,
+    method=("view", "store"),
     signature=lambda view, /, index, tile, *, check_bounds=True, latency=None, allow_tma=None: None)
 def view_store(array, index, tile, /, *, steps, check_bounds, latency, allow_tma, sig):
     """Write a tile to a view at a tile index.
@@ -266,7 +267,7 @@ def get_raw_memory(array, /):
     """
 
 
-@op(_load_offset, operands="array offset mask? padding_value?", effect=READ, exact=True, public=False,
+@op(_load_offset, operands="array offset mask? padding_value?", effect=READ, accesses=OFFSETS, exact=True, public=False,
     method=("raw", "load_offset"), signature=lambda raw, offset, /, *, mask=None, padding_value=0, latency=None: None)
 def load_offset(array, offset, mask, padding_value, /, *, latency, sig):
     """Elements at offsets from the first one of an array, counted in elements, without bounds.
@@ -292,7 +293,7 @@ def load_offset(array, offset, mask, padding_value, /, *, latency, sig):
     return array.gather_raw(offset, mask, fill, core)
 
 
-@op(_store_offset, operands="array offset value mask?", effect=WRITE, exact=True, public=False,
+@op(_store_offset, operands="array offset value mask?", effect=WRITE, accesses=OFFSETS, exact=True, public=False,
     method=("raw", "store_offset"), signature=lambda raw, offset, value, /, *, mask=None, latency=None: None)
 def store_offset(array, offset, value, mask, /, *, latency, sig):
     """Write elements at offsets from the first one of an array.

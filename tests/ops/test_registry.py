@@ -9,7 +9,7 @@ import pytest
 
 import cutile as ct
 import cutile.ops
-from cutile.ops._op import ATOMIC, GIVEN, HOST, PURE, READ, WRITE, OpDef, lookup, methods, op, registry
+from cutile.ops._op import ATOMIC, GIVEN, HOST, PURE, READ, WRITE, OpDef, lookup, methods, op, registry, typing_rule
 from tools.docgen.op_clauses import clauses, parse_clauses
 
 OPS = list(registry().values())
@@ -48,6 +48,36 @@ def test_every_line_that_looks_like_a_clause_is_one(o):
     assert len(looks) == len(clauses(o)), f"{o.name}: not read as a clause: " + "; ".join(
         line for line in looks if line[1:line.index("]")] not in clauses(o))
     assert all(text.strip() for text in clauses(o).values())
+
+
+@every_op
+def test_traits_fit_each_other(o):
+    assert (o.accesses is not None) == (o.effect in (READ, WRITE, ATOMIC))
+    assert not (o.elementwise and o.moves_data) and not (o.accumulates and (o.elementwise or o.moves_data))
+    if o.elementwise or o.moves_data or o.accumulates:
+        assert o.effect == PURE and o.operands or composite(o)
+
+
+@pytest.mark.parametrize("o", [o for o in OPS if o.accesses], ids=lambda o: o.name)
+def test_an_access_names_every_operand_once(o):
+    a = o.accesses
+    names = ["array", *a.index, *a.values, *filter(None, (a.mask, a.padding))]
+    assert sorted(names) == sorted(n.strip("*?") for n in o.operands) and o.operands[0] == "array"
+    assert bool(a.values) == (o.effect in (WRITE, ATOMIC)) and a.index
+
+
+def test_an_op_has_what_its_rule_contributes():
+    @typing_rule(elementwise=True, exact=True)
+    def rule(b, op, x):
+        """A rule."""
+
+    def meaning(x, /):
+        """A page."""
+
+    assert (o := op(rule, name="contributed")(meaning)).elementwise and o.exact
+    assert not op(rule, name="overridden", elementwise=False)(meaning).elementwise
+    for name in ("contributed", "overridden"):
+        del registry()[name]
 
 
 @every_op
