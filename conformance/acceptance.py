@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from conformance.harness import differences
+from conformance.harness import known_differences
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS, OFFICIAL = "cutile:acceptance", "cuda.tile:acceptance"
@@ -57,7 +57,7 @@ def record(impl: str, pytest_arguments: list[str]) -> dict[str, list[dict[str, A
         path.touch()
         done = subprocess.run(
             [sys.executable, "-m", "pytest", *(pytest_arguments or ["conformance"]), "--impl", impl, "--assert=plain",
-             "-p", "conformance.harness.recording", "-p", "no:cacheprovider"],
+             "-p", "conformance.harness.verdict_plugin", "-p", "no:cacheprovider"],
             cwd=ROOT, env={**os.environ, "CONFORMANCE_VERDICTS": str(path)}, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{done.stdout[-4000:]}{done.stderr[-4000:]}\nthe suite could not be run with {impl}")
@@ -86,7 +86,7 @@ def _said(verdict: dict[str, Any]) -> str:
     return verdict["verdict"] if verdict["verdict"] == "accepted" else f"{verdict['error']}: {verdict['message']}"
 
 
-def report(c: Comparison, known: differences.Known) -> Iterator[str]:
+def report(c: Comparison, known: known_differences.Known) -> Iterator[str]:
     """The lines to print; the last ones are the differences that are not listed."""
     lines = {d: known.explains(_plain(d.test)) for d in c.differences}
     yield f"{c.programs} programs compared, {c.programs - len(lines)} with the same verdict, {len(lines)} differ; " \
@@ -106,7 +106,7 @@ def report(c: Comparison, known: differences.Known) -> Iterator[str]:
         yield f"  cuda.tile: {d.official}"
 
 
-def unlisted(c: Comparison, known: differences.Known) -> list[Difference]:
+def unlisted(c: Comparison, known: known_differences.Known) -> list[Difference]:
     return [d for d in c.differences if known.explains(_plain(d.test)) is None]
 
 
@@ -120,7 +120,7 @@ def main() -> int:
     parser.add_argument("--report", metavar="FOLDER", help="write acceptance.json there")
     options, pytest_arguments = parser.parse_known_args()
     c = compare(*(record(impl, pytest_arguments) for impl in (OURS, OFFICIAL)))
-    known = differences.read("cuda.tile", differences.TESTS, differences.COMPILING)
+    known = known_differences.read("cuda.tile", known_differences.TESTS, known_differences.COMPILING)
     print("\n".join(report(c, known)))
     if options.report:
         folder = Path(options.report)

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, needs, refuses, run
-from conformance.harness.memory import guarded, layouts, numbers, same, sample
-from conformance.harness.probing import NUMPY, on_target
+from conformance.harness.dtype_names import NUMPY
+from conformance.harness.guarded_arrays import guarded, layouts, numbers, same, sample
+from conformance.harness.type_probes import on_target
 
 ZERO = ct.PaddingMode.ZERO
 X1, X2 = np.zeros(8, np.int32), np.zeros((8, 8), np.int32)

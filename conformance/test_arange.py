@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, run
-from conformance.harness.kernels import dtype, made, write
-from conformance.harness.numbers import INTEGERS, encode, nearest, same_numbers, values
-from conformance.harness.typing import folds, refused, strict, typed, varies
+from conformance.harness.code_kernels import dtype, made, write
+from conformance.harness.exact_arithmetic import nearest
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import INTEGERS, encode, values
+from conformance.harness.operand_types import folds, refused, strict, typed, varies
 
 inf, nan = math.inf, math.nan
 

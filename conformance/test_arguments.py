@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, fails, launch, named, needs, run
-from conformance.harness.executing import Counter
+from conformance.harness.tile_code import Counter
 
 A1, A2, F1 = np.zeros(4, np.int32), np.zeros((4, 4), np.int32), np.zeros(4, np.float32)
 

@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct
-from conformance.harness.integers import integer_pairs, limits, wrap
-from conformance.harness.kernels import apply, binary, dtype, made, numbers_of, unary
-from conformance.harness.numbers import INTEGERS, exact, nearest, same_numbers, sample, values, width
-from conformance.harness.typing import folds, refused, strict, typed, varies
+from conformance.harness.code_kernels import apply, binary, dtype, made, numbers_of, unary
+from conformance.harness.exact_arithmetic import exact, nearest
+from conformance.harness.integer_arithmetic import integer_pairs, limits, wrap
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import INTEGERS, values, width
+from conformance.harness.number_samples import sample
+from conformance.harness.operand_types import folds, refused, strict, typed, varies
 
 inf, nan = math.inf, math.nan
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, impl, launch, needs, refuses, run
-from conformance.harness.probing import refused
+from conformance.harness.type_probes import refused
 
 X1 = np.zeros(4, np.int32)
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, needs, refuses, run
-from conformance.harness.memory import GRID, blocks, guarded, layouts, looks, numbers, same
-from conformance.harness.probing import DTYPES, NUMPY
+from conformance.harness.dtype_names import DTYPES, NUMPY
+from conformance.harness.guarded_arrays import guarded, layouts, numbers, same
+from conformance.harness.index_maps import GRID, blocks, looks
 
 BITS = {"i32": 32, "u32": 32, "i64": 64, "u64": 64}
 INTS = tuple(BITS)

@@ -6,20 +6,11 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, refuses, run
-from conformance.harness.kernels import apply, dtype, made, unary
-from conformance.harness.numbers import (
-    FLOATS,
-    FORMATS,
-    INTEGERS,
-    SMALL,
-    codes,
-    same_numbers,
-    sample,
-    value,
-    values,
-    width,
-)
-from conformance.harness.typing import refused, typed, varies
+from conformance.harness.code_kernels import apply, dtype, made, unary
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import FLOATS, FORMATS, INTEGERS, SMALL, codes, value, values, width
+from conformance.harness.number_samples import sample
+from conformance.harness.operand_types import refused, typed, varies
 
 inf, nan = math.inf, math.nan
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, needs
-from conformance.harness.integers import integer_pairs, limits, of_integers, wrap
-from conformance.harness.kernels import apply, binary, dtype, made, numbers_of, unary
-from conformance.harness.numbers import FLOATS, INTEGERS
-from conformance.harness.typing import folds, refused, strict, typed
+from conformance.harness.code_kernels import apply, binary, dtype, made, numbers_of, unary
+from conformance.harness.integer_arithmetic import integer_pairs, limits, of_integers, wrap
+from conformance.harness.number_formats import FLOATS, INTEGERS
+from conformance.harness.operand_types import folds, refused, strict, typed
 
 BITWISE = {
     "and": (ct.bitwise_and, lambda x, y: x & y),

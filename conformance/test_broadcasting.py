@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.probing import refused, static
+from conformance.harness.type_probes import refused, static
 
 
 def joined(a, b):

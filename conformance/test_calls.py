@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, run
-from conformance.harness.executing import module, rejects, result, takes
-from conformance.harness.probing import constant_is, static
+from conformance.harness.tile_code import module, rejects, result, takes
+from conformance.harness.type_probes import constant_is, static
 
 
 def full(a, /, b=2, *rest, c, d=4, **more):

@@ -7,21 +7,12 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct
-from conformance.harness.kernels import apply, dtype, unary
-from conformance.harness.numbers import (
-    FLOATS,
-    FORMATS,
-    INTEGERS,
-    SMALL,
-    codes,
-    encode,
-    nearest,
-    rounded,
-    same_numbers,
-    sample,
-    values,
-)
-from conformance.harness.typing import folds, refused, typed
+from conformance.harness.code_kernels import apply, dtype, unary
+from conformance.harness.exact_arithmetic import nearest
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import FLOATS, FORMATS, INTEGERS, SMALL, codes, encode, rounded, values
+from conformance.harness.number_samples import sample
+from conformance.harness.operand_types import folds, refused, typed
 
 inf, nan = math.inf, math.nan
 

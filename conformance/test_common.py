@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, refuses, run
-from conformance.harness.memory import guarded, numbers, same
-from conformance.harness.probing import NUMPY, constant, refused
+from conformance.harness.dtype_names import NUMPY
+from conformance.harness.guarded_arrays import guarded, numbers, same
+from conformance.harness.type_probes import constant, refused
 
 X1 = np.zeros(4, np.int32)
 

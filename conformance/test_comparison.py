@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, refuses
-from conformance.harness.integers import integer_pairs, limits
-from conformance.harness.kernels import apply, binary, dtype, made, unary
-from conformance.harness.numbers import FLOATS as ALL_FLOATS
-from conformance.harness.numbers import INTEGERS, pairs, sample, values
-from conformance.harness.typing import folds, refused, typed
+from conformance.harness.code_kernels import apply, binary, dtype, made, unary
+from conformance.harness.integer_arithmetic import integer_pairs, limits
+from conformance.harness.number_formats import FLOATS as ALL_FLOATS
+from conformance.harness.number_formats import INTEGERS, values
+from conformance.harness.number_samples import pairs, sample
+from conformance.harness.operand_types import folds, refused, typed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 RESTRICTED = tuple(n for n in ALL_FLOATS if n not in FLOATS)

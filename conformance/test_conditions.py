@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, named, refuses, run
-from conformance.harness.executing import body, rejects, result, takes
-from conformance.harness.probing import constant_is
+from conformance.harness.tile_code import body, rejects, result, takes
+from conformance.harness.type_probes import constant_is
 
 
 class Truth(enum.Enum):

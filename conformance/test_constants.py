@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, run
-from conformance.harness.probing import constant_is, look, refused, static
+from conformance.harness.type_probes import constant_is, look, refused, static
 
 NAN, INF = math.nan, math.inf
 BOOL, INT, WHOLE, FLOAT = True, 5, 1 << 40, 0.1

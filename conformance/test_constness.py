@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.executing import body, rejects, takes
-from conformance.harness.probing import constant_is, static
+from conformance.harness.tile_code import body, rejects, takes
+from conformance.harness.type_probes import constant_is, static
 
 FOUR, TEXT, NESTED, HALF = 4, "text", (1, (2, "a")), 0.5
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, run
-from conformance.harness.executing import module, rejects, result
+from conformance.harness.tile_code import module, rejects, result
 
 REFUSED = ("UnsupportedCallError", "TileTypeError")
 

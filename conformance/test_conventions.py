@@ -5,19 +5,8 @@ import functools
 import pytest
 
 from conformance.harness.api import clause, ct, needs
-from conformance.harness.exporting import (
-    V1,
-    V2,
-    Parameter,
-    arrays,
-    c,
-    cubin,
-    forward,
-    parameters,
-    reads,
-    scalar,
-    signature,
-)
+from conformance.harness.compiled_files import Parameter, parameters, reads
+from conformance.harness.export import V1, V2, arrays, c, cubin, forward, scalar, signature
 
 pytestmark = needs("export")
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, run
-from conformance.harness.executing import rejects, result, takes
-from conformance.harness.probing import constant_is, static
+from conformance.harness.tile_code import rejects, result, takes
+from conformance.harness.type_probes import constant_is, static
 
 frozen = dataclasses.dataclass(frozen=True)
 

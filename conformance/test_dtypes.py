@@ -10,19 +10,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, needs, run
-from conformance.harness.numbers import codes, value
-from conformance.harness.probing import (
-    ARITHMETIC,
-    DTYPES,
-    INTEGERS,
-    NAMES,
-    NUMPY,
-    look,
-    on_target,
-    refused,
-    static,
-    unary,
-)
+from conformance.harness.dtype_names import ARITHMETIC, DTYPES, INTEGERS, NAMES, NUMPY
+from conformance.harness.number_formats import codes, value
+from conformance.harness.type_probes import look, on_target, refused, static, unary
 
 # ------------------------------------------------------------------ the objects
 

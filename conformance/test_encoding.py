@@ -1,4 +1,4 @@
-"""Numbers as constants of a dtype [ENC]. The oracle (numbers.py) is exact; formats are tried at their own values."""
+"""Numbers as constants of a dtype [ENC]. The oracle (number_formats.py) is exact; formats are tried at their values."""
 
 import math
 from fractions import Fraction
@@ -7,18 +7,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, run
-from conformance.harness.numbers import FORMATS, nearest, rounded, value
-from conformance.harness.probing import (
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    NAMES,
-    RESTRICTED,
-    constant,
-    on_target,
-    refused,
-    same_number,
-)
+from conformance.harness.dtype_names import DTYPES, FLOATS, INTEGERS, NAMES, RESTRICTED
+from conformance.harness.exact_arithmetic import nearest
+from conformance.harness.number_formats import FORMATS, rounded, value
+from conformance.harness.type_probes import constant, on_target, refused, same_number
 
 NAN, INF = math.nan, math.inf
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, needs, refuses, run
-from conformance.harness.probing import FLOATS, INTEGERS, NUMPY, on_target, refused
+from conformance.harness.dtype_names import FLOATS, INTEGERS, NUMPY
+from conformance.harness.type_probes import on_target, refused
 
 ENUMS = {
     "RoundingMode": (1, dict(RN="nearest_even", RZ="zero", RM="negative_inf", RP="positive_inf", RA="nearest_away",

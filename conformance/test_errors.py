@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, fails, impl, refuses
-from conformance.harness.executing import body, module, rejects
+from conformance.harness.tile_code import body, module, rejects
 
 
 class Color(enum.Enum):

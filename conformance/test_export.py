@@ -10,24 +10,8 @@ from typing import Annotated, Any
 import pytest
 
 from conformance.harness.api import clause, ct, impl, needs
-from conformance.harness.exporting import (
-    ELF,
-    MAGIC,
-    TARGETS,
-    V1,
-    V2,
-    VERSIONS,
-    arrays,
-    bytecode,
-    c,
-    cubin,
-    forward,
-    parameters,
-    scalar,
-    signature,
-    symbols,
-    version_of,
-)
+from conformance.harness.compiled_files import ELF, MAGIC, parameters, symbols, version_of
+from conformance.harness.export import TARGETS, V1, V2, VERSIONS, arrays, bytecode, c, cubin, forward, scalar, signature
 
 pytestmark = needs("export")
 assembles = needs("cubins")

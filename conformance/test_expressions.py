@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, refuses, run
-from conformance.harness.executing import body, rejects, result, takes
-from conformance.harness.probing import constant, constant_is, static
+from conformance.harness.tile_code import body, rejects, result, takes
+from conformance.harness.type_probes import constant, constant_is, static
 
 len_of_module = 3
 ONE, NOTHING, PAIR, WORD = 1, None, (1, 2), "a"

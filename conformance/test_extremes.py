@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct
-from conformance.harness.integers import integer_pairs
-from conformance.harness.kernels import apply_nullary, nullary, numbers_of
-from conformance.harness.numbers import INTEGERS, chosen, encode, flushed, same_numbers, sample, values
-from conformance.harness.reducing import ROWS, reduced
-from conformance.harness.typing import refused, typed
+from conformance.harness.code_kernels import apply_nullary, nullary, numbers_of
+from conformance.harness.exact_arithmetic import chosen, flushed
+from conformance.harness.integer_arithmetic import integer_pairs
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import INTEGERS, encode, values
+from conformance.harness.number_samples import sample
+from conformance.harness.operand_types import refused, typed
+from conformance.harness.reductions import ROWS, reduced
 
 inf, nan = math.inf, math.nan
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, run
-from conformance.harness.kernels import dtype, made, write
-from conformance.harness.numbers import FLOATS, INTEGERS, same_numbers, values
-from conformance.harness.typing import refused, strict, typed, varies
+from conformance.harness.code_kernels import dtype, made, write
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import FLOATS, INTEGERS, values
+from conformance.harness.operand_types import refused, strict, typed, varies
 
 ALL = (*INTEGERS, "bool_", *FLOATS)
 

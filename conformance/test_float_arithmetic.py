@@ -7,19 +7,11 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, run
-from conformance.harness.kernels import apply, binary, ternary
-from conformance.harness.numbers import (
-    FORMATS,
-    chosen,
-    encode,
-    exact,
-    nearest,
-    pairs,
-    same_numbers,
-    sample,
-    specials,
-    values,
-)
+from conformance.harness.code_kernels import apply, binary, ternary
+from conformance.harness.exact_arithmetic import chosen, exact, nearest
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import FORMATS, encode, values
+from conformance.harness.number_samples import pairs, sample, specials
 
 inf, nan = math.inf, math.nan
 

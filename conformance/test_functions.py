@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, impl
-from conformance.harness.executing import rejects, result, takes
-from conformance.harness.probing import constant_is, static
+from conformance.harness.tile_code import rejects, result, takes
+from conformance.harness.type_probes import constant_is, static
 
 REFUSED_CALL = ("UnsupportedCallError", "TileTypeError")
 X = 7

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, needs, refuses, run
-from conformance.harness.memory import GRID, blocks, guarded, layouts, looks, numbers, same, sample
-from conformance.harness.probing import DTYPES, NUMPY, on_target
+from conformance.harness.dtype_names import DTYPES, NUMPY
+from conformance.harness.guarded_arrays import guarded, layouts, numbers, same, sample
+from conformance.harness.index_maps import GRID, blocks, looks
+from conformance.harness.type_probes import on_target
 
 X0, X1, X2 = (np.zeros((4,) * r, np.int32) for r in (0, 1, 2))
 INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.memory import blocks
-from conformance.harness.probing import DTYPES, constant
+from conformance.harness.dtype_names import DTYPES
+from conformance.harness.index_maps import blocks
+from conformance.harness.type_probes import constant
 
 X0, X1, X2 = (np.zeros((4,) * r, np.int32) for r in (0, 1, 2))
 INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, needs, refuses
-from conformance.harness.memory import guarded, numbers, same
+from conformance.harness.guarded_arrays import guarded, numbers, same
 
 X = np.zeros(4, np.int32)
 X2 = np.zeros((4, 4), np.int32)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.probing import ARITHMETIC, DTYPES, FLOATS, INTEGERS, NAMES, NUMPY, PROMOTE, limits, on_target
+from conformance.harness.dtype_names import ARITHMETIC, DTYPES, FLOATS, INTEGERS, NAMES, NUMPY, PROMOTE, limits
+from conformance.harness.type_probes import on_target
 
 
 def zeros(short, n=1):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, fails, launch, needs, refuses, run
-from conformance.harness.probing import DTYPES
+from conformance.harness.dtype_names import DTYPES
 
 Wide = ct.IndexedWithInt64
 INT32 = type(get_args(ct.ScalarInt64)[1])(dtype=ct.int32)  # the class of scalar annotations has no public name

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, needs
-from conformance.harness.integers import integer_pairs, limits, of_integers, wrap
-from conformance.harness.numbers import INTEGERS, same_numbers
+from conformance.harness.integer_arithmetic import integer_pairs, limits, of_integers, wrap
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import INTEGERS
 
 
 def floor_div(a, b):

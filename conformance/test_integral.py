@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch
-from conformance.harness.kernels import apply, binary, dtype, unary
-from conformance.harness.numbers import FLOATS as ALL_FLOATS
-from conformance.harness.numbers import FORMATS, assert_within, codes, encode, same_numbers, sample, specials, values
-from conformance.harness.typing import folds, refused, typed
+from conformance.harness.code_kernels import apply, binary, dtype, unary
+from conformance.harness.number_comparison import assert_within, same_numbers
+from conformance.harness.number_formats import FLOATS as ALL_FLOATS
+from conformance.harness.number_formats import FORMATS, codes, encode, values
+from conformance.harness.number_samples import sample, specials
+from conformance.harness.operand_types import folds, refused, typed
 
 inf, nan = math.inf, math.nan
 

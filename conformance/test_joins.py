@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.executing import body, module, rejects, result, takes
+from conformance.harness.tile_code import body, module, rejects, result, takes
 
 
 class Color(enum.Enum):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, named, refuses, run
-from conformance.harness.executing import module
+from conformance.harness.tile_code import module
 
 
 def one(x, out):

@@ -4,9 +4,12 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, needs, refuses, run
-from conformance.harness.memory import GRID, blocks, fitting, guarded, layouts, looks, numbers, same, sample, tile_of
-from conformance.harness.numbers import same_numbers
-from conformance.harness.probing import NUMPY, on_target
+from conformance.harness.dtype_names import NUMPY
+from conformance.harness.guarded_arrays import guarded, layouts, numbers, same, sample
+from conformance.harness.index_maps import GRID, blocks, fitting, looks
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.tile_elements import tile_of
+from conformance.harness.type_probes import on_target
 
 ZERO = ct.PaddingMode.ZERO
 X1, X2, X3 = (np.zeros((4,) * r, np.int32) for r in (1, 2, 3))

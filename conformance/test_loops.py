@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, refuses, run
-from conformance.harness.executing import body, rejects, result, takes
+from conformance.harness.tile_code import body, rejects, result, takes
 
 DTYPES = {"int8": ct.int8, "int16": ct.int16, "int32": ct.int32, "int64": ct.int64}
 

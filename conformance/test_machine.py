@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, needs, run
-from conformance.harness.memory import blocks
+from conformance.harness.index_maps import blocks
 
 ACQUIRE, RELEASE, DEVICE = ct.MemoryOrder.ACQUIRE, ct.MemoryOrder.RELEASE, ct.MemoryScope.DEVICE
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, refuses
-from conformance.harness.kernels import apply, numbers_of, unary
-from conformance.harness.matrices import exactly, product, small
-from conformance.harness.numbers import FORMATS, encode, rounded, values, width
-from conformance.harness.typing import refused, typed
+from conformance.harness.code_kernels import apply, numbers_of, unary
+from conformance.harness.matrix_products import exactly, product, small
+from conformance.harness.number_formats import FORMATS, encode, rounded, values, width
+from conformance.harness.operand_types import refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, needs, refuses, run
-from conformance.harness.memory import guarded, numbers, same
-from conformance.harness.probing import DTYPES, constant, refused, static
+from conformance.harness.dtype_names import DTYPES
+from conformance.harness.guarded_arrays import guarded, numbers, same
+from conformance.harness.type_probes import constant, refused, static
 
 X1, X2 = np.zeros(4, np.int32), np.zeros((4, 4), np.int32)
 INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]

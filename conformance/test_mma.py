@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct
-from conformance.harness.matrices import exactly, product, small
-from conformance.harness.numbers import FORMATS, INTEGERS, codes, encode, sample, values
-from conformance.harness.typing import refused, typed
+from conformance.harness.matrix_products import exactly, product, small
+from conformance.harness.number_formats import FORMATS, INTEGERS, codes, encode, values
+from conformance.harness.number_samples import sample
+from conformance.harness.operand_types import refused, typed
 
 inf, nan = math.inf, math.nan
 

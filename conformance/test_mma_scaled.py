@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, run
-from conformance.harness.kernels import dtype
-from conformance.harness.matrices import exactly
-from conformance.harness.numbers import FORMATS, encode, value, values
-from conformance.harness.typing import operand, refused, typed
+from conformance.harness.code_kernels import dtype
+from conformance.harness.matrix_products import exactly
+from conformance.harness.number_formats import FORMATS, encode, value, values
+from conformance.harness.operand_types import operand, refused, typed
 
 inf, nan = math.inf, math.nan
 

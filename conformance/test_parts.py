@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, run
-from conformance.harness.kernels import dtype
-from conformance.harness.numbers import FLOATS, INTEGERS
-from conformance.harness.typing import refused, typed
+from conformance.harness.code_kernels import dtype
+from conformance.harness.number_formats import FLOATS, INTEGERS
+from conformance.harness.operand_types import refused, typed
 
 ALL = (*INTEGERS, "bool_", *FLOATS)
 

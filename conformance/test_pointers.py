@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, needs, refuses, run
-from conformance.harness.probing import DTYPES, NAMES, counting, inspect, refused
+from conformance.harness.dtype_names import DTYPES, NAMES
+from conformance.harness.type_probes import counting, inspect, refused
 
 ONE = np.zeros(4, np.float32)
 

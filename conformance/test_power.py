@@ -7,10 +7,13 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, run
-from conformance.harness.integers import limits, wrap
-from conformance.harness.kernels import apply, binary, made, numbers_of, unary
-from conformance.harness.numbers import INTEGERS, assert_within, encode, exact, same_numbers, sample, specials, values
-from conformance.harness.typing import folds, refused, strict, typed, varies
+from conformance.harness.code_kernels import apply, binary, made, numbers_of, unary
+from conformance.harness.exact_arithmetic import exact
+from conformance.harness.integer_arithmetic import limits, wrap
+from conformance.harness.number_comparison import assert_within, same_numbers
+from conformance.harness.number_formats import INTEGERS, encode, values
+from conformance.harness.number_samples import sample, specials
+from conformance.harness.operand_types import folds, refused, strict, typed, varies
 
 inf, nan = math.inf, math.nan
 FLOATS = ("float16", "bfloat16", "float32", "float64")

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, needs, refuses
-from conformance.harness.memory import numbers
-from conformance.harness.probing import DTYPES, NUMPY, on_target, refused
+from conformance.harness.dtype_names import DTYPES, NUMPY
+from conformance.harness.guarded_arrays import numbers
+from conformance.harness.type_probes import on_target, refused
 
 X1 = np.zeros(4, np.int32)
 

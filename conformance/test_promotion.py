@@ -6,21 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.probing import (
-    ARITHMETIC,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    NUMPY,
-    PROMOTE,
-    RESTRICTED,
-    binary,
-    limits,
-    look,
-    refused,
-    unaries,
-    unary,
-)
+from conformance.harness.dtype_names import ARITHMETIC, DTYPES, FLOATS, INTEGERS, NUMPY, PROMOTE, RESTRICTED, limits
+from conformance.harness.type_probes import binary, look, refused, unaries, unary
 
 
 def choose(x, y):

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, needs, refuses, run
-from conformance.harness.memory import guarded, numbers, same, sample
-from conformance.harness.probing import DTYPES, NUMPY, on_target
+from conformance.harness.dtype_names import DTYPES, NUMPY
+from conformance.harness.guarded_arrays import guarded, numbers, same, sample
+from conformance.harness.type_probes import on_target
 from conformance.test_atomics import HAS, update, valid
 
 INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, needs, refuses, run
-from conformance.harness.integers import wrap
-from conformance.harness.numbers import encode
-from conformance.harness.reducing import reduced
-from conformance.harness.typing import refused, typed
+from conformance.harness.integer_arithmetic import wrap
+from conformance.harness.number_formats import encode
+from conformance.harness.operand_types import refused, typed
+from conformance.harness.reductions import reduced
 
 inf, nan = math.inf, math.nan
 

@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, refuses, run
-from conformance.harness.integers import integer_pairs, wrap
-from conformance.harness.numbers import FORMATS, INTEGERS, encode, exact, flushed, same_numbers, sample, values
-from conformance.harness.reducing import TINY, reduced
-from conformance.harness.typing import refused, typed
+from conformance.harness.exact_arithmetic import exact, flushed
+from conformance.harness.integer_arithmetic import integer_pairs, wrap
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import FORMATS, INTEGERS, encode, values
+from conformance.harness.number_samples import sample
+from conformance.harness.operand_types import refused, typed
+from conformance.harness.reductions import TINY, reduced
 
 inf, nan = math.inf, math.nan
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, needs, refuses, run
-from conformance.harness.probing import DTYPES, NUMPY, RESTRICTED, on_target, unary
+from conformance.harness.dtype_names import DTYPES, NUMPY, RESTRICTED
+from conformance.harness.type_probes import on_target, unary
 
 STORED = [s for s in RESTRICTED if s in NUMPY]
 

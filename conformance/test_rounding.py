@@ -6,9 +6,12 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct
-from conformance.harness.kernels import apply, binary, unary
-from conformance.harness.numbers import encode, exact, flushed, pairs, same_numbers, sample, specials, values
-from conformance.harness.typing import folds, refused, typed
+from conformance.harness.code_kernels import apply, binary, unary
+from conformance.harness.exact_arithmetic import exact, flushed
+from conformance.harness.number_comparison import same_numbers
+from conformance.harness.number_formats import encode, values
+from conformance.harness.number_samples import pairs, sample, specials
+from conformance.harness.operand_types import folds, refused, typed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGRAL = ("int8", "int32", "int64", "uint8", "uint64")

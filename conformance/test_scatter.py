@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, refuses, run
-from conformance.harness.memory import GRID, blocks, guarded, layouts, looks, numbers, same
-from conformance.harness.probing import DTYPES, NUMPY
+from conformance.harness.dtype_names import DTYPES, NUMPY
+from conformance.harness.guarded_arrays import guarded, layouts, numbers, same
+from conformance.harness.index_maps import GRID, blocks, looks
 
 X0, X1, X2 = (np.zeros((4,) * r, np.int32) for r in (0, 1, 2))
 INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.kernels import apply, dtype, made, ternary, unary
-from conformance.harness.numbers import FLOATS, INTEGERS, codes, sample, values
-from conformance.harness.typing import refused, typed, varies
+from conformance.harness.code_kernels import apply, dtype, made, ternary, unary
+from conformance.harness.number_formats import FLOATS, INTEGERS, codes, values
+from conformance.harness.number_samples import sample
+from conformance.harness.operand_types import refused, typed, varies
 
 RESTRICTED = ("tfloat32", "float8_e4m3fn", "float8_e5m2", "float8_e8m0fnu", "float8_e5m3fnu", "float4_e2m1fn")
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, run
-from conformance.harness.numbers import FLOATS, INTEGERS
-from conformance.harness.typing import folds, refused, strict, typed, varies
+from conformance.harness.number_formats import FLOATS, INTEGERS
+from conformance.harness.operand_types import folds, refused, strict, typed, varies
 
 ALL = (*INTEGERS, "bool_", *FLOATS)
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, impl, needs
-from conformance.harness.exporting import V1, V2, array, arrays, bytecode, c, cubin, forward, scalar, signature
+from conformance.harness.export import V1, V2, array, arrays, bytecode, c, cubin, forward, scalar, signature
 
 pytestmark = needs("export")
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, named, needs, refuses, run
-from conformance.harness.probing import DTYPES, counting, inspect, taken
+from conformance.harness.dtype_names import DTYPES
+from conformance.harness.type_probes import counting, inspect, taken
 
 Static = Annotated[object, ct.ArrayAnnotation(static_shape_dims=(1,), static_stride_dims=(0,))]
 ONE = np.zeros(4, np.float32)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.executing import body, module, rejects, result, takes
-from conformance.harness.probing import static
+from conformance.harness.tile_code import body, module, rejects, result, takes
+from conformance.harness.type_probes import static
 
 
 @contextlib.contextmanager

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, refuses, run
-from conformance.harness.executing import body, rejects, result, takes
-from conformance.harness.probing import constant_is, static
+from conformance.harness.tile_code import body, rejects, result, takes
+from conformance.harness.type_probes import constant_is, static
 
 TABLE = {"a": [1, 2], "b": [3]}
 static_eval, static_assert, static_iter = ct.static_eval, ct.static_assert, ct.static_iter

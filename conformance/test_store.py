@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, fails, launch, needs, refuses, run
-from conformance.harness.memory import GRID, blocks, fitting, guarded, layouts, looks, numbers, put_tile, same, sample
-from conformance.harness.probing import NUMPY, on_target
+from conformance.harness.dtype_names import NUMPY
+from conformance.harness.guarded_arrays import guarded, layouts, numbers, same, sample
+from conformance.harness.index_maps import GRID, blocks, fitting, looks
+from conformance.harness.tile_elements import put_tile
+from conformance.harness.type_probes import on_target
 
 X0, X1, X2 = (np.zeros((4,) * r, np.int32) for r in (0, 1, 2))
 

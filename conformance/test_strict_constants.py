@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, refuses, run
-from conformance.harness.probing import DTYPES, INTEGERS, constant_is, is_constant, look, refused, static
+from conformance.harness.dtype_names import DTYPES, INTEGERS
+from conformance.harness.type_probes import constant_is, is_constant, look, refused, static
 
 NAN, INF = math.nan, math.inf
 

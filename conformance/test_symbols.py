@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from conformance.harness.api import clause, ct, needs
-from conformance.harness.exporting import V1, V2, array, arrays, c, scalar, signature
+from conformance.harness.export import V1, V2, array, arrays, c, scalar, signature
 
 pytestmark = needs("export")
 inf, nan = math.inf, math.nan

@@ -3,7 +3,8 @@
 import pytest
 
 from conformance.harness.api import clause, ct, impl, needs
-from conformance.harness.exporting import TARGETS, bytecode, cubin, forward, signature, symbols
+from conformance.harness.compiled_files import symbols
+from conformance.harness.export import TARGETS, bytecode, cubin, forward, signature
 
 pytestmark = needs("export")
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, refuses, run
-from conformance.harness.probing import look, refused, static
+from conformance.harness.type_probes import look, refused, static
 
 
 def numbers(n=8):

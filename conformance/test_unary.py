@@ -11,20 +11,13 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct
-from conformance.harness.kernels import apply, made, unary
-from conformance.harness.numbers import FLOATS as ALL_FLOATS
-from conformance.harness.numbers import (
-    FORMATS,
-    assert_within,
-    codes,
-    encode,
-    exact,
-    same_numbers,
-    sample,
-    specials,
-    values,
-)
-from conformance.harness.typing import refused, typed
+from conformance.harness.code_kernels import apply, made, unary
+from conformance.harness.exact_arithmetic import exact
+from conformance.harness.number_comparison import assert_within, same_numbers
+from conformance.harness.number_formats import FLOATS as ALL_FLOATS
+from conformance.harness.number_formats import FORMATS, codes, encode, values
+from conformance.harness.number_samples import sample, specials
+from conformance.harness.operand_types import refused, typed
 
 inf, nan = math.inf, math.nan
 

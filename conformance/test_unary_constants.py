@@ -5,9 +5,9 @@ import math
 import pytest
 
 from conformance.harness.api import clause, ct
-from conformance.harness.kernels import dtype, made
-from conformance.harness.numbers import FORMATS
-from conformance.harness.typing import folds, refused, typed
+from conformance.harness.code_kernels import dtype, made
+from conformance.harness.number_formats import FORMATS
+from conformance.harness.operand_types import folds, refused, typed
 
 inf, nan = math.inf, math.nan
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import accepts, clause, ct, launch, refuses, run
-from conformance.harness.probing import constant, look, refused, same_number, static
+from conformance.harness.type_probes import constant, look, refused, same_number, static
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,7 +5,8 @@ import warnings
 import pytest
 
 from conformance.harness.api import clause, ct, impl, needs
-from conformance.harness.exporting import VERSIONS, bytecode, cubin, forward, signature, symbols, version_of
+from conformance.harness.compiled_files import symbols, version_of
+from conformance.harness.export import VERSIONS, bytecode, cubin, forward, signature
 
 pytestmark = needs("export")
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import clause, ct, launch, needs, refuses, run
-from conformance.harness.memory import GRID, blocks, guarded, layouts, looks, numbers, places, same, sample, tile_of
-from conformance.harness.probing import DTYPES, NUMPY, on_target
+from conformance.harness.dtype_names import DTYPES, NUMPY
+from conformance.harness.guarded_arrays import guarded, layouts, numbers, same, sample
+from conformance.harness.index_maps import GRID, blocks, looks
+from conformance.harness.tile_elements import places, tile_of
+from conformance.harness.type_probes import on_target
 from conformance.test_atomics import HAS, KINDS, update
 
 ZERO = ct.PaddingMode.ZERO

@@ -1,4 +1,7 @@
-"""The report: clause × verdict, and failing tests (failing.py), as a terminal table, JSON and a page (page.py)."""
+"""The report of a run: a verdict for each clause, and the failing tests (failure_groups.py).
+
+It is written as a table in the terminal, as JSON, and as a page (report_page.py).
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from conformance.harness import differences, failing, page
+from conformance.harness import failure_groups, known_differences, report_page
 from conformance.harness.clauses import FOLDER, Clause, clauses, untested
 
 VERDICTS = ("holds", "broken", "absent", "known", "not applicable", "reasoned", "no test")
@@ -155,7 +158,7 @@ class Recorder:
             for o in outcomes:
                 if o.kind == "failed":
                     tests.setdefault(_plain(o.test), (o.why, []))[1].append(i)
-        return failing.together(tests)
+        return failure_groups.together(tests)
 
     def _evidence(self, c: Clause) -> dict[str, Any]:
         """How many tests showed a clause, those that did not pass with why, and why it has none."""
@@ -181,17 +184,17 @@ def _write_failing(tr: Any, rows: list[dict[str, Any]]) -> None:
     if rows:
         tr.write_line("failing tests, wrong results first, and of these the tests of the fewest clauses:")
     for row in rows[:_SHOWN]:
-        tr.write_line(f"{row['how']:>13} {row['tests']:>4} × {row['test']}: {failing.named(row['clauses'])}")
+        tr.write_line(f"{row['how']:>13} {row['tests']:>4} × {row['test']}: {failure_groups.named(row['clauses'])}")
         tr.write_line(f"{'':21}{row['why'][:120]}")
     if len(rows) > _SHOWN:
         tr.write_line(f"{'':13}  and {sum(row['tests'] for row in rows[_SHOWN:])} tests of {len(rows) - _SHOWN} more "
                       "functions: see the report (--report FOLDER)")
 
 
-def _known(name: str) -> differences.Known:
+def _known(name: str) -> known_differences.Known:
     """The differences that a run of this implementation may meet; one called …:export launches nothing."""
-    launched = () if name.endswith(":export") else (differences.TESTS, differences.LAUNCHING)
-    return differences.read(name, *launched, differences.EXPORTING)
+    launched = () if name.endswith(":export") else (known_differences.TESTS, known_differences.LAUNCHING)
+    return known_differences.read(name, *launched, known_differences.EXPORTING)
 
 
 def _plain(test: str) -> str:
@@ -226,4 +229,4 @@ def write(folder: Path, contents: dict[str, Any]) -> None:
         items = ",\n".join(json.dumps(v) for v in value) if isinstance(value, list) else None
         parts.append(f"{json.dumps(key)}: " + (json.dumps(value) if items is None else f"[\n{items}\n]"))
     (folder / "report.json").write_text("{" + ",\n".join(parts) + "}\n")
-    (folder / "report.html").write_text(page.page(contents))
+    (folder / "report.html").write_text(report_page.page(contents))

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from conformance.generate import Options
-from conformance.harness.differences import PROGRAMS, read
+from conformance.harness.known_differences import PROGRAMS, read
 from conformance.referee.cases import pages_folder
 from conformance.referee.compare import Verdict
 from conformance.referee.implementations import implementation, known_as

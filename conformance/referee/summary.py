@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from conformance.adapter import processor
-from conformance.harness.differences import Known
+from conformance.harness.known_differences import Known
 from conformance.referee.compare import DIFFER, INCONCLUSIVE, REFUSED, Verdict
 from conformance.referee.judging import Tally
 

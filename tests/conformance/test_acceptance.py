@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from conformance import acceptance
-from conformance.harness import differences
+from conformance.harness import known_differences
 
 ACCEPTED = {"arguments": ["int"], "verdict": "accepted"}
 REFUSED = {"arguments": ["int"], "verdict": "refused", "error": "TileTypeError", "message": "no", "where": "x"}
@@ -33,7 +33,7 @@ def test_programs_with_other_arguments_are_no_pair():
 
 def test_unlisted_differences_are_reported(tmp_path):
     (tmp_path / "mine.txt").write_text("test_a.py::test_x[*] | it fails inside | D-6\n")
-    known = differences.read("mine", folder=tmp_path)
+    known = known_differences.read("mine", folder=tmp_path)
     tests = ["conformance/test_a.py::test_x[1]", "conformance/test_a.py::test_y"]
     c = acceptance.compare(dict.fromkeys(tests, [ACCEPTED]), dict.fromkeys(tests, [REFUSED]))
     assert [d.test for d in acceptance.unlisted(c, known)] == tests[1:]
@@ -46,7 +46,7 @@ def test_unlisted_differences_are_reported(tmp_path):
 def verdicts(tmp_path_factory):
     path = tmp_path_factory.mktemp("acceptance") / "verdicts.jsonl"
     command = [sys.executable, "-m", "pytest", "conformance/test_assertions.py", "--impl", acceptance.OURS, "-p",
-               "conformance.harness.recording", "--assert=plain", "-p", "no:cacheprovider"]
+               "conformance.harness.verdict_plugin", "--assert=plain", "-p", "no:cacheprovider"]
     done = subprocess.run(command, cwd=acceptance.ROOT, capture_output=True, text=True,
                           env={**os.environ, "CONFORMANCE_VERDICTS": str(path)})
     assert done.returncode == 0, done.stdout

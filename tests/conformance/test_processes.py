@@ -16,7 +16,7 @@ ENDED = "its process ended: it crashed, or took too long"
 
 
 def suite(*arguments: str) -> str:
-    command = [sys.executable, "-m", "conformance", "--impl", "tests.conformance.faulty:Faulty", "--tb=line"]
+    command = [sys.executable, "-m", "conformance", "--impl", "tests.conformance.faulty_adapter:Faulty", "--tb=line"]
     done = subprocess.run([*command, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=5 * PATIENCE)
     return done.stdout + done.stderr
 
@@ -47,6 +47,6 @@ def test_without_further_processes_the_run_ends():
 def test_an_implementation_that_cannot_be_had():
     command = [sys.executable, "-m", "conformance", "--impl"]
     for name, why in (("nobody", "known are cutile:interp, "), ("tests.nobody:Mine", "No module named 'tests.nobody'"),
-                      ("tests.conformance.faulty:Other", "has no attribute 'Other'")):
+                      ("tests.conformance.faulty_adapter:Other", "has no attribute 'Other'")):
         done = subprocess.run([*command, name], cwd=ROOT, capture_output=True, text=True)
         assert done.returncode == 4 and f"ERROR: --impl {name}" in done.stderr and why in done.stderr

@@ -14,7 +14,7 @@ from conformance.referee.compare import DIFFER, INCONCLUSIVE, REFUSED, SAME, WIT
 from conformance.referee.first import first_difference, recorded
 from conformance.referee.implementations import ByAdapter, Reference, flat, loaded
 from conformance.referee.shrink import closed, shrink
-from tests.conformance.toys import ByBlock, FarOff, Free, Swapped
+from tests.conformance.altered_meanings import ByBlock, FarOff, Free, Swapped
 
 INTERP = ByAdapter(Interp())
 
@@ -120,7 +120,7 @@ def test_shrinking_keeps_what_is_asked():
 
 def test_names():
     assert implementation("reference").name == "reference" and implementation("cutile:interp").name == "cutile:interp"
-    assert implementation("tests.conformance.toys:Free").name == "toy:free"
+    assert implementation("tests.conformance.altered_meanings:Free").name == "toy:free"
 
 
 class Lacking(Interp):

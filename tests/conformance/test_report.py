@@ -7,15 +7,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from conformance.harness import differences, page
+from conformance.harness import known_differences, report_page
 from conformance.harness.report import Recorder, _why, write
 
 
 @pytest.fixture
 def recorder(tmp_path, monkeypatch):
     (tmp_path / "mine.txt").write_text("test_bits.py::test_x[*] | rounds twice | BIT-1\n")
-    real = differences.read
-    monkeypatch.setattr(differences, "read", lambda name, *sections: real(name, *sections, folder=tmp_path))
+    real = known_differences.read
+    monkeypatch.setattr(known_differences, "read", lambda name, *sections: real(name, *sections, folder=tmp_path))
     return Recorder(SimpleNamespace(getoption=lambda name: {"--impl": "mine", "--report": None}[name]))
 
 
@@ -88,20 +88,20 @@ def contents(*clauses, interrupted=False):
 
 
 def test_a_page_says_what_failed_and_where():
-    text = page.page(contents(row("broken", **{f"t{i}": "assert a<b" for i in range(15)})))
+    text = report_page.page(contents(row("broken", **{f"t{i}": "assert a<b" for i in range(15)})))
     assert "A &lt;GPU&gt;" in text and "2 failed, 18 passed, in 7 s" in text and "bits &amp; pieces" in text
     assert "<h2>Broken</h2>" in text and "15 not passed" in text and "assert a&lt;b" in text and "and 3 more" in text
     assert "1 are listed, 3 tests met one" in text and "interrupted" not in text
     assert "<h2>Failing tests</h2>" in text and "<td>wrong result<td>4<td><code>test_x.py::test_y</code>" in text
-    clean = page.page(contents(row("holds")))
+    clean = report_page.page(contents(row("holds")))
     assert "<h2>Broken" not in clean and "<h2>Failing" not in clean
-    assert "the run was interrupted" in page.page(contents(row("holds"), interrupted=True))
+    assert "the run was interrupted" in report_page.page(contents(row("holds"), interrupted=True))
 
 
 def test_files(tmp_path):
     write(tmp_path / "out", contents(row("holds")))
     assert json.loads((tmp_path / "out" / "report.json").read_text()) == contents(row("holds"))
-    assert (tmp_path / "out" / "report.html").read_text() == page.page(contents(row("holds")))
+    assert (tmp_path / "out" / "report.html").read_text() == report_page.page(contents(row("holds")))
 
 
 def test_the_first_line_of_why():

@@ -9,7 +9,7 @@ import pytest
 
 from conformance.referee import __main__ as verb
 from conformance.referee.judging import Judge, Settings, Tally
-from tests.conformance.toys import Swapped
+from tests.conformance.altered_meanings import Swapped
 
 
 class Fatal(Swapped):
@@ -34,10 +34,10 @@ def run(monkeypatch, capfd, tmp_path):
 
 def test_agreement(run):
     code, out, report = run("--count", "12", "--jobs", "2", "--chunk", "3", "--second", "reference", "--second",
-                            "tests.conformance.toys:ByBlock")
+                            "tests.conformance.altered_meanings:ByBlock")
     assert code == 0 and out.startswith("12 programs on cutile:interp and reference: ")
     first, second = report["against"]
-    assert second["name"] == "tests.conformance.toys:ByBlock" and sum(second["verdicts"].values()) == 12
+    assert second["name"] == "tests.conformance.altered_meanings:ByBlock" and sum(second["verdicts"].values()) == 12
     assert set(first["verdicts"]) <= {"same", "within", "inconclusive"} and not first["disagreements"]
     assert report["programs"] == 12 and report["seeds"] == [0, 12]
     assert report["occurrences"]["counted"] == 12 and report["occurrences"]["ops"] and report["versions"]["numpy"]
@@ -46,7 +46,7 @@ def test_agreement(run):
 
 
 def test_a_disagreement_is_printed_and_becomes_a_page(run):
-    code, out, report = run("--count", "300", "--second", "tests.conformance.toys:Swapped", "--stop", "1",
+    code, out, report = run("--count", "300", "--second", "tests.conformance.altered_meanings:Swapped", "--stop", "1",
                             "--no-shrink")
     assert code == 1 and out.startswith("program ")
     found, = report["against"][0]["disagreements"]
@@ -55,11 +55,11 @@ def test_a_disagreement_is_printed_and_becomes_a_page(run):
 
 
 def test_what_is_known_is_no_disagreement(run, monkeypatch, tmp_path):
-    from conformance.harness import differences
+    from conformance.harness import known_differences
 
-    (tmp_path / "tests.conformance.toys.txt").write_text("program *: differ: * | it is a toy | ARITH-9\n")
-    monkeypatch.setattr(verb, "read", lambda name, *_: differences.read(name, folder=tmp_path))
-    code, out, report = run("--count", "24", "--second", "tests.conformance.toys:Swapped", "--no-shrink")
+    (tmp_path / "tests.conformance.altered_meanings.txt").write_text("program *: differ: * | it is a toy | ARITH-9\n")
+    monkeypatch.setattr(verb, "read", lambda name, *_: known_differences.read(name, folder=tmp_path))
+    code, out, report = run("--count", "24", "--second", "tests.conformance.altered_meanings:Swapped", "--no-shrink")
     assert code == 0, out
     assert report["against"][0]["verdicts"]["known"] > 0 and "1 listed" in out
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.harness.failing import HOW
+from conformance.harness.failure_groups import HOW
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.fuzz.fuzzing import Fault, mutant, outcome
+from tests.fuzz.outcomes import Fault, mutant, outcome
 
 SAMPLE = 300
 
@@ -39,21 +39,21 @@ def test_mutants_differ_and_repeat():
 
 
 def test_every_kernel_of_the_corpus_runs():
-    from tests.fuzz import corpus, fuzzing
+    from tests.fuzz import corpus, outcomes
 
     for fn in corpus.FUNCTIONS:
         grid, args = corpus.arguments(fn)
-        assert fuzzing.launch(fn, grid, tuple(args), None, check=True) == "ran", fn.__name__
+        assert outcomes.launch(fn, grid, tuple(args), None, check=True) == "ran", fn.__name__
 
 
 @pytest.mark.parametrize("error", [RecursionError, IndexError, RuntimeWarning, TypeError])
 def test_a_fault_is_seen(monkeypatch, error):
-    from tests.fuzz import fuzzing
+    from tests.fuzz import outcomes
 
     def broken(*args):
         raise error("inside")
 
-    monkeypatch.setattr(fuzzing.ct, "launch", broken)
+    monkeypatch.setattr(outcomes.ct, "launch", broken)
     with pytest.raises(Fault, match="inside"):
         for seed in range(20):
             outcome(seed)

@@ -10,7 +10,7 @@ import pytest
 
 import cutile as ct
 from tests.fuzz import corpus
-from tests.fuzz.fuzzing import build, source_of
+from tests.fuzz.outcomes import build, source_of
 
 PIECES = 30  # of one kernel
 

@@ -17,8 +17,8 @@ from cutile import settings
 from cutile.gpu import cache
 from cutile.gpu.cache import Cache, Entry, pack
 from cutile.gpu.filelock import exclusive
+from tests.other_users import another, give_away
 from tests.patience import PATIENCE
-from tests.users import another, give_away
 
 KEY, OTHER = "ab" * 16, "cd" * 16
 NOTED = {"kernel": "k", "target": "sm_90"}

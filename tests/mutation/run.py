@@ -34,13 +34,13 @@ import mpmath  # noqa: F401
 import numpy  # noqa: F401
 import pytest
 
-from tests.mutation import running
+from tests.mutation import mutant_process
 from tests.mutation.lines import Coverage, record
 from tests.mutation.processes import apart, finish, shared_out
 from tests.mutation.sites import GROUPS, ROOT, Mutant, draw, why_equivalent
 
 SEED, COUNT = 3, 300
-TESTS = ("conformance", "tests/mutation/programs.py")
+TESTS = ("conformance", "tests/mutation/generated_programs.py")
 
 
 @dataclass(frozen=True)
@@ -146,13 +146,13 @@ class Trial:
         todo = sorted(todo, key=lambda d: -self.coverage.limit(tests[id(d)]))
         early = [d for d in todo if self.coverage.early(d.mutant)]
         late = [d for d in todo if not self.coverage.early(d.mutant)]
-        killer = functools.partial(running.before_tests, arguments=["--impl", self.judge.impl])
+        killer = functools.partial(mutant_process.before_tests, arguments=["--impl", self.judge.impl])
         first = shared_out(early, self.jobs, lambda d: self.verdict(d, killer, all_tests=True))
         if self.jobs == 1:
             finish(first)
             first = []
         code = pytest.main(["--impl", self.judge.impl, *self.tests, "-q", "-s", "-p", "no:cacheprovider"],
-                           plugins=[running.Collected(lambda c: finish(shared_out(
+                           plugins=[mutant_process.Collected(lambda c: finish(shared_out(
                                late, self.jobs, lambda d: self.verdict(d, c.killer, all_tests=False))))])
         finish(first)
         if code:
@@ -174,7 +174,7 @@ class Trial:
             if (left := self.deadline - began) <= 0:
                 return
             found = killer(d.mutant, some, min(limit, left))
-            if found == running.TIME and left < limit:
+            if found == mutant_process.TIME and left < limit:
                 return
         row = {**{k: getattr(d.mutant, k) for k in IDENTITY}, "judge": self.judge.impl, "killer": found,
                "tests": len(some), "left": len(tests) - len(some), "seconds": round(time.monotonic() - began, 1)}

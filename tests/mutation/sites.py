@@ -41,7 +41,7 @@ GROUPS = {
     "ops": (*_sources("ops"), "cutile/front/operators.py",
             *(f"cutile/interp/memory/{name}.py" for name in ("array_view", "buffer", "tile_access"))),
     "front": _sources("front"),
-    "passes": _sources("passes"),
+    "passes": (*_sources("analysis"), *_sources("passes")),
     "tileir": _sources("gpu/tileir"),
 }
 TARGETS = tuple(dict.fromkeys(path for group in GROUPS.values() for path in group))

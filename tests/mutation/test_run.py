@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.mutation import lines, names, processes, run, running, sites
+from tests.mutation import lines, mutant_process, names, processes, run, sites
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(processes.os, "fork"), reason="no os.fork here"),
@@ -78,7 +78,7 @@ def test_what_a_judge_says_is_written(tmp_path):
 def test_after_the_deadline_there_is_no_verdict(tmp_path):
     trial(tmp_path, deadline=0).verdict(drawn(0, "a"), None, all_tests=False)
     soon = run.time.monotonic() + 5
-    trial(tmp_path, deadline=soon).verdict(drawn(0, "a"), lambda *_: running.TIME, all_tests=False)
+    trial(tmp_path, deadline=soon).verdict(drawn(0, "a"), lambda *_: mutant_process.TIME, all_tests=False)
     assert not list(tmp_path.iterdir())
 
 

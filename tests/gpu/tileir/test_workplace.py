@@ -12,7 +12,7 @@ import pytest
 from cutile.gpu.tileir import workplace as places
 from cutile.gpu.tileir.workplace import workplace
 from tests.gpu.tileir.test_tileiras import CODE, posix, stand_in
-from tests.users import give_away
+from tests.other_users import give_away
 
 ROOT = Path(__file__).parents[3]
 NAME = "cutile-tileiras-abcd_123"

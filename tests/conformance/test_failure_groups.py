@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.harness.failing import how, named, together
+from conformance.harness.failure_groups import how, named, together
 
 WRONG, ERROR = "AssertionError: 3 of 4 differ", "TypeError: unsupported operand"
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from html import escape
 from typing import Any
 
-from conformance.harness import failing
+from conformance.harness import failure_groups
 
 _STYLE = """body{font:15px/1.5 system-ui;margin:2rem auto;max-width:70rem;padding:0 1rem}table{border-collapse:collapse;
 width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
@@ -51,7 +51,7 @@ def _verdicts(count: dict[str, int]) -> list[str]:
 def _tests(rows: list[dict[str, Any]]) -> list[str]:
     """The tests that fail, by function and way."""
     lines = [f"<tr><td>{row['how']}<td>{row['tests']}<td><code>{escape(row['test'])}</code><td>"
-             f"<code>{escape(failing.named(row['clauses']))}</code><td>{escape(row['why'])}" for row in rows]
+             f"<code>{escape(failure_groups.named(row['clauses']))}</code><td>{escape(row['why'])}" for row in rows]
     return ["<h2>Failing tests</h2><p>Wrong results first, and of these the tests of the fewest clauses: a failing "
             "test breaks each of its clauses, also where one of them alone is not kept.",
             "<table><tr><th>how<th>tests<th>function<th>clauses<th>the first says", *lines, "</table>"] if rows else []

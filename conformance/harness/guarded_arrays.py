@@ -1,11 +1,7 @@
-"""Arrays in every layout inside guard bands, places where blocks look, and what tiles are, told element by element.
-
-The oracles are loops over Python integers: nothing here shares arithmetic with what is tested.
-"""
+"""Arrays of every layout between guard bytes, which show writes outside the array; values to fill them with."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -15,7 +11,7 @@ import numpy as np
 import pytest
 
 from conformance.harness.api import needs
-from conformance.harness.probing import NUMPY
+from conformance.harness.dtype_names import NUMPY
 
 GUARD = 64  # bytes before the first and after the last element
 FILL = 0xA5  # what bytes hold that are no element's
@@ -115,90 +111,3 @@ def same(got: np.ndarray, want: np.ndarray) -> None:
     bad = np.flatnonzero((a != b).any(1))
     at = tuple(int(i) for i in np.unravel_index(bad[0], got.shape)) if len(bad) else ()
     assert not len(bad), f"{len(bad)} of {got.size} differ, first at {at}: got {got[at]!r}, wanted {want[at]!r}"
-
-
-# ------------------------------------------------------------------ tiles, element by element
-
-
-def places(array_shape: Sequence[int], index: Sequence[int], shape: Sequence[int], order: Sequence[int] | None = None,
-           steps: Sequence[int] | None = None):
-    """(position in the tile, position in the array, whether that exists) of each element of a tile."""
-    order = range(len(array_shape)) if order is None else order
-    steps = shape if steps is None else steps
-    for x in itertools.product(*map(range, shape)):
-        at = [0] * len(array_shape)
-        for i, k in enumerate(order):
-            at[k] = index[i] * steps[i] + x[i]
-        yield x, tuple(at), all(0 <= p < n for p, n in zip(at, array_shape))
-
-
-def tile_of(a: np.ndarray, index: Sequence[int], shape: Sequence[int], pad: Any = 0, order=None,
-    steps=None) -> np.ndarray:
-    """The tile at a tile index."""
-    out = np.empty(tuple(shape), a.dtype)
-    for x, at, exists in places(a.shape, index, shape, order, steps):
-        out[x] = a[at] if exists else pad
-    return out
-
-
-def put_tile(a: np.ndarray, index: Sequence[int], tile: np.ndarray, order=None, steps=None) -> None:
-    """Store a tile at a tile index."""
-    for x, at, exists in places(a.shape, index, tile.shape, order, steps):
-        if exists:
-            a[at] = tile[x]
-
-
-# ------------------------------------------------------------------ where blocks look
-
-GRID = (4, 3, 2)
-
-
-def straight(a, b, c):
-    return a, b, c
-
-
-def backwards(a, b, c):
-    return 3 - a, 2 - b, 1 - c
-
-
-def swapped(a, b, c):
-    return b, c, a
-
-
-def strided(a, b, c):
-    return 2 * a, 3 * b, 2 * c
-
-
-def summed(a, b, c):
-    return a + b, b + c, 5 - a
-
-
-def one_axis(a, b, c):
-    return b, 1, 1
-
-
-def fixed(a, b, c):
-    return 1, 0, 1
-
-
-def curved(a, b, c):
-    return a * a, a * b, b * c
-
-
-def ragged(a, b, c):
-    return (a * 5 + b * 3) % 7, (a * b + c) % 4, (a + 2 * b) % 3
-
-
-LOOKS = (straight, backwards, swapped, strided, summed, one_axis, fixed, curved, ragged)
-looks = pytest.mark.parametrize("look", LOOKS, ids=lambda f: f.__name__)
-
-
-def blocks(grid: Sequence[int] = GRID):
-    """Block coordinates in grid order: the first axis slowest."""
-    return itertools.product(*map(range, (*grid, 1, 1, 1)[:3]))
-
-
-def fitting(look: Callable, tile: Sequence[int], edge: Sequence[int]) -> tuple[int, ...]:
-    """Array sizes so that every tile a look meets lies inside, but for `edge` elements beyond the end of the last."""
-    top = [max(look(*b)[k] for b in blocks()) for k in range(len(tile))]
-    return tuple((i + 1) * t - e for i, t, e in zip(top, tile, edge))

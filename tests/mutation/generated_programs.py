@@ -1,6 +1,6 @@
 """The referee's programs as tests: the first PROGRAMS of them, on the implementation under test and on the reference.
 
-Not collected by itself: `pytest conformance tests/mutation/programs.py --impl NAME`.
+Not collected by itself: `pytest conformance tests/mutation/generated_programs.py --impl NAME`.
 """
 
 from __future__ import annotations

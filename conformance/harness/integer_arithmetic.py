@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from conformance.harness.kernels import apply, binary, dtype, numbers_of
+from conformance.harness.code_kernels import apply, binary, dtype, numbers_of
 
 
 def limits(name):

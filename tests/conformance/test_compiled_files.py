@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from conformance.adapters.assembler import AHEAD_OF_TIME
-from conformance.harness import exporting
-from conformance.harness.exporting import Parameter
+from conformance.harness import compiled_files
+from conformance.harness.compiled_files import Parameter
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,7 +26,7 @@ def elf(**sections: bytes) -> bytes:
     for name, content in [*zip(names, sections.values(), strict=True), (".shstrtab", table)]:
         heads.append((table.index(name.encode() + b"\0"), len(body), len(content)))
         body += content
-    body[:4], body[0x28:0x30] = exporting.ELF, struct.pack("<Q", len(body))
+    body[:4], body[0x28:0x30] = compiled_files.ELF, struct.pack("<Q", len(body))
     body[0x3C:0x40] = struct.pack("<HH", len(heads), len(heads) - 1)
     for name, offset, size in heads:
         body += struct.pack("<IIQQQQIIQQ", name, 1, 0, 0, offset, size, 0, 0, 1, 0)
@@ -35,15 +35,15 @@ def elf(**sections: bytes) -> bytes:
 
 def record(kind: int, *payload: int, code: str) -> bytes:
     data = struct.pack(f"<{code}", *payload)
-    return struct.pack("<BBH", exporting.SIZED, kind, len(data)) + data
+    return struct.pack("<BBH", compiled_files.SIZED, kind, len(data)) + data
 
 
 def parameter(ordinal: int, offset: int, size: int) -> bytes:
-    return record(exporting.PARAMETER, 0, ordinal, offset, size << 18 | 0x1F000, code="IHHI")
+    return record(compiled_files.PARAMETER, 0, ordinal, offset, size << 18 | 0x1F000, code="IHHI")
 
 
 INFO = (struct.pack("<BBH", 3, 0x1B, 255) + parameter(1, 8, 4) + record(0x2F, 7, 7, code="II") + parameter(0, 0, 8)
-        + record(exporting.PARAMETER_BANK, 3, 0x160, 16, code="IHH"))
+        + record(compiled_files.PARAMETER_BANK, 3, 0x160, 16, code="IHH"))
 
 
 def instruction(form: int, address: int, bank: int = 0) -> bytes:
@@ -56,21 +56,21 @@ FILE = elf(_nv_info_k=INFO, _text_k=CODE, _text_other__one=b"")
 
 
 def test_kernels_and_parameters_of_a_cubin():
-    assert exporting.symbols(FILE) == {"k", "other_one"}
-    assert exporting.parameters(FILE, "k") == [Parameter(0, 8), Parameter(8, 4)]
+    assert compiled_files.symbols(FILE) == {"k", "other_one"}
+    assert compiled_files.parameters(FILE, "k") == [Parameter(0, 8), Parameter(8, 4)]
     with pytest.raises(StopIteration):
-        exporting.parameters(FILE, "other_one")
+        compiled_files.parameters(FILE, "other_one")
 
 
 def test_parameters_that_code_names():
     """Operands in the first bank, behind its beginning; nothing else that has such bits."""
-    assert exporting.reads(FILE, "k") == {8, 12}
+    assert compiled_files.reads(FILE, "k") == {8, 12}
 
 
 def test_the_version_of_bytecode():
-    assert exporting.version_of(exporting.MAGIC + bytes([13, 4, 0, 0])) == "13.4"
+    assert compiled_files.version_of(compiled_files.MAGIC + bytes([13, 4, 0, 0])) == "13.4"
     with pytest.raises(AssertionError):
-        exporting.version_of(FILE)
+        compiled_files.version_of(FILE)
 
 
 def test_who_cannot_export_is_not_asked(tmp_path):

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from conformance.harness.api import ct, run
-from conformance.harness.kernels import dtype, numbers_of
-from conformance.harness.numbers import width
+from conformance.harness.code_kernels import dtype, numbers_of
+from conformance.harness.number_formats import width
 
 inf, nan = math.inf, math.nan
 

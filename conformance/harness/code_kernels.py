@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from conformance.harness.api import ct, run
-from conformance.harness.numbers import FORMATS, values, width
+from conformance.harness.number_formats import FORMATS, values, width
 
 
 def dtype(name: str):

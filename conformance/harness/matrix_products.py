@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from conformance.harness.api import ct, run
-from conformance.harness.kernels import dtype, numbers_of
-from conformance.harness.numbers import FORMATS, encode, width
+from conformance.harness.code_kernels import dtype, numbers_of
+from conformance.harness.number_formats import FORMATS, encode, width
 
 
 def product(fn, d, e, a, x, y, z, o=None):

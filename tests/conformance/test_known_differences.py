@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.harness.differences import COMPILING, EXPORTING, FOLDER, LAUNCHING, PROGRAMS, TESTS, read
+from conformance.harness.known_differences import COMPILING, EXPORTING, FOLDER, LAUNCHING, PROGRAMS, TESTS, read
 
 
 def test_lines(tmp_path):
