@@ -71,7 +71,7 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
         case Closure():
             return _call_closure(c, func, args, kwargs, span)
         case Record() if (fn := objects.own_method(func.cls, "__call__")) is not None:
-            c.reads.add(func.cls, "__call__", fn)
+            c.dependencies.add(func.cls, "__call__", fn)
             return call(c, Static(fn), (func, *args), kwargs, span)
         case Static(obj):
             return c.attempt(span, _call_object, c, obj, args, kwargs, span)
@@ -300,7 +300,7 @@ def _call_object(c: Context, obj: Any, args, kwargs, span: Span) -> Term:
             and not inspect.isasyncgenfunction(wrapped)
             and (obj.__code__.co_filename, obj.__code__.co_name) == (contextlib.__file__, "helper")
         ):
-            c.reads.add(obj, "__wrapped__", wrapped)
+            c.dependencies.add(obj, "__wrapped__", wrapped)
             return Manager(Static(wrapped), args, kwargs, span)
         return _call_function(c, obj, args, kwargs, span)
     if isinstance(obj, types.MethodType) and isinstance(obj.__func__, types.FunctionType):

@@ -18,7 +18,7 @@ from cutile.errors import (
     TileStaticEvalError,
     TileSyntaxError,
 )
-from cutile.front.dependencies import Reads
+from cutile.front.dependencies import Dependencies
 from cutile.front.scope import MISSING, Scope, outer_object
 from cutile.front.source import Definition
 from cutile.front.source_text import definition_of
@@ -43,7 +43,7 @@ class Context(Builder):
     def __init__(self, span: Span, module: str = ""):
         super().__init__(span)
         self.errors: list[TileError] = []
-        self.reads = Reads(module)
+        self.dependencies = Dependencies(module)
         self.depth = 0
         self.nested = 0  # expressions around the one that is typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
@@ -86,19 +86,19 @@ class Context(Builder):
         """The definition of a Python function, which the program depends on from now on."""
         found = definition_of(fn)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
-            self.reads.add(fn, name, getattr(fn, name))
+            self.dependencies.add(fn, name, getattr(fn, name))
         if fn.__kwdefaults__:
             for name, value in fn.__kwdefaults__.items():
-                self.reads.add(fn.__kwdefaults__, name, value)
+                self.dependencies.add(fn.__kwdefaults__, name, value)
         return found
 
     def outside(self, s: Scope, name: str) -> Any:
         """The Python object that a free name denotes, which the program depends on from now on. MISSING: none does."""
         container, key, obj = outer_object(s, name)
         if obj is not MISSING:
-            self.reads.add(container, key, obj)
+            self.dependencies.add(container, key, obj)
             if container is not s.globals and key is not None:  # a builtin, which a global may come to hide
-                self.reads.add(s.globals, name, MISSING)
+                self.dependencies.add(s.globals, name, MISSING)
         return obj
 
     # -- what typing rules need

@@ -37,7 +37,7 @@ class _Reached(NamedTuple):
     name: str
 
 
-class Reads:
+class Dependencies:
     """What a compilation read from outside the kernel, so that a launch can see whether any of it has changed.
 
     `home` is the kernel's module: its package counts as the user's code wherever it is installed.
@@ -47,7 +47,7 @@ class Reads:
         self._home = contents.root_of(home)
         self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self._held: dict[tuple[int, Any], Held] = {}
-        self._arranged: tuple[tuple, tuple, list] | None = None  # what `fresh` made of it
+        self._arranged: tuple[tuple, tuple, list] | None = None  # what `unchanged` made of it
         self._kept: dict[int, Any] = {}  # what static code may reach, by ids, which are its own while it is kept
         self._reached: set[tuple[int, str | None]] = set()  # and by which attributes
         self._pending: list[_Reached] = []  # what is to be followed
@@ -270,7 +270,7 @@ class Reads:
 
     # ------------------------------------------------------------------ at launches
 
-    def fresh(self) -> bool:
+    def unchanged(self) -> bool:
         """Everything read still denotes the same object, and mutable objects hold what they held."""
         (dicts, names, objs), (owners, attributes, values), others = self._arranged or self._arrange()
         if not all(map(operator.is_, map(dict.get, dicts, names, _MISSING), objs)) \
@@ -301,8 +301,8 @@ class Reads:
         return True
 
     def _arrange(self) -> tuple[tuple, tuple, list]:
-        """What `fresh` looks at: columns of what was found in dictionaries, most of it globals, such columns of plain
-        attributes, and other rows.
+        """What `unchanged` compares: columns of dictionary entries (most of them globals), columns of plain attributes,
+        and the rows that fit neither.
         """
         found, plain, others = [], [], []
         for row in self._seen.values():
@@ -314,16 +314,17 @@ class Reads:
         self._arranged = _columns(found), _columns(plain), others
         return self._arranged
 
-    def seen(self) -> tuple | Callable[[], bool]:
-        """What `fresh` compares, for who compares it himself: dictionaries, objects or cells, a key or attribute of
-        each, and the object that must be there, all in one tuple; the dictionary where there must be none. `fresh`
-        itself if there is more to it.
+    def comparisons(self) -> tuple | Callable[[], bool]:
+        """What `unchanged` compares, for the C launcher, which compares it without calling Python.
+
+        One flat tuple of triples: a container, a key or attribute in it, and the object that must be found there; the
+        container itself where nothing must be found. Dependencies that need more than that give `unchanged` itself.
         """
         found = [(c, "cell_contents" if k is None else k, c if type(c) is dict and obj is MISSING else obj)
                  for c, k, obj in self._seen.values()]
         simple = all((type(c) in _SIMPLE and type(k) is str or _is_quick(c, k, obj)) and obj is not MISSING
                      for c, k, obj in found) and not any(c is obj for c, _, obj in self._seen.values())
-        return tuple(itertools.chain.from_iterable(found)) if simple and not self._held else self.fresh
+        return tuple(itertools.chain.from_iterable(found)) if simple and not self._held else self.unchanged
 
     def __len__(self) -> int:
         return len(self._seen)

@@ -68,7 +68,7 @@ def capture(c: Context, obj: Any, name: str) -> Term:
     if is_record(obj):
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
         for field, value in fields.items():  # which object.__setattr__ may change
-            c.reads.add(obj, field, value)
+            c.dependencies.add(obj, field, value)
         return Record(type(obj), {n: capture(c, v, f"{name}.{n}") for n, v in fields.items()})
     if getattr(type(obj), "_cutile_kernel", False):
         return c.report(TileTypeError(
@@ -156,7 +156,7 @@ def attribute(c: Context, t: Term, name: str) -> Term:
         case Static(types.ModuleType() as m):
             return _module_attribute(c, m, name)
         case Static(enum.Enum() as e) if name in ("name", "value"):
-            c.reads.add(e, f"_{name}_", getattr(e, f"_{name}_"))
+            c.dependencies.add(e, f"_{name}_", getattr(e, f"_{name}_"))
             return capture(c, getattr(e, name), name)
         case Static(str()) if name == "join":
             return Bound(Static(str.join), t)
@@ -247,7 +247,7 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
         close = nearest(name, [n for n in dir(module) if not n.startswith("_")])
         help = ours and hint(name) or (f"did you mean `{close}`?" if close and name not in STRANGERS else None)
         raise TileTypeError(f"module `{module.__name__}` has no attribute `{name}`", help=help)
-    c.reads.add(module, name, obj)
+    c.dependencies.add(module, name, obj)
     return capture(c, obj, f"{module.__name__}.{name}")
 
 
@@ -265,13 +265,13 @@ def _class_attribute(c: Context, cls: type, name: str) -> Term:
         return Static(found)
     if issubclass(cls, enum.Enum):
         if name in cls.__members__:
-            c.reads.add(cls._member_map_, name, cls[name])
+            c.dependencies.add(cls._member_map_, name, cls[name])
             return capture(c, cls[name], f"{cls.__name__}.{name}")
         raise TileTypeError(
             f"enum {cls.__name__} has no member `{name}`", help=_did_you_mean(name, [*cls.__members__])
         )
     raw = inspect.getattr_static(cls, name, None)
-    c.reads.add(cls, name, raw)
+    c.dependencies.add(cls, name, raw)
     if isinstance(raw, classmethod):
         return Bound(Static(raw.__func__), Static(cls))
     if isinstance(raw, staticmethod):
@@ -285,7 +285,7 @@ def _record_attribute(c: Context, t: Record, name: str) -> Term:
     if name in t.fields:
         return t.fields[name]
     raw = inspect.getattr_static(t.cls, name, None)
-    c.reads.add(t.cls, name, raw)
+    c.dependencies.add(t.cls, name, raw)
     match raw:
         case None:
             close = nearest(name, [*t.fields, *(n for n in dir(t.cls) if not n.startswith("_"))])

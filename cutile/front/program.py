@@ -13,7 +13,7 @@ from cutile._support.structs import structure
 from cutile.errors import TileError, TileInternalError, TileRecursionError, TileSyntaxError, TileTypeError
 from cutile.front import call
 from cutile.front.context import Context, StopCompiling
-from cutile.front.dependencies import Reads
+from cutile.front.dependencies import Dependencies
 from cutile.front.scope import of_function
 from cutile.front.source import Definition
 from cutile.front.source_text import definition_of
@@ -41,7 +41,7 @@ class Program:
     """A typed kernel and what its meaning depends on outside itself."""
 
     kernel: Kernel
-    reads: Reads
+    dependencies: Dependencies
     used: bool = False  # by a launch, lately (Recent)
 
 
@@ -97,9 +97,9 @@ def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program
         for e in c.errors:
             _tell_of_constants(e, fn, definition, blueprints)
         raise _combined(c.errors)
-    c.reads.settle()
+    c.dependencies.settle()
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.region,
-                          definition.header_span()), c.reads)
+                          definition.header_span()), c.dependencies)
 
 
 def parameter_names(definition: Definition) -> list[str]:

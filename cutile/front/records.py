@@ -39,13 +39,13 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
                           for f in fields})
     post = getattr(cls, "__post_init__", None)
     if post is not None:
-        c.reads.add(cls, "__post_init__", objects.own_method(cls, "__post_init__"))
+        c.dependencies.add(cls, "__post_init__", objects.own_method(cls, "__post_init__"))
         c.call(Static(post), (record,))
     return record
 
 
 def _default(c: Context, f: dataclasses.Field) -> Term:
-    c.reads.add(f, "default", f.default)
+    c.dependencies.add(f, "default", f.default)
     return objects.capture(c, f.default, f.name)
 
 

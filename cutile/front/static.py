@@ -241,7 +241,7 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
     namespace = _namespace(c, s, code)
     with _errors(c, construct), _evaluator(c, construct):
         value = eval(code, namespace)  # the user's own code, run as Python by their request
-    c.reads.accept()
+    c.dependencies.accept()
     return value
 
 
@@ -319,7 +319,7 @@ def _namespace(c: Context, s: Scope, code: types.CodeType) -> dict[str, Any]:
         space[name] = to_python(c, term)
         return MISSING if isinstance(term, Leaf | Const | Closure) else space[name]
 
-    c.reads.follow(code, find)
+    c.dependencies.follow(code, find)
     return space
 
 

@@ -163,7 +163,7 @@ class Kernel:
         """The typed program for arguments of these kinds; typed once per key, by one thread."""
         key = key_of(arguments)
         found = self._programs.get(key)
-        if found is None or not found.reads.fresh():
+        if found is None or not found.dependencies.unchanged():
             if inside():  # another thread may wait for what this one holds
                 found = self._typed(key, arguments)
             else:
@@ -174,7 +174,7 @@ class Kernel:
 
     def _typed(self, key: Any, arguments: list[Argument]) -> Program:
         found = self._programs.get(key)
-        if found is None or not found.reads.fresh():
+        if found is None or not found.dependencies.unchanged():
             found = typed(self, [a.blueprint for a in arguments])
             self._programs.keep(key, found)
         return found
@@ -196,7 +196,7 @@ def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
     _stage("after fma", fused, trace.PASSES)
-    return Program(fused, program.reads)
+    return Program(fused, program.dependencies)
 
 
 def _stage(name: str, program: nodes.Kernel, level: int) -> None:

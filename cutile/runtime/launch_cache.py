@@ -63,7 +63,8 @@ def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
         return
     if len(entries) >= LIMIT:
         entries.clear()
-    entries[signature] = (record, plan.program.reads.seen(), kept, plan.prepared, autograd.for_c(plan.written))
+    comparisons = plan.program.dependencies.comparisons()
+    entries[signature] = (record, comparisons, kept, plan.prepared, autograd.for_c(plan.written))
     if remembered.again is None:
         remembered.again = functools.partial(c.launch, memo)
 

@@ -136,7 +136,7 @@ def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[Plan, list]:
         found = kernel.remembered.plans.get(tuple(key))
     except Exception:
         key, words, found = [], [], None
-    if found is not None and (program := found.program).reads.fresh():
+    if found is not None and (program := found.program).dependencies.unchanged():
         found.used = program.used = True
         return found, words
     return _make(kernel, values, stream, tuple(key), words)

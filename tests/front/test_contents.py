@@ -333,7 +333,7 @@ def test_programs_share_what_they_compare_with():
 
     for n in range(4):
         ct.launch(None, (1,), k, (np.zeros(1), n))
-    copies = {id(h) for p in k._programs.values() for h in p.reads._held.values() if h.obj is table}
+    copies = {id(h) for p in k._programs.values() for h in p.dependencies._held.values() if h.obj is table}
     assert len(copies) == 1
 
 

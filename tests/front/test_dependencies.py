@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.front.dependencies import Reads
+from cutile.front.dependencies import Dependencies
 from cutile.front.scope import MISSING
 from tests.front.compiling import cell, constant
 
@@ -57,58 +57,58 @@ def test_unchanged_surroundings_are_fresh():
             with_len = tuple(i for i in ct.static_iter(table))if False else ()
     """)
     program = compile_kernel(space["k"], ())
-    assert program.reads.fresh()
-    assert len(program.reads) > 8
+    assert program.dependencies.unchanged()
+    assert len(program.dependencies) > 8
 
 
-def test_reads_of_things_that_vanish():
-    reads, space = Reads(), {"x": 1}
-    reads.add(space, "x", 1)
-    assert reads.fresh()
+def test_dependencies_on_things_that_vanish():
+    found, space = Dependencies(), {"x": 1}
+    found.add(space, "x", 1)
+    assert found.unchanged()
     del space["x"]
-    assert not reads.fresh()
+    assert not found.unchanged()
 
 
 @pytest.mark.parametrize("then, now", [(None, MISSING), (MISSING, None), (None, 1), (MISSING, 1), (1, None)])
-def test_reads_of_nothing_and_of_none_differ(then, now):
+def test_dependencies_on_nothing_and_of_none_differ(then, now):
     def put(obj):
         space.pop("x", None)
         space.update({} if obj is MISSING else {"x": obj})
 
-    reads, space = Reads(), {"y": 2}
+    found, space = Dependencies(), {"y": 2}
     put(then)
-    reads.add(space, "x", then)
-    reads.add(space, "y", 2)
-    assert reads.fresh()
+    found.add(space, "x", then)
+    found.add(space, "y", 2)
+    assert found.unchanged()
     put(now)
-    assert not reads.fresh()
+    assert not found.unchanged()
     put(then)
-    assert reads.fresh()
-    reads.add(space, "z", 3)
-    assert not reads.fresh()
+    assert found.unchanged()
+    found.add(space, "z", 3)
+    assert not found.unchanged()
 
 
-def test_what_reads_must_find():
-    """`seen` lists what `fresh` compares where that is simple, and is `fresh` where it is not."""
+def test_what_must_be_found():
+    """`comparisons` lists what `unchanged` compares where that is simple, and is `unchanged` where it is not."""
     fn, module, n, itself = (lambda: n), types.ModuleType("m"), 5, {}
     itself["x"] = itself
     module.x = 1
-    reads, space = Reads(), {"x": 1}
-    reads.add(space, "x", 1)
-    reads.add(module, "x", 1)
-    reads.add(fn, "__code__", fn.__code__)
-    reads.add(fn.__closure__[0], None, n)
-    reads.add(space, "y", MISSING)
-    assert reads.seen() == (space, "x", 1, vars(module), "x", 1, fn, "__code__", fn.__code__,
-                            fn.__closure__[0], "cell_contents", n, space, "y", space)
+    found, space = Dependencies(), {"x": 1}
+    found.add(space, "x", 1)
+    found.add(module, "x", 1)
+    found.add(fn, "__code__", fn.__code__)
+    found.add(fn.__closure__[0], None, n)
+    found.add(space, "y", MISSING)
+    assert found.comparisons() == (space, "x", 1, vars(module), "x", 1, fn, "__code__", fn.__code__,
+                                     fn.__closure__[0], "cell_contents", n, space, "y", space)
     for container, key, obj in ((types.SimpleNamespace(x=1), "x", 1), (int, "real", int.real), (itself, "x", itself)):
-        more = Reads()
+        more = Dependencies()
         more.add(container, key, obj)
-        assert more.seen() == more.fresh
-    reads.reach([1], "x")
-    assert reads.seen() == reads.fresh and reads.fresh()
+        assert more.comparisons() == more.unchanged
+    found.reach([1], "x")
+    assert found.comparisons() == found.unchanged and found.unchanged()
     module.x = 2
-    assert not reads.fresh()
+    assert not found.unchanged()
 
 
 def test_deep_objects_are_not_followed_without_end():
