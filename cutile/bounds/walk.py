@@ -14,7 +14,7 @@ import numpy as np
 from cutile.bounds import rules
 from cutile.dtypes import DType, float64, info
 from cutile.errors import Span
-from cutile.interp.exec.block_set import Running
+from cutile.interp.exec.block_set import BlockSet
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Node, Op, Region, Value
 from cutile.ir.recursion import deep
@@ -36,7 +36,7 @@ class Inconclusive(Exception):
 class Walker:
     """One block. `values_only` is on inside combine functions, whose errors the rule of the reduction accounts for."""
 
-    def __init__(self, ctx: Running, contraction: bool):
+    def __init__(self, ctx: BlockSet, contraction: bool):
         self.ctx, self.contraction = ctx, contraction
         self.env: dict[Value, Pair] = {}
         self.values_only = False

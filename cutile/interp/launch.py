@@ -13,7 +13,7 @@ from cutile.analysis.memory_effects import written_params
 from cutile.errors import refusal
 from cutile.interp import debugger, prepared, schedule
 from cutile.interp.memory import array_view
-from cutile.interp.memory.buffer import Memory
+from cutile.interp.memory.buffer import Buffer
 from cutile.interp.prepared import Ready
 from cutile.ir.nodes import Kernel
 from cutile.types import ArrayType, ListType
@@ -50,24 +50,24 @@ def _launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], k
 def _arguments(kernel: Kernel, leaves: Sequence[Any]) -> list[Any]:
     """The leaves as `schedule.run` takes them."""
     args: list[Any] = []
-    memories: list[Memory] = []
+    buffers: list[Buffer] = []
     params = schedule.derived(kernel, ("params",), _params)
     for (t, name, stored), x in zip(params, leaves, strict=True):
         if type(t) is ArrayType:
             x = _view(t, name, x, stored)
-            memories.append(x.memory)
+            buffers.append(x.buffer)
         elif type(t) is ListType:
             x = [_view(t.element, f"{name}[{i}]", a, stored) for i, a in enumerate(x)]
-            memories += [view.memory for view in x]
+            buffers += [view.buffer for view in x]
         args.append(x)
-    _find_changing(memories)
+    _find_changing(buffers)
     return args
 
 
-def _find_changing(memories: Sequence[Memory]) -> None:
-    """Which memories the kernel may change: those that it stores to, and what may share memory with one of them."""
-    targets = [m.array for m in memories if m.writable]
-    for m in memories:
+def _find_changing(buffers: Sequence[Buffer]) -> None:
+    """Which buffers the kernel may change: those that it stores to, and what may share memory with one of them."""
+    targets = [m.array for m in buffers if m.writable]
+    for m in buffers:
         if not m.writable:
             m.may_change = False
             for target in targets:

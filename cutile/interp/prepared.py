@@ -17,10 +17,10 @@ import numpy as np
 from cutile import settings
 from cutile.interp import schedule
 from cutile.interp.codegen.batch_analysis import INDEX
-from cutile.interp.exec.block_set import Block, Box, Launch
+from cutile.interp.exec.block_set import Block, BlockGrid, Launch
 from cutile.interp.exec.capacity import not_enough
 from cutile.interp.memory.array_view import ArrayView
-from cutile.interp.memory.buffer import Memory
+from cutile.interp.memory.buffer import Buffer
 from cutile.ir.nodes import Kernel, Op, Value, regions_of, uses_of
 from cutile.ir.walk import walk
 from cutile.ops._op import HOST, READ
@@ -85,7 +85,7 @@ def _run(launched: Ready, leaves: Sequence[Any]) -> bool:  # one function: each 
                         view.setflags(write=False)
                 views.append(view)
             if not bare:
-                ctx = Box(launch, origin, extent)
+                ctx = BlockGrid(launch, origin, extent)
             function(ctx, *values, *views)
     except MemoryError as e:
         raise not_enough(e) from e
@@ -114,9 +114,9 @@ def ordinary(args: Sequence[Any]) -> bool:
     """Whether arguments of `schedule.run` are what prepared launches take: no lists, and arrays of which those that are
     stored to can be written as they lie, and reach no other.
     """
-    memories = [x.memory for x in args if isinstance(x, ArrayView)]
+    buffers = [x.buffer for x in args if isinstance(x, ArrayView)]
     return not any(isinstance(x, list) for x in args) and all(
-        m.array.flags.aligned if m.writable else not m.may_change for m in memories)
+        m.array.flags.aligned if m.writable else not m.may_change for m in buffers)
 
 
 def prepare(kernel: Kernel, grid: Block, args: Sequence[Any], check: bool) -> Ready | None:
@@ -145,10 +145,10 @@ def _places(n: Op, find: Callable, kernel: Kernel, grid: Block, chunks: list,
             args: Sequence[Any]) -> list[Place | None]:
     """Where the tile of an op lies, by chunk; None where it is no part of an array of packed elements."""
     i = kernel.params.index(n.operands[0])
-    m, written = args[i].memory, n.op.effect != READ
+    m, written = args[i].buffer, n.op.effect != READ
     if not m.plain or m.line is None or m.may_change and not written:
         return [None] * len(chunks)
-    found = (find(args[i], Box(Launch(grid), origin, extent)) for origin, extent in chunks)
+    found = (find(args[i], BlockGrid(Launch(grid), origin, extent)) for origin, extent in chunks)
     return [v if v is None else _place(i, written, v, m.array) for v in found]
 
 
@@ -160,12 +160,12 @@ def _place(i: int, written: bool, v: np.ndarray, a: np.ndarray) -> Place:
 def _maker(p: Value, x: Any) -> Callable:
     if not isinstance(x, ArrayView):
         return functools.partial(schedule.argument, p)
-    m = x.memory
+    m = x.buffer
     return functools.partial(_array, (m.dtype, m.writable, m.name), (x.start, x.size, x.steps, x.index_dtype, True))
 
 
 def _array(of_memory: tuple, of_view: tuple, a: np.ndarray) -> ArrayView:
-    """What `memory.view_of` gives, where all that the layout says is known."""
-    m = Memory(a, *of_memory)
+    """What `array_view.view_of` gives, where all that the layout says is known."""
+    m = Buffer(a, *of_memory)
     m.may_change = m.writable  # the arrays are apart
     return ArrayView(m, *of_view)

@@ -26,7 +26,7 @@ from cutile.interp import debugger
 from cutile.interp.codegen import batch, block, interleave
 from cutile.interp.codegen.emit import Program, is_breakpoint
 from cutile.interp.exec import turns
-from cutile.interp.exec.block_set import Block, Box, Launch, Single, show
+from cutile.interp.exec.block_set import Block, BlockGrid, Launch, Single, show
 from cutile.interp.exec.capacity import FEW_AXES, check_sizes, not_enough, too_many_axes
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.per_block_array import ArrayList
@@ -165,7 +165,7 @@ def _run(kernel: Kernel, way: Way, launch: Launch, values: list, extent: Block) 
         try:
             if way.schedule == "batch":
                 for origin, size in chunks(launch.grid, extent):
-                    way.function(Box(launch, origin, size), *values)
+                    way.function(BlockGrid(launch, origin, size), *values)
                     if launch.failed:
                         raise launch.failed[min(launch.failed)]
             elif way.schedule == "block":

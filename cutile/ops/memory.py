@@ -231,7 +231,7 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
 
 
 def _store_target(array, index, /, *, order, sig, ctx, **_hints):
-    return array.target(tile_origin(index, sig), sig.operands[-1].shape, order, ctx.lead)
+    return array.target(tile_origin(index, sig), sig.operands[-1].shape, order, ctx.batch_shape)
 
 
 @op(_store, operands="array *index tile", effect=WRITE, accesses=TILES, exact=True, target=_store_target,

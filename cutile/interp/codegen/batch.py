@@ -19,7 +19,7 @@ import numpy as np
 
 from cutile.dtypes import float32, info
 from cutile.errors import Span
-from cutile.interp.codegen.batch_analysis import Settled
+from cutile.interp.codegen.batch_analysis import BatchPlan
 from cutile.interp.codegen.emit import (
     CTX,
     Needs,
@@ -31,7 +31,7 @@ from cutile.interp.codegen.emit import (
     meaning_call,
 )
 from cutile.interp.codegen.py_ast import (
-    NOWHERE,
+    NO_POSITION,
     Position,
     assign,
     attribute,
@@ -46,9 +46,9 @@ from cutile.interp.codegen.py_ast import (
     unpack,
 )
 from cutile.interp.exec import block_set, divergence, merge
-from cutile.interp.exec.divergence import Combine, Joint, RegionCode
+from cutile.interp.exec.divergence import Combine, MergePoint, RegionCode
 from cutile.interp.exec.merge import ARRAY, RECORD
-from cutile.interp.memory.loop_tiles import Series
+from cutile.interp.memory.loop_tiles import LoopTiles
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of, regions_of
 from cutile.ir.recursion import deep
@@ -65,23 +65,23 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 
     `views`: for each op of `placed` the memory of its tile as one view, or None, the default, where it has to be found.
     """
-    settled = Settled(kernel, check)
-    program = Program(check, step_limit, settled.streams(kernel.body))
+    plan = BatchPlan(kernel, check)
+    program = Program(check, step_limit, plan.streams(kernel.body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
               merge.narrow, block_set.with_lead):
         program.objects["." + f.__name__] = f
     program.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
-    program.objects |= {program.temp(v): x for v, x in settled.constants.items()}
-    needs = Needs(kernel.body, False, settled.reads, settled.results)
-    unit = Unit(program, needs, settled, Exits(kernel.body), kernel.body)
+    program.objects |= {program.temp(v): x for v, x in plan.constants.items()}
+    needs = Needs(kernel.body, False, plan.reads, plan.results)
+    unit = Unit(program, needs, plan, Exits(kernel.body), kernel.body)
     unit.find_placed(kernel.body)
     placed, top = tuple(unit.views), Scope(kernel.name, kernel.span)
     unit.function(top, kernel.body, ".kernel", kernel.params, tuple(unit.views.values()), ir.Return, leaving=False)
     while unit.queue:
         unit.queue.popleft()()
     program.finish()
-    program.skipped = frozenset(settled.skipped)
-    program.placed = {n: functools.partial(settled.place, n) for n in placed}
+    program.skipped = frozenset(plan.skipped)
+    program.placed = {n: functools.partial(plan.place, n) for n in placed}
     program.objects[".kernel"].__defaults__ = (None,) * len(placed)
     return program
 
@@ -94,7 +94,7 @@ def ranks_of(values: Iterable[Value]) -> tuple[int | None, ...]:
     return tuple(map(rank_of, values))
 
 
-_NOWHERE: frozenset[str] = frozenset()
+NO_EXITS: frozenset[str] = frozenset()
 
 
 class Exits:
@@ -122,7 +122,7 @@ class Exits:
     def node(self, n: Node) -> frozenset[str]:
         """How control can leave a node sideways."""
         if isinstance(n, (Op, ir.Bind, ir.Frame)):
-            return _NOWHERE
+            return NO_EXITS
         out = frozenset().union(*(self._of[b] for b in regions_of(n)))
         return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
 
@@ -146,8 +146,8 @@ class Scope:
 class Unit:
     """All functions of one kernel."""
 
-    def __init__(self, program: Program, needs: Needs, settled: Settled, exits: Exits, root: Region):
-        self.program, self.needs, self.settled, self.exits, self.queue = program, needs, settled, exits, deque()
+    def __init__(self, program: Program, needs: Needs, plan: BatchPlan, exits: Exits, root: Region):
+        self.program, self.needs, self.plan, self.exits, self.queue = program, needs, plan, exits, deque()
         self.records = 0
         self.depths = depths(root)
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
@@ -157,7 +157,7 @@ class Unit:
         for n in root.nodes:
             if self.exits.node(n):  # after it, other blocks may run
                 break
-            if n in self.settled.placed:
+            if n in self.plan.placed:
                 self.view(n)
 
     def view(self, n: Op) -> str:
@@ -230,24 +230,24 @@ class Body:
                 out += self.bind(n) if n.span.line > telling else []
                 continue
             telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
-            if n in self.unit.settled.skipped:
+            if n in self.unit.plan.skipped:
                 out += self.bind(n)
                 continue
             out += EMIT[type(n)](self, n)
             results = dict.fromkeys(ir.results_of(n))
             ended = dict.fromkeys(v for v in dead if v in alive or v in results)
             if ended:
-                out.append(place(delete(self.unit.temps(ended)), NOWHERE))
+                out.append(place(delete(self.unit.temps(ended)), NO_POSITION))
             for v in ended:
                 alive.pop(v, None)
             if self.unit.exits.node(n):  # its results are already those of the blocks that go on
                 out += self.go_on(list(alive), n)
             alive.update((v, None) for v in results if v not in ended)
-        return out + [place(ast.Return(constant(None)), NOWHERE)]
+        return out + [place(ast.Return(constant(None)), NO_POSITION)]
 
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
         """After a node that blocks may have left: go on with the others, and with their values."""
-        at = NOWHERE
+        at = NO_POSITION
         moved = [v for v in values if rank_of(v) is not RECORD]
         narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
                                           self.unit.ref(ranks_of(moved), "ranks")])
@@ -265,27 +265,27 @@ class Body:
     def op(self, n: Op) -> list[ast.stmt]:
         if is_breakpoint(n):
             return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
-        if n in self.unit.settled.spread:
+        if n in self.unit.plan.spread:
             return [self.positioned(assign(self.unit.temps(n.results), load(self.program.temp(n.operands[0]))), n)]
-        operands, combine, settled = self.operands(n), None, self.unit.settled
+        operands, combine, plan = self.operands(n), None, self.unit.plan
         if n.region is not None:
             combine, operands = self.combine(n, operands)
         changed = {}
-        if "want_old" in n.attrs and settled.unread(n):
+        if "want_old" in n.attrs and plan.unread(n):
             changed["want_old"] = constant(False)
         before: list[ast.stmt] = []
         if n.op.takes_out:
-            store = settled.direct.get(n)
+            store = plan.direct.get(n)
             if store is not None:
                 before = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
                 changed["out"] = load(TARGET)
-            elif n in settled.buffers or _is_f32_unary(n):
+            elif n in plan.buffers or _is_f32_unary(n):
                 changed["out"] = self.buffer(n, operands)
         y = self.viewed(n, self.access(n, operands), meaning_call(self.program, n, operands, combine, **changed))
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
-        if settled.direct_from.get(n) is not None:
+        if plan.direct_from.get(n) is not None:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
-            stmt = place(ast.If(there, [stmt], []), NOWHERE)
+            stmt = place(ast.If(there, [stmt], []), NO_POSITION)
         return [*before, stmt]
 
     def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
@@ -302,14 +302,14 @@ class Body:
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
         """Where an op may put its result: into an operand that is needed no more, or something new."""
-        spent = self.unit.settled.buffers.get(n)
+        spent = self.unit.plan.buffers.get(n)
         if spent is None or not info(spent.type.dtype).carried_exactly:
             return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
         others = [x for x, v in zip(operands, n.operands, strict=True) if v is not spent]
         return call(load(".room"), [load(self.program.temp(spent)), *others]) if others else operands[0]
 
     def operands(self, n: Op) -> list[ast.expr]:
-        axes, lines = self.unit.settled.axes, self.unit.settled.is_line
+        axes, lines = self.unit.plan.axes, self.unit.plan.is_line
         return [call(attribute(load(CTX), "line"), [constant(axes[v])]) if v in axes and lines(n, i) else
                 load(self.program.temp(v)) for i, v in enumerate(n.operands)]
 
@@ -344,9 +344,9 @@ class Body:
         targets = ast.Tuple([ast.Name(t, ast.Store()) for t in self.unit.temps(results)], ast.Store())
         both = ast.Tuple([ast.Name(NARROWER, ast.Store()), targets], ast.Store())
         return [self.positioned(assign([OUT], outcome), n),
-                place(ast.If(none, [ast.Return(constant(None))], []), NOWHERE),
-                place(ast.Assign([both], load(OUT)), NOWHERE),
-                place(delete([OUT]), NOWHERE)]
+                place(ast.If(none, [ast.Return(constant(None))], []), NO_POSITION),
+                place(ast.Assign([both], load(OUT)), NO_POSITION),
+                place(delete([OUT]), NO_POSITION)]
 
     def if_(self, n: ir.If) -> list[ast.stmt]:
         leaving = bool(self.unit.exits.node(n))
@@ -355,9 +355,9 @@ class Body:
             region, captured = self.unit.region(self.scope, b, ir.Yield, (), leaving=leaving, at=n.span)
             sides += [self.unit.ref(region, "side"), captured]
         run = load(".branch" if leaving else ".branch_all")
-        joint = self.unit.ref(Joint(ranks_of(n.results), n.span), "joint")
+        point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
         cond = load(self.program.temp(n.cond))
-        return self.entered(n, n.results, call(run, [load(CTX), cond, *sides, joint]))
+        return self.entered(n, n.results, call(run, [load(CTX), cond, *sides, point]))
 
     def loop_body(self, n: ir.For | ir.While, views: Sequence[str] = ()) -> list[ast.expr]:
         leaving = bool(self.unit.exits[n.body])
@@ -370,11 +370,11 @@ class Body:
         return [self.unit.ref(region, "body"), captured]
 
     def for_(self, n: ir.For) -> list[ast.stmt]:
-        joint = self.unit.ref(Joint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "joint")
+        point = self.unit.ref(MergePoint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "point")
         bounds = self.unit.loads((n.start, n.stop, n.step))
-        loads = [] if self.unit.exits[n.body] else self.unit.settled.series(n)
+        loads = [] if self.unit.exits[n.body] else self.unit.plan.series(n)
         body = self.loop_body(n, [self.unit.view(m) for m in loads])
-        outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, joint,
+        outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, point,
                                            tuple_of(self.series(m, n.iv) for m in loads)])
         return self.entered(n, n.results, self.only_results(n, outcome))
 
@@ -382,7 +382,7 @@ class Body:
         """What finds the tiles of a load in a loop's body."""
         given = self.operands(n)
         indices = [constant(None) if v is iv else x for x, v in zip(given[1:], n.operands[1:], strict=True)]
-        find = self.unit.ref(Series(n).tiles, "series")
+        find = self.unit.ref(LoopTiles(n).tiles, "series")
         return call(load(".partial"), [find, given[0], tuple_of(indices)])
 
     def while_(self, n: ir.While) -> list[ast.stmt]:
@@ -390,8 +390,8 @@ class Body:
         if n.cond is not None:
             region, captured = self.unit.region(self.scope, n.cond, ir.Yield, n.params, at=n.span)
             cond = [self.unit.ref(region, "cond"), captured]
-        joint = self.unit.ref(Joint(ranks_of(n.params), n.span), "joint")
-        outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), joint,
+        point = self.unit.ref(MergePoint(ranks_of(n.params), n.span), "point")
+        outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), point,
                                              self.unit.ref(ranks_of(n.results), "ranks")])
         return self.entered(n, n.results, self.only_results(n, outcome))
 
@@ -408,8 +408,8 @@ class Body:
         region, captured = self.unit.region(scope, n.body, ir.Return, (), given, leaving=leaving)
         r = self.unit.ref(region, "frame")
         if leaving:
-            joint = self.unit.ref(Joint(ranks_of(n.results), n.span), "joint")
-            outcome = call(load(".frame"), [load(CTX), r, captured, joint])
+            point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
+            outcome = call(load(".frame"), [load(CTX), r, captured, point])
         else:
             outcome = call(attribute(r, "function"), [load(CTX), ast.Starred(captured, ast.Load())])
         return [self.positioned(unpack(self.unit.temps(n.results), outcome), n)]
@@ -430,7 +430,7 @@ class Body:
 
     def tail_position(self, n: Node) -> Position:
         """Only a `return` that the user wrote stands somewhere."""
-        return position(n.span) if isinstance(n, ir.Return) and n.operands else NOWHERE
+        return position(n.span) if isinstance(n, ir.Return) and n.operands else NO_POSITION
 
 
 def _is_f32_unary(n: Op) -> bool:

@@ -27,7 +27,7 @@ from cutile.ops._types import evaluate
 from cutile.types import ArrayType, TileType
 
 if TYPE_CHECKING:
-    from cutile.interp.exec.block_set import Running
+    from cutile.interp.exec.block_set import BlockSet
     from cutile.interp.memory.array_view import ArrayView
 
 FAMILIES = ("create", "shape", "convert", "arithmetic")  # whose results depend on no setting
@@ -36,7 +36,7 @@ COMPUTED = 1 << 24  # elements of a constant that is computed at all
 INDEX = "*index"  # the operand that holds tile indices, in ops that have some
 
 
-class Settled:
+class BatchPlan:
     """`constants` by value; `axes`, the grid axis of each block index; `skipped` nodes, which need no code."""
 
     def __init__(self, kernel: Kernel, check: bool):
@@ -80,14 +80,14 @@ class Settled:
         return isinstance(n, Op) and INDEX in n.op.operands and n.operands[0] in self._params \
             and 0 < i <= n.layout[n.op.operands.index(INDEX)]
 
-    def place(self, n: Op, array: ArrayView, ctx: Running) -> np.ndarray | None:
+    def place(self, n: Op, array: ArrayView, ctx: BlockSet) -> np.ndarray | None:
         """The tile of a placed op for all blocks as one view of the array, if it lies regularly inside."""
         indices = [ctx.line(self.axes[v]) if v in self.axes else self.constants[v] for v in self._indices(n)]
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
         return (n.op.view or n.op.target)(array, indices, sig=sig, ctx=ctx, **n.attrs)
 
     def series(self, loop: For) -> list[Op]:
-        """The loads in its body whose tiles a `Series` may give: at the loop's index, and others that do not change."""
+        """The loads in its body whose tiles `LoopTiles` may give: at the loop's index, the others unchanged."""
         inner = {loop.iv, *loop.params, *(v for n in loop.body.nodes for v in results_of(n))}
         return [n for n in loop.body.nodes if isinstance(n, Op) and n not in self.skipped and n.op.view is not None
                 and n.operands[0] in self._params and isinstance(n.operands[0].type, ArrayType)

@@ -18,7 +18,7 @@ from cutile.errors import Span
 from cutile.interp.codegen.copy_propagation import is_temp, tidy
 from cutile.interp.codegen.emit import BLOCK, CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.codegen.py_ast import (
-    NOWHERE,
+    NO_POSITION,
     Position,
     assign,
     assign_all,
@@ -34,7 +34,7 @@ from cutile.interp.codegen.py_ast import (
     tuple_of,
 )
 from cutile.interp.codegen.variables import Loop, Path, Variables, claimed
-from cutile.interp.exec.block_set import Running
+from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.exec.divergence import bad_step, count_step
 from cutile.interp.show import Shown, Tile, record_class
 from cutile.ir import nodes as ir
@@ -57,7 +57,7 @@ def emit_kernel(kernel: Kernel, top: Function) -> Program:
     """The program of `top`, which enters the kernel."""
     program, queue = top.program, top.queue
     program.objects[".Tile"] = Tile
-    enter = place(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NOWHERE)
+    enter = place(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
     params = [CTX, BLOCK, *top.temps(kernel.params)]
     program.define("launch", params, [enter], OURS.filename, position(OURS), ".kernel")
     while queue:  # frames nest deeper than Python's stack allows recursion here
@@ -178,7 +178,7 @@ class Function:
         """Values arrive in temporaries."""
         pairs = [(t, x) for t, x in zip(targets, map(self.use, operands), strict=True)
                  if not (isinstance(x, ast.Name) and x.id == t)]
-        return [place(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NOWHERE)] if pairs else []
+        return [place(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NO_POSITION)] if pairs else []
 
     # ------------------------------------------------------------- regions
 
@@ -209,7 +209,7 @@ class Function:
             if not falls:
                 return out, False
             if dead := self.temps(v for v in last if v in local):
-                out.append(place(delete(dead), NOWHERE))
+                out.append(place(delete(dead), NO_POSITION))
         return out, True
 
     # -------------------------------------------------------------- plain nodes
@@ -250,7 +250,7 @@ class Function:
         else:
             source = self.template(v)
             self.variables.bind(n.name)
-        return [place(assign([n.name], source), NOWHERE if arriving else position(n.span))]
+        return [place(assign([n.name], source), NO_POSITION if arriving else position(n.span))]
 
     def template(self, t: Template) -> ast.expr:
         match t:
@@ -283,7 +283,7 @@ class Function:
             sides.append(stmts)
         then, orelse = sides
         self.variables.meet(arriving)
-        return [place(ast.If(test, then or [place(ast.Pass(), NOWHERE)], orelse), at)], bool(arriving)
+        return [place(ast.If(test, then or [place(ast.Pass(), NO_POSITION)], orelse), at)], bool(arriving)
 
     def _arrive(self, y: ir.Yield, results: Sequence[Value], before: int, arriving: list[Path]) -> list[ast.stmt]:
         arriving.append(self.variables.path(before, y.operands, results))
@@ -376,7 +376,7 @@ class Function:
 
     # -------------------------------------------------------------- terminators
 
-    def give(self, n: ir.Return | ir.Yield, at: Position = NOWHERE) -> list[ast.stmt]:
+    def give(self, n: ir.Return | ir.Yield, at: Position = NO_POSITION) -> list[ast.stmt]:
         values = [self.use(v) for v in n.operands]
         value = None if not values else values[0] if len(values) == 1 else tuple_of(values)
         return [place(ast.Return(value), at)]
@@ -389,7 +389,7 @@ class Function:
         loop.next(self.variables, n.operands)
         own = (n.span.line, n.span.col) != (loop.node.span.line, loop.node.span.col)  # the user wrote `continue`
         return [*self.move(self.temps(loop.node.params), n.operands),
-                place(ast.Continue(), position(n.span) if own else NOWHERE)]
+                place(ast.Continue(), position(n.span) if own else NO_POSITION)]
 
     def break_(self, n: ir.Break, before: Node | None) -> list[ast.stmt]:
         loop = self.loops[-1]
@@ -398,7 +398,7 @@ class Function:
 
     def return_(self, n: ir.Return, before: Node | None) -> list[ast.stmt]:
         implicit = not n.operands and before is not None and _inside(before.span, n.span)
-        return self.give(n, NOWHERE if implicit else position(n.span))
+        return self.give(n, NO_POSITION if implicit else position(n.span))
 
 
 EMIT: dict[type, Callable] = {Op: Function.op, ir.If: Function.if_, ir.For: Function.for_, ir.While: Function.while_,
@@ -411,7 +411,7 @@ def _inside(inner: Span, outer: Span) -> bool:
     return outer.line <= inner.line <= outer.end_line
 
 
-def combine_elements(function: Callable, ctx: Running, block: tuple, types: tuple[TileType, ...], captured: tuple,
+def combine_elements(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
                      args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Call a combine function for each element, in row-major order, on scalars that a debugger can show."""
     args = np.broadcast_arrays(*args)

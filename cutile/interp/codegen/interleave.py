@@ -20,8 +20,8 @@ from cutile.analysis.spin_wait import waiting_loops
 from cutile.interp import debugger
 from cutile.interp.codegen.block import Function, combine_elements, emit_kernel
 from cutile.interp.codegen.emit import Needs, Program
-from cutile.interp.codegen.py_ast import NOWHERE, assign, call, load, place, tuple_of
-from cutile.interp.exec.block_set import Running
+from cutile.interp.codegen.py_ast import NO_POSITION, assign, call, load, place, tuple_of
+from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.exec.turns import Access, Spin
 from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
@@ -96,7 +96,7 @@ class Turns(Function):
             return []
         self.spins[n] = self.program.slot("spin")
         spin = call(self.program.ref(Spin, "Spin"), [self.program.ref(n.span, "span")])
-        return [place(assign([self.spins[n]], spin), NOWHERE)]
+        return [place(assign([self.spins[n]], spin), NO_POSITION)]
 
     def iteration(self, n):
         if n not in self.pauses.waiting:
@@ -104,7 +104,7 @@ class Turns(Function):
         return [_yield(load(self.spins[n]), *map(self.use, self.pauses.waiting[n]))]
 
 
-def combine_at_once(function: Callable, ctx: Running, block: tuple, types: tuple[TileType, ...], captured: tuple,
+def combine_at_once(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
                     args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Call a combine function, which has no branches, once for all elements, as the batch schedule does; one by one
     if a debugger might stop in it, which is to see scalars.
@@ -134,4 +134,4 @@ def _step(steps: Generator) -> tuple[bool, Any]:
 
 
 def _yield(*items: ast.expr) -> ast.stmt:
-    return place(ast.Expr(ast.Yield(tuple_of(items))), NOWHERE)
+    return place(ast.Expr(ast.Yield(tuple_of(items))), NO_POSITION)

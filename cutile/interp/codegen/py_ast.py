@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from cutile.errors import Span, line_of
 
 Position = tuple[int, int, int, int]  # line, column, end line, end column
-NOWHERE: Position = (-1, -1, -1, -1)
+NO_POSITION: Position = (-1, -1, -1, -1)
 
 
 def position(span: Span) -> Position:

@@ -1,10 +1,10 @@
 """The blocks that run: what a meaning gets as `ctx`, and how a set of blocks splits.
 
-A carrier's leading axes stand for the running blocks. While the blocks of a chunk run alike, they form a `Box`: three
-leading axes, each of the box's extent or, where the value does not depend on it, 1. When a condition varies along one
-axis only, the box splits into two smaller boxes along that axis; when it varies along several, the blocks become
-`Lanes`: one leading axis with the list of blocks. A value may always have no leading axes: the same for all blocks.
-Blocks are numbered within their chunk in row-major order of the grid axes, and every set keeps that order.
+A carrier's leading axes stand for the running blocks. While the blocks of a chunk run alike, they form a `BlockGrid`:
+three leading axes, each of the grid's extent or, where the value does not depend on it, 1. When a condition varies
+along one axis only, the grid splits into two smaller ones along that axis; when it varies along several, the blocks
+become a `BlockList`: one leading axis that counts the listed blocks. A value without leading axes is the same for all
+blocks. Blocks are numbered within their chunk in row-major order of the grid axes, and every set keeps that order.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from cutile.errors import Span, TileAssertionError
-from cutile.interp.memory.tile_access import Line
+from cutile.interp.memory.tile_access import StridedIndex
 from cutile.ops._op import Sig
 from cutile.types import TileType
 
@@ -43,36 +43,36 @@ class Launch:
         self.failed.setdefault(block, TileAssertionError(text, span))
 
 
-class Running:
-    """A set of running blocks. Ops see `lead`, `bid`, `num_blocks`, `each`, `write` and `fail`."""
+class BlockSet:
+    """A set of running blocks. Ops see `batch_shape`, `bid`, `num_blocks`, `each`, `write` and `fail`."""
 
-    __slots__ = ("launch", "origin", "extent", "lead", "span", "_coords")
+    __slots__ = ("launch", "origin", "extent", "batch_shape", "span", "_coords")
 
     launch: Launch
     origin: Block  # of the chunk in the grid
     extent: Block  # of the chunk
-    lead: tuple[int, ...]  # leading axes of a value that differs between all blocks
+    batch_shape: tuple[int, ...]  # leading axes of a value that differs between all blocks
 
-    def __init__(self, launch: Launch, origin: Block, extent: Block, lead: tuple[int, ...]):
-        self.launch, self.origin, self.extent, self.lead = launch, origin, extent, lead
+    def __init__(self, launch: Launch, origin: Block, extent: Block, batch_shape: tuple[int, ...]):
+        self.launch, self.origin, self.extent, self.batch_shape = launch, origin, extent, batch_shape
         self.span: Span | None = None
         self._coords: tuple[np.ndarray, ...] | None = None
 
-    def at(self, span: Span) -> Running:
+    def at(self, span: Span) -> BlockSet:
         """This set, for an op at that place of the source."""
         self.span = span
         return self
 
     @property
     def count(self) -> int:
-        return prod(self.lead)
+        return prod(self.batch_shape)
 
     def bid(self, axis: int) -> np.ndarray:
         if self._coords is None:
             self._coords = self.coordinates()
         return self._coords[axis]
 
-    def line(self, axis: int) -> Line | np.ndarray:
+    def line(self, axis: int) -> StridedIndex | np.ndarray:
         """bid(axis) in the place of a tile index: as a line, where it is one."""
         return self.bid(axis)
 
@@ -114,13 +114,13 @@ class Running:
     def flat(self, x: np.ndarray, rank: int) -> np.ndarray:
         """A carrier with one leading axis that counts all blocks."""
         core = x.shape[x.ndim - rank:]
-        return np.broadcast_to(x, self.lead + core).reshape(self.count, *core)
+        return np.broadcast_to(x, self.batch_shape + core).reshape(self.count, *core)
 
-    def pick(self, sub: Running) -> Pick:
+    def pick(self, sub: BlockSet) -> Pick:
         """How to take the values of some of these blocks."""
         raise NotImplementedError
 
-    def split(self, mask: np.ndarray) -> tuple[Running, Running]:
+    def split(self, mask: np.ndarray) -> tuple[BlockSet, BlockSet]:
         """The blocks where the mask, a carrier scalar, is True, and the others. Both must exist."""
         raise NotImplementedError
 
@@ -134,14 +134,14 @@ class Pick:
         return x
 
 
-class Box(Running):
+class BlockGrid(BlockSet):
     """Blocks that form a box, not necessarily a contiguous one: `axes[k]` are the positions along axis k."""
 
     __slots__ = ("_axes",)
 
     def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
         self.launch, self.origin, self.extent = launch, origin, extent
-        self.lead = extent if axes is None else tuple(map(len, axes))
+        self.batch_shape = extent if axes is None else tuple(map(len, axes))
         self.span = self._coords = None
         self._axes = axes
 
@@ -152,9 +152,9 @@ class Box(Running):
         return self._axes
 
     def line(self, axis):
-        if self._axes is not None and self.lead[axis] != self.extent[axis]:
+        if self._axes is not None and self.batch_shape[axis] != self.extent[axis]:
             return self.bid(axis)
-        return _line(self.origin[axis], self.lead[axis], axis)
+        return _line(self.origin[axis], self.batch_shape[axis], axis)
 
     def coordinates(self):
         shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
@@ -165,9 +165,9 @@ class Box(Running):
         (x, y, z), (_, ny, nz) = self.axes, self.extent
         return ((x[:, None, None] * ny + y[:, None]) * nz + z).reshape(-1)
 
-    def along(self, axis: int, positions: np.ndarray) -> Box:
+    def along(self, axis: int, positions: np.ndarray) -> BlockGrid:
         axes = (*self.axes[:axis], positions, *self.axes[axis + 1:])
-        return Box(self.launch, self.origin, self.extent, axes)
+        return BlockGrid(self.launch, self.origin, self.extent, axes)
 
     def split(self, mask):
         varying = [k for k, n in enumerate(mask.shape) if n > 1]
@@ -175,25 +175,25 @@ class Box(Running):
             k, m = varying[0], mask.reshape(-1)
             return self.along(k, self.axes[k][m]), self.along(k, self.axes[k][~m])
         m, numbers = self.flat(mask, 0), self.numbers()
-        return lanes(self, numbers[m]), lanes(self, numbers[~m])
+        return block_list(self, numbers[m]), block_list(self, numbers[~m])
 
     def pick(self, sub):
-        if isinstance(sub, Box):
-            return BoxPick([None if len(a) == len(b) else selector(a, b)
+        if isinstance(sub, BlockGrid):
+            return GridPick([None if len(a) == len(b) else selector(a, b)
                             for a, b in zip(self.axes, sub.axes, strict=True)])
         at = np.unravel_index(sub.numbers(), self.extent)
-        return LanesOfBox([a if len(b) == self.extent[k] else np.searchsorted(b, a)
+        return ListOfGridPick([a if len(b) == self.extent[k] else np.searchsorted(b, a)
                            for k, (a, b) in enumerate(zip(at, self.axes, strict=True))])
 
 
 @functools.lru_cache(maxsize=1024)
-def _line(first: int, n: int, axis: int) -> Line:
+def _line(first: int, n: int, axis: int) -> StridedIndex:
     """Block indices along a grid axis: n of them from the first on."""
     along = [k == axis and n > 1 for k in range(3)]
-    return Line(first, tuple(map(int, along)), tuple(n if k else 1 for k in along))
+    return StridedIndex(first, tuple(map(int, along)), tuple(n if k else 1 for k in along))
 
 
-class Lanes(Running):
+class BlockList(BlockSet):
     """Any blocks, as a list of their numbers in the chunk."""
 
     __slots__ = ("list",)
@@ -210,14 +210,14 @@ class Lanes(Running):
         return tuple((a + o).astype(np.int32) for a, o in zip(at, self.origin, strict=True))
 
     def split(self, mask):
-        return lanes(self, self.list[mask]), lanes(self, self.list[~mask])
+        return block_list(self, self.list[mask]), block_list(self, self.list[~mask])
 
     def pick(self, sub):
-        return LanesPick(selector(self.list, sub.numbers()))
+        return ListPick(selector(self.list, sub.numbers()))
 
 
-def lanes(like: Running, numbers: np.ndarray) -> Lanes:
-    return Lanes(like.launch, like.origin, like.extent, numbers)
+def block_list(like: BlockSet, numbers: np.ndarray) -> BlockList:
+    return BlockList(like.launch, like.origin, like.extent, numbers)
 
 
 def selector(outer: np.ndarray, inner: np.ndarray) -> slice | np.ndarray:
@@ -227,7 +227,7 @@ def selector(outer: np.ndarray, inner: np.ndarray) -> slice | np.ndarray:
     return slice(first, last + 1) if last - first + 1 == len(i) else i
 
 
-class BoxPick(Pick):
+class GridPick(Pick):
     __slots__ = ("selectors",)
 
     def __init__(self, selectors: list[slice | np.ndarray | None]):
@@ -242,7 +242,7 @@ class BoxPick(Pick):
         return x
 
 
-class LanesOfBox(Pick):
+class ListOfGridPick(Pick):
     __slots__ = ("at",)
 
     def __init__(self, at: list[np.ndarray]):
@@ -254,7 +254,7 @@ class LanesOfBox(Pick):
         return x[tuple(a if n > 1 else 0 for a, n in zip(self.at, x.shape, strict=False)) + (...,)]
 
 
-class LanesPick(Pick):
+class ListPick(Pick):
     __slots__ = ("selector",)
 
     def __init__(self, selector: slice | np.ndarray):
@@ -267,7 +267,7 @@ class LanesPick(Pick):
 # ------------------------------------------------------------------ other kinds of sets
 
 
-class Single(Running):
+class Single(BlockSet):
     """One block: the block schedule. Values have no leading axes."""
 
     __slots__ = ("block",)
@@ -299,16 +299,16 @@ class Turn(Single):
     __slots__ = ()
 
     def write(self, texts):
-        Running.write(self, texts)
+        BlockSet.write(self, texts)
 
 
-class Widened(Running):
+class Widened(BlockSet):
     """The same blocks inside a combine function, whose scalars have `extra` axes for the elements that it combines."""
 
     __slots__ = ("outer", "extra")
 
-    def __init__(self, outer: Running, extra: int):
-        super().__init__(outer.launch, outer.origin, outer.extent, outer.lead)
+    def __init__(self, outer: BlockSet, extra: int):
+        super().__init__(outer.launch, outer.origin, outer.extent, outer.batch_shape)
         self.outer, self.extra = outer, extra
 
     def coordinates(self):
@@ -323,9 +323,9 @@ def widen(x: np.ndarray, rank: int, extra: int) -> np.ndarray:
     return x.reshape(x.shape[:n] + (1,) * extra + x.shape[n:])
 
 
-def with_lead(x: np.ndarray, t: TileType, ctx: Running) -> np.ndarray:
+def with_lead(x: np.ndarray, t: TileType, ctx: BlockSet) -> np.ndarray:
     """The value with leading axes, of length 1 if it is the same for all blocks."""
-    return x.reshape((1,) * len(ctx.lead) + x.shape) if x.ndim == t.ndim else x
+    return x.reshape((1,) * len(ctx.batch_shape) + x.shape) if x.ndim == t.ndim else x
 
 
 def show(text: str) -> None:

@@ -17,7 +17,7 @@ from itertools import repeat
 import numpy as np
 
 from cutile.errors import Span, TileStepLimitError, TileValueError
-from cutile.interp.exec.block_set import Running, Widened, widen
+from cutile.interp.exec.block_set import BlockSet, Widened, widen
 from cutile.interp.exec.merge import Part, merge, narrow
 
 
@@ -29,14 +29,14 @@ class RegionCode:
     leaving: bool
     function: Callable | None = None
 
-    def run(self, ctx: Running, values: tuple) -> Part | None:
+    def run(self, ctx: BlockSet, values: tuple) -> Part | None:
         """Call it; the result in the form that a leaving function has."""
         out = self.function(ctx, *values)
         return out if self.leaving else (ctx, out)
 
 
 @dataclass(slots=True)
-class Joint:
+class MergePoint:
     """Where paths meet: the core ranks of the values, and the source of the node."""
 
     ranks: tuple[int, ...]
@@ -47,38 +47,38 @@ class Joint:
 # ------------------------------------------------------------------ branches and calls
 
 
-def branch(ctx: Running, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode, else_values: tuple,
-           joint: Joint) -> Part | None:
+def branch(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
+           else_values: tuple, point: MergePoint) -> Part | None:
     """If. The blocks that reached the end of their side, with the results."""
     if cond.size == 1 or _uniform(cond):
         return then.run(ctx, then_values) if cond.flat[0] else orelse.run(ctx, else_values)
     yes, no = ctx.split(cond)
     parts = [then.run(yes, narrow(ctx, yes, then_values, then.ranks)),
              orelse.run(no, narrow(ctx, no, else_values, orelse.ranks))]
-    return _meet(ctx, [p for p in parts if p is not None], joint)
+    return _meet(ctx, [p for p in parts if p is not None], point)
 
 
-def branch_all(ctx: Running, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
-               else_values: tuple, joint: Joint) -> tuple:
+def branch_all(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
+               else_values: tuple, point: MergePoint) -> tuple:
     """If, where every block reaches the end: the results."""
     if cond.size == 1:
         return then.function(ctx, *then_values) if cond.flat[0] else orelse.function(ctx, *else_values)
-    return branch(ctx, cond, then, then_values, orelse, else_values, joint)[1]
+    return branch(ctx, cond, then, then_values, orelse, else_values, point)[1]
 
 
-def frame(ctx: Running, body: RegionCode, values: tuple, joint: Joint) -> tuple:
+def frame(ctx: BlockSet, body: RegionCode, values: tuple, point: MergePoint) -> tuple:
     """A call from which blocks return at several places: the results."""
     returns: list[Part] = []
     out = body.run(ctx, (*values, returns))
-    return _meet(ctx, returns + ([out] if out is not None else []), joint)[1]
+    return _meet(ctx, returns + ([out] if out is not None else []), point)[1]
 
 
 def _uniform(mask: np.ndarray) -> bool:
     return mask.all() or not mask.any()
 
 
-def _meet(ctx: Running, parts: Sequence[Part], joint: Joint) -> Part | None:
-    return merge(ctx, parts, joint.ranks) if parts else None
+def _meet(ctx: BlockSet, parts: Sequence[Part], point: MergePoint) -> Part | None:
+    return merge(ctx, parts, point.ranks) if parts else None
 
 
 # ------------------------------------------------------------------ loops
@@ -87,8 +87,8 @@ def _meet(ctx: Running, parts: Sequence[Part], joint: Joint) -> Part | None:
 class _Loop:
     """A running loop: the blocks still in it, what they carry, what they captured, and the exits so far."""
 
-    def __init__(self, ctx: Running, inits: tuple, joint: Joint):
-        self.outer, self.ctx, self.carried, self.joint = ctx, ctx, inits, joint
+    def __init__(self, ctx: BlockSet, inits: tuple, point: MergePoint):
+        self.outer, self.ctx, self.carried, self.point = ctx, ctx, inits, point
         self.exits: list[Part] = []
         self.captured: list[tuple[tuple, tuple[int | None, ...]]] = []  # (values, ranks)
 
@@ -96,7 +96,7 @@ class _Loop:
         self.captured.append((values, ranks))
         return len(self.captured) - 1
 
-    def restrict(self, ctx: Running) -> None:
+    def restrict(self, ctx: BlockSet) -> None:
         """Go on with some of the blocks."""
         self.captured = [(narrow(self.ctx, ctx, v, r), r) for v, r in self.captured]
         self.ctx = ctx
@@ -114,25 +114,25 @@ class _Loop:
             self.exit()
             return
         done, rest = self.ctx.split(mask)
-        self.exits.append((done, narrow(self.ctx, done, self.carried, self.joint.ranks)))
-        self.carried = narrow(self.ctx, rest, self.carried, self.joint.ranks)
+        self.exits.append((done, narrow(self.ctx, done, self.carried, self.point.ranks)))
+        self.carried = narrow(self.ctx, rest, self.carried, self.point.ranks)
         self.restrict(rest)
 
-    def step(self, body: RegionCode, lead: tuple, values: tuple) -> None:
+    def step(self, body: RegionCode, first: tuple, values: tuple) -> None:
         """One run of the body: afterwards, the blocks that continue and what they carry."""
         if self.ctx.launch.step_limit is not None:
-            count_step(self.ctx, self.joint.span)
+            count_step(self.ctx, self.point.span)
         if not body.leaving:
-            self.carried = body.function(self.ctx, *lead, *self.carried, *values)
+            self.carried = body.function(self.ctx, *first, *self.carried, *values)
             return
         continues: list[Part] = []
-        out = body.function(self.ctx, *lead, *self.carried, *values, self.exits, continues)
+        out = body.function(self.ctx, *first, *self.carried, *values, self.exits, continues)
         if out is not None:
             continues.append(out)
         if not continues:
             self.ctx = None
             return
-        ctx, self.carried = merge(self.ctx, continues, self.joint.ranks)
+        ctx, self.carried = merge(self.ctx, continues, self.point.ranks)
         if ctx is not self.ctx:
             self.restrict(ctx)
 
@@ -140,7 +140,7 @@ class _Loop:
         return merge(self.outer, self.exits, ranks) if self.exits else None
 
 
-def count_step(ctx: Running, span: Span) -> None:
+def count_step(ctx: BlockSet, span: Span) -> None:
     """Count one iteration of any loop, for each block, against CUTILE_STEP_LIMIT."""
     launch = ctx.launch
     launch.steps += ctx.count
@@ -149,18 +149,18 @@ def count_step(ctx: Running, span: Span) -> None:
                                  f"(CUTILE_STEP_LIMIT); block {ctx.blocks()[0]} was in this one", span)
 
 
-def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: RegionCode,
-             values: tuple, joint: Joint, series: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
+def for_loop(ctx: BlockSet, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: RegionCode,
+             values: tuple, point: MergePoint, series: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
     """For: the blocks that come out of it, with the carried values. None if all returned from inside.
 
     `series` give what the body takes last in each iteration, and may go without: if it does not leave, and all blocks
     make the same iterations.
     """
-    start, step, trips = _trips(*bounds, joint.span)
+    start, step, trips = _trips(*bounds, point.span)
     uniform = isinstance(trips, int)
     if uniform and not body.leaving:
-        return ctx, _together(ctx, start, step, trips, inits, body.function, values, joint, series)
-    loop = _Loop(ctx, inits, joint)
+        return ctx, _together(ctx, start, step, trips, inits, body.function, values, point, series)
+    loop = _Loop(ctx, inits, point)
     loop.capture(values, body.ranks)
     if not uniform:
         loop.capture((start, step, trips), (0, 0, 0))
@@ -172,7 +172,7 @@ def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], in
         while k < until and loop.ctx is not None:
             if not uniform:
                 start, step, _ = loop.captured[1][0]
-            iv = np.asarray(start + k * step, joint.dtype) if uniform else (start + k * step).astype(joint.dtype)
+            iv = np.asarray(start + k * step, point.dtype) if uniform else (start + k * step).astype(point.dtype)
             loop.step(body, (iv,), loop.captured[0][0])
             k += 1
         if loop.ctx is not None:
@@ -180,22 +180,22 @@ def for_loop(ctx: Running, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], in
                 loop.exit()
             else:
                 loop.exit_where(loop.captured[1][0][2] <= k)
-    return loop.result(joint.ranks)
+    return loop.result(point.ranks)
 
 
 FEW, MANY = 4, 1 << 31  # iterations from which on it pays to ask for series [measured], and up to which tiles exist
 
 
-def _together(ctx: Running, start: int, step: int, count: int, carried: tuple, body: Callable, values: tuple,
-              joint: Joint, series: Sequence[Callable[[range], Iterable]]) -> tuple:
+def _together(ctx: BlockSet, start: int, step: int, count: int, carried: tuple, body: Callable, values: tuple,
+              point: MergePoint, series: Sequence[Callable[[range], Iterable]]) -> tuple:
     """A loop in which all blocks stay together: what they carry in the end."""
     trips = range(start, start + count * step, step)
-    limited, dtype, rest = ctx.launch.step_limit is not None, joint.dtype, repeat(())
+    limited, dtype, rest = ctx.launch.step_limit is not None, point.dtype, repeat(())
     if series and FEW <= count <= MANY:
         rest = zip(*(s(trips) for s in series), strict=False)
     for k, found in zip(trips, rest, strict=False):
         if limited:
-            count_step(ctx, joint.span)
+            count_step(ctx, point.span)
         carried = body(ctx, np.asarray(k, dtype), *carried, *values, *found)
     return carried
 
@@ -227,10 +227,10 @@ def bad_step(step, span: Span):
     raise TileValueError(f"the step of range() must be positive, got {int(step)}", span)
 
 
-def while_loop(ctx: Running, inits: tuple, cond: RegionCode | None, cond_values: tuple, body: RegionCode, values: tuple,
-               joint: Joint, results: tuple[int, ...]) -> Part | None:
+def while_loop(ctx: BlockSet, inits: tuple, cond: RegionCode | None, cond_values: tuple, body: RegionCode,
+               values: tuple, point: MergePoint, results: tuple[int, ...]) -> Part | None:
     """While: the blocks that come out of it, with the results. None if all returned from inside."""
-    loop = _Loop(ctx, inits, joint)
+    loop = _Loop(ctx, inits, point)
     loop.capture(values, body.ranks)
     if cond is not None:
         loop.capture(cond_values, cond.ranks)
@@ -256,12 +256,12 @@ class Combine:
 
     region: RegionCode
 
-    def bind(self, ctx: Running, values: tuple) -> Callable[[tuple], tuple]:
+    def bind(self, ctx: BlockSet, values: tuple) -> Callable[[tuple], tuple]:
         """The `combine` of a meaning: carriers in, carriers out, every axis a leading one."""
         function, ranks = self.region.function, self.region.ranks
 
         def combine(args: tuple) -> tuple:
-            extra = max(x.ndim for x in args) - len(ctx.lead)
+            extra = max(x.ndim for x in args) - len(ctx.batch_shape)
             captured = (widen(v, r, extra) for v, r in zip(values, ranks, strict=True))
             return function(Widened(ctx, extra), *args, *captured)
 

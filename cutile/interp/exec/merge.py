@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from cutile.interp.exec.block_set import Box, Running, lanes, selector
+from cutile.interp.exec.block_set import BlockGrid, BlockSet, block_list, selector
 from cutile.interp.memory import per_block_array
 
 ARRAY = -1  # in place of a core rank: an array descriptor
 RECORD = None  # in place of a core rank: something that is the same for all blocks, such as an exit record
 
-Part = tuple[Running, tuple]  # some blocks and their values
+Part = tuple[BlockSet, tuple]  # some blocks and their values
 
 
-def narrow(outer: Running, inner: Running, values: Sequence, ranks: Sequence[int | None]) -> tuple:
+def narrow(outer: BlockSet, inner: BlockSet, values: Sequence, ranks: Sequence[int | None]) -> tuple:
     """The values of the inner blocks, given those of the outer ones."""
     if inner is outer or not values:
         return tuple(values)
@@ -28,7 +28,7 @@ def narrow(outer: Running, inner: Running, values: Sequence, ranks: Sequence[int
                  for x, rank in zip(values, ranks, strict=True))
 
 
-def merge(outer: Running, parts: Sequence[Part], ranks: Sequence[int]) -> Part:
+def merge(outer: BlockSet, parts: Sequence[Part], ranks: Sequence[int]) -> Part:
     """Several disjoint sets of blocks, each with values, as one set with values. All are subsets of `outer`."""
     if len(parts) == 1:
         return parts[0]
@@ -38,25 +38,25 @@ def merge(outer: Running, parts: Sequence[Part], ranks: Sequence[int]) -> Part:
     return target, tuple(_join(target, sets, column, rank) for column, rank in zip(columns, ranks, strict=True))
 
 
-def _union(outer: Running, sets: list[Running]) -> Running:
+def _union(outer: BlockSet, sets: list[BlockSet]) -> BlockSet:
     if sum(s.count for s in sets) == outer.count:
         return outer
     k = _single_axis(sets)
     if k is not None:
         return sets[0].along(k, np.sort(np.concatenate([s.axes[k] for s in sets])))
-    return lanes(outer, np.sort(np.concatenate([s.numbers() for s in sets])))
+    return block_list(outer, np.sort(np.concatenate([s.numbers() for s in sets])))
 
 
-def _single_axis(sets: Sequence[Running]) -> int | None:
+def _single_axis(sets: Sequence[BlockSet]) -> int | None:
     """The one axis along which boxes differ, if they are boxes and there is one."""
-    if not all(isinstance(s, Box) for s in sets):
+    if not all(isinstance(s, BlockGrid) for s in sets):
         return None
     first = sets[0]
     differing = [k for k in range(3) if any(not np.array_equal(s.axes[k], first.axes[k]) for s in sets[1:])]
     return differing[0] if len(differing) == 1 else None
 
 
-def _join(target: Running, sets: Sequence[Running], column: Sequence[Any], rank: int):
+def _join(target: BlockSet, sets: Sequence[BlockSet], column: Sequence[Any], rank: int):
     """One value from its parts."""
     first = column[0]
     if rank == ARRAY:
@@ -64,11 +64,11 @@ def _join(target: Running, sets: Sequence[Running], column: Sequence[Any], rank:
     if all(x is first for x in column) and first.ndim == rank:
         return first
     core = first.shape[first.ndim - rank:]
-    k = _single_axis(sets) if isinstance(target, Box) else None
+    k = _single_axis(sets) if isinstance(target, BlockGrid) else None
     if k is not None:
-        lead = [max(x.shape[j] if x.ndim > rank else 1 for x in column) for j in range(3)]
-        lead[k] = target.lead[k]
-        out = np.empty((*lead, *core), first.dtype)
+        batch_shape = [max(x.shape[j] if x.ndim > rank else 1 for x in column) for j in range(3)]
+        batch_shape[k] = target.batch_shape[k]
+        out = np.empty((*batch_shape, *core), first.dtype)
         for s, x in zip(sets, column, strict=True):
             out[(slice(None),) * k + (selector(target.axes[k], s.axes[k]),)] = x
         return out
@@ -76,10 +76,10 @@ def _join(target: Running, sets: Sequence[Running], column: Sequence[Any], rank:
     numbers = target.numbers()
     for s, x in zip(sets, column, strict=True):
         out[selector(numbers, s.numbers())] = x if x.ndim == rank else s.flat(x, rank)
-    return out.reshape(target.lead + core)
+    return out.reshape(target.batch_shape + core)
 
 
-def _join_arrays(target: Running, sets: Sequence[Running], column: Sequence[Any]):
+def _join_arrays(target: BlockSet, sets: Sequence[BlockSet], column: Sequence[Any]):
     numbers = target.numbers()
-    return per_block_array.join(target.lead, [(selector(numbers, s.numbers()), x, s.flat)
+    return per_block_array.join(target.batch_shape, [(selector(numbers, s.numbers()), x, s.flat)
                                      for s, x in zip(sets, column, strict=True)])

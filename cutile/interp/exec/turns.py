@@ -77,7 +77,7 @@ class Block:
 
     def content(self) -> list[bytes] | None:
         """What the next access may change; None: that is too much to compare."""
-        arrays = [m.array for a in self.changing for m in a.memories]
+        arrays = [m.array for a in self.changing for m in a.buffers]
         if self.repeats < MANY and sum(a.nbytes for a in arrays) > COMPARED:
             return None
         return [a.tobytes() for a in arrays]

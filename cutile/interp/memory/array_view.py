@@ -20,8 +20,8 @@ import numpy as np
 
 from cutile.dtypes import DType, info, int32
 from cutile.interp.memory import atomics, strided_tile, tile_access
-from cutile.interp.memory.buffer import Memory, all_below, as_ndarray
-from cutile.interp.memory.tile_access import Coord, Line, Place, Start, Window, affine, as_array
+from cutile.interp.memory.buffer import Buffer, all_below, as_ndarray
+from cutile.interp.memory.tile_access import Coord, Start, StridedBuffer, StridedIndex, TileBounds, affine, as_array
 
 
 def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None = None,
@@ -35,7 +35,7 @@ def view_of(a: np.ndarray, dtype: DType, index_dtype: DType, writable: bool, nam
     """`wrap` of an array that holds elements as the dtype is stored."""
     shape = a.shape
     steps, start = _steps(shape, a.strides, a.itemsize, index_dtype, name)
-    return ArrayView(Memory(a, dtype, writable, name), start, shape, steps, index_dtype, True)
+    return ArrayView(Buffer(a, dtype, writable, name), start, shape, steps, index_dtype, True)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -57,9 +57,9 @@ class ArrayView:
     `whole`: it is all of them, which spares looking.
     """
 
-    def __init__(self, memory: Memory, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],
+    def __init__(self, memory: Buffer, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],
                  index_dtype: DType, whole: bool = False):
-        self.memory, self.start, self.size, self.steps = memory, start, size, steps
+        self.buffer, self.start, self.size, self.steps = memory, start, size, steps
         self.dtype, self.index_dtype = memory.dtype, index_dtype
         self.fixed, self.low, self.high = True, start, size
         if whole:
@@ -89,13 +89,13 @@ class ArrayView:
 
     @property
     def writable(self) -> bool:
-        return self.memory.writable
+        return self.buffer.writable
 
     def numpy(self) -> np.ndarray:
         """The elements as stored, a read-only view: for looking at an array in a debugger."""
         if not self.fixed:
             raise TypeError("this array differs from block to block")
-        view = self.memory.array[tuple(slice(s, s + n) for s, n in zip(self.low, self.size, strict=True))].view()
+        view = self.buffer.array[tuple(slice(s, s + n) for s, n in zip(self.low, self.size, strict=True))].view()
         view.flags.writeable = False
         return view
 
@@ -103,22 +103,22 @@ class ArrayView:
         return self.numpy()[key]
 
     @property
-    def memories(self) -> tuple[Memory, ...]:
-        return (self.memory,)
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (self.buffer,)
 
     @property
     def name(self) -> str:
-        return self.memory.name
+        return self.buffer.name
 
     def __repr__(self) -> str:
         dims = ",".join("?" if isinstance(n, np.ndarray) else str(n) for n in self.size)
-        return f"{self.memory.name}: {info(self.dtype).short}[{dims}] array"
+        return f"{self.buffer.name}: {info(self.dtype).short}[{dims}] array"
 
     # -- descriptors made from this one
 
     def pointer(self, encode) -> np.ndarray:
         """A foreign pointer to element (0, …), as `encode(memory, byte offset)` writes it [FPTR-2]."""
-        return encode(self.memory, np.asarray(self.byte_offset(), np.int64))
+        return encode(self.buffer, np.asarray(self.byte_offset(), np.int64))
 
     def lanes(self, take) -> ArrayView:
         """The same for some blocks only: `take(carrier, 0)` picks them from a value with leading axes."""
@@ -127,14 +127,14 @@ class ArrayView:
 
         if self.fixed:
             return self
-        return ArrayView(self.memory, pick(self.start), pick(self.size), self.steps, self.index_dtype)
+        return ArrayView(self.buffer, pick(self.start), pick(self.size), self.steps, self.index_dtype)
 
     def slice(self, axis: int, start: np.ndarray, stop: np.ndarray) -> ArrayView:
         """[SLICE-1]: elements start … stop-1 of one axis. The length is taken in the index dtype."""
         first, last = np.asarray(start).astype(np.int64), np.asarray(stop).astype(np.int64)
         length = coord((last - first).astype(self.index).astype(np.int64))
         begin = coord(first + self.start[axis])
-        return ArrayView(self.memory, (*self.start[:axis], begin, *self.start[axis + 1:]),
+        return ArrayView(self.buffer, (*self.start[:axis], begin, *self.start[axis + 1:]),
                          (*self.size[:axis], length, *self.size[axis + 1:]), self.steps, self.index_dtype)
 
     @staticmethod
@@ -146,12 +146,12 @@ class ArrayView:
 
     # -- tiles
 
-    def inside(self, origin: Sequence[np.ndarray | Line], shape: tuple[int, ...], order: Sequence[int],
+    def inside(self, origin: Sequence[np.ndarray | StridedIndex], shape: tuple[int, ...], order: Sequence[int],
                steps: Sequence[int] | None = None) -> np.ndarray | None:
         """The tile as `tile` gives it, if every block's lies inside the array in a regular way: the short way."""
         if not self.fixed:
             return None
-        memory = self.memory
+        memory = self.buffer
         place, convert = memory.converted or memory.place, False
         if not (memory.plain or memory.converted):
             place, convert = memory.reading(prod(shape) * _blocks_of(origin))
@@ -164,31 +164,31 @@ class ArrayView:
         v.setflags(write=False)
         return v
 
-    def tile(self, origin: Sequence[np.ndarray | Line], shape: tuple[int, ...], order: Sequence[int], fill,
+    def tile(self, origin: Sequence[np.ndarray | StridedIndex], shape: tuple[int, ...], order: Sequence[int], fill,
              steps: Sequence[int] | None = None) -> np.ndarray:
         """The tile at tile index `origin`; dimension i of it runs along axis order[i], tiles begin every steps[i]."""
         v = self.inside(origin, shape, order, steps)
         if v is not None:
             return v
         w = self._window(origin, shape, order, steps)
-        return _read(self.memory, w, order, fill, prod(w.lead) * prod(shape))
+        return _read(self.buffer, w, order, fill, prod(w.batch_shape) * prod(shape))
 
     def put(self, origin: Sequence[np.ndarray], tile: np.ndarray, shape: tuple[int, ...], order: Sequence[int],
             steps: Sequence[int] | None = None) -> None:
         """Store a carrier tile; elements outside the array are dropped."""
         if self.fixed:
-            place = self.memory.place
+            place = self.buffer.place
             spot = strided_tile.find(place.strides, self.start, self.high, origin, shape, order, steps)
             if spot is not None and (spot.shape == tile.shape or tile.ndim == len(shape) == len(spot.shape)):
-                spot.of(place)[...] = self.memory.store(tile)
+                spot.of(place)[...] = self.buffer.store(tile)
                 return
-        _write(self.memory, self._window(origin, shape, order, steps), order, tile)
+        _write(self.buffer, self._window(origin, shape, order, steps), order, tile)
 
-    def target(self, origin: Sequence[np.ndarray | Line], shape: tuple[int, ...], order: Sequence[int],
+    def target(self, origin: Sequence[np.ndarray | StridedIndex], shape: tuple[int, ...], order: Sequence[int],
                lead: tuple[int, ...]) -> np.ndarray | None:
         """The memory of a tile that a carrier may be computed into: one view in which every block has a place of its
         own. `lead` are the leading axes of a value that differs between all blocks."""
-        memory = self.memory
+        memory = self.buffer
         if not (self.fixed and memory.plain):
             return None
         spot = strided_tile.find(memory.place.strides, self.start, self.high, origin, shape, order, None)
@@ -197,16 +197,16 @@ class ArrayView:
         v = spot.of(memory.place)
         return v if v.flags.aligned else None
 
-    def _window(self, origin, shape, order, steps) -> Window:
+    def _window(self, origin, shape, order, steps) -> TileBounds:
         # Tile indices are not negative, so a tile never reaches below the array's own start.
         starts = [_tile_start(j, step, self.start[k]) for j, step, k in zip(origin, steps or shape, order, strict=True)]
-        return Window(tuple(starts), (0,) * len(starts), tuple(self.high[k] for k in order), tuple(shape))
+        return TileBounds(tuple(starts), (0,) * len(starts), tuple(self.high[k] for k in order), tuple(shape))
 
     def rows(self, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: tuple[int, ...],
              fill) -> np.ndarray:
         """Advanced indexing [ADV-3]: positions `sparse` (a vector per block) along `axis`, ranges along the others."""
         w = self._rows_window(axis, sparse, starts, shape)
-        x = _read(self.memory, w, range(self.ndim), fill, prod(w.lead) * prod(w.tile))
+        x = _read(self.buffer, w, range(self.ndim), fill, prod(w.batch_shape) * prod(w.tile))
         lead = x.ndim - self.ndim - 1
         return np.moveaxis(np.squeeze(x, lead + 1 + axis), lead, lead + axis)
 
@@ -215,15 +215,15 @@ class ArrayView:
         w = self._rows_window(axis, sparse, starts, shape)
         lead = tile.ndim - self.ndim
         value = np.expand_dims(np.moveaxis(tile, lead + axis, lead), lead + 1 + axis)
-        depth = len(w.lead) - 1
+        depth = len(w.batch_shape) - 1
         if lead < depth:  # the same tile for all blocks
             value = value.reshape((1,) * (depth - lead) + value.shape)
         elif depth < lead:  # the same place for all blocks: the last one stays
             assert depth == 0
             value = value[(-1,) * lead]
-        _write(self.memory, w, range(self.ndim), value)
+        _write(self.buffer, w, range(self.ndim), value)
 
-    def _rows_window(self, axis, sparse, starts, shape) -> Window:
+    def _rows_window(self, axis, sparse, starts, shape) -> TileBounds:
         """Each sparse position is a window of its own: the sparse axis counts as one more leading axis, the last."""
         begin, others = [], iter(starts)
         for k in range(self.ndim):
@@ -233,7 +233,7 @@ class ArrayView:
             else:
                 begin.append(coord(positions(next(others))[..., None] + s))
         low, high = (tuple(_beside(c, 1) for c in group) for group in (self.low, self.high))
-        return Window(tuple(begin), low, high, (*shape[:axis], 1, *shape[axis + 1:]))
+        return TileBounds(tuple(begin), low, high, (*shape[:axis], 1, *shape[axis + 1:]))
 
     # -- elements by index
 
@@ -244,25 +244,25 @@ class ArrayView:
         They may come in `out`, if that has their shape.
         """
         if out is not None and mask is None and self.fixed and self.start == (0,):
-            x = self.memory.take_below(self.high[0], indices[0], out)
+            x = self.buffer.take_below(self.high[0], indices[0], out)
             if x is not None:
                 return x
         ok, coords = self.coordinates(indices, core)
-        return _take(self.memory, ok, mask, coords, fill, core, out)
+        return _take(self.buffer, ok, mask, coords, fill, core, out)
 
     def scatter(self, indices: Sequence[np.ndarray], value: np.ndarray, mask: np.ndarray | None,
                 core: tuple[int, ...]) -> None:
         ok, coords = self.coordinates(indices, core)
-        _put(self.memory, ok, mask, coords, value, core)
+        _put(self.buffer, ok, mask, coords, value, core)
 
     def update(self, kind: str, indices: Sequence[np.ndarray], operands: Sequence[np.ndarray], mask: np.ndarray | None,
                core: tuple[int, ...], lead: tuple[int, ...], old: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Atomic update, once per running block (`lead`). Which took place, and the values before (0 elsewhere)."""
         if not old and mask is None and self.fixed and self.start == (0,) \
-                and self.memory.count_below(kind, self.high[0], indices[0], operands[0], lead + core):
-            return atomics.unseen(self.memory.carrier, lead + core)
+                and self.buffer.count_below(kind, self.high[0], indices[0], operands[0], lead + core):
+            return atomics.unseen(self.buffer.carrier, lead + core)
         ok, coords = self.coordinates(indices, core)
-        return atomics.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
+        return atomics.apply(self.buffer, kind, ok, mask, coords, operands, lead + core, old)
 
     def coordinates(self, indices: Sequence[np.ndarray], core: tuple[int, ...]):
         """Which indices are in range [GS-3], one True if all are, and the memory coordinates (0 where not)."""
@@ -300,31 +300,31 @@ class ArrayView:
 
     def gather_raw(self, offset: np.ndarray, mask: np.ndarray | None, fill, core: tuple[int, ...]) -> np.ndarray:
         ok, coords = self.raw(offset, core)
-        return _take(self.memory, ok, mask, coords, fill, core)
+        return _take(self.buffer, ok, mask, coords, fill, core)
 
     def scatter_raw(self, offset: np.ndarray, value: np.ndarray, mask: np.ndarray | None,
                     core: tuple[int, ...]) -> None:
         ok, coords = self.raw(offset, core)
-        _put(self.memory, ok, mask, coords, value, core)
+        _put(self.buffer, ok, mask, coords, value, core)
 
     def update_raw(self, kind: str, offset: np.ndarray, operands: Sequence[np.ndarray], mask: np.ndarray | None,
                    core: tuple[int, ...], lead: tuple[int, ...], old: bool = True) -> tuple[np.ndarray, np.ndarray]:
         ok, coords = self.raw(offset, core)
-        return atomics.apply(self.memory, kind, ok, mask, coords, operands, lead + core, old)
+        return atomics.apply(self.buffer, kind, ok, mask, coords, operands, lead + core, old)
 
     def raw(self, offset: np.ndarray, core: tuple[int, ...]):
-        itemsize = self.memory.array.itemsize
-        return self.memory.locate(_offset_bytes(self.byte_offset(), np.asarray(offset), itemsize, len(core)))
+        itemsize = self.buffer.array.itemsize
+        return self.buffer.locate(_offset_bytes(self.byte_offset(), np.asarray(offset), itemsize, len(core)))
 
     def byte_offset(self) -> Coord:
         """From the memory's element (0, …) to this one's."""
-        return sum(s * b for s, b in zip(self.start, self.memory.array.strides, strict=True))
+        return sum(s * b for s, b in zip(self.start, self.buffer.array.strides, strict=True))
 
 
 # ------------------------------------------------------------------ coordinates
 
 
-def _blocks_of(origin: Sequence[np.ndarray | Line]) -> int:
+def _blocks_of(origin: Sequence[np.ndarray | StridedIndex]) -> int:
     """How many tiles the blocks read between them."""
     return prod(prod(j.shape) for j in origin)
 
@@ -345,31 +345,31 @@ def coord(c) -> Coord:
     return c if c.size > 1 else int(c.reshape(()))
 
 
-NOWHERE = 1 << 61  # a coordinate outside of every array, with room to add to; so is every index from it on
+OUT_OF_RANGE = 1 << 61  # a coordinate outside of every array, with room to add to; so is every index from it on
 
 
 def _tile_start(j: np.ndarray, step: int, base: Coord) -> Start:
     """Where tile j begins, in elements from `base` on; a negative index counts as far outside [IDX-2, D-56]."""
     if j.ndim == 0:
         i = int(j)
-        return (i * step if 0 <= i < NOWHERE // step else NOWHERE) + base
-    known = type(j) is Line
+        return (i * step if 0 <= i < OUT_OF_RANGE // step else OUT_OF_RANGE) + base
+    known = type(j) is StridedIndex
     line = (j if known else affine(j)) if isinstance(base, int) else None
     if line is not None:
         ends = [line.c]
         for d, n in zip(line.steps, line.shape, strict=True):
             ends += [e + d * (n - 1) for e in ends] if d else []
-        if 0 <= min(ends) and max(ends) < NOWHERE // step:
-            return Line(line.c * step + base, tuple(d * step for d in line.steps), line.shape)
+        if 0 <= min(ends) and max(ends) < OUT_OF_RANGE // step:
+            return StridedIndex(line.c * step + base, tuple(d * step for d in line.steps), line.shape)
     i = j.array() if known else j.astype(np.int64, copy=False)
-    wrong = (i < 0) | (i >= NOWHERE // step)
-    return (np.where(wrong, NOWHERE, i * step) if wrong.any() else i * step) + base
+    wrong = (i < 0) | (i >= OUT_OF_RANGE // step)
+    return (np.where(wrong, OUT_OF_RANGE, i * step) if wrong.any() else i * step) + base
 
 
 def positions(i: np.ndarray) -> np.ndarray:
-    """Indices as int64; those that count as out of every range are NOWHERE."""
+    """Indices as int64; those that count as out of every range are OUT_OF_RANGE."""
     i = np.asarray(i).astype(np.int64)
-    return np.where((i < 0) | (i >= NOWHERE), NOWHERE, i)
+    return np.where((i < 0) | (i >= OUT_OF_RANGE), OUT_OF_RANGE, i)
 
 
 @functools.cache
@@ -394,7 +394,7 @@ def _shift(i: np.ndarray, start: Coord, core: int) -> np.ndarray:
     c = i.astype(np.int64, copy=False)
     if isinstance(start, int) and start == 0:
         return c
-    c = np.where((c < 0) | (c >= NOWHERE), NOWHERE, c)
+    c = np.where((c < 0) | (c >= OUT_OF_RANGE), OUT_OF_RANGE, c)
     return c + (_beside(start, core) if isinstance(start, np.ndarray) else start)
 
 
@@ -412,21 +412,21 @@ def _offset_bytes(base: Coord, offset: np.ndarray, itemsize: int, core: int) -> 
 # ------------------------------------------------------------------ moving data
 
 
-def _along(place: Place, order: Sequence[int]) -> Place:
-    return Place(place.buffer, place.base, tuple(place.strides[k] for k in order), place.dtype)
+def _along(place: StridedBuffer, order: Sequence[int]) -> StridedBuffer:
+    return StridedBuffer(place.buffer, place.base, tuple(place.strides[k] for k in order), place.dtype)
 
 
-def _read(memory: Memory, w: Window, order: Sequence[int], fill, n: int) -> np.ndarray:
+def _read(memory: Buffer, w: TileBounds, order: Sequence[int], fill, n: int) -> np.ndarray:
     place, convert = memory.reading(n)
     return tile_access.read(_along(place, order), w, fill, memory.carrier, memory.convert if convert else None,
                         memory.may_change)
 
 
-def _write(memory: Memory, w: Window, order: Sequence[int], tile: np.ndarray) -> None:
+def _write(memory: Buffer, w: TileBounds, order: Sequence[int], tile: np.ndarray) -> None:
     tile_access.write(_along(memory.place, order), w, memory.store(tile))
 
 
-def _take(memory: Memory, ok, mask, coords, fill, core, out=None) -> np.ndarray:
+def _take(memory: Buffer, ok, mask, coords, fill, core, out=None) -> np.ndarray:
     if mask is None and ok.size == 1 and ok and coords:
         x = memory.take(memory.position(coords), coords[0].size, out)
         return x if x.shape[x.ndim - len(core):] == core else np.broadcast_to(x, np.broadcast_shapes(x.shape, core))
@@ -441,7 +441,7 @@ def _take(memory: Memory, ok, mask, coords, fill, core, out=None) -> np.ndarray:
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
-def _put(memory: Memory, ok, mask, coords, value, core) -> None:
+def _put(memory: Buffer, ok, mask, coords, value, core) -> None:
     keep = ok if mask is None else ok & mask
     shape = np.broadcast_shapes(keep.shape, np.shape(value), core, *(np.shape(c) for c in coords))
     if not keep.any():

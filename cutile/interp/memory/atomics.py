@@ -28,39 +28,39 @@ def kept(x: np.ndarray, shape: tuple[int, ...], keep: np.ndarray | None) -> np.n
     return x.reshape(-1) if keep is None else x[keep]
 
 
-def chosen(memory, keep: np.ndarray | None, coords: Sequence[np.ndarray], shape: tuple[int, ...]) -> Position:
+def chosen(buffer, keep: np.ndarray | None, coords: Sequence[np.ndarray], shape: tuple[int, ...]) -> Position:
     """Positions of the kept elements, in row-major order."""
     if not coords:
         return ()
-    at = memory.position(coords)
+    at = buffer.position(coords)
     return tuple(kept(c, shape, keep) for c in at) if isinstance(at, tuple) else kept(at, shape, keep)
 
 
-def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: Sequence[np.ndarray],
+def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: Sequence[np.ndarray],
           shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Update memory. `shape`: running blocks and elements. Returns which took place and the old values, 0 elsewhere."""
+    """Update buffer. `shape`: running blocks and elements. Returns which took place and the old values, 0 elsewhere."""
     keep = ok if mask is None else ok & mask
     whole = bool(keep) if keep.size == 1 else keep.all()
     keep = same(True, np.dtype(bool), shape) if whole else np.broadcast_to(keep, shape)
-    nothing = same(0, memory.carrier, shape)
+    nothing = same(0, buffer.carrier, shape)
     if not whole and not keep.any():
         return keep, nothing
     some = None if whole else keep
-    at = chosen(memory, some, coords, shape)
+    at = chosen(buffer, some, coords, shape)
     if isinstance(at, tuple) and not at:
-        line, at = memory.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)
+        line, at = buffer.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)
     else:
-        line = memory.array if isinstance(at, tuple) else memory.line
-    if not old and _at_once(memory.dtype, kind):
+        line = buffer.array if isinstance(at, tuple) else buffer.line
+    if not old and _at_once(buffer.dtype, kind):
         x = operands[0]
         one = alone(x)  # one number for all is much faster than many equal ones
-        x = memory.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
-        if one and counts(memory.dtype, kind, line, at):
+        x = buffer.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
+        if one and counts(buffer.dtype, kind, line, at):
             add_counts(line, at, x)
         else:
             UFUNCS[kind].at(line, at, x)
         return keep, nothing
-    before = _in_order(memory, kind, line, at, [kept(x, shape, some) for x in operands])
+    before = _in_order(buffer, kind, line, at, [kept(x, shape, some) for x in operands])
     if not old or whole:
         return keep, before.reshape(shape) if old else nothing
     seen = nothing.copy()
@@ -70,7 +70,7 @@ def apply(memory, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
 
 @functools.lru_cache(maxsize=256)
 def same(value: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """One value everywhere, which takes no memory."""
+    """One value everywhere, which takes no buffer."""
     return np.broadcast_to(np.asarray(value, dtype), shape)
 
 
@@ -109,30 +109,30 @@ def add_counts(line: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable 
     return True
 
 
-def _in_order(memory, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
+def _in_order(buffer, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
     """Every update in order; the values before each."""
     if values[0].size == 1:  # locks, tickets and flags
-        before = memory.convert(line[at]) if not memory.plain else line[at]
-        line[at] = memory.store(_once(memory.dtype, kind, before, values))
+        before = buffer.convert(line[at]) if not buffer.plain else line[at]
+        line[at] = buffer.store(_once(buffer.dtype, kind, before, values))
         return before
-    order, first = _groups(memory, at)
+    order, first = _groups(buffer, at)
     count = np.diff(np.append(first, len(order)))
     at = tuple(c[order] for c in at) if isinstance(at, tuple) else at[order]
     values = [v[order] for v in values]
     heads = tuple(c[first] for c in at) if isinstance(at, tuple) else at[first]
-    start = memory.convert(line[heads]) if not memory.plain else line[heads]
-    before, after = _run(memory.dtype, kind, start, values, first, count)
-    line[heads] = memory.store(after)
+    start = buffer.convert(line[heads]) if not buffer.plain else line[heads]
+    before, after = _run(buffer.dtype, kind, start, values, first, count)
+    line[heads] = buffer.store(after)
     out = np.empty_like(before)
     out[order] = before
     return out
 
 
-def _groups(memory, at: Position) -> tuple[np.ndarray, np.ndarray]:
+def _groups(buffer, at: Position) -> tuple[np.ndarray, np.ndarray]:
     """A stable order that brings equal addresses together, and where each address begins in it."""
     key = at
     if isinstance(at, tuple):
-        key = sum(c * s for c, s in zip(at, memory.array.strides, strict=True))
+        key = sum(c * s for c, s in zip(at, buffer.array.strides, strict=True))
     least = key.min()
     if key.max() - least < 1 << 16:
         key = (key - least).astype(np.uint16)  # which NumPy sorts by radix
@@ -183,7 +183,7 @@ def _by_group(ufunc: np.ufunc, start, values, first, count):
 
 
 def _steps(dtype, kind: str) -> Callable:
-    """One update: (value in memory, operands) -> new value."""
+    """One update: (value in buffer, operands) -> new value."""
     if kind == "cas":
         def compare_and_swap(now, expected, desired):
             same = now == expected if info(dtype).integral else \

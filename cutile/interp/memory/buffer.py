@@ -11,7 +11,7 @@ import numpy as np
 from cutile.dtypes import DType, info, tfloat32
 from cutile.interp.memory import atomics
 from cutile.interp.memory.atomics import Position
-from cutile.interp.memory.tile_access import Place
+from cutile.interp.memory.tile_access import StridedBuffer
 from cutile.ops import _numeric
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def _carried(dtype: DType) -> tuple[np.dtype, bool]:
     return i.carrier, i.carrier == i.storage and dtype is not tfloat32
 
 
-class Memory:
+class Buffer:
     """The memory of one array argument, for one launch.
 
     `may_change`: a kernel parameter that is stored to may share this memory, so loads copy. It is assumed until
@@ -41,7 +41,7 @@ class Memory:
     line: np.ndarray | None = None  # the elements one after another, if they lie so
     low = 0  # where the first byte is, from element (0, …) on
     number: int | None = None  # by which foreign pointers know it
-    converted: Place | None = None  # all of it as carriers, once that is made
+    converted: StridedBuffer | None = None  # all of it as carriers, once that is made
     _converted: np.ndarray | None = None
     _read = 0
 
@@ -54,7 +54,7 @@ class Memory:
         else:
             self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0)
             buffer = _bytes_of(array)
-        self.place = Place(buffer, -self.low, strides, array.dtype)
+        self.place = StridedBuffer(buffer, -self.low, strides, array.dtype)
 
     def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
         """The array that begins `at` bytes from element (0, …) [FPTR-3]."""
@@ -67,7 +67,7 @@ class Memory:
     def source(self, n: int) -> tuple[np.ndarray, bool]:
         """The array to read `n` elements from, and whether what is read must still be converted to carriers.
 
-        Memory that does not change is converted as a whole once a launch has read as many elements as it holds; at
+        A buffer that does not change is converted as a whole once a launch has read as many elements as it holds; at
         once where it is small and what is read is no small part of it.
         """
         if self.plain:
@@ -88,14 +88,14 @@ class Memory:
     def store(self, x: np.ndarray) -> np.ndarray:
         return x if self.plain else _numeric.to_storage(x, self.dtype)
 
-    def reading(self, n: int) -> tuple[Place, bool]:
+    def reading(self, n: int) -> tuple[StridedBuffer, bool]:
         if self.plain:
             return self.place, False
         if self.converted is None:
             source, convert = self.source(n)
             if source is self.array:
                 return self.place, convert
-            self.converted = Place(source.reshape(-1), 0, source.strides, source.dtype)
+            self.converted = StridedBuffer(source.reshape(-1), 0, source.strides, source.dtype)
         return self.converted, False
 
     def stays(self, n: int) -> bool:

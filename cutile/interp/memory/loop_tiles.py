@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutile.interp.memory.tile_access import Line
+from cutile.interp.memory.tile_access import StridedIndex
 from cutile.ir.nodes import Op
 from cutile.ops._op import Sig
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 NONE = repeat(None)
 
 
-class Series:
+class LoopTiles:
     """One load in the body of a loop that all blocks run through alike."""
 
     __slots__ = ("view", "size", "scalar")
@@ -34,18 +34,18 @@ class Series:
         self.view = functools.partial(n.op.view, sig=sig, **n.attrs)
         self.size, self.scalar = sig.result.size, not sig.result.ndim
 
-    def tiles(self, array: ArrayView, indices: Sequence[np.ndarray | Line | None],
+    def tiles(self, array: ArrayView, indices: Sequence[np.ndarray | StridedIndex | None],
               trips: range) -> Iterable[np.ndarray | None]:
         """The tile of each iteration, None where it has to be loaded when it is wanted. `indices` are the tile indices,
         None where it is the loop's, which runs through `trips`.
         """
         rank, size = 0, self.size * len(trips)  # of the lines; of what is read
         for j in indices:
-            if type(j) is Line:
+            if type(j) is StridedIndex:
                 rank, size = len(j.shape), size * prod(j.shape)
             elif j is not None and j.ndim:
                 return NONE
-        if self.scalar and not rank or not array.fixed or not array.memory.stays(size):
+        if self.scalar and not rank or not array.fixed or not array.buffer.stays(size):
             return NONE
         v = self.view(array, _along(indices, trips, rank))
         if v is not None:
@@ -54,7 +54,9 @@ class Series:
         return NONE if v is None else chain(v, NONE)
 
 
-def _along(indices: Sequence[np.ndarray | Line | None], trips: range, rank: int) -> list[np.ndarray | Line]:
+def _along(indices: Sequence[np.ndarray | StridedIndex | None], trips: range,
+           rank: int) -> list[np.ndarray | StridedIndex]:
     """Tile indices over one more axis, that of the iterations."""
-    line = Line(trips.start, (trips.step, *(0,) * rank), (len(trips), *(1,) * rank))
-    return [line if j is None else Line(j.c, (0, *j.steps), (1, *j.shape)) if type(j) is Line else j for j in indices]
+    line = StridedIndex(trips.start, (trips.step, *(0,) * rank), (len(trips), *(1,) * rank))
+    return [line if j is None else StridedIndex(j.c, (0, *j.steps), (1, *j.shape)) if type(j) is StridedIndex else j
+            for j in indices]

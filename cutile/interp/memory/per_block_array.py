@@ -1,7 +1,7 @@
 """Arrays that differ from block to block in more than their place: items of a list, joins, foreign memory.
 
-A `Choice` holds several descriptors and, per block, which one is meant; what it is asked for, it asks of each for the
-blocks concerned. A `ForeignView` has sizes and strides of its own over the memory of an array argument; of what it
+A `PerBlockArray` holds several descriptors and, per block, which one is meant; it passes each request on to them, each
+for its own blocks. A `ForeignView` has sizes and strides of its own over the memory of an array argument; of what it
 names, only elements of that argument exist.
 """
 
@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 
 from cutile.dtypes import DType, info
-from cutile.interp.memory.array_view import ArrayView, Memory, coord, positions
+from cutile.interp.memory.array_view import ArrayView, Buffer, coord, positions
 from cutile.interp.memory.tile_access import Coord
 
 
@@ -26,7 +26,7 @@ def narrow(x: np.ndarray, core: int, lead: tuple[int, ...], lanes: np.ndarray) -
     return x[tuple(np.zeros_like(i) if n == 1 else i for i, n in zip(at, axes, strict=True))]
 
 
-class Choice:
+class PerBlockArray:
     """One of `views` per block: number `which`, which has leading axes. No view has that number: an empty array."""
 
     def __init__(self, views: Sequence[ArrayView], which: np.ndarray):
@@ -39,8 +39,8 @@ class Choice:
         return f"one of {len(self.views)} {info(self.dtype).short} arrays of rank {self.ndim} per block"
 
     @property
-    def memories(self) -> tuple[Memory, ...]:
-        return tuple(m for v in self.views for m in v.memories)
+    def buffers(self) -> tuple[Buffer, ...]:
+        return tuple(m for v in self.views for m in v.buffers)
 
     @property
     def writable(self) -> bool:
@@ -86,11 +86,12 @@ class Choice:
 
     # -- the operations of an ArrayView
 
-    def lanes(self, take) -> Choice:
-        return Choice([v.lanes(take) for v in self.views], take(self.which, 0) if self.which.ndim else self.which)
+    def lanes(self, take) -> PerBlockArray:
+        which = take(self.which, 0) if self.which.ndim else self.which
+        return PerBlockArray([v.lanes(take) for v in self.views], which)
 
-    def slice(self, axis: int, start, stop) -> Choice:
-        return Choice([v.slice(axis, start, stop) for v in self.views], self.which)
+    def slice(self, axis: int, start, stop) -> PerBlockArray:
+        return PerBlockArray([v.slice(axis, start, stop) for v in self.views], self.which)
 
     def pointer(self, encode) -> np.ndarray:
         return self._each((), (), (), 0, lambda v, _: v.pointer(encode), np.dtype(np.uint64))
@@ -203,16 +204,16 @@ class ArrayList(tuple):
 
     __slots__ = ()
 
-    def pick(self, index: np.ndarray) -> ArrayView | Choice:
+    def pick(self, index: np.ndarray) -> ArrayView | PerBlockArray:
         """Item `index`, which may differ by block. An index out of range names an array without elements [D-70]."""
         i = np.asarray(index)
         if i.ndim == 0 and 0 <= int(i) < len(self):
             return self[int(i)]
         i = i.astype(np.int64)
-        return Choice(self, np.where((i < 0) | (i >= len(self)), -1, i))
+        return PerBlockArray(self, np.where((i < 0) | (i >= len(self)), -1, i))
 
 
-def join(lead: tuple[int, ...], parts: Sequence[tuple]) -> ArrayView | Choice:
+def join(lead: tuple[int, ...], parts: Sequence[tuple]) -> ArrayView | PerBlockArray:
     """One descriptor for blocks `lead`, from parts (selector, descriptor, flat): `selector` says which of the blocks,
     counted in row-major order, the part is for; `flat(carrier, 0)` gives the part's values one per block."""
     views: list[ArrayView] = []
@@ -227,7 +228,7 @@ def join(lead: tuple[int, ...], parts: Sequence[tuple]) -> ArrayView | Choice:
             return out.reshape(lead)
 
         part = part.lanes(spread)
-        if isinstance(part, Choice):
+        if isinstance(part, PerBlockArray):
             which[selector] = np.broadcast_to(part.which, lead).reshape(-1)[selector] + len(views)
             views += part.views
         else:
@@ -235,13 +236,13 @@ def join(lead: tuple[int, ...], parts: Sequence[tuple]) -> ArrayView | Choice:
             views.append(part)
     if all(v is views[0] for v in views):
         return views[0]
-    return Choice(views, which.reshape(lead))
+    return PerBlockArray(views, which.reshape(lead))
 
 
 # ------------------------------------------------------------------ foreign memory
 
 
-def foreign(memory: Memory, at: np.ndarray, shape: Sequence[np.ndarray], strides: Sequence[np.ndarray],
+def foreign(memory: Buffer, at: np.ndarray, shape: Sequence[np.ndarray], strides: Sequence[np.ndarray],
             index_dtype: DType) -> ArrayView:
     """The array that begins `at` bytes from a memory's element (0, …), sizes and strides in elements [FPTR-3]."""
     size = tuple(coord(n) for n in shape)
@@ -254,7 +255,7 @@ def foreign(memory: Memory, at: np.ndarray, shape: Sequence[np.ndarray], strides
         reach = sum(s * (n - 1) for s, n in zip(steps, size, strict=True))
         if not odd and min(size, default=1) > 0 and 0 <= first and first + reach < a.size:
             view = np.ndarray(size, a.dtype, memory.place.buffer, origin, tuple(s * a.itemsize for s in steps))
-            inner = Memory(view, memory.dtype, writable=memory.writable, name=memory.name)
+            inner = Buffer(view, memory.dtype, writable=memory.writable, name=memory.name)
             inner.may_change = memory.may_change
             return ArrayView(inner, (0,) * len(size), size, steps, index_dtype)
     return ForeignView(memory, origin, size, steps, index_dtype)
@@ -265,9 +266,9 @@ class ForeignView(ArrayView):
 
     fixed = False  # as far as the quick ways know, which count in coordinates
 
-    def __init__(self, memory: Memory, origin: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
+    def __init__(self, memory: Buffer, origin: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
                  index_dtype: DType):
-        self.memory, self.origin, self.size, self.steps = memory, origin, size, steps
+        self.buffer, self.origin, self.size, self.steps = memory, origin, size, steps
         self.start = (0,) * len(size)
         self.dtype, self.index_dtype = memory.dtype, index_dtype
 
@@ -275,13 +276,13 @@ class ForeignView(ArrayView):
         def pick(c):
             return coord(take(c, 0)) if isinstance(c, np.ndarray) else c
 
-        return ForeignView(self.memory, pick(self.origin), tuple(map(pick, self.size)), tuple(map(pick, self.steps)),
+        return ForeignView(self.buffer, pick(self.origin), tuple(map(pick, self.size)), tuple(map(pick, self.steps)),
                            self.index_dtype)
 
     def slice(self, axis: int, start, stop) -> ForeignView:
         first, last = coord(start), coord(stop)
         length = coord(np.asarray(np.asarray(last - first, np.int64).astype(self.index)))
-        return ForeignView(self.memory, self.origin + first * self.steps[axis] * self.memory.array.itemsize,
+        return ForeignView(self.buffer, self.origin + first * self.steps[axis] * self.buffer.array.itemsize,
                            (*self.size[:axis], length, *self.size[axis + 1:]), self.steps, self.index_dtype)
 
     def byte_offset(self) -> Coord:
@@ -296,8 +297,8 @@ class ForeignView(ArrayView):
             i = np.asarray(i).astype(np.int64)
             fits = (i >= 0) & (i < beside(n))
             inside = inside & fits
-            at = at + np.where(fits, i, 0) * beside(s) * self.memory.array.itemsize
-        ok, coords = self.memory.locate(at)
+            at = at + np.where(fits, i, 0) * beside(s) * self.buffer.array.itemsize
+        ok, coords = self.buffer.locate(at)
         return ok & inside, coords
 
     def inside(self, origin, shape, order, steps=None) -> None:

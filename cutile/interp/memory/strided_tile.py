@@ -12,12 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cutile.interp.memory.tile_access import Line, Place
+from cutile.interp.memory.tile_access import StridedBuffer, StridedIndex
 
 KEPT = 4096  # answers
 
 
-class Spot(NamedTuple):
+class StridedTile(NamedTuple):
     """The tiles of all blocks in a place as one view: bytes from coordinate 0, sizes and strides.
 
     `alone`: no two blocks, and no two elements of a tile, have a place in common.
@@ -28,19 +28,20 @@ class Spot(NamedTuple):
     strides: tuple[int, ...]
     alone: bool
 
-    def of(self, place: Place) -> np.ndarray:
+    def of(self, place: StridedBuffer) -> np.ndarray:
         return np.ndarray(self.shape, place.dtype, place.buffer, place.base + self.offset, self.strides)
 
 
-def find(strides: tuple[int, ...], start: tuple[int, ...], high: tuple[int, ...], origin: Sequence[np.ndarray | Line],
-         shape: tuple[int, ...], order: Sequence[int], steps: Sequence[int] | None) -> Spot | None:
+def find(strides: tuple[int, ...], start: tuple[int, ...], high: tuple[int, ...],
+         origin: Sequence[np.ndarray | StridedIndex],
+         shape: tuple[int, ...], order: Sequence[int], steps: Sequence[int] | None) -> StridedTile | None:
     """Tiles at tile indices `origin`, `shape` elements large; dimension i runs along axis order[i], tiles begin every
     steps[i] elements from `start` on and must end below `high`. None where one does not, or an index is of another
     kind.
     """
-    indices: list[int | Line] = []
+    indices: list[int | StridedIndex] = []
     for j in origin:
-        if type(j) is not Line:
+        if type(j) is not StridedIndex:
             if j.ndim:
                 return None
             j = int(j)
@@ -49,13 +50,14 @@ def find(strides: tuple[int, ...], start: tuple[int, ...], high: tuple[int, ...]
 
 
 @functools.lru_cache(maxsize=KEPT)
-def _find(strides: tuple[int, ...], start: tuple[int, ...], high: tuple[int, ...], origin: tuple[int | Line, ...],
-          shape: tuple[int, ...], order: Sequence[int], steps: tuple[int, ...]) -> Spot | None:
+def _find(strides: tuple[int, ...], start: tuple[int, ...], high: tuple[int, ...],
+          origin: tuple[int | StridedIndex, ...],
+          shape: tuple[int, ...], order: Sequence[int], steps: tuple[int, ...]) -> StridedTile | None:
     offset, inner = 0, tuple(strides[k] for k in order)
-    lead = tuple(map(max, zip(*(j.shape for j in origin if type(j) is Line), strict=True)))
+    lead = tuple(map(max, zip(*(j.shape for j in origin if type(j) is StridedIndex), strict=True)))
     across, moving, alone = [0] * len(lead), [], 0 not in inner
     for j, n, step, k, stride in zip(origin, shape, steps, order, inner, strict=True):
-        line = j if type(j) is Line else Line(j, (), ())
+        line = j if type(j) is StridedIndex else StridedIndex(j, (), ())
         ways = [(a, d, m) for a, (d, m) in enumerate(zip(line.steps, line.shape, strict=True)) if d]
         least = line.c + sum(min(d * (m - 1), 0) for _, d, m in ways)
         most = line.c + sum(max(d * (m - 1), 0) for _, d, m in ways)
@@ -67,4 +69,4 @@ def _find(strides: tuple[int, ...], start: tuple[int, ...], high: tuple[int, ...
             moving.append(a)
         alone = alone and len(ways) <= 1 and step >= n
     alone = alone and len(moving) == len(set(moving)) == sum(m > 1 for m in lead)
-    return Spot(offset, lead + shape, (*across, *inner), alone)
+    return StridedTile(offset, lead + shape, (*across, *inner), alone)

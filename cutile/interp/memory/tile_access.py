@@ -2,7 +2,7 @@
 
 A tile is described per tile dimension by its `start`, and by the bounds `low <= coordinate < high` inside which
 memory exists. Each is an int, or an int64 array over the leading axes that stand for blocks; a start may also be
-a `Line`, an array that is known to be affine. Three ways to move it,
+a `StridedIndex`, an array that is known to be affine. Three ways to move it,
 the fastest that applies:
 
 * boxes: the starts are affine in the block axes. One strided view per box of blocks, usually one for all; blocks at an
@@ -25,7 +25,7 @@ import numpy as np
 INDEX = np.dtype(np.int32)  # of block indices
 
 
-class Line(NamedTuple):
+class StridedIndex(NamedTuple):
     """c + sum(steps[a] * i[a]) over leading axes of lengths `shape`; a step is 0 where the length is 1.
 
     One may stand in the place of a tile index, whose dtype it then has.
@@ -50,13 +50,13 @@ class Line(NamedTuple):
 
 
 Coord = int | np.ndarray
-Start = int | np.ndarray | Line
+Start = int | np.ndarray | StridedIndex
 Range = tuple[int, int]
 MAX_EDGES = 16  # partly covered positions of one block axis up to which boxes are used
 
 
-class Place(NamedTuple):
-    """Memory along the dimensions of a tile: a buffer, the byte offset of coordinate 0, bytes from one to the next."""
+class StridedBuffer(NamedTuple):
+    """Buffer along the dimensions of a tile: a buffer, the byte offset of coordinate 0, bytes from one to the next."""
 
     buffer: np.ndarray
     base: int
@@ -70,7 +70,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class TileBounds:
     """Where a tile of shape `tile` lies; `lead` is the common shape of the leading axes."""
 
     start: tuple[Start, ...]
@@ -79,7 +79,7 @@ class Window:
     tile: tuple[int, ...]
 
     @property
-    def lead(self) -> tuple[int, ...]:
+    def batch_shape(self) -> tuple[int, ...]:
         shapes = {c.shape for group in (self.start, self.low, self.high) for c in group if not isinstance(c, int)}
         return () if not shapes else shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
 
@@ -87,9 +87,10 @@ class Window:
 # ------------------------------------------------------------------ reading and writing
 
 
-def read(place: Place, w: Window, fill, carrier: np.dtype, convert: Callable | None, copy: bool) -> np.ndarray:
+def read(place: StridedBuffer, w: TileBounds, fill, carrier: np.dtype, convert: Callable | None,
+         copy: bool) -> np.ndarray:
     """The tile, converted by `convert` if given. Without copy=True it may be a read-only view of memory."""
-    lead = w.lead
+    lead = w.batch_shape
     v = inside(place, w, lead)
     if v is not None:
         return convert(v) if convert else v.copy() if copy else read_only(v)
@@ -115,9 +116,9 @@ def read(place: Place, w: Window, fill, carrier: np.dtype, convert: Callable | N
     return out.reshape(lead + w.tile)
 
 
-def write(place: Place, w: Window, value: np.ndarray) -> None:
+def write(place: StridedBuffer, w: TileBounds, value: np.ndarray) -> None:
     """Write storage values with leading axes; where blocks meet, the last one in row-major order stays."""
-    lead = w.lead
+    lead = w.batch_shape
     value = _last_of(value, lead, len(w.tile))
     v = inside(place, w, lead)
     if v is not None:
@@ -158,12 +159,12 @@ def _last_of(value: np.ndarray, lead: tuple[int, ...], core: int) -> np.ndarray:
 # ------------------------------------------------------------------ boxes
 
 
-def inside(place: Place, w: Window, lead: tuple[int, ...]) -> np.ndarray | None:
+def inside(place: StridedBuffer, w: TileBounds, lead: tuple[int, ...]) -> np.ndarray | None:
     """All of the window as one view, if its starts are affine and every tile lies inside: the usual case."""
     offset, across = place.base, [0] * len(lead)
     for s, low, high, t, stride in zip(w.start, w.low, w.high, w.tile, place.strides, strict=True):
         least = most = s
-        if isinstance(s, Line):
+        if isinstance(s, StridedIndex):
             least = most = s.c
             for a, (d, n) in enumerate(zip(s.steps, s.shape, strict=True), len(lead) - len(s.shape)):
                 if d:
@@ -182,7 +183,7 @@ def inside(place: Place, w: Window, lead: tuple[int, ...]) -> np.ndarray | None:
 
 
 @dataclass(slots=True)
-class Box:
+class TileBox:
     """Blocks × elements that lie inside memory: ranges of the leading axes, and of the tile dimensions."""
 
     lead: list[Range]
@@ -193,7 +194,7 @@ class Box:
     def key(self) -> tuple[slice, ...]:
         return tuple(slice(lo, hi) for lo, hi in (*self.lead, *self.tile))
 
-    def view(self, place: Place) -> np.ndarray:
+    def view(self, place: StridedBuffer) -> np.ndarray:
         first = [lo for lo, _ in self.lead]
         origin = [c + t[0] + sum(x * i for x, i in zip(d, first, strict=True))
                   for (c, d), t in zip(self.coefs, self.tile, strict=True)]
@@ -203,7 +204,7 @@ class Box:
         return place.view(origin, shape, across + place.strides)
 
 
-def boxes_of(w: Window, lead: tuple[int, ...]) -> list[Box] | None:
+def boxes_of(w: TileBounds, lead: tuple[int, ...]) -> list[TileBox] | None:
     """The window as boxes, or None where its starts are not affine or it has too many edges."""
     if not all(isinstance(b, int) for b in w.low):
         return None
@@ -212,13 +213,13 @@ def boxes_of(w: Window, lead: tuple[int, ...]) -> list[Box] | None:
         return None
     coefs = []
     for s in w.start:
-        line = s if isinstance(s, Line) else Line(s, (), ()) if isinstance(s, int) else affine(s)
+        line = s if isinstance(s, StridedIndex) else StridedIndex(s, (), ()) if isinstance(s, int) else affine(s)
         if line is None:
             return None
         coefs.append((line.c, (0,) * (len(lead) - len(line.steps)) + line.steps))
-    boxes = [Box([(0, n) for n in lead], [(0, t) for t in w.tile], coefs)]
+    boxes = [TileBox([(0, n) for n in lead], [(0, t) for t in w.tile], coefs)]
     for k, t in enumerate(w.tile):
-        cut: list[Box] = []
+        cut: list[TileBox] = []
         for box in boxes:
             parts = _cut(box, k, t, w.low[k], high[k])
             if parts is None:
@@ -236,27 +237,27 @@ def _limit(start: Start, high: Coord, t: int) -> int | None:
 
 
 def as_array(s: Start) -> np.ndarray:
-    return s.array() if isinstance(s, Line) else np.asarray(s, np.int64)
+    return s.array() if isinstance(s, StridedIndex) else np.asarray(s, np.int64)
 
 
-def affine(s: np.ndarray) -> Line | None:
+def affine(s: np.ndarray) -> StridedIndex | None:
     """An array with leading axes as a line, if it is one."""
     varying = [a for a, n in enumerate(s.shape) if n > 1]
     if not varying:
-        return Line(s.item(), (0,) * s.ndim, s.shape)
+        return StridedIndex(s.item(), (0,) * s.ndim, s.shape)
     if len(varying) == 1:
         values = s.ravel().tolist()
         c, step, n = values[0], values[1] - values[0], len(values)
         if values != (list(range(c, c + step * n, step)) if step else [c] * n):
             return None
-        return Line(c, tuple(step if a == varying[0] else 0 for a in range(s.ndim)), s.shape)
+        return StridedIndex(c, tuple(step if a == varying[0] else 0 for a in range(s.ndim)), s.shape)
     c = int(s[(0,) * s.ndim])
     steps = tuple(int(s[tuple(int(b == a) for b in range(s.ndim))]) - c if n > 1 else 0 for a, n in enumerate(s.shape))
-    line = Line(c, steps, s.shape)
+    line = StridedIndex(c, steps, s.shape)
     return line if (line.array() == s).all() else None
 
 
-def _cut(box: Box, k: int, t: int, low: int, high: int) -> list[Box] | None:
+def _cut(box: TileBox, k: int, t: int, low: int, high: int) -> list[TileBox] | None:
     """The parts of a box that lie inside the bounds of tile dimension k."""
     c, d = box.coefs[k]
     corners = [(d[a] * lo, d[a] * (hi - 1)) for a, (lo, hi) in enumerate(box.lead)]
@@ -287,18 +288,18 @@ def _cut(box: Box, k: int, t: int, low: int, high: int) -> list[Box] | None:
         inner = []
     else:
         edges = [*range(touch_first, first), *range(last + 1, touch_last + 1)]
-        inner = [Box([*box.lead[:a], (first, last + 1), *box.lead[a + 1:]], box.tile, box.coefs)]
+        inner = [TileBox([*box.lead[:a], (first, last + 1), *box.lead[a + 1:]], box.tile, box.coefs)]
     if len(edges) > MAX_EDGES:
         return None
     for i in edges:
         start = at + step * i
-        edge = Box([*box.lead[:a], (i, i + 1), *box.lead[a + 1:]], box.tile, box.coefs)
+        edge = TileBox([*box.lead[:a], (i, i + 1), *box.lead[a + 1:]], box.tile, box.coefs)
         inner.append(_narrow(edge, k, max(0, low - start), min(t, high - start)))
     return inner
 
 
-def _narrow(box: Box, k: int, lo: int, hi: int) -> Box:
-    return Box(box.lead, [*box.tile[:k], (lo, hi), *box.tile[k + 1:]], box.coefs)
+def _narrow(box: TileBox, k: int, lo: int, hi: int) -> TileBox:
+    return TileBox(box.lead, [*box.tile[:k], (lo, hi), *box.tile[k + 1:]], box.coefs)
 
 
 # ------------------------------------------------------------------ windows
@@ -307,7 +308,7 @@ def _narrow(box: Box, k: int, lo: int, hi: int) -> Box:
 class _Lanes:
     """A window with its leading axes flattened: which blocks lie wholly inside, which partly."""
 
-    def __init__(self, w: Window, lead: tuple[int, ...]):
+    def __init__(self, w: TileBounds, lead: tuple[int, ...]):
         self.n, self.tile = prod(lead), w.tile
         flat = [[np.broadcast_to(as_array(c), lead).reshape(-1) for c in group]
                 for group in (w.start, w.low, w.high)]
@@ -320,7 +321,7 @@ class _Lanes:
             self.some &= f < e
         self.all_whole = bool(self.whole.all())
 
-    def windows(self, place: Place) -> np.ndarray:
+    def windows(self, place: StridedBuffer) -> np.ndarray:
         """Every position of the tile in memory: an overlapping view with position axes first."""
         counts = tuple(int(h[self.whole].max()) - t + 1 for h, t in zip(self.high, self.tile, strict=True))
         return place.view((0,) * len(counts), counts + self.tile, place.strides * 2)
@@ -332,4 +333,4 @@ class _Lanes:
         """(lane, box) of each block that lies partly inside."""
         for lane in np.flatnonzero(self.some & ~self.whole).tolist():
             ranges = [(int(f[lane]), int(e[lane])) for f, e in zip(self.first, self.last, strict=True)]
-            yield lane, Box([], ranges, [(int(s[lane]), ()) for s in self.start])
+            yield lane, TileBox([], ranges, [(int(s[lane]), ()) for s in self.start])

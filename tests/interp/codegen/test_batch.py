@@ -139,7 +139,7 @@ SEEN: list[tuple] = []
 
 def _probe(x, /, *, ctx):
     """Records the leading axes of its operand and of the running blocks."""
-    SEEN.append((x.shape, ctx.lead))
+    SEEN.append((x.shape, ctx.batch_shape))
     return x
 
 

@@ -1,11 +1,11 @@
-"""What is settled before code for the batch schedule is emitted must not show in any result."""
+"""What is plan before code for the batch schedule is emitted must not show in any result."""
 
 import numpy as np
 import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.interp.codegen.batch_analysis import Settled
+from cutile.interp.codegen.batch_analysis import BatchPlan
 from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
 
@@ -147,7 +147,7 @@ def test_a_block_may_store_to_what_it_loads():
 
 def typed(kernel, *arrays):
     k = kernel.program(kernel.understand((*arrays, T))).kernel
-    return k, Settled(k, False)
+    return k, BatchPlan(k, False)
 
 
 def names(nodes):
@@ -180,7 +180,7 @@ def test_what_need_not_be_repeated():
     k, s = typed(normed, floats(32, T), floats(1, 32), floats(32, T))
     broadcasts = [n for n in walk(k.body) if n not in s.skipped and isinstance(n, Op) and n.op.name == "broadcast_to"]
     assert len(broadcasts) == 5 and s.spread == set(broadcasts)
-    assert not Settled(k, True).spread  # the checker looks at the shape of every value
+    assert not BatchPlan(k, True).spread  # the checker looks at the shape of every value
     k, s = typed(repeated, floats(32, T), floats(32, T))
     top, low, total = (n for n in walk(k.body) if isinstance(n, Op) and n.op.name == "broadcast_to")
     assert s.spread == {low, total}  # `top` is summed as well, and is the full tile that they meet

@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from cutile.interp.codegen.copy_propagation import is_temp, tidy
-from cutile.interp.codegen.py_ast import NOWHERE
+from cutile.interp.codegen.py_ast import NO_POSITION
 
 # Temporaries cannot be written in Python: `t1` stands for `.t1` here.
 CASES = {
@@ -55,7 +55,7 @@ def test_a_variable_keeps_its_own_place():
 def test_an_emptied_body_stands_nowhere():
     body = parsed("t1 = acc")
     tidy(body)
-    assert (body[0].lineno, body[0].col_offset) == NOWHERE[:2]
+    assert (body[0].lineno, body[0].col_offset) == NO_POSITION[:2]
 
 
 def test_reads_are_those_of_the_result():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile.dtypes import bool_, int32
-from cutile.interp.exec.block_set import Box, Lanes, Launch, Single, Widened
+from cutile.interp.exec.block_set import BlockGrid, BlockList, Launch, Single, Widened
 from cutile.interp.exec.merge import ARRAY, RECORD, merge, narrow
 from cutile.ops._op import Sig
 from cutile.types import TileType
@@ -16,15 +16,15 @@ from cutile.types import TileType
 EXTENTS = st.tuples(st.integers(1, 4), st.integers(1, 3), st.integers(1, 3))
 
 
-def box(extent, origin=(0, 0, 0)) -> Box:
-    return Box(Launch((9, 9, 9)), origin, extent)
+def box(extent, origin=(0, 0, 0)) -> BlockGrid:
+    return BlockGrid(Launch((9, 9, 9)), origin, extent)
 
 
 def value(rng, ctx, core: tuple[int, ...]) -> np.ndarray:
     """A random value: the same for all blocks, or with some leading axes of length 1."""
     if rng.random() < 0.2:
         return rng.integers(0, 99, core)
-    return rng.integers(0, 99, tuple(n if rng.random() < 0.6 else 1 for n in ctx.lead) + core)
+    return rng.integers(0, 99, tuple(n if rng.random() < 0.6 else 1 for n in ctx.batch_shape) + core)
 
 
 def per_block(ctx, x: np.ndarray, rank: int) -> dict:
@@ -52,7 +52,8 @@ def test_split_narrow_merge(extent, seed, core):
     parts = []
     for s in sets:
         (y,) = narrow(ctx, s, (x,), (len(core),))
-        assert y.shape[:y.ndim - len(core)] in ((), *([s.lead] if len(s.lead) == 1 else [])) or y.ndim == 3 + len(core)
+        axes = y.shape[:y.ndim - len(core)]
+        assert axes == () or len(axes) == 3 or axes == s.batch_shape
         assert all((whole[b] == v).all() for b, v in per_block(s, y, len(core)).items())
         parts.append((s, (y + 1,)))
     keep = [p for p in parts if rng.random() < 0.8] or parts[:1]
@@ -66,10 +67,10 @@ def test_split_narrow_merge(extent, seed, core):
 def test_a_split_along_one_axis_stays_a_box():
     ctx = box((4, 3, 1))
     yes, no = ctx.split(np.array([1, 0, 0, 1], bool).reshape(4, 1, 1))
-    assert isinstance(yes, Box) and yes.lead == (2, 3, 1) and no.lead == (2, 3, 1)
+    assert isinstance(yes, BlockGrid) and yes.batch_shape == (2, 3, 1) and no.batch_shape == (2, 3, 1)
     assert yes.bid(0).ravel().tolist() == [0, 3] and yes.bid(1).shape == (1, 3, 1)
     yes, no = ctx.split(np.eye(4, 3, dtype=bool).reshape(4, 3, 1))
-    assert isinstance(yes, Lanes) and yes.lead == (3,) and no.lead == (9,)
+    assert isinstance(yes, BlockList) and yes.batch_shape == (3,) and no.batch_shape == (9,)
     assert yes.blocks() == [(0, 0, 0), (1, 1, 0), (2, 2, 0)]
 
 
@@ -107,7 +108,7 @@ def test_single(block):
     ctx = Single(Launch((9, 9, 9)), block)
     assert [ctx.bid(k).item() for k in range(3)] == list(block)
     assert ctx.bid(0).dtype == np.int32 and ctx.bid(0).shape == ()
-    assert ctx.num_blocks(1).item() == 9 and ctx.lead == () and ctx.blocks() == [block]
+    assert ctx.num_blocks(1).item() == 9 and ctx.batch_shape == () and ctx.blocks() == [block]
 
 
 def test_each_goes_block_by_block():

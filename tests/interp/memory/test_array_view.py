@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cutile import dtypes as dt
 from cutile.interp.memory.array_view import wrap
-from cutile.interp.memory.tile_access import Line, affine
+from cutile.interp.memory.tile_access import StridedIndex, affine
 from tests.interp.layouts import coordinates, layouts, leads, per_block
 
 FILL = np.float32(-99)
@@ -69,7 +69,7 @@ def view_of(a, bounds, **options):
 def test_tile_reads_what_lies_there(case, may_change):
     base, a, lead, tile, order, steps, origin, bounds = case
     view = view_of(a, bounds)
-    view.memory.may_change = may_change
+    view.buffer.may_change = may_change
     got = view.tile(origin, tile, order, FILL, steps)
     assert got.dtype == np.float32 and got.ndim in (len(tile), len(tile) + len(lead))
     for block, want in zip(per_block(got, lead, len(tile)), elements(a, lead, tile, order, steps, origin, bounds)):
@@ -122,11 +122,11 @@ def test_blocks_that_store_to_one_place_leave_the_last():
 def test_affine_finds_steps_and_refuses_the_rest():
     i = np.arange(4)[:, None, None] * 6 + np.arange(3)[None, :, None] * -2 + 5
     line = affine(i)
-    assert line == Line(5, (6, -2, 0), (4, 3, 1)) and np.array_equal(line.array(), i)
+    assert line == StridedIndex(5, (6, -2, 0), (4, 3, 1)) and np.array_equal(line.array(), i)
     i[2, 1, 0] += 1
     assert affine(i) is None
-    assert affine(np.array([7, 7, 7])) == Line(7, (0,), (3,))
-    assert affine(np.array([7, 7, 8])) is None and affine(np.array([3, 2, 1])) == Line(3, (-1,), (3,))
+    assert affine(np.array([7, 7, 7])) == StridedIndex(7, (0,), (3,))
+    assert affine(np.array([7, 7, 8])) is None and affine(np.array([3, 2, 1])) == StridedIndex(3, (-1,), (3,))
 
 
 def test_interior_and_edges_need_no_index_arrays(monkeypatch):
@@ -271,7 +271,7 @@ def test_wrap_takes_what_exports_its_memory():
 
     a = np.arange(4, dtype=np.uint16)
     view = wrap(Exporter(a), dt.bfloat16)
-    assert view.memory.array.dtype == ml_dtypes.bfloat16 and np.shares_memory(view.memory.array, a)
+    assert view.buffer.array.dtype == ml_dtypes.bfloat16 and np.shares_memory(view.buffer.array, a)
     with pytest.raises(TypeError, match="no array"):
         wrap([1, 2], dt.int32)
     with pytest.raises(TypeError, match="does not hold float32"):

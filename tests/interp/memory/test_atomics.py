@@ -134,7 +134,7 @@ def test_updates_of_integers_are_a_sequence(kind, dtype, lead, places, seed, tra
         copy = a.copy()
         view = wrap(copy[::2] if transposed else copy[:4], dtype)
         done, seen = view.update(kind, [index], operands, None, core, lead, old)
-        assert np.array_equal(view.memory.array, want)
+        assert np.array_equal(view.buffer.array, want)
         assert done.shape == lead + core
         assert per_block(done, lead, 1)[0].tolist() == [0 <= p < 4 for p in places]
         if old:

@@ -30,7 +30,7 @@ def test_every_format_goes_in_and_out(dtype):
 def test_read_only_halves_are_converted_once_per_launch():
     a = np.arange(64, dtype=np.float16)
     view = wrap(a, dt.float16)
-    view.memory.may_change = False
+    view.buffer.may_change = False
     origin = [np.arange(4, dtype=np.int32)]
     first = view.tile(origin, (16,), (0,), 0)
     second = view.tile(origin, (16,), (0,), 0)
@@ -44,7 +44,7 @@ def test_many_elements_are_taken_part_by_part(monkeypatch, index):
     monkeypatch.setattr(buffer, "AT_ONCE", 8)
     a = np.arange(100, dtype=np.float32)
     view = wrap(a, dt.float32)
-    view.memory.may_change = False
+    view.buffer.may_change = False
     i = np.random.default_rng(0).integers(0, 100, (3, 1, 1, 32)).astype(index)
     out = np.empty(i.shape, np.float32)
     assert view.gather([i], None, FILL, (32,), out) is out
@@ -59,7 +59,7 @@ def test_a_position_out_of_range_in_any_part(monkeypatch, wrong, where):
     monkeypatch.setattr(buffer, "AT_ONCE", 8)
     a = np.arange(1, 101, dtype=np.float32)
     view = wrap(a, dt.float32)
-    view.memory.may_change = False
+    view.buffer.may_change = False
     i = np.random.default_rng(0).integers(0, 100, (3, 1, 1, 32)).astype(np.int32)
     expected = a[i]
     i.reshape(-1)[where], expected.reshape(-1)[where] = wrong, FILL
@@ -71,13 +71,13 @@ def test_a_position_out_of_range_in_any_part(monkeypatch, wrong, where):
 
 def test_foreign_memory_and_slices_that_differ_are_taken_by_their_own_way():
     a = np.arange(1, 101, dtype=np.float32)
-    memory = wrap(a, dt.float32).memory
+    memory = wrap(a, dt.float32).buffer
     memory.may_change = False
     i, n = np.arange(8, dtype=np.int32).reshape(2, 1, 1, 4), [np.asarray(8, np.int32)]
     every = memory.foreign(np.asarray(40, np.int64), n, [np.asarray(-1, np.int32)], dt.int32)
     begin = np.asarray([5, 50], np.int32).reshape(2, 1, 1)
     parts = wrap(a, dt.float32).slice(0, begin, begin + np.int32(6))
-    parts.memory.may_change = False
+    parts.buffer.may_change = False
     for view, expected in ((every, 11 - i), (parts, np.where(i < 6, 1 + begin[..., None] + i, FILL))):
         out = np.empty(i.shape, np.float32)
         assert np.array_equal(view.gather([i], None, FILL, (4,), out), expected)

@@ -12,7 +12,7 @@ from cutile import settings
 from cutile.errors import TileInternalError, TileStepLimitError
 from cutile.interp.exec import divergence
 from cutile.interp.memory import buffer
-from cutile.interp.memory.loop_tiles import NONE, Series
+from cutile.interp.memory.loop_tiles import NONE, LoopTiles
 
 T = 4
 
@@ -92,14 +92,14 @@ def found(monkeypatch, request):
         monkeypatch.delenv(s.variable, raising=False)
     if request.param:
         monkeypatch.setenv("CUTILE_CHECK", request.param)
-    seen, tiles = [], Series.tiles
+    seen, tiles = [], LoopTiles.tiles
 
     def looking(self, *given):
         out = tiles(self, *given)
         seen.append("none" if out is NONE else "all" if isinstance(out, np.ndarray) else "but one")
         return out
 
-    monkeypatch.setattr(Series, "tiles", looking)
+    monkeypatch.setattr(LoopTiles, "tiles", looking)
     return seen
 
 
@@ -227,7 +227,7 @@ def test_arrays_that_are_not_worth_converting(found, monkeypatch):
 
 
 def test_reading_is_counted_once():
-    m = buffer.Memory(np.zeros(buffer.SMALL + 1, np.float16), ct.float16, False, "a")
+    m = buffer.Buffer(np.zeros(buffer.SMALL + 1, np.float16), ct.float16, False, "a")
     m.may_change = False
     for _ in range(3):
         assert not m.stays(m.array.size)
@@ -278,8 +278,8 @@ def test_tiles_cannot_be_written_and_are_checked(found, monkeypatch):
     args = f32(8, 24), f32(24, 12), np.zeros((8, 12), np.float32)
     ct.launch(None, (2, 3), ct.kernel(product.function), args)
     assert seen == [(False, False)] * 6
-    tiles = Series.tiles
-    monkeypatch.setattr(Series, "tiles", lambda *given: tiles(*given).astype(np.float64))
+    tiles = LoopTiles.tiles
+    monkeypatch.setattr(LoopTiles, "tiles", lambda *given: tiles(*given).astype(np.float64))
     if settings.get("CHECK"):
         with pytest.raises(TileInternalError, match="carried in float32, got float64"):
             ct.launch(None, (2, 3), ct.kernel(product.function), args)

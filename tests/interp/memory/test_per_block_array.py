@@ -6,7 +6,7 @@ import numpy as np
 
 from cutile import dtypes as dt
 from cutile.interp.memory.array_view import wrap
-from cutile.interp.memory.per_block_array import ArrayList, Choice, join
+from cutile.interp.memory.per_block_array import ArrayList, PerBlockArray, join
 
 FILL = np.float32(-99)
 
@@ -57,7 +57,7 @@ def test_join_of_descriptors():
         return lambda x, core: np.broadcast_to(x, (n,))
 
     both = join((4,), [(lanes[0], views[0], flat(2)), (lanes[1], sliced, flat(2))])
-    assert isinstance(both, Choice) and both.shape[0].tolist() == [8, 4, 1, 8]
+    assert isinstance(both, PerBlockArray) and both.shape[0].tolist() == [8, 4, 1, 8]
     got = both.tile([np.zeros((), np.int32)], (2,), (0,), FILL)
     assert got.tolist() == [[0, 1], [204, 205], [206, FILL], [0, 1]]
     narrowed = both.lanes(lambda x, core: x[np.array([2, 3])])

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from cutile import dtypes as dt
 from cutile.interp.memory import strided_tile
 from cutile.interp.memory.array_view import wrap
-from cutile.interp.memory.tile_access import Line
+from cutile.interp.memory.tile_access import StridedIndex
 from tests.interp.memory.test_array_view import FILL, layouts
 
 SETTINGS = settings(max_examples=150, deadline=None)
@@ -20,7 +20,7 @@ SETTINGS = settings(max_examples=150, deadline=None)
 def lines(draw, lead):
     moves = [draw(st.integers(-2, 2)) if n > 1 and draw(st.booleans()) else 0 for n in lead]
     shape = tuple(n if d or draw(st.booleans()) else 1 for n, d in zip(lead, moves))
-    return Line(draw(st.integers(-1, 4)), tuple(moves), shape)
+    return StridedIndex(draw(st.integers(-1, 4)), tuple(moves), shape)
 
 
 @st.composite
@@ -34,7 +34,7 @@ def cases(draw):
 
 
 def written_out(origin):
-    return [j.array().astype(np.int32) if type(j) is Line else j for j in origin]
+    return [j.array().astype(np.int32) if type(j) is StridedIndex else j for j in origin]
 
 
 @SETTINGS
@@ -42,7 +42,7 @@ def written_out(origin):
 def test_a_spot_is_the_tile(case):
     a, origin, tile, order, steps = case
     view = wrap(a, dt.float32)
-    view.memory.may_change = False
+    view.buffer.may_change = False
     want = view.tile(written_out(origin), tile, order, FILL, steps)
     got = view.inside(origin, tile, order, steps)
     assert (got is None) == (FILL in want)
@@ -57,7 +57,7 @@ def test_a_spot_is_the_tile(case):
 def test_alone_means_that_no_element_is_there_twice(case):
     a, origin, tile, order, steps = case
     numbers = np.arange(a.size).reshape(a.shape)
-    place = wrap(numbers, dt.int64).memory.place
+    place = wrap(numbers, dt.int64).buffer.place
     spot = strided_tile.find(place.strides, (0,) * a.ndim, a.shape, origin, tile, order, steps)
     if spot is not None and spot.alone:
         there = spot.of(place)
@@ -66,10 +66,10 @@ def test_alone_means_that_no_element_is_there_twice(case):
 
 @pytest.mark.parametrize("moves", [(0, 0), (0, 1), (1, 0), (1, 1)])
 def test_blocks_that_share_a_tile_are_not_alone(moves):
-    origin = [Line(0, (moves[0], moves[1], 0), (2, 2, 1))]
+    origin = [StridedIndex(0, (moves[0], moves[1], 0), (2, 2, 1))]
     spot = strided_tile.find((4,), (0,), (64,), origin, (8,), (0,), None)
     assert spot.shape == (2, 2, 1, 8) and not spot.alone
-    origin = [Line(0, (1, 0, 0), (2, 1, 1)), Line(0, (0, 1, 0), (1, 2, 1))]
+    origin = [StridedIndex(0, (1, 0, 0), (2, 1, 1)), StridedIndex(0, (0, 1, 0), (1, 2, 1))]
     assert strided_tile.find((64, 4), (0, 0), (16, 16), origin, (8, 8), (0, 1), None).alone
 
 
