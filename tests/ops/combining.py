@@ -37,7 +37,7 @@ class CombineBench(Bench):
         self.combined = 0  # calls of combine functions
 
     def _run(self) -> None:
-        for n in self.b.block.nodes[self.done:]:
+        for n in self.b.region.nodes[self.done:]:
             sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
             xs = n.op.group([self.known[v] for v in n.operands], n.layout)
             given = {"ctx": self.ctx}
@@ -47,7 +47,7 @@ class CombineBench(Bench):
             for v, c in zip(n.results, y if len(n.results) > 1 else (y,), strict=False):
                 check_carrier(n.op.name, v.type, c)
                 self.known[v] = c
-        self.done = len(self.b.block.nodes)
+        self.done = len(self.b.region.nodes)
 
     def _combine(self, region, core: int):
         def combine(carriers):

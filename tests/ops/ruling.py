@@ -63,7 +63,7 @@ class Bench:
 
     def ops(self) -> list[str]:
         """Names of the ops built so far."""
-        return [n.op.name for n in self.b.block.nodes]
+        return [n.op.name for n in self.b.region.nodes]
 
     def value(self, t: Term):
         """The carrier of a term."""
@@ -81,14 +81,14 @@ class Bench:
         return self.value(self.call(op, *args, **kwargs))
 
     def _run(self) -> None:
-        for n in self.b.block.nodes[self.done:]:
+        for n in self.b.region.nodes[self.done:]:
             sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
             xs = n.op.group([self.known[v] for v in n.operands], n.layout)
             y = evaluate(n.op, sig, xs, n.attrs, ctx=self.ctx)
             for v, c in zip(n.results, y if len(n.results) > 1 else (y,), strict=False):
                 check_carrier(n.op.name, v.type, c)
                 self.known[v] = c
-        self.done = len(self.b.block.nodes)
+        self.done = len(self.b.region.nodes)
 
 
 def check_carrier(name: str, type: TileType, c) -> None:

@@ -156,7 +156,7 @@ def test_explicit_nearest_is_the_default_node():
     k = Bench()
     x = k.tile([1.0], d.float32)
     k.call(ar.add, x, x, rounding_mode=RoundingMode.RN)
-    assert k.b.block.nodes[-1].attrs == {"rounding_mode": None, "flush_to_zero": False}
+    assert k.b.region.nodes[-1].attrs == {"rounding_mode": None, "flush_to_zero": False}
 
 
 def test_options_are_checked_where_they_count():

@@ -20,7 +20,7 @@ RESULTS = {"xchg": 6, "add": 16, "max": 10, "min": 6, "and": 2, "or": 14, "xor":
 
 @pytest.fixture
 def bench():
-    return Bench(SimpleNamespace(lead=()))
+    return Bench(SimpleNamespace(batch_shape=()))
 
 
 def param(bench, a):
@@ -75,7 +75,7 @@ def test_duplicates_see_each_other_in_order(bench):
 
 
 def test_each_running_block_acts():
-    bench = Bench(SimpleNamespace(lead=(4, 1, 2)))
+    bench = Bench(SimpleNamespace(batch_shape=(4, 1, 2)))
     a = np.zeros(2, np.int64)
     old = bench(atomics.atomic_add, param(bench, a), (1,), 1)
     assert a.tolist() == [0, 8] and old.shape == (4, 1, 2) and old.ravel().tolist() == list(range(8))
@@ -85,10 +85,10 @@ def test_each_running_block_acts():
 
 
 def test_an_unused_result_need_not_be_made():
-    bench = Bench(SimpleNamespace(lead=(3,)))
+    bench = Bench(SimpleNamespace(batch_shape=(3,)))
     a = np.zeros(2, np.int32)
     bench.call(atomics.atomic_add, param(bench, a), bench.tile([0, 1], dt.int32), 1)
-    node = bench.b.block.nodes[-1]
+    node = bench.b.region.nodes[-1]
     assert node.attrs["want_old"] is True
     node.attrs["want_old"] = False
     assert bench.value(bench.call(atomics.atomic_add, param(bench, a), bench.tile([0], dt.int32), 1)).shape == (3, 1)

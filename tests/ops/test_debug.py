@@ -152,7 +152,7 @@ def test_each_value_is_one_operand():
     w = bench()
     x = w.tile(1, int32)
     w.call(debug.print, x, x, fields((x, "3")))
-    n = w.b.block.nodes[-1]
+    n = w.b.region.nodes[-1]
     assert n.op is debug.emit_text and n.operands == (x.value,)
     assert n.attrs["parts"] == ((0, "%d"), " ", (0, "%d"), " ", (0, "%3d"), "\n")
 
@@ -243,8 +243,8 @@ def test_breakpoint_stays_in_the_program():
     w.call(debug.breakpoint)
     w.call(debug.breakpoint, kind="set_trace")
     w._run()
-    assert [n.attrs["kind"] for n in w.b.block.nodes] == ["breakpoint", "set_trace"]
-    assert all(n.op.effect == "host" for n in w.b.block.nodes)
+    assert [n.attrs["kind"] for n in w.b.region.nodes] == ["breakpoint", "set_trace"]
+    assert all(n.op.effect == "host" for n in w.b.region.nodes)
 
 
 def test_nothing_is_printed_while_typing(capsys):

@@ -281,7 +281,7 @@ def test_atan2_operands(bench):
 def test_integer_powers_keep_the_base_dtype(base, exponent, takes, bench):
     y = bench.call(M.pow, bench.tile([2.0, 3.0], base), bench.tile([[3], [2]], exponent))
     assert y.type == TileType(base, (2, 2))
-    node = bench.b.block.nodes[-1]
+    node = bench.b.region.nodes[-1]
     assert node.op is M.powi and node.operands[1].type.dtype is takes
     assert bench.value(y).tolist() == [[8, 27], [4, 9]]
 
@@ -289,7 +289,7 @@ def test_integer_powers_keep_the_base_dtype(base, exponent, takes, bench):
 def test_scalar_exponents_stay_scalars(bench):
     x = bench.tile(np.full((2, 1, 1, 4), 3.0), float32, shape=(4,))
     y = bench.call(M.pow, x, -2)
-    assert bench.b.block.nodes[-1].operands[1].type == TileType(int32)
+    assert bench.b.region.nodes[-1].operands[1].type == TileType(int32)
     assert bench.value(y).shape == (2, 1, 1, 4)
     ninth = float(_numeric.round_to(float32, np.array(1 / 9)))
     assert (bench.value(y) == np.float32(ninth)).all()
@@ -316,7 +316,7 @@ def test_integer_power_by_algorithm(bench):
 def test_other_powers_promote(x, y, dtype, bench):
     x, y = (bench.tile([v[1]], v[0]) if isinstance(v, tuple) else v for v in (x, y))
     z = bench.call(M.pow, x, y)
-    assert z.type.dtype is dtype and bench.b.block.nodes[-1].op is M.pow
+    assert z.type.dtype is dtype and bench.b.region.nodes[-1].op is M.pow
 
 
 def test_power_special_values(bench):

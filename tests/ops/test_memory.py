@@ -174,7 +174,7 @@ def test_index_tiles_and_unsigned(bench):
 def test_hints(bench):
     a = param(bench, matrix())
     bench.call(memory.load, a, (0, 0), (2, 4), latency=10, allow_tma=False, check_bounds=False)
-    assert bench.b.block.nodes[-1].attrs["latency"] == 10
+    assert bench.b.region.nodes[-1].attrs["latency"] == 10
     for bad in (0, 11):
         with refused("latency", TileValueError):
             bench.call(memory.load, a, (0, 0), (2, 4), latency=bad)

@@ -216,7 +216,7 @@ def test_fast_accumulation():
     f8 = [(float8_e5m2, M), (float8_e5m2, M), (float32, M)]
     w = Bench()
     w.call(mma.mma, *(w.given(None, TileType(d, s)) for d, s in f8), use_fast_acc=True)
-    assert w.b.block.nodes[-1].attrs == {"use_fast_acc": True}
+    assert w.b.region.nodes[-1].attrs == {"use_fast_acc": True}
     refused(mma.mma, (float16, M), (float16, M), (float32, M), match="use_fast_acc", use_fast_acc=True)
     refused(mma.mma, *f8, match="use_fast_acc", use_fast_acc=1)
 

@@ -203,7 +203,7 @@ def test_sums_are_accurate(shape, axis):
 def test_axes_one_by_one_in_increasing_order():
     w = Bench()
     w.call(reduce.sum, w.given(None, TileType(float32, (2, 4, 8))), (2, 0), keepdims=True)
-    nodes = w.b.block.nodes
+    nodes = w.b.region.nodes
     assert [n.op.name for n in nodes] == ["sum", "sum", "reshape"]
     assert [n.attrs["axis"] for n in nodes[:2]] == [-3, -1]
     assert [n.results[0].type.shape for n in nodes] == [(4, 8), (4,), (1, 4, 1)]
@@ -364,7 +364,7 @@ def test_identity_is_converted_silently():
     for dtype, given_, stored in ((int32, 0.5, 0), (int8, 300, 44), (bool_, 7, True), (float16, 1e9, INF)):
         w = CombineBench()
         w.call(reduce.reduce, w.tile([0, 0], dtype), 0, function(lambda b, x, y: x), given_)
-        assert w.b.block.nodes[-1].attrs["identity"] == (stored,)
+        assert w.b.region.nodes[-1].attrs["identity"] == (stored,)
 
 
 def test_restricted_floats_may_be_moved():

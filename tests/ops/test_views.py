@@ -97,7 +97,7 @@ def test_view_is_structure(bench):
     assert isinstance(v, View) and (v.tile_shape, v.steps) == ((2, 4), (2, 4))
     w = bench.call(views.tiled_view, a, (), padding_mode="NAN", traversal_steps=(3, 1))
     assert (w.tile_shape, w.steps, w.padding_mode) == ((), (3, 1), PaddingMode.NAN)
-    assert not bench.b.block.nodes
+    assert not bench.b.region.nodes
     assert methods()["view", "load"] is views.view_load
 
 
