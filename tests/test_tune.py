@@ -127,9 +127,9 @@ def add(x, n, C: ct.Constant):
 
 def counted(space, args, hints=lambda c: {}, kernel=add, grid=lambda c: (4,), **options):
     """What a search gives, and how often it launched."""
-    launches, launch = [], tune.launching.launch
+    launches, launch = [], tune.launch.launch
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(tune.launching, "launch", lambda *given: launches.append(given) or launch(*given))
+        m.setattr(tune.launch, "launch", lambda *given: launches.append(given) or launch(*given))
         result = tune.exhaustive_search(space, None, grid, kernel, args, hints, quiet=True, **options)
     return result, len(launches)
 
@@ -217,14 +217,14 @@ def test_arrays_are_as_they_were_after_a_failure_and_an_interrupt(monkeypatch):
     x = np.zeros(4, np.float32)
     result = tune.exhaustive_search([1, 2], None, lambda n: (1,), fails, lambda n: (x, n), quiet=True)
     assert len(result.failures) == 1 and not x.any()
-    launch = tune.launching.launch
+    launch = tune.launch.launch
 
     def interrupted(*given):
         launch(*given)
         assert x.any()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tune.launching, "launch", interrupted)
+    monkeypatch.setattr(tune.launch, "launch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tune.exhaustive_search([1], None, lambda n: (1,), fails, lambda n: (x, n), quiet=True)
     assert not x.any()

@@ -185,16 +185,17 @@ def test_another_cutile_or_another_release_of_the_assembler(compiled, folder, mo
 
 def test_the_sources_that_make_code_are_in_the_key(tmp_path, monkeypatch):
     package = tmp_path / "cutile"
-    for name in ("dtypes.py", "types.py", "ir/a.py", "ops/b.py", "passes/c.py", "gpu/cache_key.py", "gpu/tileir/d.py"):
+    counted = ("dtypes.py", "ir/a.py", "ops/b.py", "analysis/e.py", "passes/c.py", "gpu/tileir/d.py")
+    for name in ("types.py", "gpu/cache_key.py", *counted):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text(name)
-    monkeypatch.setattr(cache_key, "__file__", str(package / "gpu" / "key.py"))
+    monkeypatch.setattr(cache_key, "__file__", str(package / "gpu" / "cache_key.py"))
     seen = set()
-    for name in ("dtypes.py", "ir/a.py", "ops/b.py", "passes/c.py", "gpu/tileir/d.py", "gpu/tileir/new.py"):
+    for name in (*counted, "gpu/tileir/new.py"):
         seen.add(cache_key.sources.__wrapped__())
         (package / name).write_text("edited")
     seen.add(cache_key.sources.__wrapped__())
-    assert len(seen) == 7
+    assert len(seen) == 8
     (package / "front.py").write_text("what it does shows in the IR")
     assert cache_key.sources.__wrapped__() in seen
 
@@ -206,7 +207,7 @@ OTHERS = {"DEBUG", "COMPILER_TIMEOUT", "REPRODUCE", "CACHE", "CACHE_DIR", "CACHE
 
 def test_settings_that_change_code_are_in_the_key(compiled, folder):
     package = Path(building.__file__).parents[1]
-    asked = {m for part in ("gpu", "passes", "ir") for f in (package / part).rglob("*.py")
+    asked = {m for part in ("gpu", "analysis", "passes", "ir") for f in (package / part).rglob("*.py")
              for m in re.findall(r"""settings\.get\(["'](\w+)["']\)""", f.read_text())}
     assert asked - OTHERS == IN_THE_KEY
     k = kernel_of(folder)
@@ -224,7 +225,7 @@ def test_keys_are_the_same_in_every_process(folder):
                "from cutile.gpu import build\n"
                "def show(key, make): print(key); sys.exit()\n"
                "build._one_at_a_time = show\n"
-               "t.key.sources = lambda: 'these'\n"
+               "t.cache_key.sources = lambda: 'these'\n"
                "t.of(t.kernel_of(t.Path(sys.argv[2])), t.array(alias_groups=()))\n")
     root = str(Path(__file__).parents[2])
     found = {subprocess.run([sys.executable, "-c", program, root, str(folder)], capture_output=True, text=True,
