@@ -114,8 +114,8 @@ def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool) -> str | None:
     """Run all blocks. Why nothing can be said, if so."""
-    if facts(program).waiting:
-        return f"{facts(program).waiting}, and which comes first is free"
+    if (waiting := facts(program).waiting) is not None:
+        return f"{waiting}, and which comes first is free"
     launch = Launch(grid, settings.get("STEP_LIMIT"))
     try:
         with np.errstate(all="ignore"), settings.steady():

@@ -42,7 +42,6 @@ class Program:
 
     kernel: Kernel
     dependencies: Dependencies
-    used: bool = False  # by a launch, lately (Recent)
 
 
 def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:

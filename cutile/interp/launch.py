@@ -9,50 +9,74 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
-from cutile.analysis.memory_effects import written_params
 from cutile.errors import refusal
-from cutile.interp import debugger, prepared, schedule
+from cutile.interp import debugger, prepared, run_blocks
 from cutile.interp.memory import array_view
 from cutile.interp.memory.buffer import Buffer
-from cutile.interp.prepared import Ready
+from cutile.interp.prepared import GridLaunch
+from cutile.interp.schedule import CompiledKernel
 from cutile.ir.nodes import Kernel
 from cutile.types import ArrayType, ListType
 
+Grid = tuple[int, int, int]
 
-def launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any],
-           known: dict[tuple, Ready | None] | None = None) -> None:
-    """Run a kernel. `leaves` are NumPy arrays, numbers and lists of arrays, one for each IR parameter.
 
-    `known`: what launches prepared for others like them. It goes with the kernel and the layouts of the arrays: their
-    dtypes, sizes and strides. TypeError if the kernel stores to an array that is read-only.
+class HostLaunch:
+    """A prepared launch in the interpreter: a kernel on arrays of one layout, that is dtypes, sizes and strides.
+
+    repeatable  whether `run` prepares launches for the next ones with the same grid
     """
-    check = None  # CUTILE_CHECK, if the launch may be a prepared one
-    if known is not None and not debugger.attached():
-        check = False if settings.untouched() else prepared.checking()
-    if check is not None and (found := known.get((grid, check))) is not None and found.run(leaves):
-        return
-    # In a context of its own, so that an interrupt leaves nothing behind of what is set there.
-    contextvars.copy_context().run(_launch, kernel, grid, leaves, known, check)
 
+    __slots__ = ("compiled", "_by_grid")
 
-def _launch(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], known: dict[tuple, Ready | None] | None,
-            check: bool | None) -> None:
-    with settings.steady():
-        args = _arguments(kernel, leaves)
-        if check is not None and (grid, check) not in known and len(known) < prepared.KEPT \
-                and prepared.ordinary(args):
-            found = known[grid, check] = prepared.prepare(kernel, grid, args, check)
-            if found is not None and found.run(leaves):
+    def __init__(self, compiled: CompiledKernel, repeatable: bool):
+        self.compiled = compiled
+        self._by_grid: dict[tuple[Grid, bool], GridLaunch | None] | None = {} if repeatable else None
+
+    def still_valid(self) -> bool:
+        """True: `run` looks at the settings itself."""
+        return True
+
+    def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
+        """Run the kernel before this returns; `stream` and `dependent` do not matter here.
+
+        values  NumPy arrays, numbers and lists of arrays, one for each IR parameter
+        TypeError if the kernel stores to an array that is read-only.
+        """
+        check = None  # CUTILE_CHECK, where a launch may be prepared
+        if (by_grid := self._by_grid) is not None and not debugger.attached():
+            check = False if settings.untouched() else prepared.checking()
+            if check is not None and (found := by_grid.get((grid, check))) is not None and found.run(values):
                 return
-        schedule.run(kernel, grid, args)
+        # In a context of its own, so that an interrupt leaves nothing behind of what is set there.
+        contextvars.copy_context().run(self._run, grid, values, check)
+
+    def _run(self, grid: Grid, values: Sequence[Any], check: bool | None) -> None:
+        with settings.steady():
+            args = _arguments(self.compiled, values)
+            if check is not None and (grid, check) not in self._by_grid and len(self._by_grid) < prepared.GRIDS \
+                    and prepared.ordinary(args):
+                found = self._by_grid[grid, check] = prepared.prepare(self.compiled, grid, args, check)
+                if found is not None and found.run(values):
+                    return
+            run_blocks.run(self.compiled, grid, args)
 
 
-def _arguments(kernel: Kernel, leaves: Sequence[Any]) -> list[Any]:
-    """The leaves as `schedule.run` takes them."""
+def launch(kernel: Kernel, grid: Grid, values: Sequence[Any]) -> None:
+    """Run a kernel once, with values as `HostLaunch.run` takes them."""
+    HostLaunch(CompiledKernel(kernel), repeatable=False).run(grid, None, values, False)
+
+
+def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | None = None) -> None:
+    """Run a kernel once. `args` go with its parameters: array descriptors, lists of them, numbers."""
+    run_blocks.run(CompiledKernel(kernel), grid, args, schedule)
+
+
+def _arguments(compiled: CompiledKernel, values: Sequence[Any]) -> list[Any]:
+    """The values as `run_blocks.run` takes them."""
     args: list[Any] = []
     buffers: list[Buffer] = []
-    params = schedule.derived(kernel, ("params",), _params)
-    for (t, name, stored), x in zip(params, leaves, strict=True):
+    for (t, name, stored), x in zip(compiled.params(), values, strict=True):
         if type(t) is ArrayType:
             x = _view(t, name, x, stored)
             buffers.append(x.buffer)
@@ -65,7 +89,7 @@ def _arguments(kernel: Kernel, leaves: Sequence[Any]) -> list[Any]:
 
 
 def _find_changing(buffers: Sequence[Buffer]) -> None:
-    """Which buffers the kernel may change: those that it stores to, and what may share memory with one of them."""
+    """Find which buffers the kernel may change: those that it stores to, and what may share memory with them."""
     targets = [m.array for m in buffers if m.writable]
     for m in buffers:
         if not m.writable:
@@ -73,12 +97,6 @@ def _find_changing(buffers: Sequence[Buffer]) -> None:
             for target in targets:
                 if np.may_share_memory(m.array, target):
                     m.may_change = True
-
-
-def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
-    """Type and name of each parameter, and whether the kernel stores to it."""
-    stored = written_params(kernel)
-    return [(p.type, name, p in stored) for p, name in zip(kernel.params, kernel.param_names, strict=True)]
 
 
 def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> array_view.ArrayView:

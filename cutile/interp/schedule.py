@@ -1,44 +1,27 @@
-"""How the blocks of a grid run: the choice of a schedule, chunks of blocks, the run itself.
+"""Which schedule a kernel runs under, and all else that the interpreter derives from a typed kernel.
 
-The default, `batch`, takes a cache-sized box of blocks at a time. `block` runs one block after another, for debuggers
-and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait for each other. Blocks
-are counted in row-major order of their coordinates: the last grid axis runs fastest. What they print comes in that
-order.
+The default, `batch`, takes a cache-sized chunk of blocks at a time. `block` runs one block after another, for debuggers
+and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait for each other.
 """
 
 from __future__ import annotations
 
-import functools
-import itertools
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from cutile import settings
+from cutile.analysis.memory_effects import written_params
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
 from cutile.errors import TileRecursionError
 from cutile.interp import debugger
 from cutile.interp.codegen import batch, block, interleave
 from cutile.interp.codegen.emit import Program, is_breakpoint
-from cutile.interp.exec import turns
-from cutile.interp.exec.block_set import Block, BlockGrid, Launch, Single, show
-from cutile.interp.exec.capacity import FEW_AXES, check_sizes, not_enough, too_many_axes
-from cutile.interp.memory.array_view import ArrayView
-from cutile.interp.memory.per_block_array import ArrayList
-from cutile.interp.show import Tile
+from cutile.interp.exec.capacity import FEW_AXES, check_sizes
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
-from cutile.ops import _numeric
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
-
-# Temporaries come and go at every op. glibc maps large ones anew each time, page by page, until it has once seen one of
-# that size freed; then it hands out the same, warm memory again [measured: 2 to 5 times faster]. Elsewhere: no effect.
-np.empty(30 << 20, np.uint8)
 
 # Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
 BUDGET = 512 << 10
@@ -49,6 +32,73 @@ STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 
 EMITTERS = {"batch": batch, "block": block, "interleave": interleave}  # by schedule
+
+
+class ExecutionPlan(NamedTuple):
+    """How a launch runs."""
+
+    schedule: str
+    why: str
+    function: Callable
+    blocks: int  # that a chunk may have
+    code: Program
+
+
+class CompiledKernel:
+    """A typed kernel with what the interpreter derives from it: facts, code for each schedule, execution plans.
+
+    Whoever launches the kernel repeatedly keeps it. Threads may share one: if two of them derive the same thing at the
+    same time, one result is dropped.
+    """
+
+    __slots__ = ("kernel", "_made")
+
+    def __init__(self, kernel: Kernel):
+        self.kernel = kernel
+        self._made: dict[tuple, Any] = {}
+
+    def params(self) -> list[tuple[Any, str, bool]]:
+        """Type and name of each parameter, and whether the kernel stores to it."""
+        return self._once(("params",), _params)
+
+    def facts(self) -> Facts:
+        return self._once(("facts",), facts)
+
+    def plan(self, asked: str | None, usual: bool) -> ExecutionPlan:
+        """How a launch runs if `asked` for a schedule, under the settings of now; `usual` if all have their defaults.
+
+        There is one plan for all that it depends on: the settings in the key are those that `choose` and `_code` read.
+        """
+        get = settings.get
+        key = ("usual", asked, debugger.attached()) if usual else (
+            asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
+        found = self._made.get(key)
+        return self._made.setdefault(key, self._plan(asked)) if found is None else found
+
+    def _plan(self, asked: str | None) -> ExecutionPlan:
+        known = self.facts()
+        schedule, why = choose(known, asked)
+        check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
+        try:
+            code = self._once(("code", schedule, check, limited), lambda kernel: EMITTERS[schedule].compile_kernel(
+                kernel, check=check, step_limit=limited))
+        except RecursionError:
+            raise TileRecursionError(
+                f"{self.kernel.name} nests deeper than Python can compile for the schedule {schedule}",
+                self.kernel.span, help="split the kernel's innermost code off into functions") from None
+        return ExecutionPlan(schedule, why, code.objects[".kernel"], most_blocks(known, code.streams), code)
+
+    def _once(self, key: tuple, derive: Callable[[Kernel], Any]) -> Any:
+        found = self._made.get(key)
+        return self._made.setdefault(key, derive(self.kernel)) if found is None else found
+
+
+def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
+    stored = written_params(kernel)
+    return [(p.type, name, p in stored) for p, name in zip(kernel.params, kernel.param_names, strict=True)]
+
+
+# ------------------------------------------------------------------ the choice
 
 
 @dataclass(frozen=True)
@@ -62,20 +112,7 @@ class Facts:
     waiting: str | None = None  # where its blocks wait for each other
 
 
-def derived(kernel: Kernel, key: tuple, make: Callable, *given: Any) -> Any:
-    """make(kernel, *given), made once. It is kept with the kernel and goes with it, also where it refers to it."""
-    made = kernel.__dict__.get("_derived")
-    if made is None:
-        made = kernel.__dict__.setdefault("_derived", {})
-    found = made.get(key)
-    return made.setdefault(key, make(kernel, *given)) if found is None else found
-
-
 def facts(kernel: Kernel) -> Facts:
-    return derived(kernel, ("facts",), _facts)
-
-
-def _facts(kernel: Kernel) -> Facts:
     check_sizes(kernel)
     largest, families, stops, unbatchable, stepwise = 1, set(), False, None, False
     axes = max(map(_axes_of, kernel.params), default=0)
@@ -111,9 +148,8 @@ def _is_one_call(scan: Op) -> bool:
         and not scan.attrs["flush_to_zero"] and scan.attrs["rounding_mode"] in (None, RoundingMode.RN)
 
 
-def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
-    """The schedule for a launch, and why."""
-    f = facts(kernel)
+def choose(f: Facts, asked: str | None) -> tuple[str, str]:
+    """The schedule for a launch of a kernel with these facts, and why."""
     asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
     if asked not in (None, *EMITTERS):
         raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch', 'block' and 'interleave'")
@@ -134,151 +170,7 @@ def choose(kernel: Kernel, asked: str | None) -> tuple[str, str]:
     return "batch", "default"
 
 
-def program(kernel: Kernel, schedule: str) -> Program:
-    """The kernel compiled for a schedule, under the settings of now."""
-    check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
-    return derived(kernel, (schedule, check, limited),
-                   lambda kernel: EMITTERS[schedule].compile_kernel(kernel, check=check, step_limit=limited))
-
-
-# ------------------------------------------------------------------ running
-
-
-def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | None = None) -> None:
-    """Run a kernel over a grid. `args` go with kernel.params: array descriptors, lists of them, numbers."""
-    grid = (*grid, *(1,) * (3 - len(grid)))
-    usual = settings.untouched()
-    way = way_of(kernel, schedule, usual)
-    extent = chunk_of(grid, way.blocks)
-    launch = Launch(grid, None if usual else settings.get("STEP_LIMIT"))
-    values = [a if type(a) is ArrayView else argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
-    if not usual and settings.get("DEBUG"):
-        how = f"batch in chunks of {extent}" if way.schedule == "batch" else way.schedule
-        print(f"cutile: {kernel.name} grid {grid} runs as {how} ({way.why})", file=sys.stderr)
-    if 0 in grid:
-        return
-    _run(kernel, way, launch, values, extent)
-
-
-def _run(kernel: Kernel, way: Way, launch: Launch, values: list, extent: Block) -> None:
-    with np.errstate(all="ignore"):
-        try:
-            if way.schedule == "batch":
-                for origin, size in chunks(launch.grid, extent):
-                    way.function(BlockGrid(launch, origin, size), *values)
-                    if launch.failed:
-                        raise launch.failed[min(launch.failed)]
-            elif way.schedule == "block":
-                for b, shown in _one_by_one(kernel, launch, values):
-                    way.function(Single(launch, b), b, *shown)
-            else:
-                waiting = (turns.Block(way.function, launch, b, shown)
-                           for b, shown in _one_by_one(kernel, launch, values))
-                turns.run(waiting, launch, settings.get("SEED"))
-        except MemoryError as e:
-            raise not_enough(e) from e
-        except (ValueError, IndexError, RuntimeError) as e:
-            if (error := too_many_axes(e)) is None:
-                raise
-            raise error from e
-        finally:
-            if launch.printed:
-                _print(launch)
-
-
-class Way(NamedTuple):
-    """How a launch runs."""
-
-    schedule: str
-    why: str
-    function: Callable
-    blocks: int  # that a chunk may have
-    code: Program
-
-
-def way_of(kernel: Kernel, asked: str | None, usual: bool) -> Way:
-    """Kernels remember the way by all that it depends on: the settings are those that `choose` and `program` read,
-    `usual` if all have their defaults.
-    """
-    get = settings.get
-    key = ("usual", asked, debugger.attached()) if usual else (
-        asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
-    return derived(kernel, key, _find_way, asked)
-
-
-def _find_way(kernel: Kernel, asked: str | None) -> Way:
-    name, why = choose(kernel, asked)
-    try:
-        code = program(kernel, name)
-    except RecursionError:
-        raise TileRecursionError(f"{kernel.name} nests deeper than Python can compile for the schedule {name}",
-                                 kernel.span, help="split the kernel's innermost code off into functions") from None
-    return Way(name, why, code.objects[".kernel"], most_blocks(facts(kernel), code.streams), code)
-
-
-def argument(v: Value, given):
-    if isinstance(v.type, TileType):
-        carrier = info(v.type.dtype).carrier
-        if isinstance(given, np.ndarray) and given.dtype == carrier and given.shape == v.type.shape:
-            return given
-        number = given.item() if isinstance(given, np.generic) else given
-        return np.asarray(_numeric.encode(number, v.type.dtype), carrier)
-    return ArrayList(given) if isinstance(v.type, ListType) else given
-
-
-def _print(launch: Launch) -> None:
-    """In the end, what the blocks printed comes out in their order."""
-    for b in sorted(launch.printed):
-        show("".join(launch.printed[b]))
-
-
-def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Block, list]]:
-    """Each block with the arguments as a debugger shows them."""
-    shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
-             for v, a in zip(kernel.params, values, strict=True)]
-    return ((b, shown) for b in _blocks(launch.grid, kernel.name))
-
-
-def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
-    """The blocks of a grid in order, or the one that CUTILE_BLOCK asks for."""
-    only = settings.get("BLOCK")
-    if only is None:
-        return itertools.product(*map(range, grid))
-    if all(i < n for i, n in zip(only, grid, strict=True)):
-        return [only]
-    asked = ",".join(map(str, only))
-    print(f"cutile: CUTILE_BLOCK={asked} is outside the grid {grid} of {kernel}: no block runs", file=sys.stderr)
-    return []
-
-
 def most_blocks(f: Facts, streams: bool) -> int:
     """How many blocks of a chunk the budget allows."""
     budget = STREAM_BUDGET if streams else f.budget
     return max(1, min(budget // f.value_bytes, MAX_BLOCKS))
-
-
-@functools.lru_cache(maxsize=1024)
-def chunk_of(grid: Block, blocks: int) -> Block:
-    """The extent of a chunk of at most so many blocks: about as long as wide, chunks about equal."""
-    extent = [1, 1, 1]
-    while True:
-        wider = [prod(extent) // e * min(2 * e, g) for e, g in zip(extent, grid, strict=True)]
-        can = [k for k in range(3) if extent[k] < grid[k] and wider[k] <= blocks]
-        if not can:
-            break
-        k = min(can, key=lambda k: (extent[k], k))
-        extent[k] = min(2 * extent[k], grid[k])
-    return tuple(_even(g, e) for g, e in zip(grid, extent, strict=True))
-
-
-def _even(total: int, part: int) -> int:
-    """The part size with which as many parts cover the total most evenly."""
-    return -(-total // -(-total // part)) if total else 1
-
-
-def chunks(grid: Block, extent: Block) -> Iterable[tuple[Block, Block]]:
-    """(origin, extent) of each chunk, in row-major order."""
-    if extent == grid:
-        return [((0, 0, 0), grid)]
-    origins = itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True)))
-    return ((o, tuple(min(e, g - k) for k, e, g in zip(o, extent, grid, strict=True))) for o in origins)

@@ -195,10 +195,7 @@ _DEFINING = (Op, If, For, While, Frame)
 
 @structure(eq=False)
 class Kernel:
-    """A typed program. `param_names[i]` is the user's name of the parameter that `params[i]` belongs to.
-
-    It may have attributes besides: what is derived from it lives as long as it (interp/schedule.py).
-    """
+    """A typed program. `param_names[i]` is the user's name of the parameter that `params[i]` belongs to."""
 
     name: str
     params: tuple[Value, ...]

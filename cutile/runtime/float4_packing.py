@@ -66,20 +66,19 @@ def unpacked(leaves: Sequence[Any]) -> list[Any]:
     return [[copies.get(id(a), a) for a in x] if isinstance(x, list) else copies.get(id(x), x) for x in leaves]
 
 
-def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
-    """Run a kernel on copies of the packed arrays, and pack what it may have stored, also if it fails.
+def run(launch: Any, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
+    """Run a HostLaunch on copies of the packed arrays, and pack what it may have stored, also if it fails.
 
     leaves  NumPy arrays, packed ones, numbers and lists of arrays, one for each parameter
     """
-    from cutile import interp  # back ends are loaded when they are needed
-
+    kernel: Kernel = launch.compiled.kernel
     stored = written_params(kernel)
     _refuse_shared([(f"{name}[{i}]" if isinstance(x, list) else name, a, p in stored)
                     for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True)
                     for i, a in enumerate(_items(x))])
     copies = unpacked(leaves)
     try:
-        interp.launch(kernel, grid, copies)
+        launch.run(grid, None, copies, False)
     finally:
         for p, leaf, copy in zip(kernel.params, leaves, copies, strict=True):
             for a, c in zip(_items(leaf), _items(copy), strict=True):

@@ -36,14 +36,16 @@ class Extent:
               d.api.cuMemcpyHtoD(self.low, self.copy.ctypes.data, self.copy.nbytes))
 
 
-def run(kernel: Kernel, ordinal: int, grid: tuple[int, int, int], stream: int, words: Sequence[Any],
+def run(compiled: Any, ordinal: int, grid: tuple[int, int, int], stream: int, words: Sequence[Any],
         dims: Sequence[Any]) -> None:
-    """Run a kernel on copies, and copy back what it may have stored to, also if it fails [as a GPU would have].
+    """Run what the interpreter has of a kernel on copies, and copy back what it may have stored to, also if it fails
+    [as a GPU would have].
 
     words  of the leaves: addresses, numbers, lists of addresses;  dims: sizes and strides of the arrays
     """
-    from cutile import interp
+    from cutile.interp import HostLaunch
 
+    kernel, launch = compiled.kernel, HostLaunch(compiled, repeatable=False)
     d = driver()
     stored = written_params(kernel)
     found = [(p.type, w, n, p in stored) for p, w, n in zip(kernel.params, words, dims, strict=True)]
@@ -53,7 +55,7 @@ def run(kernel: Kernel, ordinal: int, grid: tuple[int, int, int], stream: int, w
         for e in extents:
             e.fetch(d)
         try:
-            interp.launch(kernel, grid, [_on_host(t, w, n, extents) for t, w, n, _ in found])
+            launch.run(grid, None, [_on_host(t, w, n, extents) for t, w, n, _ in found], False)
         finally:
             for e in extents:
                 if e.stored:

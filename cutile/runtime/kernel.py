@@ -20,8 +20,9 @@ from cutile._support.locks import Lock
 from cutile._support.lru import Recent
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
+from cutile.front.dependencies import Dependencies
 from cutile.front.objects import declaration
-from cutile.front.program import Blueprint, Program, compile_kernel, inside, parameter_names
+from cutile.front.program import Blueprint, compile_kernel, inside, parameter_names
 from cutile.front.source_text import definition_of, remember
 from cutile.ir import nodes
 from cutile.ir.check import check
@@ -36,6 +37,24 @@ if TYPE_CHECKING:
 
 LIMIT = 1000  # programs that a kernel keeps, and plans and loaded code for each of its options
 OPTIONS_LIMIT = 100  # different options of a kernel for which something is kept
+
+
+@structure(eq=False)
+class TypedProgram:
+    """A kernel typed and fused for one specialisation, what it depends on outside itself, what it was compiled to."""
+
+    kernel: nodes.Kernel
+    dependencies: Dependencies
+    compiled: Any = None  # the interpreter's CompiledKernel, once a launch needed it
+    used: bool = False  # by a launch, lately (Recent)
+
+    def on_host(self) -> Any:
+        """What the interpreter derives from it, made at the first launch there."""
+        if self.compiled is None:
+            from cutile.interp import CompiledKernel  # back ends are loaded when they are needed
+
+            self.compiled = CompiledKernel(self.kernel)
+        return self.compiled
 
 
 class Remembered:
@@ -159,7 +178,7 @@ class Kernel:
         """As with functions: a copy is the kernel itself, and pickles hold its name."""
         return self.__qualname__
 
-    def program(self, arguments: list[Argument]) -> Program:
+    def program(self, arguments: list[Argument]) -> TypedProgram:
         """The typed program for arguments of these kinds; typed once per key, by one thread."""
         key = key_of(arguments)
         found = self._programs.get(key)
@@ -172,7 +191,7 @@ class Kernel:
         found.used = True
         return found
 
-    def _typed(self, key: Any, arguments: list[Argument]) -> Program:
+    def _typed(self, key: Any, arguments: list[Argument]) -> TypedProgram:
         found = self._programs.get(key)
         if found is None or not found.dependencies.unchanged():
             found = typed(self, [a.blueprint for a in arguments])
@@ -187,7 +206,7 @@ class Kernel:
 
 
 @in_usual_mode
-def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:
+def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> TypedProgram:
     """A kernel typed for arguments of these kinds, with its multiply-adds fused: what back ends take."""
     fn = kernel.function
     with trace.timed(f"typing {fn.__qualname__}"):
@@ -196,7 +215,7 @@ def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> Program:
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
     _stage("after fma", fused, trace.PASSES)
-    return Program(fused, program.dependencies)
+    return TypedProgram(fused, program.dependencies)
 
 
 def _stage(name: str, program: nodes.Kernel, level: int) -> None:

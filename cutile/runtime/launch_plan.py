@@ -16,12 +16,11 @@ from cutile._support import opaque, trace
 from cutile.analysis.memory_effects import written_params
 from cutile.dtypes import INFO
 from cutile.errors import refusal
-from cutile.front.program import Program
 from cutile.runtime import float4_packing
 from cutile.runtime.arguments import Argument, key_of
 from cutile.runtime.arrays import DeviceArray, layout
 from cutile.runtime.autograd import Written, written_tensors
-from cutile.runtime.kernel import Kernel
+from cutile.runtime.kernel import Kernel, TypedProgram
 from cutile.runtime.launch_key import device_of, read
 
 Grid = tuple[int, int, int]
@@ -33,14 +32,14 @@ class HostPlan:
     repeatable, ordinal = False, None
     written: tuple[Written, ...] = ()  # tensors of PyTorch that launches must tell it of
 
-    def __init__(self, program: Program, kept: bool):
-        from cutile import interp  # back ends are loaded when they are needed
+    def __init__(self, program: TypedProgram, kept: bool):
+        from cutile.interp import HostLaunch  # back ends are loaded when they are needed
 
-        self.program, self._interp = program, interp
-        self._known: dict | None = {} if kept else None  # what interp.launch knows of launches with this plan
+        self.program = program
+        self._launch = HostLaunch(program.on_host(), kept)
 
     def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
-        self._interp.launch(self.program.kernel, grid, words, self._known)  # looked up here: others may stand in for it
+        self._launch.run(grid, stream, words, dependent)
 
 
 class PackedPlan:
@@ -49,11 +48,13 @@ class PackedPlan:
     repeatable, ordinal = False, None
     written: tuple[Written, ...] = ()
 
-    def __init__(self, program: Program):
-        self.program = program
+    def __init__(self, program: TypedProgram):
+        from cutile.interp import HostLaunch  # back ends are loaded when they are needed
+
+        self.program, self._launch = program, HostLaunch(program.on_host(), repeatable=False)
 
     def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
-        float4_packing.run(self.program.kernel, grid, words)
+        float4_packing.run(self._launch, grid, words)
 
 
 class DevicePlan:
@@ -61,7 +62,7 @@ class DevicePlan:
 
     written: tuple[Written, ...] = ()
 
-    def __init__(self, kernel: Kernel, program: Program, arguments: Sequence[Argument], ordinal: int):
+    def __init__(self, kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int):
         from cutile.gpu import streams  # back ends are loaded when they are needed
 
         self.kernel, self.program, self.arguments, self.ordinal = kernel, program, arguments, ordinal
@@ -77,7 +78,7 @@ class DevicePlan:
             if settings.get("BACKEND") == "interp":
                 from cutile.runtime import gpu_emulation
 
-                return gpu_emulation.run(self.program.kernel, self.ordinal, grid, number, words, self.dims)
+                return gpu_emulation.run(self.program.on_host(), self.ordinal, grid, number, words, self.dims)
             prepared = prepared or self._prepare()
             if settings.get("DEBUG"):
                 trace.say(trace.LAUNCHES, f"{prepared.name} grid {grid} runs on {prepared.device}")
@@ -106,7 +107,7 @@ def _dims(leaf: Any) -> Any:
     return layout(leaf)[1:3] if isinstance(leaf, DeviceArray) else None
 
 
-def loaded(kernel: Kernel, program: Program, arguments: Sequence[Argument], ordinal: int) -> tuple[Any, Any]:
+def loaded(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int) -> tuple[Any, Any]:
     """The GPU, and the handle of the kernel compiled for these arguments and loaded there."""
     from cutile.compilation.derive import of_launch
     from cutile.gpu.assumptions import of_parameters
@@ -233,7 +234,7 @@ def _one_place(places: dict[Any, str], called: str) -> None:
                         f"`{second}` in {called.format(other)}; copy one of them to where the other is")
 
 
-def check_writable(program: Program, leaves: Sequence[Any]) -> None:
+def check_writable(program: TypedProgram, leaves: Sequence[Any]) -> None:
     """TypeError if the kernel stores to an array that is read-only."""
     stored = written_params(program.kernel)
     for p, name, leaf in zip(program.kernel.params, program.kernel.param_names, leaves, strict=True):

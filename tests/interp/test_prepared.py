@@ -93,13 +93,13 @@ def runs(monkeypatch, request):
         monkeypatch.delenv(s.variable, raising=False)
     if request.param:
         monkeypatch.setenv("CUTILE_CHECK", request.param)
-    done, run = [], prepared.Ready.run
+    done, run = [], prepared.GridLaunch.run
 
-    def counting(self, leaves):
-        done.append(run(self, leaves))
+    def counting(self, values):
+        done.append(run(self, values))
         return done[-1]
 
-    monkeypatch.setattr(prepared.Ready, "run", counting)
+    monkeypatch.setattr(prepared.GridLaunch, "run", counting)
     return done
 
 
@@ -179,7 +179,7 @@ def test_chunks(runs, monkeypatch):
     kernel = fresh(add)
     for n in (20, 18, 20, 18):
         same(kernel, (5,), (f32(n), f32(n), np.zeros(n, np.float32), T))
-    monkeypatch.setattr(prepared, "MOST", 2)
+    monkeypatch.setattr(prepared, "CHUNKS", 2)
     kernel = fresh(add)
     del runs[:]
     same(kernel, (5,), (f32(20), f32(20), np.zeros(20, np.float32), T))
@@ -370,7 +370,7 @@ def test_the_launch_keeps_the_settings_that_it_found(runs):
     kernel = fresh(add)
     same(kernel, (5,), (f32(18), f32(18), np.zeros(18, np.float32), T))
     (plan,) = kernel.remembered.plans.values()
-    (found,) = [r for r in plan._known.values() if r]
+    (found,) = [r for r in plan._launch._by_grid.values() if r]
     assert found.context.run(settings.get, "UNDETERMINED") == "zero"
 
 
@@ -409,7 +409,7 @@ def test_another_interpreter_stands_in(runs, monkeypatch):
     a, c = f32(20), np.zeros(20, np.float32)
     same(copied, (5,), (a, c, T))
     seen = []
-    monkeypatch.setattr(interp, "launch", lambda *given: seen.append(given))
+    monkeypatch.setattr(interp.HostLaunch, "run", lambda *given: seen.append(given))
     ct.launch(None, (5,), copied, (a, c, T))
     assert len(seen) == 1 and seen[0][1] == (5, 1, 1)
 
@@ -444,7 +444,7 @@ def test_many_grids(runs):
     for n in range(1, 250):
         ct.launch(None, (n,), kernel, (a, c, T))
     (plan,) = kernel.remembered.plans.values()
-    assert len(plan._known) == prepared.KEPT and c.tolist() == a.tolist()
+    assert len(plan._launch._by_grid) == prepared.GRIDS and c.tolist() == a.tolist()
 
 
 def test_threads(runs):
@@ -501,11 +501,11 @@ def test_subclasses_of_arrays_are_prepared_as_the_memory_they_are(runs):
     assert runs and all(runs)
 
 
-def of_launch(kernel, grid, *args) -> prepared.Ready:
+def of_launch(kernel, grid, *args) -> prepared.GridLaunch:
     kernel = fresh(kernel)
     ct.launch(None, grid, kernel, args)
     (plan,) = kernel.remembered.plans.values()
-    (found,) = plan._known.values()
+    (found,) = plan._launch._by_grid.values()
     return found
 
 

@@ -16,7 +16,7 @@ import cutile as ct
 from cutile import interp, settings
 from cutile.dtypes import float32
 from cutile.errors import TileAssertionError, TileStepLimitError, TileValueError
-from cutile.interp import debugger, schedule
+from cutile.interp import debugger, run_blocks, schedule
 from cutile.interp.codegen import batch
 from cutile.ir.nodes import Continue, For, If, Kernel, Region, Return, Value, While, Yield
 from cutile.ops import create, debug
@@ -38,28 +38,28 @@ def simple(*, stop: bool = False) -> Kernel:
 
 
 def test_batch_is_the_default():
-    assert schedule.choose(simple(), None)[0] == "batch"
+    assert schedule.choose(schedule.facts(simple()), None)[0] == "batch"
 
 
 def test_the_argument_comes_before_the_setting():
     with settings.override(SCHEDULE="block"):
-        assert schedule.choose(simple(), None) == ("block", "CUTILE_SCHEDULE")
-        assert schedule.choose(simple(), "batch") == ("batch", "asked for")
+        assert schedule.choose(schedule.facts(simple()), None) == ("block", "CUTILE_SCHEDULE")
+        assert schedule.choose(schedule.facts(simple()), "batch") == ("batch", "asked for")
 
 
 def test_a_breakpoint_means_block():
-    assert schedule.choose(simple(stop=True), None) == ("block", "the kernel has a breakpoint")
-    assert schedule.choose(simple(stop=True), "batch")[0] == "batch"
+    assert schedule.choose(schedule.facts(simple(stop=True)), None) == ("block", "the kernel has a breakpoint")
+    assert schedule.choose(schedule.facts(simple(stop=True)), "batch")[0] == "batch"
 
 
 def test_a_debugger_means_block(monkeypatch):
     monkeypatch.setattr(debugger, "attached", lambda: True)
-    assert schedule.choose(simple(), None) == ("block", "a debugger is attached")
+    assert schedule.choose(schedule.facts(simple()), None) == ("block", "a debugger is attached")
 
 
 def test_one_block_only(capsys):
     with settings.override(BLOCK=(2, 0, 0)):
-        assert schedule.choose(simple(), None) == ("block", "CUTILE_BLOCK")
+        assert schedule.choose(schedule.facts(simple()), None) == ("block", "CUTILE_BLOCK")
         interp.run(simple(), (5,), [])
     assert capsys.readouterr().out == "block 2\n"
 
@@ -85,7 +85,7 @@ def test_what_a_kernel_remembers_of_a_launch_depends_on_settings(monkeypatch, ca
 
 def test_unknown_schedules():
     with pytest.raises(ValueError, match="no schedule 'fast'"):
-        schedule.choose(simple(), "fast")
+        schedule.choose(schedule.facts(simple()), "fast")
 
 
 def test_a_choice_between_lists_is_not_batched():
@@ -95,7 +95,7 @@ def test_a_choice_between_lists_is_not_batched():
     sides = [Region([Yield((v,), c.span())]) for v in (a, b)]
     c.add(If(cond, *sides, (r,), c.span()))
     c.add(Return((), c.span()))
-    name, why = schedule.choose(c.kernel(("a", a), ("b", b)), "batch")
+    name, why = schedule.choose(schedule.facts(c.kernel(("a", a), ("b", b))), "batch")
     assert name == "block" and "lists" in why
 
 
@@ -161,18 +161,13 @@ def test_kernels_that_a_global_names_are_freed(monkeypatch):
     assert [r() for r in seen] == [None] * 3
 
 
-def test_what_is_derived_lives_as_long_as_its_kernel():
-    kernel = simple()
-    made = schedule.derived(kernel, ("name",), lambda k: [k.name])
-    assert schedule.derived(kernel, ("name",), lambda k: [k.name]) is made
-    class Holds:
-        pass
-
-    held = schedule.derived(kernel, ("holds",), lambda k: Holds())
-    held.kernel, seen = kernel, weakref.ref(held)
-    del kernel, held
-    gc.collect()
-    assert seen() is None
+def test_what_is_derived_is_derived_once():
+    compiled = schedule.CompiledKernel(simple())
+    plan = compiled.plan(None, True)
+    assert compiled.plan(None, True) is plan and compiled.facts() is compiled.facts()
+    assert compiled.plan("batch", False).code is plan.code  # another plan, with the same code
+    with settings.override(CHECK=not settings.get("CHECK")):
+        assert compiled.plan("batch", False).code is not plan.code
 
 
 @pytest.mark.parametrize("levels", [1, batch.EVERY, batch.EVERY + 1, 400])
@@ -188,7 +183,7 @@ def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
         then, orelse = (Region([*nodes, Yield((), outer.span())]) for nodes in (inner.nodes, []))
         outer.add(If(cond, then, orelse, (), outer.span()))
     codes[0].add(Return((), codes[0].span()))
-    schedule.run(codes[0].kernel(), (2,), [], schedule="batch")
+    interp.run(codes[0].kernel(), (2,), [], schedule="batch")
     assert capsys.readouterr().out == "inside\n"
 
 
@@ -199,12 +194,12 @@ def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
 @given(st.tuples(*[st.integers(1, 20)] * 3), st.integers(1, 1 << 20))
 def test_chunks_cover_the_grid_once(grid, value_bytes):
     f = schedule.Facts(value_bytes, schedule.BUDGET, False, None)
-    extent = schedule.chunk_of(grid, schedule.most_blocks(f, False))
+    extent = run_blocks.chunk_of(grid, schedule.most_blocks(f, False))
     blocks = max(1, min(schedule.BUDGET // value_bytes, schedule.MAX_BLOCKS))
     assert extent[0] * extent[1] * extent[2] <= blocks
     total = 0
     last = (-1, -1, -1)
-    for origin, size in schedule.chunks(grid, extent):
+    for origin, size in run_blocks.chunks(grid, extent):
         assert origin > last
         last = origin
         assert all(o + n <= g and n > 0 for o, n, g in zip(origin, size, grid, strict=True))

@@ -63,17 +63,20 @@ class EachPass(Interp):
 @contextlib.contextmanager
 def _compared() -> Iterator[list[Kernel]]:
     """Inside, `ct.launch` on CPU arrays runs kernels also after each pass; gives a list of those that it ran."""
-    before, ran = interp.launch, []
+    before, ran = interp.HostLaunch.run, []
 
-    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *_: Any) -> None:
-        ran.append(kernel)
-        compare(before, kernel, grid, leaves)
+    def launch(kernel: Kernel, grid: tuple[int, int, int], values: Sequence[Any]) -> None:
+        before(interp.HostLaunch(interp.CompiledKernel(kernel), repeatable=False), grid, None, values, False)
 
-    interp.launch = instead
+    def instead(self: interp.HostLaunch, grid: tuple, stream: Any, values: Sequence[Any], dependent: bool) -> None:
+        ran.append(self.compiled.kernel)
+        compare(launch, self.compiled.kernel, grid, values)
+
+    interp.HostLaunch.run = instead
     try:
         yield ran
     finally:
-        interp.launch = before
+        interp.HostLaunch.run = before
 
 
 def compare(launch: Any, kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:

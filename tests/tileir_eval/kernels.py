@@ -74,16 +74,16 @@ def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *, di
 @contextlib.contextmanager
 def instead_of_interpreter(**options: bool) -> Iterator[list[Kernel]]:
     """Inside, `ct.launch` runs kernels through their bytecode; gives a list of those that it ran."""
-    before, ran = interp.launch, []
+    before, ran = interp.HostLaunch.run, []
 
-    def instead(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *_: Any) -> None:
-        ran.append(kernel)
-        run(kernel, grid, leaves, **options)
+    def instead(self: interp.HostLaunch, grid: tuple, stream: Any, values: Sequence[Any], dependent: bool) -> None:
+        ran.append(self.compiled.kernel)
+        run(self.compiled.kernel, grid, values, **options)
 
-    interp.launch = instead
+    interp.HostLaunch.run = instead
     try:
         yield ran
     finally:
-        interp.launch = before
+        interp.HostLaunch.run = before
 
 

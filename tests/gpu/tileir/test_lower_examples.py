@@ -29,17 +29,17 @@ def importable(monkeypatch):
 def kernels(name: str) -> tuple:
     """The typed kernels that an example launches."""
     found: dict = {}
-    run = interp.launch
+    run = interp.HostLaunch.run
 
-    def record(kernel, grid, leaves, *_):
-        found[kernel] = None
-        return run(kernel, grid, leaves)
+    def record(self, *launched):
+        found[self.compiled.kernel] = None
+        return run(self, *launched)
 
-    interp.launch = record
+    interp.HostLaunch.run = record
     try:
         load(name).main()
     finally:
-        interp.launch = run
+        interp.HostLaunch.run = run
     return tuple(found)
 
 

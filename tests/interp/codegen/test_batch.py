@@ -233,7 +233,7 @@ def test_dead_values_are_dropped():
     c.add(Return((), c.span()))
     kernel = c.kernel()
     interp.run(kernel, (1,), [], schedule="batch")
-    code = interp.schedule.program(kernel, "batch").objects[".kernel"].__code__
+    code = interp.CompiledKernel(kernel).plan("batch", True).code.objects[".kernel"].__code__
     deleted = {i.argval for i in __import__("dis").get_instructions(code) if i.opname == "DELETE_FAST"}
     assert deleted == {n for n in code.co_varnames if n.startswith(".t")}
 

@@ -1,0 +1,138 @@
+"""Running the blocks of a grid: in chunks, one after another, or in turns, as an execution plan says.
+
+Blocks are counted in row-major order of their coordinates: the last grid axis runs fastest. What they print comes in
+that order.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
+
+import numpy as np
+
+from cutile import settings
+from cutile.dtypes import info
+from cutile.interp.exec import turns
+from cutile.interp.exec.block_set import Block, BlockGrid, Launch, Single, show
+from cutile.interp.exec.capacity import not_enough, too_many_axes
+from cutile.interp.memory.array_view import ArrayView
+from cutile.interp.memory.per_block_array import ArrayList
+from cutile.interp.schedule import CompiledKernel, ExecutionPlan
+from cutile.interp.show import Tile
+from cutile.ir.nodes import Kernel, Value
+from cutile.ops import _numeric
+from cutile.types import ListType, TileType
+
+# Temporaries come and go at every op. glibc maps large ones anew each time, page by page, until it has once seen one of
+# that size freed; then it hands out the same, warm memory again [measured: 2 to 5 times faster]. Elsewhere: no effect.
+np.empty(30 << 20, np.uint8)
+
+
+def run(compiled: CompiledKernel, grid: Sequence[int], args: Sequence, schedule: str | None = None) -> None:
+    """Run a kernel over a grid. `args` go with its parameters: array descriptors, lists of them, numbers."""
+    kernel = compiled.kernel
+    grid = (*grid, *(1,) * (3 - len(grid)))
+    usual = settings.untouched()
+    plan = compiled.plan(schedule, usual)
+    extent = chunk_of(grid, plan.blocks)
+    launch = Launch(grid, None if usual else settings.get("STEP_LIMIT"))
+    values = [a if type(a) is ArrayView else argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
+    if not usual and settings.get("DEBUG"):
+        how = f"batch in chunks of {extent}" if plan.schedule == "batch" else plan.schedule
+        print(f"cutile: {kernel.name} grid {grid} runs as {how} ({plan.why})", file=sys.stderr)
+    if 0 in grid:
+        return
+    _run(kernel, plan, launch, values, extent)
+
+
+def _run(kernel: Kernel, plan: ExecutionPlan, launch: Launch, values: list, extent: Block) -> None:
+    with np.errstate(all="ignore"):
+        try:
+            if plan.schedule == "batch":
+                for origin, size in chunks(launch.grid, extent):
+                    plan.function(BlockGrid(launch, origin, size), *values)
+                    if launch.failed:
+                        raise launch.failed[min(launch.failed)]
+            elif plan.schedule == "block":
+                for b, shown in _one_by_one(kernel, launch, values):
+                    plan.function(Single(launch, b), b, *shown)
+            else:
+                waiting = (turns.Block(plan.function, launch, b, shown)
+                           for b, shown in _one_by_one(kernel, launch, values))
+                turns.run(waiting, launch, settings.get("SEED"))
+        except MemoryError as e:
+            raise not_enough(e) from e
+        except (ValueError, IndexError, RuntimeError) as e:
+            if (error := too_many_axes(e)) is None:
+                raise
+            raise error from e
+        finally:
+            if launch.printed:
+                _print(launch)
+
+
+def argument(v: Value, given):
+    """An argument as compiled code takes it: a number as an array of its carrier, a list as an ArrayList."""
+    if isinstance(v.type, TileType):
+        carrier = info(v.type.dtype).carrier
+        if isinstance(given, np.ndarray) and given.dtype == carrier and given.shape == v.type.shape:
+            return given
+        number = given.item() if isinstance(given, np.generic) else given
+        return np.asarray(_numeric.encode(number, v.type.dtype), carrier)
+    return ArrayList(given) if isinstance(v.type, ListType) else given
+
+
+def _print(launch: Launch) -> None:
+    """Show what the blocks printed, in the order of the blocks."""
+    for b in sorted(launch.printed):
+        show("".join(launch.printed[b]))
+
+
+def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Block, list]]:
+    """Each block with the arguments as a debugger shows them."""
+    shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
+             for v, a in zip(kernel.params, values, strict=True)]
+    return ((b, shown) for b in _blocks(launch.grid, kernel.name))
+
+
+def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
+    """The blocks of a grid in order, or the one that CUTILE_BLOCK asks for."""
+    only = settings.get("BLOCK")
+    if only is None:
+        return itertools.product(*map(range, grid))
+    if all(i < n for i, n in zip(only, grid, strict=True)):
+        return [only]
+    asked = ",".join(map(str, only))
+    print(f"cutile: CUTILE_BLOCK={asked} is outside the grid {grid} of {kernel}: no block runs", file=sys.stderr)
+    return []
+
+
+@functools.lru_cache(maxsize=1024)
+def chunk_of(grid: Block, blocks: int) -> Block:
+    """The extent of a chunk of at most so many blocks: about as long as wide, chunks about equal."""
+    extent = [1, 1, 1]
+    while True:
+        wider = [prod(extent) // e * min(2 * e, g) for e, g in zip(extent, grid, strict=True)]
+        can = [k for k in range(3) if extent[k] < grid[k] and wider[k] <= blocks]
+        if not can:
+            break
+        k = min(can, key=lambda k: (extent[k], k))
+        extent[k] = min(2 * extent[k], grid[k])
+    return tuple(_even(g, e) for g, e in zip(grid, extent, strict=True))
+
+
+def _even(total: int, part: int) -> int:
+    """The part size with which as many parts cover the total most evenly."""
+    return -(-total // -(-total // part)) if total else 1
+
+
+def chunks(grid: Block, extent: Block) -> Iterable[tuple[Block, Block]]:
+    """(origin, extent) of each chunk, in row-major order."""
+    if extent == grid:
+        return [((0, 0, 0), grid)]
+    origins = itertools.product(*(range(0, g, e) for g, e in zip(grid, extent, strict=True)))
+    return ((o, tuple(min(e, g - k) for k, e, g in zip(o, extent, grid, strict=True))) for o in origins)
