@@ -76,7 +76,7 @@ def of_program(program: Program, grid: Sequence[int], leaves: Sequence[Any], *, 
     pairs = [_pair(p, name, leaf, shadows)
              for p, name, leaf in zip(program.params, program.param_names, leaves, strict=True)]
     why = _run(program, (*grid, 1, 1)[:3], pairs, contraction)
-    return Bounds(tuple(Bounded(name, view.memory.array, np.full(e.shape, np.inf) if why else e)
+    return Bounds(tuple(Bounded(name, view.buffer.array, np.full(e.shape, np.inf) if why else e)
                         for name, view, e in shadows), why)
 
 
