@@ -103,28 +103,14 @@ FEATURES: dict[str | DType, tuple[int, ...]] = {
     "atomic addition of bfloat16": _since(90),
 }
 
-# First bytecode version of a feature of the language [VER-*]. Operations and types of Tile IR have their own in
-# opcodes and types; what a feature has to do with them is the lowering's to say, and what can be expressed in an
-# older version by other means is not listed.
+# First bytecode version of a feature of the language [VER-*]. Where one operation of Tile IR, or an attribute of it, is
+# what a feature needs, `Lowering.needs` takes the version from the table of operations; a feature of one op stands with
+# that op (`since=`). What older versions can express by other means is not listed.
 FEATURE_SINCE: dict[str | DType, ty.Version] = {
     dtypes.float8_e8m0fnu: (13, 2),
     dtypes.float4_e2m1fn: (13, 3),
     dtypes.float8_e5m3fnu: (13, 4),
-    "atan2": (13, 2),
-    "tanh approx": (13, 2),
-    "exp approx": (13, 3),
-    "use_fast_acc": (13, 3),
-    "mma_scaled": (13, 3),
-    "pack and unpack of bytes": (13, 3),
-    "casts to float8_e8m0fnu": (13, 3),
-    "atomic_store of a tiled view": (13, 3),
-    "traversal_steps": (13, 3),
-    "advanced indexing": (13, 3),
     "compilation for every target": (13, 3),
-    "insert": (13, 4),
-    "check_bounds=False": (13, 4),
-    "grid_dependency_control": (13, 4),
-    "float casts with a rounding mode other than RN": (13, 4),
     "num_worker_warps other than 4 and 8": (13, 5),
 }
 
@@ -144,9 +130,12 @@ def check(target: Target | None, feature: str | DType, loc: Span | None = None) 
              "or run the kernel in the interpreter (arrays in host memory)")
 
 
-def check_version(version: ty.Version, feature: str | DType, loc: Span | None = None) -> None:
-    """TileUnsupportedFeatureError where a bytecode version lacks a feature [VER-*]."""
-    since = FEATURE_SINCE.get(feature, version)
+def check_version(version: ty.Version, feature: str | DType, loc: Span | None = None,
+                  since: ty.Version | None = None) -> None:
+    """TileUnsupportedFeatureError where a bytecode version lacks a feature [VER-*], which came with version `since`:
+    by default with the one that the table says, or with the first."""
+    if since is None:
+        since = FEATURE_SINCE.get(feature, version)
     if version < since:
         from cutile.gpu.tileir import types as ty
 

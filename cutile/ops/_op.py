@@ -47,6 +47,8 @@ OUT = "out"  # what it may hand to one
 # What an op does besides computing [GEN-3]: passes ask for these, never for names of ops.
 PURE, READ, WRITE, ATOMIC, HOST = "pure", "read", "write", "atomic", "host"
 
+NOTHING: Mapping[str, Any] = types.MappingProxyType({})
+
 # What the index of a memory access counts: tiles of the array; positions along one axis of a tile that starts at given
 # elements along the others; elements, at a tile of indices per axis; elements from the first one, without bounds.
 TILES, ROWS, ELEMENTS, OFFSETS = "tiles", "rows", "elements", "offsets"
@@ -117,7 +119,8 @@ class OpDef:
                  method: tuple[str, str] | None = None, host: Callable | None = None,
                  signature: Callable | None = None, target: Callable | None = None,
                  view: Callable | None = None, elementwise: bool = False, moves_data: bool = False,
-                 accumulates: str | None = None, accesses: str | None = None):
+                 accumulates: str | None = None, accesses: str | None = None,
+                 since: Mapping[str, tuple[int, int]] = NOTHING):
         self.meaning = meaning
         self.name = name or meaning.__name__
         self.__name__ = self.__qualname__ = self.name
@@ -128,6 +131,7 @@ class OpDef:
         self.rule, self.effect, self.exact, self.loose = rule, effect, exact, loose
         self.tileir, self.ulp, self.freedom, self.host = tileir, ulp, freedom, host
         self.public, self.method, self.target, self.view = public, method, target, view
+        self.since = since
         self.elementwise, self.moves_data, self.accumulates = elementwise, moves_data, accumulates
         self.given = tuple(p for p in _parameters(meaning) if p in GIVEN)
         self.takes_out = OUT in _parameters(meaning)
@@ -237,7 +241,9 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     effect    PURE, READ, WRITE, ATOMIC or HOST
     exact     results need no rounding
     loose     Python function that folds loose constants [LOOSE-4]; strict ones fold through the meaning
-    tileir    the regular lowering, as data
+    tileir    the operation of Tile IR that an elementwise op is, or two: that of integers and that of floats. Ops that
+              share a lowering rule tell it here what to do
+    since     features of the op that came later than the op itself, with the bytecode version that has them
     ulp, freedom   what an implementation is free to do; shown in docs/freedoms.md and used by tests
     public    True: users call it as ct.<name>. False: a method only, or made by rules and passes
     method    ("tile", "astype"): also a method of tiles, arrays ("array"), tiled views ("view") or raw memory ("raw")

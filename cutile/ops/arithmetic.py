@@ -300,7 +300,7 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(plain_pair, loose=operator.floordiv, tileir=("divi", None), freedom="integers: y == 0 gives any value")
+@op(plain_pair, loose=operator.floordiv, freedom="integers: y == 0 gives any value")
 def floordiv(x, y, /, *, sig):
     """Quotient rounded toward minus infinity: `x // y`.
 
@@ -320,7 +320,7 @@ def floordiv(x, y, /, *, sig):
     return _numeric.float_floordiv(x, y, dtype) if info(dtype).floating else _numeric.floordiv(x, y)
 
 
-@op(plain_pair, loose=operator.mod, tileir=("remi", "remf"), freedom="integers: y == 0 gives any value")
+@op(plain_pair, loose=operator.mod, freedom="integers: y == 0 gives any value")
 def mod(x, y, /, *, sig):
     """Remainder with the sign of the divisor: `x % y`.
 
@@ -348,7 +348,7 @@ def _cdiv(x, y):
     return -(-x // y)
 
 
-@op(plain_pair, loose=_cdiv, host=_cdiv, tileir=("divi", None), freedom="integers: y == 0 gives any value")
+@op(plain_pair, loose=_cdiv, host=_cdiv, freedom="integers: y == 0 gives any value")
 def cdiv(x, y, /, *, sig):
     """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
 

@@ -59,7 +59,7 @@ def negated(b: Builder, op, x: Term) -> Term:
 # ------------------------------------------------------------------ meanings
 
 
-@op(compared, loose=operator.eq, exact=True, tileir=("cmpi", "cmpf", "equal"))
+@op(compared, loose=operator.eq, exact=True, tileir="equal")
 def equal(x, y, /):
     """`x == y`, element by element.
 
@@ -76,7 +76,7 @@ def equal(x, y, /):
     return np.equal(x, y)
 
 
-@op(compared, loose=operator.ne, exact=True, tileir=("cmpi", "cmpf", "not_equal"))
+@op(compared, loose=operator.ne, exact=True, tileir="not_equal")
 def not_equal(x, y, /):
     """`x != y`, element by element.
 
@@ -93,7 +93,7 @@ def not_equal(x, y, /):
     return np.not_equal(x, y)
 
 
-@op(compared, loose=operator.lt, exact=True, tileir=("cmpi", "cmpf", "less_than"))
+@op(compared, loose=operator.lt, exact=True, tileir="less_than")
 def less(x, y, /):
     """`x < y`, element by element.
 
@@ -110,7 +110,7 @@ def less(x, y, /):
     return np.less(x, y)
 
 
-@op(compared, loose=operator.le, exact=True, tileir=("cmpi", "cmpf", "less_than_or_equal"))
+@op(compared, loose=operator.le, exact=True, tileir="less_than_or_equal")
 def less_equal(x, y, /):
     """`x <= y`, element by element.
 
@@ -127,7 +127,7 @@ def less_equal(x, y, /):
     return np.less_equal(x, y)
 
 
-@op(compared, loose=operator.gt, exact=True, tileir=("cmpi", "cmpf", "greater_than"))
+@op(compared, loose=operator.gt, exact=True, tileir="greater_than")
 def greater(x, y, /):
     """`x > y`, element by element.
 
@@ -144,7 +144,7 @@ def greater(x, y, /):
     return np.greater(x, y)
 
 
-@op(compared, loose=operator.ge, exact=True, tileir=("cmpi", "cmpf", "greater_than_or_equal"))
+@op(compared, loose=operator.ge, exact=True, tileir="greater_than_or_equal")
 def greater_equal(x, y, /):
     """`x >= y`, element by element.
 

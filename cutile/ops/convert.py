@@ -200,7 +200,8 @@ def _builtin(python: type, x: Term, help: str) -> Term:
 
 
 @op(cast_to, operands="x", exact=True, method=("tile", "astype"),
-    tileir=("exti", "trunci", "itof", "ftoi", "ftof"), signature=lambda x, dtype, /, *, rounding_mode=None: None,
+    since={"casts to float8_e8m0fnu": (13, 3), "float casts with a rounding mode other than RN": (13, 4)},
+    signature=lambda x, dtype, /, *, rounding_mode=None: None,
     freedom="float to integer out of range, NaN to integer, and zero or negative numbers to float8_e8m0fnu: any value")
 def astype(x, *, rounding_mode=None, sig, out=None):
     """The elements converted to another dtype.
@@ -250,7 +251,7 @@ def astype(x, *, rounding_mode=None, sig, out=None):
     return _numeric.convert(x, sig.x.dtype, sig.result.dtype, rounding_mode or RN, out)
 
 
-@op(reinterpreted, operands="x", exact=True, tileir="bitcast", signature=lambda x, /, dtype: None)
+@op(reinterpreted, operands="x", exact=True, signature=lambda x, /, dtype: None)
 def bitcast(x, *, sig):
     """The bits of the elements read as another dtype of the same width.
 
@@ -266,7 +267,7 @@ def bitcast(x, *, sig):
     return _numeric.from_bits(_numeric.to_bits(x, sig.x.dtype), sig.result.dtype)
 
 
-@op(packed, exact=True, tileir="pack")
+@op(packed, exact=True)
 def pack_to_bytes(x, /, *, sig):
     """The elements as bytes.
 
@@ -285,7 +286,7 @@ def pack_to_bytes(x, /, *, sig):
     return np.ascontiguousarray(bits, bits.dtype.newbyteorder("<")).view(np.uint8)
 
 
-@op(unpacked, operands="x", exact=True, tileir="unpack", signature=lambda x, /, dtype: None)
+@op(unpacked, operands="x", exact=True, signature=lambda x, /, dtype: None)
 def unpack_from_bytes(x, *, sig):
     """Elements from their bytes: the inverse of pack_to_bytes.
 

@@ -150,7 +150,7 @@ def _elements(b: Builder, op, t: Term, shape: tuple[int, ...], d: DType) -> list
 # ------------------------------------------------------------------ meanings
 
 
-@op(made_elsewhere, public=False, operands="", exact=True, tileir="constant")
+@op(made_elsewhere, public=False, operands="", exact=True)
 def constant(value, *, sig):
     """A constant scalar; `value` is encoded in its dtype.
 
@@ -236,7 +236,7 @@ def astile(value, /, *, dtype):
     """
 
 
-@op(made_elsewhere, public=False, operands="", exact=True, tileir="iota")
+@op(made_elsewhere, public=False, operands="", exact=True)
 def iota(*, sig):
     """0, 1, 2, … in an integer dtype.
 

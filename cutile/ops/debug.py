@@ -407,7 +407,7 @@ def printf(format, *args):
     """
 
 
-@op(_assert_rule, operands="cond", effect=HOST, tileir="assert")
+@op(_assert_rule, operands="cond", effect=HOST)
 def assert_(cond, /, message=None, *, sig: Sig, ctx):
     """Stop the launch with TileAssertionError if any element of `cond` is False.
 

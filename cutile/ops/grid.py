@@ -75,7 +75,7 @@ def ordering(b: Builder, op) -> Term:
 # ------------------------------------------------------------------ meanings
 
 
-@op(block_scalar, exact=True, tileir="get_tile_block_id")
+@op(block_scalar, exact=True)
 def bid(axis, *, ctx):
     """Index of the running block along a grid axis.
 
@@ -93,7 +93,7 @@ def bid(axis, *, ctx):
     return ctx.bid(axis)
 
 
-@op(block_scalar, exact=True, tileir="get_num_tile_blocks")
+@op(block_scalar, exact=True)
 def num_blocks(axis, *, ctx):
     """Number of blocks along a grid axis.
 
@@ -136,7 +136,7 @@ def num_tiles(array, /, axis, shape, order="C"):
     return ((n - 1) // shape[axis] + 1).astype(np.int32)
 
 
-@op(assumed, operands="x", exact=True, tileir="assume", freedom="a false claim: any value")
+@op(assumed, operands="x", exact=True, freedom="a false claim: any value")
 def assume_divisible_by(x, divisor):
     """x, with the promise that it is a multiple of `divisor`.
 

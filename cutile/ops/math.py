@@ -503,7 +503,7 @@ def ceil(x, /):
     return np.ceil(x)
 
 
-@op(nan_test, loose=math.isnan, exact=True, tileir=("cmpf", "not_equal"))
+@op(nan_test, loose=math.isnan, exact=True)
 def isnan(x, /):
     """Whether each element is NaN.
 
@@ -516,7 +516,7 @@ def isnan(x, /):
     return np.isnan(x)
 
 
-@op(float_binary, loose=math.atan2, ulp=ulps(2), tileir="atan2")
+@op(float_binary, loose=math.atan2, ulp=ulps(2))
 def atan2(x1, x2, /):
     """The angle, in radians, of the point with ordinate x1 and abscissa x2.
 
@@ -563,7 +563,7 @@ def pow(x, y, /, *, sig):
     return _numeric.int_pow(x, y)
 
 
-@op(integer_power_rule, exact=True, public=False, tileir="fpowi")
+@op(integer_power_rule, exact=True, public=False)
 def powi(x, n, /, *, sig):
     """x to the power of an integer n of at most 32 bits: what pow builds for float bases. A scalar n stays a scalar.
 

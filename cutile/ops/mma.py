@@ -230,7 +230,7 @@ def _plus(product: np.ndarray, acc: np.ndarray) -> np.ndarray:
     return np.add(product, acc, out=product) if room else np.add(product, acc, dtype=product.dtype)
 
 
-@op(_mma_rule, operands="x y acc", freedom="order(mma)", tileir="mma")
+@op(_mma_rule, operands="x y acc", freedom="order(mma)")
 def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     """Matrix product with accumulation: x @ y + acc, in the dtype and shape of acc.
 
@@ -288,7 +288,7 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     return _plus(_float_product(x, y), acc)
 
 
-@op(_mma_scaled_rule, operands="x x_scale y y_scale acc", freedom="order(mma)", tileir="mma_scaled")
+@op(_mma_scaled_rule, operands="x x_scale y y_scale acc", freedom="order(mma)")
 def mma_scaled(x, x_scale, y, y_scale, /, acc, *, sig: Sig):
     """Matrix product of block-scaled operands, with accumulation in float32.
 

@@ -159,7 +159,7 @@ def _orders(strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]
 # ------------------------------------------------------------------ the ops
 
 
-@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="reduce.add",
+@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="add",
     signature=lambda x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False: None)
 def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     """Sum of the elements along one axis, several, or all.
@@ -201,7 +201,7 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     return _fold("add", x, sig.x, axis, rounding_mode, flush_to_zero)
 
 
-@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="reduce.mul",
+@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="mul",
     signature=lambda x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False: None)
 def prod(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     """Product of the elements along one axis, several, or all.
@@ -248,7 +248,7 @@ def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, pro
     return np.where(nan, x.dtype.type(np.nan), r) if nan.any() else r
 
 
-@op(_max_rule, operands="x", exact=True, tileir="reduce.max",
+@op(_max_rule, operands="x", exact=True, tileir="max",
     signature=lambda x, /, axis=None, *, keepdims=False, flush_to_zero=False, propagate_nan=False: None)
 def max(x, /, *, axis, flush_to_zero, propagate_nan, sig):
     """Largest element along one axis, several, or all.
@@ -272,7 +272,7 @@ def max(x, /, *, axis, flush_to_zero, propagate_nan, sig):
     return _extreme(x, sig.x.dtype, axis, 1, flush_to_zero, propagate_nan)
 
 
-@op(_max_rule, operands="x", exact=True, tileir="reduce.min",
+@op(_max_rule, operands="x", exact=True, tileir="min",
     signature=lambda x, /, axis=None, *, keepdims=False, flush_to_zero=False, propagate_nan=False: None)
 def min(x, /, *, axis, flush_to_zero, propagate_nan, sig):
     """Smallest element along one axis, several, or all.
@@ -308,7 +308,7 @@ def _arg(x: np.ndarray, axis: int, pick: Callable, worst: float, propagate_nan: 
     return np.where(best == worst, np.argmin(nan, axis=axis), i).astype(np.int32)
 
 
-@op(_argmax_rule, operands="x", exact=True, tileir="reduce.argmax",
+@op(_argmax_rule, operands="x", exact=True, tileir="max",
     signature=lambda x, /, axis=None, *, keepdims=False, propagate_nan=False: None)
 def argmax(x, /, *, axis, propagate_nan):
     """Index of the largest element along an axis, or in the flattened tile, as int32.
@@ -329,7 +329,7 @@ def argmax(x, /, *, axis, propagate_nan):
     return _arg(x, axis, np.argmax, -np.inf, propagate_nan)
 
 
-@op(_argmax_rule, operands="x", exact=True, tileir="reduce.argmin",
+@op(_argmax_rule, operands="x", exact=True, tileir="min",
     signature=lambda x, /, axis=None, *, keepdims=False, propagate_nan=False: None)
 def argmin(x, /, *, axis, propagate_nan):
     """Index of the smallest element along an axis, or in the flattened tile, as int32.

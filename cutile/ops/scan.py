@@ -70,7 +70,7 @@ def _accumulate(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mo
     return np.flip(y, axis) if reverse else y
 
 
-@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="scan.add",
+@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="add",
     signature=lambda x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False: None)
 def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     """Sums of the elements up to each one, itself included, along an axis.
@@ -99,7 +99,7 @@ def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     return _accumulate("add", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
 
-@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="scan.mul",
+@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="mul",
     signature=lambda x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False: None)
 def cumprod(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     """Products of the elements up to each one, itself included, along an axis.

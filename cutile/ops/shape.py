@@ -262,7 +262,7 @@ def repeated(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     return y
 
 
-@op(reshape_rule, method=("tile", "reshape"), exact=True, tileir="reshape")
+@op(reshape_rule, method=("tile", "reshape"), exact=True)
 def reshape(x, /, shape, *, sig):
     """The same elements in row-major order at another shape.
 
@@ -279,7 +279,7 @@ def reshape(x, /, shape, *, sig):
     return x.reshape(x.shape[:x.ndim - len(sig.operands[0].shape)] + shape)
 
 
-@op(broadcast_rule, exact=True, tileir="broadcast")
+@op(broadcast_rule, exact=True)
 def broadcast_to(x, /, shape, *, sig):
     """x repeated along axes of size 1 and new axes in front.
 
@@ -309,7 +309,7 @@ def expand_dims(x, /, axis):
     """
 
 
-@op(permute_rule, method=("tile", "permute"), exact=True, tileir="permute")
+@op(permute_rule, method=("tile", "permute"), exact=True)
 def permute(x, /, axes, *, sig):
     """x with its axes in another order.
 
@@ -336,7 +336,7 @@ def transpose(x, /, axis0=None, axis1=None):
     """
 
 
-@op(cat_rule, operands="*tiles", exact=True, tileir="cat")
+@op(cat_rule, operands="*tiles", exact=True)
 def cat(tiles, /, axis, *, sig):
     """Two tiles of equal shape joined along an axis.
 
@@ -354,7 +354,7 @@ def cat(tiles, /, axis, *, sig):
     return np.concatenate([np.broadcast_to(t, lead + _split(t, n)[1]) for t in tiles], axis=axis - n)
 
 
-@op(extract_rule, method=("tile", "extract"), operands="x *index", exact=True, tileir="extract",
+@op(extract_rule, method=("tile", "extract"), operands="x *index", exact=True,
     freedom="a run-time index out of range: any value")
 def extract(x, /, index, shape, *, sig):
     """The part at `index` in the grid of parts of `shape` that x is divided in.
@@ -382,7 +382,7 @@ def extract(x, /, index, shape, *, sig):
     return np.reshape(y, y.shape[:y.ndim - len(core)] + shape)
 
 
-@op(insert_rule, method=("tile", "insert"), operands="x *index value", exact=True, tileir="insert",
+@op(insert_rule, method=("tile", "insert"), operands="x *index value", exact=True,
     freedom="a run-time index out of range: any value")
 def insert(x, /, index, value, *, sig):
     """x with the part at `index` replaced by `value`.

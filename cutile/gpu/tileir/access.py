@@ -99,7 +99,7 @@ def tile_view(l: Lowering, a: Array, shape: tuple[int, ...], *, order: Sequence[
     view = tensor_view(l, a)
     t = _tiles_type(view, shape, order, steps, PADDINGS[padding])
     if isinstance(t, ty.StridedView):
-        l.check("traversal_steps")
+        l.needs("traversal_steps", "make_strided_view")
         return l.op("make_strided_view", [view], result=t)
     return a.tiles[t] if t in a.tiles else l.op("make_partition_view", [view], result=t)
 
@@ -146,7 +146,7 @@ def in_bounds(l: Lowering, n: nodes.Op, rank: int) -> dict:
     """The promise that check_bounds=False makes."""
     if n.attrs["check_bounds"]:
         return {}
-    l.check("check_bounds=False")
+    l.needs("check_bounds=False", "load_view_tko", "inbounds")
     return {"inbounds": (True,) * rank}
 
 

@@ -13,6 +13,7 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.region(body, values) the body of a combine function on these values: what it yields
     l.combining               whether the node stands in such a body
     l.check(feature)    refuse what the target or the version lacks; l.unsupported(text, help=…) refuses
+    l.needs(feature, operation, attribute=None)     the same, for what needs a newer operation, or attribute of one
     l.target, l.version (target is None where the module is for all targets)
 
 Order of work: PASSES, then one walk. Arrays that control flow hands
@@ -38,7 +39,8 @@ from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import make_views
 from cutile.gpu.tileir.arrays import Array, Lowered
 from cutile.gpu.tileir.builder import Builder, Module, Value
-from cutile.gpu.tileir.rules._rule import RULES
+from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.rules._regular import rule_of
 from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
@@ -75,8 +77,6 @@ def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target 
     symbol  name of the entry; that of the kernel by default
     module  one to add the entry to
     """
-    import cutile.gpu.tileir.rules  # noqa: F401  fills RULES
-
     module = module or Module(version)
     kernel = choose_hints(prepared(kernel), target)
     facts = facts or (None,) * len(kernel.params)
@@ -160,9 +160,16 @@ class Lowering:
 
     def check(self, feature: str | DType) -> None:
         """TileUnsupportedFeatureError, at the node, where the version or the target lacks a feature."""
-        loc = self.b.loc
-        targets.check_version(self.version, feature, loc)
-        targets.check(self.target, feature, loc)
+        self._check(feature, self.node.op.since.get(feature))
+
+    def needs(self, feature: str, operation: str, attribute: str | None = None) -> None:
+        """The same, for a feature that came with an operation of Tile IR, or with an attribute of one."""
+        spec = OPS[operation]
+        self._check(feature, spec.since if attribute is None else spec.attr(attribute).since)
+
+    def _check(self, feature: str | DType, since: ty.Version | None) -> None:
+        targets.check_version(self.version, feature, self.b.loc, since)
+        targets.check(self.target, feature, self.b.loc)
 
     def divisor(self, v: nodes.Value) -> int:
         """A power of two that an integer scalar is known to be a multiple of."""
@@ -267,7 +274,7 @@ class Lowering:
         self.node = n
         for v in n.results:
             check_dtype(v, self.version, self.target, n.span)
-        rule = RULES.get(n.op)
+        rule = rule_of(n.op)
         if rule is None:
             raise TileInternalError(f"op {n.op.name} has no lowering to Tile IR", n.span)
         try:

@@ -101,6 +101,12 @@ class Spec:
     flags_since: Version  # the version from which on there are flags
     counts_results: bool  # the number of results stands before their types
 
+    def operand(self, name: str) -> Operand:
+        return next(o for o in self.operands if o.name == name)
+
+    def attr(self, name: str) -> Attr:
+        return next(a for a in self.attrs if a.name == name)
+
     def filled(self, attr: Attr, operands: tuple) -> object:
         """The value of an attribute that was not given, None if it has none. A `bools` promises nothing."""
         if attr.kind == "bools":

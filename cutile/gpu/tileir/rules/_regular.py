@@ -1,7 +1,7 @@
-"""What element-wise ops share: the rule of those that are one operation of Tile IR, by the `tileir=` data of the op.
+"""What element-wise ops share, and the rule of those that are one operation of Tile IR.
 
-The data is a name, or the names of the integer and of the float operation; which attributes the operation takes says
-the table of operations.
+Their `tileir=` names it, or two: that of integers and that of floats. Which attributes an operation takes, and since
+which version there is one or the other, says the table of operations (opcodes.py).
 """
 
 from __future__ import annotations
@@ -9,11 +9,9 @@ from __future__ import annotations
 from cutile.dtypes import info
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.rules._rule import RULES, Rule
 from cutile.ir import nodes
-from cutile.types import RoundingMode
-
-# Modes that came later than the operation, by operation and mode: the name of the feature in target.FEATURE_SINCE.
-_LATER = {("exp", RoundingMode.APPROX): "exp approx", ("tanh", RoundingMode.APPROX): "tanh approx"}
+from cutile.ops._op import OpDef
 
 
 def signedness(v: nodes.Value) -> str:
@@ -27,12 +25,12 @@ def is_float(v: nodes.Value) -> bool:
 
 def options(l, n: nodes.Op, name: str) -> dict:
     """The attributes of a node that an operation takes."""
-    taken = {a.name for a in OPS[name].attrs}
+    taken = {a.name: a for a in OPS[name].attrs}
     out: dict = {k: n.attrs[k] for k in ("flush_to_zero", "propagate_nan") if k in taken and k in n.attrs}
     mode = n.attrs.get("rounding_mode")
     if mode is not None and "rounding_mode" in taken:
-        if (name, mode) in _LATER:
-            l.check(_LATER[name, mode])
+        if mode.value != taken["rounding_mode"].default:
+            l.needs(f"{n.op.name} {mode.value}", name, "rounding_mode")
         out["rounding_mode"] = mode.value
     if "signedness" in taken:
         out["signedness"] = signedness(n.operands[0])
@@ -44,7 +42,13 @@ def elementwise(l, n: nodes.Op) -> Value:
     name = n.op.tileir
     if not isinstance(name, str):
         name = name[is_float(n.operands[0])]
+    l.needs(n.op.name, name)
     return l.op(name, [l.get(v) for v in n.operands], **options(l, n, name))
+
+
+def rule_of(op: OpDef) -> Rule | None:
+    """The rule of an op, None where it has none."""
+    return RULES.get(op, elementwise if op.elementwise and op.tileir is not None else None)
 
 
 # ------------------------------------------------------------------ comparisons

@@ -1,6 +1,7 @@
 """The table of lowering rules, and how to write one.
 
-A rule puts the operations that stand for one IR op into the module, and returns what its results are: a Tile IR value
+An element-wise op that is one operation of Tile IR needs none: its `tileir=` says which. Any other op has a rule, which
+puts the operations that stand for one IR op into the module, and returns what its results are: a Tile IR value
 for each tile, an `Array` or `List` record (arrays.py) for each array or list; one of them, a tuple of several, None for
 no results.
 
@@ -8,7 +9,8 @@ no results.
     def _(l: Lowering, n: nodes.Op):
         return l.op("exp2", [l.get(n.operands[0])], flush_to_zero=n.attrs["flush_to_zero"])
 
-What `l` offers stands at the head of lower.py. Signed and unsigned integers are one type in Tile IR, and bool is i1.
+What `l`, the lowering, offers stands at the head of lower.py. Signed and unsigned integers are one type in Tile IR, and
+bool is i1.
 """
 
 from __future__ import annotations

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from cutile.gpu.tileir.builder import Value
-from cutile.gpu.tileir.rules._regular import compare, elementwise, is_float, signedness
+from cutile.gpu.tileir.rules._regular import compare, is_float, signedness
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import arithmetic
-
-rule(arithmetic.add, arithmetic.sub, arithmetic.mul, arithmetic.truediv, arithmetic.minimum, arithmetic.maximum,
-     arithmetic.negative, arithmetic.abs, arithmetic.fma)(elementwise)
 
 
 def _floor(l, x: Value, y: Value, sign: str) -> Value:

@@ -57,7 +57,7 @@ def _cas(l, n):
 
 def _tiles(kind: str):
     def lower(l, n):
-        l.check("atomic_store of a tiled view")
+        l.needs("atomic_store of a tiled view", "atomic_red_view_tko")
         a, update = l.array(n.operands[0]), l.get(n.operands[-1])
         mode = _mode(l, kind, a.type.dtype)
         shape = update.type.shape or (1,) * a.type.ndim

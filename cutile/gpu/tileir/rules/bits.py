@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from cutile.gpu.tileir.rules._regular import elementwise, negated
+from cutile.gpu.tileir.rules._regular import negated
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import bits
-
-rule(bits.bitwise_and, bits.bitwise_or, bits.bitwise_xor, bits.bitwise_lshift, bits.bitwise_rshift)(elementwise)
 
 
 @rule(bits.bitwise_not)

@@ -1,4 +1,4 @@
-"""Lowering of comparisons; `tileir` of the ops ends with the name of the predicate."""
+"""Lowering of comparisons: the `tileir` of an op is the name of its predicate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cutile.ops import compare
 @rule(compare.equal, compare.not_equal, compare.less, compare.less_equal, compare.greater, compare.greater_equal)
 def _compared(l, n):
     x, y = n.operands
-    return _regular.compare(l, n.op.tileir[-1], l.get(x), l.get(y), floating=is_float(x), sign=signedness(x))
+    return _regular.compare(l, n.op.tileir, l.get(x), l.get(y), floating=is_float(x), sign=signedness(x))
 
 
 @rule(compare.logical_not)

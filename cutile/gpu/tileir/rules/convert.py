@@ -14,6 +14,7 @@ from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import convert
 from cutile.types import RoundingMode
 
+BYTES = "pack and unpack of bytes"
 TF32_BITS = 0xFFFFE000  # those of a float32 that a tfloat32 has
 
 
@@ -112,7 +113,7 @@ def _pack(l, n):
     x = reshaped(l, x, (x.type.size,))
     if x.type.element.bits == 8:
         return _cast_bits(l, x, ty.i8)
-    l.check("pack and unpack of bytes")
+    l.needs(BYTES, "pack")
     return l.op("pack", [x], result=l.type(n.results[0].type))
 
 
@@ -121,7 +122,7 @@ def _unpack(l, n):
     x, t = l.get(n.operands[0]), l.type(n.results[0].type)
     if t.element.bits == 8:
         return _cast_bits(l, x, t.element)
-    l.check("pack and unpack of bytes")
+    l.needs(BYTES, "unpack")
     if t.element is ty.tf32:
         return _from_bits(l, l.op("unpack", [x], result=ty.tile(ty.f32, t.shape)), ty.tf32)
     return l.op("unpack", [x], result=t)

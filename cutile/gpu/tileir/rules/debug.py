@@ -7,12 +7,11 @@ from cutile.dtypes import float64, info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import is_signed, resized
 from cutile.gpu.tileir.builder import Value
+from cutile.gpu.tileir.opcodes import OPS
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import float_to
 from cutile.ops import debug
 from cutile.ops._format import Conversion, from_text
-
-TOKENS_SINCE = (13, 2)
 
 
 @rule(debug.emit_text)
@@ -26,7 +25,8 @@ def _emit(l, n):
         given, conversion = _as_c_takes_it(l, v, conversion)
         text += str(conversion)
         values.append(given)
-    write = l.memory if l.version >= TOKENS_SINCE else l.op  # before, nothing orders what is printed
+    token = OPS["print_tko"].operand("token")
+    write = l.memory if l.version >= token.since else l.op  # older versions do not order what is printed
     write("print_tko", [values], str=text)
 
 

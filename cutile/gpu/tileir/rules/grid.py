@@ -55,11 +55,11 @@ def _assumed(l, n):
 
 @rule(grid.grid_dependency_control_wait)
 def _wait(l, n):
-    l.check("grid_dependency_control")
+    l.needs("grid_dependency_control", "gdc_wait_tko")
     l.memory("gdc_wait_tko")
 
 
 @rule(grid.grid_dependency_control_launch_dependents)
 def _launch(l, n):
-    l.check("grid_dependency_control")
+    l.needs("grid_dependency_control", "gdc_launch_dependents_tko")
     l.memory("gdc_launch_dependents_tko")

@@ -6,15 +6,12 @@ from cutile.dtypes import info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import broadcast
 from cutile.gpu.tileir.builder import Value
+from cutile.gpu.tileir.opcodes import OPS
 from cutile.gpu.tileir.rules._regular import compare, elementwise, is_float
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import float_to
 from cutile.ops import math
 
-rule(math.exp, math.exp2, math.log, math.log2, math.sin, math.cos, math.tan, math.sinh, math.cosh, math.tanh, math.sqrt,
-     math.rsqrt, math.floor, math.ceil)(elementwise)
-
-FPOWI_SINCE = (13, 4)
 _INTEGER = {16: ty.i16, 32: ty.i32, 64: ty.i64}
 
 
@@ -27,7 +24,7 @@ def _isnan(l, n):
 @rule(math.atan2)
 def _atan2(l, n):
     """Two zeros that the assembler sees become NaN there; beside a zero y, an x of zero may be 1 with its sign."""
-    l.check("atan2")
+    l.needs("atan2", "atan2")
     y, x = map(l.get, n.operands)
     zero, one = (l.b.constant(x.type, k) for k in (0, 1))
     both = l.op("andi", [compare(l, "equal", v, zero, floating=True) for v in (y, x)])
@@ -59,7 +56,7 @@ def _negative_exponent(l, x: Value, y: Value, power: Value) -> Value:
 def _powi(l, n):
     x, e = map(l.get, n.operands)
     e = broadcast(l, e, x.type.shape)
-    if l.version >= FPOWI_SINCE:
+    if l.version >= OPS["fpowi"].since:
         return l.op("fpowi", [x, e])
     wide = float_to(l, x, ty.f32) if x.type.element in (ty.f16, ty.bf16) else x  # [POW-1.wide]
     power = _by_squaring(l, wide, l.op("absi", [e]), "mulf")

@@ -83,7 +83,7 @@ def _store(l, n):
 
 def _sparse(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[Value]]:
     """The view whose axis `axis` is indexed by positions, and the index."""
-    l.check("advanced indexing")
+    l.needs("advanced indexing", "make_gather_scatter_view")
     a: Array = l.array(n.operands[0])
     check_packed(l, a, n.attrs["axis"])
     view, axis, rank = tensor_view(l, a), n.attrs["axis"], a.type.ndim

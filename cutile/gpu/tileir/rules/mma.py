@@ -22,13 +22,13 @@ def _mma(l, n):
     if not is_float(x):
         return l.op("mmai", operands, signedness_lhs=signedness(x), signedness_rhs=signedness(y))
     if n.attrs["use_fast_acc"]:
-        l.check("use_fast_acc")
+        l.needs("use_fast_acc", "mmaf", "fast_acc")
     return l.op("mmaf", operands, fast_acc=n.attrs["use_fast_acc"])
 
 
 @rule(mma.mma_scaled)
 def _mma_scaled(l, n):
-    l.check("mma_scaled")
+    l.needs("mma_scaled", "mmaf_scaled")
     x, x_scale, y, y_scale, acc = n.operands
     total = l.get(acc)
     x, y, x_scale, y_scale = (_batched(l, v, total) for v in (x, y, x_scale, y_scale))

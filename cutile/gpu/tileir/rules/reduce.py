@@ -15,7 +15,7 @@ from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import carried, carrier
 from cutile.ops import reduce
 
-# The integer and the float operation of the last part of an op's `tileir`.
+# The integer and the float operation, by the `tileir` of an op.
 STEPS = {"add": ("addi", "addf"), "mul": ("muli", "mulf"), "max": ("maxi", "maxf"), "min": ("mini", "minf")}
 
 
@@ -92,7 +92,7 @@ def flushed(l, x: Value) -> Value:
 @rule(reduce.sum, reduce.prod, reduce.max, reduce.min)
 def _folded(l, n):
     v, axis = n.operands[0], axis_of(n)
-    x, kind = l.get(v), n.op.tileir.removeprefix("reduce.")
+    x, kind = l.get(v), n.op.tileir
     if n.attrs.get("flush_to_zero") and x.type.shape[axis] == 1:  # a single element meets no step that would flush it
         x = flushed(l, x)
     return fold(l, n, l.b.reduce([x], axis, [identity(kind, v.type.dtype)]), kind)
@@ -111,7 +111,7 @@ def _reduced(l, n):
 def _place(l, n):
     """Elements side by side with their positions; the start loses against any element."""
     v, k = n.operands[0], axis_of(n)
-    x, kind = l.get(v), n.op.tileir.removeprefix("reduce.arg")
+    x, kind = l.get(v), n.op.tileir
     shape = x.type.shape
     line = l.op("iota", result=ty.tile(ty.i32, (shape[k],)))
     line = l.op("reshape", [line], result=ty.tile(ty.i32, (shape[k], *(1,) * (len(shape) - k - 1))))

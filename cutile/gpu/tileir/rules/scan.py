@@ -12,7 +12,7 @@ from cutile.ops import scan
 
 @rule(scan.cumsum, scan.cumprod)
 def _folded(l, n):
-    v, kind = n.operands[0], n.op.tileir.removeprefix("scan.")
+    v, kind = n.operands[0], n.op.tileir
     x = l.get(v)
     if n.attrs["flush_to_zero"]:  # no step need flush the first element
         x = flushed(l, x)

@@ -52,7 +52,7 @@ def _extract(l, n):
 @rule(shape.insert)
 def _insert(l, n):
     x, *index, value = n.operands
-    l.check("insert")
+    l.needs("insert", "insert")
     if not index:
         return l.get(value)
     part, whole, position = l.get(value), l.get(x), _position(l, index)
