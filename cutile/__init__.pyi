@@ -93,7 +93,8 @@ Scalar: TypeAlias = Tile | int | float
 class Tile:
     """A tile: an immutable multidimensional collection of elements, of power-of-two shape [TILE-1].
 
-    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. A method can also be called as `ct.Tile.reshape(tile, shape)`.
+    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. A method can also be called as `ct.Tile.reshape(tile,
+    shape)`.
     """
 
     @property
@@ -249,10 +250,14 @@ class TiledView:
         """Atomically add the update to each element, for the tile of a view at a tile index; no result."""
 
     def atomic_store_max(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically replace each element by the larger of it and the update, for the tile of a view at a tile index; no result."""
+        """Atomically replace each element by the larger of it and the update, for the tile of a view at a tile
+        index; no result.
+        """
 
     def atomic_store_min(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically replace each element by the smaller of it and the update, for the tile of a view at a tile index; no result."""
+        """Atomically replace each element by the smaller of it and the update, for the tile of a view at a tile
+        index; no result.
+        """
 
     def atomic_store_and(self, /, index: _Index, update: _Tilelike) -> None:
         """Atomically bitwise AND of each element with the update, for the tile of a view at a tile index; no result."""
@@ -261,7 +266,9 @@ class TiledView:
         """Atomically bitwise OR of each element with the update, for the tile of a view at a tile index; no result."""
 
     def atomic_store_xor(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically bitwise exclusive OR of each element with the update, for the tile of a view at a tile index; no result."""
+        """Atomically bitwise exclusive OR of each element with the update, for the tile of a view at a tile index;
+        no result.
+        """
 
 class RawArrayMemory:
     """The memory of an array, addressed by offsets in elements [RAWMEM-1]: `array.get_raw_memory()`.
@@ -289,37 +296,51 @@ class RawArrayMemory:
     def atomic_xchg_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                            memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                            memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the update, at offsets from the first element of an array; the values before."""
+        """Atomically replace each element by the update, at offsets from the first element of an array; the values
+        before.
+        """
 
     def atomic_add_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically add the update to each element, at offsets from the first element of an array; the values before."""
+        """Atomically add the update to each element, at offsets from the first element of an array; the values
+        before.
+        """
 
     def atomic_max_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the larger of it and the update, at offsets from the first element of an array; the values before."""
+        """Atomically replace each element by the larger of it and the update, at offsets from the first element of
+        an array; the values before.
+        """
 
     def atomic_min_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the smaller of it and the update, at offsets from the first element of an array; the values before."""
+        """Atomically replace each element by the smaller of it and the update, at offsets from the first element of
+        an array; the values before.
+        """
 
     def atomic_and_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise AND of each element with the update, at offsets from the first element of an array; the values before."""
+        """Atomically bitwise AND of each element with the update, at offsets from the first element of an array; the
+        values before.
+        """
 
     def atomic_or_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise OR of each element with the update, at offsets from the first element of an array; the values before."""
+        """Atomically bitwise OR of each element with the update, at offsets from the first element of an array; the
+        values before.
+        """
 
     def atomic_xor_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an array; the values before."""
+        """Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an
+        array; the values before.
+        """
 
 class _IntScalar(Tile, int):
     """An integer scalar of tile code: a tile, and a number to Python."""
@@ -726,7 +747,8 @@ def atomic_cas(array: Array, indices: _Index, expected: _Tilelike, desired: _Til
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
     """Replace each element by `desired` where it equals `expected`; the values before.
 
-    Indices are as for gather. Each element is updated atomically; the order of updates to one element is unspecified.
+    Indices are as for gather. Each element is updated atomically; the order of updates to one element is
+    unspecified.
     """
 
 def atomic_xchg(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
@@ -789,10 +811,12 @@ def sum(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims:
         rounding_mode: _RoundingMode | None = None, flush_to_zero: bool = False) -> Tile:
     """Sum of the elements along one axis, several, or all.
 
-    `axis` is None for all axes, an integer constant or a tuple of them. Reduced axes are dropped, or kept with size 1
+    `axis` is None for all axes, an integer constant or a tuple of them. Reduced axes are dropped, or kept with size
+    1
     if `keepdims`. The result has the dtype of x; nothing is widened, except that booleans are counted in int32.
 
-    Order: integers wrap, so theirs does not matter. float32 and float64 sums along the last axis (axes of size 1 apart)
+    Order: integers wrap, so theirs does not matter. float32 and float64 sums along the last axis (axes of size 1
+    apart)
     go in the order of numpy.add.reduce over a packed row, which depends on nothing but the length of the row: eight
     running sums, joined in pairs, over pieces of at most 128. All other float sums, and under CUTILE_PORTABLE=1 all,
     are a halving tree: x[i] + x[i + n/2], again and again, rounded to the dtype at each level.
@@ -802,7 +826,8 @@ def prod(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims
          rounding_mode: _RoundingMode | None = None, flush_to_zero: bool = False) -> Tile:
     """Product of the elements along one axis, several, or all.
 
-    Arguments as for `sum`. Order: a halving tree, x[i] * x[i + n/2], again and again, rounded to the dtype each time.
+    Arguments as for `sum`. Order: a halving tree, x[i] * x[i + n/2], again and again, rounded to the dtype each
+    time.
     """
 
 def max(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
@@ -868,7 +893,8 @@ def scan(x: tuple[_Tilelike, ...], /, axis: int, func: Callable[..., Any], ident
          *, reverse: bool = False) -> tuple[Tile, ...]:
     """Combine the elements up to each one, itself included, along an axis with a function of two elements.
 
-    Arguments as for `reduce`. `func` must be associative; it gets what was combined so far first, and the next element
+    Arguments as for `reduce`. `func` must be associative; it gets what was combined so far first, and the next
+    element
     last. The identity is not folded in.
     """
 @overload
@@ -876,7 +902,8 @@ def scan(x: _Tilelike, /, axis: int, func: Callable[..., Any], identity: _Tileli
          reverse: bool = False) -> Tile:
     """Combine the elements up to each one, itself included, along an axis with a function of two elements.
 
-    Arguments as for `reduce`. `func` must be associative; it gets what was combined so far first, and the next element
+    Arguments as for `reduce`. `func` must be associative; it gets what was combined so far first, and the next
+    element
     last. The identity is not folded in.
     """
 
@@ -891,16 +918,19 @@ def mma(x: _Tilelike, y: _Tilelike, /, acc: _Tilelike, *, use_fast_acc: bool = F
     float64                               in float64
     int8, uint8, in any mix               in int32
 
-    The sum over k is formed first, in float32 for the narrow formats, then acc is added. The order of the sum is that
+    The sum over k is formed first, in float32 for the narrow formats, then acc is added. The order of the sum is
+    that
     of the CPU's BLAS on packed operands; with CUTILE_PORTABLE=1 it is exact products in float64 in k order. Freedom:
-    on Hopper the tensor cores keep about 13 bits while they accumulate float8 products; a result that is zero may have
+    on Hopper the tensor cores keep about 13 bits while they accumulate float8 products; a result that is zero may
+    have
     either sign.
     """
 
 def mma_scaled(x: _Tilelike, x_scale: _Tilelike, y: _Tilelike, y_scale: _Tilelike, /, acc: _Tilelike) -> Tile:
     """Matrix product of block-scaled operands, with accumulation in float32.
 
-    result[m, n] = Σ_k x[m, k]·x_scale[m, k // B]·y[k, n]·y_scale[k // B, n] + acc[m, n], with B = K / scales along K.
+    result[m, n] = Σ_k x[m, k]·x_scale[m, k // B]·y[k, n]·y_scale[k // B, n] + acc[m, n], with B = K / scales along
+    K.
 
     Products are exact and summed in float64; the result, acc included, is rounded once.
     """
@@ -910,7 +940,8 @@ def matmul(x: _Tilelike, y: _Tilelike, /) -> Tile:
 
     Operands of rank 1 to 3: a vector on the left is a row, on the right a column, and its unit dimension is dropped
     from the result. They are promoted to a common dtype, which must have a matrix product (see `mma`). The sum is
-    accumulated in the first accumulator dtype of the table, so in float16 for float16 and float8, and converted to the
+    accumulated in the first accumulator dtype of the table, so in float16 for float16 and float8, and converted to
+    the
     common dtype.
     """
 

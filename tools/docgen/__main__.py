@@ -1,19 +1,20 @@
-"""Write what is generated from the code: the pages of ops and of freedoms, the settings, clauses of ops, type stubs.
+"""Write the generated pages: ops, freedoms, settings, errors, clauses of ops, runs of the suite; and the type stubs.
 
-python -m tools.docgen          writes them; tests/test_docs.py complains when they are stale
+python -m tools.docgen          writes them; tests/test_docs.py fails if they are stale
 """
 
 from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 from cutile import settings
 from cutile.ops import FAMILIES
 from cutile.ops._op import OpDef, registry
 from tools.docgen import conformance_pages, error_examples, error_messages, op_clauses, stubs
-from tools.docgen.marking import plain, row
+from tools.docgen.marking import plain, row, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
 _COLUMNS = re.compile(r"\S {3,}\S")
@@ -43,7 +44,7 @@ def spelling(o: OpDef) -> str:
 
 
 def clauses() -> str:
-    out = [f"# Operations\n\n{NOTE} The clauses stand in the docstrings of cutile/ops."]
+    out = [f"# Operations\n\n{NOTE} The clauses are written in the docstrings of cutile/ops."]
     for family, ops in families().items():
         lines = [f"- [{i}]  {plain(text)}" for o in ops for i, text in op_clauses.clauses(o).items()]
         if lines:
@@ -52,7 +53,7 @@ def clauses() -> str:
 
 
 def op_pages() -> str:
-    out = [f"# Operations\n\n{NOTE} In brackets stand the ids of clauses, which the conformance suite tests.\n"]
+    out = [f"# Operations\n\n{NOTE} Small print gives the ids of clauses, which the conformance suite tests.\n"]
     for family, ops in families().items():
         shown = [o for o in ops if o.public or o.method]
         if not shown:
@@ -79,9 +80,9 @@ FREEDOMS = """# Freedoms
 
 {note}
 
-Where the language leaves a result open, an implementation may choose. This page says what may happen on a GPU and what the interpreter gives:
-always the same, never a crash, nothing read or written outside an array. Tests compare against the freedom, never against a tolerance of their
-own.
+Where the language leaves a result open, an implementation may choose. This page says what a GPU may do and what the
+interpreter does. The interpreter always does the same, never crashes, and reads and writes nothing outside an array.
+Tests compare against the freedom, never with a tolerance of their own.
 
 ## Of the language
 
@@ -106,7 +107,8 @@ own.
 
 ## Of operations
 
-`n ulp`: at most n units in the last place of the exact result. `order(…)`: the order in which terms are combined is free, and with it rounding.
+`n ulp`: the result is at most n units in the last place from the exact one. `order(…)`: the order in which terms are
+combined is free, and so is the rounding that depends on it.
 
 | operation | freedom |
 |---|---|
@@ -140,18 +142,19 @@ ERRORS = """# Errors
 
 {note}
 
-Errors of a kernel are subclasses of `ct.TileError`. The one raised is the first in program order, where Python that tile code does not
-have (a list, `import`) comes before errors of types in the same function. Its text shows all that were found, and `.errors`
-holds them. `.loc` is where it is (file, line, columns, and the calls that led there), `.help` what to write instead. An error of class
-`TileInternalError` itself is a bug of cutile. What the host passes wrongly is a plain TypeError, ValueError or OverflowError that names the parameter.
-Tracebacks leave out the frames of cutile; `CUTILE_DEBUG=1` shows them.
+Errors of a kernel are subclasses of `ct.TileError`. cutile raises the first one in program order; Python that tile code
+does not have (a list, `import`) comes before errors of types in the same function. The text shows all errors of the
+kernel, and `.errors` holds them. `.loc` says where the error is (file, line, columns, and the calls that led there),
+`.help` what to write instead. An error of class `TileInternalError` itself is a bug of cutile. A wrong argument of a
+launch is a plain TypeError, ValueError or OverflowError that names the parameter. Tracebacks leave out the frames of
+cutile; `CUTILE_DEBUG=1` shows them.
 
-## What people meet
+## Common errors
 
 {examples}
 ## All messages
 
-`…` is filled in. Where nothing stands on the right, the message says all.
+`…` stands for text that is filled in. If the right column is empty, the message says it all.
 
 {messages}"""
 
@@ -160,10 +163,17 @@ def error_page() -> str:
     return ERRORS.format(note=NOTE, examples=error_examples.page(), messages=error_messages.tables())
 
 
-FILES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms, "docs/settings.md": settings_page,
-         "conformance/spec/operations.md": clauses, "docs/conformance/README.md": lambda: conformance_pages.runs(NOTE),
-         "cutile/__init__.pyi": lambda: stubs.stub(NOTE),
+PAGES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms,
+         "docs/settings.md": settings_page, "conformance/spec/operations.md": clauses,
+         "docs/conformance/README.md": lambda: conformance_pages.runs(NOTE),
          "docs/conformance/differences.md": lambda: conformance_pages.known(NOTE)}
+
+
+def _wrapped(page: Callable[[], str]) -> Callable[[], str]:
+    return lambda: wrapped(page())
+
+
+FILES = {**{path: _wrapped(page) for path, page in PAGES.items()}, "cutile/__init__.pyi": lambda: stubs.stub(NOTE)}
 
 
 def main() -> None:

@@ -18,8 +18,8 @@ LISTS = {"cuda.tile": "the official implementation, release 1.7.0", "cutile:gpu"
 
 RUNS = """# Conformance, as run
 
-{note} Each run has its report here: `report.html` to read, `report.json` with the same for programs. What the verdicts
-mean stands in [the suite's README](../../conformance/README.md), which also says how to make such a report:
+{note} Each run has its report here: `report.html` to read, `report.json` with the same for programs.
+[The suite's README](../../conformance/README.md) explains the verdicts. To make such a report:
 
 ```sh
 python -m conformance --impl cutile:gpu -n 8 --tb=line --report docs/conformance/cutile-gpu
@@ -83,8 +83,8 @@ def _broken(found: dict[str, dict[str, Any]]) -> str:
 
 DIFFERENCES = """# Known differences
 
-{note} The lists are `conformance/known/*.txt`. The tests that meet a line still run, and every report counts them; one
-that no longer differs is reported as not met. Clauses are those of `conformance/spec`, decisions those of
+{note} The lists are `conformance/known/*.txt`. The listed tests still run, and every report counts them; a line that no
+test meets any more is reported too. Clauses are those of `conformance/spec`, decisions those of
 [decisions.md](../decisions.md).
 """
 

@@ -1,4 +1,4 @@
-"""The worked examples of docs/errors.md: kernels that are refused, by what people meet; each is run for its text.
+"""The worked examples of docs/errors.md: wrong kernels by subject. Each is run for the text of its error.
 
 An example is the body of a kernel, or a whole module that defines `k`. VALUES are the parameters it may have.
 """
@@ -101,8 +101,9 @@ FRAME = "@ct.kernel\ndef k({names}):\n{body}"
 
 def page() -> str:
     """All examples with the text that each prints."""
-    out = ["In these examples " + ", ".join(f"`{n}` is {what}" for n, (what, _) in VALUES.items()) + ",",
-           "and a body stands below `@ct.kernel` and `def k(…):`, so that its first line is line 3 of `kernel.py`."]
+    values = ", ".join(f"`{n}` is {what}" for n, (what, _) in VALUES.items())
+    out = [f"In these examples {values}. Line 1 of `kernel.py` is `@ct.kernel`, line 2 is `def k(…):`; the code shown "
+           "begins on line 3."]
     for group, examples in EXAMPLES.items():
         out.append(f"\n### {group}")
         for when, code in examples:

@@ -125,10 +125,20 @@ def function(func: None = None, /, *, host: bool = False, tile: bool = True) -> 
 
 def quoted(doc: str | None, indent: str) -> str:
     """A docstring without its clauses, as source."""
-    text = prose(doc or "")
+    lines = prose(doc or "").split("\n")
+    lines[0] = '"' * 3 + lines[0]  # which takes room
+    text = "\n".join(_fitting(line, WIDTH - len(indent) - 3) for line in lines)[3:]
     mark = 'r"""' if "\\" in text else '"""'
     end = '\n"""' if "\n" in text else '"""'
     return textwrap.indent(f"{mark}{text}{end}\n", indent)
+
+
+def _fitting(line: str, width: int) -> str:
+    """A line, or the lines into which it must be broken."""
+    if len(line) <= width:
+        return line
+    indent = " " * (len(line) - len(line.lstrip()))
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def parameter(owner: str, p: inspect.Parameter, types: dict[str, str]) -> inspect.Parameter:
