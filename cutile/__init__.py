@@ -46,7 +46,7 @@ from cutile.errors import (
     TileValueError,
 )
 from cutile.front.proxies import Array, RawArrayMemory, Scalar, Tile, TiledView
-from cutile.front.static import ensure_constant, static_assert, static_eval, static_exception, static_iter
+from cutile.front.static_names import ensure_constant, static_assert, static_eval, static_exception, static_iter
 from cutile.ops._op import registry as _registry
 from cutile.runtime.annotations import (
     ArrayAnnotation,

@@ -1,6 +1,6 @@
-"""Builtins and functions of `operator` that tile code may call [FN-6].
+"""The builtins, and functions of the module `operator`, that tile code may call [FN-6].
 
-A handler takes the context and the positional arguments as terms.
+Each has a handler: a function of the context and the positional arguments, as terms, that gives the result.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any
 
 from cutile.dtypes import foreign_pointer_dtype, from_foreign, info, int32
 from cutile.errors import TileTypeError
-from cutile.front import call, expr, objects, operators, static
+from cutile.front import attributes, conditions, items, op_calls, operators, static_names
 from cutile.front.context import Context
+from cutile.front.op_calls import check_count
 from cutile.ir.terms import (
     NONE,
     Const,
@@ -37,7 +38,7 @@ from cutile.types import ListType
 
 
 def _len(c: Context, *args: Term) -> Term:
-    call.arity("len", args, 1)
+    check_count("len", args, 1)
     t = args[0]
     match t:
         case Tuple():
@@ -57,65 +58,65 @@ def _two(op: OpDef, name: str) -> Callable[..., Term]:
                 f"{name}() takes exactly two arguments in tile code, got {len(args)}",
                 help=f"nest the calls, or reduce a tile with ct.{name}(tile, axis)" if name in ("min", "max") else None,
             )
-        return call.call_op(c, op, dict(zip(op.__signature__.parameters, args, strict=False)), c.span)
+        return op_calls.apply(c, op, dict(zip(op.__signature__.parameters, args, strict=False)))
     return apply
 
 
 def _one(op: OpDef) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
-        call.arity(op.name, args, 1)
-        return call.call_op(c, op, {next(iter(op.__signature__.parameters)): args[0]}, c.span)
+        check_count(op.name, args, 1)
+        return op_calls.apply(c, op, {next(iter(op.__signature__.parameters)): args[0]})
     return apply
 
 
 def _bool(c: Context, *args: Term) -> Term:
-    call.arity("bool", args, 0, 1)
+    check_count("bool", args, 0, 1)
     if not args:
         return loose(False)
-    return expr.as_bool(c, expr.truth(c, args[0]))
+    return conditions.truth_term(c, args[0])
 
 
 def _int(c: Context, *args: Term) -> Term:
-    call.arity("int", args, 0, 1)
+    check_count("int", args, 0, 1)
     return convert.builtin_int(c, args[0]) if args else loose(0)
 
 
 def _float(c: Context, *args: Term) -> Term:
-    call.arity("float", args, 0, 1)
+    check_count("float", args, 0, 1)
     return convert.builtin_float(c, args[0]) if args else loose(0.0)
 
 
 def _str(c: Context, *args: Term) -> Term:
-    call.arity("str", args, 0, 1)
+    check_count("str", args, 0, 1)
     return _string(debug.text_of(c, args[0])) if args else Static("")
 
 
 def _repr(c: Context, *args: Term) -> Term:
-    call.arity("repr", args, 1)
+    check_count("repr", args, 1)
     return _string(debug.repr_of(c, args[0]))
 
 
 def _string(text: FString) -> Term:
-    """A formatted string without run-time fields is a string constant."""
+    """The formatted string as a term: a string constant, if no part of it is known only at run time."""
     parts = text.parts
     return Static("".join(parts)) if all(isinstance(p, str) for p in parts) else text
 
 
 def _join_strings(c: Context, *args: Term) -> Term:
-    call.arity("join", args, 2)
+    check_count("join", args, 2)
     separator, items = args
     if not isinstance(items, Tuple):
         raise TileTypeError(f"join() takes a tuple of strings, got {describe(items)}")
     result: Term = Static("")
     for i, item in enumerate(items.items):
         if i:
-            result = operators.binary(c, ast.Add, result, separator, c.span)
-        result = operators.binary(c, ast.Add, result, item, c.span)
+            result = operators.binary(c, ast.Add, result, separator)
+        result = operators.binary(c, ast.Add, result, item)
     return result
 
 
 def _tuple(c: Context, *args: Term) -> Term:
-    call.arity("tuple", args, 0, 1)
+    check_count("tuple", args, 0, 1)
     if not args:
         return Tuple(())
     if not isinstance(args[0], Tuple):
@@ -124,13 +125,13 @@ def _tuple(c: Context, *args: Term) -> Term:
 
 
 def _slice(c: Context, *args: Term) -> Term:
-    call.arity("slice", args, 3)
+    check_count("slice", args, 3)
     return PySlice(*args)
 
 
 def _range(c: Context, *args: Term) -> Term:
     """[LOOP-1, LOOP-2, IDX-4]"""
-    call.arity("range", args, 1, 2, 3)
+    check_count("range", args, 1, 2, 3)
     start, stop, step = {1: (loose(0), *args, loose(1)), 2: (*args, loose(1)), 3: args}[len(args)]
     for name, t in (("start", start), ("stop", stop), ("step", step)):
         int_scalar_arg("range", name, t)
@@ -143,15 +144,15 @@ def _range(c: Context, *args: Term) -> Term:
 
 
 def _getattr(c: Context, *args: Term) -> Term:
-    call.arity("getattr", args, 2)
+    check_count("getattr", args, 2)
     if not (isinstance(args[1], Static) and isinstance(args[1].obj, str)):
         raise TileTypeError(f"getattr() needs a constant name, got {describe(args[1])}")
-    return objects.attribute(c, args[0], args[1].obj)
+    return attributes.attribute(c, args[0], args[1].obj)
 
 
 def _pointer_dtype(c: Context, *args: Term) -> Term:
     """[FPTR-1]"""
-    call.arity("foreign_pointer_dtype", args, 1)
+    check_count("foreign_pointer_dtype", args, 1)
     d = from_foreign(args[0].obj) if isinstance(args[0], Static) else None
     if d is None or info(d).kind == "p":
         raise TileTypeError(
@@ -162,12 +163,12 @@ def _pointer_dtype(c: Context, *args: Term) -> Term:
 
 def _debugger(kind: str) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
-        return call.call_op(c, debug.breakpoint, {"kind": Static(kind)}, c.span)
+        return op_calls.apply(c, debug.breakpoint, {"kind": Static(kind)})
     return apply
 
 
 def _dict_get(c: Context, *args: Term) -> Term:
-    call.arity("get", args, 2, 3)
+    check_count("get", args, 2, 3)
     d, key, *default = args
     if not (isinstance(d, Dict) and isinstance(key, Static) and isinstance(key.obj, str)):
         raise TileTypeError(f"get() needs a string constant as key, got {describe(key)}")
@@ -175,27 +176,27 @@ def _dict_get(c: Context, *args: Term) -> Term:
 
 
 def _ensure_constant(c: Context, *args: Term) -> Term:
-    call.arity("ensure_constant", args, 1)
-    return static.ensure(c, args[0])
+    check_count("ensure_constant", args, 1)
+    return static_names.constant(args[0])
 
 
 def _operator(node_type: type) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
-        call.arity("operator", args, 2)
-        return operators.binary(c, node_type, args[0], args[1], c.span)
+        check_count("operator", args, 2)
+        return operators.binary(c, node_type, args[0], args[1])
     return apply
 
 
 def _unary_operator(node_type: type) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
-        call.arity("operator", args, 1)
-        return operators.unary(c, node_type, args[0], c.span)
+        check_count("operator", args, 1)
+        return operators.unary(c, node_type, args[0])
     return apply
 
 
 def _is(positive: bool) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
-        call.arity("operator.is_", args, 2)
+        check_count("operator.is_", args, 2)
         if not any(map(is_none, args)):
             raise TileTypeError("`is` and `is not` compare with None only", help="write == or !=")
         return loose(all(map(is_none, args)) == positive)
@@ -203,12 +204,13 @@ def _is(positive: bool) -> Callable[..., Term]:
 
 
 def _getitem(c: Context, *args: Term) -> Term:
-    call.arity("operator.getitem", args, 2)
-    return expr.item(c, *args)
+    check_count("operator.getitem", args, 2)
+    return items.item(c, *args)
 
 
 @functools.cache
-def _objects() -> dict[int, tuple[Any, Callable[..., Term]]]:
+def _handlers() -> dict[int, tuple[Any, Callable[..., Term]]]:
+    """Python functions with their handlers, by identity, since an object that is looked up may not be hashable."""
     o = operator
     binary = {
         o.add: ast.Add,
@@ -240,16 +242,16 @@ def _objects() -> dict[int, tuple[Any, Callable[..., Term]]]:
         min: _two(arithmetic.minimum, "min"), max: _two(arithmetic.maximum, "max"),
         bool: _bool, int: _int, float: _float, str: _str, repr: _repr, tuple: _tuple, slice: _slice, range: _range,
         getattr: _getattr, breakpoint: _debugger("breakpoint"),
-        str.join: _join_strings, dict.get: _dict_get, static.ensure_constant: _ensure_constant,
+        str.join: _join_strings, dict.get: _dict_get, static_names.ensure_constant: _ensure_constant,
         foreign_pointer_dtype: _pointer_dtype,
     }
     return {id(f): (f, h) for f, h in table.items()}
 
 
 def handler(obj: Any) -> Callable[..., Term] | None:
-    """What calls a builtin, or None if `obj` is none of them."""
-    found = _objects().get(id(obj))
+    """The handler of a builtin, or None for any other object."""
+    found = _handlers().get(id(obj))
     if found is not None and found[0] is obj:
         return found[1]
-    pdb = sys.modules.get("pdb")  # it takes long to import, and who names it in a kernel has done so
+    pdb = sys.modules.get("pdb")  # slow to import; a kernel that names it has imported it
     return _debugger("set_trace") if pdb is not None and obj is pdb.set_trace else None

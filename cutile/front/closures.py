@@ -17,8 +17,8 @@ from typing import Any
 
 from cutile._support.structs import cached, replace, structure
 from cutile.errors import Span
+from cutile.front.definition import Definition, assigned_names, parameter_names
 from cutile.front.scope import Scope, Var
-from cutile.front.source import Definition, assigned_names, parameter_names
 from cutile.ir.terms import Bound, Closure, Dict, FString, Manager, Record, Term, Tuple
 
 

@@ -1,13 +1,15 @@
-"""What one compilation knows: the builder, the errors so far, what was read from outside."""
+"""What the typing of one kernel knows: the builder, the errors so far, and what was read from outside the kernel."""
 
 from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from cutile._support.structs import structure
+from cutile.dtypes import DType
 from cutile.errors import (
     Span,
     StaticException,
@@ -18,59 +20,89 @@ from cutile.errors import (
     TileStaticEvalError,
     TileSyntaxError,
 )
+from cutile.front.definition import Definition
 from cutile.front.dependencies import Dependencies
 from cutile.front.scope import MISSING, Scope, outer_object
-from cutile.front.source import Definition
 from cutile.front.source_text import definition_of
 from cutile.ir.build import Builder
-from cutile.ir.nodes import Bind, Region, Value
-from cutile.ir.terms import POISON, Term, Unusable
+from cutile.ir.nodes import Bind, Group, Known, Region, Shown, Template, Value
+from cutile.ir.terms import POISON, Const, Dict, Leaf, Range, Record, Static, Term, Tuple, Unusable, describe
 from cutile.types import LeafType
 
 CALL_LIMIT = 1000  # nested inlined calls [CALL-4]
+ERROR_LIMIT = 50  # errors of one kernel, after which typing stops
 
-# After these there is no telling what else the program means, so nothing more is collected (DESIGN §9).
+# After these errors nothing else can be said about the program, so typing stops.
 _ENDS_COLLECTION = (TileRecursionError, TileStaticAssertionError, TileStaticEvalError, StaticException)
 
 
 class StopCompiling(Exception):
-    """Enough errors are known; unwinds to the entry point."""
+    """Enough errors are known: unwinds to `program.compile_kernel`."""
+
+
+@structure(frozen=True)
+class Recursion:
+    """The functions by which the front end calls itself: expressions hold calls, calls run statements, statements hold
+    expressions. Modules that these functions import reach them through the context, so that no import is circular.
+
+    evaluate    `expr.evaluate(c, s, node)`: the term of an expression
+    statements  `stmt.statements(c, s, body)`: types statements; False if control cannot reach their end
+    call        `call.call(c, func, args, kwargs, spans)`: the term that a call gives
+    """
+
+    evaluate: Callable[..., Term]
+    statements: Callable[..., bool]
+    call: Callable[..., Term]
 
 
 class Context(Builder):
-    """The front end's builder."""
+    """The builder of the front end."""
 
-    def __init__(self, span: Span, module: str = ""):
+    def __init__(self, span: Span, module: str, recursion: Recursion):
         super().__init__(span)
+        self.recursion = recursion
         self.errors: list[TileError] = []
         self.dependencies = Dependencies(module)
-        self.depth = 0
-        self.nested = 0  # expressions around the one that is typed
+        self.depth = 0  # calls around the statement that is being typed
+        self.nested = 0  # expressions around the one that is being typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
-        self.static: str | None = None  # the static construct being evaluated
-        self.call_function: Callable[..., Term] | None = None  # front.call.call, set by the entry point
-        self.checked: dict[ast.AST, frozenset[str]] = {}  # functions of known syntax -> names lost with refused parts
-        self.refused: set[ast.AST] = set()  # statements and expressions that are passed over
+        self.static: str | None = None  # the static construct that is being evaluated
+        self.checked: dict[ast.AST, frozenset[str]] = {}  # checked functions -> names that refused parts would assign
+        self.refused: set[ast.AST] = set()  # statements and expressions that are skipped
+
+    # -- the recursion
+
+    def evaluate(self, s: Scope, node: ast.expr) -> Term:
+        """The term of an expression; poison if it is wrong, or has different types on different paths."""
+        return self.recursion.evaluate(self, s, node)
+
+    def statements(self, s: Scope, body: Iterable[ast.stmt]) -> bool:
+        """Type statements in order; False if control cannot reach their end."""
+        return self.recursion.statements(self, s, body)
+
+    def call(self, func: Term, args: Sequence[Term], kwargs: Mapping[str, Term] | None = None, spans=None) -> Term:
+        """Call any term. `spans` (`op_calls.ArgumentSpans`) says where the arguments of a written call stand."""
+        return self.recursion.call(self, func, tuple(args), dict(kwargs or {}), spans)
 
     # -- errors
 
     def report(self, error: TileError, span: Span | None = None) -> Term:
-        """Record an error; its expression becomes poison and its consumers stay silent."""
+        """Record an error and give poison. Expressions that use the poison report nothing."""
         if error.loc is None:
             error.loc = span or self.span
         if not any(_same(error, e) for e in self.errors):
             self.errors.append(error)
-        if isinstance(error, _ENDS_COLLECTION) or len(self.errors) >= 50:
+        if isinstance(error, _ENDS_COLLECTION) or len(self.errors) >= ERROR_LIMIT:
             raise StopCompiling
         return POISON
 
     def usable(self, term: Term) -> Term:
-        """The term; poison, and its error, if it has different types on different paths [JOIN-2]."""
+        """The term. One that has different types on different paths is reported, and becomes poison [JOIN-2]."""
         return self.report(term.error(self.span)) if isinstance(term, Unusable) else term
 
-    def attempt(self, span: Span, fn: Callable[..., Term], *args: Any, **kwargs: Any) -> Term:
-        """Run a rule at a span; an error it raises is recorded there."""
-        outer, self.span = self.span, span
+    def attempt(self, fn: Callable[..., Term], *args: Any, **kwargs: Any) -> Term:
+        """Run a typing rule; an error that it raises is reported at the current span."""
+        span = self.span
         try:
             return fn(*args, **kwargs)
         except TileError as e:
@@ -80,10 +112,12 @@ class Context(Builder):
         except Exception as e:
             raise TileInternalError(f"{type(e).__name__} while typing: {e}", span) from e
         finally:
-            self.span = outer
+            self.span = span
+
+    # -- what the program depends on
 
     def definition(self, fn: types.FunctionType) -> Definition:
-        """The definition of a Python function, which the program depends on from now on."""
+        """The definition of a Python function; from now on the program depends on it."""
         found = definition_of(fn)
         for name in ("__code__", "__defaults__", "__kwdefaults__"):
             self.dependencies.add(fn, name, getattr(fn, name))
@@ -93,43 +127,65 @@ class Context(Builder):
         return found
 
     def outside(self, s: Scope, name: str) -> Any:
-        """The Python object that a free name denotes, which the program depends on from now on. MISSING: none does."""
+        """The Python object that a free name denotes, or MISSING; from now on the program depends on that object."""
         container, key, obj = outer_object(s, name)
         if obj is not MISSING:
             self.dependencies.add(container, key, obj)
-            if container is not s.globals and key is not None:  # a builtin, which a global may come to hide
+            if container is not s.globals and key is not None:  # a builtin, which a later global may hide
                 self.dependencies.add(s.globals, name, MISSING)
         return obj
 
-    # -- what typing rules need
-
-    def call(self, func: Term, args: Sequence[Term], kwargs=None) -> Term:
-        return self.call_function(self, func, tuple(args), dict(kwargs or {}), self.span)
+    # -- combine functions
 
     @contextmanager
     def combine_body(self, op, types: Sequence[LeafType]):
         if self.combining:
             raise TileSyntaxError(f"{op.name}() cannot be used inside the function given to {self.combining}()")
-        region = Region(params=tuple(Value(t) for t in types))
         self.combining = op.name
         try:
-            with self.into(region):
+            with self.into(Region(params=tuple(Value(t) for t in types))) as region:
                 yield region
         finally:
             self.combining = None
 
     def need_branch_free(self, what: str, span: Span) -> None:
-        """Refuse run-time control flow inside a combine function [RED-11]."""
+        """Report run-time control flow inside a combine function [RED-11]."""
         if self.combining:
             self.report(TileSyntaxError(
                 f"{what} cannot be used inside the function given to {self.combining}(): it must be free of branches",
                 span, help="choose between values with ct.where(cond, x, y)"))
 
-    def bind(self, name: str, template, span: Span) -> None:
-        self.append(Bind(name, template, span))
+    # -- for debuggers
+
+    def bind(self, name: str, term: Term, span: Span) -> None:
+        """Tell debuggers that the variable `name` denotes `term` from here on."""
+        self.append(Bind(name, template_of(term), span))
 
 
 def _same(a: TileError, b: TileError) -> bool:
-    def place(e):
+    def position(e):
         return e.loc and (e.loc.filename, e.loc.line, e.loc.col)
-    return type(a) is type(b) and a.message == b.message and place(a) == place(b)
+    return type(a) is type(b) and a.message == b.message and position(a) == position(b)
+
+
+def template_of(t: Term) -> Template:
+    """What a debugger shows for a term."""
+    match t:
+        case Leaf():
+            return t.value
+        case Const():
+            return Known(t.value)
+        case Static(obj) if type(obj) in (str, type(None)):  # members of string enums are shown like other members
+            return Known(obj)
+        case Tuple():
+            return Group("tuple", (), tuple(map(template_of, t.items)))
+        case Record():
+            return Group(t.cls.__name__, tuple(t.fields), tuple(map(template_of, t.fields.values())))
+        case Dict():
+            return Group("dict", tuple(t.items), tuple(map(template_of, t.items.values())))
+        case Range():
+            return Group("range", ("start", "stop", "step"), tuple(map(template_of, (t.start, t.stop, t.step))))
+        case Static(DType() as d):
+            return Shown(d.name)
+        case _:
+            return Shown(describe(t))

@@ -1,4 +1,7 @@
-"""`with`: context managers made by @contextlib.contextmanager, typed in place [CM-1…3]."""
+"""`with`: the body of a function decorated with @contextlib.contextmanager is typed in place [CM-1…3].
+
+Its statements before the yield are the enter code. Those after it are the exit code, typed once per way out.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +9,20 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from cutile.errors import TileSyntaxError, TileTypeError
-from cutile.front import call, closures, expr, objects, stmt, syntax
+from cutile.front import closures, expr, functions, syntax
+from cutile.front.assignment import assign
 from cutile.front.context import Context
+from cutile.front.python_objects import capture
 from cutile.front.scope import Scope, of_function
 from cutile.ir.terms import NONE, POISON, Manager, Term, is_poisoned, phrase
 
-Leave = Callable[[], bool]  # types exit code; whether control gets to its end
+Leave = Callable[[], bool]  # types exit code; False if control cannot reach its end
 
 
 def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.stmt]) -> bool:
-    """with a, b: … is with a: with b: …"""
+    """Type a with statement: `with a, b: …` is `with a: with b: …`. False if control cannot reach its end."""
     if not items:
-        return stmt.block(c, s, body)
+        return c.statements(s, body)
     head, *rest = items
     manager = _manager(c, s, head)
     if manager is None:
@@ -32,7 +37,7 @@ def enter(c: Context, s: Scope, items: Sequence[ast.withitem], body: list[ast.st
 
 
 def _manager(c: Context, s: Scope, item: ast.withitem) -> Manager | None:
-    """The context manager of a with statement; None, and an error, for anything else."""
+    """The context manager of a with statement; for anything else an error, and None."""
     term = expr.evaluate(c, s, item.context_expr)
     where = s.span(item.context_expr)
     if not isinstance(term, Manager):
@@ -50,18 +55,18 @@ def _manager(c: Context, s: Scope, item: ast.withitem) -> Manager | None:
 
 
 def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Leave | None:
-    """Type the enter code of a manager; what types its exit code. None if control does not get to the yield."""
+    """Type the enter code of a manager. Gives what types its exit code; None if control does not reach the yield."""
     inner = _activation(c, s, manager)
     found = _to_the_yield(c, inner, inner.definition.node.body)
     if found is None:
         return None
     yielded, exits = found
     if item.optional_vars is not None:
-        stmt.assign(c, s, item.optional_vars, yielded, s.span(item.context_expr))
+        assign(c, s, item.optional_vars, yielded, s.span(item.context_expr))
 
     def leave() -> bool:
-        # The exit code is typed once per way out, each time from the state after the enter code. What the activation's
-        # closures see from there on is the state after the exit code.
+        # Each time, the exit code starts from the variables as the enter code left them. Afterwards, closures of this
+        # activation see the variables as the exit code left them.
         saved = dict(inner.vars)
         falls = all(part() for part in reversed(exits))
         if closures.makes_some(inner.definition.node):
@@ -73,42 +78,43 @@ def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Le
 
 
 def _hosts(s: Scope) -> Iterator[Scope]:
-    """The scopes that may hold what a context manager yields: that of the with statement; if that is one of a manager's
-    activation, the next one too."""
+    """The scopes that may hold the value that a context manager yields: that of its with statement and, where this one
+    stands in another context manager, the scopes of that manager's with statement too.
+    """
     while s.host is not None:
         s = s.host
         yield s
 
 
 def _activation(c: Context, s: Scope, manager: Manager) -> Scope:
-    """The scope of the generator's activation, with its arguments."""
+    """A new scope for the body of a context manager, with its arguments."""
     fn = manager.func.obj
     definition = c.definition(fn)
     scope = of_function(fn, definition, manager.span)
     scope.host = s
-    call.check_syntax(c, scope, manager=True)
+    functions.check_syntax(c, scope, manager=True)
     if returns := syntax.own(definition.node.body, ast.Return):
         raise TileSyntaxError("a context manager function cannot return", scope.span(returns[0]),
                               help="let it run to its end: the code after yield is what leaves the with statement")
-    defaults = call.python_defaults(fn)
-    terms = call.bind(c, definition, manager.args, manager.kwargs, lambda n: objects.capture(c, defaults[n], n))
+    defaults = functions.python_defaults(fn)
+    terms = functions.bind(c, definition, manager.args, manager.kwargs, lambda n: capture(c, defaults[n], n))
     for name, term in terms.items():
-        stmt.assign(c, scope, ast.Name(name, ast.Store()), term, definition.header_span(manager.span))
+        assign(c, scope, ast.Name(name, ast.Store()), term, definition.header_span(manager.span))
     return scope
 
 
 def _to_the_yield(c: Context, s: Scope, body: list[ast.stmt]) -> tuple[Term, list[Leave]] | None:
-    """Type statements up to the yield: its value, and the parts of the exit code, the last one first to run."""
+    """Type statements up to the yield: its value, and the parts of the exit code, of which the last runs first."""
     at = next((i for i, st in enumerate(body) if _holds_yield(st)), None)
     if at is None:
         return _without_yield(c, s, body)
     st, rest = body[at], body[at + 1:]
-    if not stmt.block(c, s, body[:at]):
+    if not c.statements(s, body[:at]):
         return None
     if not isinstance(st, ast.With):
         term = NONE if st.value.value is None else expr.evaluate(c, s, st.value.value)
-        return term, [lambda: stmt.block(c, s, [*_received(st), *rest])]
-    exits: list[Leave] = [lambda: stmt.block(c, s, rest)]
+        return term, [lambda: c.statements(s, [*_received(st), *rest])]
+    exits: list[Leave] = [lambda: c.statements(s, rest)]
     for item in st.items:
         if (manager := _manager(c, s, item)) is not None:
             if (leave := _enter_one(c, s, item, manager)) is None:
@@ -119,9 +125,9 @@ def _to_the_yield(c: Context, s: Scope, body: list[ast.stmt]) -> tuple[Term, lis
 
 
 def _without_yield(c: Context, s: Scope, body: list[ast.stmt]) -> tuple[Term, list[Leave]] | None:
-    """No statement of the body yields by itself: an error, unless control never gets to the end of it."""
+    """The body has no yield at its top level: an error, unless control never reaches the end of the body."""
     known = len(c.errors)
-    if not stmt.block(c, s, body):
+    if not c.statements(s, body):
         return None
     if len(c.errors) == known:
         raise TileTypeError(f"the context manager {s.function} must contain exactly one yield, and has none",
@@ -129,15 +135,8 @@ def _without_yield(c: Context, s: Scope, body: list[ast.stmt]) -> tuple[Term, li
     return POISON, []
 
 
-def misplaced(c: Context, s: Scope, node: ast.Yield) -> Term:
-    """A yield that is reached as a second one, or not as a statement outside of loops and branches [CM-1]."""
-    raise TileTypeError(
-        f"the context manager {s.function} must contain exactly one yield, outside of loops and branches",
-        help="yield in a statement of its own, at the top level of the function or in a with statement there")
-
-
 def _holds_yield(st: ast.stmt) -> bool:
-    """Whether a statement is a yield, or a with statement around one."""
+    """Whether a statement is a yield, or a with statement that holds one."""
     if isinstance(st, ast.With):
         return any(map(_holds_yield, st.body))
     return isinstance(st, ast.Expr | ast.Assign) and isinstance(st.value, ast.Yield)

@@ -1,7 +1,7 @@
 """What a typed program depends on outside itself, so that nothing stale is launched [DESIGN §7, CONST-4].
 
 Names and attributes are compared by identity. What real Python code in a static construct may find is followed as far
-as it reaches, and compared by its contents (contents.py).
+as it reaches, and compared by its contents (object_state.py).
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Callable, Set
 from typing import Any, NamedTuple
 
 from cutile.errors import TileStaticEvalError
-from cutile.front import contents
-from cutile.front.contents import Held
-from cutile.front.outside import FREE, IMPORT, Use, mentioned, uses
+from cutile.front import object_state
+from cutile.front.bytecode_names import FREE, IMPORT, Use, mentioned, uses
+from cutile.front.object_state import Held
 from cutile.front.scope import MISSING
 
 LIMIT = 100_000  # objects that one program's static code may reach, all of which a launch compares
@@ -44,7 +44,7 @@ class Dependencies:
     """
 
     def __init__(self, home: str = "") -> None:
-        self._home = contents.root_of(home)
+        self._home = object_state.root_of(home)
         self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
         self._held: dict[tuple[int, Any], Held] = {}
         self._arranged: tuple[tuple, tuple, list] | None = None  # what `unchanged` made of it
@@ -89,7 +89,7 @@ class Dependencies:
         while self._pending:
             obj, attribute, name = reached = self._pending.pop()
             at = id(obj)
-            if contents.is_atom(obj) or (at, None) in self._reached or (at, attribute) in self._reached:
+            if object_state.is_atom(obj) or (at, None) in self._reached or (at, attribute) in self._reached:
                 continue
             if at not in self._kept:
                 self._kept[at] = obj
@@ -120,12 +120,12 @@ class Dependencies:
             if not then.same():
                 name = type(then.obj).__name__
                 try:
-                    now = self._held[at] = contents.held(then.obj, then.take)
+                    now = self._held[at] = object_state.held(then.obj, then.take)
                 except Exception as e:
                     raise _not_seen(f"an object of type {name} that is not there any more ({e})", name) from e
                 _leave(at, then.obj, then, now)
                 self._pending += (_Reached(item, by, name) for item, by in now.items(None)
-                                  if type(item) not in contents.ATOMS)
+                                  if type(item) not in object_state.ATOMS)
         self._follow_pending()
 
     def _one(self, reached: _Reached) -> None:
@@ -135,13 +135,13 @@ class Dependencies:
             return self._function(obj, name)
         if issubclass(cls, types.ModuleType | type):
             return self._owner(obj)
-        if (what := contents.unseen(obj)) is not None:
+        if (what := object_state.unseen(obj)) is not None:
             if attribute is None:
                 raise _not_seen(what, name)
             self._unseen.append((attribute, what, f"{name}.{attribute}"))
             return None
         try:
-            parts = list(contents.parts(obj))
+            parts = list(object_state.parts(obj))
         except Exception as e:
             raise _not_seen(f"an object of type {cls.__name__} that cannot be looked at ({e})", name) from e
         for part in parts:
@@ -149,7 +149,7 @@ class Dependencies:
                 self._held[id(obj), part.take] = part
                 self._count += len(part)
             self._pending += (_Reached(item, by, name) for item, by in part.items(attribute)
-                              if type(item) not in contents.ATOMS)
+                              if type(item) not in object_state.ATOMS)
         return self._owner(cls)
 
     def _mention(self, code: types.CodeType) -> None:
@@ -246,8 +246,8 @@ class Dependencies:
         """
         if isinstance(obj, types.ModuleType):
             found = vars(obj).get(name, MISSING)
-        elif (take := contents.metadata(obj, name)) is not None:
-            self._held[id(obj), take] = contents.held(obj, take)
+        elif (take := object_state.metadata(obj, name)) is not None:
+            self._held[id(obj), take] = object_state.held(obj, take)
             return None  # nothing to follow
         elif isinstance(obj, type):
             found = _of_class(obj, name) if _is_plain(type(obj), name) else MISSING
@@ -260,8 +260,8 @@ class Dependencies:
         return found
 
     def _is_users(self, module: Any) -> bool:
-        root = contents.root_of(module)
-        return root == self._home or not contents.is_installed(root)
+        root = object_state.root_of(module)
+        return root == self._home or not object_state.is_installed(root)
 
     def settle(self) -> None:
         """Nothing more will be read: what only served to follow objects goes."""

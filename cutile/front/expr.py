@@ -1,51 +1,43 @@
-"""Expressions: syntax → terms [execution-model §4]."""
+"""Expressions: from Python's syntax to terms [execution-model §4]."""
 
 from __future__ import annotations
 
 import ast
 import builtins
-import enum
 from collections.abc import Callable
+from itertools import chain
 
-from cutile.dtypes import bool_, info
 from cutile.errors import TileError, TileSyntaxError, TileTypeError
-from cutile.front import call, error_recovery, objects, static, stmt
-from cutile.front.binding import ArgumentSpans
+from cutile.front import attributes, callables, error_recovery, items, python_objects, static, static_names
+from cutile.front.assignment import assign
+from cutile.front.conditions import choose, short_circuit, truth, truth_term
 from cutile.front.context import Context
+from cutile.front.definition import assigned_names, nested_definition
+from cutile.front.foreign_names import VARIABLES
 from cutile.front.hints import call_of, hint, nearest
-from cutile.front.idioms import VARIABLES
-from cutile.front.join import Join, conflict_help, type_text, versus
-from cutile.front.operators import binary, kind, unary
-from cutile.front.scope import MISSING, Scope, Var, home_of
-from cutile.ir.nodes import If, Region, Value, Yield
-from cutile.ir.recursion import STEPS, apart, deep, far_down
+from cutile.front.op_calls import ArgumentSpans
+from cutile.front.operators import binary, unary
+from cutile.front.scope import MISSING, Scope, Var, home_of, of_generator
+from cutile.front.term_joins import conflict_help, type_text, versus
+from cutile.ir.nodes import Value
+from cutile.ir.recursion import STEPS, apart, far_down
 from cutile.ir.terms import (
     NONE,
     POISON,
     Closure,
-    Const,
     Dict,
     FString,
-    Leaf,
     Poison,
     PySlice,
-    RawMemory,
-    Record,
     Static,
     Term,
     Tuple,
     Unusable,
-    View,
     article,
-    call_help,
     is_poisoned,
-    is_scalar,
-    is_tile,
     phrase,
 )
-from cutile.ops import bits, compare, memory, shape
-from cutile.ops._types import loose, value_of
-from cutile.types import ArrayType, ListType, TileType
+from cutile.ops._types import loose
 
 
 def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
@@ -55,7 +47,9 @@ def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
 
 
 def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
-    """The term of an expression whose value need not be usable: it is only given a name, or thrown away [JOIN-2]."""
+    """The term of an expression that is only given a name or thrown away, so that its value may be unusable: it may
+    have different types on different paths [JOIN-2].
+    """
     c.nested += 1
     try:
         if c.nested % STEPS == 0 and far_down():
@@ -84,30 +78,30 @@ def _constant(c: Context, s: Scope, node: ast.Constant) -> Term:
     if v is None or v is Ellipsis or isinstance(v, str):
         return Static(v)
     if isinstance(v, bool | int | float):
-        return c.attempt(c.span, loose, v)
+        return c.attempt(loose, v)
     return c.report(TileTypeError(f"tile code has no {type(v).__name__} values: {v!r}"))
 
 
 def _name(c: Context, s: Scope, node: ast.Name) -> Term:
-    """Locals, then closure variables, then globals, then builtins [EX-4]."""
+    """A name is looked up in locals, closure variables, globals and builtins, in this order [EX-4]."""
     name = node.id
     if (home := home_of(s, name)) is not None:
         return _variable(c, home, name)
     obj = c.outside(s, name)
     if obj is MISSING:
-        return _nowhere(c, s, name, called=False)
-    return objects.capture(c, obj, name)
+        return _unknown_name(c, s, name, called=False)
+    return python_objects.capture(c, obj, name)
 
 
 def _callee(c: Context, s: Scope, node: ast.expr) -> Term:
-    """What is called. A name that is not there may be that of a function elsewhere."""
+    """The term that is called. An unknown name may be that of a function in another library, which the error names."""
     if isinstance(node, ast.Name) and home_of(s, node.id) is None and c.outside(s, node.id) is MISSING:
         with c.at(s.span(node)):
-            return _nowhere(c, s, node.id, called=True)
+            return _unknown_name(c, s, node.id, called=True)
     return evaluate(c, s, node)
 
 
-def _nowhere(c: Context, s: Scope, name: str, *, called: bool) -> Term:
+def _unknown_name(c: Context, s: Scope, name: str, *, called: bool) -> Term:
     close = nearest(name, [n for n in (*s.vars, *s.cells, *s.globals, *dir(builtins)) if n != name])
     meant = hint(name) if called or name in VARIABLES else None
     if close and name not in VARIABLES and not (called and call_of(name)):
@@ -122,7 +116,7 @@ def _variable(c: Context, home: Scope, name: str) -> Term:
             c, home, name, ": it is assigned only later or elsewhere", f"assign `{name}` before this line"
         )
     if isinstance(var.term, Unusable):
-        home.vars[name] = Var(POISON, var.span)  # one use is enough to say so
+        home.vars[name] = Var(POISON, var.span)  # only the first use is reported
         return c.report(var.term.error(c.span))
     return var.term
 
@@ -139,7 +133,7 @@ def _tuple(c: Context, s: Scope, node: ast.Tuple) -> Term:
 
 
 def _starred(c: Context, s: Scope, elts: list[ast.expr], evaluate: Evaluate = evaluate) -> list[Term]:
-    """The items of a display or an argument list, `*tuple` spread out [EX-2]."""
+    """The terms of the items of a tuple display or an argument list; `*tuple` gives each of its items [EX-2]."""
     out: list[Term] = []
     for e in elts:
         if not isinstance(e, ast.Starred):
@@ -149,12 +143,9 @@ def _starred(c: Context, s: Scope, elts: list[ast.expr], evaluate: Evaluate = ev
         if isinstance(t, Tuple):
             out += t.items
         else:
-            bad = is_poisoned(t)
-            out.append(
-                POISON
-                if bad
-                else c.report(TileTypeError(f"only a tuple can be unpacked with *, not {phrase(t)}"), s.span(e))
-            )
+            if not is_poisoned(t):
+                c.report(TileTypeError(f"only a tuple can be unpacked with *, not {phrase(t)}"), s.span(e))
+            out.append(POISON)
     return out
 
 
@@ -169,24 +160,20 @@ def _fstring(c: Context, s: Scope, node: ast.JoinedStr) -> Term:
     return FString(tuple(parts))
 
 
-def _lambda(c: Context, s: Scope, node: ast.Lambda) -> Term:
-    return stmt.make_closure(c, s, node)
-
-
 # ------------------------------------------------------------------ operators
 
 
 def _binop(c: Context, s: Scope, node: ast.BinOp) -> Term:
     x, y = evaluate(c, s, node.left), evaluate(c, s, node.right)
-    return binary(c, type(node.op), x, y, c.span, lambda: {"x": s.span(node.left), "y": s.span(node.right)})
+    return binary(c, type(node.op), x, y, lambda: {"x": s.span(node.left), "y": s.span(node.right)})
 
 
 def _unaryop(c: Context, s: Scope, node: ast.UnaryOp) -> Term:
-    return unary(c, type(node.op), evaluate(c, s, node.operand), c.span)
+    return unary(c, type(node.op), evaluate(c, s, node.operand))
 
 
 def _compare(c: Context, s: Scope, node: ast.Compare) -> Term:
-    """a < b < c: middle operands are evaluated once, and the chain stops at the first False [EX-10]."""
+    """a < b < c: each operand is evaluated once at most, and the chain stops at the first False [EX-10]."""
     left = evaluate(c, s, node.left)
     return _chain(c, s, left, list(zip(node.ops, node.comparators, strict=True)))
 
@@ -197,7 +184,7 @@ def _chain(c: Context, s: Scope, left: Term, rest: list[tuple[ast.cmpop, ast.exp
     result = _compare_once(c, operator, left, right)
     if not more or is_poisoned(result):
         return result
-    return _short_circuit(c, s, result, lambda: _chain(c, s, right, more), False)
+    return short_circuit(c, result, lambda: _chain(c, s, right, more), False)
 
 
 def _compare_once(c: Context, operator: ast.cmpop, x: Term, y: Term) -> Term:
@@ -207,9 +194,9 @@ def _compare_once(c: Context, operator: ast.cmpop, x: Term, y: Term) -> Term:
         case ast.Is() | ast.IsNot():
             return _identity(c, x, y, isinstance(operator, ast.Is))
         case ast.In() | ast.NotIn():
-            return _membership(c, x, y, isinstance(operator, ast.In))
+            return items.contains(c, x, y, isinstance(operator, ast.In))
         case _:
-            return binary(c, type(operator), x, y, c.span)
+            return binary(c, type(operator), x, y)
 
 
 def _identity(c: Context, x: Term, y: Term, positive: bool) -> Term:
@@ -219,75 +206,12 @@ def _identity(c: Context, x: Term, y: Term, positive: bool) -> Term:
     return loose(all(none) == positive)
 
 
-def _membership(c: Context, x: Term, y: Term, positive: bool) -> Term:
-    if isinstance(y, Dict):
-        if not (isinstance(x, Static) and isinstance(x.obj, str)):
-            return c.report(TileTypeError(f"a key must be a string constant, not {phrase(x)}"))
-        return loose((x.obj in y.items) == positive)
-    if not isinstance(y, Tuple):
-        return c.report(TileTypeError(f"`in` looks into tuples and keyword dicts, not into {phrase(y)}"))
-    result: Term = loose(False)
-    for item in y.items:
-        same = binary(c, ast.Eq, x, item, c.span) if _comparable(x, item) else loose(False)
-        if is_poisoned(same):
-            return same
-        if not is_scalar(same):
-            return c.report(TileTypeError(
-                f"`in` looks for one value, and {phrase(x)} compared with {phrase(item)} gives {phrase(same)}",
-                help="compare with each item by ==, and join the masks by |"))
-        if isinstance(same, Const) and same.value:
-            result = loose(True)
-            break
-        if not isinstance(same, Const):
-            result = (
-                same
-                if isinstance(result, Const)
-                else call.call_op(c, bits.bitwise_or, {"x": result, "y": same}, c.span)
-            )
-    return result if positive else call.call_op(c, bits.bitwise_not, {"x": result}, c.span)
-
-
-def _comparable(x: Term, y: Term) -> bool:
-    return is_tile(x) and is_tile(y) or kind(x) == kind(y) != "other" or isinstance(x, Record) or isinstance(y, Record)
-
-
 # ------------------------------------------------------------------ conditions
 
 
 def condition(c: Context, s: Scope, node: ast.expr) -> bool | Value:
-    """A condition: a Python bool if it is known at compile time, else a bool_ scalar [COND-1, COND-2]."""
+    """The truth of an expression: a Python bool if it is known at compile time, else a bool_ scalar."""
     return truth(c, evaluate(c, s, node))
-
-
-def truth(c: Context, t: Term) -> bool | Value:
-    match t:
-        case Poison():
-            return Value(TileType(bool_))
-        case Const():
-            return bool(t.value)
-        case Leaf(value=Value(type=TileType(shape=()))):
-            if info(t.type.dtype).kind == "p":
-                c.report(TileTypeError(f"{phrase(t)} cannot be used as a condition"))
-                return Value(TileType(bool_))
-            return value_of(c, compare.truth(c, t))
-        case Static():
-            return bool(t.obj) if t.obj is None or isinstance(t.obj, str | enum.Enum) else True
-        case Tuple():
-            return bool(t.items)
-        case FString():
-            return any(not isinstance(p, str) or p for p in t.parts)
-        case Record() | Closure():
-            return True
-    is_tile_ = isinstance(t, Leaf) and isinstance(t.type, TileType)
-    c.report(TileTypeError(
-        f"{phrase(t)} cannot be used as a condition",
-        help="a condition is one scalar: reduce the tile first (ct.max(mask.astype(ct.int32)) > 0 for any), "
-             "or choose element by element with ct.where(mask, x, y); & joins masks" if is_tile_ else None))
-    return Value(TileType(bool_))
-
-
-def as_bool(c: Context, t: bool | Value) -> Term:
-    return loose(t) if isinstance(t, bool) else Leaf(t)
 
 
 def _boolop(c: Context, s: Scope, node: ast.BoolOp) -> Term:
@@ -297,47 +221,10 @@ def _boolop(c: Context, s: Scope, node: ast.BoolOp) -> Term:
     def rest(i: int) -> Term:
         t = evaluate(c, s, node.values[i])
         if i == len(node.values) - 1 or is_poisoned(t):
-            return t if is_poisoned(t) else as_bool(c, truth(c, t))
-        return _short_circuit(c, s, t, lambda: rest(i + 1), stop_at)
+            return truth_term(c, t)
+        return short_circuit(c, t, lambda: rest(i + 1), stop_at)
 
     return rest(0)
-
-
-@deep
-def _short_circuit(c: Context, s: Scope, left: Term, right: Callable[[], Term], stop_at: bool) -> Term:
-    cond = truth(c, left)
-    if isinstance(cond, bool):
-        if cond == stop_at:
-            return loose(cond)
-        t = right()
-        return t if is_poisoned(t) else as_bool(c, truth(c, t))
-    c.need_branch_free("`or`" if stop_at else "`and`", c.span)
-
-    def go() -> Term:
-        t = right()
-        return t if is_poisoned(t) else as_bool(c, truth(c, t))
-
-    def stay() -> Term:
-        return loose(stop_at)
-
-    t = choose(c, s, cond, *((stay, go) if stop_at else (go, stay)))
-    return t if t is not None else POISON
-
-
-def choose(c: Context, s: Scope, cond: Value, then: Callable[[], Term], orelse: Callable[[], Term]) -> Term | None:
-    """A run-time choice between two expressions; None if their types differ, and then no value is handed on."""
-    sides = []
-    for side in (then, orelse):
-        with c.into(Region()) as b:
-            sides.append((b, side()))
-    terms = [t for _, t in sides]
-    join = Join(2)
-    term = join.merge(terms)
-    for i, (b, _) in enumerate(sides):
-        with c.into(b):
-            c.append(Yield(join.operands(c, i) if term is not None else (), c.span))
-    c.append(If(cond, sides[0][0], sides[1][0], tuple(join.results) if term is not None else (), c.span))
-    return term
 
 
 def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
@@ -354,7 +241,7 @@ def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
             return seen[-1]
         return run
 
-    term = choose(c, s, cond, side(node.body), side(node.orelse))
+    term = choose(c, cond, side(node.body), side(node.orelse))
     if term is not None:
         return term
     if (inner := next((t for t in seen if isinstance(t, Unusable)), None)) is not None:
@@ -370,67 +257,20 @@ def _ifexp(c: Context, s: Scope, node: ast.IfExp) -> Term:
 
 def _attribute(c: Context, s: Scope, node: ast.Attribute) -> Term:
     t = evaluate(c, s, node.value)
-    return POISON if isinstance(t, Poison) else c.attempt(c.span, objects.attribute, c, t, node.attr)
-
-
-def subscript_key(c: Context, s: Scope, node: ast.expr) -> Term:
-    if isinstance(node, ast.Slice):
-        return PySlice(*(NONE if p is None else evaluate(c, s, p) for p in (node.lower, node.upper, node.step)))
-    if isinstance(node, ast.Tuple):
-        keys = [_starred(c, s, [e]) if isinstance(e, ast.Starred) else [subscript_key(c, s, e)] for e in node.elts]
-        return Tuple(tuple(k for part in keys for k in part))
-    return evaluate(c, s, node)
+    return POISON if isinstance(t, Poison) else c.attempt(attributes.attribute, c, t, node.attr)
 
 
 def _subscript(c: Context, s: Scope, node: ast.Subscript) -> Term:
-    t, key = evaluate(c, s, node.value), subscript_key(c, s, node.slice)
-    return POISON if is_poisoned(t) or is_poisoned(key) else c.attempt(c.span, item, c, t, key)
+    t, key = evaluate(c, s, node.value), evaluate(c, s, node.slice)
+    return POISON if is_poisoned(t) or is_poisoned(key) else c.attempt(items.item, c, t, key)
 
 
-def item(c: Context, t: Term, key: Term) -> Term:
-    """t[key] [EX-6]."""
-    match t:
-        case Tuple():
-            return _tuple_item(t, key)
-        case Dict():
-            if not (isinstance(key, Static) and isinstance(key.obj, str)):
-                raise TileTypeError(f"a key must be a string constant, not {phrase(key)}")
-            if key.obj not in t.items:
-                raise TileTypeError(
-                    f"no keyword argument {key.obj!r} was passed", help=f"passed: {', '.join(t.items) or 'none'}"
-                )
-            return t.items[key.obj]
-        case Leaf(value=Value(type=ListType())):
-            return memory.list_item(c, t, key)
-        case Record() if hasattr(t.cls, "__getitem__"):
-            return c.call(Static(t.cls.__getitem__), (t, key))
-        case Const() | Leaf() if is_tile(t):
-            return shape.index_tile(c, t, key)
-        case Leaf(value=Value(type=ArrayType() as a)):
-            raise TileTypeError(
-                f"{phrase(t)} cannot be subscripted",
-                help="ct.load(array, index, shape) reads a tile, ct.gather(array, indices) single elements, "
-                     f"array.slice(axis, start, stop) makes a smaller view (rank {a.ndim})")
-        case View():
-            raise TileTypeError(f"{phrase(t)} cannot be subscripted", help="view.load(index) reads a tile")
-        case RawMemory():
-            raise TileTypeError(f"{phrase(t)} cannot be subscripted", help="memory.load_offset(offset) reads elements")
-    raise TileTypeError(f"{phrase(t)} cannot be subscripted", help=call_help(t))
-
-
-def _tuple_item(t: Tuple, key: Term) -> Term:
-    if isinstance(key, PySlice):
-        return Tuple(t.items[objects.python_slice(key)])
-    if isinstance(key, Const) and info(key.dtype).integral:
-        if not -len(t.items) <= key.value < len(t.items):
-            raise TileTypeError(f"index {key.value} is out of range for a tuple of {len(t.items)} items")
-        return t.items[key.value]
-    raise TileTypeError(f"a tuple is indexed by an integer constant or a constant slice, not by {phrase(key)}",
-                        help="loop with ct.static_iter to visit every item")
+def _slice(c: Context, s: Scope, node: ast.Slice) -> Term:
+    return PySlice(*(NONE if p is None else evaluate(c, s, p) for p in (node.lower, node.upper, node.step)))
 
 
 def _call(c: Context, s: Scope, node: ast.Call) -> Term:
-    if (keyword := static.keyword(s, node)) is not None:
+    if (keyword := static_names.keyword(s, node)) is not None:
         return static.expression(c, s, node, keyword)
     func = _callee(c, s, node.func)
     if (
@@ -439,8 +279,8 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         and len(node.args) == 1
         and isinstance(node.args[0], ast.GeneratorExp)
     ):
-        return static.tuple_of(c, s, node.args[0])
-    argument = evaluate_unused if call.inlines(func) else evaluate  # a parameter may stay unused
+        return _tuple_of(c, s, node.args[0])
+    argument = evaluate_unused if callables.inlines(func) else evaluate  # the function may not use a parameter
     args = _starred(c, s, node.args, argument)
     kwargs: dict[str, Term] = {}
     for k in node.keywords:
@@ -450,7 +290,7 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         elif isinstance(t, Dict):
             new = t.items
         else:
-            new = {"**": POISON}  # the call is not looked at further
+            new = {"**": POISON}  # makes the whole call poison
             if not is_poisoned(t):
                 c.report(
                     TileTypeError(f"only a dict of keyword arguments can be passed with **, not {phrase(t)}"),
@@ -462,25 +302,66 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
             kwargs[name] = value
     if isinstance(func, Poison):
         return POISON
-    return call.call(c, func, tuple(args), kwargs, c.span, ArgumentSpans(s, node))
+    return c.call(func, args, kwargs, ArgumentSpans(s, node))
 
 
-def _generator(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
-    return static.tuple_of(c, s, node)
+# ------------------------------------------------------------------ functions and generators
 
 
-def _yield(c: Context, s: Scope, node: ast.Yield) -> Term:
-    from cutile.front.context_managers import misplaced
+def make_closure(c: Context, s: Scope, node: ast.FunctionDef | ast.Lambda) -> Closure:
+    """A nested def or lambda; its defaults are evaluated now [CALL-1]."""
+    a = node.args
+    positional = [*a.posonlyargs, *a.args]
+    named = chain(zip([p.arg for p in positional[len(positional) - len(a.defaults):]], a.defaults, strict=True),
+                  ((p.arg, d) for p, d in zip(a.kwonlyargs, a.kw_defaults, strict=True) if d is not None))
+    return Closure(nested_definition(s.definition, node), s, {n: evaluate(c, s, d) for n, d in named})
 
-    return misplaced(c, s, node)
+
+def _tuple_of(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
+    """tuple(element for target in ct.static_iter(…) if …) [EX-3]."""
+    out: list[Term] = []
+    targets = [ast.For(g.target, ast.Constant(0), [], []) for g in node.generators]
+    inner = of_generator(s, assigned_names(targets))  # a generator has its own scope
+
+    def loop(depth: int) -> None:
+        if depth == len(node.generators):
+            out.append(evaluate(c, inner, node.elt))
+            return
+        g = node.generators[depth]
+        for item in static.iterate(c, inner if depth else s, g.iter):
+            assign(c, inner, g.target, item, s.span(g.target))
+            if all(_holds(c, inner, test) for test in g.ifs):
+                loop(depth + 1)
+
+    loop(0)
+    return Tuple(tuple(out))
 
 
-EXPRESSIONS: dict[type[ast.expr], Callable[[Context, Scope, ast.expr], Term]] = {
+def _holds(c: Context, s: Scope, test: ast.expr) -> bool:
+    """The condition of a generator, which must be known at compile time."""
+    term = evaluate(c, s, test)
+    cond = not is_poisoned(term) and truth(c, term)
+    if isinstance(cond, bool):
+        return cond
+    c.report(
+        TileTypeError(f"the condition of a generator must be known at compile time, got {phrase(term)}"), s.span(test)
+    )
+    return False
+
+
+def _misplaced_yield(c: Context, s: Scope, node: ast.Yield) -> Term:
+    """A yield of a context manager that context_managers.py did not take: a second one, or one in a loop [CM-1]."""
+    raise TileTypeError(
+        f"the context manager {s.function} must contain exactly one yield, outside of loops and branches",
+        help="yield in a statement of its own, at the top level of the function or in a with statement there")
+
+
+EXPRESSIONS: dict[type[ast.expr], Evaluate] = {
     ast.Constant: _constant,
     ast.Name: _name,
     ast.Tuple: _tuple,
     ast.JoinedStr: _fstring,
-    ast.Lambda: _lambda,
+    ast.Lambda: make_closure,
     ast.BinOp: _binop,
     ast.UnaryOp: _unaryop,
     ast.Compare: _compare,
@@ -488,8 +369,9 @@ EXPRESSIONS: dict[type[ast.expr], Callable[[Context, Scope, ast.expr], Term]] = 
     ast.IfExp: _ifexp,
     ast.Attribute: _attribute,
     ast.Subscript: _subscript,
+    ast.Slice: _slice,
     ast.Call: _call,
-    ast.GeneratorExp: _generator,
-    ast.Yield: _yield,
+    ast.GeneratorExp: _tuple_of,
+    ast.Yield: _misplaced_yield,
 }
 

@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Iterable
 
-from cutile.front.idioms import DTYPES, IDIOMS, NOTES, SAME
+from cutile.front.foreign_names import DTYPES, IDIOMS, NOTES, SAME
 from cutile.ops._op import methods, registry
 
 

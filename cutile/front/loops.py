@@ -1,6 +1,6 @@
-"""Loops: what is carried, and where control leaves [LOOP-1…10].
+"""Loops: the variables that they carry, and how control leaves them [LOOP-1…10].
 
-What a loop carries is decided before its body is typed, since a Break or Continue anywhere inside must know it.
+What a loop carries is decided before its body is typed, since each Break and Continue inside hands it on.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Callable, Iterable
 
 from cutile.dtypes import bool_
 from cutile.errors import TileSyntaxError, TileTypeError
-from cutile.front import expr, static, stmt
+from cutile.front import expr, static
+from cutile.front.assignment import assign
 from cutile.front.context import Context
-from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, template_of, undefined
+from cutile.front.control_flow import before_terminator, bind_joined, join_var, run_cleanups
+from cutile.front.definition import assigned_names
 from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
-from cutile.front.source import assigned_names
+from cutile.front.static_names import keyword
+from cutile.front.term_joins import Join, conflict, leaves, rebuild, same_structure, undefined
 from cutile.ir.nodes import Break, Continue, For, Region, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
 from cutile.ops._types import value_of
@@ -31,11 +34,11 @@ def while_(c: Context, s: Scope, node: ast.While) -> bool:
     if cond is False:
         header.undo()
         return True
-    body = header.body(lambda: stmt.block(c, s, node.body), infinite=cond is True)
+    body = header.body(lambda: c.statements(s, node.body), infinite=cond is True)
     results, falls = header.finish(normal_exit=cond is not True)
     c.append(While(None if cond is True else cond_region, header.inits, header.params, body, results, c.span))
     if falls:
-        header.bind_results()
+        bind_joined(c, s, header.before)
     return falls
 
 
@@ -44,7 +47,7 @@ def _is_list(source: Term) -> bool:
 
 
 def for_(c: Context, s: Scope, node: ast.For) -> bool:
-    if static.keyword(s, node.iter) == "static_iter":
+    if keyword(s, node.iter) == "static_iter":
         return _unroll(c, s, node, static.iterate(c, s, node.iter))
     source = expr.evaluate(c, s, node.iter)
     iter_span = s.span(node.iter)
@@ -65,21 +68,21 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
         ast.For(node.target, ast.Constant(0), [], []), node)]))
 
     def run() -> bool:
-        stmt.assign(c, s, node.target, Leaf(iv) if source else POISON, s.span(node.target))
-        return stmt.block(c, s, node.body)
+        assign(c, s, node.target, Leaf(iv) if source else POISON, s.span(node.target))
+        return c.statements(s, node.body)
 
     body = header.body(run, infinite=False)
     results, _ = header.finish(normal_exit=True)
     c.append(For(iv, start, stop, step, header.inits, header.params, body, results, c.span))
-    header.bind_results()
+    bind_joined(c, s, header.before)
     return True
 
 
 class _Header:
     """The carried variables of a loop [LOOP-5…7].
 
-    Carried are the variables that have a value before the loop and are assigned in its body. Their structure and types
-    are those before the loop; inside, none of their numbers is constant.
+    A loop carries the variables that have a value before it and are assigned in its body. They keep the structure and
+    types that they have before the loop; inside it, none of their numbers is constant.
     """
 
     def __init__(self, c: Context, s: Scope, assigned: frozenset[str]):
@@ -103,6 +106,7 @@ class _Header:
         self.state = LoopState({n: s.vars[n].term for n in self.names}, len(s.cleanups), False)
 
     def undo(self) -> None:
+        """The loop never runs."""
         self.s.vars = self.before
 
     def body(self, run: Callable[[], bool], *, infinite: bool) -> Region:
@@ -114,7 +118,7 @@ class _Header:
         with c.into(Region()) as b:
             for n in self.names:
                 if not is_poisoned(self.state.carried[n]):
-                    c.bind(n, template_of(self.state.carried[n]), c.span)
+                    c.bind(n, self.state.carried[n], c.span)
             if run():
                 leave(c, s, self.state, Continue)
         s.unrolling = unrolling
@@ -124,7 +128,7 @@ class _Header:
         return b
 
     def _complete(self, edge: Edge) -> None:
-        """Give a Continue the next values of what is carried; each must keep its type [LOOP-5]."""
+        """Give a Continue the next values of the carried variables; each must keep its type [LOOP-5]."""
         operands: list[Value] = []
         for n in self.names:
             var, expected = edge.vars[n], self.state.carried[n]
@@ -135,7 +139,7 @@ class _Header:
             elif not same_structure(expected, var.term):
                 self._type_changes(n, var)
             else:
-                with stmt.before_terminator(self.c, edge.region):
+                with before_terminator(self.c, edge.region):
                     operands += [value_of(self.c, t) for t in leaves(var.term)]
         edge.node.operands = tuple(operands)
 
@@ -146,7 +150,10 @@ class _Header:
         self.c.report(error)
 
     def finish(self, *, normal_exit: bool) -> tuple[tuple[Value, ...], bool]:
-        """Join the exits; gives the loop's results and whether any exit exists."""
+        """Join the variables of all exits: the loop's results, and whether it has an exit.
+
+        `normal_exit`: the loop also ends by its condition or range, not only by `break`.
+        """
         c, s, st = self.c, self.s, self.state
         if not normal_exit and not st.breaks:
             s.vars = self.at_start
@@ -162,17 +169,17 @@ class _Header:
                 where = "it is assigned only inside the loop, which may run no iteration"
                 after[n] = Var(undefined(n, where), c.span)
             else:
-                after[n] = stmt.join_var(join, n, vars)
+                after[n] = join_var(join, n, vars)
         for i, e in enumerate(st.breaks):
-            with stmt.before_terminator(c, e.region):
+            with before_terminator(c, e.region):
                 e.node.operands = join.operands(c, i)
         s.vars = after
         return tuple(join.results), True
 
     def _after(self, join: Join, name: str, exits: list[dict[str, Var]], normal_exit: bool) -> Var:
-        """A carried variable after the loop. Every leaf is a result, in the order of the params.
+        """A carried variable after the loop. Each of its leaves is a result, in the order of the params.
 
-        It is constant again if all paths that lead here agree on the constant [LOOP-6].
+        A leaf is constant again if all paths that lead here agree on the constant [LOOP-6].
         """
         vars = [v[name] for v in exits]
         start = self.state.carried[name]
@@ -188,7 +195,7 @@ class _Header:
             return Var(conflict(name, [self.init_terms[name], odd.term], [self.before[name].span, odd.span]), odd.span)
         joined = self._results(join, [v.term for v in vars])
         paths = [v.term for v in vars[:len(exits)]]
-        if normal_exit:  # the loop ends with what it began with, or with what an iteration left
+        if normal_exit:  # then the variable has the value from before the loop, or from the end of an iteration
             paths += [self.init_terms[name], *(e.vars[name].term for e in self.state.continues)]
         if not all(same_structure(joined, p) for p in paths):
             return Var(joined, vars[-1].span)
@@ -197,7 +204,7 @@ class _Header:
 
     @staticmethod
     def _results(join: Join, terms: list[Term]) -> Term:
-        """A result for every leaf, constant or not: loops hand out exactly what they carry."""
+        """A new result for each leaf, constant or not: the results of a loop match its params."""
         new: list[Term] = []
         for row in zip(*map(leaves, terms), strict=True):
             v = Value(row[0].type)
@@ -207,19 +214,15 @@ class _Header:
             new.append(Leaf(v))
         return rebuild(terms[0], iter(new))
 
-    def bind_results(self) -> None:
-        stmt.bind_results(self.c, self.s, self.before)
-
-
 def _agreed(terms: list[Term]) -> Const | None:
-    """The constant that all of some terms are, if there is one."""
+    """The constant that all these terms are; None if they differ."""
     first = terms[0]
     return first if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in terms) else None
 
 
 def leave(c: Context, s: Scope, loop: LoopState, kind: type) -> None:
-    """Leave the body of a loop here, closing context managers opened inside it [CM-2]."""
-    if not stmt.run_cleanups(c, s, loop.depth):
+    """Leave the body of a loop here, running the exit code of context managers that were entered in it [CM-2]."""
+    if not run_cleanups(c, s, loop.depth):
         return
     node = kind((), c.span)
     (loop.breaks if kind is Break else loop.continues).append(Edge(dict(s.vars), c.region, node))
@@ -236,8 +239,8 @@ def continue_(c: Context, s: Scope, node: ast.Continue) -> bool:
 
 def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
     if s.unrolling and s.host is not None and s.unrolling[-1].region is c.region:
-        # a context manager may do so, where it is known at compile time: what is left out may be a yield
-        if stmt.run_cleanups(c, s, s.unrolling[-1].depth):
+        # In a context manager, a break that is known at compile time is allowed: it may skip a yield.
+        if run_cleanups(c, s, s.unrolling[-1].depth):
             s.unrolling[-1].left_by = kind
         return False
     if s.unrolling or not s.loops:
@@ -249,11 +252,11 @@ def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
 
 
 def _unroll(c: Context, s: Scope, node: ast.For, items: Iterable[Term]) -> bool:
-    """for … in ct.static_iter(…): the body once per item [SEVAL-7]."""
+    """for … in ct.static_iter(…): the body is typed once per item [SEVAL-7]."""
     for item in items:
-        stmt.assign(c, s, node.target, item, s.span(node.target))
+        assign(c, s, node.target, item, s.span(node.target))
         s.unrolling.append(Unrolling(c.region, len(s.cleanups)))
-        falls = stmt.block(c, s, node.body)
+        falls = c.statements(s, node.body)
         left_by = s.unrolling.pop().left_by
         if not falls and left_by is None:
             return False

@@ -1,19 +1,21 @@
 """Operators on any two terms: tiles, tuples, strings, dtypes, dataclasses [EX-8…10, CV-1…5, DC-3].
 
-Tiles and scalars go to the typing rule of the op that the operator stands for; everything else is compile-time.
+An operator on tiles and scalars is an application of its op. On all other terms it is computed while the kernel is
+compiled.
 """
 
 from __future__ import annotations
 
 import ast
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from cutile.dtypes import bool_, from_foreign, info
-from cutile.errors import Span, TileTypeError
-from cutile.front import call, objects
+from cutile.errors import TileTypeError
+from cutile.front import op_calls, python_objects
 from cutile.front.context import Context
-from cutile.front.join import same_object
+from cutile.front.op_calls import Spans
+from cutile.front.term_joins import same_object
 from cutile.ir.terms import (
     POISON,
     Const,
@@ -30,11 +32,12 @@ from cutile.ir.terms import (
 )
 from cutile.ops import arithmetic, bits, compare, mma
 from cutile.ops import math as math_ops
+from cutile.ops._op import OpDef
 from cutile.ops._types import is_none, load_first, loose
 from cutile.types import ArrayType
 
 # AST operator → (symbol, op, name of the dunder that a dataclass may define).
-BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, object, str]] = {
+BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, OpDef, str]] = {
     ast.Add: ("+", arithmetic.add, "add"),
     ast.Sub: ("-", arithmetic.sub, "sub"),
     ast.Mult: ("*", arithmetic.mul, "mul"),
@@ -57,19 +60,18 @@ BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, object, str]] = {
 }
 
 
-def binary(c: Context, operator: type, x: Term, y: Term, span: Span,
-           spans: Callable[[], Mapping[str, Span]] | None = None) -> Term:
-    """`x operator y` for any two terms; `spans` tells where x and y stand."""
+def binary(c: Context, operator: type, x: Term, y: Term, spans: Spans | None = None) -> Term:
+    """`x operator y` for any two terms. `operator` is a class of ast; `spans` gives where x and y stand."""
     if is_poisoned(x) or is_poisoned(y):
         return POISON
     symbol, op, dunder = BINARY[operator]
     if isinstance(x, Record) or isinstance(y, Record):
-        return _record_operator(c, symbol, dunder, x, y, span)
+        return _record_operator(c, symbol, dunder, x, y)
     if (special := _COMPILE_TIME.get((symbol, kind(x), kind(y)))) is not None:
-        return c.attempt(span, special, c, x, y)
+        return c.attempt(special, c, x, y)
     if is_tile(x) and is_tile(y):
-        return call.call_op(c, op, {"x": x, "y": y}, span, spans)
-    return c.report(_unsupported(symbol, x, y), span)
+        return op_calls.apply(c, op, {"x": x, "y": y}, spans)
+    return c.report(_unsupported(symbol, x, y))
 
 
 def _unsupported(symbol: str, x: Term, y: Term) -> TileTypeError:
@@ -89,7 +91,7 @@ def _unsupported(symbol: str, x: Term, y: Term) -> TileTypeError:
 
 
 def kind(t: Term) -> str:
-    """What decides the meaning of an operator on compile-time values."""
+    """The kind of a compile-time term, which decides what an operator on it means."""
     match t:
         case Tuple():
             return "tuple"
@@ -125,23 +127,20 @@ def _tuples_equal(c: Context, x: Tuple, y: Tuple) -> Term:
         return loose(False)
     result: Term = loose(True)
     for a, b in zip(x.items, y.items, strict=True):
-        same = binary(c, ast.Eq, a, b, c.span)
+        same = binary(c, ast.Eq, a, b)
         if is_poisoned(same):
             return same
         if isinstance(same, Const) and not same.value:
             return loose(False)
         if not isinstance(same, Const):
-            result = (
-                same
-                if isinstance(result, Const)
-                else call.call_op(c, bits.bitwise_and, {"x": result, "y": same}, c.span)
-            )
+            known = isinstance(result, Const)
+            result = same if known else op_calls.apply(c, bits.bitwise_and, {"x": result, "y": same})
     return result
 
 
 def _negated(equal: Callable) -> Callable:
     def unequal(c: Context, x: Term, y: Term) -> Term:
-        return call.call_op(c, bits.bitwise_not, {"x": equal(c, x, y)}, c.span)
+        return op_calls.apply(c, bits.bitwise_not, {"x": equal(c, x, y)})
     return unequal
 
 
@@ -154,7 +153,7 @@ def _objects_unequal(c, x: Static, y: Static) -> Term:
 
 
 def _strings(fn: Callable[[str, str], bool]) -> Callable:
-    """Members of string enums are strings, as in Python."""
+    """A comparison of strings. Members of string enums are strings too, as in Python."""
     return lambda c, x, y: loose(fn(x.obj, y.obj))
 
 
@@ -180,37 +179,38 @@ _COMPILE_TIME: dict[tuple[str, str, str], Callable[[Context, Term, Term], Term]]
 }
 
 
-def _record_operator(c: Context, symbol: str, dunder: str, x: Term, y: Term, span: Span) -> Term:
-    """Operators of frozen dataclasses [DC-3]; comparisons, unlike Python's, have no reflected form."""
+def _record_operator(c: Context, symbol: str, dunder: str, x: Term, y: Term) -> Term:
+    """An operator of a frozen dataclass [DC-3]. Comparisons have no reflected form, unlike in Python."""
     for a, b, name in ((x, y, dunder), (y, x, "r" + dunder)):
         if isinstance(a, Record):
             fn = getattr(a.cls, f"__{name}__", None)
-            if objects.is_user_function(fn):
-                return call.call(c, Static(fn), (a, b), {}, span)
+            if python_objects.is_user_function(fn):
+                return c.call(Static(fn), (a, b))
     if isinstance(x, Record) and isinstance(y, Record) and symbol in ("==", "!="):
         if x.cls is not y.cls:
             return loose(symbol == "!=")
         return binary(c, ast.Eq if symbol == "==" else ast.NotEq, Tuple(tuple(x.fields.values())),
-                      Tuple(tuple(y.fields.values())), span)
+                      Tuple(tuple(y.fields.values())))
     if isinstance(x, Record) and isinstance(y, Record) and x.cls is y.cls and symbol in ("<", "<=", ">", ">=") and (
             x.cls.__dataclass_params__.order):
-        return _lexicographic(c, symbol, list(x.fields.values()), list(y.fields.values()), span)
-    return c.report(_unsupported(symbol, x, y), span)
+        return _lexicographic(c, symbol, list(x.fields.values()), list(y.fields.values()))
+    return c.report(_unsupported(symbol, x, y))
 
 
-def _lexicographic(c: Context, symbol: str, xs: list[Term], ys: list[Term], span: Span) -> Term:
-    """dataclass(order=True): compare field by field, without branches."""
+def _lexicographic(c: Context, symbol: str, xs: list[Term], ys: list[Term]) -> Term:
+    """Comparison of dataclass(order=True): field by field, without branches."""
     strict_op = ast.Lt if symbol in ("<", "<=") else ast.Gt
     if not xs:
         return loose("=" in symbol)
-    result = binary(c, ast.LtE if symbol == "<=" else ast.GtE if symbol == ">=" else strict_op, xs[-1], ys[-1], span)
+    result = binary(c, ast.LtE if symbol == "<=" else ast.GtE if symbol == ">=" else strict_op, xs[-1], ys[-1])
     for a, b in zip(xs[-2::-1], ys[-2::-1], strict=True):
-        tie = binary(c, ast.BitAnd, binary(c, ast.Eq, a, b, span), result, span)
-        result = binary(c, ast.BitOr, binary(c, strict_op, a, b, span), tie, span)
+        tie = binary(c, ast.BitAnd, binary(c, ast.Eq, a, b), result)
+        result = binary(c, ast.BitOr, binary(c, strict_op, a, b), tie)
     return result
 
 
-UNARY: dict[type[ast.unaryop], tuple[str, object, str | None]] = {
+# AST operator → (what messages call it, op, name of the dunder that a dataclass may define).
+UNARY: dict[type[ast.unaryop], tuple[str, OpDef, str | None]] = {
     ast.USub: ("unary -", arithmetic.negative, "neg"),
     ast.UAdd: ("unary +", arithmetic.positive, "pos"),
     ast.Invert: ("~", bits.bitwise_not, "invert"),
@@ -218,18 +218,20 @@ UNARY: dict[type[ast.unaryop], tuple[str, object, str | None]] = {
 }
 
 
-def unary(c: Context, operator: type, x: Term, span: Span) -> Term:
+def unary(c: Context, operator: type, x: Term) -> Term:
+    """`operator x` for any term. `operator` is a class of ast."""
     if is_poisoned(x):
         return POISON
     symbol, op, dunder = UNARY[operator]
-    if isinstance(x, Record) and dunder and objects.is_user_function(fn := getattr(x.cls, f"__{dunder}__", None)):
-        return call.call(c, Static(fn), (x,), {}, span)
+    if isinstance(x, Record) and dunder and python_objects.is_user_function(
+            fn := getattr(x.cls, f"__{dunder}__", None)):
+        return c.call(Static(fn), (x,))
     if operator is ast.Invert and isinstance(x, Const) and x.loose and x.dtype is bool_:
         return c.report(TileTypeError(f"~{x.value} is not defined for a bool constant",
-                                      help="write `not x`, or ct.bitwise_not(x)"), span)
+                                      help="write `not x`, or ct.bitwise_not(x)"))
     if is_tile(x):
-        return call.call_op(c, op, {"x": x}, span)
+        return op_calls.apply(c, op, {"x": x})
     help = call_help(x)
     if operator is ast.Not:
         help = "write `x is None`, or test it with an if; `not` negates numbers and tiles"
-    return c.report(TileTypeError(f"unsupported operand for {symbol}: {describe(x)}", help=help), span)
+    return c.report(TileTypeError(f"unsupported operand for {symbol}: {describe(x)}", help=help))

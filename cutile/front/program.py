@@ -1,4 +1,4 @@
-"""The way in: a kernel function and the types of its arguments → typed IR."""
+"""The entry point of the front end: from a kernel function and the types of its arguments to a typed program."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any
 
 from cutile._support.structs import structure
 from cutile.errors import TileError, TileInternalError, TileRecursionError, TileSyntaxError, TileTypeError
-from cutile.front import call
-from cutile.front.context import Context, StopCompiling
+from cutile.front import call, expr, functions, stmt
+from cutile.front.context import Context, Recursion, StopCompiling
+from cutile.front.definition import Definition
 from cutile.front.dependencies import Dependencies
-from cutile.front.scope import of_function
-from cutile.front.source import Definition
+from cutile.front.python_objects import capture
+from cutile.front.scope import Scope, of_function
 from cutile.front.source_text import definition_of
 from cutile.ir.nodes import Kernel, Value
 from cutile.ir.recursion import roomy
@@ -30,7 +31,8 @@ class Embedded:
     value: Any
 
 
-NESTED = 32  # kernels that are typed while others are
+NESTED = 32  # kernels that may be typed inside static code of each other
+_RECURSION = Recursion(expr.evaluate, stmt.statements, call.call)
 
 # What an argument is: a run-time leaf, a constant, or a tuple of these.
 Blueprint = TileType | ArrayType | ListType | Embedded | tuple
@@ -45,10 +47,10 @@ class Program:
 
 
 def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:
-    """Type a kernel for arguments of these kinds.
+    """Type a kernel for arguments of these types.
 
-    Raises the first error in program order; its `.errors` holds all that were found. It runs in a context of its own,
-    so that an interrupt leaves nothing behind of what is set there.
+    Raises the first error in program order; its `errors` are all that were found. It runs in a copy of the current
+    contextvars context, so that an interrupt cannot leave a context variable set.
     """
     return contextvars.copy_context().run(roomy, _compile, fn, blueprints)
 
@@ -69,15 +71,14 @@ def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program
             help="a kernel that launches itself while it is compiled never gets to its end")
     _around.set(_around.get() + 1)
     s = of_function(fn, definition, None)
-    c = Context(definition.header_span(), fn.__module__)
+    c = Context(definition.header_span(), fn.__module__, _RECURSION)
     c.definition(fn)
-    c.call_function = call.call
     params: list[tuple[str, Value]] = []
     try:
-        call.check_syntax(c, s)
+        functions.check_syntax(c, s)
         names = parameter_names(definition)
         terms = {n: _parameter(c, n, b, params) for n, b in zip(names, blueprints, strict=True)}
-        call.run_body(c, s, terms)
+        functions.run_body(c, s, terms)
         _check_returns(c, s)
     except StopCompiling:
         pass
@@ -94,7 +95,7 @@ def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program
         )
     if c.errors:
         for e in c.errors:
-            _tell_of_constants(e, fn, definition, blueprints)
+            _note_constants(e, fn, definition, blueprints)
         raise _combined(c.errors)
     c.dependencies.settle()
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.region,
@@ -112,8 +113,6 @@ def parameter_names(definition: Definition) -> list[str]:
 
 
 def _parameter(c: Context, name: str, b: Blueprint, params: list[tuple[str, Value]]) -> Term:
-    from cutile.front.objects import capture
-
     if isinstance(b, Embedded):
         return capture(c, b.value, name)
     if isinstance(b, tuple):
@@ -123,10 +122,11 @@ def _parameter(c: Context, name: str, b: Blueprint, params: list[tuple[str, Valu
     return Leaf(v)
 
 
-def _tell_of_constants(e: TileError, fn: types.FunctionType, definition: Definition,
+def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition,
                        blueprints: Sequence[Blueprint]) -> None:
-    """If what is wrong names a constant parameter of another type than its annotation says, which nobody checked
-    [ANN-1], tell what the launch gave."""
+    """Add a note to a type error in whose source a constant parameter stands that was given a value of another type
+    than its annotation says: annotations of constants are not checked [ANN-1].
+    """
     where = e.loc.frames()[0] if e.loc else None
     if not isinstance(e, TileTypeError) or where is None or where.filename is not definition.filename:
         return
@@ -144,7 +144,7 @@ def _tell_of_constants(e: TileError, fn: types.FunctionType, definition: Definit
 _CHECKED = (bool, int, float, str)
 
 
-def _check_returns(c: Context, s) -> None:
+def _check_returns(c: Context, s: Scope) -> None:
     """A kernel returns nothing [KERN-7]."""
     for p in s.returns:
         if not (isinstance(p.term, Static) and p.term.obj is None) and not is_poisoned(p.term):
@@ -153,7 +153,7 @@ def _check_returns(c: Context, s) -> None:
 
 
 def _combined(errors: list[TileError]) -> TileError:
-    """The first error, carrying all; symptoms of our own faults come last."""
+    """The first error, with all of them as its `errors`. An internal error comes first only if there is no other."""
     first = next((e for e in errors if not isinstance(e, TileInternalError)), errors[0])
     first.errors = (first, *(e for e in errors if e is not first))
     return first

@@ -94,7 +94,7 @@ class _Value:
     dtype: DType = _of_type("dtype", "The element dtype.")
 
 
-class _Proxy(_Value):
+class Proxy(_Value):
     """What a static construct may hold."""
 
     __slots__ = ("_leaf",)
@@ -127,7 +127,7 @@ class _Proxy(_Value):
         return f"<run-time {self._leaf.type.describe()}>"
 
 
-def _not_for_numpy(x: _Proxy, what: str) -> TileTypeError:
+def _not_for_numpy(x: Proxy, what: str) -> TileTypeError:
     return TileTypeError(
         f"{what} cannot take {x._leaf.type.describe()}, which is known only at run time",
         help="NumPy computes with values that are known when the kernel is compiled; use the functions of cutile, "
@@ -153,7 +153,7 @@ def _unary(symbol: str) -> Callable:
     return method
 
 
-class Tile(_Proxy):
+class Tile(Proxy):
     """A tile: an immutable multidimensional collection of elements, of power-of-two shape [TILE-1].
 
     Attributes: `dtype`, `shape` (tuple of ints), `ndim`. A method can also be called as `ct.Tile.reshape(tile, shape)`.
@@ -179,7 +179,7 @@ Tile.__divmod__ = lambda self, other: arithmetic.divmod(self, other)
 Tile.__rdivmod__ = lambda self, other: arithmetic.divmod(other, self)
 
 
-class Array(_Proxy):
+class Array(Proxy):
     """A global array: memory of one dtype with sizes and strides, counted in elements [ARR-1].
 
     Attributes: `dtype`, `ndim`, `shape`, `strides`, `foreign_pointer`.
@@ -229,7 +229,7 @@ for _class, _kind in RECEIVERS.items():
 Array.from_foreign = Method(views.from_foreign, Array, "from_foreign", receiver=False)
 
 
-def proxy(leaf: Leaf, cls: type[_Proxy]) -> _Proxy:
+def proxy(leaf: Leaf, cls: type[Proxy]) -> Proxy:
     p = object.__new__(cls)
     p._leaf = leaf
     return p

@@ -1,4 +1,4 @@
-"""Frozen dataclasses: making them and changing fields [DC-1, DC-4]."""
+"""Frozen dataclasses in tile code: making them and changing fields [DC-1, DC-4]."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import dataclasses
 import inspect
 
 from cutile.errors import TileTypeError
-from cutile.front import call, objects
+from cutile.front import python_objects
 from cutile.front.context import Context
+from cutile.front.op_calls import check_count
 from cutile.ir.terms import Record, Static, Term, describe
 
 
 def make(c: Context, cls: type, args, kwargs) -> Term:
-    """Instantiate a frozen dataclass [DC-1]."""
+    """A new instance of a frozen dataclass [DC-1]."""
     name = cls.__name__
     if not cls.__dataclass_params__.frozen:
         raise TileTypeError(
             f"dataclass {name} is not frozen", help="declare it with @dataclasses.dataclass(frozen=True)"
         )
-    if (objects.is_user_function(cls.__init__) or not cls.__dataclass_params__.init or "__new__" in vars(cls)
+    if (python_objects.is_user_function(cls.__init__) or not cls.__dataclass_params__.init or "__new__" in vars(cls)
             or "__dataclass_fields__" not in vars(cls)):
         raise TileTypeError(f"dataclass {name} must keep the __init__ that dataclass generates")
     fields = dataclasses.fields(cls)
@@ -39,18 +40,19 @@ def make(c: Context, cls: type, args, kwargs) -> Term:
                           for f in fields})
     post = getattr(cls, "__post_init__", None)
     if post is not None:
-        c.dependencies.add(cls, "__post_init__", objects.own_method(cls, "__post_init__"))
+        c.dependencies.add(cls, "__post_init__", python_objects.own_method(cls, "__post_init__"))
         c.call(Static(post), (record,))
     return record
 
 
 def _default(c: Context, f: dataclasses.Field) -> Term:
     c.dependencies.add(f, "default", f.default)
-    return objects.capture(c, f.default, f.name)
+    return python_objects.capture(c, f.default, f.name)
 
 
 def replace(c: Context, args, kwargs) -> Term:
-    call.arity("dataclasses.replace", args, 1)
+    """dataclasses.replace(record, field=value, …) [DC-4]."""
+    check_count("dataclasses.replace", args, 1)
     record = args[0]
     if not isinstance(record, Record):
         raise TileTypeError(f"dataclasses.replace() needs a frozen dataclass instance, got {describe(record)}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from cutile._support.structs import field, structure
 from cutile.errors import Span
-from cutile.front.source import Definition
+from cutile.front.definition import Definition
 from cutile.ir.nodes import Region, Return
 from cutile.ir.terms import Term
 

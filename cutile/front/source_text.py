@@ -24,7 +24,7 @@ from importlib.machinery import SourceFileLoader
 
 from cutile._support.structs import cached, structure
 from cutile.errors import SourceFile, TileSyntaxError
-from cutile.front.source import Definition, parameter_names
+from cutile.front.definition import Definition, parameter_names
 from cutile.front.syntax_warnings import silent, warns
 from cutile.ir.recursion import compiled
 

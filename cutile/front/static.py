@@ -1,7 +1,7 @@
-"""Compile-time evaluation: static_eval, static_assert, static_iter, static_exception [execution-model §8].
+"""Static constructs: Python that runs while the kernel is compiled [execution-model §8].
 
-The argument of a static construct is run by Python itself, under the user's file name and positions, with the names of
-the kernel in scope: constants as Python values, run-time tiles and arrays as proxies.
+Python itself runs the argument of ct.static_eval and its kin, under the user's file name and positions. It sees the
+names of the kernel: constants as Python values, run-time tiles and arrays as proxies (proxies.py).
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from cutile.errors import (
     TileSyntaxError,
     TileTypeError,
 )
-from cutile.front import expr, objects, operators, stmt
+from cutile.front import attributes, operators, python_objects
+from cutile.front.bytecode_names import Use
 from cutile.front.context import Context, StopCompiling
-from cutile.front.outside import Use
-from cutile.front.proxies import EVALUATOR, Array, Evaluator, Method, Tile, _Proxy, proxy
-from cutile.front.scope import MISSING, Scope, home_of, of_generator, outer_object
-from cutile.front.source import assigned_names
+from cutile.front.proxies import EVALUATOR, Array, Evaluator, Method, Proxy, Tile, proxy
+from cutile.front.scope import MISSING, Scope, home_of
+from cutile.front.static_names import keyword
 from cutile.front.syntax_warnings import silent
 from cutile.ir.terms import (
     NONE,
@@ -54,69 +54,20 @@ from cutile.ir.terms import (
     is_tile,
     phrase,
 )
+from cutile.ops import arithmetic, bits
 from cutile.ops._op import EAGER, OpDef
 from cutile.ops._types import const_term
 
-ITEM_LIMIT = 1000  # of a static_iter [SEVAL-7]
-FRAMES_SHOWN = 6  # of the Python functions that a static construct called, the innermost ones
+ITEM_LIMIT = 1000  # items of a static_iter [SEVAL-7]
+FRAMES_SHOWN = 6  # innermost Python functions that an error in a static construct lists
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + os.sep
-
-
-# ------------------------------------------------------------------ the public names
-
-
-def static_eval(expr, /):
-    """Evaluate a Python expression while the kernel is compiled [SEVAL-2]. Tile code only."""
-    raise RuntimeError("ct.static_eval() works in tile code only")
-
-
-def static_assert(condition, message=None, /):
-    """Stop compilation with TileStaticAssertionError unless a constant condition holds [SEVAL-6]. Tile code only."""
-    raise RuntimeError("ct.static_assert() works in tile code only")
-
-
-def static_iter(iterable):
-    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop [SEVAL-7]. On the host: iterable."""
-    return iterable
-
-
-def static_exception(exc, /):
-    """In tile code, `raise ct.static_exception(exc)` ends compilation with it [ST-8]. On the host: exception."""
-    return exc
-
-
-def ensure_constant(value, /):
-    """The value, if it is known at compile time; else TileStaticAssertionError [SEVAL-8]. Tile code only."""
-    raise RuntimeError("ct.ensure_constant() works in tile code only")
-
-
-KEYWORDS = {f.__name__: f for f in (static_eval, static_assert, static_iter, static_exception)}
-
-
-def keyword(s: Scope, node: ast.AST) -> str | None:
-    """The static construct that an expression is, called by a global name or module attribute, if any [SEVAL-1]."""
-    if not isinstance(node, ast.Call):
-        return None
-    obj = _outside(s, node.func)
-    return next((name for name, f in KEYWORDS.items() if obj is f), None)
-
-
-def _outside(s: Scope, node: ast.expr) -> Any:
-    """The Python object that a dotted name denotes outside of tile code; MISSING for all else."""
-    match node:
-        case ast.Name(id=name):
-            return outer_object(s, name)[2] if home_of(s, name) is None else MISSING
-        case ast.Attribute(value=value, attr=name):
-            base = _outside(s, value)
-            return getattr(base, name, MISSING) if isinstance(base, types.ModuleType) else MISSING
-    return MISSING
 
 
 # ------------------------------------------------------------------ constructs
 
 
 def expression(c: Context, s: Scope, node: ast.Call, keyword: str) -> Term:
-    """A static construct in the place of an expression."""
+    """The term of a static construct that is used as an expression."""
     try:
         match keyword:
             case "static_eval":
@@ -134,7 +85,7 @@ def _static_assert(c: Context, s: Scope, node: ast.Call) -> Term:
     value = run(c, s, node.args[0], "static_assert")
     if isinstance(value, np.bool_):
         value = bool(value)
-    if isinstance(value, _Proxy):
+    if isinstance(value, Proxy):
         return c.report(TileTypeError("static_assert() needs a condition that is known at compile time, got "
                                       f"{value!r}", help="ct.assert_(cond, message) checks while the kernel runs"))
     if not isinstance(value, bool):
@@ -166,39 +117,8 @@ def iterate(c: Context, s: Scope, node: ast.Call) -> list[Term]:
         return [_to_term(c, i, "static_iter", TileStaticEvalError) for i in items]
 
 
-def tuple_of(c: Context, s: Scope, node: ast.GeneratorExp) -> Term:
-    """tuple(element for target in ct.static_iter(…) if …) [EX-3]."""
-    out: list[Term] = []
-    targets = [ast.For(g.target, ast.Constant(0), [], []) for g in node.generators]
-    inner = of_generator(s, assigned_names(targets))  # a generator has its own scope
-
-    def loop(depth: int) -> None:
-        if depth == len(node.generators):
-            out.append(expr.evaluate(c, inner, node.elt))
-            return
-        g = node.generators[depth]
-        for item in iterate(c, inner if depth else s, g.iter):
-            stmt.assign(c, inner, g.target, item, s.span(g.target))
-            if all(_holds(c, inner, test) for test in g.ifs):
-                loop(depth + 1)
-
-    loop(0)
-    return Tuple(tuple(out))
-
-
-def _holds(c: Context, s: Scope, test: ast.expr) -> bool:
-    term = expr.evaluate(c, s, test)
-    cond = not is_poisoned(term) and expr.truth(c, term)
-    if isinstance(cond, bool):
-        return cond
-    c.report(
-        TileTypeError(f"the condition of a generator must be known at compile time, got {phrase(term)}"), s.span(test)
-    )
-    return False
-
-
 def exception(c: Context, s: Scope, node: ast.Call) -> Term:
-    """Stop with the error that `raise ct.static_exception(exc)` asks for [ST-8]."""
+    """Stop typing with the error that `raise ct.static_exception(exc)` asks for [ST-8]."""
     try:
         value = run(c, s, node.args[0], "static_exception")
     except _Poisoned:
@@ -210,29 +130,11 @@ def exception(c: Context, s: Scope, node: ast.Call) -> Term:
     return c.report(_wrapped(value))
 
 
-def ensure(c: Context, term: Term) -> Term:
-    """[SEVAL-8]"""
-    if not is_constant(term):
-        raise TileStaticAssertionError(f"expected a compile-time constant, got {describe(term)}")
-    return term
-
-
-def is_constant(t: Term) -> bool:
-    match t:
-        case Const() | Static():
-            return True
-        case Tuple():
-            return all(map(is_constant, t.items))
-        case Record():
-            return all(map(is_constant, t.fields.values()))
-    return False
-
-
 # ------------------------------------------------------------------ running Python
 
 
 def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
-    """Run an expression as Python."""
+    """The value that Python gives to an expression of the kernel."""
     nested = next((k for n in ast.walk(node) if (k := keyword(s, n)) is not None), None)
     if nested is not None:
         raise TileStaticEvalError(f"{nested}() cannot be used inside {construct}()",
@@ -247,7 +149,7 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
 
 @contextmanager
 def _evaluator(c: Context, construct: str):
-    """Operators of proxies and ops build IR here."""
+    """Meanwhile, operators of proxies and calls of ops append to the IR of this kernel."""
     c.static = construct
     token, before = EVALUATOR.set(_Evaluator(c)), EAGER.apply
     EAGER.apply = _eager(c)
@@ -260,7 +162,7 @@ def _evaluator(c: Context, construct: str):
 
 
 class _Poisoned(Exception):
-    """A static construct reads a variable that an earlier error left without a value."""
+    """A static construct reads a variable that has no value, because of an error that is already reported."""
 
 
 @contextmanager
@@ -279,7 +181,7 @@ def _errors(c: Context, construct: str):
 def _wrapped(e: BaseException) -> StaticException:
     try:
         said = str(e)
-    except Exception:  # its own __str__ fails, as tracebacks say too
+    except Exception:  # its __str__ fails; tracebacks use the same text
         said = "<exception str() failed>"
     text = f"{type(e).__name__}: {said}" if said else type(e).__name__
     error = StaticException(text, notes=_python_frames(e))
@@ -288,8 +190,8 @@ def _wrapped(e: BaseException) -> StaticException:
 
 
 def _python_frames(e: BaseException) -> list[tuple[str, Span]]:
-    """Where the exception came through functions that the user's expression called, the outermost first [ERR-12]."""
-    import traceback  # loaded when it is needed, like difflib elsewhere
+    """The Python functions between the user's expression and the exception, outermost first [ERR-12]."""
+    import traceback  # only errors need it
 
     frames = [f for f in traceback.extract_tb(e.__traceback__) if f.name != "<module>"
               and not f.filename.startswith(_PACKAGE)]
@@ -298,7 +200,7 @@ def _python_frames(e: BaseException) -> list[tuple[str, Span]]:
 
 
 def _namespace(c: Context, s: Scope, code: types.CodeType) -> dict[str, Any]:
-    """The globals for an expression: every name it mentions that can be seen from here."""
+    """The globals with which an expression runs: every name in it that the kernel's scope knows."""
     space: dict[str, Any] = {"__builtins__": s.globals.get("__builtins__", __builtins__)}
 
     def find(use: Use) -> Any:
@@ -324,7 +226,7 @@ def _namespace(c: Context, s: Scope, code: types.CodeType) -> dict[str, Any]:
 
 
 def to_python(c: Context, t: Term) -> Any:
-    """A term as static code sees it [SEVAL-2]."""
+    """A term as the Python value that static code sees [SEVAL-2]."""
     match t:
         case Const():
             return t.value
@@ -352,7 +254,7 @@ def to_python(c: Context, t: Term) -> Any:
 
 @structure(frozen=True)
 class _Opaque:
-    """A function of tile code as static code sees it: to be passed on, not called."""
+    """A function of tile code as static code sees it: it can be passed on, not called."""
 
     term: Term
 
@@ -364,27 +266,28 @@ class _Opaque:
 
 
 def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTypeError) -> Term:
-    """The result of a static construct as a term [SEVAL-4]."""
-    if isinstance(obj, _Proxy):
+    """The term of a value that a static construct gave [SEVAL-4]; an error of class `cls` if there is none."""
+    if isinstance(obj, Proxy):
         return obj._leaf
     if isinstance(obj, _Opaque):
         return obj.term
     if isinstance(obj, types.MethodType) and isinstance(obj.__func__, Method):
         return Bound(Static(obj.__func__.op), _to_term(c, obj.__self__, construct, cls))
     if isinstance(obj, tuple):
-        return Tuple(tuple(_to_term(c, o, construct, cls) for o in tuple.__iter__(obj)), objects.tuple_class(obj))
-    if objects.is_record(obj):
+        items = tuple(_to_term(c, o, construct, cls) for o in tuple.__iter__(obj))
+        return Tuple(items, python_objects.tuple_class(obj))
+    if python_objects.is_record(obj):
         return Record(
             type(obj), {f.name: _to_term(c, getattr(obj, f.name), construct, cls) for f in dataclasses.fields(obj)}
         )
-    if not objects.is_value(obj):
+    if not python_objects.is_value(obj):
         return c.report(cls(f"{construct}() gave a {type(obj).__name__}, which is no tile-code value: {obj!r:.80}",
                             help="convert it: tuple(…), int(…), float(…)"))
-    return objects.capture(c, obj, construct)
+    return python_objects.capture(c, obj, construct)
 
 
 class _Evaluator(Evaluator):
-    """Operators of proxies: the same rules as in tile code, at the line of the static construct."""
+    """Operators of proxies follow the rules of tile code; their IR has the line of the static construct."""
 
     def __init__(self, c: Context):
         self.c = c
@@ -393,31 +296,30 @@ class _Evaluator(Evaluator):
 
     def binary(self, symbol: str, x: Any, y: Any) -> Any:
         terms = [_to_term(self.c, v, "static_eval") for v in (x, y)]
-        return self._back(operators.binary(self.c, self.binary_nodes[symbol], *terms, self.c.span))
+        return self._to_python(operators.binary(self.c, self.binary_nodes[symbol], *terms))
 
     def unary(self, symbol: str, x: Any) -> Any:
-        return self._back(
-            operators.unary(self.c, self.unary_nodes[symbol], _to_term(self.c, x, "static_eval"), self.c.span)
-        )
+        term = _to_term(self.c, x, "static_eval")
+        return self._to_python(operators.unary(self.c, self.unary_nodes[symbol], term))
 
     def attribute(self, leaf: Leaf, name: str) -> Any:
-        return to_python(self.c, objects.attribute(self.c, leaf, name))
+        return to_python(self.c, attributes.attribute(self.c, leaf, name))
 
-    def _back(self, t: Term) -> Any:
+    def _to_python(self, t: Term) -> Any:
         if is_poisoned(t):
             raise self.c.errors[-1]
         return to_python(self.c, t)
 
 
-# Ops that static code may apply to proxies [SEVAL-3].
-BASIC = frozenset("""add sub mul truediv floordiv pow mod divmod bitwise_and bitwise_or bitwise_xor bitwise_not
-    bitwise_lshift bitwise_rshift minimum maximum cdiv equal not_equal less less_equal greater greater_equal negative
-    matmul""".split())
+# The ops that static code may apply to proxies [SEVAL-3]: those that Python has operators and builtins for.
+STATIC_OPS = frozenset({op for _, op, _ in operators.BINARY.values()} | {
+    arithmetic.negative, arithmetic.minimum, arithmetic.maximum, arithmetic.divmod, arithmetic.cdiv, bits.bitwise_not})
 
 
 def _eager(c: Context):
+    """What a call of an op does while static code runs."""
     def apply(o: OpDef, args: tuple, kwargs: dict) -> Any:
-        if o.name not in BASIC:
+        if o not in STATIC_OPS:
             name = f"{'ct' if o.public else ''}.{o.spelling}"
             raise TileStaticEvalError(f"{name}() cannot be called inside {c.static}()",
                                       help="call it in tile code and use the result here")

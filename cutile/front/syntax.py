@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Sequence
 
 from cutile.errors import TileSyntaxError
-from cutile.front.source import Definition, children
+from cutile.front.definition import Definition, children
 from cutile.ir.recursion import STEPS, apart, far_down
 
 _LOOP_HELP = (

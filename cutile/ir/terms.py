@@ -173,7 +173,7 @@ class Closure(Term):
     is in closures among the values there.
     """
 
-    definition: Any  # front.source.Definition
+    definition: Any  # front.definition.Definition
     scope: Any  # front.scope.Scope, or a number
     defaults: dict[str, Term] = field(default_factory=dict)
     captured: Any = None  # front.closures.Captured

@@ -21,8 +21,8 @@ from cutile._support.lru import Recent
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
 from cutile.front.dependencies import Dependencies
-from cutile.front.objects import declaration
 from cutile.front.program import Blueprint, compile_kernel, inside, parameter_names
+from cutile.front.python_objects import declaration
 from cutile.front.source_text import definition_of, remember
 from cutile.ir import nodes
 from cutile.ir.check import check

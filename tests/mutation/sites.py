@@ -1,8 +1,8 @@
 """Where the sources that give kernels their meaning can be mutated, and the mutants: one edit of text each.
 
 The sources fall into groups, from each of which mutants are drawn by themselves. Left out are whole files that give no
-kernel a meaning: what errors advise (`idioms.py`, `hints.py`), finding and running the assembler and reading what it
-prints, and the positions that debuggers of GPUs read.
+kernel a meaning: what errors advise (`foreign_names.py`, `hints.py`), finding and running the assembler and reading
+what it prints, and the positions that debuggers of GPUs read.
 
 Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
 `table` (a dict's value replaced by another of its values, or an element of a display left out).
@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parents[2]
-NO_MEANING = {"cutile/front/idioms.py", "cutile/front/hints.py", "cutile/gpu/tileir/tileiras.py",
+NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/hints.py", "cutile/gpu/tileir/tileiras.py",
               "cutile/gpu/toolchain.py", "cutile/gpu/tileir/workplace.py", "cutile/gpu/tileir/diagnostics.py",
               "cutile/gpu/tileir/debuginfo.py"}
 

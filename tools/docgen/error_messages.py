@@ -22,7 +22,7 @@ CLASSES = {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issub
 del CLASSES["TileInternalError"]  # a bug of ours, whatever it says
 HOST = ("TypeError", "ValueError", "OverflowError", "RuntimeError", "RecursionError")
 HOST_FILES = ("launch.py", "arguments.py", "arrays.py", "float4_packing.py", "launch_plan.py", "launch_key.py",
-              "kernel.py", "annotations.py", "options.py", "settings.py", "dtypes.py", "proxies.py", "static.py",
+              "kernel.py", "annotations.py", "options.py", "settings.py", "dtypes.py", "proxies.py", "static_names.py",
               "jax.py", "tune.py", "streams.py", "constraints.py", "signature.py", "derive.py", "export.py",
               "mangling.py", "_op.py", "_binding.py")
 

@@ -8,7 +8,7 @@ import pytest
 
 import cutile as ct
 from cutile.dtypes import of_storage
-from cutile.front import idioms
+from cutile.front import foreign_names
 from cutile.front.hints import call_of, hint, nearest
 from tests.front.compiling import A1, cell, refused
 
@@ -180,7 +180,7 @@ CASES: dict[str, Case] = {
     "static_range": ({"n": 4}, None), "range": ({"start": 0, "stop": 4, "step": 1}, None), "static_print": ({"x": X}, None),
     "next_power_of_2": ({"n": 100}, lambda n: np.int32(128)),
 }
-ROWS = {names.split()[0]: code for names, code, *_ in idioms._IDIOMS}
+ROWS = {names.split()[0]: code for names, code, *_ in foreign_names._IDIOMS}
 
 
 def test_every_idiom_has_a_case():
@@ -240,7 +240,7 @@ ALIASES = {"neg": np.negative, "eq": np.equal, "ne": np.not_equal, "lt": np.less
            "xor": np.bitwise_xor, "sqrt_rn": np.sqrt, "div_rn": np.divide, "reduce_sum": np.sum, "reduce_prod": np.prod,
            "cumulative_sum": np.cumsum, "cumulative_prod": np.cumprod}
 INTEGERS = {"bitwise_lshift", "bitwise_rshift", "bitwise_not", "bitwise_xor"}
-ELEMENTWISE = [(alias, op, getattr(np, alias, None) or ALIASES.get(alias)) for alias, op in idioms.SAME.items()]
+ELEMENTWISE = [(alias, op, getattr(np, alias, None) or ALIASES.get(alias)) for alias, op in foreign_names.SAME.items()]
 NOT_ELEMENTWISE = {"permute", "transpose", "expand_dims", "broadcast_to", "where", "bitcast", "cdiv", "mma_scaled", "print",
                    "assert_", "bid", "num_blocks", "atomic_xchg", "atomic_cas"}
 
@@ -271,9 +271,9 @@ def test_an_alias_means_the_same(alias, op, reference):
 WIDTHS = {"int": 32, "int1": 8, "int_": 64, "float": 32, "float_": 64, "char": 8, "float8e5": 8, "float8e4nv": 8}
 
 
-@pytest.mark.parametrize("name", idioms.DTYPES)
+@pytest.mark.parametrize("name", foreign_names.DTYPES)
 def test_dtypes_by_other_names(name):
-    d = getattr(ct, idioms.DTYPES[name])
+    d = getattr(ct, foreign_names.DTYPES[name])
     if isinstance(found := getattr(np, name, None), type) and issubclass(found, np.generic):
         assert of_storage(np.dtype(found)) is d
     else:
@@ -325,17 +325,17 @@ ELSEWHERE = sorted({*itertools.chain(*(text.split() for text in (TRITON, JAX, TO
 
 def test_no_name_of_another_library_is_taken_for_a_misspelling():
     """Where it means nothing here, nothing is said of it."""
-    unknown = [n for n in ELSEWHERE if hint(n) is None and n not in idioms.STRANGERS]
+    unknown = [n for n in ELSEWHERE if hint(n) is None and n not in foreign_names.STRANGERS]
     assert {n: close for n in unknown if (close := nearest(n, ct.__all__))} == {}
     assert len(unknown) < len(ELSEWHERE) * 0.6
 
 
 def test_tables_hold_no_name_twice_and_none_that_is_there():
-    tables = (idioms.SAME, idioms.DTYPES, idioms.IDIOMS, idioms.NOTES)
+    tables = (foreign_names.SAME, foreign_names.DTYPES, foreign_names.IDIOMS, foreign_names.NOTES)
     names = [*itertools.chain(*tables)]
     assert len(names) == len({*names})
     assert [n for n in names if n in ct.__all__] == []
-    rows = [*idioms._SAME, *idioms._DTYPES, *((code, names) for names, code, *_ in idioms._IDIOMS)]
+    rows = [*foreign_names._SAME, *foreign_names._DTYPES, *((code, names) for names, code, *_ in foreign_names._IDIOMS)]
     spelt = [n for _, names in rows for n in names.split()]
     assert len(spelt) == len({*spelt})
 
@@ -364,4 +364,4 @@ def test_numbers_that_a_replacement_would_change_are_named():
     """What loses something beside NumPy's function says so."""
     for name, word in {"log1p": "digits", "expm1": "digits", "rint": "even", "mean": "float16", "var": "n - 1",
                        "erf": "absolute error", "sigmoid": "float16", "gelu": "5e-4", "clip": "NaN", "log10": "ten"}.items():
-        assert word in idioms.IDIOMS[name][1], name
+        assert word in foreign_names.IDIOMS[name][1], name

@@ -14,7 +14,7 @@ from cutile._support.structs import replace
 from cutile.dtypes import DType, promote
 from cutile.errors import Span, TileTypeError
 from cutile.ir.build import Builder
-from cutile.ir.nodes import Group, Known, Shown, Template, Value
+from cutile.ir.nodes import Value
 from cutile.ir.recursion import deep
 from cutile.ir.terms import (
     POISON,
@@ -251,26 +251,3 @@ def undefined(name: str, why: str = "it is not assigned on every path that leads
         return TileTypeError(f"Use of potentially undefined variable `{name}`: {why}", span,
                              help=f"assign `{name}` before the branch or loop")
     return Unusable(error)
-
-
-def template_of(t: Term) -> Template:
-    """How a term looks to a debugger."""
-    match t:
-        case Leaf():
-            return t.value
-        case Const():
-            return Known(t.value)
-        case Static(obj) if type(obj) in (str, type(None)):  # members of string enums are shown like other members
-            return Known(obj)
-        case Tuple():
-            return Group("tuple", (), tuple(map(template_of, t.items)))
-        case Record():
-            return Group(t.cls.__name__, tuple(t.fields), tuple(map(template_of, t.fields.values())))
-        case Dict():
-            return Group("dict", tuple(t.items), tuple(map(template_of, t.items.values())))
-        case Range():
-            return Group("range", ("start", "stop", "step"), tuple(map(template_of, (t.start, t.stop, t.step))))
-        case Static(DType() as d):
-            return Shown(d.name)
-        case _:
-            return Shown(describe(t))

@@ -1,6 +1,6 @@
 """What code reads from outside itself."""
 
-from cutile.front.outside import FREE, GLOBAL, IMPORT, mentioned, uses
+from cutile.front.bytecode_names import FREE, GLOBAL, IMPORT, mentioned, uses
 
 
 def of(text):

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from cutile.errors import TileTypeError
-from cutile.front.binding import bind, shape_of, signature_of
+from cutile.front.op_calls import bind, parameters_of, signature_of
 from cutile.ir.terms import Static, Tuple
 from cutile.ops._op import registry
 
@@ -45,7 +45,7 @@ def test_as_python_binds(o, method):
             if isinstance(want[name], Tuple):
                 assert term.items == want[name].items
             else:
-                assert term is (shape_of(o, method).defaults[name] if want[name] is None else want[name])
+                assert term is (parameters_of(o, method).defaults[name] if want[name] is None else want[name])
     assert True in outcomes and (False in outcomes or len(names) > 5)
 
 

@@ -1,22 +1,18 @@
-"""Python objects as terms, and the attributes of terms [data-model §1, CV-*, DC-*]."""
+"""Attributes of terms: `t.name` [EX-5]."""
 
 from __future__ import annotations
 
 import builtins
-import dataclasses
 import enum
 import inspect
 import types
-from typing import Any
 
-import numpy as np
-
-from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context
+from cutile.front.foreign_names import OF_ARRAYS, OF_TILES, STRANGERS
 from cutile.front.hints import hint, nearest
-from cutile.front.idioms import OF_ARRAYS, OF_TILES, STRANGERS
 from cutile.front.proxies import RECEIVERS, Method
+from cutile.front.python_objects import capture
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -24,132 +20,25 @@ from cutile.ir.terms import (
     Dict,
     Leaf,
     Poison,
-    PySlice,
     RawMemory,
     Record,
     Static,
     Term,
     Tuple,
     View,
-    article,
     call_help,
-    describe,
     is_array,
     is_tile,
     phrase,
-    plain,
 )
 from cutile.ops import memory, views
-from cutile.ops._op import OpDef, methods
-from cutile.ops._types import const_term, loose, strict
+from cutile.ops._op import methods
+from cutile.ops._types import const_term, loose
 from cutile.types import ListType
 
 
-def capture(c: Context, obj: Any, name: str) -> Term:
-    """The term of an object found in a module, a closure or an attribute [OBJ-5]."""
-    if isinstance(obj, np.generic):
-        d = of_storage(obj.dtype)
-        if d is None:
-            return c.report(TileTypeError(f"`{name}` is a NumPy {obj.dtype} scalar, which tile code has no dtype for"))
-        return c.attempt(c.span, strict, obj.item() if not isinstance(obj.item(), bytes) else float(obj), d)
-    if isinstance(obj, bool | int | float) and not isinstance(obj, enum.Enum):
-        return c.attempt(c.span, loose, obj)
-    if isinstance(obj, enum.Enum) and isinstance(obj, int):
-        return c.attempt(c.span, loose, obj)
-    if isinstance(obj, str) and not isinstance(obj, enum.Enum):
-        return Static(plain(obj))
-    if obj is None or obj is Ellipsis or isinstance(obj, str | enum.Enum | types.ModuleType | OpDef | type):
-        return Static(obj)
-    if from_foreign(obj) is not None:
-        return Static(obj)
-    if isinstance(obj, tuple):  # torch.Size and named tuples, too
-        items = tuple(capture(c, o, f"{name}[{i}]") for i, o in enumerate(tuple.__iter__(obj)))
-        return Tuple(items, tuple_class(obj))
-    if is_record(obj):
-        fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
-        for field, value in fields.items():  # which object.__setattr__ may change
-            c.dependencies.add(obj, field, value)
-        return Record(type(obj), {n: capture(c, v, f"{name}.{n}") for n, v in fields.items()})
-    if getattr(type(obj), "_cutile_kernel", False):
-        return c.report(TileTypeError(
-            f"`{name}` is a kernel, which cannot be called or used inside tile code",
-            help="a kernel is only started by ct.launch; move what is shared into a plain function without @ct.kernel"))
-    if callable(obj):
-        return Static(obj)
-    return c.report(_not_a_value(obj, name))
-
-
-def _not_a_value(obj: Any, name: str) -> TileTypeError:
-    what = f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
-    if hasattr(obj, "__array_interface__") or hasattr(obj, "__cuda_array_interface__") or hasattr(obj, "__dlpack__"):
-        help = f"arrays reach a kernel as arguments only: add a parameter for `{name}` and pass it to ct.launch"
-        shape = getattr(obj, "shape", None)
-        what = f"host array ({what}{f' of shape {tuple(shape)}' if shape is not None else ''})"
-    elif isinstance(obj, list):
-        help = (
-            "use a tuple; a list of arrays can be a kernel argument; ct.static_iter and ct.static_eval can read lists"
-        )
-    elif dataclasses.is_dataclass(obj):
-        help = "declare the dataclass with @dataclass(frozen=True)"
-    else:
-        help = "read it inside ct.static_eval(...), or pass what you need from it as a kernel argument"
-    return TileTypeError(f"`{name}` is {article(what)}, which cannot be used in tile code", help=help)
-
-
-def is_value(obj: Any) -> bool:
-    """Whether an object can be a tile-code value [OBJ-5]; of a tuple, whether its type can."""
-    plain = bool | int | float | str | enum.Enum | np.generic | tuple | type | types.ModuleType | OpDef
-    return (obj is None or obj is Ellipsis or isinstance(obj, plain) or callable(obj) or is_record(obj)
-            or from_foreign(obj) is not None)
-
-
-def declaration(obj: Any) -> Any:
-    """What `@ct.function` declares of an object, or None. A decorator over it copies the attribute."""
-    space = getattr(obj, "_cutile_function", None)
-    return space if space is not None and getattr(obj, "__wrapped__", None) is space.fn else None
-
-
-def tuple_class(obj: tuple) -> type:
-    """The class of a named tuple; of any other, `tuple`."""
-    return type(obj) if isinstance(getattr(type(obj), "_fields", None), tuple) else tuple
-
-
-def is_record(obj: Any) -> bool:
-    """A frozen dataclass instance."""
-    return dataclasses.is_dataclass(obj) and not isinstance(obj, type) and type(obj).__dataclass_params__.frozen
-
-
-def is_user_function(fn: Any) -> bool:
-    """A Python function with source that a user wrote (not one that dataclass or a C type generated)."""
-    return isinstance(fn, types.FunctionType) and fn.__code__.co_filename != "<string>" and not (
-        getattr(fn, "__qualname__", "").startswith("__create_fn__"))
-
-
-def own_method(cls: type, name: str) -> Any:
-    """What instances of a class find under a dunder name; not what the class itself answers to."""
-    return next((vars(k)[name] for k in cls.__mro__ if name in vars(k)), None)
-
-
-def python_slice(t: PySlice) -> slice:
-    """A constant slice as Python's."""
-    parts = []
-    for p in (t.start, t.stop, t.step):
-        if isinstance(p, Static) and p.obj is None:
-            parts.append(None)
-        elif isinstance(p, Const) and isinstance(p.value, int):
-            parts.append(p.value)
-        else:
-            raise TileTypeError(f"the bounds of a slice must be integer constants, got {describe(p)}")
-    if parts[2] == 0:
-        raise TileTypeError("a slice step cannot be zero")
-    return slice(*parts)
-
-
-# ------------------------------------------------------------------ attributes
-
-
 def attribute(c: Context, t: Term, name: str) -> Term:
-    """t.name [EX-5]."""
+    """The term of `t.name`. TileTypeError if there is no such attribute."""
     match t:
         case Poison():
             return POISON
@@ -200,6 +89,7 @@ def attribute(c: Context, t: Term, name: str) -> Term:
     raise TileTypeError(f"{phrase(t)} has no attribute `{name}` in tile code", help=help)
 
 
+# The attributes that each kind of receiver has besides its methods.
 _ATTRIBUTES = {kind: [n for n in dir(cls) if isinstance(getattr(cls, n), property)] for cls, kind in RECEIVERS.items()}
 
 
@@ -242,7 +132,7 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
     obj = getattr(module, name, missing)
     ours = getattr(module, "__cutile_api__", False)
     if ours and isinstance(obj, types.ModuleType) and name not in module.__all__:
-        obj = missing  # a file of the package
+        obj = missing  # a module inside the package is no part of its interface
     if obj is missing:
         close = nearest(name, [n for n in dir(module) if not n.startswith("_")])
         help = ours and hint(name) or (f"did you mean `{close}`?" if close and name not in STRANGERS else None)
@@ -301,16 +191,3 @@ def _record_attribute(c: Context, t: Record, name: str) -> Term:
         case types.FunctionType():
             return Bound(Static(raw), t)
     return capture(c, raw, f"{t.cls.__name__}.{name}")
-
-
-def python_value(t: Term) -> Any:
-    """A constant as the Python object that static code sees [SEVAL-2]; TileTypeError for what is no constant."""
-    match t:
-        case Const():
-            return t.value
-        case Static(obj):
-            return obj
-        case Tuple():
-            return tuple(map(python_value, t.items))
-    raise TileTypeError(f"expected a compile-time constant, got {describe(t)}")
-

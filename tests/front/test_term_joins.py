@@ -4,9 +4,9 @@ import pytest
 
 from cutile.dtypes import float32, int32
 from cutile.errors import Span
-from cutile.front.join import Join, conflict, leaves, rebuild, same_structure, template_of, type_text, versus
+from cutile.front.term_joins import Join, conflict, leaves, rebuild, same_structure, type_text, versus
 from cutile.ir.build import Builder
-from cutile.ir.nodes import Group, Known, Shown, Value
+from cutile.ir.nodes import Value
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -148,15 +148,3 @@ def test_texts():
     assert type_text(Tuple((loose(1), leaf(float32)))) == "tuple (int32 scalar, float32 scalar)"
     assert versus(["a", "b", "a"]) == "a vs. b"
     assert versus(["f", "f"]) == "f vs. f"
-
-
-def test_templates():
-    x = leaf()
-    assert template_of(x) is x.value
-    assert template_of(Tuple((loose(1), Static("a"), Static(None)))) == Group(
-        "tuple", (), (Known(1), Known("a"), Known(None))
-    )
-    assert template_of(Record(P, {"x": x, "y": loose(2)})) == Group("P", ("x", "y"), (x.value, Known(2)))
-    assert template_of(Static(int32)) == Shown("int32")
-    assert template_of(Dict({"a": loose(1)})) == Group("dict", ("a",), (Known(1),))
-    assert isinstance(template_of(Static(len)), Shown)

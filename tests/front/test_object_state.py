@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.front import contents, dependencies
+from cutile.front import dependencies, object_state
 from tests.front.compiling import cell
 from tests.gpu.arrays import at
 
@@ -231,9 +231,9 @@ KINDS = {  # what makes an object; what reads it; what changes it
     "a namedtuple": (lambda: collections.namedtuple("P", "n")([1]), lambda x: x.n[0],
                      lambda x: operator.setitem(x.n, 0, 2)),
     "a proxy of a dictionary": (lambda: types.MappingProxyType({"a": 1}), lambda x: x["a"],
-                                lambda x: operator.setitem(contents._referents(x)[0], "a", 2)),
+                                lambda x: operator.setitem(object_state._referents(x)[0], "a", 2)),
     "a view of a dictionary": (lambda: {"a": 1}.values(), lambda x: next(iter(x)),
-                               lambda x: operator.setitem(contents._referents(x)[0], "a", 2)),
+                               lambda x: operator.setitem(object_state._referents(x)[0], "a", 2)),
     "SimpleNamespace": (lambda: types.SimpleNamespace(n=1), n_of, two),
     "argparse.Namespace": (lambda: argparse.Namespace(n=1), n_of, two),
     "a ContextVar": (variable, lambda v: v.get(), lambda v: v.set(2)),
@@ -314,11 +314,11 @@ def test_equal_contents_are_no_change(typings):
     assert stored(k) == 6 and len(typings) == 2
 
 
-@pytest.mark.parametrize("size", [contents.SMALL - 1, contents.SMALL + 1, contents.CHUNK * 2 + 8, contents.CHUNK * 2 + 9])
+@pytest.mark.parametrize("size", [object_state.SMALL - 1, object_state.SMALL + 1, object_state.CHUNK * 2 + 8, object_state.CHUNK * 2 + 9])
 @pytest.mark.parametrize("place", [0, -1])
 def test_each_byte_of_memory_counts(size, place):
     a = np.zeros(size, np.uint8)
-    held = contents.held(a, contents._memory)
+    held = object_state.held(a, object_state._memory)
     assert held.same()
     a[place] = 1
     assert not held.same()

@@ -1,6 +1,6 @@
 import ast
 
-from cutile.front.source import assigned_names
+from cutile.front.definition import assigned_names
 from cutile.front.source_text import definition_of
 from tests.front.compiling import cell
 

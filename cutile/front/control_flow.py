@@ -1,0 +1,132 @@
+"""Where control flow meets or leaves: branches and their joined variables, returns, exit code of context managers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain
+
+from cutile.errors import TileTypeError
+from cutile.front import closures
+from cutile.front.context import Context
+from cutile.front.scope import ReturnPoint, Scope, Var
+from cutile.front.term_joins import Join, conflict, type_text, undefined, versus
+from cutile.ir.nodes import If, Region, Return, Value, Yield
+from cutile.ir.terms import NONE, POISON, Closure, Term, Unusable, article, is_poisoned
+
+
+def branch(c: Context, s: Scope, cond: Value, then: Callable[[], bool], orelse: Callable[[], bool]) -> bool:
+    """Type both sides of a run-time branch, and join the variables that they leave. False if neither side falls
+    through.
+    """
+    before = s.vars
+    paths: list[tuple[Region, dict[str, Var], bool]] = []
+    for side in (then, orelse):
+        s.vars = dict(before)
+        with c.into(Region()) as region:
+            falls = side()
+        paths.append((region, s.vars, falls))
+    arriving = [(region, vars) for region, vars, falls in paths if falls]
+    join = Join(len(arriving))
+    s.vars = _joined(join, before, [vars for _, vars in arriving]) if arriving else before
+    for i, (region, _) in enumerate(arriving):
+        with c.into(region):
+            c.append(Yield(join.operands(c, i), c.span))
+    c.append(If(cond, paths[0][0], paths[1][0], tuple(join.results), c.span))
+    bind_joined(c, s, before)
+    return bool(arriving)
+
+
+def _joined(join: Join, before: dict[str, Var], arriving: list[dict[str, Var]]) -> dict[str, Var]:
+    """The variables after paths meet, in a stable order. `arriving` has those of each path, `before` those that all
+    paths began with.
+    """
+    out: dict[str, Var] = {}
+    for name in dict.fromkeys(chain.from_iterable(arriving)):
+        vars = [v.get(name) for v in arriving]
+        if all(v is vars[0] for v in vars) and (vars[0] is before.get(name)):
+            out[name] = vars[0]
+        elif any(v is None for v in vars):
+            some = next(v for v in vars if v is not None)
+            out[name] = Var(undefined(name), some.span)
+        else:
+            out[name] = join_var(join, name, vars)
+    return out
+
+
+def join_var(join: Join, name: str, vars: list[Var]) -> Var:
+    """A variable after paths meet; unusable if its type depends on the path."""
+    for v in vars:
+        if isinstance(v.term, Unusable):
+            return v
+    term = join.merge([v.term for v in vars])
+    if term is None:
+        term = conflict(name, [v.term for v in vars], [v.span for v in vars])
+    return Var(term, vars[-1].span)
+
+
+def bind_joined(c: Context, s: Scope, before: dict[str, Var]) -> None:
+    """Tell debuggers what the variables that a join changed denote now."""
+    for name, var in s.vars.items():
+        old = before.get(name)
+        if (old is None or old.term is not var.term) and not isinstance(var.term, Unusable | Closure) and (
+                not is_poisoned(var.term)):
+            c.bind(name, var.term, var.span)
+
+
+# ------------------------------------------------------------------ leaving
+
+
+@contextmanager
+def before_terminator(c: Context, region: Region) -> Iterator[None]:
+    """Meanwhile, nodes are inserted into a finished region, before its terminator."""
+    with c.into(Region()) as made:
+        yield
+    region.nodes[-1:-1] = made.nodes
+
+
+def run_cleanups(c: Context, s: Scope, depth: int) -> bool:
+    """Type the exit code of the context managers that were entered since `depth` were open, the innermost first.
+
+    False if control does not reach the end of the exit code.
+    """
+    saved, falls = s.cleanups, True
+    for i in range(len(saved) - 1, depth - 1, -1):
+        s.cleanups = saved[:i]
+        falls = falls and saved[i]()
+    s.cleanups = saved
+    return falls
+
+
+def return_value(c: Context, s: Scope, term: Term) -> None:
+    """Append a Return; `join_returns` gives it its operands."""
+    term = closures.leaving(term, s)
+    node = Return((), c.span)
+    s.returns.append(ReturnPoint(term, c.region, node, c.span))
+    c.append(node)
+
+
+def join_returns(c: Context, s: Scope) -> tuple[Term, tuple[Value, ...]]:
+    """The term that a call gives, which is the join of all its returns, and the results of its Frame. The returns must
+    have one type [CALL-3].
+    """
+    points = s.returns
+    if not points:
+        return NONE, ()
+    bad = next((p for p in points if is_poisoned(p.term)), None)
+    if bad is not None:
+        return POISON, ()
+    join = Join(len(points), inside=True)
+    term = join.merge([p.term for p in points])
+    if term is None:
+        points = sorted(points, key=lambda p: p.span.line)
+        texts = [type_text(p.term) for p in points]
+        c.report(TileTypeError(
+            f"Type of return value depends on path taken: {versus(texts)}",
+            notes=[(f"here {s.function} returns {article(t)}", p.span) for t, p in zip(texts, points, strict=True)],
+            help="return the same type on every path; falling off the end returns None"), points[-1].span)
+        return POISON, ()
+    for i, p in enumerate(points):
+        with before_terminator(c, p.region):
+            p.node.operands = join.operands(c, i)
+    return term, tuple(join.results)

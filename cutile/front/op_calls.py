@@ -1,0 +1,171 @@
+"""Calls of ops: binding arguments to parameters as Python does, and applying the op's typing rule."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from cutile._support.structs import structure
+from cutile.errors import Span, TileError, TileSyntaxError, TileTypeError
+from cutile.front.context import Context
+from cutile.front.foreign_names import PARAMETERS
+from cutile.front.hints import nearest
+from cutile.front.proxies import Method, method_signature
+from cutile.front.scope import Scope
+from cutile.ir.terms import POISON, Term, Tuple, is_poisoned
+from cutile.ops._op import PURE, OpDef
+from cutile.ops._types import const_term
+
+Spans = Callable[[], Mapping[str, Span]]  # gives the spans of arguments by parameter, when an error asks for one
+
+
+@structure(frozen=True)
+class ArgumentSpans:
+    """A call in the user's code, from which an error about one argument looks up where that argument stands."""
+
+    scope: Scope
+    node: ast.Call
+
+    def by_parameter(self, positional: Sequence[str]) -> dict[str, Span]:
+        """The spans of the arguments, by the names of the parameters that they fill."""
+        found = {n: self.scope.span(a) for n, a in zip(positional, self.node.args, strict=False)}
+        return found | {k.arg: self.scope.span(k.value) for k in self.node.keywords if k.arg is not None}
+
+
+@structure(frozen=True, slots=True)
+class Parameters:
+    """The parameters of an op. Those of a method are without the receiver.
+
+    positional  parameters that positional arguments fill, in order
+    by_name     parameters that may be given by name
+    star        the name of `*args`, or None
+    defaults    the default of every parameter, in the order of the signature; None where there is none
+    """
+
+    positional: tuple[str, ...]
+    by_name: frozenset[str]
+    star: str | None
+    defaults: dict[str, Term | None]
+
+
+@functools.cache
+def parameters_of(o: OpDef | Method, method: bool = False) -> Parameters:
+    """The parameters of an op, called as a function or (`method`) as a method."""
+    parameters = signature_of(o, method).parameters.values()
+    star = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
+    return Parameters(
+        tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)),
+        frozenset(p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)), star,
+        {p.name: None if p.default is p.empty else const_term(p.default) for p in parameters})
+
+
+@functools.cache
+def signature_of(o: OpDef | Method, method: bool) -> inspect.Signature:
+    """The signature of an op; that of a method is without the receiver."""
+    return method_signature(o) if method else o.__signature__
+
+
+def bind(o: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> dict[str, Term]:
+    """The terms by parameter, in the order of the signature. TileTypeError if the arguments do not fit it."""
+    parameters = parameters_of(o, method)
+    given = dict(zip(parameters.positional, args, strict=False))
+    fits = (
+        (len(args) <= len(parameters.positional) or parameters.star is not None)
+        and parameters.by_name.issuperset(kwargs)
+        and given.keys().isdisjoint(kwargs)
+    )
+    given.update(kwargs)
+    if parameters.star is not None:
+        given[parameters.star] = Tuple(tuple(args[len(parameters.positional):]))
+    terms = {n: given.get(n, default) for n, default in parameters.defaults.items()}
+    if not fits or None in terms.values():
+        raise _error(o, method, args, kwargs)
+    return terms
+
+
+def _error(o: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
+    """The error for arguments that do not fit. A misspelt keyword is named before the parameter that lacks it."""
+    name, signature = f".{o.spelling}" if method else o.__qualname__, signature_of(o, method)
+    help = f"its signature is {name}{_plain(signature)}"
+    unknown = next((k for k in kwargs if k not in signature.parameters), None)
+    if unknown is not None:
+        close = PARAMETERS.get(unknown) or nearest(unknown, [*signature.parameters])
+        hint = f"did you mean `{close}`? " if close in signature.parameters else ""
+        if name in ("load", "store") and unknown in ("mask", "other"):
+            hint = ("what lies beyond the array reads as padding_mode says, and is not written; gather and scatter "
+                    "have masks; ")
+        return TileTypeError(f"{name}() has no parameter `{unknown}`", help=hint + help)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as e:
+        many = len(args) > 1 and "shape" in signature.parameters and "too many" in str(e)
+        return TileTypeError(f"{name}(): {e}", help=f"a shape is one tuple; {help}" if many else help)
+    raise AssertionError(f"the arguments of {name}() fit its signature {signature}")
+
+
+def _plain(signature: inspect.Signature) -> str:
+    """A signature as users write it: members of enums by their names."""
+    return re.sub(r"<(\w+\.\w+): [^>]*>", r"ct.\1", str(signature))
+
+
+def check_count(name: str, args: Sequence[Term], *counts: int) -> None:
+    """Refuse a number of arguments that tile code does not have, of a Python function that is called `name`."""
+    if len(args) not in counts:
+        raise TileTypeError(f"{name}() takes {' or '.join(map(str, counts))} arguments in tile code, got {len(args)}")
+
+
+# ------------------------------------------------------------------ calling
+
+
+def call_op(c: Context, o: OpDef, args: tuple[Term, ...], kwargs: dict[str, Term], spans: ArgumentSpans | None,
+            receiver: Term | None = None) -> Term:
+    """An op called by the user: as a function, or as a method of `receiver`."""
+    method = receiver is not None
+    try:
+        terms = bind(o, method, args, kwargs)
+    except TileTypeError as e:
+        return c.report(e)
+    if method:
+        terms = {next(iter(parameters_of(o).defaults)): receiver, **terms}
+    return apply(c, o, terms, spans and functools.partial(spans.by_parameter, parameters_of(o, method).positional))
+
+
+def call_unbound_method(c: Context, m: Method, args: tuple[Term, ...], kwargs: dict[str, Term],
+                        spans: ArgumentSpans | None) -> Term:
+    """`ct.Tile.reshape(tile, shape)`: parameters have the names that they have in the method [METH-1]."""
+    try:
+        terms = bind(m, False, args, kwargs)
+    except TileTypeError as e:
+        return c.report(e)
+    names = dict(zip(terms, m.op.__signature__.parameters, strict=True))  # the receiver has another name in the op
+    positional = [names[n] for n in parameters_of(m).positional]
+    return apply(c, m.op, {names[n]: t for n, t in terms.items()},
+                 spans and functools.partial(spans.by_parameter, positional))
+
+
+def apply(c: Context, o: OpDef, terms: dict[str, Term], spans: Spans | None = None) -> Term:
+    """Type one application of an op to terms by parameter; parameters with a default may be left out.
+
+    An error about an argument that `spans` knows points at this argument [EXC-4].
+    """
+    if any(map(is_poisoned, terms.values())):
+        return POISON
+    if c.combining and (o.effect != PURE or o.family in ("reduce", "scan")):
+        return c.report(TileSyntaxError(
+            f"{o.spelling}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
+            help="do it before or after, or pass a further tile to the reduction"))
+    for name, default in parameters_of(o).defaults.items():
+        if name not in terms and default is not None:
+            terms[name] = default
+    return c.attempt(_apply_rule, c, o, terms, spans)
+
+
+def _apply_rule(c: Context, o: OpDef, terms: dict[str, Term], spans: Spans | None) -> Term:
+    try:
+        return o.rule(c, o, **terms)
+    except TileError as e:
+        e.loc = e.loc or (spans().get(e.argument) if spans else None)
+        raise
