@@ -464,19 +464,44 @@ def function(func: _F, /, *, host: bool = False, tile: bool = True) -> _F:
 def function(func: None = None, /, *, host: bool = False, tile: bool = True) -> Callable[[_F], _F]: ...
 
 def static_eval(expr: Any, /) -> Any:
-    """Evaluate a Python expression while the kernel is compiled [SEVAL-2]. Tile code only."""
+    """Evaluate a Python expression while the kernel is compiled. Tile code only.
+
+    Real Python runs: `expr` may call any function and read any constant of the kernel's surroundings. In it, constants
+    of the kernel are Python values, and run-time tiles and arrays are ct.Tile and ct.Array objects with `dtype`,
+    `shape` and operators [SEVAL-2, SEVAL-3].
+
+    Returns the value as tile code: a number, bool, string, None, dtype, enum member, function, module, frozen
+    dataclass, tile, array, or a tuple of these. Anything else is a TileTypeError [SEVAL-4]. An exception that the
+    expression raises becomes a StaticException, with that exception as its cause [SEVAL-5].
+    """
 
 def static_assert(condition: object, message: object = None, /) -> None:
-    """Stop compilation with TileStaticAssertionError unless a constant condition holds [SEVAL-6]. Tile code only."""
+    """Stop compilation with TileStaticAssertionError unless a condition holds [SEVAL-6]. Tile code only.
+
+    `condition` is evaluated as by ct.static_eval, and must be a bool that is known at compile time, else TileTypeError.
+    `message` is evaluated only if the condition is False, and is shown with the error.
+    """
 
 def static_iter(iterable: Iterable[_T]) -> Iterable[_T]:
-    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop [SEVAL-7]. On the host: iterable."""
+    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop: its body is compiled once per item [SEVAL-7].
+
+    `iterable` is evaluated as by ct.static_eval and may have at most 1000 items, else TileStaticEvalError. The loop may
+    not contain `return`. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
+    On the host it returns `iterable`.
+    """
 
 def static_exception(exc: _E, /) -> _E:
-    """In tile code, `raise ct.static_exception(exc)` ends compilation with it [ST-8]. On the host: exception."""
+    """In tile code, `raise ct.static_exception(exc)` stops compilation with StaticException [ST-8].
+
+    `exc` is evaluated as by ct.static_eval, and is an exception or a class of exceptions; it becomes the cause of the
+    error. On the host it returns `exc`.
+    """
 
 def ensure_constant(value: _T, /) -> _T:
-    """The value, if it is known at compile time; else TileStaticAssertionError [SEVAL-8]. Tile code only."""
+    """`value`, if it is known at compile time; else TileStaticAssertionError [SEVAL-8]. Tile code only.
+
+    Known are constants, strings, dtypes and other Python objects, and tuples and frozen dataclasses of these.
+    """
 
 def add(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None,
         flush_to_zero: bool = False) -> Tile:
