@@ -466,7 +466,8 @@ def function(func: None = None, /, *, host: bool = False, tile: bool = True) -> 
 def static_eval(expr: Any, /) -> Any:
     """Evaluate a Python expression while the kernel is compiled. Tile code only.
 
-    Real Python runs: `expr` may call any function and read any constant of the kernel's surroundings. In it, constants
+    Real Python runs: `expr` may call any function and read any constant of the kernel's surroundings. In it,
+    constants
     of the kernel are Python values, and run-time tiles and arrays are ct.Tile and ct.Array objects with `dtype`,
     `shape` and operators [SEVAL-2, SEVAL-3].
 
@@ -478,14 +479,17 @@ def static_eval(expr: Any, /) -> Any:
 def static_assert(condition: object, message: object = None, /) -> None:
     """Stop compilation with TileStaticAssertionError unless a condition holds [SEVAL-6]. Tile code only.
 
-    `condition` is evaluated as by ct.static_eval, and must be a bool that is known at compile time, else TileTypeError.
+    `condition` is evaluated as by ct.static_eval, and must be a bool that is known at compile time, else
+    TileTypeError.
     `message` is evaluated only if the condition is False, and is shown with the error.
     """
 
 def static_iter(iterable: Iterable[_T]) -> Iterable[_T]:
-    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop: its body is compiled once per item [SEVAL-7].
+    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop: its body is compiled once per item
+    [SEVAL-7].
 
-    `iterable` is evaluated as by ct.static_eval and may have at most 1000 items, else TileStaticEvalError. The loop may
+    `iterable` is evaluated as by ct.static_eval and may have at most 1000 items, else TileStaticEvalError. The loop
+    may
     not contain `return`. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
     On the host it returns `iterable`.
     """
@@ -493,7 +497,8 @@ def static_iter(iterable: Iterable[_T]) -> Iterable[_T]:
 def static_exception(exc: _E, /) -> _E:
     """In tile code, `raise ct.static_exception(exc)` stops compilation with StaticException [ST-8].
 
-    `exc` is evaluated as by ct.static_eval, and is an exception or a class of exceptions; it becomes the cause of the
+    `exc` is evaluated as by ct.static_eval, and is an exception or a class of exceptions; it becomes the cause of
+    the
     error. On the host it returns `exc`.
     """
 
