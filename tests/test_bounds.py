@@ -8,6 +8,11 @@ import pytest
 import cutile as ct
 from cutile.bounds import bounds, rules
 from cutile.dtypes import float16, float32, float64
+from cutile.ir.terms import Leaf
+from cutile.ops._freedom import order
+from cutile.ops._op import REDUCTION, op, registry
+from cutile.ops.math import float_unary
+from cutile.types import TileType
 
 N = 16
 
@@ -282,3 +287,37 @@ def test_a_running_softmax_is_known():
 
     value, bound = run(k, data(), np.zeros(1, np.float32))
     assert 0 < bound[0] < 1e-4 * value[0]
+
+
+# ------------------------------------------------------------------ ops of which nothing is declared
+
+
+def defined(name, rule, meaning, **properties):
+    """An op for one test."""
+    op(rule, name=name, **properties)(meaning)
+    return registry().pop(name)
+
+
+def test_an_op_that_declares_nothing_is_unknown_where_operands_are_inexact():
+    def cube(x, /):
+        """The cube."""
+        return x * x * x
+
+    o = defined("cube", float_unary, cube)
+    value, bound = of(lambda t: o(t), data())
+    assert not bound.any() and np.array_equal(value, data() * data() * data())
+    _, bound = of(lambda t: o(ct.where(t > 0, ct.exp(t), t)), data())
+    assert np.array_equal(np.isinf(bound), data() > 0) and not bound[data() <= 0].any()
+
+
+def test_a_free_order_of_which_nothing_is_known_is_unknown():
+    def total(x, /, *, axis, sig):
+        """The sum."""
+        return np.add.reduce(x, axis)
+
+    def rule(b, op, x):
+        return Leaf(b.op1(op, x.value, result=TileType(x.type.dtype), axis=-1))
+
+    o = defined("total", rule, total, accumulates=REDUCTION, freedom=order("total"), signature=lambda x, /: None)
+    _, bound = of(lambda t: t + o(t), data())
+    assert np.isinf(bound).all()

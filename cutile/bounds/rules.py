@@ -1,7 +1,9 @@
 """How errors pass through an op: given operands with errors, how far may its result be from the interpreter's?
 
-An error is an absolute distance. A rule gives the distance that the exact result may move; rounding to the dtype, and
-what the op itself leaves open, are added at the end. Integers and booleans are either right (0) or unknown (inf).
+An error is an absolute distance. The distance that the exact result may move follows from what an op declares (its
+`error_bound`, or that it moves data), or from its rule here. Rounding to the dtype, and what the op itself leaves open
+(its `freedom`), are added at the end. Integers and booleans are either right (0) or unknown (inf). An op that declares
+nothing and has no rule makes unknown elements of inexact ones.
 """
 
 from __future__ import annotations
@@ -13,16 +15,17 @@ import numpy as np
 from cutile.dtypes import DType, float8_e4m3fn, float8_e5m2, info
 from cutile.ir.nodes import Op, Region
 from cutile.ir.walk import walk
-from cutile.ops._op import Sig
-from cutile.types import RoundingMode
+from cutile.ops import arithmetic, convert, math, mma, reduce, scan, select
+from cutile.ops._freedom import Order, ulp_of
+from cutile.ops._op import REDUCTION, OpDef, Sig
 
 Error = np.ndarray | None
 INF = np.inf
-OPTIONS = {  # ulp under an option, in place of the op's own [docs/freedoms.md]
-    ("truediv", RoundingMode.FULL): 2, ("truediv", RoundingMode.APPROX): 2, ("exp", RoundingMode.APPROX): 62,
-    ("tanh", RoundingMode.APPROX): 129, ("sqrt", RoundingMode.APPROX): 1,
-}
 F8_ACCUMULATION = 2.0**-12  # what the tensor cores of Hopper keep while they sum products of float8 [MEAS-15]
+
+# Ops besides those that move data whose results are never rounded: elements of operands, negated or cut to integers.
+UNROUNDED = {arithmetic.minimum, arithmetic.maximum, arithmetic.negative, arithmetic.positive, arithmetic.abs,
+             math.floor, math.ceil, select.where, reduce.max, reduce.min}
 
 
 def spacing(x: np.ndarray, dtype: DType) -> np.ndarray:
@@ -36,13 +39,13 @@ def spacing(x: np.ndarray, dtype: DType) -> np.ndarray:
 def errors(n: Op, xs: list, es: list[Error], ys: tuple, contraction: bool) -> list[Error]:
     """The errors of an op's results."""
     free = own(n, xs, ys)
-    fused = contraction and n.op.name == "fma"
+    fused = contraction and n.op is arithmetic.fma
     if free is None and not fused and all(e is None for e in es):
         return [None] * len(ys)
     zero = [np.zeros(np.shape(x)) if e is None else e for x, e in zip(xs, es, strict=True)]
     moved = any(e is not None for e in es)
     with np.errstate(all="ignore"):
-        out = RULES.get(n.op.name, unknown)(n, xs, zero, ys) if moved else [np.zeros(np.shape(y)) for y in ys]
+        out = rule_of(n.op)(n, xs, zero, ys) if moved else [np.zeros(np.shape(y)) for y in ys]
         if fused:
             out = [out[0] + spacing(xs[0] * xs[1], n.results[0].type.dtype) + spacing(ys[0], n.results[0].type.dtype)]
         return [finished(n, v.type.dtype, np.asarray(y), np.broadcast_to(e, np.shape(y)), free)
@@ -55,7 +58,7 @@ def finished(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> 
     if not info(dtype).floating:
         e = np.where(e > 0, INF, 0.0) if free is None else np.where(e + free > 0, INF, 0.0)
         return e if e.any() else None
-    if n.op.name not in MOVES:
+    if not n.op.moves_data and n.op not in UNROUNDED:
         size = np.abs(np.asarray(y, np.float64)) + np.where(np.isfinite(e), e, 0)
         e = np.where(e > 0, e + spacing(size, dtype), 0.0)
     e = e if free is None else e + free
@@ -70,21 +73,14 @@ def own(n: Op, xs: list, ys: tuple) -> Error:
     dtype = getattr(n.results[0].type, "dtype", None) if n.results else None
     if dtype is None or not info(dtype).floating:
         return None
-    ulp = OPTIONS.get((n.op.name, n.attrs.get("rounding_mode")))
-    if ulp is None and isinstance(n.op.ulp, dict):
-        ulp = n.op.ulp.get(dtype)
-    if ulp is not None:
+    ulp = ulp_of(n.op.freedom, n.attrs.get("rounding_mode"))
+    if ulp is not None and dtype in ulp.most:
         y = np.asarray(ys[0], np.float64)
-        settled = ~np.isfinite(y) | trivial(n.op.name, xs)
-        return np.where(settled, 0.0, (ulp + 1) * spacing(y, dtype))
-    rule = ORDER.get(n.op.name)
-    return None if rule is None else rule(n, xs, ys, dtype)
-
-
-def trivial(name: str, xs: list) -> np.ndarray | bool:
-    """Where a function of the list has a result that every implementation gets right: at zeros and ones."""
-    x = np.asarray(xs[0], np.float64)
-    return x == 0 if name in ("sin", "tan", "sinh", "tanh", "sqrt") else False
+        exact = ~np.isfinite(y) | (ulp.exact_at_zero & (np.asarray(xs[0], np.float64) == 0))
+        return np.where(exact, 0.0, (ulp.most[dtype] + 1) * spacing(y, dtype))
+    if any(isinstance(f, Order) for f in n.op.freedom):
+        return ORDER.get(n.op, _any_order)(n, xs, ys, dtype)
+    return None
 
 
 # ------------------------------------------------------------------ order of sums and products
@@ -93,6 +89,11 @@ def trivial(name: str, xs: list) -> np.ndarray | bool:
 def unit(dtype: DType) -> float:
     """Half a unit in the last place of 1: the relative error of one rounding."""
     return 2.0 ** -(info(dtype).format.mantissa + 1)
+
+
+def _any_order(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
+    """Of an op whose order is free, where nothing more is known of it."""
+    return np.full(np.shape(ys[0]), INF)
 
 
 def _count(n: Op) -> int:
@@ -137,7 +138,7 @@ def _mma(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
 
 def _factors(n: Op, xs: list) -> tuple:
     """x, y and acc, with the scales of a scaled product in x and y."""
-    if n.op.name != "mma_scaled":
+    if n.op is not mma.mma_scaled:
         return tuple(xs)
     x, sx, y, sy, acc = (np.asarray(v, np.float64) for v in xs)
     return (x * np.repeat(sx, x.shape[-1] // sx.shape[-1], -1), y * np.repeat(sy, y.shape[-2] // sy.shape[-2], -2), acc)
@@ -145,28 +146,27 @@ def _factors(n: Op, xs: list) -> tuple:
 
 def _combined(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
     """A user's function: one float sum or product is known, one that does not round is exact, others are unknown."""
-    if _count(n) <= 2 and n.op.name == "reduce":
+    if _count(n) <= 2 and n.op.accumulates == REDUCTION:
         return None
-    names = _rounding(n.region)
-    if not names:
+    rounded = _rounded(n.region)
+    if not rounded:
         return None
-    if len(xs) == 1 and names in (["add"], ["mul"]):
-        scan = n.op.name == "scan"
-        return {("add", False): _sum, ("add", True): _cumsum, ("mul", False): _prod, ("mul", True): _prod}[
-            names[0], scan](n, xs, ys, dtype)
-    return np.full(np.shape(ys[0]), INF)
+    if len(xs) == 1 and rounded == [arithmetic.add]:
+        return (_sum if n.op.accumulates == REDUCTION else _cumsum)(n, xs, ys, dtype)
+    if len(xs) == 1 and rounded == [arithmetic.mul]:
+        return _prod(n, xs, ys, dtype)
+    return _any_order(n, xs, ys, dtype)
 
 
-def _rounding(region: Region) -> list[str]:
+def _rounded(region: Region) -> list[OpDef]:
     """The ops of a combine function whose results are rounded."""
-    return [m.op.name for m in walk(region) if isinstance(m, Op) and not m.op.exact
+    return [m.op for m in walk(region) if isinstance(m, Op) and not m.op.exact
             and any(info(v.type.dtype).floating for v in m.results)]
 
 
-ORDER: dict[str, Callable] = {
-    "sum": _sum, "prod": _prod, "cumsum": _cumsum, "cumprod": _prod, "mma": _mma, "mma_scaled": _mma,
-    "reduce": _combined,
-    "scan": _combined,
+ORDER: dict[OpDef, Callable] = {
+    reduce.sum: _sum, reduce.prod: _prod, scan.cumsum: _cumsum, scan.cumprod: _prod, mma.mma: _mma,
+    mma.mma_scaled: _mma, reduce.reduce: _combined, scan.scan: _combined,
 }
 
 # ------------------------------------------------------------------ operands with errors
@@ -187,85 +187,18 @@ def unknown(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
 
 
 def moves(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
-    """Elements change places; errors with them."""
-    grouped = n.op.group(es[:1] + xs[1:] if n.op.name == "extract" else
-                         [*es[:1], *xs[1:-1], es[-1]] if n.op.name == "insert" else es, n.layout)
+    """Elements change places, and errors with them. What says where they go stays what it is."""
+    names = n.op.flat_names(n.layout)
+    grouped = n.op.group([x if name == "index" else e for name, x, e in zip(names, xs, es, strict=True)], n.layout)
     keywords = dict(n.attrs)
     if "sig" in n.op.given:
         keywords["sig"] = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
     return [np.asarray(n.op.meaning(*grouped, **keywords), np.float64)]
 
 
-def _elementwise(f: Callable) -> Callable:
-    return lambda n, xs, es, ys: [f(*(np.asarray(x, np.float64) for x in xs), *es, np.asarray(ys[0], np.float64))]
-
-
-def _total(x, y, ex, ey, r):
-    """Of a sum or difference; an infinity that is certain stays what it is, whatever finite is added."""
-    certain = np.isinf(x) & (ex == 0) & np.isfinite(y) & np.isfinite(ey)
-    certain |= np.isinf(y) & (ey == 0) & np.isfinite(x) & np.isfinite(ex)
-    return np.where(certain, 0, ex + ey)
-
-
-def _product(x, y, ex, ey, r):
-    return np.where(ex > 0, np.abs(y) * ex, 0) + np.where(ey > 0, np.abs(x) * ey, 0) + np.where(
-        (ex > 0) & (ey > 0), ex * ey, 0)
-
-
-def _quotient(x, y, ex, ey, q):
-    left = np.abs(y) - ey
-    return np.where(left > 0, (ex + np.where(ey > 0, np.abs(q) * ey, 0)) / left, np.where((ex > 0) | (ey > 0), INF, 0))
-
-
-def _fma(x, y, z, ex, ey, ez, r):
-    return _product(x, y, ex, ey, r) + ez
-
-
-def _ends(f: Callable, least: float = -INF) -> Callable:
-    """A monotone function of one operand: looked at both ends of the interval."""
-
-    def rule(n, xs, es, ys):
-        x, e = np.asarray(xs[0], np.float64), es[0]
-        y = f(x)
-        moved = np.maximum(np.abs(f(x + e) - y), np.abs(f(x - e) - y))
-        return [np.where(e == 0, 0, np.where((x - e < least) | ~np.isfinite(e), INF, moved))]
-
-    return rule
-
-
-def _corners(f: Callable, allowed: Callable) -> Callable:
-    """A function of two operands that is monotone in each: looked at the corners."""
-
-    def rule(n, xs, es, ys):
-        (x, y), (ex, ey) = (np.asarray(v, np.float64) for v in xs), es
-        r = f(x, y)
-        moved = np.max([np.abs(f(x + a * ex, y + b * ey) - r) for a in (-1, 1) for b in (-1, 1)], axis=0)
-        free = (ex == 0) & (ey == 0)
-        return [np.where(free, 0, np.where(allowed(x, y, ex, ey), moved, INF))]
-
-    return rule
-
-
-def _tan(x, e, y):
-    return np.where(np.abs(np.cos(x)) > 4 * e, 2 * e * (1 + y * y), np.where(e > 0, INF, 0))
-
-
-def _cosh(x, e, y):
-    return np.where(e > 0, np.cosh(np.abs(x) + e) - np.cosh(x), 0)
-
-
-def _larger(*args):
-    k = (len(args) - 1) // 2
-    return np.maximum.reduce(np.broadcast_arrays(*args[k:2 * k]))
-
-
-def _where(c, x, y, ec, ex, ey, r):
-    return np.where(ec > 0, np.where((x == y) & (ex == 0) & (ey == 0), 0, INF), np.where(c != 0, ex, ey))
-
-
-def _compared(x, y, ex, ey, r):
-    """Unknown where the sides may change places."""
-    return np.where((ex + ey > 0) & ~(np.abs(x - y) > ex + ey), INF, 0)
+def declared(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
+    """As the op says itself."""
+    return [n.op.error_bound(*(np.asarray(x, np.float64) for x in xs), *es, np.asarray(ys[0], np.float64))]
 
 
 def _astype(n, xs, es, ys):
@@ -317,22 +250,24 @@ def _index(sign: int) -> Callable:
 
 
 def _matrix(n, xs, es, ys):
-    if n.op.name == "mma_scaled" and (es[1].any() or es[3].any()):
+    scaled = n.op is mma.mma_scaled
+    if scaled and (es[1].any() or es[3].any()):
         return [np.full(np.shape(ys[0]), INF)]
     x, y, _ = (np.abs(np.asarray(v, np.float64)) for v in _factors(n, xs))
-    at = (0, 2, 4) if n.op.name == "mma_scaled" else (0, 1, 2)
+    at = (0, 2, 4) if scaled else (0, 1, 2)
     ex, ey, eacc = _factors(n, [es[i] if i in at else xs[i] for i in range(len(xs))])
     return [np.matmul(x, ey) + np.matmul(ex, y) + np.matmul(ex, ey) + eacc]
 
 
 def _function(n, xs, es, ys):
     """A reduction or scan whose function only picks elements passes errors on; any other is unknown."""
-    if len(xs) == 1 and not _rounding(n.region) and info(n.results[0].type.dtype).floating:
-        names = {m.op.name for m in walk(n.region) if isinstance(m, Op)}
-        if names <= {"minimum", "maximum"}:
-            return _greatest(n, xs, es, ys) if n.op.name == "reduce" else [_accumulate(np.maximum, es[0], n)]
-    if len(xs) == 1 and _rounding(n.region) == ["add"]:
-        return _summed(n, xs, es, ys) if n.op.name == "reduce" else _running_sum(n, xs, es, ys)
+    reduces = n.op.accumulates == REDUCTION
+    if len(xs) == 1 and not _rounded(n.region) and info(n.results[0].type.dtype).floating:
+        ops = {m.op for m in walk(n.region) if isinstance(m, Op)}
+        if ops <= {arithmetic.minimum, arithmetic.maximum}:
+            return _greatest(n, xs, es, ys) if reduces else [_accumulate(np.maximum, es[0], n)]
+    if len(xs) == 1 and _rounded(n.region) == [arithmetic.add]:
+        return _summed(n, xs, es, ys) if reduces else _running_sum(n, xs, es, ys)
     return [np.full(np.shape(y), INF) for y in ys]
 
 
@@ -347,26 +282,15 @@ def _powi(n, xs, es, ys):
     return [np.where(ek > 0, INF, np.where((e == 0) | (k == 0), 0, moved))]
 
 
-MOVES = ("reshape", "broadcast_to", "permute", "cat", "extract", "insert", "where", "negative", "abs", "minimum",
-         "maximum",
-         "max", "min", "positive", "floor", "ceil")
-RULES: dict[str, Callable] = {
-    **dict.fromkeys(("reshape", "broadcast_to", "permute", "cat", "extract", "insert", "stack_scalars"), moves),
-    **dict.fromkeys(("add", "sub"), _elementwise(_total)),
-    "mul": _elementwise(_product), "fma": _elementwise(_fma), "truediv": _elementwise(_quotient),
-    **dict.fromkeys(("negative", "abs", "positive"), _elementwise(lambda x, e, r: e)),
-    **dict.fromkeys(("minimum", "maximum"), _elementwise(_larger)), "where": _elementwise(_where),
-    **dict.fromkeys(("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"), _elementwise(_compared)),
-    "isnan": _elementwise(lambda x, e, r: np.where(np.isfinite(e), 0, INF)), "astype": _astype,
-    "full": _elementwise(lambda x, e, r: np.broadcast_to(e, np.shape(r))),
-    "exp": _ends(np.exp), "exp2": _ends(np.exp2), "log": _ends(np.log, 0), "log2": _ends(np.log2, 0),
-    "sinh": _ends(np.sinh), "tanh": _ends(np.tanh), "sqrt": _ends(np.sqrt, 0),
-    "rsqrt": _ends(lambda x: 1 / np.sqrt(x), np.nextafter(0, 1)), "floor": _ends(np.floor), "ceil": _ends(np.ceil),
-    **dict.fromkeys(("sin", "cos"), _elementwise(lambda x, e, r: np.minimum(e, 2))), "tan": _elementwise(_tan),
-    "cosh": _elementwise(_cosh),
-    "pow": _corners(np.power, lambda x, y, ex, ey: x - ex > 0),
-    "atan2": _corners(np.arctan2, lambda y, x, ey, ex: (x - ex > 0) | (np.abs(y) > ey)), "powi": _powi,
-    "sum": _summed, "prod": _multiplied, "cumsum": _running_sum, "cumprod": _running_product,
-    "max": _greatest, "min": _greatest, "argmax": _index(1), "argmin": _index(-1),
-    "mma": _matrix, "mma_scaled": _matrix, "reduce": _function, "scan": _function,
+RULES: dict[OpDef, Callable] = {
+    convert.astype: _astype, math.powi: _powi,
+    reduce.sum: _summed, reduce.prod: _multiplied, scan.cumsum: _running_sum, scan.cumprod: _running_product,
+    reduce.max: _greatest, reduce.min: _greatest, reduce.argmax: _index(1), reduce.argmin: _index(-1),
+    mma.mma: _matrix, mma.mma_scaled: _matrix, reduce.reduce: _function, scan.scan: _function,
 }
+
+
+def rule_of(op: OpDef) -> Callable:
+    if op.error_bound is not None:
+        return declared
+    return RULES.get(op, moves if op.moves_data else unknown)

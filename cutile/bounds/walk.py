@@ -18,11 +18,14 @@ from cutile.interp.exec.block_set import BlockSet
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Node, Op, Region, Value
 from cutile.ir.recursion import deep
-from cutile.ops import _numeric
+from cutile.ops import _numeric, atomics
 from cutile.ops._op import ATOMIC, HOST, READ, WRITE, Sig
 from cutile.types import PaddingMode, TileType
 
 Pair = tuple[Any, Any]
+ADDS = {atomics.atomic_add, atomics.atomic_add_offset, atomics.view_atomic_store_add}
+EXCHANGES = {atomics.atomic_xchg, atomics.atomic_xchg_offset}
+SWAPS = {atomics.atomic_cas, atomics.atomic_cas_offset}  # what they write depends on a comparison
 
 
 class Inconclusive(Exception):
@@ -148,12 +151,10 @@ class Walker:
 
     def sig(self, n: Op) -> Sig:
         """The types of an op when it moves errors: tiles of float64 where they hold errors."""
-        moved = {"tile", "value", "update", "padding_value"}
-        grouped = n.op.group(range(len(n.operands)), n.layout)
-        names: dict[int, str] = {}
-        for name, at in zip(n.op.operands, grouped, strict=True):
-            names |= dict.fromkeys(at if isinstance(at, tuple) else () if at is None else (at,), name.strip("*?"))
-        operands = tuple(_as_error(v.type) if names[i] in moved else v.type for i, v in enumerate(n.operands))
+        a = n.op.accesses
+        moved = (*a.values, a.padding) if a is not None and n.op not in SWAPS else ()
+        operands = tuple(_as_error(v.type) if name in moved else v.type
+                         for name, v in zip(n.op.flat_names(n.layout), n.operands, strict=True))
         return Sig(operands, tuple(_as_error(v.type) for v in n.results))
 
     def through_memory(self, n: Op, xs: list, es: list, ys: tuple) -> list:
@@ -178,17 +179,16 @@ class Walker:
 
     def atomic(self, n: Op, shadows: list, es: list, ys: tuple, sig: Sig) -> list:
         """Sums of floats: each addition rounds once more. Which old value a block sees is free."""
-        kind = n.op.name
-        names = [v.type for v in n.operands]
-        open_ = any(e is not None and isinstance(t, TileType) and np.any(e) for t, e in zip(names, es, strict=True))
+        inexact = any(e is not None and isinstance(v.type, TileType) and np.any(e)
+                      for v, e in zip(n.operands, es, strict=True))
         floating = bool(ys) and info(n.results[0].type.dtype).floating
-        if "add" in kind and floating:
+        if n.op in ADDS and floating:
             at = next(i for i, t in enumerate(sig.operands) if t is not n.operands[i].type)
             grown = [s + rules.spacing(np.abs(ys[0]) + np.abs(shadows[at]), n.results[0].type.dtype) if i == at else s
                      for i, s in enumerate(shadows)]
             self.apply(n, grown, sig)
-        elif open_:
-            if "xchg" not in kind:
+        elif inexact:
+            if n.op not in EXCHANGES:
                 raise Inconclusive("what an atomic is given", n.span)
             self.apply(n, shadows, sig)
         return [np.full(np.shape(y), np.inf) for y in ys]

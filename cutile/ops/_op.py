@@ -3,7 +3,7 @@
 An op is one decorated Python function. Its signature is the user's API, its docstring carries its clauses, the
 decorator names the typing rule and the regular lowering as plain data, its body is the meaning in NumPy.
 
-    @op(float_unary, ulp={f32: 3}, tileir="exp2")
+    @op(float_unary, freedom=ulp(3), tileir="exp2")
     def exp2(x, /, *, flush_to_zero=False):
         '''Base-2 exponential of each element.
 
@@ -39,6 +39,8 @@ from typing import Any
 
 from cutile._support.structs import cached, structure
 from cutile.ir.nodes import Value
+from cutile.ops._error_bounds import ErrorBound
+from cutile.ops._freedom import Freedom
 from cutile.types import LeafType
 
 GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
@@ -115,8 +117,8 @@ class OpDef:
 
     def __init__(self, meaning: Callable, rule: Callable, *, name: str | None = None, operands: str | None = None,
                  effect: str = PURE, exact: bool = False, loose: Callable | None = None, tileir: Any = None,
-                 ulp: Mapping | int | None = None, freedom: str | None = None, public: bool = True,
-                 method: tuple[str, str] | None = None, host: Callable | None = None,
+                 freedom: Freedom | tuple[Freedom, ...] = (), error_bound: ErrorBound | None = None,
+                 public: bool = True, method: tuple[str, str] | None = None, host: Callable | None = None,
                  signature: Callable | None = None, target: Callable | None = None,
                  view: Callable | None = None, elementwise: bool = False, moves_data: bool = False,
                  accumulates: str | None = None, accesses: str | None = None,
@@ -129,7 +131,8 @@ class OpDef:
         self.__wrapped__ = meaning
         self.family = meaning.__module__.rpartition(".")[2]
         self.rule, self.effect, self.exact, self.loose = rule, effect, exact, loose
-        self.tileir, self.ulp, self.freedom, self.host = tileir, ulp, freedom, host
+        self.tileir, self.error_bound, self.host = tileir, error_bound, host
+        self.freedom: tuple[Freedom, ...] = freedom if isinstance(freedom, tuple) else (freedom,)
         self.public, self.method, self.target, self.view = public, method, target, view
         self.since = since
         self.elementwise, self.moves_data, self.accumulates = elementwise, moves_data, accumulates
@@ -189,6 +192,11 @@ class OpDef:
                 i += 1
         return out
 
+    def flat_names(self, layout: Sequence[int | None] | None) -> list[str]:
+        """For each flat operand the name of the operand that it is or belongs to, without marks."""
+        lengths = layout or (1,) * len(self.operands)
+        return [name.strip("*?") for name, n in zip(self.operands, lengths, strict=True) for _ in range(n or 0)]
+
     def named(self, flat: Sequence, layout: Sequence[int | None] | None) -> dict[str, Any]:
         """What `group` gives, by the names of the operands without their marks."""
         return {n.strip("*?"): x for n, x in zip(self.operands, self.group(flat, layout), strict=True)}
@@ -244,7 +252,8 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     tileir    the operation of Tile IR that an elementwise op is, or two: that of integers and that of floats. Ops that
               share a lowering rule tell it here what to do
     since     features of the op that came later than the op itself, with the bytecode version that has them
-    ulp, freedom   what an implementation is free to do; shown in docs/freedoms.md and used by tests
+    freedom   what an implementation is free to do, one or several of those in _freedom
+    error_bound  how errors of operands pass through an elementwise op, see _error_bounds
     public    True: users call it as ct.<name>. False: a method only, or made by rules and passes
     method    ("tile", "astype"): also a method of tiles, arrays ("array"), tiled views ("view") or raw memory ("raw")
     host      what calling it on the host does instead of raising RuntimeError

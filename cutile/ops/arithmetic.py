@@ -18,6 +18,8 @@ from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, Tuple
 from cutile.ops import _numeric
 from cutile.ops._directed import fma64_directed
+from cutile.ops._error_bounds import of_fma, of_larger, of_product, of_quotient, of_sign, of_sum
+from cutile.ops._freedom import any_, ulp, when
 from cutile.ops._op import Sig, op, typing_rule
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._types import (
@@ -200,7 +202,7 @@ def _rounded(name: str, plain: Callable, x, y, mode: RoundingMode | None, flush:
     return _numeric.flush(z) if flush else z
 
 
-@op(rounded_pair, loose=operator.add, tileir=("addi", "addf"))
+@op(rounded_pair, loose=operator.add, tileir=("addi", "addf"), error_bound=of_sum)
 def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Sum of two tiles, element by element: `x + y`.
 
@@ -223,7 +225,7 @@ def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("add", np.add, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(rounded_pair, loose=operator.sub, tileir=("subi", "subf"))
+@op(rounded_pair, loose=operator.sub, tileir=("subi", "subf"), error_bound=of_sum)
 def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Difference of two tiles, element by element: `x - y`.
 
@@ -246,7 +248,7 @@ def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(rounded_pair, loose=operator.mul, tileir=("muli", "mulf"))
+@op(rounded_pair, loose=operator.mul, tileir=("muli", "mulf"), error_bound=of_product)
 def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Product of two tiles, element by element: `x * y`.
 
@@ -271,7 +273,7 @@ def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
 
 
 @op(divided, loose=operator.truediv, tileir="divf",
-    freedom="FULL: 2 ulp. APPROX: 2 ulp, and any value where the divisor is beyond 2**126")
+    freedom=(when(FULL, ulp(2)), when(APPROX, ulp(2), any_("a divisor beyond 2**126"))), error_bound=of_quotient)
 def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Quotient of two tiles, element by element: `x / y`.
 
@@ -300,7 +302,7 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(plain_pair, loose=operator.floordiv, freedom="integers: y == 0 gives any value")
+@op(plain_pair, loose=operator.floordiv, freedom=any_("integers, y == 0"))
 def floordiv(x, y, /, *, sig):
     """Quotient rounded toward minus infinity: `x // y`.
 
@@ -320,7 +322,7 @@ def floordiv(x, y, /, *, sig):
     return _numeric.float_floordiv(x, y, dtype) if info(dtype).floating else _numeric.floordiv(x, y)
 
 
-@op(plain_pair, loose=operator.mod, freedom="integers: y == 0 gives any value")
+@op(plain_pair, loose=operator.mod, freedom=any_("integers, y == 0"))
 def mod(x, y, /, *, sig):
     """Remainder with the sign of the divisor: `x % y`.
 
@@ -348,7 +350,7 @@ def _cdiv(x, y):
     return -(-x // y)
 
 
-@op(plain_pair, loose=_cdiv, host=_cdiv, freedom="integers: y == 0 gives any value")
+@op(plain_pair, loose=_cdiv, host=_cdiv, freedom=any_("integers, y == 0"))
 def cdiv(x, y, /, *, sig):
     """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
 
@@ -369,7 +371,7 @@ def cdiv(x, y, /, *, sig):
     return _numeric.cdiv(x, y)
 
 
-@op(quotient_and_remainder, freedom="y == 0 gives any value")
+@op(quotient_and_remainder, freedom=any_("y == 0"))
 def divmod(x, y, /):
     """The pair (x // y, x % y) of integers.
 
@@ -392,7 +394,7 @@ def _chosen(choose: Callable, x, y, flush: bool, propagate_nan: bool):
     return choose(x, y, propagate_nan)
 
 
-@op(choosing_pair, loose=builtins.min, exact=True, tileir=("mini", "minf"))
+@op(choosing_pair, loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger)
 def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The smaller of two tiles, element by element; `min(x, y)` in tile code.
 
@@ -412,7 +414,7 @@ def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan)
 
 
-@op(choosing_pair, loose=builtins.max, exact=True, tileir=("maxi", "maxf"))
+@op(choosing_pair, loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger)
 def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The greater of two tiles, element by element; `max(x, y)` in tile code.
 
@@ -432,7 +434,7 @@ def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     return _chosen(_numeric.maximum, x, y, flush_to_zero, propagate_nan)
 
 
-@op(signed_copy, loose=operator.neg, exact=True, tileir=("negi", "negf"))
+@op(signed_copy, loose=operator.neg, exact=True, tileir=("negi", "negf"), error_bound=of_sign)
 def negative(x, /):
     """`-x`.
 
@@ -445,7 +447,7 @@ def negative(x, /):
     return np.negative(x)
 
 
-@op(unchanged, loose=operator.pos, exact=True, public=False)
+@op(unchanged, loose=operator.pos, exact=True, public=False, error_bound=of_sign)
 def positive(x, /):
     """`+x`.
 
@@ -457,7 +459,7 @@ def positive(x, /):
     return x
 
 
-@op(magnitude, loose=builtins.abs, exact=True, tileir=("absi", "absf"))
+@op(magnitude, loose=builtins.abs, exact=True, tileir=("absi", "absf"), error_bound=of_sign)
 def abs(x, /):
     """Absolute value; `abs(x)` in tile code.
 
@@ -472,7 +474,7 @@ def abs(x, /):
     return np.abs(x)
 
 
-@op(made_elsewhere, elementwise=True, public=False, tileir="fma")
+@op(made_elsewhere, elementwise=True, public=False, tileir="fma", error_bound=of_fma)
 def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """x * y + z rounded once; formed by the fma pass.
 

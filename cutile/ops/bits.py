@@ -11,6 +11,7 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, describe
 from cutile.ops import _numeric
+from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
 from cutile.ops._types import common_dtype, fold, invalid, is_const, meet, refuse, tile_arg
 
@@ -152,7 +153,7 @@ def bitwise_not(x, /):
 
 
 @op(shift_pair, loose=_loose_lshift, exact=True, tileir="shli",
-    freedom="amounts of the width or more, or negative: any value")
+    freedom=any_("amounts of the width or more, or negative"))
 def bitwise_lshift(x, y, /):
     """Shift to the left: `x << y`.
 
@@ -173,7 +174,7 @@ def bitwise_lshift(x, y, /):
 
 
 @op(shift_pair, loose=operator.rshift, exact=True, tileir="shri",
-    freedom="amounts of the width or more, or negative: any value")
+    freedom=any_("amounts of the width or more, or negative"))
 def bitwise_rshift(x, y, /):
     """Shift to the right: `x >> y`.
 

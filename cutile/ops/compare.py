@@ -9,6 +9,7 @@ import numpy as np
 from cutile.dtypes import bool_, info
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
+from cutile.ops._error_bounds import of_comparison
 from cutile.ops._op import OpDef, op, typing_rule
 from cutile.ops._types import cast, common_dtype, fold, invalid, is_const, meet, tile_arg
 
@@ -59,7 +60,7 @@ def negated(b: Builder, op, x: Term) -> Term:
 # ------------------------------------------------------------------ meanings
 
 
-@op(compared, loose=operator.eq, exact=True, tileir="equal")
+@op(compared, loose=operator.eq, exact=True, tileir="equal", error_bound=of_comparison)
 def equal(x, y, /):
     """`x == y`, element by element.
 
@@ -76,7 +77,7 @@ def equal(x, y, /):
     return np.equal(x, y)
 
 
-@op(compared, loose=operator.ne, exact=True, tileir="not_equal")
+@op(compared, loose=operator.ne, exact=True, tileir="not_equal", error_bound=of_comparison)
 def not_equal(x, y, /):
     """`x != y`, element by element.
 
@@ -93,7 +94,7 @@ def not_equal(x, y, /):
     return np.not_equal(x, y)
 
 
-@op(compared, loose=operator.lt, exact=True, tileir="less_than")
+@op(compared, loose=operator.lt, exact=True, tileir="less_than", error_bound=of_comparison)
 def less(x, y, /):
     """`x < y`, element by element.
 
@@ -110,7 +111,7 @@ def less(x, y, /):
     return np.less(x, y)
 
 
-@op(compared, loose=operator.le, exact=True, tileir="less_than_or_equal")
+@op(compared, loose=operator.le, exact=True, tileir="less_than_or_equal", error_bound=of_comparison)
 def less_equal(x, y, /):
     """`x <= y`, element by element.
 
@@ -127,7 +128,7 @@ def less_equal(x, y, /):
     return np.less_equal(x, y)
 
 
-@op(compared, loose=operator.gt, exact=True, tileir="greater_than")
+@op(compared, loose=operator.gt, exact=True, tileir="greater_than", error_bound=of_comparison)
 def greater(x, y, /):
     """`x > y`, element by element.
 
@@ -144,7 +145,7 @@ def greater(x, y, /):
     return np.greater(x, y)
 
 
-@op(compared, loose=operator.ge, exact=True, tileir="greater_than_or_equal")
+@op(compared, loose=operator.ge, exact=True, tileir="greater_than_or_equal", error_bound=of_comparison)
 def greater_equal(x, y, /):
     """`x >= y`, element by element.
 

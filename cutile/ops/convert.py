@@ -24,6 +24,7 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Static, Term, describe, is_tile
 from cutile.ops import _numeric
+from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
 from cutile.ops._options import RM, RN, RP, RZ, rounding_arg
 from cutile.ops._types import invalid, loose, numeric_dtype_arg, refuse, strict, tile_arg, value_of
@@ -202,7 +203,7 @@ def _builtin(python: type, x: Term, help: str) -> Term:
 @op(cast_to, operands="x", exact=True, method=("tile", "astype"),
     since={"casts to float8_e8m0fnu": (13, 3), "float casts with a rounding mode other than RN": (13, 4)},
     signature=lambda x, dtype, /, *, rounding_mode=None: None,
-    freedom="float to integer out of range, NaN to integer, and zero or negative numbers to float8_e8m0fnu: any value")
+    freedom=any_("float to integer out of range, NaN to integer, and zero or negative numbers to float8_e8m0fnu"))
 def astype(x, *, rounding_mode=None, sig, out=None):
     """The elements converted to another dtype.
 

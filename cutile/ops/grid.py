@@ -7,6 +7,7 @@ import numpy as np
 from cutile.dtypes import int32
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, Static, Term, Tuple, is_scalar
+from cutile.ops._freedom import any_
 from cutile.ops._op import HOST, op
 from cutile.ops._types import array_arg, axis_arg, const_int, int_scalar_arg, invalid, items_arg, shape_arg
 from cutile.types import TileType
@@ -112,7 +113,7 @@ def num_blocks(axis, *, ctx):
     return ctx.num_blocks(axis)
 
 
-@op(tiles_scalar, exact=True, freedom="more than 2**31-1 tiles: any value")
+@op(tiles_scalar, exact=True, freedom=any_("more than 2**31-1 tiles"))
 def num_tiles(array, /, axis, shape, order="C"):
     """Number of tiles of `shape` along an axis of the tile space of an array.
 
@@ -136,7 +137,7 @@ def num_tiles(array, /, axis, shape, order="C"):
     return ((n - 1) // shape[axis] + 1).astype(np.int32)
 
 
-@op(assumed, operands="x", exact=True, freedom="a false claim: any value")
+@op(assumed, operands="x", exact=True, freedom=any_("a false claim"))
 def assume_divisible_by(x, divisor):
     """x, with the promise that it is a multiple of `divisor`.
 

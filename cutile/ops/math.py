@@ -1,24 +1,20 @@
 """Mathematical functions of floats, and the power operator [UN-*, ARITH-11, POW-*].
 
 Meanings compute in float64 and the framework rounds once: NumPy's float32 routines differ between processors. What an
-implementation is free to miss stands in `ulp`: units in the last place of the result, from the exact value.
+implementation is free to miss stands in `freedom`: units in the last place of the result, from the exact value.
 """
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping
 
 import numpy as np
 
 from cutile.dtypes import (
     DType,
-    bfloat16,
     bool_,
-    float16,
     float32,
-    float64,
     info,
     int16,
     int32,
@@ -30,6 +26,8 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
 from cutile.ops import _hyperbolic, _numeric
+from cutile.ops._error_bounds import monotone, monotone_in_each, of_cosh, of_nan_test, of_tan, of_wave
+from cutile.ops._freedom import ulp, when
 from cutile.ops._numeric import wide
 from cutile.ops._op import op, typing_rule
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, check_rounding, flush_arg, rounding_arg
@@ -208,13 +206,8 @@ def _loose_rsqrt(x):
 # ------------------------------------------------------------------ meanings
 
 
-def ulps(f32: int, f64: int = 1) -> Mapping[DType, int]:
-    """A bound per dtype. float16 and bfloat16 are computed wider and rounded once, which a few elements show."""
-    return {float16: 1, bfloat16: 1, float32: f32, float64: f64}
-
-
-@op(float_unary, loose=math.exp, ulp=ulps(2), tileir="exp",
-    freedom="APPROX: 62 ulp")
+@op(float_unary, loose=math.exp, tileir="exp",
+    freedom=(ulp(2), when(APPROX, ulp(62))), error_bound=monotone(np.exp))
 def exp(x, /, *, rounding_mode=None, out=None):
     """e to the power of each element.
 
@@ -237,7 +230,7 @@ def exp(x, /, *, rounding_mode=None, out=None):
     return wide(np.exp, x, out=out)
 
 
-@op(float_unary, loose=_loose_exp2, ulp=ulps(3), tileir="exp2")
+@op(float_unary, loose=_loose_exp2, freedom=ulp(3), tileir="exp2", error_bound=monotone(np.exp2))
 def exp2(x, /, *, flush_to_zero=False, out=None):
     """2 to the power of each element.
 
@@ -260,7 +253,7 @@ def exp2(x, /, *, flush_to_zero=False, out=None):
     return _numeric.flush(_numeric.round_to(float32, wide(np.exp2, _numeric.flush(x))))
 
 
-@op(float_unary, loose=math.log, ulp=ulps(1), tileir="log")
+@op(float_unary, loose=math.log, freedom=ulp(1), tileir="log", error_bound=monotone(np.log, least=0))
 def log(x, /, *, out=None):
     """Natural logarithm of each element.
 
@@ -280,7 +273,7 @@ def log(x, /, *, out=None):
     return wide(np.log, x, out=out)
 
 
-@op(float_unary, loose=math.log2, ulp=ulps(1, 2), tileir="log2")
+@op(float_unary, loose=math.log2, freedom=ulp(1, 2), tileir="log2", error_bound=monotone(np.log2, least=0))
 def log2(x, /, *, out=None):
     """Base-2 logarithm of each element.
 
@@ -300,7 +293,7 @@ def log2(x, /, *, out=None):
     return wide(np.log2, x, out=out)
 
 
-@op(float_unary, loose=math.sin, ulp=ulps(2, 2), tileir="sin")
+@op(float_unary, loose=math.sin, freedom=ulp(2, 2, exact_at_zero=True), tileir="sin", error_bound=of_wave)
 def sin(x, /, *, out=None):
     """Sine of each element, in radians.
 
@@ -318,7 +311,7 @@ def sin(x, /, *, out=None):
     return wide(np.sin, x, out=out)
 
 
-@op(float_unary, loose=math.cos, ulp=ulps(2, 2), tileir="cos")
+@op(float_unary, loose=math.cos, freedom=ulp(2, 2), tileir="cos", error_bound=of_wave)
 def cos(x, /, *, out=None):
     """Cosine of each element, in radians.
 
@@ -336,7 +329,7 @@ def cos(x, /, *, out=None):
     return wide(np.cos, x, out=out)
 
 
-@op(float_unary, loose=math.tan, ulp=ulps(3, 2), tileir="tan")
+@op(float_unary, loose=math.tan, freedom=ulp(3, 2, exact_at_zero=True), tileir="tan", error_bound=of_tan)
 def tan(x, /, *, out=None):
     """Tangent of each element, in radians.
 
@@ -354,7 +347,7 @@ def tan(x, /, *, out=None):
     return wide(np.tan, x, out=out)
 
 
-@op(float_unary, loose=math.sinh, ulp=ulps(3, 2), tileir="sinh")
+@op(float_unary, loose=math.sinh, freedom=ulp(3, 2, exact_at_zero=True), tileir="sinh", error_bound=monotone(np.sinh))
 def sinh(x, /, *, sig, out=None):
     """Hyperbolic sine of each element.
 
@@ -374,7 +367,7 @@ def sinh(x, /, *, sig, out=None):
     return wide(np.sinh, x, out=out)
 
 
-@op(float_unary, loose=math.cosh, ulp=ulps(3, 2), tileir="cosh")
+@op(float_unary, loose=math.cosh, freedom=ulp(3, 2), tileir="cosh", error_bound=of_cosh)
 def cosh(x, /, *, out=None):
     """Hyperbolic cosine of each element.
 
@@ -392,8 +385,8 @@ def cosh(x, /, *, out=None):
     return wide(np.cosh, x, out=out)
 
 
-@op(float_unary, loose=math.tanh, ulp=ulps(2, 2), tileir="tanh",
-    freedom="APPROX: 129 ulp, that is about 2**-11 of the value")
+@op(float_unary, loose=math.tanh, tileir="tanh",
+    freedom=(ulp(2, 2, exact_at_zero=True), when(APPROX, ulp(129, exact_at_zero=True))), error_bound=monotone(np.tanh))
 def tanh(x, /, *, rounding_mode=None, sig, out=None):
     """Hyperbolic tangent of each element.
 
@@ -416,7 +409,8 @@ def tanh(x, /, *, rounding_mode=None, sig, out=None):
     return wide(np.tanh, x, out=out)
 
 
-@op(float_unary, loose=math.sqrt, tileir="sqrt", freedom="APPROX: 1 ulp")
+@op(float_unary, loose=math.sqrt, tileir="sqrt",
+    freedom=when(APPROX, ulp(1, exact_at_zero=True)), error_bound=monotone(np.sqrt, least=0))
 def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Square root of each element.
 
@@ -447,7 +441,8 @@ def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _numeric.directed("sqrt", rounding_mode, sig.result.dtype, x)
 
 
-@op(float_unary, loose=_loose_rsqrt, ulp=ulps(2), tileir="rsqrt")
+@op(float_unary, loose=_loose_rsqrt, freedom=ulp(2), tileir="rsqrt",
+    error_bound=monotone(lambda x: 1 / np.sqrt(x), least=np.nextafter(0, 1)))
 def rsqrt(x, /, *, flush_to_zero=False):
     """1 / sqrt of each element.
 
@@ -472,7 +467,7 @@ def rsqrt(x, /, *, flush_to_zero=False):
     return 1.0 / wide(np.sqrt, x)  # two roundings to float64 hardly ever show in a narrower result
 
 
-@op(to_integral, loose=math.floor, exact=True, tileir="floor")
+@op(to_integral, loose=math.floor, exact=True, tileir="floor", error_bound=monotone(np.floor))
 def floor(x, /):
     """The largest integral value that is not greater, for each element.
 
@@ -487,7 +482,7 @@ def floor(x, /):
     return np.floor(x)
 
 
-@op(to_integral, loose=math.ceil, exact=True, tileir="ceil")
+@op(to_integral, loose=math.ceil, exact=True, tileir="ceil", error_bound=monotone(np.ceil))
 def ceil(x, /):
     """The smallest integral value that is not less, for each element.
 
@@ -503,7 +498,7 @@ def ceil(x, /):
     return np.ceil(x)
 
 
-@op(nan_test, loose=math.isnan, exact=True)
+@op(nan_test, loose=math.isnan, exact=True, error_bound=of_nan_test)
 def isnan(x, /):
     """Whether each element is NaN.
 
@@ -516,7 +511,8 @@ def isnan(x, /):
     return np.isnan(x)
 
 
-@op(float_binary, loose=math.atan2, ulp=ulps(2))
+@op(float_binary, loose=math.atan2, freedom=ulp(2),
+    error_bound=monotone_in_each(np.arctan2, lambda y, x, ey, ex: (x - ex > 0) | (np.abs(y) > ey)))
 def atan2(x1, x2, /):
     """The angle, in radians, of the point with ordinate x1 and abscissa x2.
 
@@ -533,7 +529,8 @@ def atan2(x1, x2, /):
     return wide(np.arctan2, x1, x2)
 
 
-@op(power, loose=_loose_pow, ulp=ulps(1), tileir="pow")
+@op(power, loose=_loose_pow, freedom=ulp(1), tileir="pow",
+    error_bound=monotone_in_each(np.power, lambda x, y, ex, ey: x - ex > 0))
 def pow(x, y, /, *, sig):
     """x to the power of y, element by element: `x ** y`.
 

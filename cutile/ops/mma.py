@@ -30,6 +30,7 @@ from cutile.dtypes import (
 )
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
+from cutile.ops._freedom import order
 from cutile.ops._op import PRODUCT, OpDef, Sig, op, typing_rule
 from cutile.ops._types import (
     broadcast,
@@ -230,7 +231,7 @@ def _plus(product: np.ndarray, acc: np.ndarray) -> np.ndarray:
     return np.add(product, acc, out=product) if room else np.add(product, acc, dtype=product.dtype)
 
 
-@op(_mma_rule, operands="x y acc", freedom="order(mma)")
+@op(_mma_rule, operands="x y acc", freedom=order("mma"))
 def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     """Matrix product with accumulation: x @ y + acc, in the dtype and shape of acc.
 
@@ -288,7 +289,7 @@ def mma(x, y, /, acc, *, use_fast_acc=False, sig: Sig):
     return _plus(_float_product(x, y), acc)
 
 
-@op(_mma_scaled_rule, operands="x x_scale y y_scale acc", freedom="order(mma)")
+@op(_mma_scaled_rule, operands="x x_scale y y_scale acc", freedom=order("mma"))
 def mma_scaled(x, x_scale, y, y_scale, /, acc, *, sig: Sig):
     """Matrix product of block-scaled operands, with accumulation in float32.
 
@@ -318,7 +319,7 @@ def mma_scaled(x, x_scale, y, y_scale, /, acc, *, sig: Sig):
     return _plus(_float_product(*_with_batch(x, tx, y, ty)), acc)
 
 
-@op(_matmul_rule, operands="", freedom="order(mma)")
+@op(_matmul_rule, operands="", freedom=order("mma"))
 def matmul(x, y, /):
     """Matrix product; also written x @ y. Stands in the IR as casts, reshapes, and mma onto zeros.
 

@@ -18,6 +18,7 @@ from cutile.ir.build import Builder
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Term, Tuple
 from cutile.ops import _numeric
 from cutile.ops._combine import combine_args, combine_region, combined, cut, numeric_arg, step, widen_bool
+from cutile.ops._freedom import order
 from cutile.ops._op import REDUCTION, OpDef, Sig, op, typing_rule
 from cutile.ops._options import DIRECTED, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._types import axis_arg, const_bool, invalid, is_const, is_none, value_of
@@ -159,7 +160,7 @@ def _orders(strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]
 # ------------------------------------------------------------------ the ops
 
 
-@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="add",
+@op(_sum_rule, operands="x", exact=True, freedom=order("sum"), tileir="add",
     signature=lambda x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False: None)
 def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     """Sum of the elements along one axis, several, or all.
@@ -201,7 +202,7 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     return _fold("add", x, sig.x, axis, rounding_mode, flush_to_zero)
 
 
-@op(_sum_rule, operands="x", exact=True, freedom="order(sum)", tileir="mul",
+@op(_sum_rule, operands="x", exact=True, freedom=order("sum"), tileir="mul",
     signature=lambda x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False: None)
 def prod(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     """Product of the elements along one axis, several, or all.
@@ -350,7 +351,7 @@ def argmin(x, /, *, axis, propagate_nan):
     return _arg(x, axis, np.argmin, np.inf, propagate_nan)
 
 
-@op(_reduce_rule, operands="*xs", exact=True, freedom="order(reduce)",
+@op(_reduce_rule, operands="*xs", exact=True, freedom=order("reduce"),
     signature=lambda x, /, axis, func, identity, *, keepdims=False: None)
 def reduce(xs, /, *, axis, identity, combine, sig: Sig):
     """Combine the elements along an axis with a function of two elements.

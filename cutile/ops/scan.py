@@ -14,6 +14,7 @@ from cutile.dtypes import info
 from cutile.ir.terms import POISON, Leaf, Poison, Tuple
 from cutile.ops import _numeric
 from cutile.ops._combine import combine_args, combine_region, combined, numeric_arg, step, widen_bool
+from cutile.ops._freedom import order
 from cutile.ops._op import SCAN, Sig, op, typing_rule
 from cutile.ops._options import DIRECTED, float_options, flush_arg, rounding_arg
 from cutile.ops._types import axis_arg, const_bool, value_of
@@ -70,7 +71,7 @@ def _accumulate(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mo
     return np.flip(y, axis) if reverse else y
 
 
-@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="add",
+@op(_cumsum_rule, operands="x", exact=True, freedom=order("sum"), tileir="add",
     signature=lambda x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False: None)
 def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     """Sums of the elements up to each one, itself included, along an axis.
@@ -99,7 +100,7 @@ def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     return _accumulate("add", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
 
-@op(_cumsum_rule, operands="x", exact=True, freedom="order(sum)", tileir="mul",
+@op(_cumsum_rule, operands="x", exact=True, freedom=order("sum"), tileir="mul",
     signature=lambda x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False: None)
 def cumprod(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     """Products of the elements up to each one, itself included, along an axis.
@@ -127,7 +128,7 @@ def cumprod(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     return _accumulate("mul", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
 
-@op(_scan_rule, operands="*xs", exact=True, freedom="order(scan)",
+@op(_scan_rule, operands="*xs", exact=True, freedom=order("scan"),
     signature=lambda x, /, axis, func, identity, *, reverse=False: None)
 def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
     """Combine the elements up to each one, itself included, along an axis with a function of two elements.

@@ -6,6 +6,7 @@ import numpy as np
 
 from cutile.ir.build import Builder
 from cutile.ir.terms import Leaf, Term
+from cutile.ops._error_bounds import of_choice
 from cutile.ops._op import op, typing_rule
 from cutile.ops._types import broadcast, cast, common_dtype, common_shape, tile_arg, value_of
 from cutile.ops.compare import truth
@@ -23,7 +24,7 @@ def chosen(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
     return Leaf(b.op1(op, *values, result=TileType(dtype, shape)))
 
 
-@op(chosen, exact=True, tileir="select")
+@op(chosen, exact=True, tileir="select", error_bound=of_choice)
 def where(cond, x, y, /):
     """x where cond is true, y elsewhere.
 

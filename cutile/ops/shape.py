@@ -14,6 +14,7 @@ from cutile.dtypes import bool_
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_array, is_scalar, is_tile
+from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
 from cutile.ops._types import (
     axis_arg,
@@ -355,7 +356,7 @@ def cat(tiles, /, axis, *, sig):
 
 
 @op(extract_rule, method=("tile", "extract"), operands="x *index", exact=True,
-    freedom="a run-time index out of range: any value")
+    freedom=any_("a run-time index out of range"))
 def extract(x, /, index, shape, *, sig):
     """The part at `index` in the grid of parts of `shape` that x is divided in.
 
@@ -383,7 +384,7 @@ def extract(x, /, index, shape, *, sig):
 
 
 @op(insert_rule, method=("tile", "insert"), operands="x *index value", exact=True,
-    freedom="a run-time index out of range: any value")
+    freedom=any_("a run-time index out of range"))
 def insert(x, /, index, value, *, sig):
     """x with the part at `index` replaced by `value`.
 

@@ -9,9 +9,9 @@ Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an ax
 
 Not mutated is what gives no kernel a meaning: docstrings, annotations, what only text of errors is made of, assertions
 of what cannot happen (`assert`, `strict=` of zip, arrays that nobody may write to), how a dataclass is laid out, what
-ops declare for documentation or for another back end (`ulp=`, `tileir=`, `freedom=`, `public=`), declarations that only
-save time (`exact=` of ops whose results need no rounding, `copy=`) and settings of the
-implementation.
+ops declare for documentation, for bounds or for another back end (`tileir=`, `since=`, `freedom=`, `error_bound=`,
+`public=`), declarations that only save time (`exact=` of ops whose results need no rounding, `copy=`) and settings of
+the implementation.
 
 What changes no result although this cannot be said of a whole kind stands in equivalent.txt, each with the reason.
 """
@@ -83,7 +83,7 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
 LONG = 20  # displays of more elements are not written out
 AXES = {"axis", "axes", "dim"}
 SILENT_NAMES = {"help", "hint", "__slots__", "__all__", "FAMILIES"}
-SILENT_KEYWORDS = {"help", "ulp", "tileir", "freedom", "strict", "public", "exact", "copy"}
+SILENT_KEYWORDS = {"help", "tileir", "since", "freedom", "error_bound", "strict", "public", "exact", "copy"}
 SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar",
                 "MalformedBytecode"}
 SILENT_FUNCTIONS = {  # what they make is text of errors, of documentation or for a debugger

@@ -46,7 +46,7 @@ def test_a_mutant_of_each_kind(of, source, kind, text):
 
 @pytest.mark.parametrize("source", [
     "'''doc 1'''", "x: a | b", "def f(x: 'a | b' = None): pass", "raise E(1 + 1)", "assert a < b", "import a",
-    "x = TileError(f'{n + 1}')", "f(help=1 + 1)", "op(ulp={f32: 3, f64: 1})", "zip(a, b, strict=True)",
+    "x = TileError(f'{n + 1}')", "f(help=1 + 1)", "op(freedom=ulp(3, 1))", "zip(a, b, strict=True)",
     "if a == b:\n    hint = c + d\nelif e:\n    hint = ''",
     "x.flags.writeable = False", "if not settings.get('PORTABLE'):\n    pass",
     "@op(exact=True, public=False)\nclass A: pass",

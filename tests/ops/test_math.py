@@ -30,6 +30,7 @@ from cutile.errors import TileTypeError, TileValueError
 from cutile.ir.terms import Const, Leaf, Static
 from cutile.ops import _numeric
 from cutile.ops import math as M
+from cutile.ops._freedom import ulp_of
 from cutile.ops._types import loose, strict
 from cutile.types import RoundingMode, TileType
 from tests.ops.ruling import Bench
@@ -59,7 +60,8 @@ def unit_of(value, dtype: DType):
 
 
 def assert_within(op, got: np.ndarray, exact: list, dtype: DType, ulps: float | None = None):
-    bound = ulps if ulps is not None else (op.ulp or {}).get(dtype, 0.5)
+    free = ulp_of(op.freedom)
+    bound = ulps if ulps is not None else free.most[dtype] if free else 0.5
     top = info(dtype).format.max
     for g, e in zip(got.reshape(-1).tolist(), exact, strict=True):
         if abs(e) > top:

@@ -119,12 +119,8 @@ combined is free, and so is the rounding that depends on it.
 def freedoms() -> str:
     rows = []
     for o in registry().values():
-        if not (o.ulp or o.freedom):
-            continue
-        ulp = o.ulp if isinstance(o.ulp, dict) else {}
-        parts = [", ".join(f"{d.name} {n} ulp" for d, n in ulp.items())] if ulp else []
-        parts += [o.freedom] if o.freedom else []
-        rows.append(row((f"`{o.name}`", plain(". ".join(parts)))))
+        if o.freedom:
+            rows.append(row((f"`{o.name}`", plain(". ".join(map(str, o.freedom))))))
     return FREEDOMS.format(note=NOTE, rows="\n".join(rows))
 
 
