@@ -1,4 +1,5 @@
-"""`python -m cutile`: a file for each verb.
+"""The command line, `python -m cutile`: one file per verb; main.py puts them together.
 
-In: a command line. Out: text, and an exit status. Whatever a verb does is done by the other rooms.
+In: a command line. Out: text and an exit status. A verb only reads its arguments and prints; the other rooms do the
+work.
 """

@@ -1,4 +1,4 @@
-"""python -m cutile cache: the GPU code that is kept on disk."""
+"""python -m cutile cache: lists, shows and clears the GPU code on disk."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def show(
         code, text = entry.parts()
     except (OSError, ValueError) as e:
         _fail(f"entry {entry.key} cannot be read ({e}); it will be compiled again when it is needed")
-    _say(_noted(entry))
+    _say(_header(entry))
     _say(text.translate(_HIDDEN), end="")
     if cubin is not None:
         try:
@@ -68,7 +68,8 @@ def show(
             _fail(f"the machine code cannot be written to {cubin}: {e.strerror or e}")
 
 
-def _noted(entry: Entry) -> str:
+def _header(entry: Entry) -> str:
+    """What an entry was made for, in two lines."""
     noted = entry.metadata()
     if not {"kernel", "symbol", "target", "cubin", "made", "seconds"} <= noted.keys():
         return f"{entry.key}: this entry does not say what it was made for, last used {_when(entry.used)}\n"
@@ -92,7 +93,7 @@ def clear(
 
 
 def _cache() -> cache.Cache:
-    """The folder, also where launches do not use it."""
+    """The cache, even if launches do not use it; the reason is printed then."""
     try:
         kept = cache.Cache(cache.folder(), settings.get("CACHE_SIZE"))
         with os.scandir(kept.folder):
@@ -109,20 +110,20 @@ def _cache() -> cache.Cache:
     return kept
 
 
-# ------------------------------------------------------------------ text: entries may hold anything
+# ------------------------------------------------------------------ printing: entries may hold any text
 
 LONGEST = 100  # characters of a name that are shown
-_HIDDEN = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")  # what would steer the terminal
+_HIDDEN = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\ufffd")  # control characters of terminals
 
 
 def _cell(text: str) -> Text:
-    """A name as it stands, without markup, and what cannot be shown replaced."""
+    """A name as plain text, with its unprintable characters replaced."""
     shown = "".join(c if c.isprintable() else "\ufffd" for c in text[:LONGEST])
     return Text(shown + "…" * (len(text) > LONGEST))
 
 
 def _say(text: str, *, end: str = "\n", err: bool = False) -> None:
-    """Print; what the stream has no character for as its code."""
+    """Print text; characters that the stream's encoding lacks are printed as escapes."""
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     print(text.encode(encoding, "backslashreplace").decode(encoding), end=end, file=stream)
@@ -139,7 +140,7 @@ def _size(n: float) -> str:
 def _when(seconds: float) -> str:
     try:
         return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
-    except (ValueError, OverflowError, OSError):  # a time that no calendar has
+    except (ValueError, OverflowError, OSError):  # no valid time
         return "?"
 
 

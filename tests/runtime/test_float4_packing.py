@@ -9,7 +9,7 @@ import pytest
 
 import cutile as ct
 from cutile.bounds import bounds
-from cutile.cli.diff import difference
+from cutile.cli.diff.compare import difference
 from cutile.compilation import CallingConvention, KernelSignature
 from cutile.runtime import launch_key
 from cutile.runtime.arrays import find_array, layout

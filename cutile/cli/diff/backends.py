@@ -1,4 +1,4 @@
-"""What a launch can be compared on: schedules of the interpreter, and a GPU. All change NumPy arrays in place."""
+"""The back ends that `diff` compares: schedules of the interpreter, and a GPU. Each changes NumPy arrays in place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _interpreter(schedule: str | None) -> Backend:
 
 
 def _gpu(program: Kernel, grid: tuple[int, int, int], leaves: list) -> None:
-    """On GPU 0, with the arrays copied there and back."""
+    """Run on GPU 0; the arrays are copied there and back."""
     from cutile.gpu.build import build
     from cutile.gpu.device_launch import Prepared
     from cutile.gpu.parameters import packing
@@ -66,7 +66,7 @@ BACKENDS: dict[str, Backend] = {
 
 
 def _constraint(t: Any, x: Any) -> Any:
-    """What a launch knows of an argument."""
+    """What a launch assumes of an argument."""
     from cutile.compilation.constraints import ListConstraint, ScalarConstraint
     from cutile.compilation.derive import array_constraint
     from cutile.compilation.signature import CallingConvention
@@ -85,7 +85,7 @@ def _constraint(t: Any, x: Any) -> Any:
 
 
 def _moved(stack: ExitStack, device: Any, t: Any, x: Any) -> Any:
-    """An array on the GPU for as long as the stack is open; what it holds then comes back."""
+    """A copy of an array on the GPU; when the stack closes, its contents are copied back."""
     if isinstance(x, list):
         return [_moved(stack, device, t.element, a) for a in x]
     return stack.enter_context(_on_device(device, t.dtype, x)) if isinstance(x, np.ndarray) else x
@@ -110,7 +110,7 @@ def _on_device(device: Any, dtype: DType, x: np.ndarray) -> Iterator[DeviceArray
 
 
 def on_host(leaf: Any) -> Any:
-    """A leaf of a launch's arguments in CPU memory: an array in a GPU's memory is copied."""
+    """A leaf of a launch's arguments, in CPU memory: arrays in a GPU's memory are copied."""
     if isinstance(leaf, list):
         return list(map(on_host, leaf))
     if not isinstance(leaf, DeviceArray):
@@ -132,7 +132,7 @@ def on_host(leaf: Any) -> Any:
 
 
 def _bytes_alike(dtype: DType) -> None:
-    """TileUnsupportedFeatureError for arrays that are not the same bytes in both memories."""
+    """TileUnsupportedFeatureError for an array whose bytes in CPU memory and in GPU memory are not the same."""
     if dtype.bitwidth < 8:
         raise TileUnsupportedFeatureError(
             f"an array of {dtype.name} cannot be compared on a GPU: it has two elements a byte there, one in NumPy",

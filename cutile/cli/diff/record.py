@@ -1,7 +1,7 @@
-"""A kernel that writes down every tile that it assigns to a variable, for comparing back ends.
+"""Adds to a kernel a record of every tile that it assigns to a variable, to compare back ends.
 
-After each assignment stands a call of `record`, tile code like the user's, typed for the tile's type. A record has the
-value, and its number among all records of its block, so that the first difference can be told from what it led to.
+After each assignment stands a call of `_record`, which is tile code, typed for the tile's type. A record holds the
+value and its number among all records of its block, which tells the first difference from those that follow from it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,16 @@ from cutile.ops.memory import load, store
 from cutile.ops.shape import reshape
 from cutile.types import ArrayType, TileType
 
-LIMIT = 8  # how many executions of an assignment are kept, and the last one
+LIMIT = 8  # executions of an assignment that are recorded; one more record is kept for the last execution
 NO_ARRAYS = (dtypes.tfloat32, dtypes.float8_e5m3fnu, dtypes.float4_e2m1fn)  # recorded as float32, exactly
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """An assignment that is recorded. `log` and `when` number the arrays that hold its records, after the arguments."""
+    """An assignment that is recorded.
+
+    log, when   the positions, among the added parameters, of the arrays of its values and of their numbers
+    """
 
     variable: str
     type: TileType
@@ -51,7 +54,7 @@ def _record(log, when, count, clock, value, size, dtype):
 
 
 def recorded(kernel: Kernel, grid: Sequence[int]) -> tuple[Kernel, list[Recorded], Callable[[], list[np.ndarray]]]:
-    """The kernel with records, what they are of, and a function that makes the arrays for its additional parameters."""
+    """The kernel with records, what it records, and a function that makes the arrays for the added parameters."""
     blocks = prod(grid)
     inner = {id(n) for op in walk(kernel.body) if isinstance(op, Op) and op.region for n in walk(op.region)}
     clock = Value(ArrayType(int32, 1), "clock")
@@ -79,7 +82,7 @@ def recorded(kernel: Kernel, grid: Sequence[int]) -> tuple[Kernel, list[Recorded
 
 
 def _tiles(name: str, t: object) -> Iterator[tuple[str, Value]]:
-    """The tiles in what a variable denotes, by name; structure has its parts' names."""
+    """The tiles that a variable denotes, each with its name: `x`, `x[0]` in a tuple, `x.field` in a dataclass."""
     if isinstance(t, Value):
         if isinstance(t.type, TileType) and info(t.type.dtype).kind != "p":
             yield name, t
@@ -97,10 +100,7 @@ def _call(n: Bind, operands: list[Value], kept: DType) -> Frame:
 
 
 def _substituted(b: Region, new: dict[Value, Value]) -> Region:
-    """A straight body with other values; what only a debugger looks at is left out."""
+    """A straight-line body with other values, and without Binds."""
     nodes = [substitute(n, new) for n in b.nodes if not isinstance(n, Bind)]
     return Region([with_regions(n, [_substituted(i, new) for i in (n.region,)]) if isinstance(n, Op) and n.region else n
                   for n in nodes], b.params)
-
-
-

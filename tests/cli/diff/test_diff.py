@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import cutile as ct
 from cutile import interp, settings
-from cutile.cli.diff import backends, difference
+from cutile.cli.diff import backends
+from cutile.cli.diff.compare import difference
 from cutile.cli.diff.record import LIMIT, recorded
 from cutile.cli.main import app
 from cutile.ir.check import check

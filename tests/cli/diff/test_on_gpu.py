@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.cli.diff import difference
+from cutile.cli.diff.compare import difference
 from cutile.gpu import assumptions, build, driver
 from cutile.gpu.compile import compile_kernel
 from tests.gpu.evaluating import EvaluatingDriver

@@ -1,4 +1,4 @@
-"""python -m cutile diff: a user's own kernel, with the arguments of their own launch, on two back ends."""
+"""The verb `diff`: catches one launch of a user's script and compares it on two back ends."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 import cutile
-from cutile.cli.diff import Difference, Report, difference, times
 from cutile.cli.diff.backends import BACKENDS
+from cutile.cli.diff.compare import Difference, Report, difference, times
 from cutile.errors import TileError
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import _grid
@@ -21,7 +21,7 @@ from cutile.runtime.launch import launch as original
 
 
 class _Reached(BaseException):
-    """The launch that was asked for has been compared: the rest of the script need not run."""
+    """The launch has been compared: ends the script."""
 
 
 def diff(
@@ -55,7 +55,7 @@ def diff(
 
 
 def caught(file: str, name: str, arguments: list[str], number: int, backends: tuple) -> Report:
-    """Run the script up to the launch asked for, and compare that."""
+    """Run the script up to launch `number` of the kernel `name`, and compare this launch."""
     reports: list[Report] = []
     seen: list[str] = []
 
@@ -83,7 +83,7 @@ def caught(file: str, name: str, arguments: list[str], number: int, backends: tu
 
 @contextmanager
 def _replaced(launch: Callable) -> Iterator[None]:
-    """`launch` in the place of ct.launch."""
+    """Meanwhile, ct.launch is `launch`."""
     before = cutile.launch
     cutile.launch = launch
     try:
@@ -94,6 +94,7 @@ def _replaced(launch: Callable) -> Iterator[None]:
 
 @contextmanager
 def _as_script(file: str, arguments: list[str]) -> Iterator[None]:
+    """Meanwhile, sys.argv and sys.path are those of a script."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [file, *arguments]
     sys.path.insert(0, str(Path(file).resolve().parent))
@@ -103,11 +104,11 @@ def _as_script(file: str, arguments: list[str]) -> Iterator[None]:
         sys.argv, sys.path[:] = argv, path
 
 
-# ------------------------------------------------------------------ what is said
+# ------------------------------------------------------------------ the report
 
 
 def text(r: Report, backends: tuple) -> str:
-    """The report as lines to read."""
+    """The report as text."""
     out = []
     if r.first is not None:
         out += _statement(r.first, backends)

@@ -1,0 +1,77 @@
+"""python -m cutile doctor: what is installed, and what works with it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from cutile._support import float_mode
+from cutile._version import __version__
+from cutile.errors import TileError
+
+
+def doctor() -> None:
+    """What is installed, and what works with it."""
+    table = Table("part", "version", "what for")
+    table.add_row("cutile", __version__, "")
+    table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
+    table.add_row("floating point", *map(escape, float_mode.describe()))
+    with _without_current_folder():
+        for package, use in _PACKAGES.items():
+            table.add_row(package, escape(_version(package)), use)
+        for row in _gpu():
+            table.add_row(*map(escape, row))
+    Console().print(table)
+
+
+@contextmanager
+def _without_current_folder() -> Iterator[None]:
+    """Meanwhile, modules in the current folder cannot be imported; `python -m` would look there first."""
+    before, here = list(sys.path), os.path.realpath(os.curdir)
+    sys.path[:] = [p for p in before if os.path.realpath(p or os.curdir) != here]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def _gpu() -> Iterator[tuple[str, str, str]]:
+    """Rows about the assembler, the driver and each GPU. No context is created on a GPU."""
+    from cutile.gpu.driver import driver
+    from cutile.gpu.tileir.tileiras import find_tool
+
+    try:
+        tool = find_tool()
+        yield "tileiras", tool.version, f"compiles for GPUs; from {tool.origin}"
+    except FileNotFoundError as e:
+        yield "tileiras", "not found", f"would compile for GPUs: {e}"
+    try:
+        d = driver()
+        yield "NVIDIA driver", f"CUDA {d.version()}", "launches on GPU arrays"
+        for k in range(d.count()):
+            yield f"GPU {k}", "sm_{}{}".format(*d.capability(k)), d.name(k)
+    except TileError as e:
+        yield "NVIDIA driver", "not usable", e.message
+
+
+_PACKAGES = {
+    "numpy": "the interpreter computes with it", "ml_dtypes": "bfloat16, fp8 and fp4 arrays on the host",
+    "cuda-bindings": "calls of NVIDIA's driver", "torch": "tensors as arguments",
+    "debugpy": "breakpoints from VS Code", "scikit-image": "examples",
+    "scikit-learn": "examples", "hypothesis": "tests", "triton": "benchmarks compare with its interpreter",
+}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
