@@ -1,4 +1,7 @@
-"""Which part of the package may import which: read off the import statements of every file, inside functions too."""
+"""Which part of the package may import which, and that no imports of modules form a cycle.
+
+Both are read from the import statements of every file, those inside functions too.
+"""
 
 from __future__ import annotations
 
@@ -97,6 +100,79 @@ def test_every_exception_is_needed():
 
 def test_the_conformance_suite_sees_only_public_names():
     assert not (found := outsiders(ROOT / "conformance")), "\n" + "\n".join(found)
+
+
+# ------------------------------------------------------------------ cycles
+
+# Imports that close a cycle, as (importing module, imported module) -> reason.
+BACK_EDGES = {
+    ("cutile.ops._types", "cutile.ops.create"): "typing rules broadcast and fill",
+    ("cutile.ops._types", "cutile.ops.convert"): "typing rules convert",
+    ("cutile.ops._types", "cutile.ops.shape"): "typing rules broadcast",
+    ("cutile.gpu.tileir.debuginfo", "cutile.gpu.tileir.bytecode"): "",
+    ("cutile.gpu.toolchain", "cutile.gpu.tileir.tileiras"): "",
+    ("cutile.gpu.tileir.builder", "cutile.gpu.tileir.tileiras"): "",
+    ("cutile.interp.memory.per_block_array", "cutile.interp.memory.array_view"): "",
+    ("cutile.compilation.signature", "cutile.compilation.derive"): "",
+    ("cutile.compilation.signature", "cutile.compilation.mangling"): "",
+}
+
+
+def module_imports(root: Path) -> dict[str, set[str]]:
+    """The modules of the package that each module imports."""
+    files = {".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p
+             for p in (root / "cutile").rglob("*.py")}
+
+    def module_of(name: str) -> str | None:
+        return next((m for m in (name, name.rpartition(".")[0]) if m in files), None)
+
+    return {m: {module_of(name) for _, name in imports(p, ".".join(p.relative_to(root).parts[:-1]))} - {m, None}
+            for m, p in files.items()}
+
+
+def cycles(graph: dict[str, set[str]]) -> list[str]:
+    """One cycle of each group of modules that import each other, as a line to read."""
+    left = {m: set(found) for m, found in graph.items()}
+    while True:  # drop modules that import no module that is left, or that none imports
+        imported = set().union(*left.values())
+        idle = {m for m, found in left.items() if not found or m not in imported}
+        if not idle:
+            break
+        left = {m: found - idle for m, found in left.items() if m not in idle}
+    lines, seen = [], set()
+    for start in sorted(left):
+        path = [start]
+        while path[-1] not in seen and path[-1] not in path[:-1]:
+            path.append(min(left[path[-1]]))
+        if path[-1] not in seen:
+            lines.append(" -> ".join(path[path.index(path[-1]):]))
+        seen.update(path)
+    return lines
+
+
+def test_no_imports_form_a_cycle():
+    graph = {m: {n for n in found if (m, n) not in BACK_EDGES} for m, found in module_imports(ROOT).items()}
+    assert not (found := cycles(graph)), "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize("edge", BACK_EDGES, ids=lambda e: "-".join(e))
+def test_every_back_edge_closes_a_cycle(edge):
+    graph = module_imports(ROOT)
+    kept = {m: {n for n in found if (m, n) == edge or (m, n) not in BACK_EDGES} for m, found in graph.items()}
+    assert cycles(kept), f"{edge} closes no cycle any more: take it off the list"
+
+
+def test_cycles_are_found():
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": set(), "d": {"a", "c"}}) == []
+    assert cycles({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == ["b -> c -> b"]
+    assert cycles({"a": {"a2"}, "a2": {"a", "b"}, "b": {"b2"}, "b2": {"b"}}) == ["a -> a2 -> a", "b -> b2 -> b"]
+
+
+def test_imports_inside_functions_close_cycles(tree):
+    root = tree(ir__a="from cutile.ir import b", ir__b="def f():\n    from cutile.ir.a import g")
+    assert cycles(module_imports(root)) == ["cutile.ir.a -> cutile.ir.b -> cutile.ir.a"]
+    root = tree(ir__b="from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from cutile.ir.a import g")
+    assert cycles(module_imports(root)) == []
 
 
 # ------------------------------------------------------------------ the rule itself
