@@ -164,7 +164,7 @@ def atomic_cas_offset(array, offset, expected, desired, mask, /, *, memory_order
     [RAW-3.foreign]  memory that is not the argument's own is undefined: nothing happens here, the result is `expected`
     """
     core = sig.result.shape
-    done, old = array.update_raw("cas", offset, (expected, desired), mask, core, ctx.batch_shape, want_old)
+    done, old = array.raw.update("cas", (offset,), (expected, desired), mask, core, ctx.batch_shape, want_old)
     return np.where(done, old, expected)
 
 
@@ -206,13 +206,11 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
         return old
 
     def by_offset(array, offset, update, mask, /, *, memory_order, memory_scope, want_old, sig, ctx):
-        _, old = array.update_raw(kind, offset, (update,), mask, sig.result.shape, ctx.batch_shape, want_old)
+        _, old = array.raw.update(kind, (offset,), (update,), mask, sig.result.shape, ctx.batch_shape, want_old)
         return old
 
     def by_tile(array, index, update, /, *, steps, sig, ctx):
-        core = sig.operands[-1].shape
-        indices = array.tile_indices(tile_origin(index, sig), core, steps)
-        array.update(kind, indices, (update,), None, core, ctx.batch_shape, False)
+        array.update_tile(kind, tile_origin(index, sig), update, sig.operands[-1].shape, steps, ctx.batch_shape)
 
     by_index.__doc__ = f"""Atomically {row.text}; the values before.
 

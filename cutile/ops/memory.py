@@ -165,7 +165,7 @@ def _store_advanced(b: Builder, op, array, indices, tile, latency, allow_tma) ->
 
 def _load_view(array, index, /, *, shape, order, sig, **_hints):
     dims = shape or (1,) * sig.x.ndim
-    x = array.inside(tile_origin(index, sig), dims, order)
+    x = array.view(tile_origin(index, sig), dims, order)
     return x if shape or x is None else x.reshape(x.shape[:x.ndim - len(dims)])
 
 
@@ -224,7 +224,7 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
     """
     dims = shape or (1,) * sig.x.ndim
     origin = tile_origin(index, sig)
-    x = array.inside(origin, dims, order)
+    x = array.view(origin, dims, order)
     if x is None:
         x = array.tile(origin, dims, order, fill_of(padding_mode, sig.x.dtype))
     return x if shape else x.reshape(x.shape[:x.ndim - len(dims)])

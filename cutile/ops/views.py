@@ -290,7 +290,7 @@ def load_offset(array, offset, mask, padding_value, /, *, latency, sig):
         fill = np.full((1,) * len(core), fill_of(UNDETERMINED, sig.x.dtype))
     else:
         fill = beside(padding_value, sig.operands[-1].ndim, len(core))
-    return array.gather_raw(offset, mask, fill, core)
+    return array.raw.gather((offset,), mask, fill, core)
 
 
 @op(_store_offset, operands="array offset value mask?", effect=WRITE, accesses=OFFSETS, exact=True, public=False,
@@ -306,7 +306,7 @@ def store_offset(array, offset, value, mask, /, *, latency, sig):
     [RAW-2.result]  the result is None
     [RAW-2.foreign]  memory that is not the argument's own is undefined: it is not written here
     """
-    array.scatter_raw(offset, value, mask, sig.operands[1].shape)
+    array.raw.scatter((offset,), value, mask, sig.operands[1].shape)
 
 
 # ------------------------------------------------------------------ foreign pointers
@@ -402,5 +402,5 @@ def from_foreign(pointer, shape, strides, /, *, sig):
     number = pointer >> np.uint64(POINTER_BITS)
     at = (pointer & np.uint64((1 << POINTER_BITS) - 1)).astype(np.int64) - POINTER_BIAS
     numbers = np.unique(number).tolist()
-    found = [_memories[n].foreign(at, shape, strides, sig.result.index_dtype) for n in numbers]
-    return found[0] if len(found) == 1 else found[0].choose(found, np.searchsorted(numbers, number))
+    buffers = [_memories[n] for n in numbers]
+    return buffers[0].at_pointer(buffers, np.searchsorted(numbers, number), at, shape, strides, sig.result.index_dtype)

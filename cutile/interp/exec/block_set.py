@@ -17,7 +17,7 @@ from math import prod
 import numpy as np
 
 from cutile.errors import Span, TileAssertionError
-from cutile.interp.memory.tile_access import StridedIndex
+from cutile.interp.memory.strided_index import StridedIndex
 from cutile.ops._op import Sig
 from cutile.types import TileType
 

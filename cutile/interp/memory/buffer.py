@@ -3,64 +3,51 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from cutile.dtypes import DType, info, tfloat32
 from cutile.interp.memory import atomics
 from cutile.interp.memory.atomics import Position
-from cutile.interp.memory.tile_access import StridedBuffer
+from cutile.interp.memory.strided_tile import StridedMemory
 from cutile.ops import _numeric
 
-if TYPE_CHECKING:
-    from cutile.interp.memory.array_view import ArrayView
-
 AT_ONCE = 1 << 15  # positions that are taken in one call [measured]
-FEW = 1 << 14  # indices whose greatest is found faster by where it is [measured]
+FEW = 1 << 14  # indices of which argmax finds the largest faster than maximum does [measured]
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
-SMALL, PART = 1 << 20, 64  # elements, and the part of them, from which on an array is converted at the first read
+SMALL, PART = 1 << 20, 64  # elements up to which an array is converted at the first read of a PARTth of it
 
 
 @functools.cache
 def _carried(dtype: DType) -> tuple[np.dtype, bool]:
-    """How elements are computed with, and whether memory holds them so."""
+    """The carrier of a dtype, and whether memory holds carriers."""
     i = info(dtype)
     return i.carrier, i.carrier == i.storage and dtype is not tfloat32
 
 
 class Buffer:
-    """The memory of one array argument, for one launch.
+    """The memory of one array argument, for one launch. `writable`: stores are possible. `plain`: it holds carriers."""
 
-    `may_change`: a kernel parameter that is stored to may share this memory, so loads copy. It is assumed until
-    the launcher knows better. `writable`: stores are possible.
-    """
-
-    may_change = True
+    may_change = True  # the kernel may store to this memory, so loads copy; true until the launch knows better
     line: np.ndarray | None = None  # the elements one after another, if they lie so
-    low = 0  # where the first byte is, from element (0, …) on
+    low = 0  # where the first byte is, counted from element (0, …)
     number: int | None = None  # by which foreign pointers know it
-    converted: StridedBuffer | None = None  # all of it as carriers, once that is made
+    at_pointer: Callable | None = None  # (buffer, byte offset, …) → the array there; set once a pointer is made
+    converted: StridedMemory | None = None  # all of it as carriers, once that is made
     _converted: np.ndarray | None = None
-    _read = 0
+    _read = 0  # elements so far
 
     def __init__(self, array: np.ndarray, dtype: DType, writable: bool, name: str):
         self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
         self.carrier, self.plain = _carried(dtype)
-        buffer, strides = array, array.strides
+        memory, strides = array, array.strides
         if array.flags.c_contiguous:
             self.line = array if len(strides) == 1 else array.reshape(-1)
         else:
             self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0)
-            buffer = _bytes_of(array)
-        self.place = StridedBuffer(buffer, -self.low, strides, array.dtype)
-
-    def foreign(self, at, shape, strides, index_dtype: DType) -> ArrayView:
-        """The array that begins `at` bytes from element (0, …) [FPTR-3]."""
-        from cutile.interp.memory.per_block_array import foreign  # which is written in terms of this module
-
-        return foreign(self, at, shape, strides, index_dtype)
+            memory = _bytes_of(array)
+        self.stored = StridedMemory(memory, -self.low, strides, array.dtype)
 
     # -- reading as carriers
 
@@ -88,19 +75,19 @@ class Buffer:
     def store(self, x: np.ndarray) -> np.ndarray:
         return x if self.plain else _numeric.to_storage(x, self.dtype)
 
-    def reading(self, n: int) -> tuple[StridedBuffer, bool]:
+    def reading(self, n: int) -> tuple[StridedMemory, bool]:
+        """`source` as strided memory."""
         if self.plain:
-            return self.place, False
+            return self.stored, False
         if self.converted is None:
             source, convert = self.source(n)
             if source is self.array:
-                return self.place, convert
-            self.converted = StridedBuffer(source.reshape(-1), 0, source.strides, source.dtype)
+                return self.stored, convert
+            self.converted = StridedMemory(source.reshape(-1), 0, source.strides, source.dtype)
         return self.converted, False
 
     def stays(self, n: int) -> bool:
-        """Whether memory holds carriers and keeps them. If it does not, they are made if it is worth it to whoever is
-        about to read `n` elements.
+        """Whether the buffer is constant and in carrier format; it is converted if reading `n` elements justifies that.
         """
         if self.may_change or self.plain or self.converted is not None:
             return not self.may_change
@@ -124,8 +111,8 @@ class Buffer:
         return self.convert(x) if convert else x
 
     def take_below(self, high: int, at: np.ndarray, out: np.ndarray) -> np.ndarray | None:
-        """The elements of a 1-d array at positions in 0 … high-1, in `out`. None, with nothing done, where a position
-        is another or `out` does not fit.
+        """The elements of a 1-d array at positions in 0 … high-1, in `out`. None, with nothing done, if a position lies
+        elsewhere or `out` does not fit.
         """
         line = self.line
         if line is None or not self.plain or self.may_change or out.shape != at.shape or at.dtype.kind != "i" \
@@ -136,8 +123,8 @@ class Buffer:
         return out
 
     def count_below(self, kind: str, high: int, at: np.ndarray, x: np.ndarray, shape: tuple[int, ...]) -> bool:
-        """Update the elements of a 1-d array at positions in 0 … high-1, by counting. False, with nothing done, where a
-        position is another or the update is of another kind.
+        """Update the elements of a 1-d array at positions in 0 … high-1, by counting. False, with nothing done, if a
+        position lies elsewhere or the update is of another kind.
         """
         line = self.line
         return line is not None and atomics.alone(x) and at.shape == shape and at.dtype.kind == "i" \
@@ -145,7 +132,7 @@ class Buffer:
             and atomics.add_counts(line, at.reshape(-1), x.flat[0], lambda i: all_below(i, high))
 
     def position(self, coords: Sequence[np.ndarray]) -> Position:
-        """Coordinates as a flat position where elements lie one after another, else as they are."""
+        """Coordinates as a flat position where elements lie one after another, else unchanged."""
         if self.line is None or not coords:
             return tuple(c.astype(np.int64, copy=False) for c in coords)
         at = coords[0]
@@ -153,13 +140,15 @@ class Buffer:
             at = at.astype(np.int64, copy=False) * self.array.shape[k] + coords[k].astype(np.int64, copy=False)
         return at if at.dtype.kind == "i" else at.astype(np.int64)
 
+    # -- addresses
+
     def locate(self, offset: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Byte offsets from element (0, …): which name an element, and its coordinates (zeros elsewhere)."""
+        """Which byte offsets from element (0, …) are those of an element, and its coordinates (zeros elsewhere)."""
         a = self.array
         if a.size == 0:
             return np.zeros(offset.shape, bool), [np.zeros(offset.shape, np.int64)] * a.ndim
         rest = offset - self.low
-        ok = (rest >= 0) & (rest < self.place.buffer.nbytes)
+        ok = (rest >= 0) & (rest < self.stored.buffer.nbytes)
         rest = np.where(ok, rest, 0)
         coords = [np.zeros(offset.shape, np.int64) for _ in range(a.ndim)]
         steps = sorted((k for k in range(a.ndim) if a.shape[k] > 1 and a.strides[k]), key=lambda k: -abs(a.strides[k]))
@@ -175,7 +164,7 @@ class Buffer:
         ok &= rest == 0
         return ok, [np.where(ok, c, 0) for c in coords]
 
-    def _look_up(self, rest: np.ndarray, ok: np.ndarray):
+    def _look_up(self, rest: np.ndarray, ok: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
         a = self.array
         every = np.zeros((1,) * a.ndim, np.int64) - self.low
         for k, (n, s) in enumerate(zip(a.shape, a.strides, strict=True)):
@@ -187,8 +176,8 @@ class Buffer:
 
 
 def _parts(at: np.ndarray, out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Positions and what is taken there, some at a time: NumPy makes 64-bit copies of narrower positions, and these and
-    the positions themselves stay in the cache.
+    """Positions and the results for them, some at a time: NumPy makes 64-bit copies of narrower positions, and these
+    and the positions themselves stay in the cache.
     """
     if at.size <= AT_ONCE or not (at.flags.c_contiguous and out.flags.c_contiguous):
         return [(at, out)]
@@ -197,8 +186,8 @@ def _parts(at: np.ndarray, out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray
 
 
 def all_below(i: np.ndarray, high: int) -> bool:
-    """Whether all indices lie in 0 … high-1: a look at the greatest, as an unsigned number. Negative ones are greater
-    than all others.
+    """Whether all indices lie in 0 … high-1. It looks at the largest as unsigned numbers, of which negative ones are
+    larger than all others.
     """
     unsigned = _UNSIGNED.get(i.dtype.char)
     u = i if unsigned is None else i.view(unsigned)

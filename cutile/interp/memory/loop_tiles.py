@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutile.interp.memory.tile_access import StridedIndex
+from cutile.interp.memory.strided_index import StridedIndex
 from cutile.ir.nodes import Op
 from cutile.ops._op import Sig
 
@@ -45,7 +45,7 @@ class LoopTiles:
                 rank, size = len(j.shape), size * prod(j.shape)
             elif j is not None and j.ndim:
                 return NONE
-        if self.scalar and not rank or not array.fixed or not array.buffer.stays(size):
+        if self.scalar and not rank or not array.bounds.fixed or not array.buffer.stays(size):
             return NONE
         v = self.view(array, _along(indices, trips, rank))
         if v is not None:
@@ -58,5 +58,5 @@ def _along(indices: Sequence[np.ndarray | StridedIndex | None], trips: range,
            rank: int) -> list[np.ndarray | StridedIndex]:
     """Tile indices over one more axis, that of the iterations."""
     line = StridedIndex(trips.start, (trips.step, *(0,) * rank), (len(trips), *(1,) * rank))
-    return [line if j is None else StridedIndex(j.c, (0, *j.steps), (1, *j.shape)) if type(j) is StridedIndex else j
+    return [line if j is None else StridedIndex(j.start, (0, *j.steps), (1, *j.shape)) if type(j) is StridedIndex else j
             for j in indices]

@@ -1,9 +1,4 @@
-"""Arrays that differ from block to block in more than their place: items of a list, joins, foreign memory.
-
-A `PerBlockArray` holds several descriptors and, per block, which one is meant; it passes each request on to them, each
-for its own blocks. A `ForeignView` has sizes and strides of its own over the memory of an array argument; of what it
-names, only elements of that argument exist.
-"""
+"""One of several arrays for each block: items of a list, and arrays that arrive by different paths."""
 
 from __future__ import annotations
 
@@ -12,35 +7,46 @@ from math import prod
 
 import numpy as np
 
-from cutile.dtypes import DType, info
-from cutile.interp.memory.array_view import ArrayView, Buffer, coord, positions
-from cutile.interp.memory.tile_access import Coord
+from cutile.dtypes import info
+from cutile.interp.memory.array import Array, Rows
+from cutile.interp.memory.buffer import Buffer
+
+Operand = tuple[np.ndarray | None, int]  # a value with batch axes, and the rank of its tiles
 
 
-def narrow(x: np.ndarray, core: int, lead: tuple[int, ...], lanes: np.ndarray) -> np.ndarray:
-    """Pick blocks (flat numbers in `lead`) of a value; one without leading axes stays as it is."""
-    if x.ndim == core:
+def of_blocks(x: np.ndarray | None, rank: int, batch_shape: tuple[int, ...], blocks: np.ndarray) -> np.ndarray | None:
+    """The part of a value that belongs to some blocks, given as flat numbers in `batch_shape`; their axis comes first.
+    A value without batch axes stays as it is.
+    """
+    if x is None or x.ndim == rank:
         return x
-    axes = x.shape[:x.ndim - core]
-    at = np.unravel_index(lanes, lead)
+    axes = x.shape[:x.ndim - rank]
+    at = np.unravel_index(blocks, batch_shape)[len(batch_shape) - len(axes):]
     return x[tuple(np.zeros_like(i) if n == 1 else i for i, n in zip(at, axes, strict=True))]
 
 
-class PerBlockArray:
-    """One of `views` per block: number `which`, which has leading axes. No view has that number: an empty array."""
+class PerBlockArray(Rows):
+    """views[which], where `which` has batch axes. A number out of range means an array without elements.
 
-    def __init__(self, views: Sequence[ArrayView], which: np.ndarray):
+    Every request goes to each of the views, for the blocks that it stands for.
+    """
+
+    def __init__(self, views: Sequence[Array], which: np.ndarray):
         self.views, self.which = tuple(views), which
         first = self.views[0]
-        self.dtype, self.index_dtype, self.ndim, self.index = first.dtype, first.index_dtype, first.ndim, first.index
+        self.dtype, self.index_dtype, self.ndim = first.dtype, first.index_dtype, first.ndim
         self.carrier = info(self.dtype).carrier
 
     def __repr__(self) -> str:
         return f"one of {len(self.views)} {info(self.dtype).short} arrays of rank {self.ndim} per block"
 
     @property
+    def batch_shape(self) -> tuple[int, ...]:
+        return np.broadcast_shapes(self.which.shape, *(v.batch_shape for v in self.views))
+
+    @property
     def buffers(self) -> tuple[Buffer, ...]:
-        return tuple(m for v in self.views for m in v.buffers)
+        return tuple(b for v in self.views for b in v.buffers)
 
     @property
     def writable(self) -> bool:
@@ -50,161 +56,120 @@ class PerBlockArray:
     def name(self) -> str:
         return ", ".join(dict.fromkeys(v.name for v in self.views))
 
-    # -- asking each view for its blocks
+    # -- dispatch
 
-    def _each(self, operands: Sequence[np.ndarray], cores: Sequence[int], core: tuple[int, ...], fill,
-              ask: Callable, dtype: np.dtype | None = None) -> np.ndarray | None:
-        """`ask(view, operands)` for each view, narrowed to its blocks; the results in place, `fill` elsewhere."""
-        lead = np.broadcast_shapes(
-            self.which.shape, *(x.shape[:x.ndim - c] for x, c in zip(operands, cores, strict=True)),
-            *map(_lead_of, self.views))
-        which = np.broadcast_to(self.which, lead).reshape(-1)
-        out = None
-        if dtype is not None:
-            out = np.empty((which.size, *core), dtype)
-            out[...] = fill if np.ndim(fill) <= len(core) else _flat(fill, len(core), lead)
+    def _each(self, ask: Callable, operands: Sequence[Operand], results: Sequence[np.ndarray] | None = None,
+              batch_shape: tuple[int, ...] | None = None) -> list[np.ndarray]:
+        """`ask(view, operands, batch shape)` of each view, everything narrowed to its blocks.
+
+        `results` says what each result is where there is no view: a carrier of tiles, which may have batch axes. The
+        blocks are `batch_shape`, or those that the operands and the views tell apart.
+        """
+        if batch_shape is None:
+            batch_shape = np.broadcast_shapes(
+                self.which.shape, *(x.shape[:x.ndim - r] for x, r in operands if x is not None),
+                *(v.batch_shape for v in self.views))
+        count = prod(batch_shape)
+        out = [_filled(*result, batch_shape) for result in results or ()]
+        which = np.broadcast_to(self.which, batch_shape).reshape(-1)
         for k in np.unique(which).tolist():
             if not 0 <= k < len(self.views):
                 continue
-            lanes = np.flatnonzero(which == k)
-            view = self.views[k].lanes(lambda x, c, lanes=lanes: narrow(x, c, lead, lanes))
-            got = ask(view, [narrow(x, c, lead, lanes) for x, c in zip(operands, cores, strict=True)])
-            if out is not None:
-                out[lanes] = got
-        return None if out is None else out.reshape(lead + core)
+            blocks = np.flatnonzero(which == k)
 
-    def _dims(self, get: Callable) -> tuple[np.ndarray, ...]:
-        return tuple(self._each((), (), (), 0, lambda v, _, k=k: get(v)[k], self.index) for k in range(self.ndim))
+            def narrow(x, rank, blocks=blocks):
+                return of_blocks(x, rank, batch_shape, blocks)
+
+            got = ask(self.views[k].lanes(narrow), [narrow(x, r) for x, r in operands],
+                      (len(blocks),) if batch_shape else ())
+            for whole, part in zip(out, got if len(out) > 1 else (got,), strict=False):
+                whole[blocks] = part
+        assert all(len(x) == count for x in out)
+        return [x.reshape(batch_shape + x.shape[1:]) for x in out]
+
+    def _sizes(self, get: Callable) -> tuple[np.ndarray, ...]:
+        index = info(self.index_dtype).carrier
+        return tuple(self._each(lambda v, _, __, k=k: get(v)[k], (), [(0, index, ())])[0] for k in range(self.ndim))
 
     @property
     def shape(self) -> tuple[np.ndarray, ...]:
-        return self._dims(lambda v: v.shape)
+        return self._sizes(lambda v: v.shape)
 
     @property
     def strides(self) -> tuple[np.ndarray, ...]:
-        return self._dims(lambda v: v.strides)
+        return self._sizes(lambda v: v.strides)
 
-    # -- the operations of an ArrayView
+    # -- arrays made from this one
 
     def lanes(self, take) -> PerBlockArray:
         which = take(self.which, 0) if self.which.ndim else self.which
         return PerBlockArray([v.lanes(take) for v in self.views], which)
 
-    def slice(self, axis: int, start, stop) -> PerBlockArray:
+    def slice(self, axis, start, stop) -> PerBlockArray:
         return PerBlockArray([v.slice(axis, start, stop) for v in self.views], self.which)
 
-    def pointer(self, encode) -> np.ndarray:
-        return self._each((), (), (), 0, lambda v, _: v.pointer(encode), np.dtype(np.uint64))
+    @property
+    def raw(self) -> PerBlockArray:
+        return PerBlockArray([v.raw for v in self.views], self.which)
 
-    def inside(self, origin, shape, order, steps=None) -> None:
+    def pointer(self, encode) -> np.ndarray:
+        return self._each(lambda v, _, __: v.pointer(encode), (), [(0, np.dtype(np.uint64), ())])[0]
+
+    # -- tiles
+
+    def view(self, origin, shape, order, steps=None) -> None:
+        return None
+
+    def target(self, origin, shape, order, batch_shape) -> None:
         return None
 
     def tile(self, origin, shape, order, fill, steps=None) -> np.ndarray:
-        return self._each(origin, [0] * len(origin), tuple(shape), fill,
-                          lambda v, o: v.tile(o, shape, order, fill, steps), self.carrier)
+        return self._each(lambda v, o, _: v.tile(o, shape, order, fill, steps), [(j, 0) for j in origin],
+                          [(fill, self.carrier, tuple(shape))])[0]
 
     def put(self, origin, tile, shape, order, steps=None) -> None:
-        self._each([*origin, tile], [0] * len(origin) + [len(shape)], tuple(shape), None,
-                   lambda v, x: v.put(x[:-1], x[-1], shape, order, steps))
+        self._each(lambda v, x, _: v.put(x[:-1], x[-1], shape, order, steps),
+                   [*((j, 0) for j in origin), (tile, len(shape))])
 
-    def rows(self, axis, sparse, starts, shape, fill) -> np.ndarray:
-        return self._each([sparse, *starts], [1] + [0] * len(starts), tuple(shape), fill,
-                          lambda v, x: v.rows(axis, x[0], x[1:], shape, fill), self.carrier)
+    # -- elements
 
-    def put_rows(self, axis, sparse, starts, tile, shape) -> None:
-        self._each([sparse, *starts, tile], [1] + [0] * len(starts) + [len(shape)], tuple(shape), None,
-                   lambda v, x: v.put_rows(axis, x[0], x[1:-1], x[-1], shape))
+    def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:
+        rank = len(tile_shape)
+        return self._each(lambda v, x, _: v.gather(x[:-2], x[-2], x[-1], tile_shape),
+                          [(x, rank) for x in (*indices, mask, fill)], [(fill, self.carrier, tile_shape)])[0]
 
-    def gather(self, indices, mask, fill, core, out=None) -> np.ndarray:
-        return self._gather("gather", tuple(indices), mask, fill, core)
+    def scatter(self, indices, value, mask, tile_shape) -> None:
+        rank = len(tile_shape)
+        self._each(lambda v, x, _: v.scatter(x[:-2], x[-2], x[-1], tile_shape),
+                   [(x, rank) for x in (*indices, value, mask)])
 
-    def gather_raw(self, offset, mask, fill, core) -> np.ndarray:
-        return self._gather("gather_raw", offset, mask, fill, core)
-
-    def scatter(self, indices, value, mask, core) -> None:
-        self._scatter("scatter", tuple(indices), value, mask, core)
-
-    def scatter_raw(self, offset, value, mask, core) -> None:
-        self._scatter("scatter_raw", offset, value, mask, core)
-
-    def update(self, kind, indices, operands, mask, core, lead, old=True):
-        return self._update("update", kind, tuple(indices), operands, mask, core, lead, old)
-
-    def update_raw(self, kind, offset, operands, mask, core, lead, old=True):
-        return self._update("update_raw", kind, offset, operands, mask, core, lead, old)
-
-    def tile_indices(self, origin, shape, steps) -> list[np.ndarray]:
-        return self.views[0].tile_indices(origin, shape, steps)
-
-    def _gather(self, method, at, mask, fill, core):
-        given = [*_listed(at), mask, fill]
-        present = [x for x in given if x is not None]
-
-        def ask(view, got):
-            got = iter(got)
-            *where, m, f = (None if x is None else next(got) for x in given)
-            return getattr(view, method)(_like(at, where), m, f, core)
-
-        return self._each(present, [len(core)] * len(present), core, fill, ask, self.carrier)
-
-    def _scatter(self, method, at, value, mask, core):
-        given = [*_listed(at), value, mask]
-        present = [x for x in given if x is not None]
-
-        def ask(view, got):
-            got = iter(got)
-            *where, v, m = (None if x is None else next(got) for x in given)
-            getattr(view, method)(_like(at, where), v, m, core)
-
-        self._each(present, [len(core)] * len(present), core, None, ask)
-
-    def _update(self, method, kind, at, operands, mask, core, lead, old):
-        given = [*_listed(at), *operands, mask]
-        given = [None if x is None else np.broadcast_to(x, lead + core) for x in given]
-        present = [x for x in given if x is not None]
-        n = len(_listed(at))
-        done = np.zeros((prod(lead), *core), bool)
-        which = np.broadcast_to(self.which, lead).reshape(-1)
-        seen = np.zeros((prod(lead), *core), self.carrier)
-        for k in np.unique(which).tolist():
-            if not 0 <= k < len(self.views):
-                continue
-            lanes = np.flatnonzero(which == k)
-            view = self.views[k].lanes(lambda x, c, lanes=lanes: narrow(x, c, lead, lanes))
-            got = iter([narrow(x, len(core), lead, lanes) for x in present])
-            *rest, m = (None if x is None else next(got) for x in given)
-            count = (len(lanes),) if lead else ()
-            d, s = getattr(view, method)(kind, _like(at, rest[:n]), rest[n:], m, core, count, old)
-            done[lanes], seen[lanes] = d, s
-        return done.reshape(lead + core), seen.reshape(lead + core)
+    def update(self, kind, indices, operands, mask, tile_shape, batch_shape, old=True):
+        n, rank = len(indices), len(tile_shape)
+        return tuple(self._each(
+            lambda v, x, blocks: v.update(kind, x[:n], x[n:-1], x[-1], tile_shape, blocks, old),
+            [(x, rank) for x in (*indices, *operands, mask)],
+            [(False, np.dtype(bool), tile_shape), (0, self.carrier, tile_shape)], batch_shape))
 
 
-def _lead_of(view: ArrayView) -> tuple[int, ...]:
-    return np.broadcast_shapes(*(np.shape(s) for s in (*view.start, *view.size)))
-
-
-def _flat(x: np.ndarray, core: int, lead: tuple[int, ...]) -> np.ndarray:
-    x = np.broadcast_to(x, lead + x.shape[x.ndim - core:])
-    return x.reshape(-1, *x.shape[x.ndim - core:])
-
-
-def _listed(at) -> list:
-    return list(at) if isinstance(at, tuple) else [at]
-
-
-def _like(at, items):
-    return tuple(items) if isinstance(at, tuple) else items[0]
+def _filled(fill, dtype: np.dtype, tile_shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> np.ndarray:
+    """One result, blocks in a row."""
+    out = np.empty((prod(batch_shape), *tile_shape), dtype)
+    if np.ndim(fill) > len(tile_shape):
+        tile = fill.shape[fill.ndim - len(tile_shape):]
+        fill = np.broadcast_to(fill, batch_shape + tile).reshape(-1, *tile)
+    out[...] = fill
+    return out
 
 
 # ------------------------------------------------------------------ lists and joins
 
 
 class ArrayList(tuple):
-    """A list parameter: the descriptors of its arrays, in order."""
+    """A list parameter: its arrays, in order."""
 
     __slots__ = ()
 
-    def pick(self, index: np.ndarray) -> ArrayView | PerBlockArray:
+    def pick(self, index: np.ndarray) -> Array:
         """Item `index`, which may differ by block. An index out of range names an array without elements [D-70]."""
         i = np.asarray(index)
         if i.ndim == 0 and 0 <= int(i) < len(self):
@@ -213,129 +178,27 @@ class ArrayList(tuple):
         return PerBlockArray(self, np.where((i < 0) | (i >= len(self)), -1, i))
 
 
-def join(lead: tuple[int, ...], parts: Sequence[tuple]) -> ArrayView | PerBlockArray:
-    """One descriptor for blocks `lead`, from parts (selector, descriptor, flat): `selector` says which of the blocks,
+def join(batch_shape: tuple[int, ...], parts: Sequence[tuple]) -> Array:
+    """One array for blocks of that shape, from parts (selector, array, flat): `selector` says which of the blocks,
     counted in row-major order, the part is for; `flat(carrier, 0)` gives the part's values one per block."""
-    views: list[ArrayView] = []
-    n = prod(lead)
+    views: list[Array] = []
+    n = prod(batch_shape)
     which = np.full(n, -1)
     for selector, part, flat in parts:
-        def spread(x, core, selector=selector, flat=flat):
-            if x.ndim == core:
+        def spread(x, rank, selector=selector, flat=flat):
+            if x.ndim == rank:
                 return x
             out = np.zeros(n, x.dtype)
-            out[selector] = flat(x, core)
-            return out.reshape(lead)
+            out[selector] = flat(x, rank)
+            return out.reshape(batch_shape)
 
         part = part.lanes(spread)
         if isinstance(part, PerBlockArray):
-            which[selector] = np.broadcast_to(part.which, lead).reshape(-1)[selector] + len(views)
+            which[selector] = np.broadcast_to(part.which, batch_shape).reshape(-1)[selector] + len(views)
             views += part.views
         else:
             which[selector] = len(views)
             views.append(part)
     if all(v is views[0] for v in views):
         return views[0]
-    return PerBlockArray(views, which.reshape(lead))
-
-
-# ------------------------------------------------------------------ foreign memory
-
-
-def foreign(memory: Buffer, at: np.ndarray, shape: Sequence[np.ndarray], strides: Sequence[np.ndarray],
-            index_dtype: DType) -> ArrayView:
-    """The array that begins `at` bytes from a memory's element (0, …), sizes and strides in elements [FPTR-3]."""
-    size = tuple(coord(n) for n in shape)
-    steps = tuple(coord(s) for s in strides)
-    origin = coord(at)
-    a = memory.array
-    uniform = all(isinstance(c, int) for c in (origin, *size, *steps))
-    if uniform and memory.line is not None and min(steps, default=0) >= 0:
-        first, odd = divmod(origin, a.itemsize)
-        reach = sum(s * (n - 1) for s, n in zip(steps, size, strict=True))
-        if not odd and min(size, default=1) > 0 and 0 <= first and first + reach < a.size:
-            view = np.ndarray(size, a.dtype, memory.place.buffer, origin, tuple(s * a.itemsize for s in steps))
-            inner = Buffer(view, memory.dtype, writable=memory.writable, name=memory.name)
-            inner.may_change = memory.may_change
-            return ArrayView(inner, (0,) * len(size), size, steps, index_dtype)
-    return ForeignView(memory, origin, size, steps, index_dtype)
-
-
-class ForeignView(ArrayView):
-    """Elements of a memory by offset: `origin` in bytes, `steps` in elements, each an int or an array per block."""
-
-    fixed = False  # as far as the quick ways know, which count in coordinates
-
-    def __init__(self, memory: Buffer, origin: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
-                 index_dtype: DType):
-        self.buffer, self.origin, self.size, self.steps = memory, origin, size, steps
-        self.start = (0,) * len(size)
-        self.dtype, self.index_dtype = memory.dtype, index_dtype
-
-    def lanes(self, take) -> ForeignView:
-        def pick(c):
-            return coord(take(c, 0)) if isinstance(c, np.ndarray) else c
-
-        return ForeignView(self.buffer, pick(self.origin), tuple(map(pick, self.size)), tuple(map(pick, self.steps)),
-                           self.index_dtype)
-
-    def slice(self, axis: int, start, stop) -> ForeignView:
-        first, last = coord(start), coord(stop)
-        length = coord(np.asarray(np.asarray(last - first, np.int64).astype(self.index)))
-        return ForeignView(self.buffer, self.origin + first * self.steps[axis] * self.buffer.array.itemsize,
-                           (*self.size[:axis], length, *self.size[axis + 1:]), self.steps, self.index_dtype)
-
-    def byte_offset(self) -> Coord:
-        return self.origin
-
-    def coordinates(self, indices, core):
-        def beside(c):
-            return c[(...,) + (None,) * len(core)] if isinstance(c, np.ndarray) else c
-
-        inside, at = np.ones((1,) * len(core), bool), np.zeros((1,) * len(core), np.int64) + beside(self.origin)
-        for i, n, s in zip(indices, self.size, self.steps, strict=True):
-            i = np.asarray(i).astype(np.int64)
-            fits = (i >= 0) & (i < beside(n))
-            inside = inside & fits
-            at = at + np.where(fits, i, 0) * beside(s) * self.buffer.array.itemsize
-        ok, coords = self.buffer.locate(at)
-        return ok & inside, coords
-
-    def inside(self, origin, shape, order, steps=None) -> None:
-        return None
-
-    def tile(self, origin, shape, order, fill, steps=None) -> np.ndarray:
-        inner, back, steps = _unordered(shape, order, steps)
-        x = self.gather(self.tile_indices(_back(origin, back), inner, steps), None, fill, inner)
-        lead = x.ndim - len(inner)
-        return x.transpose(*range(lead), *(lead + k for k in order))
-
-    def put(self, origin, tile, shape, order, steps=None) -> None:
-        inner, back, steps = _unordered(shape, order, steps)
-        lead = tile.ndim - len(shape)
-        value = tile.transpose(*range(lead), *(lead + k for k in back))
-        self.scatter(self.tile_indices(_back(origin, back), inner, steps), value, None, inner)
-
-    def rows(self, axis, sparse, starts, shape, fill) -> np.ndarray:
-        return self.gather(_row_indices(axis, sparse, starts, shape), None, fill, tuple(shape))
-
-    def put_rows(self, axis, sparse, starts, tile, shape) -> None:
-        self.scatter(_row_indices(axis, sparse, starts, shape), tile, None, tuple(shape))
-
-
-def _unordered(shape, order, steps):
-    """Tile shape and steps by array axis, and for each array axis its tile dimension."""
-    back = [list(order).index(k) for k in range(len(order))]
-    return tuple(shape[i] for i in back), back, [(steps or shape)[i] for i in back]
-
-
-def _back(origin, back):
-    return [origin[i] for i in back]
-
-
-def _row_indices(axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: Sequence[int]) -> list[np.ndarray]:
-    out, others = [], iter(starts)
-    for k, n in enumerate(shape):
-        i = np.asarray(sparse) if k == axis else positions(next(others))[..., None] + np.arange(n)
-        out.append(i[(...,) + tuple(slice(None) if j == k else None for j in range(len(shape)))])
-    return out
+    return PerBlockArray(views, which.reshape(batch_shape))

@@ -1,336 +1,285 @@
-"""Tiles of memory as strided NumPy views: where a tile lies for many blocks at once, and moving it.
+"""Where the tiles of many blocks lie in an array: the one place that computes it.
 
-A tile is described per tile dimension by its `start`, and by the bounds `low <= coordinate < high` inside which
-memory exists. Each is an int, or an int64 array over the leading axes that stand for blocks; a start may also be
-a `StridedIndex`, an array that is known to be affine. Three ways to move it,
-the fastest that applies:
+`locate` takes tile indices, one per array axis, each a number, a `StridedIndex` or an array over the batch axes, and
+answers with one of three descriptions:
 
-* boxes: the starts are affine in the block axes. One strided view per box of blocks, usually one for all; blocks at an
-  array's edge make boxes of their own, cut to what exists. No index array is ever built.
-* windows: any starts. All tiles of memory as one overlapping view, indexed by the starts of the blocks that lie inside.
-* one by one: what is left of a window read or write, blocks at an edge.
+* `Full`: every tile lies inside the array, in a regular way. One strided view holds all of them.
+* `Clipped`: the tiles lie in a regular way, and some reach over an edge or lie outside. The answer lists boxes of
+  blocks × elements that exist, each a strided view; usually one box of inner blocks and one for each edge.
+* `IrregularTiles` (irregular_tiles.py): each block has its tile anywhere.
 
-Coordinates outside the bounds are never touched: a read gives `fill` there, a write drops the element.
+Launches, chunks of blocks and loops ask again and again with the same sizes, strides and indices, so the answers of
+`classify` are kept. They hold numbers only, never an array or a view of one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from math import prod
+import functools
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-INDEX = np.dtype(np.int32)  # of block indices
+from cutile.interp.memory.irregular_tiles import IrregularTiles
+from cutile.interp.memory.strided_index import StridedIndex, as_strided_index
+from cutile.interp.memory.strided_tile import StridedTile
+
+Coord = int | np.ndarray  # the same for all blocks, or int64 over the batch axes
+Index = np.ndarray | StridedIndex  # of a tile, along one axis
+
+KEPT = 4096  # answers
+MAX_EDGES = 16  # blocks that an edge cuts along one batch axis, up to which they get boxes of their own
+MAX_BOXES = 64  # of one access
+OUTSIDE = 1 << 61  # a coordinate beyond every array, with room to add to it; larger indices count as this one
 
 
-class StridedIndex(NamedTuple):
-    """c + sum(steps[a] * i[a]) over leading axes of lengths `shape`; a step is 0 where the length is 1.
+class Full(NamedTuple):
+    tile: StridedTile
 
-    One may stand in the place of a tile index, whose dtype it then has.
+
+class Clipped(NamedTuple):
+    """`shape` is that of the batch axes and the tile; each part says which slices of that exist, and where."""
+
+    shape: tuple[int, ...]
+    parts: tuple[tuple[tuple[slice, ...], StridedTile], ...]
+
+
+Location = Full | Clipped | IrregularTiles
+
+
+class TileBounds(NamedTuple):
+    """Where an array begins and ends, by axis, in coordinates of which those from 0 to stop-1 exist.
+
+    `fixed`: these are the same numbers for all blocks.
     """
 
-    c: int
-    steps: tuple[int, ...]
-    shape: tuple[int, ...]
-
-    dtype = INDEX
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    def array(self) -> np.ndarray:
-        out = np.full((1,) * len(self.shape), self.c, np.int64)
-        for a, (d, n) in enumerate(zip(self.steps, self.shape, strict=True)):
-            if d:
-                out = out + (d * np.arange(n)).reshape([-1 if k == a else 1 for k in range(len(self.shape))])
-        return np.broadcast_to(out, self.shape)
+    start: tuple[Coord, ...]
+    stop: tuple[Coord, ...]
+    fixed: bool
 
 
-Coord = int | np.ndarray
-Start = int | np.ndarray | StridedIndex
-Range = tuple[int, int]
-MAX_EDGES = 16  # partly covered positions of one block axis up to which boxes are used
+def locate(strides: tuple[int, ...], bounds: TileBounds, origin: Sequence[Index], shape: tuple[int, ...],
+           order: Sequence[int], steps: Sequence[int]) -> Location:
+    """Where the tiles at tile indices `origin` lie.
+
+    Dimension i of a tile has shape[i] elements and runs along array axis order[i]; tile j begins j·steps[i] elements
+    behind the start of the array. `strides` are bytes by array axis.
+    """
+    start, stop, fixed = bounds
+    if fixed and (exact := exact_indices(origin)) is not None:
+        found = classify(strides, start, stop, exact, shape, order, steps)
+        if found is not None:
+            return found
+    begins = [_begin(j, step, start[k]) for j, step, k in zip(origin, steps, order, strict=True)]
+    stops, inner = [stop[k] for k in order], tuple(strides[k] for k in order)
+    return _regular(inner, begins, stops, shape) or IrregularTiles(
+        [_written_out(b) for b in begins], [np.asarray(s, np.int64) for s in stops], inner, shape)
 
 
-class StridedBuffer(NamedTuple):
-    """Buffer along the dimensions of a tile: a buffer, the byte offset of coordinate 0, bytes from one to the next."""
-
-    buffer: np.ndarray
-    base: int
-    strides: tuple[int, ...]
-    dtype: np.dtype
-
-    def view(self, origin: Sequence[int], shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
-        """NumPy checks that the view stays inside the buffer."""
-        offset = self.base + sum(s * o for s, o in zip(self.strides, origin, strict=True))
-        return np.ndarray(shape, self.dtype, self.buffer, offset, strides)
+def exact_indices(origin: Sequence[Index]) -> tuple[int | StridedIndex, ...] | None:
+    """Tile indices as numbers and strided indices; None if one is an array, which may be anything."""
+    out: list[int | StridedIndex] = []
+    for j in origin:
+        if type(j) is not StridedIndex:
+            if j.ndim:
+                return None
+            j = int(j)
+        out.append(j)
+    return tuple(out)
 
 
-@dataclass(frozen=True, slots=True)
-class TileBounds:
-    """Where a tile of shape `tile` lies; `lead` is the common shape of the leading axes."""
-
-    start: tuple[Start, ...]
-    low: tuple[Coord, ...]
-    high: tuple[Coord, ...]
-    tile: tuple[int, ...]
-
-    @property
-    def batch_shape(self) -> tuple[int, ...]:
-        shapes = {c.shape for group in (self.start, self.low, self.high) for c in group if not isinstance(c, int)}
-        return () if not shapes else shapes.pop() if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+# ------------------------------------------------------------------ regular tiles
 
 
-# ------------------------------------------------------------------ reading and writing
+@functools.lru_cache(maxsize=KEPT)
+def classify(strides: tuple[int, ...], start: tuple[int, ...], stop: tuple[int, ...],
+             origin: tuple[int | StridedIndex, ...], shape: tuple[int, ...], order: Sequence[int],
+             steps: Sequence[int]) -> Full | Clipped | None:
+    """`locate` for indices and bounds that are exact; None for tiles that make too many boxes."""
+    begins = [_begin(j, step, start[k]) for j, step, k in zip(origin, steps, order, strict=True)]
+    if any(isinstance(b, np.ndarray) for b in begins):  # some index is negative
+        return None
+    batch_shape = np.broadcast_shapes(*(b.shape for b in begins if isinstance(b, StridedIndex)))
+    tiles = _Tiles(tuple(_along(b, batch_shape) for b in begins), batch_shape, shape, tuple(strides[k] for k in order))
+    limits = [stop[k] for k in order]
+    if all(0 <= b.min and b.max + n <= limit for b, n, limit in zip(tiles.begins, shape, limits, strict=True)):
+        return Full(tiles.strided(tiles.whole()))
+    boxes = _boxes(tiles, limits)
+    if boxes is None:
+        return None
+    return Clipped(batch_shape + shape, tuple((box.key, tiles.strided(box)) for box in boxes))
 
 
-def read(place: StridedBuffer, w: TileBounds, fill, carrier: np.dtype, convert: Callable | None,
-         copy: bool) -> np.ndarray:
-    """The tile, converted by `convert` if given. Without copy=True it may be a read-only view of memory."""
-    lead = w.batch_shape
-    v = inside(place, w, lead)
-    if v is not None:
-        return convert(v) if convert else v.copy() if copy else read_only(v)
-    boxes = boxes_of(w, lead)
-    if boxes is not None:
-        out = np.full(lead + w.tile, fill, carrier)
-        for box in boxes:
-            v = box.view(place)
-            out[box.key] = convert(v) if convert else v
-        return out
-    lanes = _Lanes(w, lead)
-    if lanes.all_whole:
-        v = lanes.windows(place)[lanes.index(slice(None))]
-        return (convert(v) if convert else v).reshape(lead + w.tile)
-    out = np.full((lanes.n, *w.tile), fill, carrier)
-    whole = np.flatnonzero(lanes.whole)
-    if whole.size:
-        v = lanes.windows(place)[lanes.index(whole)]
-        out[whole] = convert(v) if convert else v
-    for lane, box in lanes.partial():
-        v = box.view(place)
-        out[lane][box.key] = convert(v) if convert else v
-    return out.reshape(lead + w.tile)
+def _along(begin: int | StridedIndex, batch_shape: tuple[int, ...]) -> StridedIndex:
+    """Over all batch axes."""
+    if isinstance(begin, int):
+        return StridedIndex(begin, (0,) * len(batch_shape), batch_shape)
+    return StridedIndex(begin.start, (0,) * (len(batch_shape) - begin.ndim) + begin.steps, batch_shape)
 
 
-def write(place: StridedBuffer, w: TileBounds, value: np.ndarray) -> None:
-    """Write storage values with leading axes; where blocks meet, the last one in row-major order stays."""
-    lead = w.batch_shape
-    value = _last_of(value, lead, len(w.tile))
-    v = inside(place, w, lead)
-    if v is not None:
-        v[...] = value
-        return
-    boxes = boxes_of(w, lead)
-    if boxes is not None:
-        for box in boxes:
-            box.view(place)[...] = value[box.key]
-        return
-    lanes = _Lanes(w, lead)
-    value = np.broadcast_to(value, lead + w.tile).reshape(lanes.n, *w.tile)
-    whole = np.flatnonzero(lanes.whole)
-    if whole.size:
-        lanes.windows(place)[lanes.index(whole)] = value if lanes.all_whole else value[whole]
-    for lane, box in lanes.partial():
-        box.view(place)[...] = value[lane][box.key]
+class _Box(NamedTuple):
+    """Some blocks, and some elements of their tiles: a range for each batch axis and for each dimension of the tile."""
 
-
-def read_only(v: np.ndarray) -> np.ndarray:
-    v.setflags(write=False)
-    return v
-
-
-def _last_of(value: np.ndarray, lead: tuple[int, ...], core: int) -> np.ndarray:
-    """`value` brought to the leading axes of its destination: blocks that share one leave the last value."""
-    axes = value.shape[:value.ndim - core]
-    if axes == lead:
-        return value
-    if len(axes) > len(lead):
-        assert not lead
-        return value[(-1,) * len(axes)]
-    if any(n > d for n, d in zip(axes, lead[len(lead) - len(axes):], strict=True)):
-        value = value[tuple(slice(-1, None) if n > d else slice(None) for n, d in zip(axes, lead, strict=True))]
-    return np.broadcast_to(value, lead + value.shape[value.ndim - core:])
-
-
-# ------------------------------------------------------------------ boxes
-
-
-def inside(place: StridedBuffer, w: TileBounds, lead: tuple[int, ...]) -> np.ndarray | None:
-    """All of the window as one view, if its starts are affine and every tile lies inside: the usual case."""
-    offset, across = place.base, [0] * len(lead)
-    for s, low, high, t, stride in zip(w.start, w.low, w.high, w.tile, place.strides, strict=True):
-        least = most = s
-        if isinstance(s, StridedIndex):
-            least = most = s.c
-            for a, (d, n) in enumerate(zip(s.steps, s.shape, strict=True), len(lead) - len(s.shape)):
-                if d:
-                    across[a] += d * stride
-                    if d > 0:
-                        most += d * (n - 1)
-                    else:
-                        least += d * (n - 1)
-            s = s.c
-        if not (isinstance(s, int) and isinstance(low, int) and isinstance(high, int)):
-            return None
-        if least < low or most + t > high:
-            return None
-        offset += s * stride
-    return np.ndarray(lead + w.tile, place.dtype, place.buffer, offset, (*across, *place.strides))
-
-
-@dataclass(slots=True)
-class TileBox:
-    """Blocks × elements that lie inside memory: ranges of the leading axes, and of the tile dimensions."""
-
-    lead: list[Range]
-    tile: list[Range]
-    coefs: Sequence[tuple[int, tuple[int, ...]]]  # per tile dimension: start = c + sum(d[a] * i[a])
+    blocks: tuple[range, ...]
+    elements: tuple[range, ...]
 
     @property
     def key(self) -> tuple[slice, ...]:
-        return tuple(slice(lo, hi) for lo, hi in (*self.lead, *self.tile))
+        return tuple(slice(r.start, r.stop) for r in (*self.blocks, *self.elements))
 
-    def view(self, place: StridedBuffer) -> np.ndarray:
-        first = [lo for lo, _ in self.lead]
-        origin = [c + t[0] + sum(x * i for x, i in zip(d, first, strict=True))
-                  for (c, d), t in zip(self.coefs, self.tile, strict=True)]
-        across = tuple(sum(s * d[a] for s, (_, d) in zip(place.strides, self.coefs, strict=True)) if hi - lo > 1 else 0
-                       for a, (lo, hi) in enumerate(self.lead))
-        shape = tuple(hi - lo for lo, hi in (*self.lead, *self.tile))
-        return place.view(origin, shape, across + place.strides)
+    def with_blocks(self, axis: int, blocks: range) -> _Box:
+        return _Box((*self.blocks[:axis], blocks, *self.blocks[axis + 1:]), self.elements)
+
+    def with_elements(self, dim: int, elements: range) -> _Box:
+        return _Box(self.blocks, (*self.elements[:dim], elements, *self.elements[dim + 1:]))
 
 
-def boxes_of(w: TileBounds, lead: tuple[int, ...]) -> list[TileBox] | None:
-    """The window as boxes, or None where its starts are not affine or it has too many edges."""
-    if not all(isinstance(b, int) for b in w.low):
-        return None
-    high = [_limit(*bound) for bound in zip(w.start, w.high, w.tile, strict=True)]
-    if None in high:
-        return None
-    coefs = []
-    for s in w.start:
-        line = s if isinstance(s, StridedIndex) else StridedIndex(s, (), ()) if isinstance(s, int) else affine(s)
-        if line is None:
-            return None
-        coefs.append((line.c, (0,) * (len(lead) - len(line.steps)) + line.steps))
-    boxes = [TileBox([(0, n) for n in lead], [(0, t) for t in w.tile], coefs)]
-    for k, t in enumerate(w.tile):
-        cut: list[TileBox] = []
+class _Tiles(NamedTuple):
+    """Tiles at regular places: by dimension of the tile, where they begin, their extent, and the bytes from one element
+    to the next.
+    """
+
+    begins: tuple[StridedIndex, ...]
+    batch_shape: tuple[int, ...]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def whole(self) -> _Box:
+        return _Box(tuple(map(range, self.batch_shape)), tuple(map(range, self.shape)))
+
+    def begin(self, dim: int, box: _Box) -> StridedIndex:
+        """Where the tiles of a box begin along a dimension."""
+        b = self.begins[dim]
+        return StridedIndex(b.start + sum(d * r.start for d, r in zip(b.steps, box.blocks, strict=True)),
+                            tuple(d if len(r) > 1 else 0 for d, r in zip(b.steps, box.blocks, strict=True)),
+                            tuple(map(len, box.blocks)))
+
+    def strided(self, box: _Box) -> StridedTile:
+        begins = [self.begin(dim, box) for dim in range(len(self.shape))]
+        offset = sum((b.start + r.start) * s for b, r, s in zip(begins, box.elements, self.strides, strict=True))
+        across = tuple(sum(b.steps[a] * s for b, s in zip(begins, self.strides, strict=True))
+                       for a in range(len(self.batch_shape)))
+        shape = tuple(map(len, (*box.blocks, *box.elements)))
+        return StridedTile(offset, shape, (*across, *self.strides), self._disjoint(begins))
+
+    def _disjoint(self, begins: Sequence[StridedIndex]) -> bool:
+        """Each batch axis moves the tiles along one dimension of their own, by their extent at least."""
+        moves = [(a, abs(d) >= n) for b, n in zip(begins, self.shape, strict=True)
+                 for a, d in enumerate(b.steps) if d]
+        axes = [a for a, _ in moves]
+        one_each = all(sum(map(bool, b.steps)) <= 1 for b in begins)
+        return one_each and all(far for _, far in moves) and 0 not in self.strides \
+            and sorted(axes) == [a for a, n in enumerate(begins[0].shape if begins else ()) if n > 1]
+
+
+def _boxes(tiles: _Tiles, limits: Sequence[int]) -> list[_Box] | None:
+    """The parts of the tiles that exist; None if these are too many boxes, or none can be made."""
+    boxes = [tiles.whole()]
+    for dim, limit in enumerate(limits):
+        cut: list[_Box] = []
         for box in boxes:
-            parts = _cut(box, k, t, w.low[k], high[k])
+            parts = _cut(box, tiles.begin(dim, box), dim, tiles.shape[dim], limit)
             if parts is None:
                 return None
             cut += parts
+        if len(cut) > MAX_BOXES:
+            return None
         boxes = cut
     return boxes
 
 
-def _limit(start: Start, high: Coord, t: int) -> int | None:
-    """One upper bound for all blocks: none is needed where every tile ends below its own."""
-    if isinstance(high, int):
-        return high
-    return 1 << 62 if (as_array(start) + t <= high).all() else None
-
-
-def as_array(s: Start) -> np.ndarray:
-    return s.array() if isinstance(s, StridedIndex) else np.asarray(s, np.int64)
-
-
-def affine(s: np.ndarray) -> StridedIndex | None:
-    """An array with leading axes as a line, if it is one."""
-    varying = [a for a, n in enumerate(s.shape) if n > 1]
-    if not varying:
-        return StridedIndex(s.item(), (0,) * s.ndim, s.shape)
-    if len(varying) == 1:
-        values = s.ravel().tolist()
-        c, step, n = values[0], values[1] - values[0], len(values)
-        if values != (list(range(c, c + step * n, step)) if step else [c] * n):
-            return None
-        return StridedIndex(c, tuple(step if a == varying[0] else 0 for a in range(s.ndim)), s.shape)
-    c = int(s[(0,) * s.ndim])
-    steps = tuple(int(s[tuple(int(b == a) for b in range(s.ndim))]) - c if n > 1 else 0 for a, n in enumerate(s.shape))
-    line = StridedIndex(c, steps, s.shape)
-    return line if (line.array() == s).all() else None
-
-
-def _cut(box: TileBox, k: int, t: int, low: int, high: int) -> list[TileBox] | None:
-    """The parts of a box that lie inside the bounds of tile dimension k."""
-    c, d = box.coefs[k]
-    corners = [(d[a] * lo, d[a] * (hi - 1)) for a, (lo, hi) in enumerate(box.lead)]
-    least, most = c + sum(map(min, corners)), c + sum(map(max, corners))
-    if least >= low and most + t <= high:
+def _cut(box: _Box, begin: StridedIndex, dim: int, extent: int, limit: int) -> list[_Box] | None:
+    """The parts of a box whose coordinates along a dimension lie in 0 … limit-1."""
+    if begin.min >= 0 and begin.max + extent <= limit:
         return [box]
-    if least >= high or most + t <= low or high <= low:
+    if begin.min >= limit or begin.max + extent <= 0 or limit <= 0:
         return []
-    moving = [a for a, (lo, hi) in enumerate(box.lead) if d[a] and hi - lo > 1]
+    moving = [a for a, d in enumerate(begin.steps) if d]
     if not moving:
-        return [_narrow(box, k, max(0, low - least), min(t, high - least))]
-    if len(moving) > 1:
+        return [box.with_elements(dim, _existing(begin.start, extent, limit))]
+    return _cut_along(box, begin, moving[0], dim, extent, limit) if len(moving) == 1 else None
+
+
+def _cut_along(box: _Box, begin: StridedIndex, axis: int, dim: int, extent: int, limit: int) -> list[_Box] | None:
+    """`_cut` where the tiles move along one batch axis only: one box of blocks inside, and one for each at an edge."""
+    step, first = begin.steps[axis], box.blocks[axis].start
+    positions = range(len(box.blocks[axis]))
+    touching = _common(positions, _solutions(begin.start, step, 1 - extent, limit - 1))
+    inside = _common(positions, _solutions(begin.start, step, 0, limit - extent))
+    if len(touching) - len(inside) > MAX_EDGES:
         return None
-    a = moving[0]
-    lo, hi = box.lead[a]
-    at = least - min(corners[a])  # start at i[a] == 0: along the other axes a tile stays where it is
-    step = d[a]
-    if step < 0:  # count from the other end
-        first, last = -((high - t - at) // -step), (low - at) // step
-        touch_first, touch_last = -((high - 1 - at) // -step), (low - t + 1 - at) // step
-    else:
-        first, last = -((at - low) // step), (high - t - at) // step
-        touch_first, touch_last = -((at + t - 1 - low) // step), (high - 1 - at) // step
-    first, last = max(first, lo), min(last, hi - 1)
-    touch_first, touch_last = max(touch_first, lo), min(touch_last, hi - 1)
-    if first > last:
-        edges = range(touch_first, touch_last + 1)
-        inner = []
-    else:
-        edges = [*range(touch_first, first), *range(last + 1, touch_last + 1)]
-        inner = [TileBox([*box.lead[:a], (first, last + 1), *box.lead[a + 1:]], box.tile, box.coefs)]
-    if len(edges) > MAX_EDGES:
+    parts = [box.with_blocks(axis, range(first + inside.start, first + inside.stop))] if inside else []
+    for i in touching:
+        if i not in inside:
+            edge = box.with_blocks(axis, range(first + i, first + i + 1))
+            parts.append(edge.with_elements(dim, _existing(begin.start + step * i, extent, limit)))
+    return parts
+
+
+def _existing(begin: int, extent: int, limit: int) -> range:
+    """The elements of a tile that lie in 0 … limit-1."""
+    return range(max(0, -begin), min(extent, limit - begin))
+
+
+def _solutions(start: int, step: int, least: int, most: int) -> range:
+    """The i for which start + step·i lies in least … most."""
+    if step < 0:
+        start, step, least, most = -start, -step, -most, -least
+    return range(-((start - least) // step), (most - start) // step + 1)
+
+
+def _common(r: range, s: range) -> range:
+    return range(max(r.start, s.start), max(min(r.stop, s.stop), max(r.start, s.start)))
+
+
+# ------------------------------------------------------------------ where tiles begin
+
+
+def _begin(j: int | Index, step: int, base: Coord) -> int | StridedIndex | np.ndarray:
+    """The coordinate at which tile j begins. A negative index, or one too large to count, lies outside [IDX-2, D-56].
+
+    An array of indices becomes a strided index if it is one, in exact numbers.
+    """
+    if isinstance(j, int) or not j.ndim:
+        i = int(j)
+        return (i * step if 0 <= i < OUTSIDE // step else OUTSIDE) + base
+    if isinstance(base, int):
+        regular = j if type(j) is StridedIndex else as_strided_index(j)
+        if regular is not None and 0 <= regular.min and regular.max < OUTSIDE // step:
+            return regular.scale(step).shift(base)
+    i = j.array() if type(j) is StridedIndex else j.astype(np.int64, copy=False)
+    wrong = (i < 0) | (i >= OUTSIDE // step)
+    return (np.where(wrong, OUTSIDE, i * step) if wrong.any() else i * step) + base
+
+
+def element_begins(origin: Sequence[Index], steps: Sequence[int]) -> Iterator[np.ndarray]:
+    """The index of the first element of each tile, by dimension, written out."""
+    return (_written_out(_begin(j, step, 0)) for j, step in zip(origin, steps, strict=True))
+
+
+def _regular(strides: tuple[int, ...], begins: Sequence[int | StridedIndex | np.ndarray], stops: Sequence[Coord],
+             shape: tuple[int, ...]) -> Full | Clipped | None:
+    """What is known of tiles that begin at these coordinates, if these and the bounds turn out to be exact."""
+    exact = [as_strided_index(b) if isinstance(b, np.ndarray) else b for b in begins]
+    if any(b is None for b in exact):
         return None
-    for i in edges:
-        start = at + step * i
-        edge = TileBox([*box.lead[:a], (i, i + 1), *box.lead[a + 1:]], box.tile, box.coefs)
-        inner.append(_narrow(edge, k, max(0, low - start), min(t, high - start)))
-    return inner
+    limits = [_limit(*edge) for edge in zip(begins, stops, shape, strict=True)]
+    if None in limits:
+        return None
+    # Coordinates may be negative, tile indices not.
+    starts = tuple(min(0, b if isinstance(b, int) else b.min) for b in exact)
+    origin = tuple(b - s if isinstance(b, int) else b.shift(-s) for b, s in zip(exact, starts, strict=True))
+    return classify(strides, starts, tuple(limits), origin, shape, range(len(shape)), (1,) * len(shape))
 
 
-def _narrow(box: TileBox, k: int, lo: int, hi: int) -> TileBox:
-    return TileBox(box.lead, [*box.tile[:k], (lo, hi), *box.tile[k + 1:]], box.coefs)
+def _limit(begin: int | StridedIndex | np.ndarray, stop: Coord, extent: int) -> int | None:
+    """One bound for the tiles of all blocks, where it differs by block: none is needed if every tile ends before its
+    own.
+    """
+    if isinstance(stop, int):
+        return stop
+    return OUTSIDE * 2 if (_written_out(begin) + extent <= stop).all() else None
 
 
-# ------------------------------------------------------------------ windows
-
-
-class _Lanes:
-    """A window with its leading axes flattened: which blocks lie wholly inside, which partly."""
-
-    def __init__(self, w: TileBounds, lead: tuple[int, ...]):
-        self.n, self.tile = prod(lead), w.tile
-        flat = [[np.broadcast_to(as_array(c), lead).reshape(-1) for c in group]
-                for group in (w.start, w.low, w.high)]
-        self.start, low, self.high = flat
-        self.first = [np.maximum(lo - s, 0) for lo, s in zip(low, self.start, strict=True)]
-        self.last = [np.minimum(hi - s, t) for hi, s, t in zip(self.high, self.start, w.tile, strict=True)]
-        self.whole, self.some = np.ones(self.n, bool), np.ones(self.n, bool)
-        for f, e, t in zip(self.first, self.last, w.tile, strict=True):
-            self.whole &= (f == 0) & (e == t)
-            self.some &= f < e
-        self.all_whole = bool(self.whole.all())
-
-    def windows(self, place: StridedBuffer) -> np.ndarray:
-        """Every position of the tile in memory: an overlapping view with position axes first."""
-        counts = tuple(int(h[self.whole].max()) - t + 1 for h, t in zip(self.high, self.tile, strict=True))
-        return place.view((0,) * len(counts), counts + self.tile, place.strides * 2)
-
-    def index(self, lanes) -> tuple[np.ndarray, ...]:
-        return tuple(s[lanes] for s in self.start)
-
-    def partial(self):
-        """(lane, box) of each block that lies partly inside."""
-        for lane in np.flatnonzero(self.some & ~self.whole).tolist():
-            ranges = [(int(f[lane]), int(e[lane])) for f, e in zip(self.first, self.last, strict=True)]
-            yield lane, TileBox([], ranges, [(int(s[lane]), ()) for s in self.start])
+def _written_out(begin: int | StridedIndex | np.ndarray) -> np.ndarray:
+    return begin.array() if isinstance(begin, StridedIndex) else np.asarray(begin, np.int64)

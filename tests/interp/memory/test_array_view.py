@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import dtypes as dt
+from cutile.interp.memory import tile_access
 from cutile.interp.memory.array_view import wrap
-from cutile.interp.memory.tile_access import StridedIndex, affine
 from tests.interp.layouts import coordinates, layouts, leads, per_block
 
 FILL = np.float32(-99)
@@ -119,21 +119,9 @@ def test_blocks_that_store_to_one_place_leave_the_last():
     assert a.tolist() == [0] * 4 + [8, 9, 10, 11]
 
 
-def test_affine_finds_steps_and_refuses_the_rest():
-    i = np.arange(4)[:, None, None] * 6 + np.arange(3)[None, :, None] * -2 + 5
-    line = affine(i)
-    assert line == StridedIndex(5, (6, -2, 0), (4, 3, 1)) and np.array_equal(line.array(), i)
-    i[2, 1, 0] += 1
-    assert affine(i) is None
-    assert affine(np.array([7, 7, 7])) == StridedIndex(7, (0,), (3,))
-    assert affine(np.array([7, 7, 8])) is None and affine(np.array([3, 2, 1])) == StridedIndex(3, (-1,), (3,))
-
-
 def test_interior_and_edges_need_no_index_arrays(monkeypatch):
     """Affine blocks are strided views, also where the last of them are cut."""
-    from cutile.interp.memory import tile_access
-
-    monkeypatch.setattr(tile_access, "_Lanes", None)
+    monkeypatch.setattr(tile_access, "IrregularTiles", None)
     a = np.arange(100 * 70, dtype=np.float32).reshape(100, 70)
     i, j = np.arange(9, dtype=np.int32).reshape(9, 1, 1), np.arange(4, dtype=np.int32).reshape(1, 4, 1)
     got = wrap(a, dt.float32).tile([i, j], (16, 32), (0, 1), FILL)
@@ -208,10 +196,10 @@ def test_raw_offsets_reach_own_elements_only(layout, offsets):
     own = {sum(s // 4 * i for s, i in zip(a.strides, at)): a[at] for at in np.ndindex(a.shape)}
     view = wrap(a, dt.float32)
     offsets = np.array([*offsets, *list(own)[:3]], np.int64)
-    got = view.gather_raw(offsets, None, np.full(1, FILL), offsets.shape)
+    got = view.raw.gather((offsets,), None, np.full(1, FILL), offsets.shape)
     assert got.tolist() == [own.get(o, FILL) for o in offsets.tolist()]
     before = base.copy()
-    view.scatter_raw(offsets, np.full(offsets.shape, 7, np.float32), None, offsets.shape)
+    view.raw.scatter((offsets,), np.full(offsets.shape, 7, np.float32), None, offsets.shape)
     for at in np.ndindex(a.shape):
         if sum(s // 4 * i for s, i in zip(a.strides, at)) in offsets:
             assert a[at] == 7
@@ -222,7 +210,7 @@ def test_raw_offsets_reach_own_elements_only(layout, offsets):
 def test_raw_offsets_into_an_array_that_overlaps_itself():
     line = np.arange(10, dtype=np.float32)
     a = np.lib.stride_tricks.as_strided(line, (4, 3), (8, 4), writeable=True)  # offsets 0 … 8, several names each
-    got = wrap(a, dt.float32).gather_raw(np.arange(-1, 11), None, np.full(1, FILL), (12,))
+    got = wrap(a, dt.float32).raw.gather((np.arange(-1, 11),), None, np.full(1, FILL), (12,))
     assert got.tolist() == [FILL, *range(9), FILL, FILL]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from cutile import dtypes as dt
 from cutile.interp.memory import buffer
-from cutile.interp.memory.array_view import wrap
+from cutile.interp.memory.array_view import array_at, wrap
 
 FILL = np.float32(-99)
 
@@ -74,7 +74,7 @@ def test_foreign_memory_and_slices_that_differ_are_taken_by_their_own_way():
     memory = wrap(a, dt.float32).buffer
     memory.may_change = False
     i, n = np.arange(8, dtype=np.int32).reshape(2, 1, 1, 4), [np.asarray(8, np.int32)]
-    every = memory.foreign(np.asarray(40, np.int64), n, [np.asarray(-1, np.int32)], dt.int32)
+    every = array_at([memory], 0, np.asarray(40, np.int64), n, [np.asarray(-1, np.int32)], dt.int32)
     begin = np.asarray([5, 50], np.int32).reshape(2, 1, 1)
     parts = wrap(a, dt.float32).slice(0, begin, begin + np.int32(6))
     parts.buffer.may_change = False
