@@ -88,13 +88,14 @@ class ForeignView(Rows):
     # -- elements
 
     def coordinates(self, indices: Sequence[np.ndarray], rank: int) -> elements.Coordinates:
-        inside, at = np.ones((1,) * rank, bool), np.zeros((1,) * rank, np.int64) + beside(self.offset, rank)
+        inside, at, itemsize = True, beside(self.offset, rank), self.buffer.array.itemsize
         for i, n, s in zip(indices, self.size, self.steps, strict=True):
-            i = np.asarray(i).astype(np.int64)
+            i = np.asarray(i).astype(np.int64, copy=False)
             fits = (i >= self.low) & (i < beside(n, rank))
-            inside = inside & fits
-            at = at + np.where(fits, i, 0) * beside(s, rank) * self.buffer.array.itemsize
-        ok, coords = self.buffer.locate(at)
+            if not fits.all():
+                inside, i = inside & fits, np.where(fits, i, 0)
+            at = i * beside(s * itemsize, rank) + at
+        ok, coords = self.buffer.locate(np.asarray(at, np.int64).reshape(np.shape(at) or (1,) * rank))
         return ok & inside, coords
 
     def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:

@@ -71,6 +71,7 @@ def locate(strides: tuple[int, ...], bounds: TileBounds, origin: Sequence[Index]
         if found is not None:
             return found
     begins = [_begin(j, step, start[k]) for j, step, k in zip(origin, steps, order, strict=True)]
+    begins = [b if isinstance(start[k], int) else _exact(b) for b, k in zip(begins, order, strict=True)]
     stops, inner = [stop[k] for k in order], tuple(strides[k] for k in order)
     return _regular(inner, begins, stops, shape) or IrregularTiles(
         [_written_out(b) for b in begins], [np.asarray(s, np.int64) for s in stops], inner, shape)
@@ -252,6 +253,10 @@ def _begin(j: int | Index, step: int, base: Coord) -> int | StridedIndex | np.nd
     return (np.where(wrong, OUTSIDE, i * step) if wrong.any() else i * step) + base
 
 
+def _exact(begin: int | StridedIndex | np.ndarray) -> int | StridedIndex | np.ndarray:
+    return (as_strided_index(begin) or begin) if isinstance(begin, np.ndarray) else begin
+
+
 def element_begins(origin: Sequence[Index], steps: Sequence[int]) -> Iterator[np.ndarray]:
     """The index of the first element of each tile, by dimension, written out."""
     return (_written_out(_begin(j, step, 0)) for j, step in zip(origin, steps, strict=True))
@@ -259,16 +264,15 @@ def element_begins(origin: Sequence[Index], steps: Sequence[int]) -> Iterator[np
 
 def _regular(strides: tuple[int, ...], begins: Sequence[int | StridedIndex | np.ndarray], stops: Sequence[Coord],
              shape: tuple[int, ...]) -> Full | Clipped | None:
-    """What is known of tiles that begin at these coordinates, if these and the bounds turn out to be exact."""
-    exact = [as_strided_index(b) if isinstance(b, np.ndarray) else b for b in begins]
-    if any(b is None for b in exact):
+    """Where tiles lie that begin at these coordinates, if all are exact and one bound per dimension is enough."""
+    if any(isinstance(b, np.ndarray) for b in begins):
         return None
     limits = [_limit(*edge) for edge in zip(begins, stops, shape, strict=True)]
     if None in limits:
         return None
     # Coordinates may be negative, tile indices not.
-    starts = tuple(min(0, b if isinstance(b, int) else b.min) for b in exact)
-    origin = tuple(b - s if isinstance(b, int) else b.shift(-s) for b, s in zip(exact, starts, strict=True))
+    starts = tuple(min(0, b if isinstance(b, int) else b.min) for b in begins)
+    origin = tuple(b - s if isinstance(b, int) else b.shift(-s) for b, s in zip(begins, starts, strict=True))
     return classify(strides, starts, tuple(limits), origin, shape, range(len(shape)), (1,) * len(shape))
 
 
