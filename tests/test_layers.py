@@ -112,7 +112,6 @@ BACK_EDGES = {
     ("cutile.gpu.tileir.debuginfo", "cutile.gpu.tileir.bytecode"): "",
     ("cutile.gpu.toolchain", "cutile.gpu.tileir.tileiras"): "",
     ("cutile.gpu.tileir.builder", "cutile.gpu.tileir.tileiras"): "",
-    ("cutile.interp.memory.per_block_array", "cutile.interp.memory.array_view"): "",
     ("cutile.compilation.signature", "cutile.compilation.derive"): "",
     ("cutile.compilation.signature", "cutile.compilation.mangling"): "",
 }
