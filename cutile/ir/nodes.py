@@ -48,7 +48,7 @@ class Region:
 
 @structure(eq=False, slots=True)
 class Op:
-    """One application of an op. `operands` are flat; `layout` says how they group (see OpDef.operand_names).
+    """One application of an op. `operands` are flat; `layout` says how they group (see `OpDef.group`).
 
     `attrs` are compile-time arguments: ints, floats, bools, strings, None, dtypes, enum members and tuples of these.
     `region` is the user's combine function of a reduce or scan.
