@@ -16,7 +16,6 @@ import pytest
 from cutile import settings
 from cutile.gpu import cache
 from cutile.gpu.cache import Cache, Entry, pack
-from cutile.gpu.filelock import exclusive
 from tests.other_users import another, give_away
 from tests.patience import PATIENCE
 
@@ -487,33 +486,6 @@ def test_a_reader_sees_whole_entries_while_two_processes_write(kept):
             seen.add(cubin[0])
     assert [w.exitcode for w in writers] == [0, 0] and seen <= {1, 2}
     assert {n for n in names(kept) if not n.endswith(cache.SUFFIX)} == set()
-
-
-def _hold(file: Path, held) -> None:
-    with exclusive(file, 0):
-        held.set()
-        time.sleep(60)
-
-
-@posix
-def test_a_killed_process_leaves_no_lock(tmp_path):
-    file, held = tmp_path / "lock", spawn.Event()
-    holder = spawn.Process(target=_hold, args=(file, held))
-    holder.start()
-    assert held.wait(PATIENCE)
-    with exclusive(file, 0) as mine:
-        assert not mine
-    os.kill(holder.pid, signal.SIGKILL)
-    holder.join()
-    with exclusive(file, 5) as mine:
-        assert mine
-
-
-def test_locks_exclude_threads_too(tmp_path):
-    with exclusive(tmp_path / "lock", 0) as first, exclusive(tmp_path / "lock", 0.01) as second:
-        assert first and not second
-    with exclusive(tmp_path / "lock", 0) as again:
-        assert again
 
 
 # ------------------------------------------------------------------ settings

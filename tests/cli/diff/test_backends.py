@@ -1,4 +1,4 @@
-"""The GPU as a back end of diff: what it is given, what comes back. The driver evaluates bytecode."""
+"""The GPU as a back end of diff: the arguments it gets, the results it returns. The fake driver evaluates bytecode."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""cutile.bounds: how far implementations may differ, and that it follows what a kernel computes."""
+"""How far ops leave their results open, and how they pass on the errors of their operands."""
 
 from __future__ import annotations
 
@@ -6,68 +6,14 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.bounds import bounds, rules
+from cutile.bounds import rules
 from cutile.dtypes import float16, float32, float64
 from cutile.ir.terms import Leaf
 from cutile.ops._freedom import order
 from cutile.ops._op import REDUCTION, op, registry
 from cutile.ops.math import float_unary
 from cutile.types import TileType
-
-N = 16
-
-
-def data(dtype=np.float32, low=-2.0, high=2.0, shape=(N,)):
-    return np.random.default_rng(0).uniform(low, high, shape).astype(dtype)
-
-
-def run(kernel, *args, grid=(1,), **options):
-    """Value and bound of the last array."""
-    found = bounds(kernel, grid, args, **options)
-    return found.arrays[-1].value, found.arrays[-1].bound
-
-
-def of(body, x, out=None):
-    """Value and bound of `body` of one tile."""
-    @ct.kernel
-    def k(x, y):
-        ct.store(y, (0,), body(ct.load(x, (0,), (N,))))
-
-    return run(k, x, np.zeros(N, x.dtype) if out is None else out)
-
-
-# ------------------------------------------------------------------ where nothing is open
-
-
-@pytest.mark.parametrize("body", [
-    lambda t: t + t * t, lambda t: t / 3, lambda t: ct.sqrt(abs(t)), lambda t: ct.floor(t), lambda t: ct.max(t) - t,
-    lambda t: ct.where(t > 0, t, -t), lambda t: ct.cat((ct.extract(t, (0,), (8,)), ct.extract(t, (1,), (8,))), 0),
-])
-def test_exact_kernels_have_no_bound(body):
-    value, bound = of(body, data())
-    assert not bound.any() and value.any()
-
-
-def test_values_are_those_of_a_launch_and_arguments_stay():
-    @ct.kernel
-    def k(x, y):
-        i = ct.bid(0)
-        t = ct.load(x, (i,), (4,))
-        for _ in range(3):
-            t = ct.exp(t) * 0.25
-            if i == 2:
-                break
-        ct.store(y, (i,), t)
-
-    x, y, want = data(), np.zeros(N, np.float32), np.zeros(N, np.float32)
-    ct.launch(None, (4,), k, (x, want))
-    found = bounds(k, (4,), (x, y))
-    assert not y.any() and np.array_equal(found.arrays[1].value, want)
-    assert [a.name for a in found.arrays] == ["x", "y"] and not found.arrays[0].bound.any()
-    assert (found.arrays[1].bound[:8] > found.arrays[1].bound[8:12].max()).any()  # three times exp, or once
-
-
-# ------------------------------------------------------------------ what is open
+from tests.bounds.one_tile import N, data, of, run
 
 
 def test_a_transcendental_has_its_ulps():
@@ -129,9 +75,6 @@ def test_contraction():
     assert (np.abs(x * x + x - value) <= bound).all() and bound.all()
 
 
-# ------------------------------------------------------------------ how errors go on
-
-
 @pytest.mark.parametrize("name, body", [
     ("mul", lambda t: t * 8), ("add", lambda t: t + 100), ("div", lambda t: 1 / t), ("exp", lambda t: ct.exp(t)),
     ("log", lambda t: ct.log(t)), ("sin", lambda t: ct.sin(t)), ("tan", lambda t: ct.tan(t)),
@@ -168,82 +111,12 @@ def test_a_cast_to_an_integer_near_a_step():
     assert np.array_equal(np.isinf(bound), (x == 1) | (x == 2))
 
 
-def test_a_branch_that_may_turn_is_inconclusive():
-    @ct.kernel
-    def k(x, y):
-        s = ct.sum(ct.load(x, (0,), (N,)))
-        if s == 0:
-            ct.store(y, (0,), s)
-
-    found = bounds(k, (1,), (np.array([1, -1] * 8, np.float32), np.zeros(1, np.float32)))
-    assert "the branch in line" in found.inconclusive and np.isinf(found.arrays[1].bound).all()
-
-
-def test_an_index_that_may_turn_is_inconclusive():
-    @ct.kernel
-    def k(x, y):
-        i = ct.exp2(ct.load(x, (0,), (N,))).astype(ct.int32)
-        ct.store(y, (0,), ct.gather(x, i))
-
-    assert "an index or mask" in bounds(k, (1,), (np.ones(N, np.float32), np.zeros(N, np.float32))).inconclusive
-
-
 def test_argmax_between_rivals():
     x = np.array([1, 1, 0, 0] * 4, np.float32)
     y = np.zeros(N, np.int32)
     _, near = of(lambda t: ct.full((N,), ct.argmax(ct.exp2(t)), ct.int32), x, y)
     _, far = of(lambda t: ct.full((N,), ct.argmax(ct.exp2(t)), ct.int32), np.arange(N, dtype=np.float32), y)
     assert np.isinf(near).all() and not far.any()
-
-
-# ------------------------------------------------------------------ memory, calls, lists
-
-
-def test_errors_go_through_memory():
-    @ct.kernel
-    def k(x, z, y):
-        ct.store(z, (0,), ct.exp(ct.load(x, (0,), (N,))))
-        ct.store(y, (0,), ct.load(z, (0,), (N,)))
-
-    z = np.zeros((N, 2), np.float32)[:, 0]
-    value, bound = run(k, data(), z, np.zeros(N, np.float32))
-    assert bound.all() and np.isfinite(bound).all()
-
-
-def helper(t):
-    if ct.bid(0) > 0:
-        return ct.exp(t)
-    return t
-
-
-def test_calls_lists_and_tuples():
-    @ct.kernel
-    def k(xs, pair, y):
-        t = helper(ct.load(xs[ct.bid(0)], (0,), (N,)))
-        ct.store(y, (ct.bid(0),), t + ct.load(pair[0], (0,), (N,)))
-
-    found = bounds(k, (2,), ([data(), data()], (data(), 3), np.zeros(2 * N, np.float32)))
-    bound = found.arrays[-1].bound
-    assert len(found.arrays) == 4 and not bound[:N].any() and bound[N:].all()
-
-
-def test_atomics_of_floats():
-    @ct.kernel
-    def k(x, y):
-        ct.atomic_add(y, 0, ct.load(x, (ct.bid(0),), ()))
-
-    value, bound = run(k, data(), np.zeros(1, np.float32), grid=(N,))
-    assert 0 < bound[0] < 1e-4 and abs(float(value[0]) - float(data().astype(float).sum())) <= bound[0]
-
-
-def test_blocks_that_wait_are_inconclusive():
-    @ct.kernel
-    def k(y):
-        while ct.atomic_cas(y, 0, 0, 1) != 0:
-            pass
-        ct.atomic_xchg(y, 0, 0)
-
-    assert "waits" in bounds(k, (2,), (np.zeros(1, np.int32),)).inconclusive
 
 
 def test_spacing():
@@ -272,24 +145,6 @@ def test_infinities_that_are_certain():
     value, bound = of(lambda t: ct.exp2(low - ct.exp(t)), data())
     assert not value.any() and bound.max() < 1e-40
     assert np.isinf(of(lambda t: ct.exp(100 * ct.exp(t)) - ct.exp(t), data(low=1.5))[1]).all()  # may not overflow
-
-
-def test_a_running_softmax_is_known():
-    @ct.kernel
-    def k(x, y):
-        top, total = ct.full((), -np.inf, ct.float32), ct.zeros((), ct.float32)
-        for i in range(4):
-            t = ct.sin(ct.load(x, (i,), (4,)))
-            new = max(top, ct.max(t))
-            total = total * ct.exp(top - new) + ct.sum(ct.exp(t - new))
-            top = new
-        ct.store(y, 0, total)
-
-    value, bound = run(k, data(), np.zeros(1, np.float32))
-    assert 0 < bound[0] < 1e-4 * value[0]
-
-
-# ------------------------------------------------------------------ ops of which nothing is declared
 
 
 def defined(name, rule, meaning, **properties):
