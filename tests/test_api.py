@@ -10,6 +10,7 @@ import importlib
 import inspect
 import json
 import pydoc
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -163,3 +164,7 @@ def test_importing_loads_of_the_standard_library_little_that_numpy_does_not():
     code = ("import sys, numpy, ml_dtypes; before = {*sys.modules}; import cutile; "
             f"print([m for m in {slow} if m in sys.modules and m not in before])")
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_the_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+", ct.__version__)

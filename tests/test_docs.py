@@ -1,6 +1,8 @@
 """Generated pages are as the code says; links and commands of the hand-written ones exist."""
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,6 +11,7 @@ import pytest
 
 from conformance.harness.clauses import clauses, parse
 from tools.docgen import __main__ as generate
+from tools.docgen.marking import wrapped
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -48,6 +51,45 @@ def test_rows_of_a_table_have_its_columns(page):
         rows = table.splitlines()
         assert re.fullmatch(r"[|\s:-]+", rows[1]), f"not a table: {rows[0]}"
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1, rows[0]
+
+
+WIDTH = 120
+FOLDERS = ("cutile", "conformance", "tests", "examples", "benchmarks", "tools", "docs")
+WRITTEN = [p for p in [*ROOT.glob("*.*"), *(p for f in FOLDERS for p in sorted((ROOT / f).rglob("*.*")))]
+           if p.suffix in (".md", ".py") and "build" not in p.parts]
+
+
+def prose(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines that are text: of a page all but tables, headings and code, of a module its docstrings and comments."""
+    text = path.read_text()
+    if path.suffix == ".md":
+        kept = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), text, flags=re.M | re.S)
+        yield from ((n, line) for n, line in enumerate(kept.split("\n"), 1) if not line.startswith(("|", "#")))
+    elif path.suffix == ".py":
+        docstrings = {n.value.lineno: n.value for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Expr)
+                      and isinstance(n.value, ast.Constant) and isinstance(n.value.value, str)}
+        lines = text.split("\n")
+        for first, n in docstrings.items():
+            yield from ((k, lines[k - 1]) for k in range(first, n.end_lineno + 1))
+        yield from ((n, line) for n, line in enumerate(lines, 1) if line.lstrip().startswith("#"))
+    else:
+        yield from enumerate(text.split("\n"), 1)
+
+
+def test_lines_of_text_fit_a_window():
+    """Ruff sees to the code."""
+    long = [f"{p.relative_to(ROOT)}:{n} has {len(line)} columns" for p in WRITTEN for n, line in prose(p)
+            if len(line) > WIDTH]
+    assert len(WRITTEN) > 500 and not long, "\n".join(long)
+
+
+def test_long_lines_of_a_generated_page_are_broken():
+    words = "word " * 30
+    assert wrapped(f"{words}1. # | end") == f"{'word ' * 23}word\n{'word ' * 5}word 1. # | end"
+    item = wrapped(f"- {words}").split("\n")
+    assert len(item) == 2 and item[1].startswith("  word") and max(map(len, item)) <= WIDTH
+    for as_it_is in ("| " + words + "|", "## " + words, "```\n" + words + "\n```", "    " + words):
+        assert wrapped(as_it_is) == as_it_is
 
 
 def test_text_is_escaped_where_it_would_be_marks():

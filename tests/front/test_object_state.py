@@ -1,4 +1,4 @@
-"""What static code may reach, at whatever size and depth: a change of it counts at the next launch, or it is refused."""
+"""Objects that static code may reach, of any size and depth: a launch sees that they changed, or they are refused."""
 
 import abc
 import argparse
@@ -55,7 +55,7 @@ def typings(monkeypatch):
     return seen
 
 
-# ------------------------------------------------------------------ objects that hold a 1, how to read it, how to make it 2
+# -------------------------------------------------------- objects that hold a 1, how to read it, how to make it 2
 
 
 class Plain:

@@ -1,0 +1,83 @@
+"""tests/ mirrors cutile/ file for file: tests/a/test_b.py tests cutile/a/b.py, test_p.py the package p.
+
+Modules that other files test are listed here, each with the file and the reason.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+TESTED_ELSEWHERE = {
+    "__init__": ("test_api.py", "its names are the public API"),
+    "__main__": ("cli/test_main.py", "it calls cli/main.py and nothing else"),
+    "_version": ("test_api.py", "it is one string, which `ct.__version__` shows"),
+    "analysis/memory_effects": ("analysis/test_tokens.py", "tokens are planned from the effects"),
+    "front/assignment": ("front/test_stmt.py", "targets stand in statements"),
+    "front/attributes": ("front/test_expr.py", "attributes stand in expressions"),
+    "front/callables": ("front/test_call.py", "what may be called shows in calls"),
+    "front/conditions": ("front/test_expr.py", "conditions stand in expressions"),
+    "front/control_flow": ("front/test_stmt.py", "branches and returns are statements"),
+    "front/functions": ("front/test_call.py", "functions are typed where they are called"),
+    "front/items": ("front/test_expr.py", "items stand in expressions"),
+    "front/proxies": ("front/test_static.py", "proxies exist only inside static_eval"),
+    "front/records": ("front/test_call.py", "dataclasses are made by calls"),
+    "front/static_names": ("front/test_static.py", "the constructs are tested by what they do"),
+    "gpu/tileir/arrays": ("gpu/tileir/rules/test_memory.py", "arrays are lowered for loads and stores"),
+    "gpu/tileir/program": ("gpu/tileir/test_builder.py", "it is plain data, which the builder makes"),
+    "gpu/tileir/rules/_regular": ("gpu/tileir/rules/test_math.py", "elementwise ops go through it"),
+    "gpu/tileir/rules/atomics": ("gpu/tileir/rules/test_memory.py", "atomics are accesses to memory"),
+    "gpu/tileir/rules/views": ("gpu/tileir/rules/test_memory.py", "views are arrays of which tiles are loaded"),
+    "interp/codegen/emit": ("interp/codegen/test_block.py", "the base of the emitters is tested through them"),
+    "interp/codegen/interleave": ("interp/exec/test_turns.py", "blocks that take turns run the code that it emits"),
+    "interp/codegen/py_ast": ("interp/codegen/test_block.py", "the nodes are tested as the code that they make"),
+    "interp/debugger": ("interp/test_schedule.py", "a debugger decides the schedule"),
+    "interp/exec/divergence": ("interp/test_schedules_agree.py", "its branches and loops run in generated programs"),
+    "interp/exec/merge": ("interp/test_schedules_agree.py", "its merges run in generated programs"),
+    "interp/memory/tile_access": ("interp/memory/test_array_view.py", "arrays are accessed by its bounds and views"),
+    "interp/run_blocks": ("interp/test_schedule.py", "schedules run through it"),
+    "ir/nodes": ("ir/test_walk.py", "it is plain data, which walks and rewrites use"),
+    "ir/parse": ("ir/test_text.py", "what is printed is parsed again"),
+    "ir/reader": ("ir/test_text.py", "the parser reads through it"),
+    "ops/_access": ("ops/test_memory.py", "ops on memory share it"),
+    "ops/_combine": ("ops/test_reduce.py", "reductions and scans share it"),
+    "ops/_op": ("ops/test_registry.py", "every op is an instance of its class"),
+    "ops/_options": ("ops/test_arithmetic.py", "arithmetic has all the options"),
+    "ops/_types": ("ops/test_arithmetic.py", "typing rules are made of it"),
+    "runtime/restoring": ("test_tune.py", "only searches put arrays back"),
+}
+
+
+def modules() -> dict[str, Path]:
+    """The modules of cutile that define something, by path without `.py`; a package by the path of its folder."""
+    found = {}
+    for path in sorted((ROOT / "cutile").rglob("*.py")):
+        name = path.relative_to(ROOT / "cutile").with_suffix("").as_posix()
+        if path.name != "__init__.py" or re.search(r"^(def|class) ", path.read_text(), re.M):
+            found[name.removesuffix("/__init__")] = path
+    return {**found, "__init__": ROOT / "cutile" / "__init__.py"}
+
+
+def own_tests(name: str) -> list[Path]:
+    """Where the tests of a module stand, if it has some of its own."""
+    folder, stem = (ROOT / "tests" / name).parent, Path(name).name.lstrip("_")
+    return [p for p in (folder / f"test_{stem}.py", folder / stem / f"test_{stem}.py") if p.is_file()]
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_has_its_tests_or_a_reason(name):
+    assert own_tests(name) or name in TESTED_ELSEWHERE, (
+        f"cutile/{name}.py has no test file: write tests/{Path(name).parent}/test_{Path(name).name.lstrip('_')}.py, or "
+        f"say in {Path(__file__).name} which file tests it, and why")
+
+
+@pytest.mark.parametrize("name", TESTED_ELSEWHERE)
+def test_the_list_is_up_to_date(name):
+    path, why = TESTED_ELSEWHERE[name]
+    assert name in modules(), f"there is no cutile/{name}.py any more"
+    assert not own_tests(name), f"cutile/{name}.py has tests of its own now"
+    assert "def test_" in (ROOT / "tests" / path).read_text() and why
