@@ -135,8 +135,8 @@ def test_the_op_that_hacking_adds_works():
 
     import cutile as ct
     from cutile.ops import math as family
+    from cutile.ops._constants import evaluate
     from cutile.ops._op import _REGISTRY, Sig
-    from cutile.ops._types import evaluate
     from cutile.types import TileType
 
     block = next(b for b in re.findall(r"```python\n(.*?)```", (ROOT / "HACKING.md").read_text(), re.S) if "@op" in b)

@@ -32,8 +32,8 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops import memory, views
+from cutile.ops._constants import const_term, loose
 from cutile.ops._op import methods
-from cutile.ops._types import const_term, loose
 from cutile.types import ListType
 
 

@@ -17,23 +17,12 @@ from cutile.errors import TileTypeError
 from cutile.front import attributes, conditions, items, op_calls, operators, static_names
 from cutile.front.context import Context
 from cutile.front.op_calls import check_count
-from cutile.ir.terms import (
-    NONE,
-    Const,
-    Dict,
-    FString,
-    Leaf,
-    PySlice,
-    Range,
-    Record,
-    Static,
-    Term,
-    Tuple,
-    describe,
-)
+from cutile.ir.terms import NONE, Const, Dict, FString, Leaf, PySlice, Range, Record, Static, Term, Tuple, describe
 from cutile.ops import arithmetic, convert, debug, memory
+from cutile.ops._arguments import int_scalar_arg, is_none
+from cutile.ops._constants import loose, strict
 from cutile.ops._op import OpDef
-from cutile.ops._types import cast, int_scalar_arg, is_none, loose, strict
+from cutile.ops._promotion import cast
 from cutile.types import ListType
 
 

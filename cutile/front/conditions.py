@@ -26,7 +26,8 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops import compare
-from cutile.ops._types import loose, value_of
+from cutile.ops._constants import loose
+from cutile.ops._promotion import value_of
 from cutile.types import TileType
 
 

@@ -37,7 +37,7 @@ from cutile.ir.terms import (
     is_poisoned,
     phrase,
 )
-from cutile.ops._types import loose
+from cutile.ops._constants import loose
 
 
 def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:

@@ -28,7 +28,7 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops import bits, memory, shape
-from cutile.ops._types import loose
+from cutile.ops._constants import loose
 from cutile.types import ArrayType, ListType
 
 

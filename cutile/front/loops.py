@@ -20,7 +20,7 @@ from cutile.front.static_names import keyword
 from cutile.front.term_joins import Join, conflict, leaves, rebuild, same_structure, undefined
 from cutile.ir.nodes import Break, Continue, For, Region, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
-from cutile.ops._types import value_of
+from cutile.ops._promotion import value_of
 from cutile.types import ListType, TileType
 
 

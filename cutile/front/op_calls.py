@@ -16,8 +16,8 @@ from cutile.front.hints import nearest
 from cutile.front.proxies import Method, method_signature
 from cutile.front.scope import Scope
 from cutile.ir.terms import POISON, Term, Tuple, is_poisoned
+from cutile.ops._constants import const_term
 from cutile.ops._op import PURE, OpDef
-from cutile.ops._types import const_term
 
 Spans = Callable[[], Mapping[str, Span]]  # gives the spans of arguments by parameter, when an error asks for one
 

@@ -32,8 +32,9 @@ from cutile.ir.terms import (
 )
 from cutile.ops import arithmetic, bits, compare, mma
 from cutile.ops import math as math_ops
+from cutile.ops._arguments import is_none, load_first
+from cutile.ops._constants import loose
 from cutile.ops._op import OpDef
-from cutile.ops._types import is_none, load_first, loose
 from cutile.types import ArrayType
 
 # AST operator → (symbol, op, name of the dunder that a dataclass may define).

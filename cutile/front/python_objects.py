@@ -13,8 +13,8 @@ from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context
 from cutile.ir.terms import Const, PySlice, Record, Static, Term, Tuple, article, describe, plain
+from cutile.ops._constants import loose, strict
 from cutile.ops._op import OpDef
-from cutile.ops._types import loose, strict
 
 
 def capture(c: Context, obj: Any, name: str) -> Term:

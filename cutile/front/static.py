@@ -55,8 +55,8 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops import arithmetic, bits
+from cutile.ops._constants import const_term
 from cutile.ops._op import EAGER, OpDef
-from cutile.ops._types import const_term
 
 ITEM_LIMIT = 1000  # items of a static_iter [SEVAL-7]
 FRAMES_SHOWN = 6  # innermost Python functions that an error in a static construct lists

@@ -41,7 +41,7 @@ from cutile.ir.terms import (
     is_tile,
     parts_of,
 )
-from cutile.ops._types import value_of
+from cutile.ops._promotion import value_of
 from cutile.types import LeafType
 
 

@@ -17,22 +17,9 @@ from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, Term, Tuple, call_help, describe, is_array, is_scalar, is_tile
 from cutile.ops import _numeric
+from cutile.ops._arguments import about, const_bool, const_int, enum_arg, invalid, is_none, shape_arg, tile_arg
 from cutile.ops._op import OpDef, Sig
-from cutile.ops._types import (
-    about,
-    broadcast,
-    broadcast_arg,
-    common_shape,
-    const_bool,
-    const_int,
-    enum_arg,
-    implicit_cast,
-    invalid,
-    is_none,
-    shape_arg,
-    tile_arg,
-    value_of,
-)
+from cutile.ops._promotion import broadcast, broadcast_arg, common_shape, implicit_cast, value_of
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
 # ------------------------------------------------------------------ indices and shapes

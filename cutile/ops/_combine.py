@@ -24,19 +24,10 @@ from cutile.ir.terms import (
     is_scalar,
 )
 from cutile.ops import _numeric
+from cutile.ops._arguments import axis_arg, invalid, refuse, tile_arg
+from cutile.ops._constants import encode
 from cutile.ops._op import OpDef
-from cutile.ops._types import (
-    axis_arg,
-    broadcast,
-    cast,
-    common_shape,
-    encode,
-    implicit_cast,
-    invalid,
-    refuse,
-    tile_arg,
-    value_of,
-)
+from cutile.ops._promotion import broadcast, cast, common_shape, implicit_cast, value_of
 from cutile.types import RoundingMode, TileType
 
 # ------------------------------------------------------------------ arguments

@@ -241,6 +241,11 @@ def typing_rule(**properties: Any) -> Callable[[Callable], Callable]:
     return define
 
 
+def made_elsewhere(b: Any, op: OpDef, **terms: Any) -> Any:
+    """Rule of ops that no kernel calls: other rules and passes build their nodes."""
+    raise AssertionError(f"{op.name} is made by other rules or by a pass")
+
+
 def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     """Define an op. `rule(b, op, **args)` types one application; see OpDef for the properties:
 

@@ -9,8 +9,8 @@ from collections.abc import Collection
 
 from cutile.dtypes import DType, bfloat16, float16, float32, float64
 from cutile.ir.terms import Term
+from cutile.ops._arguments import const_bool, enum_arg, invalid
 from cutile.ops._op import OpDef
-from cutile.ops._types import const_bool, enum_arg, invalid
 from cutile.types import RoundingMode
 
 RN, RZ, RM, RP = RoundingMode.RN, RoundingMode.RZ, RoundingMode.RM, RoundingMode.RP

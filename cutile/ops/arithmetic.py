@@ -17,25 +17,14 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, Tuple
 from cutile.ops import _numeric
+from cutile.ops._arguments import const_bool, invalid, refuse, tile_arg
+from cutile.ops._constants import encode, fold, is_const
 from cutile.ops._directed import fma64_directed
 from cutile.ops._error_bounds import of_fma, of_larger, of_product, of_quotient, of_sign, of_sum
 from cutile.ops._freedom import any_, ulp, when
-from cutile.ops._op import Sig, op, typing_rule
+from cutile.ops._op import Sig, made_elsewhere, op, typing_rule
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, float_options, flush_arg, rounding_arg
-from cutile.ops._types import (
-    cast,
-    common_dtype,
-    const_bool,
-    encode,
-    fold,
-    invalid,
-    is_const,
-    made_elsewhere,
-    meet,
-    refuse,
-    tile_arg,
-    value_of,
-)
+from cutile.ops._promotion import cast, common_dtype, meet, value_of
 from cutile.types import RoundingMode
 
 # ------------------------------------------------------------------ typing rules

@@ -20,8 +20,9 @@ from cutile.ops._access import (
     tile_index,
     tile_origin,
 )
+from cutile.ops._arguments import array_arg, const_bool, invalid, tile_arg
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, TILES, OpDef, op
-from cutile.ops._types import array_arg, const_bool, invalid, tile_arg, value_of
+from cutile.ops._promotion import value_of
 from cutile.ops.views import offset_arg, raw_arg, view_arg
 from cutile.types import MemoryOrder, MemoryScope, TileType
 

@@ -11,9 +11,11 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, describe
 from cutile.ops import _numeric
+from cutile.ops._arguments import invalid, refuse, tile_arg
+from cutile.ops._constants import fold, is_const
 from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
-from cutile.ops._types import common_dtype, fold, invalid, is_const, meet, refuse, tile_arg
+from cutile.ops._promotion import common_dtype, meet
 
 # ------------------------------------------------------------------ typing rules
 

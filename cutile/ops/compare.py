@@ -9,9 +9,11 @@ import numpy as np
 from cutile.dtypes import bool_, info
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
+from cutile.ops._arguments import invalid, tile_arg
+from cutile.ops._constants import fold, is_const
 from cutile.ops._error_bounds import of_comparison
 from cutile.ops._op import OpDef, op, typing_rule
-from cutile.ops._types import cast, common_dtype, fold, invalid, is_const, meet, tile_arg
+from cutile.ops._promotion import cast, common_dtype, meet
 
 # ------------------------------------------------------------------ typing rules
 

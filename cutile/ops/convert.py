@@ -24,10 +24,12 @@ from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Static, Term, describe, is_tile
 from cutile.ops import _numeric
+from cutile.ops._arguments import invalid, numeric_dtype_arg, refuse, tile_arg
+from cutile.ops._constants import loose, strict
 from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
 from cutile.ops._options import RM, RN, RP, RZ, rounding_arg
-from cutile.ops._types import invalid, loose, numeric_dtype_arg, refuse, strict, tile_arg, value_of
+from cutile.ops._promotion import value_of
 from cutile.types import RoundingMode, TileType
 
 RA = RoundingMode.RA

@@ -10,23 +10,19 @@ from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, Static, Term, Tuple, describe, is_tile
 from cutile.ops import arithmetic
-from cutile.ops._op import op, typing_rule
-from cutile.ops._types import (
-    carry,
-    cast,
+from cutile.ops._arguments import (
     check_dim,
     const_int,
     invalid,
-    loose,
-    made_elsewhere,
     numeric_dtype_arg,
     refuse,
     scalar_arg,
     shape_arg,
-    strict,
     tile_arg,
-    value_of,
 )
+from cutile.ops._constants import carry, loose, strict
+from cutile.ops._op import made_elsewhere, op, typing_rule
+from cutile.ops._promotion import cast, value_of
 from cutile.ops.convert import check_cast
 from cutile.ops.shape import repeated
 from cutile.types import TileType, is_power_of_two

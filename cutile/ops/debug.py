@@ -36,9 +36,11 @@ from cutile.ir.terms import (
     phrase,
 )
 from cutile.ops import _format
+from cutile.ops._arguments import const_str, invalid, is_none, refuse, tile_arg
+from cutile.ops._constants import encode
 from cutile.ops._format import Conversion, FormatError
-from cutile.ops._op import HOST, OpDef, Sig, op
-from cutile.ops._types import const_str, encode, invalid, is_none, made_elsewhere, refuse, tile_arg, value_of
+from cutile.ops._op import HOST, OpDef, Sig, made_elsewhere, op
+from cutile.ops._promotion import value_of
 from cutile.types import TileType
 
 # ------------------------------------------------------------------ terms as text

@@ -7,9 +7,9 @@ import numpy as np
 from cutile.dtypes import int32
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, Static, Term, Tuple, is_scalar
+from cutile.ops._arguments import array_arg, axis_arg, const_int, int_scalar_arg, invalid, items_arg, shape_arg
 from cutile.ops._freedom import any_
 from cutile.ops._op import HOST, op
-from cutile.ops._types import array_arg, axis_arg, const_int, int_scalar_arg, invalid, items_arg, shape_arg
 from cutile.types import TileType
 
 # ------------------------------------------------------------------ typing rules

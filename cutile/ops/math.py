@@ -11,43 +11,19 @@ import operator
 
 import numpy as np
 
-from cutile.dtypes import (
-    DType,
-    bool_,
-    float32,
-    info,
-    int16,
-    int32,
-    int_range,
-    uint8,
-    uint16,
-)
+from cutile.dtypes import DType, bool_, float32, info, int16, int32, int_range, uint8, uint16
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
 from cutile.ops import _hyperbolic, _numeric
+from cutile.ops._arguments import invalid, refuse, tile_arg
+from cutile.ops._constants import encode, fold, integer_power, is_const, loose, strict
 from cutile.ops._error_bounds import monotone, monotone_in_each, of_cosh, of_nan_test, of_tan, of_wave
 from cutile.ops._freedom import ulp, when
 from cutile.ops._numeric import wide
 from cutile.ops._op import op, typing_rule
 from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, check_rounding, flush_arg, rounding_arg
-from cutile.ops._types import (
-    broadcast,
-    cast,
-    common_dtype,
-    common_shape,
-    encode,
-    fold,
-    integer_power,
-    invalid,
-    is_const,
-    loose,
-    meet,
-    refuse,
-    strict,
-    tile_arg,
-    value_of,
-)
+from cutile.ops._promotion import broadcast, cast, common_dtype, common_shape, meet, value_of
 from cutile.types import TileType
 
 # ------------------------------------------------------------------ typing rules

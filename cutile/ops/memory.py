@@ -27,20 +27,10 @@ from cutile.ops._access import (
     tile_origin,
     tile_shape,
 )
-from cutile.ops._access import (
-    padding_mode as mode_arg,
-)
-from cutile.ops._op import ELEMENTS, READ, ROWS, TILES, WRITE, op
-from cutile.ops._types import (
-    array_arg,
-    const_int,
-    int_scalar_arg,
-    invalid,
-    made_elsewhere,
-    refuse,
-    tile_arg,
-    value_of,
-)
+from cutile.ops._access import padding_mode as mode_arg
+from cutile.ops._arguments import array_arg, const_int, int_scalar_arg, invalid, refuse, tile_arg
+from cutile.ops._op import ELEMENTS, READ, ROWS, TILES, WRITE, made_elsewhere, op
+from cutile.ops._promotion import value_of
 from cutile.ops.grid import order_arg
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode, TileType, is_power_of_two
 

@@ -30,21 +30,11 @@ from cutile.dtypes import (
 )
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
+from cutile.ops._arguments import const_bool, invalid, refuse, tile_arg
+from cutile.ops._constants import strict
 from cutile.ops._freedom import order
 from cutile.ops._op import PRODUCT, OpDef, Sig, op, typing_rule
-from cutile.ops._types import (
-    broadcast,
-    broadcast_shapes,
-    broadcastable_to,
-    cast,
-    common_dtype,
-    const_bool,
-    invalid,
-    refuse,
-    strict,
-    tile_arg,
-    value_of,
-)
+from cutile.ops._promotion import broadcast, broadcast_shapes, broadcastable_to, cast, common_dtype, value_of
 from cutile.ops.shape import reshaped
 from cutile.types import TileType
 

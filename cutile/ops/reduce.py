@@ -15,13 +15,15 @@ import numpy as np
 from cutile import settings
 from cutile.dtypes import DType, info, int32
 from cutile.ir.build import Builder
-from cutile.ir.terms import POISON, Const, Leaf, Poison, Term, Tuple
+from cutile.ir.terms import POISON, Const, Leaf, Poison, Term, Tuple, describe, is_tile
 from cutile.ops import _numeric
+from cutile.ops._arguments import axis_arg, const_bool, invalid, is_none
 from cutile.ops._combine import combine_args, combine_region, combined, cut, numeric_arg, step, widen_bool
+from cutile.ops._constants import is_const
 from cutile.ops._freedom import order
 from cutile.ops._op import REDUCTION, OpDef, Sig, op, typing_rule
 from cutile.ops._options import DIRECTED, check_flush, float_options, flush_arg, rounding_arg
-from cutile.ops._types import axis_arg, const_bool, invalid, is_const, is_none, value_of
+from cutile.ops._promotion import value_of
 from cutile.ops.shape import reshaped
 from cutile.types import RoundingMode, TileType
 
@@ -33,10 +35,17 @@ def _axes(op: OpDef, axis: Term, ndim: int) -> tuple[int, ...]:
     if is_none(axis):
         return tuple(range(ndim))
     items = axis.items if isinstance(axis, Tuple) else (axis,)
-    axes = [axis_arg(op, "axis", a, ndim) for a in items]
+    axes = [_axis(op, a, ndim) for a in items]
     if len(set(axes)) != len(axes):
         invalid(op, "axis", f"axis {next(a for a in axes if axes.count(a) > 1)} is given twice")
     return tuple(sorted(axes))
+
+
+def _axis(op: OpDef, t: Term, ndim: int) -> int:
+    """One axis. Who gives a tile there may mean the larger or smaller of two tiles."""
+    if op in OF_TWO and is_tile(t) and (t.type.shape or info(t.type.dtype).floating):
+        invalid(op, "axis", f"expected an integer constant, got {describe(t)}", help=OF_TWO[op])
+    return axis_arg(op, "axis", t, ndim)
 
 
 def _without(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
@@ -391,3 +400,7 @@ def reduce(xs, /, *, axis, identity, combine, sig: Sig):
         xs = combined(combine, [cut(x, axis, 0, n) for x in xs], [cut(x, axis, n, 2 * n) for x in xs])
     xs = tuple(cut(x, axis, 0, 1).squeeze(axis) for x in xs)
     return xs if len(xs) > 1 else xs[0]
+
+
+# What to write for the larger or smaller of two tiles, where users have Python's max and min in mind.
+OF_TWO = {max: "the larger of two is ct.maximum(x, y)", min: "the smaller of two is ct.minimum(x, y)"}

@@ -13,11 +13,12 @@ import numpy as np
 from cutile.dtypes import info
 from cutile.ir.terms import POISON, Leaf, Poison, Tuple
 from cutile.ops import _numeric
+from cutile.ops._arguments import axis_arg, const_bool
 from cutile.ops._combine import combine_args, combine_region, combined, numeric_arg, step, widen_bool
 from cutile.ops._freedom import order
 from cutile.ops._op import SCAN, Sig, op, typing_rule
 from cutile.ops._options import DIRECTED, float_options, flush_arg, rounding_arg
-from cutile.ops._types import axis_arg, const_bool, value_of
+from cutile.ops._promotion import value_of
 from cutile.types import RoundingMode
 
 # ------------------------------------------------------------------ typing rules

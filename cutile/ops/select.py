@@ -6,9 +6,10 @@ import numpy as np
 
 from cutile.ir.build import Builder
 from cutile.ir.terms import Leaf, Term
+from cutile.ops._arguments import tile_arg
 from cutile.ops._error_bounds import of_choice
 from cutile.ops._op import op, typing_rule
-from cutile.ops._types import broadcast, cast, common_dtype, common_shape, tile_arg, value_of
+from cutile.ops._promotion import broadcast, cast, common_dtype, common_shape, value_of
 from cutile.ops.compare import truth
 from cutile.types import TileType
 

@@ -14,21 +14,10 @@ from cutile.dtypes import bool_
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_array, is_scalar, is_tile
+from cutile.ops._arguments import axis_arg, int_scalar_arg, invalid, is_none, items_arg, refuse, shape_arg, tile_arg
 from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
-from cutile.ops._types import (
-    axis_arg,
-    broadcast,
-    broadcastable_to,
-    int_scalar_arg,
-    invalid,
-    is_none,
-    items_arg,
-    refuse,
-    shape_arg,
-    tile_arg,
-    value_of,
-)
+from cutile.ops._promotion import broadcast, broadcastable_to, value_of
 from cutile.types import TileType
 
 # ------------------------------------------------------------------ typing rules

@@ -13,24 +13,10 @@ import numpy as np
 from cutile.dtypes import foreign_pointer_dtype, info, int32, int64
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, RawMemory, Term, View, describe, is_scalar, is_tile
-from cutile.ops._access import (
-    beside,
-    fill_of,
-    hints,
-    mask_arg,
-    padding_scalar_or_tile,
-    stored,
-    tile_index,
-    tile_origin,
-)
-from cutile.ops._access import (
-    padding_mode as mode_arg,
-)
-from cutile.ops._access import (
-    tile_shape as shape_of_tile,
-)
-from cutile.ops._op import OFFSETS, READ, TILES, WRITE, op
-from cutile.ops._types import (
+from cutile.ops._access import beside, fill_of, hints, mask_arg, padding_scalar_or_tile, stored, tile_index, tile_origin
+from cutile.ops._access import padding_mode as mode_arg
+from cutile.ops._access import tile_shape as shape_of_tile
+from cutile.ops._arguments import (
     array_arg,
     axis_arg,
     int_scalar_arg,
@@ -40,8 +26,9 @@ from cutile.ops._types import (
     refuse,
     shape_arg,
     tile_arg,
-    value_of,
 )
+from cutile.ops._op import OFFSETS, READ, TILES, WRITE, op
+from cutile.ops._promotion import value_of
 from cutile.types import ArrayType, PaddingMode, TileType
 
 UNDETERMINED = PaddingMode.UNDETERMINED

@@ -4,7 +4,7 @@ from cutile.dtypes import int32
 from cutile.front.context import template_of
 from cutile.ir.nodes import Group, Known, Shown, Value
 from cutile.ir.terms import Dict, Leaf, Record, Static, Tuple
-from cutile.ops._types import loose
+from cutile.ops._constants import loose
 from cutile.types import TileType
 
 

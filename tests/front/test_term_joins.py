@@ -24,7 +24,7 @@ from cutile.ir.terms import (
     Tuple,
     View,
 )
-from cutile.ops._types import loose, strict
+from cutile.ops._constants import loose, strict
 from cutile.types import ArrayType, PaddingMode, TileType
 
 SPAN = Span("k.py", 1, 0, 1, 1, "k")

@@ -8,8 +8,8 @@ from cutile.dtypes import info
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Yield
 from cutile.ir.terms import Static
+from cutile.ops._constants import evaluate
 from cutile.ops._op import OpDef, Sig
-from cutile.ops._types import evaluate
 from tests.ops.ruling import SPAN, Bench, check_carrier, term
 
 

@@ -37,7 +37,7 @@ from cutile.dtypes import (
 from cutile.errors import TileTypeError, TileValueError
 from cutile.ir.terms import Const, Leaf, Static, Tuple
 from cutile.ops import convert
-from cutile.ops._types import loose, strict
+from cutile.ops._constants import loose, strict
 from cutile.types import RoundingMode, TileType
 from tests.ops.ruling import Bench
 

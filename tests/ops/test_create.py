@@ -9,7 +9,7 @@ from cutile import dtypes as d
 from cutile.errors import TileTypeError, TileValueError
 from cutile.ir.terms import Const, Leaf
 from cutile.ops import create as cr
-from cutile.ops._types import value_of
+from cutile.ops._promotion import value_of
 from tests.ops.ruling import Bench, constant_of
 
 NUMERIC = d.NUMERIC

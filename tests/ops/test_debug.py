@@ -9,7 +9,7 @@ from cutile.dtypes import bool_, float16, float32, float64, int8, int32, int64, 
 from cutile.errors import TileTypeError
 from cutile.ir.terms import Const, Dict, FString, Leaf, Record, Static, Tuple
 from cutile.ops import debug
-from cutile.ops._types import const_term, loose, strict
+from cutile.ops._constants import const_term, loose, strict
 from cutile.types import RoundingMode
 from tests.ops.combining import Calling
 from tests.ops.ruling import SPAN, Bench, term

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from cutile.dtypes import bool_, float64, info
+from cutile.ops._constants import evaluate
 from cutile.ops._error_bounds import monotone, monotone_in_each, of_comparison, of_larger
 from cutile.ops._op import Sig, registry
-from cutile.ops._types import evaluate
 from cutile.types import TileType
 
 BOUNDED = [o for o in registry().values() if o.error_bound is not None]

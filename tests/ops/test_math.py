@@ -30,8 +30,8 @@ from cutile.errors import TileTypeError, TileValueError
 from cutile.ir.terms import Const, Leaf, Static
 from cutile.ops import _numeric
 from cutile.ops import math as M
+from cutile.ops._constants import loose, strict
 from cutile.ops._freedom import ulp_of
-from cutile.ops._types import loose, strict
 from cutile.types import RoundingMode, TileType
 from tests.ops.ruling import Bench
 

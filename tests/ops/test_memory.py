@@ -15,7 +15,7 @@ from cutile.interp.memory.per_block_array import ArrayList
 from cutile.ir.terms import Const, IndexSlice
 from cutile.ops import memory
 from cutile.ops._access import fill_of
-from cutile.ops._types import loose
+from cutile.ops._constants import loose
 from cutile.types import ArrayType, ListType, MemoryOrder, MemoryScope, PaddingMode, TileType
 from tests.ops.ruling import NONE, Bench, constant_of
 

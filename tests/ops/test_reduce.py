@@ -25,7 +25,7 @@ from cutile.errors import TileTypeError
 from cutile.ir.terms import Const, Leaf
 from cutile.ops import _numeric, arithmetic, reduce, select
 from cutile.ops import compare as cmp
-from cutile.ops._types import loose, strict
+from cutile.ops._constants import loose, strict
 from cutile.types import RoundingMode, TileType
 from tests.ops.combining import CombineBench, apply, function
 from tests.ops.ruling import Bench, nearest, same_bits

@@ -6,7 +6,7 @@ import pytest
 from cutile.dtypes import bfloat16, bool_, float8_e5m2, float16, float32, float64, int8, int32, int64, uint8
 from cutile.errors import TileTypeError
 from cutile.ops import _numeric, arithmetic, scan
-from cutile.ops._types import strict
+from cutile.ops._constants import strict
 from cutile.types import TileType
 from tests.ops.combining import CombineBench, apply, function
 from tests.ops.ruling import Bench, nearest, same_bits

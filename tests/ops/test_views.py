@@ -10,8 +10,8 @@ from cutile.errors import TileTypeError
 from cutile.interp.memory.array_view import wrap
 from cutile.ir.terms import RawMemory, View
 from cutile.ops import memory, views
+from cutile.ops._constants import loose
 from cutile.ops._op import methods
-from cutile.ops._types import loose
 from cutile.types import ArrayType, PaddingMode, TileType
 from tests.ops.ruling import NONE, Bench
 

@@ -53,7 +53,7 @@ from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of, regions_of
 from cutile.ir.recursion import deep
 from cutile.ir.walk import depths, regions
-from cutile.ops._types import broadcastable_to
+from cutile.ops._promotion import broadcastable_to
 from cutile.types import ListType, TileType
 
 EVERY = 16  # levels of regions, at which running code asks whether to go on in a further thread

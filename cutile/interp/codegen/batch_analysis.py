@@ -22,8 +22,8 @@ from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
 from cutile.ir.walk import walk
 from cutile.ops import convert, grid, shape
+from cutile.ops._constants import evaluate
 from cutile.ops._op import ATOMIC, PURE, READ, WRITE, Sig
-from cutile.ops._types import evaluate
 from cutile.types import ArrayType, TileType
 
 if TYPE_CHECKING:
