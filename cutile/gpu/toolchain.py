@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from cutile._support.structs import structure
+from cutile.gpu.executables import EXE, on_path
 
 PACKAGES = ("nvidia-cuda-tileiras", "nvidia-cuda-nvcc", "nvidia-nvvm")
-EXE = ".exe" if os.name == "nt" else ""
 
 
 @structure(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Tool:
     @property
     def version(self) -> str:
         """Its release and build, as "13.5.37"; "unknown" if it does not say."""
-        from cutile.gpu.tileir.tileiras import version_of
+        from cutile.gpu.process import version_of
 
         return version_of(self.path)
 
@@ -50,20 +50,6 @@ def find_tool() -> Tool:
     except OSError:  # it was removed
         here = ""
     return _find(tuple(sys.path), here, tuple(os.environ.get(v) for v in ("PATH", "CUDA_HOME", "CUDA_PATH")))
-
-
-def on_path(name: str, path: str | None) -> str | None:
-    """A program in one of the folders that PATH names in full."""
-    for folder in absolute(path).split(os.pathsep):
-        file = os.path.join(folder, name + EXE)
-        if folder and os.path.isfile(file) and os.access(file, os.X_OK):
-            return file
-    return None
-
-
-def absolute(path: str | None) -> str:
-    """PATH without the names that mean another folder wherever the process is, and nothing for the current one."""
-    return os.pathsep.join(f for f in (path or "").split(os.pathsep) if os.path.isabs(f))
 
 
 @functools.lru_cache(maxsize=8)

@@ -44,7 +44,8 @@ def _axes(op: OpDef, axis: Term, ndim: int) -> tuple[int, ...]:
 def _axis(op: OpDef, t: Term, ndim: int) -> int:
     """One axis. Who gives a tile there may mean the larger or smaller of two tiles."""
     if op in OF_TWO and is_tile(t) and (t.type.shape or info(t.type.dtype).floating):
-        invalid(op, "axis", f"expected an integer constant, got {describe(t)}", help=OF_TWO[op])
+        invalid(op, "axis", f"expected an integer constant, got {describe(t)}",
+                help=f"the {OF_TWO[op]} of two is ct.{op.name}imum(x, y)")
     return axis_arg(op, "axis", t, ndim)
 
 
@@ -402,5 +403,4 @@ def reduce(xs, /, *, axis, identity, combine, sig: Sig):
     return xs if len(xs) > 1 else xs[0]
 
 
-# What to write for the larger or smaller of two tiles, where users have Python's max and min in mind.
-OF_TWO = {max: "the larger of two is ct.maximum(x, y)", min: "the smaller of two is ct.minimum(x, y)"}
+OF_TWO = {max: "larger", min: "smaller"}  # what Python's max and min give of two

@@ -22,7 +22,7 @@ from cutile import settings
 from cutile.compilation import ArrayConstraint, CallingConvention, KernelSignature
 from cutile.compilation.export import blueprints
 from cutile.gpu import build as building
-from cutile.gpu import cache, cache_key, toolchain
+from cutile.gpu import cache, cache_key, process, toolchain
 from cutile.gpu.build import build
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
@@ -206,12 +206,12 @@ def test_a_tool_without_packages_says_its_version_once(compiled, folder, monkeyp
     monkeypatch.setattr(building, "find_tool", lambda: Tool(folder / "tileiras", "PATH"))
     k = kernel_of(folder)
     for n in (16, 16, 32):
-        tileiras.version_of.cache_clear()  # as in a new process
+        process.version_of.cache_clear()  # as in a new process
         of(k, n=n)
     assert (folder / "tileiras.log").read_text() == "asked\n" and len(compiled) == 2
     assert {e.release for e in cache.current().entries()} == {"13.9.7"}
     script(folder, "echo another file, V13.10.1")
-    tileiras.version_of.cache_clear()
+    process.version_of.cache_clear()
     of(k, n=16)
     assert len(compiled) == 3
 

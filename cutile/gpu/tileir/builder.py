@@ -79,7 +79,7 @@ class Module:
 
     def __init__(self, version: str | ty.Version | None = None, *, producer: str | None = "cutile"):
         if version is None:
-            from cutile.gpu.tileir.tileiras import newest_version
+            from cutile.gpu.tileir.tileiras import newest_version  # most modules say their version
 
             version = newest_version()
         self.program = Program(ty.parse_version(version), producer)

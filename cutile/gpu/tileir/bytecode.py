@@ -15,6 +15,7 @@ from functools import partial
 from cutile.errors import TileInternalError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.debuginfo import DebugInfo
+from cutile.gpu.tileir.encoding import PADDING, Interned, int_list, signed_varint, table, varint
 from cutile.gpu.tileir.opcodes import ENUMS, Attr
 from cutile.gpu.tileir.program import (
     Block,
@@ -33,7 +34,6 @@ from cutile.gpu.tileir.program import (
 from cutile.ir.recursion import deep
 
 MAGIC = b"\x7fTileIR\x00"
-PADDING = b"\xcb"
 SECTIONS = {"string": 1, "func": 2, "debug": 3, "constant": 4, "type": 5, "global": 6, "producer": 7}
 ATTR_TAGS = {"Integer": 1, "Float": 2, "Bool": 3, "Type": 4, "String": 5, "Array": 6, "DenseElements": 7, "DivBy": 8,
              "SameElements": 9, "Dictionary": 10, "OptimizationHints": 11, "Bounded": 12}
@@ -41,34 +41,6 @@ TYPE_TAGS = {ty.Pointer: 12, ty.Tile: 13, ty.TensorView: 14, ty.PartitionView: 1
              ty.GatherScatterView: 20, ty.StridedView: 21}
 DYNAMIC = -(1 << 63)
 IS_KERNEL, HAS_HINTS = 0x02, 0x04
-_MASK64 = (1 << 64) - 1
-
-
-_SHORT = [bytes((n,)) for n in range(0x80)]
-
-
-def varint(n: int) -> bytes:
-    """Seven bits a byte, lowest first."""
-    if 0 <= n < 0x80:
-        return _SHORT[n]
-    if n < 0:
-        raise ValueError(f"{n} is negative")
-    out = bytearray()
-    while n >= 0x80:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def signed_varint(n: int) -> bytes:
-    """A 64-bit number with its sign in the lowest bit; `n` may also be the unsigned form of it."""
-    n &= _MASK64
-    return varint(((n << 1) & _MASK64) ^ (_MASK64 if n >> 63 else 0))
-
-
-def int_list(values, width: int) -> bytes:
-    return varint(len(values)) + b"".join(v.to_bytes(width, "little", signed=True) for v in values)
 
 
 def section(name: str, data: bytes, alignment: int, position: int) -> bytes:
@@ -77,25 +49,6 @@ def section(name: str, data: bytes, alignment: int, position: int) -> bytes:
         return bytes((SECTIONS[name],)) + varint(len(data)) + data
     head = bytes((SECTIONS[name] | 0x80,)) + varint(len(data)) + varint(alignment)
     return head + PADDING * (-(position + len(head)) % alignment) + data
-
-
-def table(entries, width: int, before: int = 0) -> bytes:
-    """A count, an offset of `width` bytes for each entry, the entries; `before` bytes stand ahead in the section."""
-    count = varint(len(entries))
-    out = [count, PADDING * (-(before + len(count)) % width)]
-    offset = 0
-    for e in entries:
-        out.append(offset.to_bytes(width, "little"))
-        offset += len(e)
-    return b"".join(out) + b"".join(entries)
-
-
-class Interned(dict):
-    """Numbers things in the order in which they are first asked for."""
-
-    def __missing__(self, key):
-        self[key] = n = len(self)
-        return n
 
 
 class Tables:

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable
 
 from cutile.errors import Span
+from cutile.gpu.tileir.encoding import PADDING, table, varint
 
 COMPILE_UNIT, FILE, LEXICAL_BLOCK, LOC, SUBPROGRAM, CALL_SITE = 1, 2, 3, 4, 5, 6
 UNKNOWN = 0  # the number of "no position", which is in no table
@@ -70,8 +71,6 @@ class DebugInfo:
 
     def section(self) -> bytes:
         """The section's data, empty where nothing has a position."""
-        from cutile.gpu.tileir.bytecode import PADDING, table, varint
-
         if not self._functions:
             return b""
         out = bytearray(varint(len(self._functions)))

@@ -21,34 +21,24 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from cutile import settings
-from cutile._support.structs import structure
 from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutError
+from cutile.gpu.process import Outcome, run
 from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.bytecode import encode
 from cutile.gpu.tileir.diagnostics import first_error, location
+from cutile.gpu.tileir.program import Program
 from cutile.gpu.tileir.workplace import workplace
-from cutile.gpu.toolchain import Tool, absolute, find_tool, on_path
-
-# What of the environment the tool sees.
-_KEPT = ("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "LANG")
-
+from cutile.gpu.toolchain import Tool, find_tool
 
 # ------------------------------------------------------------------ what it is
-
-
-@functools.lru_cache(maxsize=8)
-def version_of(path: Path) -> str:
-    """Release and build of a tool, as "13.5.37"; "unknown" if it does not say."""
-    out = _run([str(path), "--version"], 60).output
-    found = re.search(r"\bV(\d+(?:\.\d+)+)", out)
-    return found[1] if found else "unknown"
 
 
 @functools.lru_cache(maxsize=8)
 def versions(tool: Tool | None = None) -> tuple[ty.Version, ...]:
     """The bytecode versions that both the tool reads and this package writes, oldest first."""
     tool = tool or find_tool()
-    done = _run([str(tool.path), "--list-versions"], 60)
+    done = run([str(tool.path), "--list-versions"], 60)
     if done.code == 0:
         listed = {tuple(map(int, v)) for v in re.findall(r"^(\d+)\.(\d+)\s*$", done.output, re.M)}
         return tuple(v for v in ty.VERSIONS if v in listed)
@@ -56,10 +46,8 @@ def versions(tool: Tool | None = None) -> tuple[ty.Version, ...]:
 
 
 def _reads(tool: Tool, version: ty.Version) -> bool:
-    from cutile.gpu.tileir.builder import Module
-
     try:
-        assemble(Module(version).to_bytes(), "sm_120", tool=tool)
+        assemble(encode(Program(version)), "sm_120", tool=tool)
     except TileCompilerExecutionError:
         return False
     return True
@@ -120,7 +108,7 @@ def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo:
         source.write_bytes(code)
         command = [str(tool.path), *flags, str(source), "-o", str(cubin)]
         _say(command)
-        done = _run(command, time_limit(), folder)
+        done = run(command, time_limit(), folder)
         if done.code == 0 and cubin.is_file():
             return cubin.read_bytes()
     raise _failure(done, code, target, tool, flags, spans, name)
@@ -135,7 +123,7 @@ def disassemble(code: bytes, *, debug_info: bool = False, tool: Tool | None = No
         source = folder / "kernel.tileirbc"
         source.write_bytes(code)
         command = [str(tool.disassembler), *["-g"] * debug_info, str(source)]
-        done = _run(command, time_limit(), folder, merged=False)
+        done = run(command, time_limit(), folder, merged=False)
     if done.code == 0:
         return done.output
     error = TileCompilerExecutionError(f"tileirdisasm cannot read this bytecode: {first_error(done.output)}",
@@ -190,65 +178,6 @@ def _reproduction(code: bytes, tool: Tool, flags: list[str], output: str) -> str
         warnings.warn(f"could not keep the failure in {folder}: {e}", RuntimeWarning, stacklevel=2)
         return None
     return str(stem)
-
-
-@structure(frozen=True, slots=True)
-class Outcome:
-    """How a process ended: its return code (None: it ran out of time) and what it printed."""
-
-    code: int | None
-    output: str
-
-
-def _run(command: list[str], limit: float | None, folder: Path | None = None, merged: bool = True) -> Outcome:
-    """`folder` is where the command works and puts its temporary files."""
-    environment = {k: os.environ[k] for k in _KEPT if k in os.environ}
-    environment["PATH"] = absolute(environment.get("PATH"))
-    if folder is not None:
-        environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
-    own_group = {"process_group": 0} if os.name == "posix" else {}
-    command = [*_dies_with_us(), *command]
-    with subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, encoding="utf-8",
-                          errors="replace", **own_group) as process:
-        try:
-            out, err = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            _kill(process)
-            out, _ = process.communicate()
-            return Outcome(None, out or "")
-        except BaseException:
-            _kill(process)
-            raise
-    return Outcome(process.returncode, (out or "") if process.returncode == 0 else (out or "") + (err or ""))
-
-
-@functools.cache
-def _dies_with_us() -> tuple[str, ...]:
-    """What to put in front of a command that must not outlive this process, however that ends; nothing where unknown.
-
-    Exceptions, Ctrl-C among them, are seen to by `_run`. This is for signals after which no Python runs.
-    """
-    tool = on_path("setpriv", os.environ.get("PATH")) if sys.platform == "linux" else None
-    if tool is None:
-        return ()
-    prefix = (tool, "--pdeathsig", "KILL")
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    try:  # old releases know no such option
-        return prefix if subprocess.run([*prefix, tool, "--version"], **quiet, timeout=10).returncode == 0 else ()
-    except (OSError, subprocess.SubprocessError):
-        return ()
-
-
-def _kill(process: subprocess.Popen) -> None:
-    """End the tool and what it started."""
-    if os.name == "posix":
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-            return
-        except ProcessLookupError:
-            pass
-    process.kill()
 
 
 def _say(command: list[str]) -> None:

@@ -5,9 +5,10 @@ from hypothesis import strategies as st
 from cutile.errors import TileInternalError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
-from cutile.gpu.tileir.bytecode import Tables, int_list, section, signed_varint, table, varint
+from cutile.gpu.tileir.bytecode import Tables, section
 from cutile.gpu.tileir.cursor import Cursor
 from cutile.gpu.tileir.cursor import table as read_table
+from cutile.gpu.tileir.encoding import int_list, signed_varint, table, varint
 
 U64 = st.integers(0, 2**64 - 1)
 

@@ -18,6 +18,7 @@ from cutile.errors import (
     TileInternalError,
     TileUnsupportedFeatureError,
 )
+from cutile.gpu import process
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
@@ -222,7 +223,7 @@ assemble(b"", "sm_90", tool=Tool(Path(sys.argv[1]), "test"))
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_the_tool_does_not_outlive_this_process(name, tmp_path, line):
     sent = getattr(signal, name)
-    if sent is not signal.SIGINT and not tileiras._dies_with_us():
+    if sent is not signal.SIGINT and not process._dies_with_us():
         pytest.skip("this system cannot end a process together with the one that started it")
     tool = stand_in(tmp_path, line.opened + "sleep 20 3>&-; echo alive >&3")
     python = subprocess.Popen([sys.executable, "-c", ENDED, str(tool.path)], stderr=subprocess.PIPE, text=True)
@@ -236,14 +237,14 @@ def test_the_tool_does_not_outlive_this_process(name, tmp_path, line):
 @pytest.mark.parametrize("how", ["absent", "too old", "broken"])
 def test_where_a_process_cannot_be_tied_to_another_it_is_started_plainly(how, tmp_path, monkeypatch):
     old = script(tmp_path, "exit 1\n", "setpriv") if how == "too old" else tmp_path / "setpriv"
-    monkeypatch.setattr(tileiras, "on_path", lambda name, path: None if how == "absent" else str(old))
-    tileiras._dies_with_us.cache_clear()
+    monkeypatch.setattr(process, "on_path", lambda name, path: None if how == "absent" else str(old))
+    process._dies_with_us.cache_clear()
     try:
-        assert tileiras._dies_with_us() == ()
+        assert process._dies_with_us() == ()
         tool = stand_in(tmp_path, 'eval "cubin=\\${$#}"; printf code > "$cubin"')
         assert assemble(CODE, "sm_90", tool=tool) == b"code"
     finally:
-        tileiras._dies_with_us.cache_clear()
+        process._dies_with_us.cache_clear()
 
 
 def test_time_limits_nest_and_come_from_the_setting():

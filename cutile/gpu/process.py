@@ -1,0 +1,87 @@
+"""Running a tool in a clean environment, so that it ends no later than this process."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from cutile._support.structs import structure
+from cutile.gpu.executables import absolute, on_path
+
+# The variables that a tool sees.
+KEPT = ("PATH", "HOME", "TMPDIR", "TEMP", "TMP", "SYSTEMROOT", "USERPROFILE", "LANG")
+
+
+@structure(frozen=True, slots=True)
+class Outcome:
+    """How a process ended: its return code (None: it ran out of time) and what it printed."""
+
+    code: int | None
+    output: str
+
+
+def run(command: list[str], limit: float | None, folder: Path | None = None, merged: bool = True) -> Outcome:
+    """Run a command to its end, or for `limit` seconds. `folder` is where it works and puts its temporary files.
+
+    `merged`: what it writes to stderr stands among what it writes to stdout; else only after it, and only if it fails.
+    """
+    environment = {k: os.environ[k] for k in KEPT if k in os.environ}
+    environment["PATH"] = absolute(environment.get("PATH"))
+    if folder is not None:
+        environment |= dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(folder))
+    own_group = {"process_group": 0} if os.name == "posix" else {}
+    command = [*_dies_with_us(), *command]
+    with subprocess.Popen(command, env=environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, encoding="utf-8",
+                          errors="replace", **own_group) as process:
+        try:
+            out, err = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            _kill(process)
+            out, _ = process.communicate()
+            return Outcome(None, out or "")
+        except BaseException:
+            _kill(process)
+            raise
+    return Outcome(process.returncode, (out or "") if process.returncode == 0 else (out or "") + (err or ""))
+
+
+@functools.lru_cache(maxsize=8)
+def version_of(path: Path) -> str:
+    """Release and build of a tool, as "13.5.37"; "unknown" if it does not say."""
+    out = run([str(path), "--version"], 60).output
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", out)
+    return found[1] if found else "unknown"
+
+
+@functools.cache
+def _dies_with_us() -> tuple[str, ...]:
+    """What to put in front of a command that must not outlive this process, however that ends; nothing where unknown.
+
+    `run` sees to exceptions, Ctrl-C among them. This is for signals after which no Python runs.
+    """
+    tool = on_path("setpriv", os.environ.get("PATH")) if sys.platform == "linux" else None
+    if tool is None:
+        return ()
+    prefix = (tool, "--pdeathsig", "KILL")
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:  # old releases know no such option
+        return prefix if subprocess.run([*prefix, tool, "--version"], **quiet, timeout=10).returncode == 0 else ()
+    except (OSError, subprocess.SubprocessError):
+        return ()
+
+
+def _kill(process: subprocess.Popen) -> None:
+    """End the tool and what it started."""
+    if os.name == "posix":
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+            return
+        except ProcessLookupError:
+            pass
+    process.kill()
