@@ -41,7 +41,7 @@ from cutile._support.structs import cached, structure
 from cutile.ir.nodes import Value
 from cutile.ops._error_bounds import ErrorBound
 from cutile.ops._freedom import Freedom
-from cutile.types import LeafType
+from cutile.types import LeafType, RoundingMode
 
 GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
 OUT = "out"  # what it may hand to one
@@ -122,6 +122,7 @@ class OpDef:
                  signature: Callable | None = None, target: Callable | None = None,
                  view: Callable | None = None, elementwise: bool = False, moves_data: bool = False,
                  accumulates: str | None = None, accesses: str | None = None,
+                 divides: bool = False, modes: tuple[RoundingMode, ...] = (),
                  since: Mapping[str, tuple[int, int]] = NOTHING):
         self.meaning = meaning
         self.name = name or meaning.__name__
@@ -134,7 +135,7 @@ class OpDef:
         self.tileir, self.error_bound, self.host = tileir, error_bound, host
         self.freedom: tuple[Freedom, ...] = freedom if isinstance(freedom, tuple) else (freedom,)
         self.public, self.method, self.target, self.view = public, method, target, view
-        self.since = since
+        self.divides, self.modes, self.since = divides, modes, since
         self.elementwise, self.moves_data, self.accumulates = elementwise, moves_data, accumulates
         self.given = tuple(p for p in _parameters(meaning) if p in GIVEN)
         self.takes_out = OUT in _parameters(meaning)
@@ -270,6 +271,8 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
               every place
     moves_data   the elements of the result are elements of the operands, rearranged or repeated
     accumulates  REDUCTION, SCAN or PRODUCT, of an op that combines many elements into one
+    divides      the second operand is a divisor: constants of which it is zero do not fold
+    modes        the rounding modes that the op has, apart from None
     accesses     TILES, ROWS, ELEMENTS or OFFSETS, of an op that reads or writes an array; see Accesses
     signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
               give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`

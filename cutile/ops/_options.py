@@ -5,8 +5,6 @@ A mode is checked against the dtype of the result only where a run-time op is em
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from cutile.dtypes import DType, bfloat16, float16, float32, float64
 from cutile.ir.terms import Term
 from cutile.ops._arguments import const_bool, enum_arg, invalid
@@ -24,13 +22,13 @@ def rounding_arg(op: OpDef, t: Term) -> RoundingMode | None:
     return enum_arg(op, "rounding_mode", t, RoundingMode, optional=True)
 
 
-def check_rounding(op: OpDef, mode: RoundingMode | None, dtype: DType, allowed: Collection[RoundingMode]) -> None:
+def check_rounding(op: OpDef, mode: RoundingMode | None, dtype: DType) -> None:
     """Refuse a mode that `op` does not have, or not for results of `dtype` [RM-1, RM-2]."""
     if mode is None:
         return
-    if mode not in allowed:
+    if mode not in op.modes:
         invalid(op, "rounding_mode", f"RoundingMode.{mode.name} is not supported here",
-                help="one of " + ", ".join(f"ct.RoundingMode.{m.name}" for m in allowed) + ", or None for the default")
+                help="one of " + ", ".join(f"ct.RoundingMode.{m.name}" for m in op.modes) + ", or None for the default")
     if dtype not in (float16, bfloat16, float32, float64):
         invalid(op, "rounding_mode", f"a rounding mode needs a float16, bfloat16, float32 or float64 result, "
                                      f"but the result is {dtype.name}", help="leave rounding_mode out")
@@ -50,8 +48,7 @@ def check_flush(op: OpDef, flush: bool, dtype: DType) -> None:
                 help="leave flush_to_zero out, or convert the operands with .astype(ct.float32)")
 
 
-def float_options(op: OpDef, dtype: DType, allowed: Collection[RoundingMode], rounding_mode: RoundingMode | None,
-                  flush_to_zero: bool) -> None:
+def float_options(op: OpDef, dtype: DType, rounding_mode: RoundingMode | None, flush_to_zero: bool) -> None:
     """Both checks, rounding first."""
-    check_rounding(op, rounding_mode, dtype, allowed)
+    check_rounding(op, rounding_mode, dtype)
     check_flush(op, flush_to_zero, dtype)

@@ -29,16 +29,6 @@ from cutile.types import RoundingMode
 
 # ------------------------------------------------------------------ typing rules
 
-_DIVISIONS = ("truediv", "floordiv", "mod", "cdiv", "divmod")
-_INSTEAD_OF_BOOL = {  # what to write where both operands are masks [ARITH-15]
-    "add": "a | b joins two masks; to count, convert first: a.astype(ct.int32) + b",
-    "sub": "a ^ b, or a & ~b; to subtract numbers, convert first: a.astype(ct.int32) - b",
-    "mul": "a & b joins two masks; to keep x where a mask holds, ct.where(mask, x, 0); "
-           "to multiply numbers, a.astype(ct.int32) * b",
-    "minimum": "a & b", "maximum": "a | b",
-}
-
-
 def arithmetic_arg(op, name: str, t: Term, side: str = "operand") -> Const | Leaf:
     """A tile or scalar of an arithmetic dtype [DT-4, DT-5]."""
     t = tile_arg(op, name, t)
@@ -56,12 +46,12 @@ def operand_pair(op, x: Term, y: Term) -> tuple[Const | Leaf, Const | Leaf]:
 def not_both_bool(op, dtype: DType) -> None:
     if dtype is bool_:
         refuse(f"{op.name}() is not defined for two bool_ operands",
-               help=_INSTEAD_OF_BOOL.get(op.name, "convert one side: a.astype(ct.int32)"))
+               help=_INSTEAD_OF_BOOL.get(op, "convert one side: a.astype(ct.int32)"))
 
 
 def fold_pair(op, x: Const, y: Const, dtype: DType | None, **attrs) -> Const:
     """Fold two constants; a zero divisor has no value as a constant [LOOSE-5, D-24]."""
-    if dtype is not None and op.name in _DIVISIONS and encode(y.value, dtype) == 0:
+    if dtype is not None and op.divides and encode(y.value, dtype) == 0:
         refuse(f"division by zero in a constant {op.name}", cls=TileValueError)
     return fold(op, [x, y], dtype, **attrs)
 
@@ -70,18 +60,18 @@ def both_loose(x: Term, y: Term) -> bool:
     return is_const(x, y) and x.loose and y.loose
 
 
-@typing_rule(elementwise=True)
-def plain_pair(b: Builder, op, x: Term, y: Term) -> Term:
-    """Rule of binary ops without options."""
+@typing_rule(elementwise=True, divides=True)
+def division(b: Builder, op, x: Term, y: Term) -> Term:
+    """Rule of floordiv, mod and cdiv."""
     return _pair(b, op, x, y, {}, lambda dtype: None)
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, modes=DIRECTED)
 def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of add, sub and mul."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
     attrs = {"rounding_mode": None if mode is RN else mode, "flush_to_zero": flush}
-    return _pair(b, op, x, y, attrs, lambda dtype: float_options(op, dtype, DIRECTED, mode, flush))
+    return _pair(b, op, x, y, attrs, lambda dtype: float_options(op, dtype, mode, flush))
 
 
 @typing_rule(elementwise=True)
@@ -110,7 +100,7 @@ def _defaults(attrs: dict) -> dict:
     return {name: None if name == "rounding_mode" else False for name in attrs}
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, divides=True, modes=(*DIRECTED, FULL, APPROX))
 def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of truediv: the result is a float [PROMO-6]."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
@@ -121,12 +111,12 @@ def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero
     dtype = dtype if info(dtype).floating else float32
     if is_const(x, y):
         return fold_pair(op, x, y, dtype, rounding_mode=None, flush_to_zero=False)
-    float_options(op, dtype, (*DIRECTED, FULL, APPROX), mode, flush)
+    float_options(op, dtype, mode, flush)
     values, result = meet(b, dtype, "truediv()", x, y)
     return Leaf(b.op1(op, *values, result=result, rounding_mode=None if mode is RN else mode, flush_to_zero=flush))
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, divides=True)
 def quotient_and_remainder(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of divmod."""
     x, y = operand_pair(op, x, y)
@@ -291,7 +281,7 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(plain_pair, loose=operator.floordiv, freedom=any_("integers, y == 0"))
+@op(division, loose=operator.floordiv, freedom=any_("integers, y == 0"))
 def floordiv(x, y, /, *, sig):
     """Quotient rounded toward minus infinity: `x // y`.
 
@@ -311,7 +301,7 @@ def floordiv(x, y, /, *, sig):
     return _numeric.float_floordiv(x, y, dtype) if info(dtype).floating else _numeric.floordiv(x, y)
 
 
-@op(plain_pair, loose=operator.mod, freedom=any_("integers, y == 0"))
+@op(division, loose=operator.mod, freedom=any_("integers, y == 0"))
 def mod(x, y, /, *, sig):
     """Remainder with the sign of the divisor: `x % y`.
 
@@ -339,7 +329,7 @@ def _cdiv(x, y):
     return -(-x // y)
 
 
-@op(plain_pair, loose=_cdiv, host=_cdiv, freedom=any_("integers, y == 0"))
+@op(division, loose=_cdiv, host=_cdiv, freedom=any_("integers, y == 0"))
 def cdiv(x, y, /, *, sig):
     """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
 
@@ -479,3 +469,12 @@ def fma(x, y, z, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     else:  # float64 holds the product exactly
         w = _numeric.directed("add", rounding_mode, dtype, _numeric.wide(np.multiply, x, y), z)
     return _numeric.flush(w) if flush_to_zero else w
+
+
+_INSTEAD_OF_BOOL = {  # what to write where both operands are masks [ARITH-15]
+    add: "a | b joins two masks; to count, convert first: a.astype(ct.int32) + b",
+    sub: "a ^ b, or a & ~b; to subtract numbers, convert first: a.astype(ct.int32) - b",
+    mul: "a & b joins two masks; to keep x where a mask holds, ct.where(mask, x, 0); "
+           "to multiply numbers, a.astype(ct.int32) * b",
+    minimum: "a & b", maximum: "a | b",
+}

@@ -28,8 +28,6 @@ from cutile.types import TileType
 
 # ------------------------------------------------------------------ typing rules
 
-_MODES = {"sqrt": (*DIRECTED, APPROX), "exp": (FULL, APPROX), "tanh": (FULL, APPROX)}  # [RM-1]
-
 
 def number_arg(op, name: str, t: Term) -> Const | Leaf:
     """A tile or scalar of an arithmetic dtype; a float of 8 or 4 bits has no arithmetic [DT-5]."""
@@ -53,7 +51,7 @@ def float_unary(b: Builder, op, x: Term, **options: Term) -> Term:
     dtype = x.type.dtype if info(x.type.dtype).floating else float32
     if is_const(x):
         return _fold_float(op, [x], dtype)
-    check_rounding(op, attrs.get("rounding_mode"), dtype, _MODES.get(op.name, ()))
+    check_rounding(op, attrs.get("rounding_mode"), dtype)
     check_flush(op, attrs.get("flush_to_zero", False), dtype)
     if attrs.get("rounding_mode") in (RN, FULL):  # what None means already
         attrs["rounding_mode"] = None
@@ -182,7 +180,7 @@ def _loose_rsqrt(x):
 # ------------------------------------------------------------------ meanings
 
 
-@op(float_unary, loose=math.exp, tileir="exp",
+@op(float_unary, loose=math.exp, tileir="exp", modes=(FULL, APPROX),
     freedom=(ulp(2), when(APPROX, ulp(62))), error_bound=monotone(np.exp))
 def exp(x, /, *, rounding_mode=None, out=None):
     """e to the power of each element.
@@ -361,7 +359,7 @@ def cosh(x, /, *, out=None):
     return wide(np.cosh, x, out=out)
 
 
-@op(float_unary, loose=math.tanh, tileir="tanh",
+@op(float_unary, loose=math.tanh, tileir="tanh", modes=(FULL, APPROX),
     freedom=(ulp(2, 2, exact_at_zero=True), when(APPROX, ulp(129, exact_at_zero=True))), error_bound=monotone(np.tanh))
 def tanh(x, /, *, rounding_mode=None, sig, out=None):
     """Hyperbolic tangent of each element.
@@ -385,7 +383,7 @@ def tanh(x, /, *, rounding_mode=None, sig, out=None):
     return wide(np.tanh, x, out=out)
 
 
-@op(float_unary, loose=math.sqrt, tileir="sqrt",
+@op(float_unary, loose=math.sqrt, tileir="sqrt", modes=(*DIRECTED, APPROX),
     freedom=when(APPROX, ulp(1, exact_at_zero=True)), error_bound=monotone(np.sqrt, least=0))
 def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Square root of each element.

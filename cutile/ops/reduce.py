@@ -72,12 +72,12 @@ def _along(b: Builder, op: OpDef, x: Const | Leaf, axis: int, dtype: DType, attr
     return Leaf(b.op1(op, value_of(b, x), result=TileType(dtype, shape), axis=axis, **attrs))
 
 
-@typing_rule(accumulates=REDUCTION)
+@typing_rule(accumulates=REDUCTION, modes=DIRECTED)
 def _sum_rule(b, op, x, axis, keepdims, rounding_mode, flush_to_zero):
     x = numeric_arg(op, x)
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
     if not is_const(x):
-        float_options(op, x.type.dtype, DIRECTED, mode, flush)
+        float_options(op, x.type.dtype, mode, flush)
     return _reduced(b, op, x, axis, keepdims, {"rounding_mode": mode, "flush_to_zero": flush})
 
 

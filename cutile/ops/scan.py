@@ -24,12 +24,12 @@ from cutile.types import RoundingMode
 # ------------------------------------------------------------------ typing rules
 
 
-@typing_rule(accumulates=SCAN)
+@typing_rule(accumulates=SCAN, modes=DIRECTED)
 def _cumsum_rule(b, op, x, axis, reverse, rounding_mode, flush_to_zero):
     x = numeric_arg(op, x)
     k = axis_arg(op, "axis", axis, x.type.ndim)
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
-    float_options(op, x.type.dtype, DIRECTED, mode, flush)
+    float_options(op, x.type.dtype, mode, flush)
     reverse = const_bool(op, "reverse", reverse)
     v = value_of(b, widen_bool(b, x))
     return Leaf(b.op1(op, v, result=v.type, axis=k - v.type.ndim, reverse=reverse, rounding_mode=mode,

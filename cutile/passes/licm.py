@@ -10,10 +10,11 @@ from cutile._support.structs import replace
 from cutile.dtypes import info
 from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While
 from cutile.ir.walk import definitions, rewrite
-from cutile.ops import arithmetic
+from cutile.ops import arithmetic, convert, create, shape
 from cutile.passes.cse import key_of
 
 DIVISIONS = (arithmetic.floordiv, arithmetic.mod, arithmetic.cdiv)
+SHAPED = (shape.broadcast_to, shape.reshape, create.full, convert.astype)  # these bring a constant divisor to shape
 
 
 def licm(kernel: Kernel) -> Kernel:
@@ -42,7 +43,7 @@ def _harmless(n: Op, source: dict[Value, Node]) -> bool:
         return False
     if n.op in DIVISIONS and info(n.results[0].type.dtype).integral:
         divisor = source.get(n.operands[1])
-        while isinstance(divisor, Op) and divisor.op.name in ("broadcast_to", "full", "astype", "reshape"):
+        while isinstance(divisor, Op) and divisor.op in SHAPED:
             divisor = source.get(divisor.operands[0])
-        return isinstance(divisor, Op) and divisor.op.name == "constant" and bool(divisor.attrs["value"])
+        return isinstance(divisor, Op) and divisor.op is create.constant and bool(divisor.attrs["value"])
     return True

@@ -46,6 +46,7 @@ from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
 from cutile.ir.recursion import deep
 from cutile.ir.walk import walk
+from cutile.ops._op import READ, ROWS, TILES, WRITE
 from cutile.passes.cse import cse
 from cutile.passes.dce import dce
 from cutile.passes.flatten_frames import flatten_frames
@@ -53,9 +54,6 @@ from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
 from cutile.passes.structured_exits import has_break, structured_exits
 from cutile.types import ArrayType, ListType, TileType
-
-VIEW_OPS = frozenset(("load", "store", "view_load", "view_store", "load_advanced_indexing", "store_advanced_indexing"))
-
 
 PASSES = (flatten_frames, structured_exits, dce, cse, licm, loop_split, dce)
 
@@ -109,6 +107,11 @@ class _Loop:
     step: Value | None = None
 
 
+def _goes_by_view(n: Op) -> bool:
+    """Whether the node loads or stores tiles or rows: Tile IR accesses these through views, others through pointers."""
+    return n.op.effect in (READ, WRITE) and n.op.accesses.unit in (TILES, ROWS)
+
+
 class Lowering:
     """The lowering of one kernel; see the head of this module."""
 
@@ -120,7 +123,7 @@ class Lowering:
         self._values: dict[nodes.Value, Lowered] = {}
         self._viewed: dict[nodes.Value, list[Op]] = defaultdict(list)  # arrays with the accesses by view
         for n in walk(kernel.body):
-            if isinstance(n, Op) and n.op.name in VIEW_OPS:
+            if isinstance(n, Op) and _goes_by_view(n):
                 self._viewed[n.operands[0]].append(n)
         self._plan = ordering(kernel, *aliasing(kernel, facts))
         self._divisors = divisibility(kernel, arrays.divisors_of(dict(zip(kernel.params, facts, strict=True))))

@@ -40,10 +40,11 @@ from cutile.interp.show import Shown, Tile, record_class
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Known, Node, Op, Region, Template, Value
 from cutile.ir.recursion import deep
+from cutile.ops import create, shape
 from cutile.types import TileType
 
 EVERY = 64  # calls, at which running code asks whether to go on in a further thread
-FOLDED = ("constant", "broadcast_to")  # what the front end inserts for a number beside a tile
+FOLDED = (create.constant, shape.broadcast_to)  # what the front end inserts for a number beside a tile
 OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # where functions stand that the user did not write
 
 
@@ -218,7 +219,7 @@ class Function:
         at = position(n.span)
         if is_breakpoint(n):
             return [place(ast.Expr(breakpoint_call(n)), at)], True
-        if n.op.name in FOLDED and all(v in self.constants for v in n.operands):
+        if n.op in FOLDED and all(v in self.constants for v in n.operands):
             self.constants[n.results[0]] = self.folded(n)
             return [], True
         combine = None if n.region is None else self.combine(n)

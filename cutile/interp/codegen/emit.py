@@ -23,7 +23,7 @@ from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, Node, Op, Region, Value, inner_of, regions_of, results_of, uses_of
 from cutile.ir.recursion import compiled
 from cutile.ir.walk import regions, shown_values
-from cutile.ops import _numeric
+from cutile.ops import _numeric, debug
 from cutile.ops._op import HOST, Sig
 from cutile.types import TileType
 
@@ -190,7 +190,7 @@ def breakpoint_call(n: Op) -> ast.expr:
 
 
 def is_breakpoint(n: Node) -> bool:
-    return isinstance(n, Op) and n.op.name == "breakpoint" and n.op.effect == HOST
+    return isinstance(n, Op) and n.op is debug.breakpoint
 
 
 # ------------------------------------------------------------------ what both emitters ask about a region
