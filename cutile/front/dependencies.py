@@ -1,7 +1,7 @@
-"""What a typed program depends on outside itself, so that nothing stale is launched [DESIGN §7, CONST-4].
+"""What a typed program depends on outside its kernel: a launch compares it, and types the kernel again if it changed.
 
-Names and attributes are compared by identity. What real Python code in a static construct may find is followed as far
-as it reaches, and compared by its contents (object_state.py).
+The objects that names and attributes denote are compared by identity [CONST-4]. Objects that the Python code of static
+constructs can reach are found by following its references, and are compared by their contents (object_state.py).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from typing import Any, NamedTuple
 from cutile.errors import TileStaticEvalError
 from cutile.front import object_state
 from cutile.front.bytecode_names import FREE, IMPORT, Use, mentioned, uses
-from cutile.front.object_state import Held
+from cutile.front.object_state import Snapshot
 from cutile.front.scope import MISSING
 
-LIMIT = 100_000  # objects that one program's static code may reach, all of which a launch compares
+LIMIT = 100_000  # objects that the static code of one program may reach; each launch compares all of them
 _MISSING = itertools.repeat(MISSING)
 _SIMPLE = (dict, types.FunctionType, types.CellType)
-# What a class has that does nothing until it is asked for by its name.
+# Members of a class that matter only to code that names them.
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)
 
 
 class _Reached(NamedTuple):
-    """An object that static code may reach, by an attribute (None: in another way), and what messages call it."""
+    """An object that static code may reach: by which attribute (None: in another way), and its name in messages."""
 
     obj: Any
     attribute: str | None
@@ -38,42 +38,44 @@ class _Reached(NamedTuple):
 
 
 class Dependencies:
-    """What a compilation read from outside the kernel, so that a launch can see whether any of it has changed.
+    """What a compilation read from outside the kernel.
 
-    `home` is the kernel's module: its package counts as the user's code wherever it is installed.
+    `home` is the kernel's module. Its package counts as the user's code even if it is installed.
     """
 
     def __init__(self, home: str = "") -> None:
         self._home = object_state.root_of(home)
-        self._seen: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
-        self._held: dict[tuple[int, Any], Held] = {}
-        self._arranged: tuple[tuple, tuple, list] | None = None  # what `unchanged` made of it
-        self._kept: dict[int, Any] = {}  # what static code may reach, by ids, which are its own while it is kept
-        self._reached: set[tuple[int, str | None]] = set()  # and by which attributes
-        self._pending: list[_Reached] = []  # what is to be followed
-        self._names: set[str] = set()  # of attributes that static code reads or sets
-        self._read: set[str] = set()  # those that it reads
-        self._owners: dict[int, Any] = {}  # the classes and modules that it may ask for them
-        self._unseen: list[tuple[str, str, str]] = []  # attributes with what cannot be compared, what it is, and where
+        self._lookups: dict[tuple[int, Any], tuple[Any, Any, Any]] = {}
+        self._snapshots: dict[tuple[int, Any], Snapshot] = {}
+        self._by_kind: tuple[tuple, tuple, list] | None = None  # the lookups, as `unchanged` compares them
+        # While static code is followed:
+        self._kept: dict[int, Any] = {}  # objects that it may reach, by id; keeping them keeps their ids unique
+        self._reached: set[tuple[int, str | None]] = set()  # their ids, with the attributes that lead to them
+        self._pending: list[_Reached] = []  # objects that are still to be followed
+        self._names: set[str] = set()  # attributes that static code reads or sets
+        self._read: set[str] = set()  # attributes that it reads
+        self._owners: dict[int, Any] = {}  # classes and modules of the user that it may ask for these attributes
+        self._unobservable: list[tuple[str, str, str]] = []  # of values: attribute, description, name
         self._count = 0
 
     def add(self, container: Any, key: Any, obj: Any, again: bool = False) -> None:
-        """`container` is a cell (key None), a dict, or an object whose attribute `key` was read; `again`, if what was
-        read there before does not count any more.
+        """The program depends on finding `obj` in `container`: a cell (key None), a dict, or an object with attribute
+        `key`. `again`: what was found there before counts no more.
         """
         if type(container) is types.ModuleType and key in vars(container):
-            container = vars(container)  # the same, but looked up quickly
+            container = vars(container)  # the same lookup, but faster
         if again:
-            self._seen.pop((id(container), key), None)
-        self._seen.setdefault((id(container), key), (container, key, obj))
-        self._arranged = None
+            self._lookups.pop((id(container), key), None)
+        self._lookups.setdefault((id(container), key), (container, key, obj))
+        self._by_kind = None
 
-    # ------------------------------------------------------------------ what static code may find
+    # ------------------------------------------------------------------ following static code
 
     def follow(self, code: types.CodeType, find: Callable[[Use], Any]) -> None:
-        """Python code will be run: `find` says what a name from outside denotes there; MISSING for nothing that counts.
+        """The program depends on all that `code`, which will run as Python, may reach from its free names.
 
-        TileStaticEvalError if some of what the code may reach cannot be compared at launches.
+        `find` gives the object that a name denotes, or MISSING if the program does not depend on it.
+        TileStaticEvalError if an object that the code may reach cannot be compared at launches.
         """
         for use in uses(code):
             if (obj := find(use)) is not MISSING:
@@ -81,7 +83,7 @@ class Dependencies:
                 self.reach(self._along(obj, use.attributes), use.name)
 
     def reach(self, obj: Any, name: str) -> None:
-        """Python code may do anything with `obj`, which is called `name`: all that it holds counts, too."""
+        """The program depends on `obj` and all that it holds, since Python code may do anything with it."""
         self._pending.append(_Reached(obj, None, name))
         self._follow_pending()
 
@@ -102,57 +104,60 @@ class Dependencies:
                     "with what they were",
                     help="compute before the kernel what it needs of them, and read that; an array of numbers counts "
                          "as one object")
-        for attribute, what, name in self._unseen:
+        for attribute, what, name in self._unobservable:
             if attribute in self._read:
-                raise _not_seen(what, name)
+                raise _cannot_be_compared(what, name)
 
-    def accept(self) -> None:
-        """Static code has run. What it changed itself, such as a counter or a table that it keeps results in, is no
-        change: launches compare with what it left.
+    def accept_changes(self) -> None:
+        """Static code has run: what it changed itself (a counter, a table of results) counts as unchanged.
+
+        Launches compare with what it left.
         """
-        for at, (container, key, then) in list(self._seen.items()):
-            now = _look(container, key)
+        for at, (container, key, then) in list(self._lookups.items()):
+            now = _look_up(container, key)
             if now is not then:
-                _leave(at, container, then, now)
+                _record_change(at, container, then, now)
                 self.add(container, key, now, again=True)
                 self._pending.append(_Reached(now, key, str(key)))
-        for at, then in list(self._held.items()):
+        for at, then in list(self._snapshots.items()):
             if not then.same():
                 name = type(then.obj).__name__
                 try:
-                    now = self._held[at] = object_state.held(then.obj, then.take)
+                    now = self._snapshots[at] = object_state.snapshot(then.obj, then.read)
                 except Exception as e:
-                    raise _not_seen(f"an object of type {name} that is not there any more ({e})", name) from e
-                _leave(at, then.obj, then, now)
+                    raise _cannot_be_compared(f"an object of type {name} that is not there any more ({e})", name) from e
+                _record_change(at, then.obj, then, now)
                 self._pending += (_Reached(item, by, name) for item, by in now.items(None)
                                   if type(item) not in object_state.ATOMS)
         self._follow_pending()
 
     def _one(self, reached: _Reached) -> None:
+        """Follow one object."""
         obj, attribute, name = reached
         cls = type(obj)
         if cls is types.FunctionType:
             return self._function(obj, name)
         if issubclass(cls, types.ModuleType | type):
             return self._owner(obj)
-        if (what := object_state.unseen(obj)) is not None:
+        if (what := object_state.unobservable(obj)) is not None:
             if attribute is None:
-                raise _not_seen(what, name)
-            self._unseen.append((attribute, what, f"{name}.{attribute}"))
+                raise _cannot_be_compared(what, name)
+            self._unobservable.append((attribute, what, f"{name}.{attribute}"))
             return None
         try:
             parts = list(object_state.parts(obj))
         except Exception as e:
-            raise _not_seen(f"an object of type {cls.__name__} that cannot be looked at ({e})", name) from e
+            raise _cannot_be_compared(f"an object of type {cls.__name__} that cannot be looked at ({e})", name) from e
         for part in parts:
-            if (id(obj), part.take) not in self._held:
-                self._held[id(obj), part.take] = part
+            if (id(obj), part.read) not in self._snapshots:
+                self._snapshots[id(obj), part.read] = part
                 self._count += len(part)
             self._pending += (_Reached(item, by, name) for item, by in part.items(attribute)
                               if type(item) not in object_state.ATOMS)
         return self._owner(cls)
 
     def _mention(self, code: types.CodeType) -> None:
+        """Members by the names of attributes that `code` mentions count from now on."""
         read, written = mentioned(code)
         self._read |= read
         new = (read | written) - self._names
@@ -162,7 +167,7 @@ class Dependencies:
                 self._members(owner, new)
 
     def _owner(self, owner: Any) -> None:
-        """A class or module of the user's, whose members by the names that code mentions count."""
+        """Static code may reach a class or module: if it is the user's, its members that code mentions count."""
         if id(owner) in self._owners:
             return
         if not isinstance(owner, type):
@@ -177,7 +182,7 @@ class Dependencies:
                 self._members(cls, self._names)
 
     def _class(self, cls: type) -> None:
-        """What a class holds besides functions, and what Python calls of it without naming it."""
+        """The members of a class that count even if no code names them: values, and special methods."""
         for name, value in list(vars(cls).items()):
             special = name.startswith("__") and name.endswith("__")
             if special == isinstance(value, _FUNCTIONS) and type(value) is not types.MemberDescriptorType:
@@ -185,6 +190,7 @@ class Dependencies:
                 self._pending.append(_Reached(value, name, f"{cls.__name__}.{name}"))
 
     def _members(self, owner: Any, names: Set[str]) -> None:
+        """The members of a class or module by these names count."""
         if isinstance(owner, types.ModuleType):
             for name in names:
                 obj = vars(owner).get(name, MISSING)
@@ -198,9 +204,9 @@ class Dependencies:
                     self._pending.append(_Reached(vars(cls)[name], name, f"{cls.__name__}.{name}"))
 
     def _function(self, fn: types.FunctionType, name: str) -> None:
-        """What a function that Python runs reads: its code, its defaults, its closure, its globals.
+        """What a function may read counts: its code, its defaults, its closure and its globals.
 
-        What the globals of a function of an installed library hold does not count.
+        The globals of functions of installed libraries do not count.
         """
         users = self._is_users(fn.__globals__.get("__name__"))
         for part in ("__code__", "__defaults__", "__kwdefaults__"):
@@ -216,7 +222,7 @@ class Dependencies:
                 self._pending.append(_Reached(self._along(obj, use.attributes), None, use.name))
 
     def _find(self, fn: types.FunctionType, cells: dict[str, types.CellType], use: Use) -> Any:
-        """What a name denotes in a function."""
+        """The object that a free name of a function denotes."""
         if use.how == IMPORT:
             inner = f"{fn.__globals__.get('__package__')}.{use.name}".rstrip(".")
             name = use.name if use.name in sys.modules else inner
@@ -224,15 +230,15 @@ class Dependencies:
             self.add(sys.modules, name, obj)
             return obj
         if use.how == FREE:
-            obj = _look(cells[use.name], None)
+            obj = _look_up(cells[use.name], None)
             self.add(cells[use.name], None, obj)
             return obj
         obj = fn.__globals__.get(use.name, MISSING)
-        self.add(fn.__globals__, use.name, obj)  # also where a global may come to hide a builtin
+        self.add(fn.__globals__, use.name, obj)  # MISSING counts too: a later global may hide a builtin
         return obj if obj is not MISSING else getattr(builtins, use.name, MISSING)
 
     def _along(self, obj: Any, attributes: tuple[str, ...]) -> Any:
-        """The object that `obj.a.b` is, as far as attributes are plain: from there on anything may happen."""
+        """The object that `obj.a.b` is; where an attribute would run code to be looked up, the object before it."""
         for name in attributes:
             found = self._attribute(obj, name)
             if found is MISSING:
@@ -241,14 +247,12 @@ class Dependencies:
         return obj
 
     def _attribute(self, obj: Any, name: str) -> Any:
-        """The value of an attribute that is found without running code, and is what the next launch looks at; else
-        MISSING.
-        """
+        """The value of an attribute, which counts from now on; MISSING if looking it up may run code."""
         if isinstance(obj, types.ModuleType):
             found = vars(obj).get(name, MISSING)
-        elif (take := object_state.metadata(obj, name)) is not None:
-            self._held[id(obj), take] = object_state.held(obj, take)
-            return None  # nothing to follow
+        elif (read := object_state.metadata(obj, name)) is not None:
+            self._snapshots[id(obj), read] = object_state.snapshot(obj, read)
+            return None  # metadata holds nothing to follow
         elif isinstance(obj, type):
             found = _of_class(obj, name) if _is_plain(type(obj), name) else MISSING
             if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType):
@@ -260,59 +264,60 @@ class Dependencies:
         return found
 
     def _is_users(self, module: Any) -> bool:
+        """Whether a module is the user's code, not that of an installed library."""
         root = object_state.root_of(module)
         return root == self._home or not object_state.is_installed(root)
 
-    def settle(self) -> None:
-        """Nothing more will be read: what only served to follow objects goes."""
-        for helper in (self._kept, self._reached, self._owners, self._names, self._read, self._unseen):
+    def finish(self) -> None:
+        """Nothing more will be read: drop what only served to follow objects."""
+        for helper in (self._kept, self._reached, self._owners, self._names, self._read, self._unobservable):
             helper.clear()
 
     # ------------------------------------------------------------------ at launches
 
     def unchanged(self) -> bool:
-        """Everything read still denotes the same object, and mutable objects hold what they held."""
-        (dicts, names, objs), (owners, attributes, values), others = self._arranged or self._arrange()
+        """Whether all names still denote the same objects, and all mutable objects hold what they held."""
+        (dicts, names, objs), (owners, attributes, values), others = self._by_kind or self._sort_by_kind()
         if not all(map(operator.is_, map(dict.get, dicts, names, _MISSING), objs)) \
                 or not all(map(operator.is_, map(getattr, owners, attributes, _MISSING), values)) \
-                or any(_look(container, key) is not obj for container, key, obj in others) \
-                or self._held and not all(map(Held.same, self._held.values())):
-            return self._left_so()
+                or any(_look_up(container, key) is not obj for container, key, obj in others) \
+                or self._snapshots and not all(map(Snapshot.same, self._snapshots.values())):
+            return self._changed_by_static_code()
         return True
 
-    def _left_so(self) -> bool:
-        """Whether static code, of any program, has made all the changes since: then they count as none."""
-        rows, helds = {}, {}
-        for at, (container, key, then) in self._seen.items():
-            now = _look(container, key)
+    def _changed_by_static_code(self) -> bool:
+        """Whether all changes were made by static code, of this or another program: then they do not count."""
+        rows, snapshots = {}, {}
+        for at, (container, key, then) in self._lookups.items():
+            now = _look_up(container, key)
             if now is not then:
-                if _last(at, container, then) is not now:
+                if _latest(at, container, then) is not now:
                     return False
                 rows[at] = container, key, now
-        for at, then in self._held.items():
+        for at, then in self._snapshots.items():
             if not then.same():
-                last = _last(at, then.obj, then)
+                last = _latest(at, then.obj, then)
                 if last is _NOTHING or not last.same():
                     return False
-                helds[at] = last
-        self._seen.update(rows)
-        self._held.update(helds)
-        self._arranged = None
+                snapshots[at] = last
+        self._lookups.update(rows)
+        self._snapshots.update(snapshots)
+        self._by_kind = None
         return True
 
-    def _arrange(self) -> tuple[tuple, tuple, list]:
+    def _sort_by_kind(self) -> tuple[tuple, tuple, list]:
         """What `unchanged` compares: columns of dictionary entries (most of them globals), columns of plain attributes,
         and the rows that fit neither.
         """
         found, plain, others = [], [], []
-        for row in self._seen.values():
+        for row in self._lookups.values():
             container, key, _ = row
             if type(container) is dict:
                 found.append(row)
             else:
                 (plain if _is_quick(*row) else others).append(row)
-        self._arranged = _columns(found), _columns(plain), others
-        return self._arranged
+        self._by_kind = _columns(found), _columns(plain), others
+        return self._by_kind
 
     def comparisons(self) -> tuple | Callable[[], bool]:
         """What `unchanged` compares, for the C launcher, which compares it without calling Python.
@@ -321,50 +326,51 @@ class Dependencies:
         container itself where nothing must be found. Dependencies that need more than that give `unchanged` itself.
         """
         found = [(c, "cell_contents" if k is None else k, c if type(c) is dict and obj is MISSING else obj)
-                 for c, k, obj in self._seen.values()]
+                 for c, k, obj in self._lookups.values()]
         simple = all((type(c) in _SIMPLE and type(k) is str or _is_quick(c, k, obj)) and obj is not MISSING
-                     for c, k, obj in found) and not any(c is obj for c, _, obj in self._seen.values())
-        return tuple(itertools.chain.from_iterable(found)) if simple and not self._held else self.unchanged
+                     for c, k, obj in found) and not any(c is obj for c, _, obj in self._lookups.values())
+        return tuple(itertools.chain.from_iterable(found)) if simple and not self._snapshots else self.unchanged
 
     def __len__(self) -> int:
-        return len(self._seen)
+        return len(self._lookups)
 
 
-# ------------------------------------------------------------------ what static code has changed itself
+# ------------------------------------------------------------------ changes that static code makes
 
-STATES, OBJECTS = 64, 1000  # of an object that are remembered, and objects
+STATES, OBJECTS = 64, 1000  # states that are remembered of an object, and objects
 _NOTHING = object()
-_left: dict[tuple[int, Any], tuple[Any, list]] = {}  # an object, and what static code made of it, the latest last
+_changes: dict[tuple[int, Any], tuple[Any, list]] = {}  # an object, and its states, oldest first
 
 
-def _leave(at: tuple[int, Any], obj: Any, before: Any, now: Any) -> None:
-    """Static code has changed what was `before`."""
-    owner, states = _left.get(at, (None, []))
+def _record_change(at: tuple[int, Any], obj: Any, before: Any, now: Any) -> None:
+    """Static code has changed the state `before` of an object into `now`."""
+    owner, states = _changes.get(at, (None, []))
     if owner is not obj or states[-1] is not before:
         states = [before]
-    if len(_left) >= OBJECTS:
-        _left.clear()
-    _left[at] = obj, [*states[1 - STATES:], now]
+    if len(_changes) >= OBJECTS:
+        _changes.clear()
+    _changes[at] = obj, [*states[1 - STATES:], now]
 
 
-def _last(at: tuple[int, Any], obj: Any, before: Any) -> Any:
-    """What static code alone has made of what was `before`; _NOTHING if others may have changed it, too."""
-    owner, states = _left.get(at, (None, []))
+def _latest(at: tuple[int, Any], obj: Any, before: Any) -> Any:
+    """The latest state that static code made of the state `before`; _NOTHING if other code may have changed it too."""
+    owner, states = _changes.get(at, (None, []))
     return states[-1] if owner is obj and any(s is before for s in states) else _NOTHING
 
 
-def _not_seen(what: str, name: str) -> TileStaticEvalError:
+def _cannot_be_compared(what: str, name: str) -> TileStaticEvalError:
     return TileStaticEvalError(
         f"static code reads {what} through `{name}`: a launch could not see whether it has changed",
         help="read it before the kernel, and let static code read the result; or pass it as a kernel argument")
 
 
 def _columns(rows: list[tuple]) -> tuple:
+    """Rows of three as three columns."""
     return tuple(zip(*rows, strict=True)) or ((), (), ())
 
 
 def _is_quick(container: Any, key: Any, obj: Any) -> bool:
-    """Whether `getattr` finds what was found, without running code."""
+    """Whether `getattr(container, key)` gives `obj` and runs no code of the user."""
     cls = type(container)
     if type(key) is not str or issubclass(cls, types.ModuleType):
         return False
@@ -376,7 +382,7 @@ def _is_quick(container: Any, key: Any, obj: Any) -> bool:
 
 
 def _is_plain(cls: type, name: str) -> bool:
-    """Whether an attribute of instances is looked up as `object` does, and not made by a descriptor of the class."""
+    """Whether an attribute of instances is looked up as `object` does it, without a descriptor that runs code."""
     if cls.__getattribute__ not in _LOOKUPS or name.startswith("__"):
         return False
     raw = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), MISSING)
@@ -387,7 +393,7 @@ _LOOKUPS = (object.__getattribute__, types.FunctionType.__getattribute__, type._
 
 
 def _own(obj: Any, name: str) -> Any:
-    """A plain attribute; MISSING where only a method __getattr__ might find one."""
+    """The value of a plain attribute; MISSING if only __getattr__ might find one."""
     for c in type(obj).__mro__:
         if name in vars(c):
             return getattr(obj, name, MISSING)
@@ -396,14 +402,15 @@ def _own(obj: Any, name: str) -> Any:
 
 
 def _of_class(cls: type, name: str) -> Any:
-    """As `inspect.getattr_static`, which takes ten times as long where there is one."""
+    """`inspect.getattr_static(cls, name, MISSING)`, ten times as fast where the attribute exists."""
     for c in cls.__mro__:
         if name in c.__dict__:
             return c.__dict__[name]
     return inspect.getattr_static(cls, name, MISSING)
 
 
-def _look(container: Any, key: Any) -> Any:
+def _look_up(container: Any, key: Any) -> Any:
+    """The object that is in a container now, or MISSING."""
     try:
         if key is None:
             return container.cell_contents

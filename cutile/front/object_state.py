@@ -1,7 +1,7 @@
-"""What Python objects hold, so that a launch can see whether it has changed.
+"""Snapshots of what Python objects hold, by which a launch sees whether they have changed.
 
-Objects that hold others are compared item by item, by identity, numbers and texts by value; memory by its bytes. None
-of the objects' own code runs.
+What an object holds is compared item by item: numbers and texts by value, other items by identity. Memory is compared
+by its bytes. Neither taking nor comparing snapshots runs code of the objects.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ import numpy as np
 from cutile.front.scope import MISSING
 from cutile.ir.terms import number_key
 
-Take = Callable[[Any], tuple]  # an object → what it holds
+Reader = Callable[[Any], tuple]  # gives what an object holds
 
-# ------------------------------------------------------------------ what holds nothing that can change
+# ------------------------------------------------------------------ objects that hold nothing that can change
 
 ATOMS = frozenset({
     type(None), bool, int, float, complex, str, bytes, range, type(...), type(NotImplemented), types.CodeType,
     types.GenericAlias, types.UnionType, types.WrapperDescriptorType, types.MethodDescriptorType,
     types.ClassMethodDescriptorType, types.GetSetDescriptorType, types.MemberDescriptorType, np.ufunc})
-# Modules whose objects serve a process rather than hold values, and those whose values never change.
+# Modules whose objects are services of the process (loggers, locks, …) or values that never change.
 _SERVICES = frozenset({
     "logging", "threading", "_thread", "asyncio", "concurrent", "multiprocessing", "socket", "subprocess", "re", "abc",
     "_abc", "typing", "datetime", "decimal", "random", "_random", "importlib", "_frozen_importlib",
     "_frozen_importlib_external", "cutile", "jax", "jaxlib"})
-_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # flags of types: made at run time, as by `class`; Python code cannot change it
+_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # flags of types: made at run time, as by `class`; not changeable by Python code
 
 
 def root_of(module: Any) -> str:
-    """The top-level name of a module's."""
+    """The top-level name in the name of a module."""
     return str(module).partition(".")[0]
 
 
 @functools.lru_cache(maxsize=1024)
 def is_installed(root: str) -> bool:
-    """Whether a top-level module belongs to Python or to an installed library, whose code nobody edits."""
+    """Whether a top-level module belongs to Python or an installed library, whose code counts as unchanging."""
     if root in sys.stdlib_module_names or root in ("cutile", "numpy", "ml_dtypes"):
         return True
     file = getattr(sys.modules.get(root), "__file__", None) or ""
@@ -56,7 +56,7 @@ def is_installed(root: str) -> bool:
 
 
 def is_atom(obj: Any) -> bool:
-    """Whether an object holds nothing that could change and count."""
+    """Whether an object holds nothing that can change, or nothing that static code computes with."""
     cls = type(obj)
     if issubclass(cls, type):
         return False
@@ -70,10 +70,10 @@ def is_atom(obj: Any) -> bool:
             or f"{cls.__module__}.{cls.__qualname__}" in ("torch.dtype", "torch.device", "torch.layout"))
 
 
-def unseen(obj: Any) -> str | None:
-    """What an object is whose state cannot be looked at; None for all others."""
+def unobservable(obj: Any) -> str | None:
+    """What messages call an object whose state cannot be read; None for all other objects."""
     cls = type(obj)
-    if issubclass(cls, types.GeneratorType) or hasattr(cls, "__next__") and not _states(cls):
+    if issubclass(cls, types.GeneratorType) or hasattr(cls, "__next__") and not _attributes_reader(cls):
         return "an iterator"
     if issubclass(cls, io.IOBase):
         return "a file"
@@ -94,14 +94,14 @@ def _is_on_gpu(obj: Any) -> bool:
     return hasattr(type(obj), name) or name in getattr(obj, "__dict__", ())
 
 
-def metadata(obj: Any, name: str) -> Take | None:
-    """What takes an attribute of an array that says nothing of its elements; None if `name` is no such one."""
+def metadata(obj: Any, name: str) -> Reader | None:
+    """The reader of an attribute of an array, such as its shape, that does not depend on its elements; else None."""
     if _is_tensor(obj):
         return _layout_of_tensor if name in _OF_TENSORS else None
     return _OF_ARRAYS.get(name) if type(obj) is np.ndarray or _is_on_gpu(obj) else None
 
 
-_OF_ARRAYS: dict[str, Take] = {
+_OF_ARRAYS: dict[str, Reader] = {
     "shape": lambda a: a.shape, "strides": lambda a: (a.strides,), "dtype": lambda a: (a.dtype,),
     "ndim": lambda a: (a.ndim,), "size": lambda a: (a.size,), "itemsize": lambda a: (a.itemsize,),
     "nbytes": lambda a: (a.nbytes,)}
@@ -114,25 +114,26 @@ def _layout_of_tensor(t: Any) -> tuple:
     return (tuple(t.shape), t.dtype, t.layout, str(t.device), t.requires_grad, *strided)
 
 
-# ------------------------------------------------------------------ what the others hold
+# ------------------------------------------------------------------ what other objects hold
 
 
-def parts(obj: Any) -> Iterator[Held]:
-    """All that an object holds. ValueError for memory that is not there any more."""
+def parts(obj: Any) -> Iterator[Snapshot]:
+    """Snapshots of all that an object holds. ValueError for memory that has been released."""
     cls = type(obj)
     if _is_tensor(obj):
-        yield held(obj, _tensor)
+        yield snapshot(obj, _tensor)
         return
-    if (take := _states(cls)) is not None:  # first, as what an object of C refers to may come to include its __dict__
-        yield held(obj, take)
+    # Attributes come first: the referents of an object of C may include its __dict__ once it has been read.
+    if (read := _attributes_reader(cls)) is not None:
+        yield snapshot(obj, read)
     if issubclass(cls, np.ndarray) and not _array(obj).dtype.hasobject or _is_buffer(cls):
-        yield held(obj, _memory)
+        yield snapshot(obj, _memory)
     else:
-        take = next((take for kind, take in _TAKES.items() if issubclass(cls, kind)), None)
-        if take is not None:
-            yield held(obj, take)
+        read = next((read for kind, read in _READERS.items() if issubclass(cls, kind)), None)
+        if read is not None:
+            yield snapshot(obj, read)
         elif _is_of_c(cls):
-            yield held(obj, _referents)
+            yield snapshot(obj, _referents)
 
 
 def _array(a: np.ndarray) -> np.ndarray:
@@ -171,13 +172,13 @@ def _value_of_variable(v: contextvars.ContextVar) -> tuple:
         return ()
 
 
-# Of several that fit, the first.
-_TAKES: dict[type, Take] = {
+# The first class that an object belongs to decides.
+_READERS: dict[type, Reader] = {
     collections.OrderedDict: _ordered_pairs, collections.defaultdict: _default_pairs, dict: _pairs,
     list: lambda x: tuple(list.__iter__(x)), tuple: lambda x: tuple(tuple.__iter__(x)),
     set: lambda x: tuple(set.__iter__(x)), frozenset: lambda x: tuple(frozenset.__iter__(x)),
     collections.deque: lambda x: tuple(collections.deque.__iter__(x)), np.ndarray: _objects,
-    contextvars.ContextVar: _value_of_variable, functools._lru_cache_wrapper: lambda x: (),  # its function counts
+    contextvars.ContextVar: _value_of_variable, functools._lru_cache_wrapper: lambda x: (),  # the function in it counts
     weakref.ref: lambda x: (x(),), threading.local: lambda x: _pairs(x.__dict__)}
 
 
@@ -187,8 +188,8 @@ def _is_of_c(cls: type) -> bool:
 
 
 @functools.lru_cache(maxsize=1024)
-def _states(cls: type) -> Take | None:
-    """What takes the attributes that instances of a class have themselves; None if they have none."""
+def _attributes_reader(cls: type) -> Reader | None:
+    """The reader of the attributes that instances of a class have themselves; None if they have none."""
     slots = [d for c in cls.__mro__ for d in vars(c).values() if type(d) is types.MemberDescriptorType
              and c.__flags__ & _HEAP and not d.__name__.startswith("__")]
     space = next((d for c in cls.__mro__ if (d := vars(c).get("__dict__")) is not None
@@ -213,26 +214,26 @@ def _slot(d: types.MemberDescriptorType, obj: Any) -> Any:
 
 # ------------------------------------------------------------------ memory
 
-SMALL = 1 << 12  # bytes that are copied to be compared
-CHUNK = 1 << 20  # bytes that are compared at once: what fits into a cache
+SMALL = 1 << 12  # up to so many bytes are copied before they are compared
+CHUNK = 1 << 20  # bytes that are compared at once, chosen to fit into a CPU cache
 
 
 @functools.lru_cache(maxsize=1024)
 def _is_buffer(cls: type) -> bool:
-    """Whether objects of a type lend their memory, as array.array, bytearray, mmap and ctypes do."""
+    """Whether objects of a class have the buffer protocol, as array.array, bytearray, mmap and ctypes do."""
     if issubclass(cls, np.ndarray | np.generic):
         return issubclass(cls, np.void)
     return any("__buffer__" in vars(c) for c in cls.__mro__) or any(
         f"{c.__module__}.{c.__qualname__}" in _BUFFERS for c in cls.__mro__)
 
 
-# Before Python 3.12, which gives them a method __buffer__.
+# Classes with the buffer protocol that have no method __buffer__ before Python 3.12.
 _BUFFERS = {"builtins.bytearray", "builtins.memoryview", "array.array", "mmap.mmap", "_ctypes.Array",
             "_ctypes.Structure", "_ctypes.Union", "_ctypes._SimpleCData"}
 
 
 def _memory(obj: Any) -> tuple[tuple, np.ndarray]:
-    """What an array or buffer is, and its bytes."""
+    """The layout of an array or buffer, and its bytes."""
     if isinstance(obj, np.ndarray):
         a = _array(obj)
         kind: tuple = a.dtype, a.shape, a.strides, a.flags.writeable
@@ -251,7 +252,7 @@ _NOTHING = np.empty(0, np.uint8)
 
 
 def _tensor(t: Any) -> tuple[tuple, np.ndarray]:
-    """What a torch tensor is, and the bytes of all its storage."""
+    """The layout of a torch tensor, and the bytes of its whole storage."""
     import ctypes
 
     storage = t.untyped_storage()
@@ -272,56 +273,56 @@ def _equal_bytes(a: np.ndarray, b: np.ndarray | bytes) -> bool:
 # ------------------------------------------------------------------ comparing
 
 
-class Held:
-    """What an object held; `take` says what it holds now."""
+class Snapshot:
+    """What an object held at some time, `content`; `read` gives what it holds now."""
 
-    __slots__ = ("obj", "take", "then", "__weakref__")
+    __slots__ = ("obj", "read", "content", "__weakref__")
 
-    def __init__(self, obj: Any, take: Take):
-        self.obj, self.take = obj, take
-        self.then = then = take(obj)
-        if take in (_memory, _tensor):
-            kind, data = then
-            self.then = kind, data.tobytes() if data.size <= SMALL else data.copy()
+    def __init__(self, obj: Any, read: Reader):
+        self.obj, self.read = obj, read
+        self.content = content = read(obj)
+        if read in (_memory, _tensor):
+            kind, data = content
+            self.content = kind, data.tobytes() if data.size <= SMALL else data.copy()
 
     def items(self, attribute: str | None) -> Iterator[tuple[Any, str | None]]:
-        """The objects that it held, each with the attribute by which it was reached: its own, or that of the object."""
-        if self.take in (_memory, _tensor):
+        """The objects in it, each with the attribute that leads to it: its own, or `attribute`, that of the holder."""
+        if self.read in (_memory, _tensor):
             return iter(())
-        slots = getattr(self.take, "slots", None)
+        slots = getattr(self.read, "slots", None)
         if slots is None:
-            return zip(self.then, itertools.repeat(attribute))
-        names = self.then[1:1 + (len(self.then) - 1 - len(slots)) // 2]
-        return zip(self.then, (None, *itertools.repeat(None, len(names)), *names, *slots), strict=True)
+            return zip(self.content, itertools.repeat(attribute))
+        names = self.content[1:1 + (len(self.content) - 1 - len(slots)) // 2]
+        return zip(self.content, (None, *itertools.repeat(None, len(names)), *names, *slots), strict=True)
 
     def __len__(self) -> int:
-        return 1 if self.take in (_memory, _tensor) else len(self.then)
+        return 1 if self.read in (_memory, _tensor) else len(self.content)
 
     def same(self) -> bool:
-        """Whether it holds now what it held then."""
-        then = self.then
+        """Whether the object still holds the same."""
+        content = self.content
         try:
-            now = self.take(self.obj)
-        except Exception:  # memory that was given back, a dictionary that another thread changes meanwhile
+            now = self.read(self.obj)
+        except Exception:  # memory was released, or another thread changes a dictionary meanwhile
             return False
-        if self.take in (_memory, _tensor):
-            return now[0] == then[0] and now[1].size == len(then[1]) and _equal_bytes(now[1], then[1])
-        return len(now) == len(then) and (all(map(operator.is_, now, then)) or all(map(same_item, now, then)))
+        if self.read in (_memory, _tensor):
+            return now[0] == content[0] and now[1].size == len(content[1]) and _equal_bytes(now[1], content[1])
+        return len(now) == len(content) and (all(map(operator.is_, now, content)) or all(map(same_item, now, content)))
 
 
-_known: weakref.WeakValueDictionary[tuple, Held] = weakref.WeakValueDictionary()
+_shared: weakref.WeakValueDictionary[tuple, Snapshot] = weakref.WeakValueDictionary()
 
 
-def held(obj: Any, take: Take) -> Held:
-    """What an object holds now. While it is unchanged, all programs that have read it share one copy."""
-    found = _known.get((id(obj), take))
+def snapshot(obj: Any, read: Reader) -> Snapshot:
+    """A snapshot of an object. While the object is unchanged, all programs that read it share one snapshot."""
+    found = _shared.get((id(obj), read))
     if found is None or found.obj is not obj or not found.same():
-        found = _known[id(obj), take] = Held(obj, take)
+        found = _shared[id(obj), read] = Snapshot(obj, read)
     return found
 
 
 def same_item(a: Any, b: Any) -> bool:
-    """The same object, or plain numbers or texts of one type and value."""
+    """Whether two items are the same object, or numbers or texts of one type and value."""
     if a is b:
         return True
     if type(a) is not type(b) or type(a) not in (bool, int, float, str, bytes, tuple):

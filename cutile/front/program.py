@@ -97,7 +97,7 @@ def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program
         for e in c.errors:
             _note_constants(e, fn, definition, blueprints)
         raise _combined(c.errors)
-    c.dependencies.settle()
+    c.dependencies.finish()
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.region,
                           definition.header_span()), c.dependencies)
 

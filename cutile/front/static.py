@@ -143,7 +143,7 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
     namespace = _namespace(c, s, code)
     with _errors(c, construct), _evaluator(c, construct):
         value = eval(code, namespace)  # the user's own code, run as Python by their request
-    c.dependencies.accept()
+    c.dependencies.accept_changes()
     return value
 
 

@@ -318,7 +318,7 @@ def test_equal_contents_are_no_change(typings):
 @pytest.mark.parametrize("place", [0, -1])
 def test_each_byte_of_memory_counts(size, place):
     a = np.zeros(size, np.uint8)
-    held = object_state.held(a, object_state._memory)
+    held = object_state.snapshot(a, object_state._memory)
     assert held.same()
     a[place] = 1
     assert not held.same()
@@ -333,7 +333,7 @@ def test_programs_share_what_they_compare_with():
 
     for n in range(4):
         ct.launch(None, (1,), k, (np.zeros(1), n))
-    copies = {id(h) for p in k._programs.values() for h in p.dependencies._held.values() if h.obj is table}
+    copies = {id(h) for p in k._programs.values() for h in p.dependencies._snapshots.values() if h.obj is table}
     assert len(copies) == 1
 
 
