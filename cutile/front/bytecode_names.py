@@ -1,4 +1,4 @@
-"""What Python code reads from outside itself, as its instructions say: names, and attributes of what they denote."""
+"""The names that Python bytecode reads from outside itself, and the attributes that it reads or sets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SETTERS = {"STORE_ATTR", "DELETE_ATTR", "STORE_NAME", "DELETE_NAME", "STORE_GLO
 
 
 class Use(NamedTuple):
-    """`name.a.b`: a name from outside, and the attributes that are read of what it denotes before it goes elsewhere."""
+    """`name.a.b`: a name from outside, and the chain of attributes that the code reads from it at once."""
 
     how: str  # GLOBAL, FREE (a variable of an outer function) or IMPORT (a module)
     name: str
@@ -25,14 +25,17 @@ class Use(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def uses(code: types.CodeType) -> tuple[Use, ...]:
-    """All uses of names from outside, in functions in the code too."""
+    """All uses of names from outside, in the code and in functions nested in it."""
     found = (*_own(code), *(u for c in _nested(code) for u in uses(c)))
     return tuple(dict.fromkeys(u for u in found if u.how != FREE or u.name in code.co_freevars))
 
 
 @functools.lru_cache(maxsize=1024)
 def mentioned(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
-    """The names of attributes that the code may read, texts as getattr takes them among them; those that it may set."""
+    """The names of attributes that the code may read, and of those that it may set.
+
+    Any string constant may be read, since getattr takes strings.
+    """
     texts = (t for c in code.co_consts for t in (c if type(c) is tuple else (c,)) if type(t) is str)
     read, written = set(filter(str.isidentifier, texts)), set()
     for i in dis.get_instructions(code):

@@ -1,9 +1,9 @@
-"""Functions that outlive the activation that made them, of a function or of a context manager [CALL-5].
+"""Closures that outlive the activation, of a function or context manager, that made them [CALL-5].
 
-While a scope is live, a closure looks its variables up in it. When the scope ends, the closures that leave it take
-along the last values of all that they can reach there: these may be values of the ending Frame, so they must be handed
-out as its results. Such a closure holds a table of levels, one for each scope that has ended; closures among the values
-in the table say by number which level they see. So functions may know each other, and themselves.
+While a scope is live, a closure looks up its variables there. When the scope ends, the closures that leave it capture
+the last values of all variables that they can reach in it. These may be values of the ending Frame, so the Frame must
+have them as results. Such a closure holds a table with a level for each scope that has ended. Closures among the values
+in the table refer to levels by number, so that functions may hold each other, and themselves.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cutile.ir.terms import Bound, Closure, Dict, FString, Manager, Record, Term
 
 @structure(frozen=True, eq=False)
 class Level:
-    """The last state of a scope that has ended. `parent` is the number of another level, or a scope that is live."""
+    """The last state of a scope that has ended. `parent` is the number of another level, or a live scope, or None."""
 
     definition: Definition
     globals: dict[str, Any]
@@ -34,7 +34,7 @@ class Level:
     vars: dict[str, Term]
 
     def like(self, other: Level) -> bool:
-        """Of the same function, made in the same surroundings, with the same variables."""
+        """Whether both are of the same function, in the same surroundings, with the same names of variables."""
         return (self.definition.node is other.definition.node and self.globals is other.globals
                 and (self.parent is other.parent or type(self.parent) is int and self.parent == other.parent)
                 and all(other.cells.get(n) is cell for n, cell in self.cells.items())
@@ -42,7 +42,7 @@ class Level:
 
 
 class Captured:
-    """What an ended closure holds."""
+    """The table of levels of a closure whose scopes have ended."""
 
     def __init__(self, levels: tuple[Level, ...]):
         self.levels = levels
@@ -58,14 +58,14 @@ class Captured:
 
     @cached
     def closed(self) -> bool:
-        """Nothing in it sees a scope that is live."""
+        """Whether nothing in the table refers to a live scope."""
         return not any(isinstance(x.parent, Scope) for x in self.levels) and all(
             f.captured.closed if f.captured else isinstance(f.scope, int) and not f.defaults
             for t in self.terms() for f in closures_in(t))
 
     @cached
     def scopes(self) -> list[Scope]:
-        """The levels as scopes again, in which code can be typed."""
+        """The levels as scopes, in which bodies can be typed."""
         made = [Scope(x.definition, x.globals, x.cells, None, None, names=x.names, revived=True) for x in self.levels]
         for s, level in zip(made, self.levels, strict=True):
             s.parent = made[level.parent] if isinstance(level.parent, int) else level.parent
@@ -74,7 +74,7 @@ class Captured:
 
 
 def seeing(t: Term, scopes: list[Scope]) -> Term:
-    """A value of a table, or a default of a closure with one, where its levels are scopes again."""
+    """A term from a table in which closures refer to `scopes` instead of numbers of levels."""
     def on(f: Closure) -> Closure:
         if f.captured is not None:
             return f
@@ -91,18 +91,18 @@ def scope_of(closure: Closure, call_site: Span | None) -> Scope:
 
 
 def default_of(closure: Closure, name: str) -> Term:
-    """The default of a parameter."""
+    """The default of a parameter of a closure."""
     t = closure.defaults[name]
     return t if closure.captured is None else seeing(t, closure.captured.scopes)
 
 
 def leaving(t: Term, ending: Scope) -> Term:
-    """A term that leaves a function which ends: its closures carry their variables along."""
+    """A term that a function returns as it ends: closures in it capture the variables of the ending scope."""
     return _map_closures(t, lambda f: _ended(f, lambda s: s is ending or s.revived))
 
 
 def end(ending: Scope, others: Iterable[Scope]) -> None:
-    """The activation of a context manager ends, while the scopes go on that may hold its closures."""
+    """The activation of a context manager ends: closures in the live scopes `others` capture its variables."""
     def on(f: Closure) -> Closure:
         return _ended(f, lambda s: s is ending)
 
@@ -113,21 +113,22 @@ def end(ending: Scope, others: Iterable[Scope]) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def makes_some(node: ast.FunctionDef) -> bool:
-    """Whether a function makes functions."""
+    """Whether functions are defined in a function."""
     return any(isinstance(n, ast.FunctionDef | ast.Lambda) for n in ast.walk(node) if n is not node)
 
 
-# ------------------------------------------------------------------ taking variables along
+# ------------------------------------------------------------------ capturing
 
-Ends = Callable[[Scope], bool]
+Ends = Callable[[Scope], bool]  # whether a scope ends now
 
 
 def _ended(f: Closure, ends: Ends) -> Closure:
-    """A closure with all that it can reach in scopes that end; itself, if it reaches none."""
+    """A closure that has captured all it can reach in the ending scopes; the same closure, if it reaches none."""
     return _Table(ends).closure(f) if _reaches(f, ends) else f
 
 
 def _reaches(f: Closure, ends: Ends) -> bool:
+    """Whether a closure can reach variables of an ending scope, itself or through other closures."""
     pending, seen = [f], set()
     for g in pending:
         levels = () if g.captured is None or g.captured.closed else g.captured.levels
@@ -140,6 +141,7 @@ def _reaches(f: Closure, ends: Ends) -> bool:
 
 
 def _sees(s: Scope | int | None, ends: Ends) -> bool:
+    """Whether a scope or one of its parents ends."""
     while isinstance(s, Scope):
         if ends(s):
             return True
@@ -148,15 +150,15 @@ def _sees(s: Scope | int | None, ends: Ends) -> bool:
 
 
 class _Table:
-    """The levels of one closure, as they are found."""
+    """The table of levels of one closure while it is built."""
 
     def __init__(self, ends: Ends):
         self.ends = ends
         self.levels: list[Level] = []
-        self.numbers: dict[int, int] = {}  # of scopes and of imported tables (where they begin), by identity
-        self.kept: list[object] = []  # so that identities stay theirs
-        self.live: dict[int, Scope] = {}  # level -> the scope that ends
-        self.wanted: list[tuple[Definition, int]] = []  # functions whose free names are to be looked up from a level
+        self.numbers: dict[int, int] = {}  # id of a scope -> its level; id of an imported table -> its first level
+        self.kept: list[object] = []  # these scopes and tables, so that their ids stay unique
+        self.live: dict[int, Scope] = {}  # level -> the ending scope
+        self.wanted: list[tuple[Definition, int]] = []  # functions to look up from a level
 
     def closure(self, f: Closure) -> Closure:
         inner = self.put(f, None)
@@ -165,7 +167,7 @@ class _Table:
         return Closure(inner.definition, inner.scope, inner.defaults, Captured(tuple(self.levels)))
 
     def put(self, f: Closure, base: int | None) -> Closure:
-        """A closure as it stands in the table; one that has a number already counts from `base`."""
+        """A closure as it is stored in the table. If its scope is a number already, this number counts from `base`."""
         if f.captured is not None and not _reaches(f, self.ends):
             return f
         if f.captured is not None:
@@ -182,7 +184,7 @@ class _Table:
         return _map_closures(t, lambda f: self.put(f, base))
 
     def level(self, s: Scope) -> int:
-        """The number of a scope that ends, or that sees one."""
+        """The level of a scope that ends, or whose parent ends."""
         if id(s) not in self.numbers:
             number = self._add(s, Level(s.definition, s.globals, s.cells, None, s.names, {}))
             self.live[number] = s
@@ -194,7 +196,7 @@ class _Table:
         return self.numbers[id(s)]
 
     def _imported(self, c: Captured) -> int:
-        """Where the levels of another closure's table begin in this one."""
+        """The level in this table where the levels of another closure's table begin."""
         if id(c) not in self.numbers:
             base = len(self.levels)
             for x in c.levels:
@@ -216,18 +218,19 @@ class _Table:
         return self.numbers[id(of)]
 
     def _look_up(self, definition: Definition, at: int) -> None:
+        """Capture the variables that the free names of a function denote, from level `at` outwards."""
         for name in sorted(free_names(definition.node)):
             number: Scope | int | None = at
             while isinstance(number, int) and name not in self.levels[number].names:
                 number = self.levels[number].parent
             if isinstance(number, int) and number in self.live and name not in self.levels[number].vars:
                 if (var := self.live[number].vars.get(name)) is not None:
-                    self.levels[number].vars[name] = var.term  # so that it is not looked up again meanwhile
+                    self.levels[number].vars[name] = var.term  # ends the recursion of functions that hold each other
                     self.levels[number].vars[name] = self.term(var.term, None)
 
 
 def closures_in(t: Term) -> list[Closure]:
-    """The closures in a term; those that these hold apart."""
+    """The closures in a term, without those that these closures hold."""
     found: list[Closure] = []
     _map_closures(t, lambda f: found.append(f) or f)
     return found
@@ -264,7 +267,7 @@ def _map_closures(t: Term, fn: Callable[[Closure], Closure]) -> Term:
 
 @functools.lru_cache(maxsize=1024)
 def free_names(node: ast.FunctionDef | ast.Lambda) -> frozenset[str]:
-    """Names that a function uses and does not assign, those of functions nested in it included."""
+    """The names that a function, or a function nested in it, uses and does not assign."""
     body = node.body if isinstance(node.body, list) else [node.body]
     own = frozenset(parameter_names(node.args)) | assigned_names(node.body if isinstance(node.body, list) else [])
     return frozenset(n for part in body for n in _used(part)) - own

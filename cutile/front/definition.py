@@ -1,4 +1,4 @@
-"""From a Python function to its syntax tree, with the positions of the user's file."""
+"""Definitions of functions: their syntax trees, with positions in the user's file, and the names that they assign."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cutile.errors import SourceFile, Span
 
 @structure(frozen=True, eq=False)
 class Definition:
-    """A `def` or `lambda`: its syntax, its file, and the names it assigns."""
+    """A `def` or `lambda`: its syntax tree and its file."""
 
     node: ast.FunctionDef | ast.Lambda
     filename: SourceFile
 
     @property
     def lines(self) -> Sequence[str]:
-        """The whole file's, as it was when this function was read."""
+        """The lines of the whole file, as they were when this function was read."""
         return self.filename.lines
 
     @cached
@@ -28,20 +28,20 @@ class Definition:
 
     @cached
     def locals(self) -> frozenset[str]:
-        """Names that are local to the function: parameters and everything its body assigns."""
+        """The names that are local to the function: its parameters, and all that its body assigns."""
         body = self.node.body if isinstance(self.node.body, list) else []
         return frozenset(parameter_names(self.node.args)) | assigned_names(body)
 
     def span(self, node: ast.AST, call_site: Span | None = None) -> Span:
         """The span of a piece of this definition's syntax."""
         end_line, end_col = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
-        if self._ascii:  # most are, and spans are made for every expression
+        if self._ascii:  # most files are; this is fast, and every expression has a span
             return Span(self.filename, node.lineno, node.col_offset, end_line, end_col, self.name, call_site)
         return Span(self.filename, node.lineno, self._column(node.lineno, node.col_offset), end_line,
                     self._column(end_line, end_col), self.name, call_site)
 
     def header_span(self, call_site: Span | None = None) -> Span:
-        """The line that begins the definition."""
+        """The first line of the definition."""
         n = self.node
         if isinstance(n, ast.Lambda):
             return self.span(n, call_site)
@@ -49,7 +49,7 @@ class Definition:
         return Span(self.filename, n.lineno, n.col_offset, n.lineno, len(text.rstrip()), self.name, call_site)
 
     def _column(self, line: int, offset: int) -> int:
-        """ast counts UTF-8 bytes, spans count characters."""
+        """The column of a span, in characters, for an offset of ast, in UTF-8 bytes."""
         text = self.lines[line - 1] if line <= len(self.lines) else ""
         return len(text.encode()[:offset].decode(errors="ignore"))
 
@@ -60,6 +60,7 @@ class Definition:
 
 
 def nested_definition(outer: Definition, node: ast.FunctionDef | ast.Lambda) -> Definition:
+    """The definition of a function that stands inside another one."""
     return Definition(node, outer.filename)
 
 
@@ -72,7 +73,7 @@ def parameter_names(a: ast.arguments) -> list[str]:
 
 
 def assigned_names(body: list[ast.stmt]) -> frozenset[str]:
-    """Names that statements assign in their own scope: nested functions and comprehensions apart."""
+    """The names that statements assign in their own scope, not in nested functions or comprehensions."""
     return frozenset(name for stmt in body for name in _assigned(stmt))
 
 
@@ -93,9 +94,9 @@ def _assigned(node: ast.AST) -> Iterator[str]:
             pending += children(n)
 
 
-@functools.lru_cache(maxsize=1 << 13)  # each is asked for several times
+@functools.lru_cache(maxsize=1 << 13)  # several walks ask for the children of each node
 def children(node: ast.AST) -> tuple[ast.AST, ...]:
-    """The nodes directly below one, in order: ast.iter_child_nodes in less time."""
+    """The child nodes in order, without contexts and operators; faster than ast.iter_child_nodes."""
     if type(node) in _LEAVES:
         return ()
     found: list[ast.AST] = []

@@ -1,6 +1,6 @@
-"""Passing over Python that syntax.py refused, so that the other errors of a kernel are found, too.
+"""Skipping Python that syntax.py refused, so that the other errors of a kernel are found too.
 
-Its value, and the names it gives values to, are poison, so that nothing which follows from the refusal is reported.
+The value of a skipped part, and the variables that it assigns, are poison, so that no consequence of it is reported.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _LEAVING = (ast.Return, ast.Break, ast.Continue)
 
 
 def expression(c: Context, s: Scope, node: ast.expr) -> Term:
-    """In the place of a refused expression."""
+    """Skip a refused expression."""
     _assign(c, s, node)
-    if isinstance(node, ast.Yield | ast.YieldFrom):  # what a call of this function gives is unknown
+    if isinstance(node, ast.Yield | ast.YieldFrom):  # the result of a call of this function is unknown
         s.returns.append(ReturnPoint(POISON, c.region, Return((), c.span), c.span))
     return POISON
 
 
 def statement(c: Context, s: Scope, node: ast.stmt) -> bool:
-    """In the place of a refused statement: whether control gets past it. One that may leave a loop ends everything."""
+    """Skip a refused statement: False if control cannot get past it. Typing stops if the statement may leave a loop."""
     if any(isinstance(n, _LEAVING) for n in ast.walk(node)):
         raise StopCompiling
     _assign(c, s, node)
@@ -32,7 +32,7 @@ def statement(c: Context, s: Scope, node: ast.stmt) -> bool:
 
 
 def declare(s: Scope, lost: frozenset[str]) -> None:
-    """Names that refused parts give values are the function's own, and not missed where they have none."""
+    """The names that refused parts assign are local to the function, and are not reported as undefined."""
     s.names |= lost
     s.unknown |= lost
 
@@ -43,7 +43,7 @@ def _assign(c: Context, s: Scope, node: ast.AST) -> None:
 
 
 def names(node: ast.AST) -> frozenset[str]:
-    """All names that a piece of Python could give a value: imported, declared and matched ones, too."""
+    """All names that a piece of Python may assign: by assignment, import, declaration or pattern."""
     found: set[str | None] = set()
     for n in ast.walk(node):
         match n:

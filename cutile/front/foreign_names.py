@@ -1,10 +1,10 @@
-"""What users look for, from other libraries, and how it is written instead: errors say it (hints.py).
+"""Names of other libraries, and what to write instead of them in tile code; errors advise it (hints.py).
 
-Names are those of NumPy, SciPy, PyTorch, JAX, Triton and CUDA C++. A test runs what is offered and compares it with
-NumPy. What stands nowhere here gets no hint unless it is a misspelling: a wrong hint costs more than none.
+The libraries are NumPy, SciPy, PyTorch, JAX, Triton and CUDA C++. A test runs the advice and compares it with NumPy. A
+name that is not in these tables gets no advice unless it is a misspelling: wrong advice costs more than none.
 """
 
-# Ops under other names, where these mean the same: the op, its names elsewhere.
+# Ops, and their names in other libraries.
 _SAME = (
     ("abs", "absolute fabs"),
     ("mul", "multiply"),
@@ -52,7 +52,7 @@ _SAME = (
     ("num_blocks", "num_programs"),
 )
 
-# Dtypes under other names.
+# Dtypes, and their names in other libraries.
 _DTYPES = (
     ("bool_", "bool int1"),
     ("int32", "int intc i32"),
@@ -72,8 +72,8 @@ _DTYPES = (
     ("bfloat16", "bf16"),
 )
 
-# Names elsewhere, what is written instead, and what is to be known of it. The last expression has the value; statements
-# may stand before it. x, y and z are tiles, n is a size, array is one in memory, i counts positions.
+# Names in other libraries, the code to write instead, and a note about it. The value is that of the code's last
+# expression. In the code, x, y and z are tiles, n is a size, array is an array in memory, i counts positions.
 _IDIOMS = (
     # -- elementwise
     ("square", "x * x"),
@@ -314,7 +314,7 @@ _IDIOMS = (
     ("next_power_of_2", "ct.static_eval(1 << (n - 1).bit_length())", "of a constant n"),
 )
 
-# Names of what there is no need for, or no function.
+# Names of things that tile code does not have or need, and what to do instead.
 _NOTES = (
     ("threadIdx thread_id thread_idx threadid tid grid gridsize lane_id laneid lane warp_id warp threads",
      "a kernel works on whole tiles and names no threads: ct.bid(axis) is the block, ct.arange(n, dtype=ct.int32) "
@@ -363,7 +363,7 @@ _NOTES = (
     ("float2 float3 int2 int3 half2 make_float4 make_float2 dim3", "there are no vectors but tiles"),
 )
 
-# Attributes of tensors elsewhere.
+# What to write instead of attributes of tensors in other libraries: of tiles, then of arrays.
 _OF_TILES = (
     ("ct.transpose(x)", "T mT"),
     ("ct.static_eval(math.prod(x.shape))", "size numel"),
@@ -394,7 +394,7 @@ _OF_ARRAYS = (
     ("ct.store(array, index, tile), or ct.scatter(array, indices, values)", "at"),
 )
 
-# Parameters.
+# Parameters, and their names in other libraries.
 _PARAMETERS = (
     ("axis", "dim dims"),
     ("keepdims", "keepdim"),
@@ -404,13 +404,13 @@ _PARAMETERS = (
     ("dtype", "acc_dtype"),
 )
 
-# Names that mean something elsewhere and have no like here, though they look like misspellings.
+# Names that look like misspellings of ours, but mean something else in other libraries.
 STRANGERS = frozenset("addr dtypes expi expn float8_e4m3fnuz isnat isscalar quint8".split())
 
-# Names that say what is meant even where nothing calls them.
+# Names that get advice even where they are not called.
 VARIABLES = frozenset("threadIdx blockIdx blockDim gridDim warpSize tl jnp pl".split())
 
-# What differs in functions of NumPy that have the name of an op.
+# How an op differs from the function of NumPy that has its name.
 _NAN = "NaN comes through with propagate_nan=True only"
 _OWN_DTYPE = "in the dtype of x, which may wrap or overflow"
 CAUTIONS = {**dict.fromkeys("maximum minimum max min argmax argmin".split(), _NAN),
@@ -418,7 +418,7 @@ CAUTIONS = {**dict.fromkeys("maximum minimum max min argmax argmin".split(), _NA
             **dict.fromkeys(("cumsum", "cumprod"), "along axis 0 unless another is given"),
             "arange": "the dtype is given; start and step are given by name"}
 
-# Functions of other libraries that have the name of an op, or of an idiom, and mean something else.
+# Functions of other libraries that have the name of an op or of an entry above, but do something else.
 OTHERWISE = frozenset("load insert extract gather scatter scan reduce select math.remainder numpy.cond".split())
 
 

@@ -1,4 +1,4 @@
-"""What errors say to write instead of a name that is not there: an idiom, or the name that it misspells."""
+"""What errors advise for an unknown name: what replaces a name of another library, or the name that it misspells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutile.ops._op import methods, registry
 
 
 def hint(name: str) -> str | None:
-    """What to write for a name that means something in another library."""
+    """What to write instead of a name that means something in another library; None if nothing is known."""
     for n in _spellings(name):
         if (call := call_of(n)) is not None:
             return f"write {call}"
@@ -27,20 +27,20 @@ def hint(name: str) -> str | None:
 
 
 def _spellings(name: str) -> list[str]:
-    """The name, and what it may be in NumPy: `__syncthreads`, `atomicAdd`, `sqrtf`, `add_`."""
+    """The name, and its spellings in our style: without underscores at its ends, in snake case, without a final f."""
     plain = name.strip("_")
     snake = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", plain).lower()
     return list(dict.fromkeys([name, plain, snake, plain.removesuffix("f") if len(plain) > 3 else plain]))
 
 
 def call_of(name: str) -> str | None:
-    """The call of the op that has this name, here or elsewhere."""
+    """How to call the op that has this name, here or in another library; None if there is none."""
     return _calls().get(SAME.get(name, name))
 
 
 @functools.cache
 def _calls() -> dict[str, str]:
-    """How ops are called, by name: as methods where there is no function."""
+    """How to call each op, by its name: as a method, if there is no function."""
     called = {name: _call(f"{_RECEIVERS[kind]}.{name}", [*o.__signature__.parameters.values()][1:])
               for (kind, name), o in methods().items()}
     public = {n: o.__signature__.parameters.values() for n, o in registry().items() if o.public}
@@ -51,7 +51,7 @@ _RECEIVERS = {"tile": "x", "array": "array", "view": "array.tiled_view(tile_shap
 
 
 def _call(name: str, parameters: Iterable[inspect.Parameter]) -> str:
-    """With the arguments that it needs, and the axis, of which elsewhere there may be another default."""
+    """The call with its required arguments, and with the axis, whose default may differ in other libraries."""
     needed = [p for p in parameters if p.default is p.empty or p.name == "axis"]
     return f"{name}({', '.join('*' * (p.kind is p.VAR_POSITIONAL) + p.name for p in needed)})"
 
@@ -60,15 +60,15 @@ def _call(name: str, parameters: Iterable[inspect.Parameter]) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Which of some names this one misspells: one slip away, two in long names, and no other as near.
+    """The name that this one misspells, or None: one slip away (two in long names), and no other name as near.
 
-    A name with other digits is another name.
+    Names with different digits are different names.
     """
     plain = _plain(name)
     slips = 0 if len(plain) < 3 else 1 if len(plain) < 8 else 2
     found = sorted((d, sorted(plain) != sorted(_plain(n)), n) for n in {*names} if _digits(n) == _digits(name)
                    and (d := _distance(plain, _plain(n), slips)) <= slips
-                   and (len(plain) > 3 or d == 0 or len(_plain(n)) != 3))  # with one letter changed, anything is near
+                   and (len(plain) > 3 or d == 0 or len(_plain(n)) != 3))  # short names: all are near
     alone = len(found) == 1 or len(found) > 1 and found[0][:2] < found[1][:2]
     return found[0][2] if alone else None
 
@@ -82,7 +82,7 @@ def _digits(name: str) -> str:
 
 
 def _distance(a: str, b: str, enough: int) -> int:
-    """How many letters are left out, added, changed, or swapped with their neighbour; beyond `enough` it may be off."""
+    """How many letters are left out, added, changed or swapped with their neighbour. Inexact above `enough`."""
     if abs(len(a) - len(b)) > enough:
         return enough + 1
     above: list[int] = []

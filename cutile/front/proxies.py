@@ -1,9 +1,8 @@
 """The public classes of kernel values: `ct.Tile`, `ct.Array`, `ct.TiledView`, `ct.RawArrayMemory`.
 
-Annotations name them, and help() and completion find in them what such values have in tile code. Methods come from
-the registry of ops. Inside `ct.static_eval(...)` real Python runs: a constant is there as a Python value, a run-time
-tile or array as one of these objects, whose operators build the expression that the kernel will compute
-[SEVAL-2, SEVAL-3].
+Annotations use them, and help() and completion show in them what such values have in tile code. Their methods come from
+the registry of ops. Inside `ct.static_eval(...)`, where real Python runs, a run-time tile or array is an object of one
+of these classes, a proxy. Its operators append to the kernel's IR [SEVAL-2, SEVAL-3].
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from cutile.ops._op import EAGER, OpDef, methods
 
 
 class Evaluator:
-    """What the running static construct offers to proxies: see front.static."""
+    """Evaluates operators and attributes of proxies while a static construct runs; static.py implements it."""
 
     def binary(self, symbol: str, x: Any, y: Any) -> Any:
         raise NotImplementedError
@@ -41,7 +40,7 @@ EVALUATOR: ContextVar[Evaluator | None] = ContextVar("cutile_static_evaluator", 
 
 
 class Method:
-    """A method as the attribute of its class; calling it applies the op behind it."""
+    """A method of a class of kernel values; calling it applies an op."""
 
     def __init__(self, op: OpDef, cls: type, name: str, *, receiver: bool = True):
         self.op, self.receiver = op, receiver
@@ -69,23 +68,25 @@ class Method:
 
 
 def method_signature(o: OpDef) -> inspect.Signature:
-    """That of an op without the receiver; what is left may be given by name [METH-1]."""
+    """The signature of an op as a method: without the receiver, and all parameters may be given by name [METH-1]."""
     _, *rest = o.__signature__.parameters.values()
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([p.replace(kind=kind) if p.kind is p.POSITIONAL_ONLY else p for p in rest])
 
 
 def _attribute(name: str, doc: str) -> property:
-    """An attribute that is there while a kernel is compiled."""
+    """An attribute that exists only while a static construct runs."""
     return property(lambda self: EVALUATOR.get().attribute(self._leaf, name), doc=doc)
 
 
 def _of_type(name: str, doc: str) -> property:
-    """An attribute that the type knows; what a static construct kept has it afterwards too."""
+    """An attribute of the type, which a proxy also has after its static construct."""
     return property(lambda self: getattr(self._leaf.type, name), doc=doc)
 
 
 class _Value:
+    """A value that exists only in tile code."""
+
     __slots__ = ()
 
     def __init__(self, *args, **kwargs):
@@ -95,7 +96,7 @@ class _Value:
 
 
 class Proxy(_Value):
-    """What a static construct may hold."""
+    """A run-time value inside a static construct."""
 
     __slots__ = ("_leaf",)
 
@@ -107,7 +108,7 @@ class Proxy(_Value):
 
     __int__ = __index__ = __float__ = __bool__
 
-    # NumPy would take it for one object, and compute with that.
+    # Without these methods, NumPy would make an array of dtype object of a proxy, and compute with that.
 
     def __array__(self, *args, **kwargs):
         raise _not_for_numpy(self, "numpy.asarray()")
@@ -137,7 +138,7 @@ def _not_for_numpy(x: Proxy, what: str) -> TileTypeError:
 _UFUNCS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "floor_divide": "//", "remainder": "%",
            "power": "**", "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">",
            "greater_equal": ">=", "bitwise_and": "&", "bitwise_or": "|", "bitwise_xor": "^", "left_shift": "<<",
-           "right_shift": ">>"}  # what NumPy calls where a NumPy scalar stands before an operator
+           "right_shift": ">>"}  # called for operators with a NumPy scalar on the left
 
 
 def _binary(symbol: str, reflected: bool = False) -> Callable:
@@ -192,7 +193,7 @@ class Array(Proxy):
     strides: tuple = _attribute("strides", "The strides in elements: ints where static, else run-time scalars.")
     foreign_pointer: Tile = _attribute("foreign_pointer", views.foreign_pointer.__doc__.partition("\n")[0])
 
-    __eq__, __ne__ = _binary("=="), _binary("!=")  # refused, as in tile code: Python would compare these objects
+    __eq__, __ne__ = _binary("=="), _binary("!=")  # an error, as in tile code; Python would compare the objects
     __hash__ = object.__hash__
 
 
@@ -230,6 +231,7 @@ Array.from_foreign = Method(views.from_foreign, Array, "from_foreign", receiver=
 
 
 def proxy(leaf: Leaf, cls: type[Proxy]) -> Proxy:
+    """The proxy of a run-time value."""
     p = object.__new__(cls)
     p._leaf = leaf
     return p

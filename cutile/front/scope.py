@@ -1,4 +1,4 @@
-"""Names: what they denote now, where they were assigned, and how outer ones are found."""
+"""Scopes: what the variables of a function denote, where they were assigned, and how outer names are looked up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cutile.ir.terms import Term
 
 @structure(frozen=True, eq=False)
 class Var:
-    """What a variable denotes, and the assignment that made it so."""
+    """What a variable denotes, and where it was assigned."""
 
     term: Term
     span: Span
@@ -25,10 +25,10 @@ class Var:
 
 @structure(eq=False)
 class LoopState:
-    """A dynamic loop being compiled: what it carries and where control leaves its body."""
+    """A run-time loop whose body is being typed: what it carries, and where control leaves its body."""
 
-    carried: dict[str, Term]  # name -> the term inside the body at its start
-    depth: int  # how many context managers were open outside
+    carried: dict[str, Term]  # name -> its term at the start of the body
+    depth: int  # how many context managers are open outside the loop
     infinite: bool
     breaks: list[Edge] = field(default_factory=list)
     continues: list[Edge] = field(default_factory=list)
@@ -38,14 +38,14 @@ class LoopState:
 class Unrolling:
     """A loop over static_iter whose body is being typed for one item."""
 
-    region: Region  # where its statements go
-    depth: int  # how many context managers were open outside
+    region: Region  # the region to which the statements of the body append
+    depth: int  # how many context managers are open outside the loop
     left_by: type | None = None  # Break or Continue
 
 
 @structure(eq=False)
 class Edge:
-    """A place where control leaves a body: the variables there and the terminator to complete."""
+    """A Break or Continue: the variables where it stands, and the node, which has no operands yet."""
 
     vars: dict[str, Var]
     region: Region
@@ -54,6 +54,8 @@ class Edge:
 
 @structure(eq=False)
 class ReturnPoint:
+    """A Return: the term that it returns, and the node, which has no operands yet."""
+
     term: Term
     region: Region
     node: Return
@@ -64,8 +66,8 @@ class ReturnPoint:
 class Scope:
     """One activation of a function.
 
-    `vars` is the current state of its variables; control flow copies and joins it. A scope outlives its call, since
-    closures made in it see its last state [CALL-5].
+    `vars` are its variables at the statement that is being typed. Control flow copies and joins them. A scope outlives
+    its call, since closures made in it see the last state of its variables [CALL-5].
     """
 
     definition: Definition
@@ -76,18 +78,18 @@ class Scope:
     vars: dict[str, Var] = field(default_factory=dict)
     returns: list[ReturnPoint] = field(default_factory=list)
     loops: list[LoopState] = field(default_factory=list)
-    cleanups: list[Callable[[], bool]] = field(default_factory=list)
-    unrolling: list[Unrolling] = field(default_factory=list)  # inside the bodies of static_iter
-    names: frozenset[str] | None = None  # what is looked up here and not outside; None: the definition's locals
-    unknown: set[str] = field(default_factory=set)  # names already reported as undefined
-    host: Scope | None = None  # of a context manager's activation: the scope of the with statement
-    revived: bool = False  # the last state of one that ended before
+    cleanups: list[Callable[[], bool]] = field(default_factory=list)  # type the exit code of open context managers
+    unrolling: list[Unrolling] = field(default_factory=list)  # loops over static_iter around the statement
+    names: frozenset[str] | None = None  # names that are looked up in this scope; None: the definition's locals
+    unknown: set[str] = field(default_factory=set)  # names that were reported as undefined
+    host: Scope | None = None  # of a context manager: the scope of the with statement
+    revived: bool = False  # whether closures.py made it, from the last state of a scope that had ended
 
     def __post_init__(self):
         self.names = self.definition.locals if self.names is None else self.names
 
     def span(self, node: ast.AST) -> Span:
-        """The span of a piece of this function's syntax, as called here."""
+        """The span of a piece of this function's syntax, in this call."""
         return self.definition.span(node, self.call_site)
 
     @property
@@ -96,18 +98,18 @@ class Scope:
 
 
 def of_function(fn: types.FunctionType, definition: Definition, call_site: Span | None) -> Scope:
-    """A fresh activation of a Python function."""
+    """A new activation of a Python function."""
     cells = dict(zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True))
     return Scope(definition, fn.__globals__, cells, None, call_site)
 
 
 def of_generator(outer: Scope, names: frozenset[str]) -> Scope:
-    """The scope of a generator expression, which holds its loop variables."""
+    """A new scope for the loop variables of a generator expression."""
     return Scope(outer.definition, outer.globals, outer.cells, outer, outer.call_site, names=names)
 
 
 def home_of(s: Scope | None, name: str) -> Scope | None:
-    """The scope in which a name is looked up; None if it is a free variable of the Python function or a global."""
+    """The scope in which a name is looked up. None: the name is a free variable of the Python function, or a global."""
     while s is not None and name not in s.names:
         s = s.parent
     return s
@@ -117,9 +119,9 @@ MISSING = object()
 
 
 def outer_object(s: Scope, name: str) -> tuple[Any, Any, Any]:
-    """A Python object that a free name denotes: (container, key, object), object MISSING if there is none.
+    """The Python object that a free name denotes, as (container, key, object); the object is MISSING if there is none.
 
-    The container and key let a launch look again: a changed global counts with its new value [SPEC: README].
+    A launch looks into the container again, by the key, since a changed global counts with its new value.
     """
     if name in s.cells:
         cell = s.cells[name]

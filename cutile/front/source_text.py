@@ -1,9 +1,9 @@
-"""Which text a function comes from, and where it stands there [FN-2].
+"""The source text of a function, and where the function stands in it [FN-2].
 
-The text of a kernel is read when it is decorated, that of any other function when it is first reached, and kept as long
-as the function's code lives: no edit of the file changes a program that runs. Of several texts that a file has had, the
-right one is that which compiles to the function's code. Line numbers alone do not say it: tools that reload modules put
-new code into functions, compiled apart from their file.
+The text of a kernel is read when the kernel is decorated, that of another function when a kernel first calls it. It is
+kept as long as the function's code lives, so that editing a file does not change a running program. If a file has had
+several texts, the right one is the one that compiles to the function's code. Line numbers are not enough: tools that
+reload modules replace the code of functions by code that was compiled apart from its file.
 """
 
 from __future__ import annotations
@@ -32,29 +32,31 @@ from cutile.ir.recursion import compiled
 
 
 class _Text(SourceFile):
+    """A text that a file has, or has had."""
+
     parsed: weakref.ref[_Parsed] | None = None
 
 
 @structure(eq=False, slots=True)
 class _Known:
-    """What is remembered of a code object: the texts that it may come from, then its definition."""
+    """What is remembered of a code object: the texts that it may come from or, once it is found, its definition."""
 
     code: weakref.ref[types.CodeType]
     texts: tuple[_Text, ...]
     definition: Definition | None = None
 
 
-_known: dict[int, _Known] = {}  # by the address of a code object: equal ones may be of different files
-_texts: dict[str, list[weakref.ref[_Text]]] = {}  # those of a file that are in use, the newest first
+_known: dict[int, _Known] = {}  # by the id of a code object: equal code objects may come from different files
+_texts: dict[str, list[weakref.ref[_Text]]] = {}  # the texts of a file that are in use, the newest first
 
 
 def remember(fn: types.FunctionType) -> None:
-    """Read the text of a function now: whatever becomes of its file, this is its source."""
-    if len(_recall(fn).texts) > 1:  # which it is decides itself now, so that the others need not be kept
+    """Read the text of a function now: this is its source, whatever happens to its file."""
+    if len(_recall(fn).texts) > 1:  # choose one now, so that the others need not be kept
         try:
             definition_of(fn)
         except TileSyntaxError:
-            pass  # said to who uses the function
+            pass  # reported when a kernel uses the function
 
 
 def definition_of(fn: types.FunctionType) -> Definition:
@@ -75,7 +77,7 @@ def _recall(fn: types.FunctionType) -> _Known:
 
 
 def _texts_of(fn: types.FunctionType) -> tuple[_Text, ...]:
-    """The texts that a function's file has had, as far as anybody has them: that on disk, linecache's, those in use."""
+    """The known texts of a function's file: that on disk, that in linecache, and those in use."""
     name = fn.__code__.co_filename
     before = linecache.getlines(name, fn.__globals__)
     linecache.checkcache(name)
@@ -96,12 +98,12 @@ def _drop(name: str, ref: weakref.ref[_Text]) -> None:
         _texts[name] = left
 
 
-# ------------------------------------------------------------------ the text that gives a function's code
+# ------------------------------------------------------------------ the text that compiles to a function's code
 
 
 def _find(fn: types.FunctionType, texts: tuple[_Text, ...]) -> Definition:
     if (found := _fitting(fn, texts)) is None:
-        now = _texts_of(fn)  # text may have been registered since then
+        now = _texts_of(fn)  # a text may have been registered meanwhile
         found = _fitting(fn, [t for t in now if not any(t is u for u in texts)])
         texts = texts or now
     if found is not None:
@@ -114,7 +116,7 @@ def _find(fn: types.FunctionType, texts: tuple[_Text, ...]) -> Definition:
 
 
 def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | None:
-    """The function in the first of some texts that gives its code: on its line, if need be on another."""
+    """The definition in the first text that compiles to the function's code, on its line or else on another line."""
     code = fn.__code__
     for places in (_Parsed.on_line, _Parsed.anywhere):
         for text in texts:
@@ -126,12 +128,12 @@ def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | Non
 
 
 def _may_be_rewritten(fn: types.FunctionType) -> bool:
-    """Whether a loader of its own kind, as some tools have, may have compiled something else than the file holds."""
+    """Whether a special loader, as some tools have, may have compiled something else than what the file holds."""
     if type(fn.__globals__.get("__loader__")) in _PLAIN:
         return False
     try:
         found = os.stat(fn.__code__.co_filename)
-        return max(found.st_mtime, found.st_ctime) <= _LOADED  # a file that is moved here keeps its time of writing
+        return max(found.st_mtime, found.st_ctime) <= _LOADED  # ctime, since a file that is moved keeps its mtime
     except OSError:
         return False
 
@@ -150,10 +152,10 @@ class _Parsed:
             self.tree = ast.parse("".join(text.lines), self.name)
         except SyntaxError as e:
             self.error, self.tree = e, ast.Module([], [])
-        self._codes: dict[tuple, tuple[tuple[ast.stmt, ...], _Codes]] = {}  # with what they are of: ids stay theirs
+        self._codes: dict[tuple, tuple[tuple[ast.stmt, ...], _Codes]] = {}  # by ids of statements, which it keeps alive
 
     def on_line(self, code: types.CodeType) -> list[Function]:
-        """The function that begins where a code object says so."""
+        """The function that begins on the first line of a code object."""
         line = code.co_firstlineno
         pending: list[ast.AST] = [self.tree]
         for n in pending:
@@ -162,7 +164,7 @@ class _Parsed:
         return _by_position(found, code) if len(found) > 1 else found
 
     def anywhere(self, code: types.CodeType) -> list[Function]:
-        """All functions of its name."""
+        """All functions with the name of a code object."""
         return [n for n in self._by_name.get(code.co_name, ()) if _matches(n, code)]
 
     @cached
@@ -174,7 +176,7 @@ class _Parsed:
         return found
 
     def gives(self, node: Function, code: types.CodeType) -> bool:
-        """Whether a function compiles to a code object."""
+        """Whether a function definition compiles to a code object."""
         if any(map(_is_not_compared, ast.walk(node))):
             return True
         documented = not isinstance(node, ast.Lambda) and ast.get_docstring(node, False) is not None
@@ -184,10 +186,11 @@ class _Parsed:
                    for c in self._compiled(unit, flags).get(place, ()))
 
     def _units(self, node: Function, code: types.CodeType) -> Iterator[tuple[ast.stmt, ...]]:
-        """What Python, a notebook or a tool that reloads modules may have compiled at once, the likeliest first.
+        """The statements that may have been compiled together with a function, the likeliest first.
 
-        A statement stands for its file, which is not compiled as a whole each time. Names that the file imports count,
-        since Python compiles calls of what they hold otherwise. Notebooks compile statement by statement.
+        Python compiles whole files, notebooks compile single statements, and tools that reload modules compile single
+        functions. The first candidate is the top-level statement, which stands for the whole file: it is faster to
+        compile. It comes with the file's imports, since Python compiles calls of imported names differently.
         """
         body = self.tree.body
         top = _over(body, node.lineno)
@@ -201,7 +204,7 @@ class _Parsed:
 
     @cached
     def _imports(self) -> tuple[ast.stmt, ...]:
-        """One statement that imports what the file imports by the same names."""
+        """One statement that imports the same names as the file does."""
         names: dict[str, None] = {}
         pending: list[ast.AST] = [*self.tree.body]
         for n in pending:
@@ -214,7 +217,7 @@ class _Parsed:
         return (ast.fix_missing_locations(ast.Import(aliases, lineno=1, col_offset=0)),) if aliases else ()
 
     def _compiled(self, unit: tuple[ast.stmt, ...], flags: int) -> _Codes:
-        """All code objects of some statements; none if they cannot stand alone, as those with `await`."""
+        """All code objects in some statements; none if the statements cannot stand alone, as those with `await`."""
         key = (*map(id, unit), flags)
         if key not in self._codes:
             found: _Codes = {}
@@ -235,7 +238,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _Codes = dict[tuple[str, int], list[types.CodeType]]  # by name and line
 _FUTURE = functools.reduce(int.__or__, (getattr(__future__, n).compiler_flag for n in __future__.all_feature_names))
 
-_recent: deque[_Parsed] = deque(maxlen=16)  # trees are large: others are parsed again where that is needed
+_recent: deque[_Parsed] = deque(maxlen=16)  # keeps these alive; trees are large, so others are parsed again
 
 
 def _parsed(text: _Text) -> _Parsed:
@@ -259,7 +262,7 @@ def _no_source(fn: types.FunctionType, why: str) -> TileSyntaxError:
 
 
 def _below(n: ast.AST, line: int) -> Iterator[ast.AST]:
-    """The nodes directly below one, but for statements that do not hold a line."""
+    """The children of a node, without statements that do not span a line."""
     for _, field in ast.iter_fields(n):
         if isinstance(field, list):
             held = _over(field, line) if field and isinstance(field[0], ast.stmt) else field
@@ -269,7 +272,7 @@ def _below(n: ast.AST, line: int) -> Iterator[ast.AST]:
 
 
 def _over(body: list[ast.stmt], line: int) -> list[ast.stmt]:
-    """The statements that hold a line."""
+    """The statements that span a line."""
     end = start = bisect.bisect_right(body, line, key=_first_line)
     while start and body[start - 1].end_lineno >= line:
         start -= 1
@@ -281,7 +284,9 @@ def _first_line(n: ast.stmt | ast.Lambda) -> int:
 
 
 def _is_not_compared(n: ast.AST) -> bool:
-    """Whether test tools rewrite a piece, or Python warns whenever it compiles it. Tile code refuses both."""
+    """Whether code of a node cannot be compared: test tools rewrite it, or Python warns each time it compiles it. Tile
+    code refuses both.
+    """
     return isinstance(n, ast.Assert) or warns(n)
 
 
@@ -301,12 +306,12 @@ def _matches(n: Function, code: types.CodeType) -> bool:
 
 
 def _mangled(name: str) -> str:
-    """Private names in classes are mangled in code objects; compare what is left of that."""
+    """The part of a name that stays the same when Python mangles private names of a class."""
     return name.split("__")[-1] if name.startswith("_") else name
 
 
 def _by_position(found: list[Function], code: types.CodeType) -> list[Function]:
-    """Of several functions that begin on one line, the innermost that covers all of the code's positions."""
+    """The innermost of several functions on one line whose source covers all positions of a code object."""
     points = [(line, col) for line, _, col, _ in code.co_positions() if line and col is not None]
     points = [p for p in points if p != (code.co_firstlineno, 0)]
     if not points:  # Python 3.12 may give none to a function that returns a constant
@@ -318,13 +323,15 @@ def _by_position(found: list[Function], code: types.CodeType) -> list[Function]:
 
 
 def _code_of(node: ast.Lambda) -> types.CodeType:
-    """The code of a lambda in which no name is free."""
+    """The code of a lambda without free names."""
     module = compile(ast.Expression(node), "lambda", "eval", dont_inherit=True)
     return next(c for c in module.co_consts if isinstance(c, types.CodeType))
 
 
 def _essence(code: types.CodeType, documented: bool = False) -> tuple:
-    """What makes a function's code: equal wherever it stands in its file. Tools indent docstrings anew."""
+    """What identifies the code of a function, wherever it stands in its file. Not its docstring (`documented`), which
+    tools indent anew.
+    """
     constants = list(map(_constant, code.co_consts))
     if documented and constants:
         constants[0] = None

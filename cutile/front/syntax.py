@@ -1,4 +1,4 @@
-"""Python that tile code does not have, refused for the whole body of a function before anything in it is typed."""
+"""Finds all Python in the body of a function that tile code does not have, before anything in it is typed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOOP_HELP = (
     "tile code has no containers but tuples; write a tuple, or a loop over ct.static_iter(...) for an unrolled one"
 )
 
-# Statements and expressions that are refused wherever they stand: what they are called, and what to write instead.
+# Statements and expressions that are refused everywhere: their name in messages, and what to write instead.
 UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
     ast.Delete: ("del", "let the variable go out of use; nothing needs deleting in tile code"),
     ast.Global: ("global", "pass the value as a kernel argument; tile code cannot change Python's variables"),
@@ -44,19 +44,20 @@ UNSUPPORTED: dict[type[ast.AST], tuple[str, str | None]] = {
     **({ast.TemplateStr: ("a template string", "use an f-string")} if hasattr(ast, "TemplateStr") else {}),
 }
 
-# Kinds of nodes of which tile code has some forms only.
+# Nodes of which tile code has only some forms.
 _LOOKED_AT = {ast.FunctionDef, ast.Lambda, ast.Yield, ast.For, ast.While, ast.Assign, ast.AugAssign, ast.AnnAssign,
               ast.With, ast.Raise, ast.GeneratorExp, ast.Call, ast.JoinedStr}
 
+# How many arguments static constructs take.
 _STATIC_ARGUMENTS = {"static_eval": (1,), "static_iter": (1,), "static_exception": (1,), "static_assert": (1, 2)}
 
 
 def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | None], *,
             manager: bool = False) -> tuple[list[TileSyntaxError], set[ast.AST]]:
-    """Everything in a function's body that tile code does not have, functions nested in it included, in program order.
+    """Errors for all that tile code does not have in a function's body and in functions nested in it, in program order.
 
-    With it come the statements and expressions that mean nothing then; each error lies in one. `static_keyword` tells
-    which static construct an expression is, if any: what stands in one is ordinary Python.
+    With them come the statements and expressions to skip; each error stands in one of these. `static_keyword` gives the
+    static construct that an expression calls, or None: its arguments are ordinary Python, which is not looked at.
     `manager`: the function is a context manager, so it may yield.
     """
     root = definition.node
@@ -69,7 +70,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
         lost.add(within or node)
 
     def lose_with(node: ast.AST, part: ast.AST) -> None:
-        """A statement or expression that needs a part which is lost."""
+        """Skip a statement or expression if a part is skipped that it cannot do without."""
         if part in lost:
             lost.add(node)
 
@@ -120,7 +121,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                     refuse(node, f"{keyword}() takes {counts} argument{'s' * (counts != '1')}, got {len(node.args)}")
                 for walrus in (n for a in node.args for n in ast.walk(a) if isinstance(n, ast.NamedExpr)):
                     refuse(walrus, "an assignment expression (:=) cannot be used in a static construct", within=node)
-                return  # the rest is ordinary Python
+                return  # the arguments are ordinary Python
             case ast.Call():
                 displays = [k for k in node.keywords if k.arg is None and isinstance(k.value, ast.Dict)]
                 for k in displays:
@@ -172,7 +173,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
 
 
 def own(body: Sequence[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:
-    """The nodes of a kind in a function itself, in order; those in functions nested in it apart."""
+    """The nodes of a kind in a function, in order, without those in functions nested in it."""
     found: list[ast.AST] = []
     pending = list(reversed(body))
     while pending:
@@ -195,7 +196,7 @@ def _targets(node) -> list[ast.AST]:
 
 
 def _is_pattern(node: ast.AST) -> bool:
-    """`[a, b] = pair` is an assignment pattern, not a list."""
+    """Whether a node is a target such as `[a, b]` in `[a, b] = pair`, and no list."""
     return isinstance(node, ast.List) and isinstance(node.ctx, ast.Store)
 
 

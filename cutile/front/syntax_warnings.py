@@ -1,6 +1,6 @@
-"""Syntax of the same meaning for which Python has no SyntaxWarning: it gave that when it compiled the user's file.
+"""Rewrites syntax so that Python does not warn of it again: it did so when it compiled the user's file.
 
-Python warns of literals that are compared by `is`, called, subscripted or asserted, and not of `[literal][0]`.
+Python warns of literals that are compared by `is`, called, subscripted or asserted. It does not warn of `[literal][0]`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.ListComp,
 
 
 def silent(node: ast.AST) -> Any:
-    """The syntax itself, or a copy in which nothing is left to warn of."""
+    """The syntax itself or, if Python would warn of it, a copy with the same meaning of which it does not."""
     suspect = _literals(node)
     return _hidden(node, suspect) if suspect else node
 
 
 def warns(n: ast.AST) -> bool:
-    """Whether Python warns of a node each time it compiles it."""
+    """Whether Python warns of a node each time it compiles the node."""
     match n:
         case ast.Call(func=called):
             return isinstance(called, _LITERALS) and not isinstance(called, ast.Lambda)
@@ -54,7 +54,7 @@ def _literals(node: ast.AST) -> set[ast.expr]:
 
 
 def _parts(n: ast.AST) -> list[ast.expr]:
-    """What a node that Python warns of compares, calls, subscripts or asserts."""
+    """The expressions that a node compares, calls, subscripts or asserts."""
     match n:
         case ast.Compare(left=left, comparators=others):
             return [left, *others]
@@ -68,7 +68,7 @@ def _parts(n: ast.AST) -> list[ast.expr]:
 
 
 def _hidden(node: Any, suspect: set[ast.expr]) -> Any:
-    """A copy of an expression, in which each suspect is the one element of a list."""
+    """A copy of an expression in which each suspect `x` is `[x][0]`."""
     if isinstance(node, list):
         return [_hidden(n, suspect) for n in node]
     if not isinstance(node, ast.AST):

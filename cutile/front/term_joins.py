@@ -1,7 +1,7 @@
-"""Where control flow meets: what a variable denotes after it [JOIN-1…6].
+"""Joins: what a variable denotes where paths of control meet [JOIN-1…6].
 
-Terms are compared as trees. At a leaf of the tree stands a run-time value or a constant scalar; equal constants stay
-constant, other numbers of one type become a new run-time value; everything compile-time must be the same on all paths.
+Terms are compared as trees, whose leaves are run-time values and constant scalars. A leaf that is the same constant on
+all paths stays constant. Other leaves of one type become a new run-time value. All else must be the same on all paths.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from cutile.types import LeafType
 
 
 def leaves(t: Term) -> Iterator[Const | Leaf]:
-    """The run-time values and constant scalars of a term, in a fixed order."""
+    """The leaves of a term, its run-time values and constant scalars, in a fixed order."""
     pending = [t]
     while pending:
         t = pending.pop()
@@ -57,7 +57,7 @@ def leaves(t: Term) -> Iterator[Const | Leaf]:
 
 
 def rebuild(t: Term, new: Iterator[Term]) -> Term:
-    """The same structure with other leaves, taken in the order of `leaves`."""
+    """A term of the same structure with new leaves, in the order of `leaves`."""
     match t:
         case Const() | Leaf():
             return next(new)
@@ -92,14 +92,14 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
 
 @deep
 def _rebuilt(t: Closure, new: Iterator[Term]) -> Closure:
-    """Closures hold each other, at any depth."""
+    """`rebuild` for closures, which may hold each other to any depth."""
     defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}
     captured = t.captured and t.captured.map(lambda v: rebuild(v, new))
     return replace(t, defaults=defaults, captured=captured)
 
 
 def same_structure(a: Term, b: Term) -> bool:
-    """Equal in everything but the values of their leaves."""
+    """Whether two terms are equal, apart from the values of their leaves."""
     if isinstance(a, Const | Leaf) and isinstance(b, Const | Leaf):
         return a.type == b.type
     if type(a) is not type(b):
@@ -146,26 +146,29 @@ def _pairwise(a: Term, b: Term) -> bool:
 
 
 def same_object(a, b) -> bool:
+    """Whether two Python objects are the same compile-time value: identical, or equal strings."""
     if isinstance(a, DType | enum.Enum) or isinstance(b, DType | enum.Enum):
         return a is b
     return a is b or type(a) is type(b) and isinstance(a, str) and a == b
 
 
 class Join:
-    """One meeting point: collects what needs a run-time result, path by path.
+    """A point where paths of control meet.
 
-    `merge` takes the terms of one variable on all paths and gives the joined term; afterwards `types` are the types of
-    the results and `operands(i)` the terms that path i hands over.
+    `merge` joins the terms of one variable on all paths. Afterwards, `results` are the new run-time values, and
+    `operands(i)` the values that path i gives for them.
     """
 
     def __init__(self, paths: int, *, inside: bool = False):
-        """`inside`: the paths' values live in a loop or frame, so that even one common value must be handed out."""
+        """`inside`: the values of the paths are defined in a loop or frame, and are invisible outside it. A value that
+        is the same on all paths needs a result too then.
+        """
         self.inside = inside
         self.results: list[Value] = []
         self.columns: list[list[Const | Leaf]] = [[] for _ in range(paths)]
 
     def merge(self, terms: Sequence[Term]) -> Term | None:
-        """The joined term, or None if the types differ."""
+        """The joined term of a variable, or None if its types differ."""
         if any(map(is_poisoned, terms)):
             return POISON
         first = terms[0]
@@ -196,12 +199,12 @@ class Join:
         return [v.type for v in self.results]
 
     def operands(self, b: Builder, path: int) -> tuple[Value, ...]:
-        """The values that a path hands over; constants are made in the block under construction."""
+        """The values that a path gives for the results; constants are appended to the current region."""
         return tuple(value_of(b, t) for t in self.columns[path])
 
 
 def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusable:
-    """A variable that has different types on different paths: an error only if it is used [JOIN-2]."""
+    """The term of a variable with different types on different paths: an error if it is used [JOIN-2]."""
     paths = sorted(zip(map(type_text, terms), spans, strict=True), key=lambda path: (path[1].line, path[1].col))
     message = f"Type of `{name}` depends on path taken: {versus([text for text, _ in paths])}"
 
@@ -217,13 +220,13 @@ def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusabl
 
 
 def versus(texts: Sequence[str]) -> str:
-    """The different ones of some types; all of them where they only look alike, as two lambdas of one line do."""
+    """The types that differ, in words. All of them, if their texts are equal, as those of two lambdas in one line."""
     different = list(dict.fromkeys(texts))
     return " vs. ".join(different if len(different) > 1 else texts)
 
 
 def type_text(t: Term) -> str:
-    """What a term is, when its type matters and not its value: "int32 scalar" also for a constant."""
+    """The type of a term in words: "int32 scalar" also for a constant."""
     match t:
         case Const():
             return t.type.describe()
@@ -234,6 +237,7 @@ def type_text(t: Term) -> str:
 
 
 def conflict_help(terms: Sequence[Term]) -> str:
+    """How to give a variable one type on all paths."""
     dtypes = [t.type.dtype for t in terms if is_tile(t)]
     shapes = {t.type.shape for t in terms if is_tile(t)}
     d = functools.reduce(lambda a, b: a and promote(a, b), dtypes) or dtypes[0] if dtypes else None
@@ -246,7 +250,7 @@ def conflict_help(terms: Sequence[Term]) -> str:
 
 
 def undefined(name: str, why: str = "it is not assigned on every path that leads here") -> Unusable:
-    """A variable that some path does not define [JOIN-3]."""
+    """The term of a variable that some path does not define: an error if it is used [JOIN-3]."""
     def error(span: Span) -> TileTypeError:
         return TileTypeError(f"Use of potentially undefined variable `{name}`: {why}", span,
                              help=f"assign `{name}` before the branch or loop")
