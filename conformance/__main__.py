@@ -1,12 +1,12 @@
-"""python -m conformance [FILES] [--impl NAME] [--report FOLDER] [options of pytest]: run the suite, wherever it is.
+"""python -m conformance [FILES] [--impl NAME] [--report FOLDER] [options of pytest]: run the suite from any folder.
 
-FILES are names as test_casts.py or test_casts.py::test_narrowing; without any, the whole suite runs.
+FILES are names such as test_casts.py or test_casts.py::test_narrowing; without any, the whole suite runs.
 
   --impl NAME        cutile:interp (default), cutile:gpu, cuda.tile, or package.module:AdapterClass
   --report FOLDER    write report.json and report.html there
   --limit SECONDS    with -n: end a process in which a kernel takes longer, and go on in another one
 
-All options of pytest are accepted, as -n 8 (eight processes), -k RZ (tests of that name), -x (end at the first
+All options of pytest are accepted, such as -n 8 (eight processes), -k RZ (tests of that name), -x (end at the first
 failure), --tb=line (a line for each failure); `pytest --help` lists them.
 """
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 
 
 def arguments(given: list[str]) -> list[str]:
-    """pytest's arguments: its settings, what was given, and the files by their paths."""
+    """The arguments for pytest: settings, what the user gave, and the files by their paths."""
     located = [str(HERE / a) if (HERE / a.partition("::")[0]).is_file() else a for a in given]
     files = [] if located != given else [str(HERE)]
     return ["-c", str(HERE / "suite.ini"), "--rootdir", str(HERE.parent), *located, *files]

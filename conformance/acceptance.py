@@ -4,7 +4,7 @@
 
 The whole suite is loaded twice, with the adapters of `adapters/acceptance.py`: for cutile, and for the official
 implementation (`pip install cuda-tile==1.7.0`; it type-checks without a GPU). Each kernel of each test is compiled for
-the arguments that the test gives it. Programs on which the two differ must stand in `known/cuda.tile.txt`.
+the arguments that the test gives it. Programs on which the two differ must be listed in `known/cuda.tile.txt`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Comparison:
     programs: int = 0
     not_reached: int = 0
     differences: list[Difference] = field(default_factory=list)
-    refusals: Counter = field(default_factory=Counter)  # (class of ours, class of the other) where both refuse
+    refusals: Counter = field(default_factory=Counter)  # (our error class, the other's) where both refuse
 
 
 def record(impl: str, pytest_arguments: list[str]) -> dict[str, list[dict[str, Any]]]:
@@ -65,7 +65,9 @@ def record(impl: str, pytest_arguments: list[str]) -> dict[str, list[dict[str, A
 
 
 def compare(ours: dict[str, list], official: dict[str, list]) -> Comparison:
-    """Program by program; a test in which one of them went on alone has programs that are not reached."""
+    """Compare program by program. Where only one implementation went on with a test, its further programs count as
+    not reached.
+    """
     out = Comparison()
     for test, mine in ours.items():
         others = official.get(test, [])
@@ -111,7 +113,7 @@ def unlisted(c: Comparison, known: known_differences.Known) -> list[Difference]:
 
 
 def _plain(test: str) -> str:
-    """A test's id without its folder, as the list has it."""
+    """A test's id without its folder, as in the list."""
     return test.removeprefix("conformance/")
 
 

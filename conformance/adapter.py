@@ -1,7 +1,7 @@
-"""What the suite needs to know of an implementation. A new one takes a subclass of `Adapter` (see README.md).
+"""What the suite needs to know about an implementation: a subclass of `Adapter` (see README.md).
 
 The suite writes kernels against `ct`, the implementation's module, and hands NumPy arrays to `launch`. An adapter
-moves them to where the implementation wants them and back.
+moves them to where the implementation wants them, and back.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ class Adapter:
     package: str | None = None
     lambdas = True
     limit: float | None = None
-    judge: Callable[[Any, Sequence[Any]], Any] | None = None  # set where verdicts are all that is asked for
-    not_applicable: tuple[type[BaseException], ...] = ()  # errors by which it says that its hardware lacks something
+    judge: Callable[[Any, Sequence[Any]], Any] | None = None  # set where only verdicts are wanted
+    not_applicable: tuple[type[BaseException], ...] = ()  # errors that say that the hardware lacks something
 
     def __init__(self) -> None:
         self.ct = importlib.import_module(self.module)
 
     def stream(self) -> Any:
-        """What `ct.launch` takes as its stream."""
+        """The stream to pass to `ct.launch`."""
         return None
 
     def to_device(self, array: np.ndarray) -> Any:
@@ -55,7 +55,7 @@ class Adapter:
         return array
 
     def to_host(self, argument: Any, original: np.ndarray) -> None:
-        """Bring the argument's contents back into the NumPy array it was made from."""
+        """Copy the argument's contents back into the NumPy array from which it was made."""
 
     def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
         """Run a kernel on NumPy arrays, lists of them, tuples and scalars; results are in the arrays afterwards."""
@@ -65,7 +65,7 @@ class Adapter:
             self.to_host(argument, original)
 
     def moved(self, x: Any, done: dict[int, tuple[Any, np.ndarray]]) -> Any:
-        """An argument as the implementation takes it; `done` has what was moved so far, by id, each with its origin."""
+        """An argument as the implementation takes it. `done` has what was moved so far, by id, each with its origin."""
         if isinstance(x, np.ndarray):
             if id(x) not in done:
                 done[id(x)] = (self.to_device(x), x)
@@ -73,7 +73,7 @@ class Adapter:
         return type(x)(self.moved(v, done) for v in x) if type(x) in (list, tuple) else x
 
     def compile(self, kernel: Any, args: Sequence[Any]) -> None:
-        """Compile a kernel for arguments, as launching it would, and do nothing else."""
+        """Compile a kernel for arguments, as a launch would, without running it."""
         self.launch((0,), kernel, args)
 
     def error(self, name: str) -> type[BaseException]:
@@ -82,17 +82,17 @@ class Adapter:
         return next((e for e in found if e is not None), NoSuchError)
 
     def version(self) -> str:
-        """The version that reports name."""
+        """The version, for reports."""
         if self.package:
             return importlib.metadata.version(self.package)
         return str(getattr(self.ct, "__version__", "unknown"))
 
     def hardware(self) -> str:
-        """What kernels run on: here the processor."""
+        """The hardware that runs kernels: here the processor."""
         return processor()
 
     def lost(self) -> str | None:
-        """Why this process can run nothing more, for instance after a GPU's fault; None if it can."""
+        """Why this process can run no more kernels, for instance after a fault of the GPU; None if it can."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""pytest conformance --impl NAME: which implementation is tested, and the report clause by clause."""
+"""pytest conformance --impl NAME: selects the implementation, and reports clause by clause."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart() -> None:
-    """Load the implementation: without it no file of tests could be loaded."""
+    """Load the implementation, which every file of tests needs."""
     try:
         impl = importlib.import_module("conformance.harness.api").impl
     except SystemExit as e:
@@ -43,7 +43,7 @@ def pytest_sessionstart() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A test of what the hardware lacks is not applicable there, one of what the implementation lacks is absent."""
+    """A test is not applicable if the hardware lacks something, and absent if the implementation does."""
     from conformance.harness.api import ABSENT, impl
 
     watchdog.start((item.config.getoption("--limit") or impl.limit) if Ending.replaced else None)
@@ -65,7 +65,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 def _parameters(item: pytest.Item) -> list:
     found = [item.callspec.params] if hasattr(item, "callspec") else []
     out = []
-    while found:  # what stands in tuples and tables, too
+    while found:  # items of tuples and tables, too
         v = found.pop()
         if isinstance(v, dict | list | tuple):
             found += v.values() if isinstance(v, dict) else v
@@ -75,14 +75,14 @@ def _parameters(item: pytest.Item) -> list:
 
 
 class Ending:
-    """Why no further test can run in this process, and whether another one takes its place when it ends."""
+    """Why no further test can run in this process, and whether another process replaces it."""
 
     why: str | None = None
     replaced = False
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
-    """The test's reports are out: a process that can run nothing more makes place for another one."""
+    """End a process that can run no more tests, once the test's report is sent; another process goes on."""
     if Ending.why is None:
         return
     if Ending.replaced:

@@ -18,7 +18,9 @@ KNOWN = {
 
 
 def load(name: str) -> Adapter:
-    """The adapter by name. SystemExit with what there is if there is none, or with what must be installed."""
+    """The adapter of a name. For an unknown name SystemExit with the known ones; if a package is missing, with its
+    name.
+    """
     path = KNOWN.get(name, name)
     module, _, cls = path.partition(":")
     if not cls:

@@ -42,7 +42,7 @@ class Acceptance(Adapter):
         return Exception
 
     def judge(self, kernel: Any, args: Sequence[Any]) -> Exception | None:
-        """Record what the implementation says of a kernel; the error if it refuses."""
+        """Record the verdict on a kernel. Gives the error if the implementation refuses it."""
         record: dict[str, Any] = {"arguments": [kind(a) for a in args], "verdict": "accepted"}
         self.verdicts.append(record)
         try:
@@ -54,11 +54,11 @@ class Acceptance(Adapter):
         return None
 
     def check(self, kernel: Any, args: tuple) -> None:
-        """Compile; the implementation's own error if it refuses."""
+        """Compile the kernel. Gives the implementation's own error if it refuses."""
         raise NotImplementedError
 
     def _public(self, e: Exception) -> str:
-        """The public name of an error's class: classes may carry other names than users write."""
+        """The public name of an error's class: the class may have another `__name__`."""
         names = [n for n, v in vars(self.ct).items() if v is type(e)]
         return names[0] if names else type(e).__name__
 
@@ -146,7 +146,7 @@ def _array_annotation(annotation: Any) -> Any:
 
 
 def _item(annotation: Any, k: int) -> Any:
-    """The annotation of item k of a tuple; one that is Constant makes each item constant."""
+    """The annotation of item k of a tuple; a Constant tuple makes each item constant."""
     if hasattr(annotation, "__metadata__"):
         inner = _item(annotation.__origin__, k)
         return typing.Annotated[inner if inner is not None else object, *annotation.__metadata__]
@@ -167,7 +167,7 @@ def kind(value: Any) -> str:
 
 
 def _place(e: Exception) -> str | None:
-    """The source line of an error, as the user wrote it."""
+    """The source line of an error."""
     loc = getattr(e, "loc", None)
     if loc is None or not getattr(loc, "filename", None):
         return None

@@ -1,11 +1,11 @@
-"""What an implementation of the whole API can export on this machine."""
+"""What an implementation of the whole API can export on this machine: cubins only with an assembler."""
 
 import importlib.metadata
 import shutil
 
 
 def found() -> bool:
-    """Whether there is an assembler: that of the pip packages, or one on the path."""
+    """Whether there is an assembler, from the pip packages or on the path."""
     try:
         return bool(importlib.metadata.version("nvidia-cuda-tileiras"))
     except importlib.metadata.PackageNotFoundError:

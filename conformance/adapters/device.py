@@ -45,7 +45,7 @@ class CuPy:
 
 
 class Torch:
-    """The same, by PyTorch."""
+    """Memory, stream and facts of the current GPU, by PyTorch."""
 
     def __init__(self) -> None:
         try:
@@ -81,7 +81,9 @@ class Torch:
 
 
 class View:
-    """GPU memory as an object with the CUDA array interface: any strides, and dtypes that it has no names for."""
+    """GPU memory as an object with the CUDA array interface, with any strides, and with dtypes that have no name
+    there.
+    """
 
     def __init__(self, memory: Any, address: int, array: np.ndarray):
         typestr = "<V2" if array.dtype.name == "bfloat16" else array.dtype.str
@@ -92,11 +94,11 @@ class View:
 
 
 class NoArray(Exception):
-    """The array cannot be had in GPU memory."""
+    """The array cannot be put into GPU memory."""
 
 
 class Device(Adapter):
-    """Keeps the strides of every array, so that views are views on the device too."""
+    """An adapter that keeps the strides of every array, so that views are views on the device too."""
 
     limit = 60.0
 
@@ -112,7 +114,7 @@ class Device(Adapter):
         return self.memory.stream()
 
     def launch(self, grid: tuple[int, ...], kernel: Any, args: Sequence[Any]) -> None:
-        """Wait until it has run, and until what it prints has left the C library's buffer."""
+        """Launch, and wait until the kernel has run and its prints have left the C library's buffer."""
         super().launch(grid, kernel, args)
         self.stream().synchronize()
         ctypes.CDLL(None).fflush(None)
@@ -134,7 +136,7 @@ class Device(Adapter):
         return f"{self.memory.name()}, driver {driver_version()}; {super().hardware()}"
 
     def lost(self) -> str | None:
-        """An illegal access or a failed assertion spoils the CUDA context: whatever comes later fails by it."""
+        """An illegal access or a failed assertion spoils the CUDA context: all later calls fail."""
         try:
             self.memory.synchronize()
         except Exception as e:
@@ -147,7 +149,7 @@ def _bytes(array: np.ndarray, low: int, high: int) -> np.ndarray:
 
 
 def driver_version() -> str:
-    """The version of the NVIDIA driver, asked of NVML."""
+    """The version of the NVIDIA driver, from NVML."""
     text = ctypes.create_string_buffer(80)
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")

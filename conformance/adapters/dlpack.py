@@ -1,4 +1,4 @@
-"""GPU memory as an object with `__dlpack__`: that has names for 8-bit floats, the CUDA array interface none."""
+"""GPU memory as an object with `__dlpack__`, which has names for 8-bit floats; the CUDA array interface has none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Tensor(ctypes.Structure):
 
 @ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 def _keep(_: int) -> None:
-    """The memory is its owner's, who outlives the launch."""
+    """Nothing to free: the memory belongs to its owner, which outlives the launch."""
 
 
 _capsule = ctypes.pythonapi.PyCapsule_New
@@ -30,7 +30,7 @@ _capsule.restype, _capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes
 
 
 class Exported:
-    """An array at an address of the current GPU; `memory` is what owns it, `array` gives shape, strides and dtype."""
+    """An array at an address of the current GPU. `memory` owns it; `array` gives shape, strides and dtype."""
 
     def __init__(self, memory: Any, address: int, array: np.ndarray, device: int):
         self.memory, self.dtype, self.device = memory, array.dtype, device

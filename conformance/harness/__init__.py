@@ -1,4 +1,4 @@
-"""What the suite's tests stand on: kernels by recipe, comparing, recording of verdicts, the report.
+"""Helpers of the suite's tests: short ways to make kernels, comparisons, oracles, verdicts and the report.
 
-Tests stand one folder up; implementations are reached through `conformance.adapter` alone.
+The tests are one folder up. Implementations are reached only through `conformance.adapter`.
 """

@@ -1,8 +1,8 @@
-"""Implementations that lack a part of the API: their tests are collected all the same, and counted as *absent*.
+"""Implementations that lack a part of the API: the tests of that part are collected, and counted as *absent*.
 
-Tests then see the module with an `Absent` in the place of each name that it has not, and `NoSuchError` in that of an
-error class. It can be used while tests are collected, where it stands in tables of cases and in annotations; a test
-that mentions it, or meets it while running, ends with `Lacks`.
+Tests see the module with an `Absent` for each missing name, and `NoSuchError` for each missing error class. While
+tests are collected, an `Absent` can be used in tables of cases and in annotations. A test that mentions one, or uses
+one while it runs, ends with `Lacks`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ zeros compilation compiler_timeout
 
 
 class Lacks(Exception):
-    """A test needs a part of the API that the implementation has not."""
+    """A test needs a part of the API that the implementation lacks."""
 
 
 class NoSuchError(Exception):
-    """In the place of an error class that the implementation has not: nobody raises it."""
+    """Stands for an error class that the implementation lacks; nobody raises it."""
 
 
 class Absent:
-    """What stands in the place of a name that the implementation has not."""
+    """Stands for a name that the implementation lacks."""
 
     running = False  # whether a test runs
 
@@ -66,7 +66,7 @@ class Absent:
 
 
 class Filled(types.ModuleType):
-    """A module with more names. Its own namespace stays as it is: `max` may be a function of Python there."""
+    """A module with more names. The module itself is not changed: `max` may be a function of Python there."""
 
     def __init__(self, module: types.ModuleType, more: dict[str, Any]):
         super().__init__(module.__name__, module.__doc__)
@@ -94,7 +94,7 @@ def running() -> Iterator[None]:
 
 
 def mentioned(values: Collection[Any], names: frozenset[str]) -> set[str]:
-    """Those of the names that functions among the values mention as `ct.name`, or that are themselves values."""
+    """The names that functions among the values mention as `ct.name`, or that are values themselves."""
     found: set[str] = set()
     for v in values if names else ():
         if isinstance(v, Absent):

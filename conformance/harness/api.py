@@ -1,4 +1,4 @@
-"""What tests import: the implementation's module as `ct`, clauses, and the ways to state what must happen.
+"""What tests import: the implementation's module as `ct`, `@clause`, and ways to state what must happen.
 
     from conformance.harness.api import ct, clause, run, refuses
 
@@ -27,18 +27,18 @@ ct, ABSENT = absent.filled(impl.ct)  # the API, and the names that it lacks
 
 
 def clause(*ids: str) -> Callable:
-    """A test that shows whether these clauses hold. Ids are those of conformance/spec."""
+    """Marks a test that shows whether these clauses hold. Ids are those of conformance/spec."""
     return pytest.mark.clause(*ids)
 
 
 def needs(*features: str) -> Callable:
-    """A test that applies only to implementations with these features."""
+    """Marks a test that applies only to implementations with these features."""
     missing = sorted(set(features) - impl.features)
     return pytest.mark.skipif(bool(missing), reason=f"not applicable: {impl.name} has no {', '.join(missing)}")
 
 
 def named(value: Any) -> str:
-    """The name of a parameter in a test's id: without addresses, which differ between processes."""
+    """The name of a parameter in a test's id, without addresses, which differ between processes."""
     return re.sub(r" at 0x[0-9a-f]+", "", str(value))
 
 
@@ -55,13 +55,13 @@ def run(kernel: Any, *args: Any, grid: Sequence[int] = (1,)) -> Any:
 
 
 def accepts(kernel: Any, *args: Any) -> None:
-    """The kernel compiles for these arguments."""
+    """Assert that the kernel compiles for these arguments."""
     watchdog.feed()
     (impl.judge or impl.compile)(kernel, args)
 
 
 def refuses(error: str | tuple[str, ...], kernel: Any, *args: Any, match: str | None = None) -> Any:
-    """The kernel does not compile for these arguments; `error` names the public class, or several that are allowed."""
+    """Assert that the kernel does not compile for these arguments. `error` names the public class, or several."""
     if impl.judge:
         return impl.judge(kernel, args)
     watchdog.feed()
@@ -73,7 +73,7 @@ def refuses(error: str | tuple[str, ...], kernel: Any, *args: Any, match: str | 
 
 def fails(error: type[BaseException] | tuple, kernel: Any, *args: Any, grid: Any = (1,),
           match: str | None = None) -> None:
-    """Launching raises a Python error: host API misuse [ERR-11]."""
+    """Assert that launching raises a Python error, as for misuse of the host API [ERR-11]."""
     if impl.judge:
         impl.judge(kernel, args)
         return
@@ -83,7 +83,7 @@ def fails(error: type[BaseException] | tuple, kernel: Any, *args: Any, grid: Any
 
 
 def same_bits(got: np.ndarray, want: np.ndarray) -> None:
-    """Equal bit for bit; any NaN equals any NaN."""
+    """Assert that arrays are equal bit for bit; any NaN equals any NaN."""
     got, want = np.asarray(got), np.asarray(want)
     same = got.dtype == want.dtype and got.shape == want.shape
     assert same, f"{got.dtype}{got.shape} is not {want.dtype}{want.shape}"
@@ -96,7 +96,7 @@ def same_bits(got: np.ndarray, want: np.ndarray) -> None:
 
 
 def within_ulp(got: np.ndarray, exact: np.ndarray, ulp: float) -> None:
-    """Within `ulp` units in the last place of a reference computed in float64 or better."""
+    """Assert that `got` is within `ulp` units in the last place of a reference computed in float64 or better."""
     got, exact = np.asarray(got), np.asarray(exact)
     unit = np.spacing(np.abs(exact).astype(got.dtype)).astype(np.float64)
     error = np.abs(got.astype(np.float64) - exact.astype(np.float64)) / unit

@@ -1,7 +1,7 @@
-"""The clauses: texts by id, read from conformance/spec/*.md, and the list of those that no test can show.
+"""The clauses by id, read from conformance/spec/*.md, and the list of those that no test can show.
 
-A clause is one falsifiable statement: a line `- [ID]  text`, continued by indented lines; it is Markdown, where a
-backslash stands before a `*`, `_` or `<` that is no mark. `untested.txt` holds lines `ID  reason`.
+A clause is one falsifiable statement: a line `- [ID]  text`, continued by indented lines; it is Markdown, so a
+backslash precedes a plain `*`, `_` or `<`. `untested.txt` holds lines `ID  reason`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ESCAPED = re.compile(r"\\([*_<])")
 class Clause:
     id: str
     text: str
-    chapter: str  # the file it stands in
+    chapter: str  # the name of its file
 
     @property
     def group(self) -> str:

@@ -1,6 +1,6 @@
 """Kernels that apply a function of tiles to codes.
 
-They turn codes into dtypes by `ct.bitcast`, so that any implementation can be shown any format.
+They convert codes to dtypes by `ct.bitcast`, so that every format can be tested on every implementation.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ def dtype(name: str):
 
 
 def word(name: str):
-    """The unsigned dtype of a dtype's codes."""
+    """The unsigned dtype that holds the codes of a dtype."""
     return getattr(ct, f"uint{width(name)}")
 
 
 def read(a, n, d):
-    """In tile code: block's `n` elements of dtype `d` from an array of codes."""
+    """In tile code: the block's `n` elements of dtype `d`, from an array of codes."""
     if d == ct.bool_:
         return ct.load(a, ct.bid(0), n)
     if d == ct.float4_e2m1fn:
@@ -52,7 +52,7 @@ WORDS = (
 
 
 def _plain(*names: str) -> bool:
-    """Codes of all these stand in arrays as the dtypes' bits do."""
+    """Whether arrays of all these dtypes hold codes as they are."""
     return not {"bool_", "float4_e2m1fn"} & set(names)
 
 
@@ -99,7 +99,7 @@ def ternary(fn: Callable, name: str) -> object:
 
 
 def apply(kernel: object, dst: str, *inputs: np.ndarray) -> np.ndarray:
-    """Run one of these kernels over codes of any number; the codes of the results."""
+    """Run one of these kernels over any number of codes. Gives the codes of the results."""
     inputs = tuple(np.ravel(a) for a in np.broadcast_arrays(*inputs))
     size = inputs[0].size
     n = min(1024, 1 << max(size - 1, 1).bit_length())
@@ -110,7 +110,7 @@ def apply(kernel: object, dst: str, *inputs: np.ndarray) -> np.ndarray:
 
 
 def numbers_of(name: str, c: np.ndarray) -> np.ndarray:
-    """What stands behind codes of any dtype: doubles, integers or bools."""
+    """The numbers behind codes of any dtype: doubles, integers or bools."""
     if name in FORMATS:
         return values(name, c)
     return c if name == "bool_" else c.view(name)
@@ -128,7 +128,7 @@ def nullary(fn: Callable, dst: str) -> object:
 
 
 def made(fn: Callable, dst: str, n: int) -> np.ndarray:
-    """The numbers of the tile of `n` elements and dtype `dst` that `fn` makes of nothing."""
+    """The numbers of the tile of `n` elements and dtype `dst` that `fn()` makes."""
     return numbers_of(dst, apply_nullary(nullary(fn, dst), dst, n))
 
 

@@ -22,7 +22,7 @@ def version_of(code: bytes) -> str:
 
 @dataclass(frozen=True)
 class Parameter:
-    """Where a parameter of a kernel lies in the block of its parameters, in bytes."""
+    """Where a parameter of a kernel lies in its block of parameters, in bytes."""
 
     offset: int
     size: int
@@ -40,10 +40,11 @@ def parameters(elf: bytes, symbol: str) -> list[Parameter]:
 
 
 def reads(elf: bytes, symbol: str) -> set[int]:
-    """The offsets in the block of parameters that the code of a kernel names, for targets from sm_80 to sm_89.
+    """The offsets of the parameters that the code of a kernel reads, for targets from sm_80 to sm_89.
 
     An instruction has 16 bytes. Where its bits 9 to 11 are 3 or 5, it has an operand in constant memory: its bits 40
-    to 53 are the address in words, and 54 to 58 the bank. The parameters lie in bank 0, from where the info says.
+    to 53 are the address in words, and 54 to 58 the bank. The parameters lie in bank 0, from the address that the
+    info gives.
     """
     sections = dict(_sections(elf))
     base = next(struct.unpack("<IHH", payload)[1] for kind, payload in _records(sections[f".nv.info.{symbol}"])
@@ -54,7 +55,7 @@ def reads(elf: bytes, symbol: str) -> set[int]:
     return {address - base for address in named if address >= base}
 
 
-# Kinds of records of .nv.info, and the form of those with a payload whose length they tell.
+# Kinds of records of .nv.info, and the form of records that say how long their payload is.
 PARAMETER, PARAMETER_BANK, SIZED = 0x17, 0x0A, 4
 
 

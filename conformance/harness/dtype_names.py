@@ -1,4 +1,4 @@
-"""Short names of dtypes, as in clause ids (b1, i8, u16, f32, e4m3), and tables of what dtypes are and promote to."""
+"""Short names of dtypes, as in clause ids (b1, i8, u16, f32, e4m3), and tables of their kinds and of promotion."""
 
 from typing import Any
 

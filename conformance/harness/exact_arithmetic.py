@@ -9,7 +9,7 @@ from conformance.harness.number_formats import FORMATS, value
 
 
 def nearest(name: str, q: Fraction, mode: str = "RN", zero: float = 0.0) -> float:
-    """An exact number rounded to a format with infinities. `zero`: what 0 becomes."""
+    """An exact number rounded to a format with infinities; 0 becomes `zero`."""
     f = FORMATS[name]
     if q == 0:
         return zero
@@ -56,7 +56,7 @@ def exact(op: str, name: str, *xs: float, mode: str = "RN") -> float:
     else:
         c = xs[2] if op == "fma" else None
     if any(map(math.isinf, (a, b))) or a == 0 or b == 0:
-        product = a * b  # no rounding in these
+        product = a * b  # these do not round
         if c is None or math.isinf(product) or math.isnan(product):
             return product if c is None else product + c
     elif c is None:
@@ -84,7 +84,7 @@ def _sqrt(name: str, x: float, mode: str) -> float:
     shift = 2 * max(0, 130 - q.numerator.bit_length() + q.denominator.bit_length()) + 2 * q.denominator.bit_length()
     scaled = (q.numerator << shift) // q.denominator  # exact: denominators are powers of two
     root = math.isqrt(scaled)
-    odd = root * root != scaled  # what is missing only matters for its being there
+    odd = root * root != scaled  # only whether a rest is missing matters, not its size
     return nearest(name, Fraction(2 * root + odd, 2 << (shift // 2)), mode)
 
 

@@ -18,7 +18,7 @@ VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 
 
 def array(dtype: Any = None, ndim: int = 1, **more: Any) -> Any:
-    """An array of which nothing is known but what is said; float32 without a dtype."""
+    """An array about which only `more` is known; float32 without a dtype."""
     nothing = {"index_dtype": ct.int32, "stride_lower_bound_incl": None, "alias_groups": (),
                "may_alias_internally": False}
     return c.ArrayConstraint(ct.float32 if dtype is None else dtype, ndim, **{**nothing, **more})
@@ -46,7 +46,7 @@ def signature(*parameters: Any, convention: Any = V2, symbol: str | None = None)
 
 
 def bytecode(kernel: Any, *signatures: Any, target: str | None = "sm_90", version: str | None = "13.4") -> bytes:
-    """Tile IR bytecode: no assembler is asked."""
+    """Tile IR bytecode, which needs no assembler."""
     out = io.BytesIO()
     c.export_kernel(kernel, signatures, out, gpu_code=target, output_format="tileir_bytecode",
                     bytecode_version=version)

@@ -1,8 +1,8 @@
-"""Failing tests put together, so that a reader of a report knows where to begin.
+"""Groups of failing tests, in an order that shows a reader of a report where to begin.
 
-A failing test breaks every clause that it cites, also where one of them alone is not kept. So the tests of one function
-that fail in one way stand together, and the most telling ones come first: those that ran and gave a wrong result before
-those that ended with an error, which may just lack something, and among these the ones with the fewest clauses.
+A failing test breaks every clause that it cites, even if only one of them is not kept. So tests of one function that
+fail in the same way form a group, and the most telling groups come first: tests that ran and gave a wrong result
+before tests that ended with an error, where something may just be lacking; within these, tests that cite few clauses.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-# How a test fails, by the first line of its failure. The first that matches counts; the order is that of reports.
+# How a test fails, by the first line of its failure. The first match counts; reports have the same order.
 HOW = {
     "wrong result": r"AssertionError|assert ",
     "refused": r"(\w+\.)*(Tile\w*Error|StaticException)\b",  # an error class of the language
@@ -21,20 +21,20 @@ HOW = {
 
 
 def how(why: str) -> str:
-    """The way in which a test failed: a key of HOW."""
+    """How a test failed: a key of HOW."""
     return next(h for h, pattern in HOW.items() if re.match(pattern, why))
 
 
 def named(ids: Sequence[str], most: int = 5) -> str:
-    """Clauses in a line."""
+    """Ids of clauses in one line."""
     return ", ".join(ids[:most]) + (f" and {len(ids) - most} more" if len(ids) > most else "")
 
 
 def together(tests: Mapping[str, tuple[str, Sequence[str]]]) -> list[dict[str, Any]]:
-    """Failing tests, each with why and the clauses it cites, as rows: most telling first.
+    """Rows of failing tests, the most telling first. `tests` gives for each why it failed and the clauses it cites.
 
-    A row: how they fail, the function, how many of its tests, how many clauses its narrowest tests cite `each`, which
-    these are, and why one of these tests fails.
+    A row has: how the tests fail, their function, their number, how many clauses its narrowest tests cite `each`,
+    these clauses, and why one of these tests fails.
     """
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for test, (why, ids) in sorted(tests.items(), key=lambda item: (len(item[1][1]), item[0])):

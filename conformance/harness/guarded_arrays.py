@@ -13,8 +13,8 @@ import pytest
 from conformance.harness.api import needs
 from conformance.harness.dtype_names import NUMPY
 
-GUARD = 64  # bytes before the first and after the last element
-FILL = 0xA5  # what bytes hold that are no element's
+GUARD = 64  # guard bytes before the first and after the last element
+FILL = 0xA5  # the value of bytes that belong to no element
 
 # ------------------------------------------------------------------ layouts
 
@@ -48,14 +48,14 @@ layouts = pytest.mark.parametrize("layout", [
 
 @dataclass
 class Guarded:
-    """An array among bytes that are not its own."""
+    """An array between guard bytes."""
 
     array: np.ndarray
     buffer: np.ndarray
     own: np.ndarray
 
     def check(self, want: np.ndarray) -> None:
-        """The array holds `want`, and no other byte has changed."""
+        """Assert that the array holds `want`, and that no other byte has changed."""
         same(self.array, want)
         touched = np.flatnonzero((self.buffer != FILL) & ~self.own)
         assert not len(touched), f"{len(touched)} bytes that are no element's have changed, first at {touched[0]}"
@@ -86,7 +86,7 @@ def numbers(shape: Sequence[int] | int, dtype: Any = np.int32, start: int = 1) -
 
 
 def sample(short: str, shape: Sequence[int] | int, seed: int = 0) -> np.ndarray:
-    """Values over the whole range of a dtype, none of them NaN."""
+    """Random values over the whole range of a dtype, without NaN."""
     rng = np.random.default_rng(seed)
     n = prod(shape) if not isinstance(shape, int) else shape
     d = np.dtype(NUMPY[short])
@@ -102,7 +102,7 @@ def sample(short: str, shape: Sequence[int] | int, seed: int = 0) -> np.ndarray:
 
 
 def same(got: np.ndarray, want: np.ndarray) -> None:
-    """Equal byte for byte."""
+    """Assert that arrays are equal byte for byte."""
     got, want = np.asarray(got), np.asarray(want)
     kinds = [f"{x.dtype}{x.shape}" for x in (got, want)]
     assert kinds[0] == kinds[1], f"{kinds[0]} is not {kinds[1]}"

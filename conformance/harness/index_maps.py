@@ -56,6 +56,8 @@ def blocks(grid: Sequence[int] = GRID):
 
 
 def fitting(look: Callable, tile: Sequence[int], edge: Sequence[int]) -> tuple[int, ...]:
-    """Array sizes so that every tile a look meets lies inside, but for `edge` elements beyond the end of the last."""
+    """Array sizes such that all tiles of a map lie inside, except that `edge` elements of the last one are beyond the
+    end.
+    """
     top = [max(look(*b)[k] for b in blocks()) for k in range(len(tile))]
     return tuple((i + 1) * t - e for i, t, e in zip(top, tile, edge))

@@ -1,14 +1,14 @@
-"""Known differences of an implementation: conformance/known/<name>.txt, one a line, counted in every report.
+"""Known differences of an implementation: conformance/known/<name>.txt, one a line; every report counts them.
 
     test_casts.py::test_narrowing[e4m3-*] | saturates where it should not | CAST-7
     program *: differ: mine fails with OutOfLuck* | the assembler rejects cdiv of floats | ARITH-6.float
 
 A line has a pattern for test ids (for a generated program: "program <seed>: <verdict>"), why the implementation
-differs, and the clause or policy that says what is right. Patterns are those of fnmatch, brackets being plain text.
-`#` begins a comment. What is listed still runs; it counts as known instead of as broken. A line `[launching]` begins a
-section of tests that differ only where kernels are launched, `[exporting]` one of tests of export and what belongs to
-it, `[compiling]` one of those that differ only where kernels are compiled and not launched (acceptance.py),
-`[programs]` one of generated programs.
+differs, and the clause or policy that says what is right. Patterns are those of fnmatch, except that brackets are
+plain text. `#` begins a comment. Listed tests still run, and count as known instead of broken. A line begins a
+section: `[launching]` tests that differ only where kernels are launched, `[exporting]` tests of export and
+signatures, `[compiling]` tests that differ only where kernels are compiled and not launched (acceptance.py),
+`[programs]` generated programs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parents[1] / "known"
 LAUNCHING, EXPORTING, COMPILING, PROGRAMS = SECTIONS = ("[launching]", "[exporting]", "[compiling]", "[programs]")
-TESTS = ""  # what stands before any section
+TESTS = ""  # lines before any section
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Known:
         return next((d for d in self.lines if d.covers(test)), None)
 
     def explains(self, test: str) -> Difference | None:
-        """The line that covers a test which differs; it counts as met."""
+        """The line that covers a differing test; it counts as met."""
         found = self.find(test)
         if found is not None:
             self.seen[found] += 1
@@ -59,9 +59,9 @@ class Known:
 
 
 def read(name: str, *sections: str, folder: Path = FOLDER) -> Known:
-    """Some sections of the list of an implementation, all if none is named; empty where there is no file.
+    """The named sections of an implementation's list, or all of them; empty if there is no file.
 
-    ValueError for a line that is neither a section nor in three parts.
+    ValueError for a line that is not a section and has not three parts.
     """
     stem = name.rpartition(":")[2] if name.startswith("cutile:") else name
     path = folder / f"{stem.split(':')[0]}.txt"

@@ -1,6 +1,6 @@
-"""Load the suite with functions in the place of lambdas, for implementations that take none from outside tile code.
+"""Load the suite with functions in place of lambdas, for implementations that take no lambdas from outside tile code.
 
-cuda.tile 1.7.0 is one. What it does with the rest of a program is to be seen all the same.
+cuda.tile 1.7.0 is one; so the rest of each program can still be tested on it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Lambdas(ast.NodeTransformer):
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         a = node.args
-        defaults = [ast.Constant(None)] * len(a.defaults)  # that there are some; `_with_def` hands them on
+        defaults = [ast.Constant(None)] * len(a.defaults)  # marks that there are defaults; `_with_def` copies them
         keyword = [d and ast.Constant(None) for d in a.kw_defaults]
         bare = ast.arguments(a.posonlyargs, a.args, a.vararg, a.kwonlyargs, keyword, a.kwarg, defaults)
         text = f"    def function({ast.unparse(bare)}):\n        return {ast.unparse(node.body)}\n"
@@ -66,7 +66,7 @@ class _Asserts(ast.NodeTransformer):
 
 
 def _with_def(fn: types.FunctionType, text: str) -> types.FunctionType:
-    """The same function, its source being `text`."""
+    """The same function with the source `text`."""
     free = fn.__code__.co_freevars
     path = f"<function {next(_number)}>"
     whole = f"def outer({', '.join(free)}):\n{text}    return function\n"
@@ -82,8 +82,8 @@ def _with_def(fn: types.FunctionType, text: str) -> types.FunctionType:
 
 
 def install(*, asserts: bool = True) -> None:
-    """From now on modules of the suite are loaded so; without `asserts`, what `assert` statements look at is computed,
-    and may be false.
+    """Load modules of the suite this way from now on. Without `asserts`, conditions of `assert` are computed but may
+    be false.
     """
     builtins._with_def = _with_def
     sys.meta_path.insert(0, _Finder(asserts))

@@ -1,4 +1,4 @@
-"""Products of matrices given as codes, and what they must be."""
+"""Products of matrices given as codes, and their exact values."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def small(name, shape, seed, high=3):
 
 
 def exactly(x, y, z):
-    """x @ y + z by Python's numbers, batched."""
+    """x @ y + z in Python's numbers, with batch axes."""
     x, y = np.asarray(x), np.asarray(y)
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     x, y = np.broadcast_to(x, batch + x.shape[-2:]), np.broadcast_to(y, batch + y.shape[-2:])

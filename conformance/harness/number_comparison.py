@@ -10,7 +10,9 @@ from conformance.harness.number_formats import FORMATS
 
 
 def assert_within(got, want, bound, name):
-    """Within `bound` units in the last place of finite references; specials, and what overflows, exactly."""
+    """Assert that numbers are within `bound` units in the last place of finite references; specials and overflows are
+    exact.
+    """
     f = FORMATS[name]
     top = math.ldexp(2 - 2.0**-f.fraction, -f.emin + 1)
     unit = np.ldexp(1.0, np.maximum(np.frexp(want)[1] - 1, f.emin) - f.fraction)
@@ -26,7 +28,7 @@ def assert_within(got, want, bound, name):
 
 
 def same_numbers(got: np.ndarray, want: np.ndarray, about: object = "") -> None:
-    """Equal doubles, signs of zeros included; any NaN equals any NaN."""
+    """Assert that doubles are equal, with the signs of zeros; any NaN equals any NaN."""
     got, want = np.asarray(got), np.asarray(want)
     assert got.shape == want.shape
     ok = got == want

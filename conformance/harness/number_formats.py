@@ -73,7 +73,7 @@ def value(name: str, code: int) -> float:
 
 @functools.cache
 def _magnitudes(name: str) -> np.ndarray:
-    """All finite magnitudes in the order of their codes, and the one that would follow if the exponent went on."""
+    """All finite magnitudes in the order of their codes, and the next one that a larger exponent would give."""
     f = FORMATS[name]
     out = [value(name, c) for c in range(f.top + 1)]
     step = out[-1] if name == "float8_e8m0fnu" else math.ldexp(1.0, math.frexp(out[-1])[1] - 1 - f.fraction)
@@ -111,7 +111,8 @@ def _widened(c: np.ndarray) -> np.ndarray:
 
 
 def rounded(name: str, x: np.ndarray, mode: str = "RN", *, saturate: bool = False) -> np.ndarray:
-    """Doubles rounded to a format of at most 19 bits, as doubles. Overflow: infinity, else NaN; or the largest.
+    """Doubles rounded to a format of at most 19 bits, as doubles. Overflow gives infinity, or NaN if there is none;
+    with `saturate` the largest number.
 
     Signed zeros are kept; NaN stays.
     """
@@ -161,7 +162,7 @@ def encode(name: str, x: Iterable[float]) -> np.ndarray:
             return (y.astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
         if name == "tfloat32":
             return y.astype(np.float32).view(np.uint32)
-    table = _all_values(name)  # unsigned formats: of the magnitudes
+    table = _all_values(name)  # unsigned formats encode magnitudes
     y = y if FORMATS[name].signed else np.abs(y)
     order = {(v, math.copysign(1.0, v)): c for c, v in reversed(list(enumerate(table)))}
     return np.array(

@@ -34,7 +34,7 @@ def specials(name: str) -> list[float]:
 
 
 def sample(name: str, n: int, seed: int = 0, *, near: bool = False) -> np.ndarray:
-    """`n` codes of a format, all specials among them; `near`: of magnitudes around one."""
+    """`n` codes of a format, including all specials; with `near`, numbers of magnitudes around one."""
     rng = np.random.default_rng(seed)
     if near:
         floats = np.ldexp(rng.uniform(1, 2, n), rng.integers(-6, 7, n)) * rng.choice([-1.0, 1.0], n)

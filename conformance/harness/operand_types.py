@@ -1,6 +1,6 @@
 """Ways to state what an expression's type is, whether it is refused, and whether it is a constant.
 
-Operands are named "int8" (a run-time tile of shape (4,)), "int8 ()" (a run-time scalar), "float32 (2, 4)".
+Operands have names: "int8" is a run-time tile of shape (4,), "int8 ()" a run-time scalar, "float32 (2, 4)" a tile.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _args() -> tuple:
 
 
 def typed(fn: Callable, *operands: str, dtype: str, shape: tuple[int, ...] = (4,)) -> None:
-    """`fn` of the operands is accepted and has this dtype and shape."""
+    """Assert that `fn` of the operands compiles, with this dtype and shape."""
     d = getattr(ct, dtype)
 
     def check(y):
@@ -60,12 +60,12 @@ def typed(fn: Callable, *operands: str, dtype: str, shape: tuple[int, ...] = (4,
 
 
 def refused(fn: Callable, *operands: str, error: str | tuple[str, ...] = "TileTypeError") -> None:
-    """`fn` of the operands does not compile."""
+    """Assert that `fn` of the operands does not compile."""
     refuses(error, _kernel(fn, lambda y: None, operands), *_args())
 
 
 def folds(fn: Callable, value: object, dtype: str | None = None) -> None:
-    """`fn()` is a compile-time constant of this value, and dtype. Literals are int32, float32 or bool_, …"""
+    """Assert that `fn()` is a compile-time constant of this value and dtype."""
     d = None if dtype is None else getattr(ct, dtype)
 
     def check(y):
@@ -78,14 +78,14 @@ def folds(fn: Callable, value: object, dtype: str | None = None) -> None:
 
 
 def strict(fn: Callable, dtype: str, value: object) -> None:
-    """`fn()` is a strictly typed constant: a value beyond its dtype does not meet it."""
+    """Assert that `fn()` is a strictly typed constant: adding a value beyond its dtype is refused."""
     folds(fn, value, dtype)
     if dtype in ("int8", "int16", "int32", "uint8", "uint16", "uint32"):
         refused(lambda: fn() + (1 << 62), error="TileValueError")
 
 
 def varies(fn: Callable, *operands: str) -> None:
-    """`fn` of the operands is accepted, but no compile-time constant."""
+    """Assert that `fn` of the operands compiles, and is not a compile-time constant."""
     accepts(_kernel(fn, lambda y: None, operands), *_args())
 
     def check(y):

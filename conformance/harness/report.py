@@ -23,15 +23,15 @@ from conformance.harness import failure_groups, known_differences, report_page
 from conformance.harness.clauses import FOLDER, Clause, clauses, untested
 
 VERDICTS = ("holds", "broken", "absent", "known", "not applicable", "reasoned", "no test")
-# What the tests of a clause make of it: the first of these outcomes that one of them has.
+# The verdict on a clause: that of the first of these outcomes that one of its tests has.
 DECIDES = {"failed": "broken", "absent": "absent", "known": "known", "passed": "holds", "skipped": "not applicable"}
-_FOLDERS = re.compile(r"(?<![\w.)\]/])(?:/[\w.+-]+)+/(?=[\w.+-])")  # of absolute paths
+_FOLDERS = re.compile(r"(?<![\w.)\]/])(?:/[\w.+-]+)+/(?=[\w.+-])")  # in absolute paths
 _SHOWN = 20  # rows of failing tests in the terminal
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one test: a key of DECIDES, and why if it did not pass."""
+    """The outcome of a test: a key of DECIDES, and why it did not pass."""
 
     kind: str
     test: str
@@ -39,7 +39,7 @@ class Outcome:
 
 
 class Recorder:
-    """Collects what tests say about clauses; on a worker of a distributed run, hands it to the controller."""
+    """Collects the outcomes of tests by clause; a worker of a distributed run sends them to the controller."""
 
     def __init__(self, config: pytest.Config):
         self.config = config
@@ -64,7 +64,7 @@ class Recorder:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """A worker is started: it must write down which clauses tests show, for tests that end with their process."""
+        """Have a worker write down which clauses its tests show, for tests that end with their process."""
         if self.folder is None:
             self.folder = tempfile.TemporaryDirectory()
         node.workerinput["conformance_folder"] = self.folder.name
@@ -93,7 +93,7 @@ class Recorder:
             self.outcomes[i].append(outcome)
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """A file that cannot be loaded: none of the clauses that it names is shown."""
+        """If a file cannot be loaded, no test shows the clauses that it names."""
         if not report.failed:
             return
         outcome = Outcome("failed", report.nodeid, f"the file cannot be loaded: {_why(report.longrepr)}")
@@ -103,7 +103,7 @@ class Recorder:
             self.outcomes[i].append(outcome)
 
     def _written(self, test: str) -> list[str]:
-        """The clauses of a test as workers wrote them down."""
+        """The clauses of a test, as a worker wrote them down."""
         if not self.clauses_of and self.folder:
             path = next(Path(self.folder.name).glob("*.json"), None)
             self.clauses_of = json.loads(path.read_text()) if path else {}
@@ -117,7 +117,7 @@ class Recorder:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(self, terminalreporter, exitstatus: int) -> Any:
-        """Below pytest's own list of failures, which may be long."""
+        """Write the tables below pytest's own list of failures, which may be long."""
         result = yield
         if not hasattr(self.config, "workerinput") and self.outcomes:
             self._summary(terminalreporter, exitstatus == pytest.ExitCode.INTERRUPTED)
@@ -130,7 +130,7 @@ class Recorder:
         tr.section(f"clauses, implementation {self.config.getoption('--impl')}")
         tr.write_line(f"{'group':10}" + "".join(f"{v:>16}" for v in VERDICTS))
         for group, row in table.items():
-            if not set(row) <= {"reasoned", "no test"}:  # of a group that was not run there is nothing to say
+            if not set(row) <= {"reasoned", "no test"}:  # nothing to say about a group that was not run
                 tr.write_line(f"{group:10}" + "".join(f"{row[v] or '':>16}" for v in VERDICTS))
         total = sum(table.values(), Counter())
         tr.write_line(f"{'all':10}" + "".join(f"{total[v]:>16}" for v in VERDICTS))
@@ -142,7 +142,7 @@ class Recorder:
             tr.write_line(f"report: {folder}/report.html, report.json")
 
     def contents(self, interrupted: bool = False) -> dict[str, Any]:
-        """All that a report says: of the run, of the known differences, and of each clause."""
+        """The contents of a report: the run, the known differences, and each clause."""
         rows = [{"id": c.id, "chapter": c.chapter, "text": c.text, "verdict": self.verdict(c), **self._evidence(c)}
                 for c in clauses().values()]
         lines = [{"pattern": d.pattern, "reason": d.reason, "says": d.says, "met": self.known.seen[d]}
@@ -152,7 +152,7 @@ class Recorder:
                 "failing": self.failing(), "known": lines, "clauses": rows}
 
     def failing(self) -> list[dict[str, Any]]:
-        """The tests that fail, those first that say most."""
+        """The failing tests, the most telling first."""
         tests: dict[str, tuple[str, list[str]]] = {}
         for i, outcomes in self.outcomes.items():
             for o in outcomes:
@@ -161,13 +161,13 @@ class Recorder:
         return failure_groups.together(tests)
 
     def _evidence(self, c: Clause) -> dict[str, Any]:
-        """How many tests showed a clause, those that did not pass with why, and why it has none."""
+        """How many tests showed a clause, which did not pass and why, and why it has no tests."""
         outcomes = self.outcomes.get(c.id, [])
         found = {"tests": len(outcomes), "failing": {_plain(o.test): o.why for o in outcomes if o.kind != "passed"}}
         return {**found, "reason": untested()[c.id]} if not outcomes and c.id in untested() else found
 
     def run(self) -> dict[str, Any]:
-        """What ran where."""
+        """What ran, and on what."""
         from conformance.harness.api import impl
 
         tests = Counter(o.kind for o in self.tests.values())
@@ -180,7 +180,7 @@ class Recorder:
 
 
 def _write_failing(tr: Any, rows: list[dict[str, Any]]) -> None:
-    """Where a reader begins: the first rows of failing tests."""
+    """Write the first rows of failing tests, where a reader begins."""
     if rows:
         tr.write_line("failing tests, wrong results first, and of these the tests of the fewest clauses:")
     for row in rows[:_SHOWN]:
@@ -192,18 +192,18 @@ def _write_failing(tr: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def _known(name: str) -> known_differences.Known:
-    """The differences that a run of this implementation may meet; one called …:export launches nothing."""
+    """The differences that a run of this implementation may meet; one named …:export launches nothing."""
     launched = () if name.endswith(":export") else (known_differences.TESTS, known_differences.LAUNCHING)
     return known_differences.read(name, *launched, known_differences.EXPORTING)
 
 
 def _plain(test: str) -> str:
-    """A test's id as lists of known differences have it."""
+    """A test's id, as in the lists of known differences."""
     return test.removeprefix("conformance/")
 
 
 def _outcome(report: pytest.TestReport) -> Outcome:
-    """The outcome of a test; known: it failed as the list of known differences says."""
+    """The outcome of a test; `known` if it failed as the list of known differences says."""
     absent = dict(report.user_properties).get("absent")
     if report.outcome == "skipped" and hasattr(report, "wasxfail"):
         return Outcome("known", report.nodeid, report.wasxfail)
@@ -213,7 +213,7 @@ def _outcome(report: pytest.TestReport) -> Outcome:
 
 
 def _why(longrepr: Any) -> str:
-    """The first line of what is said about a failure, or all about a skip, without the folders of this machine."""
+    """The first line about a failure, or all text about a skip, without the folders of this machine."""
     if isinstance(longrepr, tuple):
         return _FOLDERS.sub("", str(longrepr[2]).removeprefix("Skipped: "))
     crash = getattr(longrepr, "reprcrash", None)
@@ -222,7 +222,7 @@ def _why(longrepr: Any) -> str:
 
 
 def write(folder: Path, contents: dict[str, Any]) -> None:
-    """report.json and report.html of a run. The JSON has a clause a line."""
+    """Write report.json and report.html. The JSON has one clause a line."""
     folder.mkdir(parents=True, exist_ok=True)
     parts = []
     for key, value in contents.items():

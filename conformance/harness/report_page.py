@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing beside it."""
+"""The report as one self-contained page."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _STYLE = """body{font:15px/1.5 system-ui;margin:2rem auto;max-width:70rem;paddin
 width:100%}td,th{padding:.3rem .6rem;border-bottom:1px solid #ddd;text-align:left;vertical-align:top}
 .holds{color:#176b2c}.broken{color:#b00020;font-weight:600}.absent,.no{color:#b36b00}.known{color:#5b3fa8}
 code{font-size:13px}summary{cursor:pointer}li{overflow-wrap:anywhere}"""
-_SHOWN = 12  # tests that are listed for a clause
+_SHOWN = 12  # tests listed for a clause
 
 
 def page(contents: dict[str, Any]) -> str:
-    """Of a report's contents: the run, totals, known differences, then a table for each chapter."""
+    """A page of a report's contents: the run, totals, known differences, then a table for each chapter."""
     run = contents["run"]
     title = f"Conformance of {escape(run['implementation'])} {escape(run['version'])}"
     out = ["<!doctype html><html lang=en><meta charset=utf-8>"
@@ -49,7 +49,7 @@ def _verdicts(count: dict[str, int]) -> list[str]:
 
 
 def _tests(rows: list[dict[str, Any]]) -> list[str]:
-    """The tests that fail, by function and way."""
+    """The failing tests by function and kind of failure."""
     lines = [f"<tr><td>{row['how']}<td>{row['tests']}<td><code>{escape(row['test'])}</code><td>"
              f"<code>{escape(failure_groups.named(row['clauses']))}</code><td>{escape(row['why'])}" for row in rows]
     return ["<h2>Failing tests</h2><p>Wrong results first, and of these the tests of the fewest clauses: a failing "
@@ -58,7 +58,7 @@ def _tests(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def _broken(clauses: list[dict[str, Any]]) -> list[str]:
-    """The clauses that are broken, together."""
+    """All broken clauses."""
     rows = [row for row in clauses if row["verdict"] == "broken"]
     return ["<h2>Broken</h2><table><tr><th>clause<th>statement<th>verdict<th>tests", *map(_clause, rows),
             "</table>"] if rows else []

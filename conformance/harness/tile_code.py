@@ -15,7 +15,7 @@ import numpy as np
 
 from conformance.harness.api import accepts, ct, launch, refuses
 
-LENGTH = 16  # results that a piece of code may have
+LENGTH = 16  # most results of a piece of code
 UNSET = -99
 
 _folder = tempfile.TemporaryDirectory(prefix="conformance-")
@@ -31,7 +31,9 @@ def _body(f: Callable) -> Any:
 
 
 def result(f: Callable, *args: Any, want: Any = np.int64, dtype: Any = None, grid: tuple[int, ...] = (1,)) -> Any:
-    """What f(*args) gives when it runs, each argument being a run-time value: a number; a list of them for a tuple."""
+    """The result of f(*args) in a kernel, with run-time values as arguments: a number, or a list of numbers for a
+    tuple.
+    """
     out = np.full(LENGTH, UNSET, want)
     single = np.zeros(1, np.int32)
     d = dtype or getattr(ct, np.dtype(want).name)
@@ -52,17 +54,17 @@ def result(f: Callable, *args: Any, want: Any = np.int64, dtype: Any = None, gri
 
 
 def takes(f: Callable, *args: Any) -> None:
-    """f(*args) compiles in tile code, each argument being a run-time value."""
+    """Assert that f(*args) compiles in tile code, with run-time values as arguments."""
     accepts(_body(f), args)
 
 
 def rejects(error: str | tuple[str, ...], f: Callable, *args: Any, match: str | None = None) -> BaseException:
-    """f(*args) does not compile in tile code."""
+    """Assert that f(*args) does not compile in tile code."""
     return refuses(error, _body(f), args, match=match)
 
 
 def module(source: str, **names: Any) -> dict[str, Any]:
-    """The names that a piece of Python source defines; its text is there for `inspect`."""
+    """The names that a piece of Python source defines. `inspect` finds its text."""
     path = Path(_folder.name) / f"piece_{os.getpid()}_{next(_number)}.py"  # forked processes share the folder
     path.write_text(textwrap.dedent(source))
     space: dict[str, Any] = {"ct": ct, "np": np, "__name__": path.stem, **names}
@@ -76,10 +78,11 @@ def body(lines: str, **names: Any) -> Callable:
 
 
 class Counter:
-    """How often tile code was compiled: `ct.static_eval(hit())` stands in it, `hit` being the counter's method.
+    """Counts how often tile code is compiled: the code contains `ct.static_eval(hit())`, where `hit` is the counter's
+    method.
 
-    The count is the size of a file: no object that static code reads changes by it, which would be a reason to compile
-    anew.
+    The count is the size of a file. A count in an object would change what static code reads, and so cause
+    compilation.
     """
 
     def __init__(self) -> None:

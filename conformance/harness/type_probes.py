@@ -16,7 +16,7 @@ from conformance.harness.dtype_names import DTYPES, NEWER
 
 @contextmanager
 def on_target(*shorts: str):
-    """A target without one of these formats may say so; a host implementation that has them all may not."""
+    """Skip the test if the target lacks one of these formats; an implementation on the host must have them all."""
     try:
         yield
     except ct.TileUnsupportedFeatureError as e:
@@ -26,9 +26,9 @@ def on_target(*shorts: str):
 
 
 def look(*functions: Callable[[], Any]) -> list[tuple[Any, Any]]:
-    """What the compiler knows of the results of functions run in tile code: (value, dtype) of each.
+    """What the compiler knows about the results of functions called in tile code: (value, dtype) of each.
 
-    The value is a Python number for a constant, a `ct.Tile` for what is known at run time only.
+    The value is a Python number for a constant, and a `ct.Tile` for a run-time value.
     """
     seen: list[tuple[Any, Any]] = []
 
@@ -44,7 +44,7 @@ def look(*functions: Callable[[], Any]) -> list[tuple[Any, Any]]:
 
 
 def constant(f: Callable[[], Any]) -> tuple[Any, Any]:
-    """(value, dtype) of a constant expression; fails if it is not constant."""
+    """(value, dtype) of a constant expression. Fails if it is not constant."""
     [(value, dtype)] = look(f)
     assert not isinstance(value, ct.Tile), f"{value!r} is not a constant"
     return value, dtype
@@ -55,7 +55,7 @@ def is_constant(value: Any) -> bool:
 
 
 def same_number(got: Any, want: Any) -> None:
-    """The same Python type and value; NaN is NaN, and zeros have signs."""
+    """Assert the same Python type and value; NaN equals NaN, and zeros have signs."""
     assert type(got) is type(want) and repr(got) == repr(want), f"got {got!r}, wanted {want!r}"
 
 
@@ -73,7 +73,7 @@ def static(f: Callable[[], Any]) -> Any:
 
 
 def refused(error: str | tuple[str, ...], f: Callable[[], Any], *, match: str | None = None) -> None:
-    """A function that tile code may not contain."""
+    """Assert that tile code may not call this function."""
     @ct.kernel
     def k():
         f()
@@ -82,14 +82,14 @@ def refused(error: str | tuple[str, ...], f: Callable[[], Any], *, match: str | 
 
 
 def constant_is(f: Callable[[], Any], value: Any, dtype: str) -> None:
-    """A constant expression has this value, of this Python type, and this dtype."""
+    """Assert that a constant expression has this value, Python type and dtype."""
     got, d = constant(f)
     same_number(got, value)
     assert d.name == dtype, f"got {d.name}, wanted {dtype}"
 
 
 def unary(f: Callable[[Any], Any], a: str, want: str | None, *, error: str = "TileTypeError") -> None:
-    """f of a tile of dtype `a` has dtype `want`; None: it is refused."""
+    """Assert that f of a tile of dtype `a` has dtype `want`, or, for None, is refused."""
     x, expected = DTYPES[a], want and DTYPES[want]
 
     @ct.kernel
@@ -101,7 +101,7 @@ def unary(f: Callable[[Any], Any], a: str, want: str | None, *, error: str = "Ti
 
 
 def unaries(a: str, want: str, *functions: Callable[[Any], Any]) -> None:
-    """Each of the functions gives a tile of dtype `want` for one of dtype `a`."""
+    """Assert that each function gives a tile of dtype `want` for one of dtype `a`."""
     x, expected = DTYPES[a], DTYPES[want]
 
     @ct.kernel
@@ -115,7 +115,7 @@ def unaries(a: str, want: str, *functions: Callable[[Any], Any]) -> None:
 
 
 def binary(f: Callable[[Any, Any], Any], a: str, b: str, want: str | None, *, error: str = "TileTypeError") -> None:
-    """f of two tiles has dtype `want`; None: it is refused."""
+    """Assert that f of two tiles has dtype `want`, or, for None, is refused."""
     x, y, expected = DTYPES[a], DTYPES[b], want and DTYPES[want]
 
     @ct.kernel
@@ -142,7 +142,7 @@ def counting(*shape, dtype=np.float32):
 
 
 def taken(f, *args, want=np.int64):
-    """What f(array) holds at run time, as int64 numbers: a tuple of scalars."""
+    """The scalars of the tuple f(array) at run time, as int64 numbers."""
     out = np.full(8, -1, want)
 
     @ct.kernel
@@ -155,7 +155,7 @@ def taken(f, *args, want=np.int64):
 
 
 def inspect(f, x, annotation=object):
-    """Of each item of the tuple f(array): (constant value or None, name of its dtype)."""
+    """For each item of the tuple f(array): (constant value or None, name of its dtype)."""
     seen = []
 
     @ct.kernel

@@ -1,7 +1,7 @@
 """A pytest plugin that writes the verdicts of each test's kernels, one JSON line a test.
 
-The suite is loaded with two changes. Its `assert` statements may be false, since nothing runs that they could look at.
-And its lambdas are functions (lambdas.py), for both implementations.
+The suite is loaded with two changes: its `assert` statements may be false, because no kernel runs, and its lambdas
+are functions (lambdas.py), for both implementations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def pytest_runtest_call(item: pytest.Item):
     end = None
     try:
         yield
-    except BaseException as e:  # a test that could not go on has said what it had to say
+    except BaseException as e:  # a test that could not go on has recorded its verdicts
         end = f"{type(e).__name__}: {e}".split("\n")[0]
     with open(os.environ["CONFORMANCE_VERDICTS"], "a") as f:
         f.write(json.dumps({"test": item.nodeid, "verdicts": impl.verdicts, "end": end}) + "\n")

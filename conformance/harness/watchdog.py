@@ -9,19 +9,19 @@ _limit = 0.0
 
 
 def start(limit: float | None) -> None:
-    """Allow so many seconds, and again for each kernel; None: any time."""
+    """Allow this many seconds for each kernel; None: any time."""
     global _limit
     _limit = limit or 0.0
     feed()
 
 
 def feed() -> None:
-    """The next kernel has its whole time."""
+    """Begin the time of the next kernel."""
     if _limit:
         faulthandler.dump_traceback_later(_limit, exit=True, file=sys.__stderr__)
 
 
 def stop() -> None:
-    """Nothing is awaited any more."""
+    """Stop watching."""
     if _limit:
         faulthandler.cancel_dump_traceback_later()

@@ -1,9 +1,9 @@
-"""The referee: runs one program on two implementations, compares them, and makes a case of a disagreement.
+"""The referee: runs programs on two implementations, compares the results, and writes a page about each disagreement.
 
     python -m conformance.referee --first cutile:interp --second reference --count 1000
 
-Results must be equal bit for bit, or within what the language leaves open in the ops involved (cutile.bounds). A
-disagreement is shrunk to a few lines, the first value that differs is named, and the case is written for a reader.
+Results must be equal bit for bit, or within the freedoms of the ops involved (cutile.bounds). A disagreement is
+shrunk to a few lines, and the page names the first value that differs.
 """
 
 from conformance.referee.compare import Verdict, compare

@@ -1,8 +1,8 @@
-"""python -m conformance.referee --first A --second B: programs run on implementations, and what became of them.
+"""python -m conformance.referee --first A --second B: run programs on implementations and compare the results.
 
 A and B are "reference" (the generator's own meanings), a name that the suite knows, package.module:Adapter, or
-exported:API:FOLDER for what `python -m conformance.referee.export` wrote there. Several --second are compared with
-the first in one run.
+exported:API:FOLDER for programs that `python -m conformance.referee.export` wrote there. Several --second are
+compared with the first in one run.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def main() -> int:
     options = Options(official=given.official, sm_100=not given.official)
     settings = Settings(given.first, tuple(given.second or ["reference"]), options)
     for name in {"reference", "cutile:interp"} & {settings.first, *settings.others}:
-        implementation(name)  # loaded once for all processes; others may touch a GPU, which must not happen before them
+        implementation(name)  # loaded once for all processes; others might touch a GPU before the processes start
     seeds = range(given.seed, given.seed + given.count)
     against = [Against(name, read(known_as(name), PROGRAMS)) for name in settings.others]
     run = Summary(settings.first, against, given.jobs, seeds)
     judge(run, settings, given)
     run.stop()
     if given.report:
-        run.write(given.report)  # before the pages, which may take long
+        run.write(given.report)  # written before the pages, which may take long
     investigate(run, settings, given)
     print("\n".join(run.lines()))
     if given.report:
@@ -65,7 +65,7 @@ def arguments() -> argparse.Namespace:
 
 
 def judge(run: Summary, settings: Settings, given: argparse.Namespace) -> None:
-    """Run the programs; disagreements are printed as they come, progress goes to stderr."""
+    """Run the programs. Disagreements are printed as they come; progress goes to stderr."""
     said = time.monotonic()
     for found in each(partial(Judge, settings), run.seeds, jobs=given.jobs, chunk=given.chunk, limit=given.limit,
                       seconds=given.seconds):
@@ -86,7 +86,7 @@ def judge(run: Summary, settings: Settings, given: argparse.Namespace) -> None:
 
 
 def investigate(run: Summary, settings: Settings, given: argparse.Namespace) -> None:
-    """Write a page about each disagreement, in processes again."""
+    """Write a page about each disagreement, in processes."""
     for a in run.against:
         wrong = {s: v for s, v in sorted(a.wrong.items())[:given.pages] if v.kind != LOST}
         two = Settings(settings.first, (a.name,), settings.options)

@@ -1,4 +1,4 @@
-"""A disagreement as a case for a reader: a small kernel, both values, the first statement that differs, the clauses."""
+"""The page about a disagreement: a small kernel, both values, the first statement that differs, the clauses."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ CLAUSE = re.compile(r"^\[([A-Z]+-\S+)\]")
 
 
 def pages_folder() -> Path:
-    """Where pages go: conformance/found of a checkout; where the suite is installed, `found` in the current folder."""
+    """Where pages go: conformance/found of a checkout, or `found` in the current folder if the suite is installed."""
     own = Path(__file__).resolve().parents[1] / "found"
     return own if own.is_dir() else Path("found")
 
 
 def clauses_of(ops: tuple[str, ...]) -> list[str]:
-    """Ids of the clauses of these ops, which stand in their docstrings (spec/operations.md is made of them)."""
+    """Ids of the clauses of these ops, from their docstrings, of which spec/operations.md is made."""
     import cutile
 
     docs = [getattr(cutile, o, None).__doc__ or "" for o in ops if hasattr(cutile, o)]
@@ -30,7 +30,7 @@ def clauses_of(ops: tuple[str, ...]) -> list[str]:
 
 
 def like(verdict: Verdict) -> Callable[[Verdict], bool]:
-    """A verdict of the same kind: not a wrong value that became a refusal, or another refusal."""
+    """Whether a verdict is of the same kind: a wrong value that became a refusal, or another refusal, is not."""
     def test(v: Verdict) -> bool:
         cause = lambda d: d.split(":")[0]
         alike = v.kind == verdict.kind and bool(v.array) == bool(verdict.array)
@@ -55,7 +55,7 @@ def investigate(program: Program, first: Implementation, second: Implementation,
 
 
 def text(program: Program, verdict: Verdict, found: First | None, names: tuple[str, str]) -> str:
-    """The case as a page."""
+    """The text of the page."""
     out = [f"# Program {program.seed}: {names[0]} and {names[1]} differ", "", str(verdict), ""]
     if found is not None:
         out += [f"The first value that differs is `{found.variable}`, in block {found.block} of the grid "

@@ -1,4 +1,4 @@
-"""Comparing what two implementations made of one program."""
+"""Comparing the results of two implementations for one program."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOT_APPLICABLE = "not applicable"
 
 @dataclass
 class Verdict:
-    """`kind` is one of the above; the rest tells of the first element that decides it."""
+    """`kind` is one of the above; the other fields describe the first element that decides it."""
 
     kind: str
     array: str = ""
@@ -37,7 +37,7 @@ class Verdict:
 
 
 def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Where elements have equal bits; any NaN equals any NaN."""
+    """Which elements have equal bits; any NaN equals any NaN."""
     if a.dtype.kind in "biu":
         return a == b
     x, y = plain(a), plain(b)
@@ -49,13 +49,13 @@ def failure(e: BaseException) -> str:
 
 
 def compare(program: Program, first: Implementation, second: Implementation) -> Verdict:
-    """Run on both and compare. Both refusing a program is `refused`, one alone `differ`."""
+    """Run on both and compare. If both refuse the program the verdict is `refused`, if one does it is `differ`."""
     return compare_all(program, first, [second])[0]
 
 
 def compare_all(program: Program, first: Implementation, others: Sequence[Implementation],
                 seconds: Counter | None = None) -> list[Verdict]:
-    """Run once on each and compare each of the others with the first; `seconds` counts the time of each by its name."""
+    """Run once on each, and compare each of the others with the first. `seconds` sums the time of each by name."""
     with loaded(program) as modules:
         a = _outcome(program, modules, first, seconds)
         return [_compared(program, modules, (first, other), a, _outcome(program, modules, other, seconds), seconds)
@@ -63,13 +63,13 @@ def compare_all(program: Program, first: Implementation, others: Sequence[Implem
 
 
 def _outcome(program: Program, modules: Modules, i: Implementation, seconds: Counter | None) -> list | Verdict:
-    """The arrays afterwards, or why there are none."""
+    """The arrays after the run, or why there are none."""
     start = time.perf_counter()
     try:
         return flat(program, i.run(program, modules))
     except i.not_applicable as e:
         return Verdict(NOT_APPLICABLE, detail=f"{i.name}: {failure(e)}")
-    except Exception as e:  # whatever an implementation raises is a finding, not a fault of the referee
+    except Exception as e:  # any error of an implementation is a finding, not a fault of the referee
         return Verdict(REFUSED, detail=f"{i.name} fails with {failure(e)}")
     finally:
         if seconds is not None:
@@ -98,12 +98,12 @@ def _compared(program: Program, modules: Modules, two: tuple[Implementation, Imp
 
 
 def fused(*implementations: Implementation) -> bool:
-    """Whether a fused multiply-add is free: the reference rounds every product and every sum."""
+    """Whether fusing multiply-adds is a freedom here: the reference rounds every product and every sum."""
     return any(i.name == "reference" for i in implementations)
 
 
 def bounds_of(program: Program, modules: Modules, contraction: bool) -> list:
-    """What cutile says about each array: the interpreter's value, and how far an implementation may be from it."""
+    """For each array the interpreter's value, and how far an implementation may be from it, by cutile.bounds."""
     from cutile.bounds import bounds
 
     m = modules("cutile")
@@ -111,7 +111,7 @@ def bounds_of(program: Program, modules: Modules, contraction: bool) -> list:
 
 
 def judged(a: list, b: list, found: list) -> Verdict:
-    """The verdict on results that are not the same: a difference counts most, then an element that nothing bounds."""
+    """The verdict on results that are not the same: a difference counts most, then an element without a bound."""
     worst = Verdict(WITHIN)
     for (name, x), (_, y), f in zip(a, b, found, strict=True):
         differ = ~same(x, y)
@@ -130,7 +130,7 @@ def judged(a: list, b: list, found: list) -> Verdict:
 
 
 def inside(x: np.ndarray, f) -> np.ndarray:
-    """Where a result is as far from the interpreter's value as the bound allows, at most."""
+    """Which elements are within the bound of the interpreter's value."""
     if x.dtype.kind in "biu":
         return x == f.value
     a, b = plain(x).astype(np.longdouble), plain(f.value).astype(np.longdouble)

@@ -1,8 +1,8 @@
 """python -m conformance.referee.export FOLDER --apis cutile,cuda.tile: programs as cubins, made without a GPU.
 
 `python -m conformance.referee --second exported:cutile:FOLDER --second exported:cuda.tile:FOLDER` then runs them on a
-GPU that only loads and launches. Every program is compiled alone, as a launch would compile it. What does not compile
-is counted and listed; --discard keeps the verdicts and throws the cubins away.
+GPU without a compiler. Every program is compiled alone, as a launch would compile it. Programs that do not compile
+are counted and listed. --discard keeps the verdicts and deletes the cubins.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Settings:
 
 
 class Exporter:
-    """Writes the cubins of a seed; gives its digest and, for each API, what went wrong [sharding.Work]."""
+    """Writes the cubins of a seed. Gives its digest and, for each API, what went wrong [sharding.Work]."""
 
     spoiled = False
 
@@ -66,11 +66,11 @@ class Exporter:
         return digest(program, signature), {name: why for name, why in said.items() if why is not None}
 
     def _exported(self, seed: int, name: str, modules: Modules, signature: Any) -> tuple[str, str] | None:
-        """Write what one API makes of a program; what went wrong."""
+        """Write the cubins of one API for a program. Gives what went wrong."""
         start, out, api = time.perf_counter(), io.BytesIO(), self.apis[name]
         try:
             export(api, modules(name).kernel, signature, self.settings.target, out)
-        except Exception as e:  # whatever a compiler raises is what is looked for
+        except Exception as e:  # any error of a compiler is a finding
             lacking = isinstance(e, api.TileUnsupportedFeatureError)
             return APPLICABLE if lacking else REFUSED, said_by(e)
         finally:
@@ -88,12 +88,12 @@ class Exporter:
 
 
 def said_by(e: Exception) -> str:
-    """What an error says, on one line: assemblers give their reasons after the first."""
+    """The text of an error on one line, with the lines after the first, where assemblers give their reasons."""
     return f"{type(e).__name__}: {' '.join(str(e).split())}"[:400]
 
 
 def export(api: Any, kernel: Any, signature: Any, target: str, out: io.BytesIO) -> None:
-    """A kernel of an API for a signature of cutile's. Another API gets it by the kernel's mangled name."""
+    """Export a kernel of an API for a signature of cutile's. Another API gets the signature by the mangled name."""
     c = api.compilation
     if not isinstance(signature, c.KernelSignature):
         mangled = signature.with_mangled_symbol(SYMBOL).symbol
@@ -102,14 +102,14 @@ def export(api: Any, kernel: Any, signature: Any, target: str, out: io.BytesIO) 
 
 
 def signature_of(kernel: Any, args: Sequence[Any]) -> Any:
-    """What a launch with these arguments would compile for."""
+    """The signature for which a launch with these arguments would compile."""
     from cutile.compilation import CallingConvention, KernelSignature
 
     return KernelSignature.from_kernel_args(kernel, args, CallingConvention.cutile_python_v2(), symbol=SYMBOL)
 
 
 def digest(program: Program, signature: Any) -> str:
-    """Tells whether a program and its arguments are those that were exported."""
+    """A digest that tells whether a program and its arguments are those that were exported."""
     return blake2b(f"{program.source()}\n{signature!r}".encode(), digest_size=8).hexdigest()
 
 
@@ -145,7 +145,7 @@ def main() -> int:
 
 
 def exported(settings: Settings, seeds: Sequence[int], given: argparse.Namespace) -> dict:
-    """Export all; what the index says."""
+    """Export all programs. Gives the index."""
     start = said = time.monotonic()
     programs: dict[str, str] = {}
     failures: dict[str, dict] = {name: {} for name in settings.apis}

@@ -1,4 +1,5 @@
-"""Which value of a program differs first: every named tile is recorded as it is assigned, and the records compared."""
+"""The first value of a program that differs: every assigned tile is recorded on both sides, and the records compared.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from conformance.generate.tree import Do, Each, Expr, Let, Param, Var, bodies
 from conformance.referee.compare import bounds_of, fused, inside, same
 from conformance.referee.implementations import Implementation, flat, loaded
 
-LIMIT = 8  # how many assignments of one variable are kept, and the last one
+LIMIT = 8  # how many assignments of one variable are kept, besides the last one
 
 RECORD = '''
 def record(log, when, count, clock, b, t, size):
@@ -31,7 +32,7 @@ def record(log, when, count, clock, b, t, size):
 
 @dataclass(eq=False)
 class Text:
-    """A helper that is text."""
+    """A helper function given as text."""
 
     text: str
     name: str = "record"

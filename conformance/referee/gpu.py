@@ -1,4 +1,4 @@
-"""A GPU that only loads and launches: arrays go there and back, and nothing is compiled."""
+"""A GPU without a compiler: it loads cubins and launches them on copies of arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-ALIGNMENT = 256  # the low bits of an address that are the same in both memories
+ALIGNMENT = 256  # addresses in both memories have the same low bits
 
 
 class GpuError(Exception):
@@ -18,14 +18,14 @@ class GpuError(Exception):
 
 
 class NoArray(Exception):
-    """An array cannot be had in GPU memory."""
+    """An array cannot be put into GPU memory."""
 
 
 class Gpu:
-    """One GPU of this machine; processes share them out by their numbers. `api` is `cuda.bindings.driver`.
+    """One GPU of this machine; processes share the GPUs out by their numbers. `api` is `cuda.bindings.driver`.
 
-    SystemExit where there is none. `lost` is set by an error in a kernel, after which the driver answers every call of
-    the process with that error.
+    SystemExit if there is no GPU. An error in a kernel sets `lost`: from then on the driver answers every call of the
+    process with that error.
     """
 
     def __init__(self, api: Any = None):
@@ -36,11 +36,11 @@ class Gpu:
             self.ask(api.cuInit(0))
             device = self.ask(api.cuDeviceGet(os.getpid() % self.ask(api.cuDeviceGetCount())))
             self.ask(api.cuCtxSetCurrent(self.ask(api.cuDevicePrimaryCtxRetain(device))))
-        except Exception as e:  # the bindings say in many ways that there is no driver
+        except Exception as e:  # the bindings raise many errors if there is no driver
             raise SystemExit(f"running exported programs needs a GPU, its driver and cuda-python: {e}") from None
 
     def ask(self, answer: tuple) -> Any:
-        """What a call of the driver answered; GpuError with its name for the error."""
+        """The result of a call of the driver; GpuError with the driver's name of the error."""
         if answer[0]:
             name = self.api.cuGetErrorName(answer[0])[1]
             raise GpuError(name.decode() if name else str(answer[0]))
@@ -73,7 +73,7 @@ class Gpu:
         self.ask(self.api.cuCtxSynchronize())
 
     def _moved(self, stack: ExitStack, a: np.ndarray) -> int:
-        """The address of an array's first element on the GPU, where all that it spans is copied."""
+        """The address of an array's first element on the GPU, to which all memory that it spans is copied."""
         if a.dtype.name == "float4_e2m1fn":
             raise NoArray("float4_e2m1fn has two elements a byte in GPU memory")
         low, high = np.lib.array_utils.byte_bounds(a)

@@ -1,4 +1,4 @@
-"""What the referee runs programs on: any adapter of the suite, or the generator's own reference."""
+"""Implementations for the referee: any adapter of the suite, and the generator's own reference."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ EXPORTED = "exported:"
 
 
 class Implementation:
-    """Runs a program: `run` gives its arguments afterwards. Errors of the implementation come through.
+    """Runs a program: `run` gives its arguments as they are afterwards, or raises the implementation's error.
 
-    `modules(api)` is the program as a module that imports that API, executed once for all who ask.
-    `not_applicable`: errors by which it says that its hardware lacks something.
-    `spoiled`: it can run nothing more in this process.
+    `modules(api)` is the program as a module that imports that API; it is executed once.
+    `not_applicable`: errors that say that the hardware lacks something.
+    `spoiled`: the implementation can run nothing more in this process.
     """
 
     name = "unnamed"
@@ -49,8 +49,8 @@ class Reference(Implementation):
 class ByAdapter(Implementation):
     """An implementation with the public API, through its adapter.
 
-    Adapters of one API share the program's kernel, and so what it is typed to. One that changes what ops mean says
-    `own_kernels = True`.
+    Adapters of one API share the program's kernel, and so its typed form. An adapter that changes the meaning of ops
+    needs `own_kernels = True`.
     """
 
     def __init__(self, adapter: Any):
@@ -85,7 +85,7 @@ def implementation(name: str) -> Implementation:
 
 
 def known_as(name: str) -> str:
-    """The implementation whose known differences hold for this one."""
+    """The name under which known differences of this implementation are listed."""
     if not name.startswith(EXPORTED):
         return name
     api = name.removeprefix(EXPORTED).partition(":")[0]
@@ -97,7 +97,7 @@ _numbers = iter(range(1 << 62))
 
 @contextmanager
 def loaded(program: Program) -> Iterator[Modules]:
-    """The program as modules, for as long as they are needed. Their source can be read, as the APIs want it."""
+    """The program as modules, while they are needed. Their source can be read, as the APIs need it."""
     made: dict[str, ModuleType] = {}
 
     def module(api: str) -> ModuleType:
@@ -123,7 +123,7 @@ def _executed(source: str) -> ModuleType:
 
 
 def flat(program: Program, args: tuple) -> list[tuple[str, np.ndarray]]:
-    """The arrays among the arguments, those in lists one by one."""
+    """The arrays among the arguments, including those in lists."""
     out = []
     for p, a in zip(program.params, args, strict=True):
         if isinstance(a, list):

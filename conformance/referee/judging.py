@@ -1,4 +1,4 @@
-"""The referee's work in one process: programs made, run on the implementations, compared, counted."""
+"""The referee's work in one process: make programs, run them, compare, count."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.referee.implementations import implementation
 
 @dataclass(frozen=True)
 class Settings:
-    """What is compared: each of `others` with `first`, on programs of these options."""
+    """What to compare: each of `others` with `first`, on programs with these options."""
 
     first: str
     others: tuple[str, ...]
@@ -26,7 +26,7 @@ class Settings:
 
 @dataclass
 class Tally:
-    """What the programs of a process have in common: how often what occurs, and seconds and runs of each stage."""
+    """Totals of the programs of a process: how often things occur, and seconds and runs of each stage."""
 
     counts: Counts = field(default_factory=Counts)
     seconds: Counter = field(default_factory=Counter)
@@ -39,10 +39,10 @@ class Tally:
 
 
 class Judge:
-    """Verdicts on a seed: one for each of the other implementations [sharding.Work]."""
+    """Gives the verdicts on a seed, one for each of the other implementations [sharding.Work]."""
 
     def __init__(self, settings: Settings):
-        warnings.simplefilter("ignore", RuntimeWarning)  # of the reference, on numbers that casts leave open
+        warnings.simplefilter("ignore", RuntimeWarning)  # warnings of the reference, for casts with an open result
         self.settings, self.tally = settings, Tally()
         self.first, *self.others = map(implementation, (settings.first, *settings.others))
 
@@ -65,7 +65,7 @@ class Judge:
 
 
 class Investigator:
-    """Makes the case of a disagreement; gives its path and what it says in a line [sharding.Work]."""
+    """Writes the page of a disagreement. Gives its path and a line about it [sharding.Work]."""
 
     spoiled = False
 

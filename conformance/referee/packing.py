@@ -18,7 +18,7 @@ from cutile.compilation import (
     TupleConstraint,
 )
 
-STORED = {"bool_": "int32", "tfloat32": "float32"}  # how scalars of these are passed
+STORED = {"bool_": "int32", "tfloat32": "float32"}  # how scalars of these dtypes are passed
 
 
 def pack(signature: KernelSignature, args: Sequence[Any], address: Callable[[np.ndarray], int],

@@ -1,4 +1,4 @@
-"""Programs that were exported beforehand, run on a GPU that only loads and launches them."""
+"""Running programs that were exported before, on a GPU without a compiler."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from conformance.referee.packing import pack
 
 
 class NotExported(Exception):
-    """The program has no machine code: what the exporter said."""
+    """The program has no machine code; the text is what the exporter said."""
 
 
 class NotApplicable(Exception):
-    """The target lacks something, or the export ended before."""
+    """The target lacks something, or the export ended before this program."""
 
 
 class Exported(Implementation):
-    """What an API made of the programs, from a folder that export.py wrote."""
+    """The programs as one API exported them, from a folder that export.py wrote."""
 
     not_applicable = (NotApplicable, NoArray)
 

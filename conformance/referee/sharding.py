@@ -1,7 +1,7 @@
 """Work on many seeds in processes of their own: one that crashes, hangs or loses its GPU costs one result, not the run.
 
-Processes are forked, so this needs a system that has fork. Each works on a few hundred seeds and ends, which bounds
-what piles up in memory.
+Processes are forked, so this needs a system with fork. Each works on a few hundred seeds and ends, which bounds its
+memory.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
 
 CHUNK = 200
-GRACE = 20  # seconds that seeds under way have when time is up
+GRACE = 20  # seconds that unfinished seeds have when time is up
 
 
 class Work(Protocol):
-    """What a process does; made in it, once. What is given back must pickle."""
+    """The work of a process, made once in each process. Results must pickle."""
 
-    spoiled: bool  # nothing more can be done in this process
+    spoiled: bool  # this process can do nothing more
 
     def __call__(self, seed: int) -> Any:
-        """What comes of a seed."""
+        """The result for a seed."""
 
     def end(self) -> Any:
-        """What is to be said of all seeds of this process together."""
+        """The result for all seeds of this process together."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Done:
 
 @dataclass(frozen=True)
 class Lost:
-    """The process died on this seed, or gave nothing for too long, and so did another one with this seed alone."""
+    """The process died on this seed, or took too long, and so did another process with this seed alone."""
 
     seed: int
     why: str
@@ -51,7 +51,7 @@ class Lost:
 
 @dataclass(frozen=True)
 class End:
-    """A process has ended: what `end()` gave, and the most memory it had, in MiB."""
+    """A process has ended: the result of `end()`, and the most memory it used, in MiB."""
 
     value: Any
     memory: int
@@ -70,9 +70,9 @@ def each(make: Callable[[], Work], seeds: Sequence[int], *, jobs: int = 1, chunk
     """Done or Lost for every seed, in order if there is one job, and End for every process that ended by itself.
 
     chunk    seeds of a process;  limit: seconds for one seed
-    seconds  for all: then no more seeds are begun, and those that were not done are left out
-    RuntimeError with its traceback for an error of the work itself; its SystemExit comes through. Leaving the iteration
-    ends the processes.
+    seconds for all: then no more seeds are begun, and unfinished ones are left out
+    An error of the work itself is a RuntimeError with its traceback; its SystemExit is raised here. Leaving the
+    iteration ends the processes.
     """
     pool = _Pool(make, limit, time.monotonic() + seconds if seconds is not None else float("inf"))
     chunk = max(1, min(chunk, -(-len(seeds) // jobs)))
@@ -96,7 +96,7 @@ class _Pool:
         self.again: set[int] = set()
 
     def busy(self, jobs: int) -> bool:
-        """Start what may start; whether anything runs."""
+        """Start more processes if possible. Gives whether any runs."""
         if time.monotonic() > self.deadline:
             self.waiting.clear()
         while self.waiting and len(self.running) < jobs:
@@ -139,7 +139,7 @@ class _Pool:
                 yield from self.lost(shard, f"nothing came for {self.limit:g} s")
 
     def lost(self, shard: _Shard, why: str) -> Iterator[Lost]:
-        """The seed under way is tried again, alone; the rest go on in another process."""
+        """Try the unfinished seed again, alone; the rest go on in another process."""
         seed = shard.seeds.popleft()
         self.queue(shard.seeds)
         if seed in self.again:
@@ -162,7 +162,7 @@ class _Pool:
 
 
 def _work(make: Callable[[], Work], seeds: list[int], pipe: Connection, deadline: float) -> None:
-    """In the process. What programs print goes nowhere, whoever prints it."""
+    """Runs in the process. Everything that programs print is dropped."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     sys.stdout = open(1, "w", closefd=False)
@@ -181,7 +181,7 @@ def _work(make: Callable[[], Work], seeds: list[int], pipe: Connection, deadline
         pipe.send(("error", traceback.format_exc()))
     finally:
         pipe.close()
-        os._exit(0)  # nothing of the parent's is to be run or flushed here
+        os._exit(0)  # must not run or flush anything of the parent's
 
 
 def _reason(code: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Making a program smaller while a disagreement stays."""
+"""Making a program smaller while its disagreement stays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = re.compile(r"[A-Za-z_]\w*")
 
 
 def shrink(program: Program, still: Callable[[Program], bool], attempts: int = 400) -> Program:
-    """The smallest program found for which `still` holds, after at most so many attempts."""
+    """The smallest program found for which `still` holds, after at most this many attempts."""
     budget = [attempts]
 
     def accepted(candidate: Program) -> bool:
@@ -34,7 +34,7 @@ def shrink(program: Program, still: Callable[[Program], bool], attempts: int = 4
 
 
 def settle(program: Program, step: Callable, accepted: Callable[[Program], bool]) -> Program:
-    """Take the step's first accepted candidate, again and again."""
+    """Take the first accepted candidate of a step, until none is accepted."""
     while True:
         for candidate in step(program):
             if accepted(candidate):
@@ -66,7 +66,7 @@ def changed(s: Any, **fields: Any) -> Any:
 
 
 def places(stmts: list, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
-    """All statements, the last first, outer ones before those in them."""
+    """All statements, the last first, outer ones before inner ones."""
     for i in range(len(stmts) - 1, -1, -1):
         yield (*path, i), stmts[i]
         for name, b in bodies(stmts[i]):
@@ -94,7 +94,7 @@ def fewer_statements(p: Program) -> Iterator[Program]:
 
 
 def flatter(p: Program) -> Iterator[Program]:
-    """What stands in a branch or loop, without it."""
+    """The body of a branch or loop in place of the statement."""
     for path, s in places(p.body):
         for _, b in bodies(s) if isinstance(s, If | For | While) else ():
             inner = [x for x in b if not (isinstance(x, Leave) and x.kind in ("break", "continue"))]
@@ -105,7 +105,7 @@ def flatter(p: Program) -> Iterator[Program]:
 
 
 def simpler(p: Program) -> Iterator[Program]:
-    """An expression by one of its operands, or by a constant."""
+    """An expression replaced by one of its operands, or by a constant."""
     for path, s in places(p.body):
         for field in ("expr", "cond"):
             e = getattr(s, field, None)
@@ -117,7 +117,7 @@ def simpler(p: Program) -> Iterator[Program]:
 
 
 def alternatives(e: Expr) -> Iterator[Expr]:
-    """An expression made smaller in one place; of statements for their effect only the operands."""
+    """An expression made smaller in one place; in a statement with an effect, only its operands."""
     if isinstance(e.t, T) and e.text and not isinstance(e, Var):
         yield from (a for a in e.args if a.t == e.t)
         if e.args and e.t.shape and not e.t.d.restricted:
@@ -144,8 +144,9 @@ def used_only(p: Program) -> Iterator[Program]:
 
 
 def used_only_now(p: Program) -> Program:
-    """Without parameters and helpers that nothing names. Data is drawn in order, so parameters that draw before others
-    stay."""
+    """Without parameters and helpers that nothing names. Data is drawn in order, so parameters whose data is drawn
+    before that of others stay.
+    """
     names = set(NAME.findall("\n".join(line for s in [*p.helpers, *p.body] for line in s.lines("    "))))
     calls = set(NAME.findall("\n".join(line for s in p.body for line in s.lines("    "))))
     last = max((i for i, q in enumerate(p.params) if q.name in names and "data(" in q.make), default=-1)
@@ -157,7 +158,9 @@ def used_only_now(p: Program) -> Program:
 
 
 def closed(p: Program) -> bool:
-    """Every variable that is read has been assigned, as far as names tell. Saves running what cannot compile."""
+    """Whether every variable that is read has been assigned, judging by names. Saves running programs that cannot
+    compile.
+    """
     known = {"b", *(q.name for q in p.params), *(h.name for h in p.helpers)}
     return any(True for _ in effects(p.body)) and _closed(p.body, known)
 
@@ -185,8 +188,9 @@ def _closed(stmts: list, known: set[str]) -> bool:
 
 
 def ends(s: While) -> bool:
-    """A while loop still counts: its condition, or that of the break at its head, reads what the body's next statement
-    increments."""
+    """Whether a while loop still counts: its condition, or that of the break at its head, reads the variable that the
+    next statement of the body increments.
+    """
     head, rest = s.cond, s.body
     if head is None:
         first = s.body[0] if s.body else None

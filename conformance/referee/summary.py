@@ -1,4 +1,4 @@
-"""What a run of the referee found, as lines and as JSON: verdicts, disagreements, how fast each stage was, on what."""
+"""The results of a run as lines and as JSON: verdicts, disagreements, the speed of each stage, the hardware."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from conformance.harness.known_differences import Known
 from conformance.referee.compare import DIFFER, INCONCLUSIVE, REFUSED, Verdict
 from conformance.referee.judging import Tally
 
-LOST = "lost"  # the program crashed the process, or hung
+LOST = "lost"  # the program crashed its process, or hung
 WRONG = (DIFFER, REFUSED, LOST)
 PACKAGES = ("numpy", "ml_dtypes", "cuda-bindings", "cuda-tile", "nvidia-cuda-tileiras")
 
 
 @dataclass
 class Against:
-    """What became of the programs on one implementation."""
+    """The verdicts on the programs for one implementation."""
 
     name: str
     known: Known
@@ -35,7 +35,7 @@ class Against:
     pages: dict[int, str] = field(default_factory=dict)
 
     def add(self, seed: int, v: Verdict) -> bool:
-        """Count a verdict; whether it is a disagreement that nothing explains."""
+        """Count a verdict. Gives whether it is an unexplained disagreement."""
         explained = v.kind in WRONG and self.known.explains(f"program {seed}: {v}")
         self.kinds["known" if explained else v.kind] += 1
         if v.kind in WRONG and not explained:
@@ -46,7 +46,7 @@ class Against:
 
 @dataclass
 class Summary:
-    """A run, as far as it has come."""
+    """A run so far."""
 
     first: str
     against: list[Against]
@@ -82,7 +82,7 @@ class Summary:
         return out
 
     def rates(self) -> list[tuple[str, float]]:
-        """Programs a second that one process gets through each stage. An implementation's stage is all that it does."""
+        """Programs a second of one process, for each stage. Running on an implementation is one stage."""
         return [(k, self.tally.runs[k] / max(s, 1e-9)) for k, s in self.tally.seconds.items()]
 
     def as_json(self) -> dict:
@@ -110,7 +110,7 @@ class Summary:
 
 
 def hardware() -> dict[str, object]:
-    """Processor, how many of them, and GPUs if there are any."""
+    """The processor, the number of cores, and GPUs if there are any."""
     out: dict[str, object] = {"processor": processor(), "processors": os.cpu_count()}
     try:
         gpus = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"],
@@ -122,7 +122,7 @@ def hardware() -> dict[str, object]:
 
 
 def versions() -> dict[str, str]:
-    """Of Python and of the packages that results depend on."""
+    """The versions of Python and of the packages on which results depend."""
     out = {"python": platform.python_version()}
     if "cutile" in sys.modules:
         out["cutile"] = sys.modules["cutile"].__version__

@@ -1,4 +1,6 @@
-"""Toys: cutile's interpreter with other meanings of some ops, wrong on purpose or free in their own way."""
+"""Toys: cutile's interpreter with other meanings of some ops. Some are wrong on purpose, some use a freedom
+differently.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from cutile.ops._op import lookup
 
 
 class Toy(Interp):
-    """Some ops mean something else: `ops` has, by name, a function of the right meaning and what that is given."""
+    """Some ops mean something else: `ops` has for each name a function that gets the right meaning and its arguments.
+    """
 
     own_kernels = True
     ops: dict[str, Callable] = {}
@@ -48,7 +51,7 @@ class Swapped(Toy):
 
 
 def off_by(ulp: float) -> Callable:
-    """float32 results so many units in the last place larger."""
+    """A meaning whose float32 results are larger by this many units in the last place."""
     def wrong(right, *xs, out=None, **options):
         y = np.asarray(right(*xs, **options))
         return (y.astype(np.float64) * (1 + ulp * 2.0**-23)).astype(np.float32) if xs[0].dtype == np.float32 else y
@@ -67,12 +70,12 @@ def backwards(right, x, /, *, axis, **options):
 
 
 def from_the_last(right, x, y, acc, /, **options):
-    """A matrix product that sums its terms the other way round."""
+    """A matrix product that sums its terms in reverse order."""
     return right(np.flip(x, -1), np.flip(y, -2), acc, **options)
 
 
 class Free(Toy):
-    """Takes the freedom that ops give: rounds transcendentals otherwise, and sums in another order."""
+    """Uses the freedoms of ops: rounds transcendentals differently, and sums in another order."""
 
     name = "toy:free"
     ops = {**dict.fromkeys(("exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "rsqrt",

@@ -1,4 +1,4 @@
-"""The comparison of what two implementations accept: verdicts, differences, and how the suite is loaded for it."""
+"""Comparing which programs two implementations accept: verdicts, differences, and how the suite is loaded."""
 
 from __future__ import annotations
 
@@ -60,6 +60,6 @@ def test_the_suite_records_what_cutile_says(verdicts):
 
 
 def test_nothing_runs(verdicts):
-    """Assertions that fail at run time compile; the tests of their failing go on to their end all the same."""
+    """Assertions that fail at run time compile, and tests that expect the failure still run to their end."""
     failing = [t for t in verdicts if "fail" in t["test"]]
     assert failing and all(v["verdict"] == "accepted" for t in failing for v in t["verdicts"])

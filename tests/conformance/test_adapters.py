@@ -20,7 +20,7 @@ from tests.gpu.fake_driver import FakeDriver
 
 
 class Memory(np.ndarray):
-    """Bytes with CuPy's way to their address."""
+    """Bytes with an address as CuPy gives it."""
 
     @property
     def data(self):
@@ -59,7 +59,7 @@ def fault():
 
 
 def stand_ins(stream):
-    """CuPy and PyTorch, as far as the adapters need them."""
+    """Stand-ins for the parts of CuPy and PyTorch that the adapters need."""
     runtime = types.SimpleNamespace(deviceSynchronize=lambda: None, CUDARuntimeError=Fault,
                                     getDeviceProperties=lambda _: {"name": b"A GPU"})
     device = types.SimpleNamespace(compute_capability="90", id=0)
@@ -86,7 +86,7 @@ def official():
 
 @pytest.fixture(params=["CuPy", "PyTorch", "README"])
 def gpu(request, monkeypatch):
-    """An adapter; what it launches runs in the interpreter, by way of copies."""
+    """An adapter whose launches run in the interpreter, on copies."""
     cupy, torch = stand_ins(Stream())
     monkeypatch.setitem(sys.modules, "cupy", None if request.param == "PyTorch" else cupy)
     monkeypatch.setitem(sys.modules, "torch", torch if request.param == "PyTorch" else None)

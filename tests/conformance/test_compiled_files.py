@@ -1,4 +1,4 @@
-"""The readers of bytecode and cubins that the suite has, on files made by hand; who is asked to export at all."""
+"""The suite's readers of bytecode and cubins, on files made by hand; and which implementations must export."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def elf(**sections: bytes) -> bytes:
-    """A file with these sections and a table of their names, `_` in place of `.`, `__` of `_`."""
+    """A file with these sections and a table of their names. In the keywords `_` stands for `.`, and `__` for `_`."""
     names = [n.replace("__", "\0").replace("_", ".").replace("\0", "_") for n in sections]
     table = b"\0" + b"\0".join(n.encode() for n in [*names, ".shstrtab"]) + b"\0"
     body, heads = bytearray(64), []
@@ -63,7 +63,7 @@ def test_kernels_and_parameters_of_a_cubin():
 
 
 def test_parameters_that_code_names():
-    """Operands in the first bank, behind its beginning; nothing else that has such bits."""
+    """Only operands in the first bank count, from the start of the parameters; no others with similar bits."""
     assert compiled_files.reads(FILE, "k") == {8, 12}
 
 
@@ -74,7 +74,7 @@ def test_the_version_of_bytecode():
 
 
 def test_who_cannot_export_is_not_asked(tmp_path):
-    """Its clauses are not applicable, and none is broken or absent."""
+    """For an implementation without export, these clauses are not applicable; none is broken or absent."""
     command = [sys.executable, "-m", "conformance", "test_symbols.py", "test_targets.py", "--report", str(tmp_path),
                "--impl", "tests.conformance.toy.adapter:Toy"]
     found = {**os.environ, "PYTHONPATH": str(ROOT)}

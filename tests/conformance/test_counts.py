@@ -1,4 +1,4 @@
-"""What programs have is counted right, adds up, and is measured against all of the language."""
+"""Counts of what generated programs contain are right, add up, and are compared with the whole language."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def accepted(expression: str, dtype: str, load) -> bool:
 
 @pytest.fixture(scope="module")
 def load():
-    """A kernel from its source, which stays readable."""
+    """A kernel from its source, which `inspect` finds."""
     names = []
 
     def made(source: str):
@@ -132,7 +132,7 @@ def test_the_dtypes_of_an_op_are_those_that_it_takes(op, load):
     assert {d for d in DTYPES if accepted(PROBES[op], d, load)} == set(ALLOWED[op])
 
 
-# What the registry has and the language has not: what other ops are made of.
+# Ops of the registry that are not in the language: other ops are made of them.
 NO_OPS_OF_THE_LANGUAGE = {"fma", "iota", "stack_scalars", "emit_text", "breakpoint", "powi"}
 
 

@@ -1,4 +1,4 @@
-"""What was exported runs as it was meant, on a driver that evaluates bytecode."""
+"""Exported programs give the right results, on a driver that evaluates bytecode."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from conformance.referee.sharding import Done, each
 from tests.gpu.evaluating import EvaluatingDriver
 
 INTERP = ByAdapter(Interp())
-# Without lists: the evaluator's addresses are not those in a list's table, which test_parameters looks at.
+# Without lists: the evaluator's addresses are not those in a list's table. test_parameters covers tables.
 SEEDS = [s for s in range(40, 60) if "xs" not in generate(s).source()][:6]
 
 
@@ -69,7 +69,7 @@ def test_a_wrong_program_is_refused(folder):
     other = generate(SEEDS[0], Options(statements=6))
     with pytest.raises(SystemExit, match="export it again"):
         compare(other, INTERP, replayed)
-    assert compare(generate(7, Options()), INTERP, replayed).kind == NOT_APPLICABLE  # the export had ended before
+    assert compare(generate(7, Options()), INTERP, replayed).kind == NOT_APPLICABLE  # the export had ended
     with pytest.raises(SystemExit, match="none of cuda.tile"):
         Exported("cuda.tile", folder, Gpu(EvaluatingDriver()))
 
@@ -102,7 +102,7 @@ def everything(x, n, flag, xs, pair, c: ct.Constant[int]):
 
 
 def test_parameters():
-    """Against the calling convention as the specification lists it."""
+    """Compared with the calling convention as the specification lists it."""
     x = np.zeros((4, 6), np.float32)[:, ::2]
     xs = [np.zeros(3, np.int16), np.zeros(5, np.int16)]
     args = (x, 1.5, True, xs, (2, xs[0]), 7)

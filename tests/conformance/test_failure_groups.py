@@ -1,4 +1,4 @@
-"""Failing tests stand together, those first that say most."""
+"""Failing tests form groups, the most telling first."""
 
 from __future__ import annotations
 

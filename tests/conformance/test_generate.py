@@ -49,7 +49,7 @@ def test_a_program_runs_as_a_script(tmp_path):
 
 
 def test_constants_that_the_official_implementation_rounds():
-    """It makes them float32 first [D-1], so what they give in float64 is not compared with it."""
+    """It rounds them to float32 first [D-1], so programs do not compare such constants in float64 with it."""
     inexact, f64 = re.compile(r"\* math\.(pi|e)\b"), {True: 0, False: 0}
     for official in f64:
         for seed in range(400):
@@ -94,7 +94,7 @@ def test_the_number_of_the_block_is_assigned_once():
 
 
 def test_blocks_write_apart():
-    """Running the blocks in another order gives the same arrays: no block reads or writes what is another's."""
+    """Running the blocks in another order gives the same arrays: no block reads or writes elements of another block."""
     from conformance.generate import reference
     from conformance.referee.implementations import flat, loaded
 

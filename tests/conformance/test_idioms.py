@@ -1,4 +1,4 @@
-"""Each way of writing, alone in a program, means what the generator says."""
+"""Each idiom of the generator, alone in a program, means what the generator says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERP, REFERENCE = implementation("cutile:interp"), implementation("reference")
 
 
 def program(seed: int, make) -> Program:
-    """A program with what `make(g)` writes; a value that it gives gets a name."""
+    """A program with the code that `make(g)` writes; if that gives a value, the value gets a name."""
     g = build.begun(Random(seed), Options())
     g.let(g.want("i32", (4,)))
     if (e := make(g)) is not None:
@@ -75,7 +75,7 @@ def test_the_number_of_the_block_is_not_swapped():
 
 
 ATTRIBUTES = tuple(i for i in idioms.IDIOMS if "{f}.ndim" in i.text or "'ndim'" in i.text)
-PARTIAL = {  # what is not defined for all constants, or has another meaning for them; the number of programs
+PARTIAL = {  # operators not defined for all constants, or with another meaning for them; the number of programs
     elementwise.divide: 10, elementwise.whole_division: 10, elementwise.sign: 70, elementwise.function: 20,
     elementwise.powers: 25, elementwise.invert: 10, elementwise.angle: 10, forms.static_assert: 10,
     **{partial(idioms.idiom, made=i): 5 for i in ATTRIBUTES},
@@ -84,7 +84,7 @@ PARTIAL = {  # what is not defined for all constants, or has another meaning for
 
 @pytest.mark.parametrize("production, count", PARTIAL.items(), ids=lambda x: getattr(x, "__name__", ""))
 def test_what_constants_cannot_do_is_not_asked_of_them(production, count):
-    """Where nearly all scalars are constants, written as numbers or made of them."""
+    """In programs where nearly all scalars are constants, written as numbers or computed from them."""
     def make(g):
         for e in (number(0), number(0.0, "f32"), number(False, "b1"), g.constant("i8", ())):
             g.let(e)
@@ -122,7 +122,7 @@ def test_context_managers(seed):
 
 
 def test_what_a_manager_does_in_the_end_happens_where_the_body_returns():
-    """Among these programs are ones that leave so."""
+    """Some of these programs return from inside a context manager."""
     left = 0
     for seed in range(30):
         p = program(seed, lambda g: forms.with_block(g, updating))

@@ -1,4 +1,4 @@
-"""Functions in the place of lambdas mean the same."""
+"""Functions in place of lambdas mean the same."""
 
 import ast
 

@@ -1,4 +1,4 @@
-"""Tests that crash, hang or spoil their process: each counts as failed, alone, and the run goes on."""
+"""Tests that crash, hang or spoil their process: only that test counts as failed, and the run goes on."""
 
 from __future__ import annotations
 

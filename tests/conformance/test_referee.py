@@ -1,4 +1,4 @@
-"""The referee tells equal from allowed from wrong, and makes a small case of what is wrong."""
+"""The referee tells equal, allowed and wrong results apart, and shrinks programs with wrong ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INTERP = ByAdapter(Interp())
 
 
 def first_that(second, kinds, op: str, limit: int = 150):
-    """The first program with that op on which the comparison ends so."""
+    """The first program with this op for which the comparison has this verdict."""
     for seed in range(limit):
         p = generate(seed)
         if any(o == op for o, _ in p.ops()) and (v := compare(p, INTERP, second)).kind in kinds:

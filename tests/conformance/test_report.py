@@ -1,4 +1,4 @@
-"""Known differences in the report of the suite: they run, fail, and count as known."""
+"""Known differences in the suite's report: the tests run, fail, and count as known."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from tests.conformance.altered_meanings import Swapped
 
 
 class Fatal(Swapped):
-    """Takes its process with it."""
+    """Ends its process."""
 
     name = "toy:fatal"
 

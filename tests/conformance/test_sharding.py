@@ -1,4 +1,4 @@
-"""A process that dies or hangs costs one result; the others come, once each."""
+"""A process that dies or hangs costs one result; all other results come exactly once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Square:
 
 
 class Bad(Square):
-    """Dies on 5, hangs on 7, and can do no more after 9."""
+    """Dies on seed 5, hangs on 7, and can do nothing more after 9."""
 
     def __call__(self, seed):
         if seed == 5:
@@ -72,7 +72,7 @@ def test_what_dies_or_hangs_is_lost_alone():
 def test_time_is_up():
     for seconds in (0.5, 5, 50):
         found = list(each(Slow, range(10_000), seconds=seconds))
-        if done(found):  # where the machine is busy none may have begun
+        if done(found):  # on a busy machine, perhaps none has begun
             break
     assert 0 < len(done(found)) <= seconds / Slow.SECONDS + 1
     assert [e.value for e in found if isinstance(e, End)] == [len(done(found))]

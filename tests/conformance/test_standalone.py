@@ -1,4 +1,4 @@
-"""The suite by itself: what it is made of, and that it needs no cutile."""
+"""The suite without cutile: its package has all files, and it runs."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ for path in sorted(folder.rglob("*.py")):
 
 
 def test_nothing_imports_cutile_when_it_is_loaded():
-    """But what makes an implementation part of the suite, and what exports cutile's kernels."""
+    """Except the modules that load an implementation, and those that export cutile's kernels."""
     done = subprocess.run([sys.executable, "-c", BLOCKED, str(SUITE)], capture_output=True, text=True, cwd=ROOT)
     assert not done.stderr
     asked = {"conformance.harness.api", *(f"conformance.referee.{m}" for m in ("packing", "replay"))}

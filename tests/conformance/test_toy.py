@@ -1,4 +1,4 @@
-"""The suite on an implementation that is small and wrong: it names what is broken, and what is absent."""
+"""The suite on a small and wrong implementation: it names what is broken, and what is absent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TESTS = [
     "test_promotion.py::test_two_tiles",
 ]
 INTEGERS, NARROW = ("i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"), ("f16", "bf16")
-# What the toy does wrong, and the clauses whose tests show it. Clauses of one test share its fate.
+# The faults of the toy, and the clauses whose tests show them. All clauses of a failing test count as broken.
 BROKEN = {
     "quotients": {f"ARITH-5.{s}" for s in ("signed", "unsigned", "wrap", "zero", "operator")},
     "NaN": {f"ARITH-9.max.{s}" for s in ("nan", "float", "zero", "builtin")},
@@ -60,7 +60,9 @@ def test_exactly_what_is_wrong_is_broken(verdicts):
 
 
 def test_the_report_begins_with_what_is_wrong_on_purpose(run):
-    """The four faults, and the built-ins that Python cannot do, in nine rows, each under a clause that names it."""
+    """The four faults, and the built-ins that plain Python cannot provide, are in the first nine rows, each under a
+    clause that names it.
+    """
     text, contents, page = run
     rows = contents["failing"]
     assert len(rows) <= 9 and [r["how"] for r in rows] == sorted((r["how"] for r in rows), key=list(HOW).index)

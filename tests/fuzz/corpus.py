@@ -1,4 +1,4 @@
-"""Small kernels that use every family of ops and every statement: what the fuzzer mutates.
+"""Small kernels for the fuzzer to mutate. They use every family of ops and every statement.
 
 `CASES` gives for each kernel a grid and arguments.
 """
@@ -195,7 +195,7 @@ def conditions(a, b, out, n):
 FUNCTIONS = (elementwise, integers, loops, branches, reductions, shapes, products, indexed, atomics, locked, views,
              structures, dtypes, recursive, conditions)
 HELPERS = (twice, early, climb)
-NUMBER = (loops, branches, locked, recursive, conditions)  # their last argument is a run-time number
+NUMBER = (loops, branches, locked, recursive, conditions)  # kernels whose last argument is a run-time number
 
 
 def arguments(fn: Callable) -> tuple[tuple[int, ...], list]:

@@ -31,7 +31,7 @@ class Mutator:
         self.tree, self.rng = tree, rng
 
     def mutate(self) -> None:
-        """One change, if the one drawn finds something to change."""
+        """Make the drawn change, if there is something to change."""
         self.rng.choice((self.delete, self.duplicate, self.swap, self.move, self.drop_argument, self.swap_arguments,
                          self.repeat_argument, self.constant, self.constant, self.attribute, self.attribute,
                          self.operator, self.name, self.expression, self.expression, self.wrap, self.keyword,
@@ -62,13 +62,13 @@ class Mutator:
         s[i], s[j] = s[j], s[i]
 
     def move(self):
-        """A statement into another suite."""
+        """Move a statement into another suite."""
         a, b = self.suite(), self.suite()
         x = copy.deepcopy(self.rng.choice(a))
         b.insert(self.rng.randrange(len(b) + 1), x)
 
     def statement(self):
-        """A statement that was not there: control flow above all."""
+        """Insert a statement, mostly control flow."""
         s = self.suite()
         i = self.rng.randrange(len(s))
         x = self.some_expression()
@@ -119,7 +119,7 @@ class Mutator:
         return ast.Constant(self.rng.choice(CONSTANTS))
 
     def replace(self, make: Callable[[ast.expr], ast.expr]) -> None:
-        """Put another expression in the place of one."""
+        """Replace an expression by another."""
         fields = [(n, f, None) for n in ast.walk(self.tree) for f, x in ast.iter_fields(n) if _is_value(x)]
         fields += [(n, f, i) for n in ast.walk(self.tree) for f, xs in ast.iter_fields(n) if isinstance(xs, list)
                    for i, x in enumerate(xs) if _is_value(x)]

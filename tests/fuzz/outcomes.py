@@ -1,4 +1,4 @@
-"""One mutated kernel at a time: made, launched, judged."""
+"""Mutated kernels, one at a time: make, launch, and judge the outcome."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.fuzz.mutate import Mutator
 
 LIMIT = 3000  # loop iterations
 SECONDS = 60
-# Where the documented errors of a launch come from; from anywhere else they are faults.
+# Files from which the documented errors of a launch come; from other files they are faults.
 REFUSING = ("cutile/runtime/launch.py", "cutile/runtime/kernel.py", "cutile/runtime/arguments.py",
             "cutile/runtime/annotations.py", "cutile/runtime/options.py", "cutile/interp/launch.py",
             "cutile/interp/memory/array_view.py", "cutile/interp/memory/buffer.py")
@@ -31,7 +31,7 @@ FUNCTIONS = {f.__name__: f for f in (*corpus.FUNCTIONS, *corpus.HELPERS)}
 
 
 class Fault(AssertionError):
-    """A mutant did what none may do."""
+    """A mutant did something that no kernel may do."""
 
 
 class Hang(BaseException):
@@ -58,12 +58,12 @@ def mutant(seed: int) -> tuple[str, str, Random]:
 def _text(tree: ast.FunctionDef) -> str:
     try:
         return ast.unparse(ast.fix_missing_locations(tree))
-    except ValueError:  # such a tree stands for no Python
+    except ValueError:  # such a tree is not valid Python
         return "?"
 
 
 def build(text: str, name: str, seed: int) -> Callable | None:
-    """The function, with source that inspect finds; None if Python itself does not compile it."""
+    """The function, with source that `inspect` finds; None if Python itself does not compile it."""
     filename = f"<mutant {seed}>"
     scope = {"ct": ct, "np": np, "Point": corpus.Point, "__name__": "mutant"}
     try:
@@ -77,7 +77,7 @@ def build(text: str, name: str, seed: int) -> Callable | None:
 
 
 def arguments(name: str, rng: Random) -> tuple[tuple, tuple]:
-    """A grid and arguments, now and then others than the kernel expects."""
+    """A grid and arguments, sometimes not those that the kernel expects."""
     grid, args = corpus.arguments(FUNCTIONS[name])
     for _ in range(rng.choice((0, 0, 0, 1, 2))):
         i = rng.randrange(len(args))
@@ -99,7 +99,7 @@ def _other(given, args: list, rng: Random):
     ))
     try:
         return make(given)
-    except (TypeError, ValueError):  # NumPy does not make it of such a thing
+    except (TypeError, ValueError):  # NumPy cannot make an array of it
         return given
 
 
@@ -118,7 +118,7 @@ def time_limit(seconds: int) -> Iterator[None]:
 
 
 def outcome(seed: int) -> str:
-    """Run a mutant: what became of it, "ran" or the class of an error that is allowed. Fault for anything else."""
+    """Run a mutant. Gives "ran" or the class of an allowed error; raises Fault for anything else."""
     text, name, rng = mutant(seed)
     try:
         fn = build(text, name, seed)

@@ -1,4 +1,4 @@
-"""Mutated kernels end with a result or with an error that is meant for the user, and nothing else."""
+"""Mutated kernels end with a result or with an error meant for the user, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A valid kernel of which one piece is refused has that error and no other: nothing that follows from it shows."""
+"""A valid kernel with one refused piece has that error and no other: errors that follow from it are not reported."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import cutile as ct
 from tests.fuzz import corpus
 from tests.fuzz.outcomes import build, source_of
 
-PIECES = 30  # of one kernel
+PIECES = 30  # pieces of one kernel
 
 
 def replaced(tree: ast.FunctionDef, rng: Random) -> ast.FunctionDef:
-    """The kernel with one expression, or one statement that does not leave a loop, inside of what tile code lacks.
+    """The kernel with one expression, or one statement that does not leave a loop, wrapped in Python that tile code
+    lacks.
 
-    Conditions stay: of a lost one nobody knows whether it was constant, and code is typed then that was not before.
+    Conditions stay: if one is lost, nobody knows whether it was constant, and code is typed that was not typed before.
     """
     tree = copy.deepcopy(tree)
     static = {id(m) for n in ast.walk(tree) if isinstance(n, ast.Call) and "static_" in ast.unparse(n.func)

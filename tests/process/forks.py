@@ -1,6 +1,7 @@
 """Forks while threads compile and launch: python tests/process/forks.py COUNT
 
-Each child launches kernels that are known, new, and in the making in the parent. One that hangs is ended by its alarm.
+Each child launches kernels that the parent knows, does not know, or is just compiling. An alarm ends a child that
+hangs.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 import cutile as ct
 from cutile.gpu import build
 
-SECONDS = 60  # that a child has
+SECONDS = 60  # before the alarm ends a child
 
 
 def twice(x):
@@ -49,7 +50,7 @@ def launch(kernel, constant: int) -> None:
 
 
 def build_something(name: str) -> None:
-    """What threads do that want code of a GPU, without the assembler."""
+    """The work of threads that need GPU code, without the assembler."""
     build._one_at_a_time(name, lambda: time.sleep(0.001) or b"code")
 
 

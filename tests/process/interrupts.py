@@ -1,6 +1,6 @@
 """Launches and exports under interrupts at random moments: python tests/process/interrupts.py COUNT [SEED]
 
-After each interrupt the settings of the process are what they were, and what comes to its end is right.
+After each interrupt the settings of the process are unchanged, and every launch that ends gives the right result.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def recursion(n):
 
 
 def python(*args: str, timeout: float = 300) -> str:
-    """What a program prints, which has to come to its end."""
+    """What a program prints; it must end normally."""
     p = subprocess.run([sys.executable, *args], cwd=ROOT, capture_output=True, text=True, timeout=timeout,
                        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONFAULTHANDLER": "1"})
     assert p.returncode == 0, f"{p.returncode}\n{p.stdout}\n{p.stderr[-3000:]}"

@@ -1,8 +1,8 @@
-"""Twenty wrong changes, as text replaced in one file of the tree each: what the referee must find.
+"""Twenty wrong changes that the referee must find. Each replaces a piece of text in one file of the tree.
 
-`against` says which comparison is to find it. A fault of the front end or of an op changes the interpreter and the GPU
-code alike, so the generator's reference must; one of a pass or a lowering changes the bytecode only, so the evaluator
-of bytecode must.
+`against` says which comparison must find it. A fault of the front end or of an op changes the interpreter and the GPU
+code alike, so the comparison is with the generator's reference. A fault of a pass or a lowering changes only the
+bytecode, so the comparison is with the evaluator of bytecode.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FAULTS = [
          "t in leaves(var.term)]\n        edge.node.operands",
          "t in leaves(var.term if edge is self.state.continues[-1] else self.at_start[n].term)]\n"
          "        edge.node.operands"),
-        ("`and` that stops gives True", "cutile/front/expr.py", "return loose(stop_at)\n\n    t = choose",
+        ("`and` that stops gives True", "cutile/front/conditions.py", "return loose(stop_at)\n\n    t = choose",
          "return loose(True)\n\n    t = choose"),
         ("an integer beside float16 gives float32", "cutile/dtypes.py", "return a if ia.floating else b\n",
          "return float32 if float16 in (a, b) else a if ia.floating else b\n"),

@@ -1,6 +1,6 @@
 """python -m tests.conformance.seeded.run [--programs N] [NAME…]: how many seeded faults does the referee find?
 
-Each fault is made in a copy of the tree, and programs run there until one is judged wrong. Needs no GPU.
+Plants each fault in a copy of the tree, and runs programs there until one is judged wrong. Needs no GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ WANTED = 18  # of 20
 
 
 def plant(fault: Fault, tree: Path) -> None:
-    """Make the fault in a copy of the tree. ValueError if its text no longer stands there exactly once."""
+    """Plant the fault in a copy of the tree. ValueError unless its text occurs there exactly once."""
     path = tree / fault.file
     text = path.read_text()
     if text.count(fault.old) != 1:
@@ -32,7 +32,9 @@ def plant(fault: Fault, tree: Path) -> None:
 
 
 def judged(tree: Path, against: str, count: int, seed: int) -> tuple[int | None, str]:
-    """The first program that is judged wrong in a tree, and the line that says so; None, and the last line."""
+    """The first program that is judged wrong in a tree, and the line that says so; without one, None and the last
+    line.
+    """
     env = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "conformance.referee", "--second", against, "--count", str(count),
                "--seed", str(seed), "--stop", "1", "--no-shrink", "--cases", str(tree / "cases")]
@@ -46,7 +48,9 @@ def judged(tree: Path, against: str, count: int, seed: int) -> tuple[int | None,
 
 
 def hunt(fault: Fault, right: Path, programs: int, seed: int) -> tuple[int | None, str]:
-    """After how many programs the fault is found: the first that is judged wrong with it and not without it."""
+    """After how many programs the fault is found: by the first program that is wrong with the fault and right without
+    it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         wrong = Path(folder) / "tree"
         shutil.copytree(right, wrong)

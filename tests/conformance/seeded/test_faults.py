@@ -1,4 +1,4 @@
-"""The seeded faults still fit the tree: each text stands once, and what is planted is Python."""
+"""The seeded faults still fit the tree: each text occurs once, and the planted text is Python."""
 
 from __future__ import annotations
 

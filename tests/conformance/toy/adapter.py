@@ -1,4 +1,4 @@
-"""How the conformance suite meets the toy."""
+"""The conformance suite's adapter of the toy."""
 
 import copy
 
@@ -11,5 +11,5 @@ class Toy(Adapter):
     features = frozenset({"cpu arrays", "negative strides"})
 
     def compile(self, kernel, args) -> None:
-        """The toy has no compiler: what it refuses shows when a block runs."""
+        """The toy has no compiler: it refuses a kernel when a block runs."""
         self.launch((1,), kernel, copy.deepcopy(args))

@@ -1,4 +1,4 @@
-"""A toy implementation of a corner of the language: kernels run as the Python functions that they are, block by block.
+"""A toy implementation of a small part of the language: kernels run as plain Python functions, block by block.
 
 It is wrong on purpose, in four ways:
 
@@ -7,8 +7,8 @@ It is wrong on purpose, in four ways:
 - elements beyond the edge of an array read as the last element, not as zero
 - an integer and a float16 or bfloat16 meet in float32, not in the float's dtype
 
-What it lacks (most of the API) it does not pretend to have. The built-in `min` and `max` cannot work here: Python asks
-whole tiles which is less.
+It lacks most of the API and does not pretend otherwise. The built-ins `min` and `max` cannot work here, because
+Python compares whole tiles for them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _common(a: DType, b: DType) -> DType:
 
 
 def _dtype_of(number: object, other: DType | None) -> DType:
-    """The dtype of a number that meets a tile of dtype `other`, or none."""
+    """The dtype of a number combined with a tile of dtype `other`; None for other objects."""
     if not isinstance(number, bool | int | float):
         raise TileTypeError(f"{type(number).__name__} is no operand")
     order = "biuf"
@@ -144,7 +144,7 @@ def _elementwise(f, *, bools: bool = False):
 
 
 def _quotient(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Of integers: wrong where it is negative and not exact."""
+    """The quotient of integers; wrong where it is negative and not exact."""
     q = a // b
     return np.where((q < 0) & (q * b != a), q + 1, q).astype(a.dtype) if a.dtype.kind in "iu" else np.floor(a / b)
 
