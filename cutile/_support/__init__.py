@@ -1,4 +1,4 @@
-"""Small tools of ours that any room may use: they know nothing of tiles, kernels or arrays.
+"""Small tools that every room may use; they know nothing of tiles, kernels or arrays.
 
-Where one replaces something of the standard library, its docstring says what that gains, as measured.
+Where a tool replaces one of the standard library, its docstring gives the measured gain.
 """

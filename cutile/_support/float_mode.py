@@ -1,8 +1,8 @@
-"""The floating-point mode of a thread. Launches run in the usual one of IEEE 754, whatever they find.
+"""The floating-point mode of a thread. Launches always run in the usual one, which is the default of IEEE 754.
 
-Libraries that were built with -ffast-math, XLA's threads and `torch.set_flush_denormal(True)` make a processor take
-subnormal numbers for zero, and some leave another direction of rounding behind. The mode belongs to a thread, so it is
-changed for a launch and put back after it. C's <fenv.h> does that, where it can be reached.
+Libraries built with -ffast-math, XLA's threads and `torch.set_flush_denormal(True)` make a processor flush subnormal
+numbers to zero, and some libraries leave another direction of rounding behind. The mode belongs to a thread. A launch
+sets the usual mode, through C's <fenv.h> where that is available, and restores the old mode afterwards.
 """
 
 from __future__ import annotations
@@ -12,16 +12,15 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# The smallest number, and factors after which the nearest number is this one again, or zero. Other modes give zero for
-# the first product (without subnormals, or rounding down), or the number for the second (rounding up). Under names, so
-# that Python does not fold the products.
+# In the usual mode, TINY * MORE rounds to TINY, and TINY * LESS to zero. Without subnormals, or rounding down, the
+# first product is zero; rounding up, the second one is TINY. They are variables, so that Python does not fold products.
 TINY, MORE, LESS = 5e-324, 0.75, 0.25
 _ONE = 1.0
-_SIZE = 64  # bytes: more than fenv_t has anywhere
+_SIZE = 64  # bytes, more than fenv_t has on any platform
 
 
 def usual() -> bool:
-    """Whether this thread keeps subnormals and rounds to nearest, or nothing can be done about it."""
+    """Whether this thread is in the usual mode, or its mode cannot be changed."""
     return _is_usual() or _environment() is None
 
 
@@ -30,10 +29,7 @@ def _is_usual() -> bool:
 
 
 def run(function: Callable, /, *args: Any, **kwargs: Any) -> Any:
-    """Call a function in the usual mode.
-
-    An interrupt cannot come between a call in C and the instruction before it, so the mode is put back in any case.
-    """
+    """Call a function in the usual mode. The old mode is restored in any case, also after an interrupt."""
     get, put, default = _environment()
     import ctypes
 
@@ -67,15 +63,15 @@ def describe() -> tuple[str, str]:
 
 @functools.cache
 def _environment() -> tuple[Callable, Callable, Any] | None:
-    """fegetenv, fesetenv and the environment that a program starts with; None where these do not do it."""
-    import ctypes  # loaded when it is needed
+    """fegetenv, fesetenv and the default environment; None where these do not exist or do not work."""
+    import ctypes  # loaded only when needed
 
     for name in (None, "libm.so.6", "libm.so"):
         try:
             library = ctypes.PyDLL(name)
             get, put = library.fegetenv, library.fesetenv
             break
-        except (OSError, AttributeError, TypeError):  # Windows has no library None, and another way to say this
+        except (OSError, AttributeError, TypeError):  # TypeError: Windows has no library None
             continue
     else:
         return None

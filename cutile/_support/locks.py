@@ -1,4 +1,4 @@
-"""Locks that a forked process can use."""
+"""Locks that survive a fork of the process."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import threading
 
 
 class Lock:
-    """A lock among the threads of a process. In a forked child it is a new one: who held it may not be there.
+    """A lock among the threads of a process. A forked child gets a new lock, since the thread that holds the old one
+    may not exist there.
 
-    Used as `with lock.here():` and in no other way, so that no interrupt comes between the lock and who lets go of it.
+    Use it as `with lock.here():` only, so that no interrupt can come between acquiring the lock and releasing it.
     """
 
     __slots__ = ("_own",)
@@ -18,6 +19,7 @@ class Lock:
         self._own = os.getpid(), threading.Lock()
 
     def here(self) -> threading.Lock:
+        """The lock of this process."""
         process, lock = self._own
         if process != os.getpid():
             self._own = _, lock = os.getpid(), threading.Lock()

@@ -1,4 +1,4 @@
-"""A dictionary of bounded size, which forgets what nobody asked for lately."""
+"""A dictionary of bounded size that drops the values which were not used recently."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 K, V = TypeVar("K"), TypeVar("V")
 
 
-class Recent(dict[K, V]):
-    """At most `limit` values, added by `keep`; to look one up costs what it costs in a dictionary.
+class LruDict(dict[K, V]):
+    """At most `limit` values, added by `keep`. A lookup costs what it costs in a plain dictionary.
 
-    Who finds a value may set its attribute `used`: then the value stays when the next ones are dropped. Threads may use
-    it together without a lock; what one of them loses in a race is a value that has to be made again.
+    A caller that finds a value may set the value's attribute `used`: it then survives the next time that values are
+    dropped. Threads may share the dictionary without a lock. A race may lose a value, which must be made again then.
     """
 
     def __init__(self, limit: int):
@@ -19,7 +19,7 @@ class Recent(dict[K, V]):
         self.limit = limit
 
     def keep(self, key: K, value: V) -> None:
-        """Add a value, and drop the oldest that were not used since they were last looked through."""
+        """Add a value. If there are too many, drop the oldest ones that are not marked as used."""
         self.pop(key, None)
         self[key] = value
         while len(self) > self.limit:
@@ -27,6 +27,6 @@ class Recent(dict[K, V]):
                 found: Any = self.pop(oldest, None)
                 if getattr(found, "used", False):
                     found.used = False
-                    self[oldest] = found  # as the newest
+                    self[oldest] = found  # it is now the newest
                 else:
                     break

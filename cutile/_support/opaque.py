@@ -1,11 +1,11 @@
-"""What compilers that trace Python do not look into: PyTorch's, for which a launch is a break of the graph.
+"""Hides functions from compilers that trace Python: PyTorch's Dynamo, for which a launch breaks the graph.
 
-Dynamo takes over the frames of a running program. In ours it would find nothing that it can compile, and errors in
-what it does not know; so each function that users call, with all that it calls, is marked as not for it. PyTorch is
-not imported for that: it is told when it is there, or when Dynamo comes upon the function and asks.
+Dynamo takes over the frames of a running program. In cutile's frames it finds nothing that it can compile, and fails in
+code that it does not know. So every function that users call is marked, and Dynamo skips it and all that it calls.
+PyTorch is not imported for that: it is told about the marks once it is loaded, or when Dynamo asks about a function.
 
-Dynamo does not ask about a frame that it is offered at once, as below a frame that it skipped. Such a function does
-little itself, and calls one that is marked as well.
+Dynamo does not ask about a frame that it gets directly, such as one below a frame that it skipped. A function that may
+run in such a frame does little itself and calls another marked function.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_codes: list[CodeType] = []  # of the functions that are marked
+_codes: list[CodeType] = []  # the code of marked functions
 
 
 class _Asked:
-    """What Dynamo finds where it looks whether a function is for it: true, and PyTorch knows from then on."""
+    """The mark that Dynamo finds on a function: it is true, and asking so tells PyTorch of all marks."""
 
     def __bool__(self) -> bool:
         tell()
@@ -32,7 +32,7 @@ _ASKED = _Asked()
 
 
 def opaque(why: str) -> Callable[[F], F]:
-    """Mark a function as one that is run, never traced. `why` is what PyTorch's message of a broken graph says."""
+    """Mark a function as not to be traced. `why` is for PyTorch's message about the broken graph."""
 
     def mark(f: F) -> F:
         f._torchdynamo_disable, f._torchdynamo_disable_msg = _ASKED, why  # type: ignore[attr-defined]
@@ -44,7 +44,7 @@ def opaque(why: str) -> Callable[[F], F]:
 
 
 def tell() -> None:
-    """Have Dynamo leave alone the frames of marked functions and all frames below them, if PyTorch is loaded."""
+    """Make Dynamo skip the frames of marked functions and all frames below them, if PyTorch is loaded."""
     dynamo = sys.modules.get("torch._C._dynamo.eval_frame")
     mark = getattr(dynamo, "set_code_exec_strategy", None)  # since PyTorch 2.7
     if mark is not None:

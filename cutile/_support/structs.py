@@ -1,8 +1,8 @@
-"""`@structure`: what `dataclasses.dataclass` does, in a twentieth of its time.
+"""`@structure`: does what `dataclasses.dataclass` does, in a twentieth of the time.
 
-`dataclass` compiles up to six methods of each class, half a millisecond in all; for the hundred classes of this package
-that was most of `import cutile` and of a first launch. Structs share their methods, and `__init__`, which has to be
-quick, is compiled once for each number of fields: every class has a copy with other names in it.
+`dataclass` compiles up to six methods for each class, which takes half a millisecond. For the hundred classes of this
+package that was most of the time of `import cutile` and of a first launch. Structs share their methods instead. Only
+`__init__` must be fast: it is compiled once for each number of fields, and each class has a copy with its own names.
 """
 
 from __future__ import annotations
@@ -23,17 +23,18 @@ T = TypeVar("T")
 
 @dataclass_transform(field_specifiers=(field,))
 def structure(cls: type | None = None, /, **how: bool) -> Any:
-    """Make a class with annotated fields a struct: bare, or with parameters of `dataclass`, which mean the same.
+    """Make a class with annotated fields a struct; a decorator, bare or with parameters of `dataclass`.
 
-    They are eq (True), frozen, slots, kw_only and weakref_slot (False). Of `field()`, only default_factory may be
-    given. A class may have an `__init__` of its own; bases have no fields. `dataclasses` takes structs for dataclasses.
+    The parameters are eq (default True), frozen, slots, kw_only and weakref_slot (default False). `field()` may only
+    have default_factory. A class may define its own `__init__`. Base classes must have no fields. The functions of
+    `dataclasses` accept structs.
     """
     return functools.partial(_structure, **how) if cls is None else _structure(cls, **how)
 
 
-class cached:  # used like a function
-    """A property that is computed once: functools.cached_property, whose lock in Python 3.11 a forked child may find
-    held by a thread that it does not have.
+class cached:  # in lower case, since it is used as a decorator
+    """A property that is computed once. Unlike functools.cached_property in Python 3.11 it has no lock, which a forked
+    child could find held by a thread that it does not have.
     """
 
     def __init__(self, compute: Callable[[Any], Any]):
@@ -100,7 +101,7 @@ def _init(cls: type, names: tuple[str, ...], given: dict[str, Any], factories: d
 
 @functools.cache
 def _pattern(count: int, factories: Collection[int], frozen: bool, kw_only: bool, post: bool) -> types.CodeType:
-    """The code of `__init__` for so many fields, `factories` of them made by one where no value is given."""
+    """The code of `__init__` for `count` fields, of which those at the positions `factories` have a default_factory."""
     body = []
     for i in range(count):
         name, value = _field(i), f"_make{i}() if {_field(i)} is _MISSING else {_field(i)}"
@@ -117,11 +118,11 @@ def _field(i: int) -> str:
     return f"_field{i}"
 
 
-# ------------------------------------------------------------------ the methods that all share
+# ------------------------------------------------------------------ methods that all structs share
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], tuple]:
-    """The values of a struct, as a tuple also where there is one or none."""
+    """A function that gives the field values of a struct as a tuple, for any number of fields."""
     if len(names) > 1:
         return attrgetter(*names)
     return lambda obj: tuple(getattr(obj, n) for n in names)
@@ -157,7 +158,9 @@ def _put_state(self: Any, state: tuple) -> None:
 
 
 class _Twin:
-    """What `dataclasses` looks for in a class: taken, when it does, from a dataclass with the same fields."""
+    """An attribute that the functions of `dataclasses` look up in a class. When they do, it is copied from a real
+    dataclass with the same fields.
+    """
 
     def __init__(self, name: str):
         self.name = name

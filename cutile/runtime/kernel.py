@@ -17,7 +17,7 @@ from cutile import settings
 from cutile._support import trace
 from cutile._support.float_mode import in_usual_mode
 from cutile._support.locks import Lock
-from cutile._support.lru import Recent
+from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import structure
 from cutile.front.dependencies import Dependencies
@@ -46,7 +46,7 @@ class TypedProgram:
     kernel: nodes.Kernel
     dependencies: Dependencies
     compiled: Any = None  # the interpreter's CompiledKernel, once a launch needed it
-    used: bool = False  # by a launch, lately (Recent)
+    used: bool = False  # by a recent launch (see LruDict)
 
     def on_host(self) -> Any:
         """What the interpreter derives from it, made at the first launch there."""
@@ -61,8 +61,8 @@ class Remembered:
     """What launches of a kernel with some options keep for others like them (launch_plan.py, launch_cache.py)."""
 
     def __init__(self) -> None:
-        self.plans: Recent[tuple, Any] = Recent(LIMIT)
-        self.loaded: Recent[tuple, tuple] = Recent(LIMIT)
+        self.plans: LruDict[tuple, Any] = LruDict(LIMIT)
+        self.loaded: LruDict[tuple, tuple] = LruDict(LIMIT)
         self.again: Callable[..., Any] | None = None
 
 
@@ -122,8 +122,8 @@ class Kernel:
         self._names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
         specs = specs_of(fn)
         self.specs = [specs.get(n, PLAIN) for n in self._names]
-        self._programs = Recent(LIMIT)
-        self._by_options = Recent(OPTIONS_LIMIT)
+        self._programs = LruDict(LIMIT)
+        self._by_options = LruDict(OPTIONS_LIMIT)
         self._lock = Lock()  # for threads that want one program
         return self._with(options)
 

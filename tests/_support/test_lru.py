@@ -4,7 +4,7 @@ import random
 import threading
 import types
 
-from cutile._support.lru import Recent
+from cutile._support.lru import LruDict
 
 
 def value(used=False):
@@ -12,7 +12,7 @@ def value(used=False):
 
 
 def test_the_oldest_go_first():
-    recent = Recent(2)
+    recent = LruDict(2)
     for key in "abc":
         recent.keep(key, value())
     assert list(recent) == ["b", "c"]
@@ -22,7 +22,7 @@ def test_the_oldest_go_first():
 
 
 def test_what_was_used_stays_a_round_longer():
-    recent = Recent(2)
+    recent = LruDict(2)
     recent.keep("a", value())
     recent.keep("b", value())
     recent["a"].used = True
@@ -34,14 +34,14 @@ def test_what_was_used_stays_a_round_longer():
 
 def test_it_is_bounded_where_all_are_used_or_have_no_mark():
     for make in (lambda: value(True), lambda: (1, 2)):
-        recent = Recent(3)
+        recent = LruDict(3)
         for key in range(10):
             recent.keep(key, make())
             assert len(recent) == min(key + 1, 3) and key in recent
 
 
 def test_threads():
-    recent, wrong = Recent(8), []
+    recent, wrong = LruDict(8), []
 
     def work(seed):
         r = random.Random(seed)
