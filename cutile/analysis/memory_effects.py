@@ -91,8 +91,8 @@ def _targets(kernel: Kernel, classes: _Classes) -> list[Value]:
     while pending:
         region, loop, frame = pending.pop()
         for n in region.nodes:
-            if isinstance(n, Op) and n.op.effect in (WRITE, ATOMIC):
-                targets += [v for v in n.operands if _is_memory(v)]
+            if isinstance(n, Op) and n.op.accesses is not None and n.op.effect in (WRITE, ATOMIC):
+                targets.append(n.operands[0])
             _unite(n, classes, loop, frame)
             pending += ((b, *_inside(n, loop, frame)) for b in regions_of(n))
     return targets

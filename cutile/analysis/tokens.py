@@ -18,13 +18,14 @@ part of those that `after` names. Carried through branches and loops are the tok
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from cutile._support.structs import field, structure
+from cutile.analysis.access import Access, accesses
 from cutile.analysis.memory_effects import memory_classes
-from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While, regions_of
+from cutile.ir.nodes import For, Kernel, Op, Region, Value, While, regions_of
 from cutile.ir.walk import definitions, regions, walk
-from cutile.ops import arithmetic, debug, grid
+from cutile.ops import debug, grid
 from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.types import MemoryOrder
 
@@ -38,7 +39,7 @@ ACQUIRE: Key = ("acquire", None)
 
 
 @structure(frozen=True, slots=True)
-class Access:
+class Tokens:
     """How a node takes part. `joins` gain the node's token, `becomes` are then its token alone."""
 
     waits: tuple[Key, ...]
@@ -46,19 +47,19 @@ class Access:
     becomes: tuple[Key, ...]
 
 
-NONE = Access((), (), ())
+NONE = Tokens((), (), ())
 
 
 @structure(slots=True)
 class Ordering:
     """The plan for one kernel without frames."""
 
-    access: dict[Op, Access] = field(default_factory=dict)
+    tokens: dict[Op, Tokens] = field(default_factory=dict)
     apart: dict[For, dict[Op, Value]] = field(default_factory=dict)  # stores that need not wait for each other
     _changed: dict[Region, tuple[Key, ...]] = field(default_factory=dict)
 
-    def of(self, n: Op) -> Access:
-        return self.access.get(n, NONE)
+    def of(self, n: Op) -> Tokens:
+        return self.tokens.get(n, NONE)
 
     def changed(self, inside: Iterable[Region]) -> tuple[Key, ...]:
         """The tokens that some node in these regions changes, in a fixed order."""
@@ -88,13 +89,15 @@ def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlappi
     plan = Ordering()
     for n in ops:
         if n.op in FENCES:
-            plan.access[n] = _fence(tracked)
+            plan.tokens[n] = _fence(tracked)
         elif (c := class_of(n.operands[0])) in tracked:
-            plan.access[n] = _access(n, c, tracked)
+            plan.tokens[n] = _access(n, c, tracked)
     plan._find_changed(kernel.body)
     apart = {class_of(v) for v in overlapping}
-    for loop in walk(kernel.body):
-        if isinstance(loop, For) and (found := _apart(loop, plan, class_of, apart)):
+    loops = [n for n in walk(kernel.body) if isinstance(n, For)]
+    described = accesses(kernel) if loops and plan.tokens else {}
+    for loop in loops:
+        if found := _apart(loop, plan, class_of, apart, described):
             plan.apart[loop] = found
     return plan
 
@@ -103,62 +106,47 @@ def _order(n: Op) -> MemoryOrder:
     return n.attrs.get("memory_order", MemoryOrder.WEAK)
 
 
-def _fence(classes: Sequence[Value]) -> Access:
+def _fence(classes: Sequence[Value]) -> Tokens:
     """Waits for all, and all wait for it."""
-    return Access((*(("any", c) for c in classes), ACQUIRE), (), (ACQUIRE,))
+    return Tokens((*(("any", c) for c in classes), ACQUIRE), (), (ACQUIRE,))
 
 
-def _access(n: Op, c: Value, classes: Sequence[Value]) -> Access:
+def _access(n: Op, c: Value, classes: Sequence[Value]) -> Tokens:
     order, reads = _order(n), n.op.effect == READ
     waits: tuple[Key, ...] = (("write" if reads else "any", c), ACQUIRE)
     if order in RELEASES:
         waits = (*(("any", k) for k in classes), ACQUIRE)
     acquires = (ACQUIRE,) if order in ACQUIRES else ()
     if reads:
-        return Access(waits, (("any", c),), acquires)
-    return Access(waits, (), (("any", c), ("write", c), *acquires))
+        return Tokens(waits, (("any", c),), acquires)
+    return Tokens(waits, (), (("any", c), ("write", c), *acquires))
 
 
 # ------------------------------------------------------------------ stores of different iterations
 
 
-def _apart(loop: For, plan: Ordering, class_of, overlapping: set[Value]) -> dict[Op, Value]:
+def _apart(loop: For, plan: Ordering, class_of, overlapping: set[Value],
+           described: Mapping[Op, Access]) -> dict[Op, Value]:
     """The stores of an innermost loop that never meet one another, with their classes: such a store is the only access
     of its class in the loop, its array comes from outside, and its tile index moves with the counter."""
     nodes = list(walk(loop.body))
     if any(isinstance(n, For | While) for n in nodes):
         return {}
-    accesses = [n for n in nodes if isinstance(n, Op) and n in plan.access]
-    if any(ACQUIRE in plan.access[n].becomes for n in accesses):  # fences too: each access waits for the latest one
+    found = [n for n in nodes if isinstance(n, Op) and n in plan.tokens]
+    if any(ACQUIRE in plan.tokens[n].becomes for n in found):  # fences too: each access waits for the latest one
         return {}
-    counts = Counter(class_of(n.operands[0]) for n in accesses)
-    inside = {**definitions(loop.body), **dict.fromkeys(loop.params, loop)}
-    return {n: c for n in accesses
-            if n.op.name in ("store", "view_store") and counts[c := class_of(n.operands[0])] == 1
-            and c not in overlapping and _order(n) is MemoryOrder.WEAK and n.operands[0] not in inside
-            and _moves(n, loop, inside)}
+    counts = Counter(class_of(n.operands[0]) for n in found)
+    inside = {*definitions(loop.body), *loop.params}
+    return {n: c for n in found
+            if n.op.effect == WRITE and counts[c := class_of(n.operands[0])] == 1 and c not in overlapping
+            and _order(n) is MemoryOrder.WEAK and n.operands[0] not in inside
+            and _moves(described[n], loop, inside)}
 
 
-def _moves(n: Op, loop: For, inside: dict[Value, Node]) -> bool:
-    """Some tile index is the counter plus or minus something that stays the same, and tiles do not overlap."""
-    index, shape = n.op.group(n.operands, n.layout)[1], n.operands[-1].type.shape
-    steps = n.attrs.get("steps", shape)
-    return any(_is_counter(v, loop, inside) and (not shape or s >= d)
-               for v, s, d in zip(index, steps or (1,) * len(index), shape or (1,) * len(index), strict=True))
+def _moves(access: Access, loop: For, inside: set[Value]) -> bool:
+    """Some tile index is the counter plus or minus what stays the same, and tiles do not overlap along that axis."""
+    return any(abs(i.coefficient(loop.iv)) == 1 and inside.isdisjoint(i.without(loop.iv).variables) and step >= n
+               for i, step, n in zip(access.index, access.steps, access.shape, strict=False))
 
 
-def _is_counter(v: Value, loop: For, inside: dict[Value, Node]) -> bool:
-    if v is loop.iv:
-        return True
-    d = inside.get(v)
-    if not isinstance(d, Op) or d.op not in (arithmetic.add, arithmetic.sub):
-        return False
-    fixed = [x not in inside and x is not loop.iv or _constant(inside.get(x)) for x in d.operands]
-    return sum(fixed) == 1 and _is_counter(d.operands[fixed.index(False)], loop, inside)
-
-
-def _constant(n: Node | None) -> bool:
-    return isinstance(n, Op) and n.op.name == "constant"
-
-
-__all__ = ["ACQUIRE", "Access", "Key", "Ordering", "ordering"]
+__all__ = ["ACQUIRE", "Key", "Ordering", "Tokens", "ordering"]

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cutile import settings
+from cutile.analysis.access import tile_indices
 from cutile.interp import run_blocks
-from cutile.interp.codegen.batch_analysis import INDEX
-from cutile.interp.exec.block_set import Block, BlockGrid, Launch
+from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch
 from cutile.interp.exec.capacity import not_enough
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.buffer import Buffer
@@ -46,12 +46,12 @@ class GridLaunch(NamedTuple):
 
     function: Callable  # (ctx, *arguments, *views), as emit_batch makes it
     context: contextvars.Context  # it runs in a copy of this
-    grid: Block
+    grid: Dim3
     arrays: list[int]  # which parameters are arrays
     stored: list[int]  # and which of these are stored to
     bare: bool  # the code does not ask which blocks run
     makers: list[tuple[int, Callable]]  # parameters that the code needs besides views, and what makes the argument
-    parts: list[tuple[Block, Block, list[TileView | None]]]  # origin and extent of a chunk, and its tiles
+    parts: list[tuple[Dim3, Dim3, list[TileView | None]]]  # origin and extent of a chunk, and its tiles
 
     def run(self, values: Sequence[Any]) -> bool:
         """Run it; False, with nothing done, if the arrays are out of the ordinary."""
@@ -120,7 +120,7 @@ def ordinary(args: Sequence[Any]) -> bool:
         m.array.flags.aligned if m.writable else not m.may_change for m in buffers)
 
 
-def prepare(compiled: CompiledKernel, grid: Block, args: Sequence[Any], check: bool) -> GridLaunch | None:
+def prepare(compiled: CompiledKernel, grid: Dim3, args: Sequence[Any], check: bool) -> GridLaunch | None:
     """What launches of this grid on arrays of these layouts have in common, found with the ordinary arguments of one of
     them; None if they have to go the long way.
     """
@@ -133,7 +133,7 @@ def prepare(compiled: CompiledKernel, grid: Block, args: Sequence[Any], check: b
     tiles = {n: _tile_views(n, find, kernel, grid, chunks, args) for n, find in plan.code.placed.items()}
     seen = {n for n, found in tiles.items() if None not in found}  # these need nothing but their views
     others = [n for n in nodes if n not in seen and n not in plan.code.skipped]
-    bare = not any(regions_of(n) or isinstance(n, Op) and (INDEX in n.op.operands or "ctx" in n.op.given)
+    bare = not any(regions_of(n) or isinstance(n, Op) and (tile_indices(n) or "ctx" in n.op.given)
                    for n in others)
     needed = {v for n in others for v in uses_of(n)}
     makers = [(i, _maker(p, x)) for i, (p, x) in enumerate(zip(kernel.params, args, strict=True)) if p in needed]
@@ -143,7 +143,7 @@ def prepare(compiled: CompiledKernel, grid: Block, args: Sequence[Any], check: b
     return GridLaunch(plan.function, _context(check), grid, arrays, stored, bare, makers, parts)
 
 
-def _tile_views(n: Op, find: Callable, kernel: Kernel, grid: Block, chunks: list,
+def _tile_views(n: Op, find: Callable, kernel: Kernel, grid: Dim3, chunks: list,
                 args: Sequence[Any]) -> list[TileView | None]:
     """Where the tile of an op lies, for each chunk; None where it is no part of an array of packed elements."""
     i = kernel.params.index(n.operands[0])

@@ -17,7 +17,7 @@ import numpy as np
 from cutile import settings
 from cutile.dtypes import info
 from cutile.interp.exec import turns
-from cutile.interp.exec.block_set import Block, BlockGrid, Launch, Single, show
+from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch, Single, show
 from cutile.interp.exec.capacity import not_enough, too_many_axes
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.per_block_array import ArrayList
@@ -49,7 +49,7 @@ def run(compiled: CompiledKernel, grid: Sequence[int], args: Sequence, schedule:
     _run(kernel, plan, launch, values, extent)
 
 
-def _run(kernel: Kernel, plan: ExecutionPlan, launch: Launch, values: list, extent: Block) -> None:
+def _run(kernel: Kernel, plan: ExecutionPlan, launch: Launch, values: list, extent: Dim3) -> None:
     with np.errstate(all="ignore"):
         try:
             if plan.schedule == "batch":
@@ -92,14 +92,14 @@ def _print(launch: Launch) -> None:
         show("".join(launch.printed[b]))
 
 
-def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Block, list]]:
+def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Dim3, list]]:
     """Each block with the arguments as a debugger shows them."""
     shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
              for v, a in zip(kernel.params, values, strict=True)]
     return ((b, shown) for b in _blocks(launch.grid, kernel.name))
 
 
-def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
+def _blocks(grid: Dim3, kernel: str) -> Iterable[Dim3]:
     """The blocks of a grid in order, or the one that CUTILE_BLOCK asks for."""
     only = settings.get("BLOCK")
     if only is None:
@@ -112,7 +112,7 @@ def _blocks(grid: Block, kernel: str) -> Iterable[Block]:
 
 
 @functools.lru_cache(maxsize=1024)
-def chunk_of(grid: Block, blocks: int) -> Block:
+def chunk_of(grid: Dim3, blocks: int) -> Dim3:
     """The extent of a chunk of at most so many blocks: about as long as wide, chunks about equal."""
     extent = [1, 1, 1]
     while True:
@@ -130,7 +130,7 @@ def _even(total: int, part: int) -> int:
     return -(-total // -(-total // part)) if total else 1
 
 
-def chunks(grid: Block, extent: Block) -> Iterable[tuple[Block, Block]]:
+def chunks(grid: Dim3, extent: Dim3) -> Iterable[tuple[Dim3, Dim3]]:
     """(origin, extent) of each chunk, in row-major order."""
     if extent == grid:
         return [((0, 0, 0), grid)]

@@ -10,11 +10,10 @@ from cutile._support.structs import replace
 from cutile.dtypes import info
 from cutile.ir.nodes import For, Kernel, Node, Op, Region, Value, While
 from cutile.ir.walk import definitions, rewrite
-from cutile.ops import arithmetic, convert, create, shape
+from cutile.ops import arithmetic, convert, create
 from cutile.passes.cse import key_of
 
 DIVISIONS = (arithmetic.floordiv, arithmetic.mod, arithmetic.cdiv)
-SHAPED = (shape.broadcast_to, shape.reshape, create.full, convert.astype)  # these bring a constant divisor to shape
 
 
 def licm(kernel: Kernel) -> Kernel:
@@ -43,7 +42,12 @@ def _harmless(n: Op, source: dict[Value, Node]) -> bool:
         return False
     if n.op in DIVISIONS and info(n.results[0].type.dtype).integral:
         divisor = source.get(n.operands[1])
-        while isinstance(divisor, Op) and divisor.op in SHAPED:
+        while isinstance(divisor, Op) and _hands_on(divisor):
             divisor = source.get(divisor.operands[0])
         return isinstance(divisor, Op) and divisor.op is create.constant and bool(divisor.attrs["value"])
     return True
+
+
+def _hands_on(n: Op) -> bool:
+    """Whether all elements of the result are those of one operand, in another form."""
+    return len(n.operands) == 1 and (n.op.moves_data or n.op is convert.astype)

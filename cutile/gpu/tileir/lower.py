@@ -136,7 +136,7 @@ class Lowering:
         self.broadcasts: dict[nodes.Value, nodes.Value] = {}  # results of broadcast_to and what they are made from
 
     def run(self, arguments: Iterator[Value]) -> None:
-        if self._plan.access:
+        if self._plan.tokens:
             self._root = self.b.op("make_token")
         for p, f in zip(self.kernel.params, self.facts, strict=True):
             self._define(p, arrays.parameter(self.b, p.type, arguments, f))

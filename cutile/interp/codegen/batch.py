@@ -17,9 +17,10 @@ from types import FunctionType
 
 import numpy as np
 
+from cutile.analysis.affine import AffineIndex
 from cutile.dtypes import float32, info
 from cutile.errors import Span
-from cutile.interp.codegen.batch_analysis import BatchPlan
+from cutile.interp.codegen.batch_analysis import BatchPlan, coefficients, plan_batch
 from cutile.interp.codegen.emit import (
     CTX,
     Needs,
@@ -65,7 +66,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 
     `views`: for each op of `placed` the memory of its tile as one view, or None, the default, where it has to be found.
     """
-    plan = BatchPlan(kernel, check)
+    plan = plan_batch(kernel, check)
     program = Program(check, step_limit, plan.streams(kernel.body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
               merge.narrow, block_set.with_lead):
@@ -81,7 +82,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
         unit.queue.popleft()()
     program.finish()
     program.skipped = frozenset(plan.skipped)
-    program.placed = {n: functools.partial(plan.place, n) for n in placed}
+    program.placed = {n: functools.partial(plan.find_view, n) for n in placed}
     program.objects[".kernel"].__defaults__ = (None,) * len(placed)
     return program
 
@@ -157,7 +158,7 @@ class Unit:
         for n in root.nodes:
             if self.exits.node(n):  # after it, other blocks may run
                 break
-            if n in self.plan.placed:
+            if n in self.plan.regular:
                 self.view(n)
 
     def view(self, n: Op) -> str:
@@ -265,7 +266,7 @@ class Body:
     def op(self, n: Op) -> list[ast.stmt]:
         if is_breakpoint(n):
             return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
-        if n in self.unit.plan.spread:
+        if n in self.unit.plan.implicit:
             return [self.positioned(assign(self.unit.temps(n.results), load(self.program.temp(n.operands[0]))), n)]
         operands, combine, plan = self.operands(n), None, self.unit.plan
         if n.region is not None:
@@ -275,15 +276,15 @@ class Body:
             changed["want_old"] = constant(False)
         before: list[ast.stmt] = []
         if n.op.takes_out:
-            store = plan.direct.get(n)
+            store = plan.stored_by.get(n)
             if store is not None:
                 before = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
                 changed["out"] = load(TARGET)
-            elif n in plan.buffers or _is_f32_unary(n):
+            elif n in plan.spent or _is_f32_unary(n):
                 changed["out"] = self.buffer(n, operands)
         y = self.viewed(n, self.access(n, operands), meaning_call(self.program, n, operands, combine, **changed))
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
-        if plan.direct_from.get(n) is not None:
+        if n in plan.stores:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
             stmt = place(ast.If(there, [stmt], []), NO_POSITION)
         return [*before, stmt]
@@ -302,16 +303,20 @@ class Body:
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
         """Where an op may put its result: into an operand that is needed no more, or something new."""
-        spent = self.unit.plan.buffers.get(n)
+        spent = self.unit.plan.spent.get(n)
         if spent is None or not info(spent.type.dtype).carried_exactly:
             return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
         others = [x for x, v in zip(operands, n.operands, strict=True) if v is not spent]
         return call(load(".room"), [load(self.program.temp(spent)), *others]) if others else operands[0]
 
     def operands(self, n: Op) -> list[ast.expr]:
-        axes, lines = self.unit.plan.axes, self.unit.plan.is_line
-        return [call(attribute(load(CTX), "line"), [constant(axes[v])]) if v in axes and lines(n, i) else
-                load(self.program.temp(v)) for i, v in enumerate(n.operands)]
+        indices = self.unit.plan.indices
+        return [self.block_index(indices[n, i]) if (n, i) in indices else load(self.program.temp(v))
+                for i, v in enumerate(n.operands)]
+
+    def block_index(self, index: AffineIndex) -> ast.expr:
+        """A tile index that is an affine function of block indices."""
+        return call(attribute(load(CTX), "index"), map(constant, coefficients(index)))
 
     def target(self, store: Op) -> ast.expr:
         """Where a store puts its tile."""
@@ -372,18 +377,21 @@ class Body:
     def for_(self, n: ir.For) -> list[ast.stmt]:
         point = self.unit.ref(MergePoint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "point")
         bounds = self.unit.loads((n.start, n.stop, n.step))
-        loads = [] if self.unit.exits[n.body] else self.unit.plan.series(n)
+        loads = {} if self.unit.exits[n.body] else self.unit.plan.loop_loads(n)
         body = self.loop_body(n, [self.unit.view(m) for m in loads])
         outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, point,
-                                           tuple_of(self.series(m, n.iv) for m in loads)])
+                                           tuple_of(self.loop_tiles(m, n.iv, indices) for m, indices in loads.items())])
         return self.entered(n, n.results, self.only_results(n, outcome))
 
-    def series(self, n: Op, iv: Value) -> ast.expr:
-        """What finds the tiles of a load in a loop's body."""
-        given = self.operands(n)
-        indices = [constant(None) if v is iv else x for x, v in zip(given[1:], n.operands[1:], strict=True)]
-        find = self.unit.ref(LoopTiles(n).tiles, "series")
-        return call(load(".partial"), [find, given[0], tuple_of(indices)])
+    def loop_tiles(self, n: Op, iv: Value, indices: Sequence[AffineIndex | None]) -> ast.expr:
+        """What finds the tiles of a load in a loop's body, from its tile indices where the loop's counter is 0."""
+        array, *given = self.operands(n)
+        at_zero = [x if i is None else self.index_at_zero(i.without(iv)) for i, x in zip(indices, given, strict=True)]
+        find = self.unit.ref(LoopTiles(n, [i.coefficient(iv) if i else 0 for i in indices]).tiles, "tiles")
+        return call(load(".partial"), [find, array, tuple_of(at_zero)])
+
+    def index_at_zero(self, index: AffineIndex) -> ast.expr:
+        return self.block_index(index) if index.terms else self.unit.ref(np.asarray(index.constant), "index")
 
     def while_(self, n: ir.While) -> list[ast.stmt]:
         cond = [constant(None), tuple_of(())]

@@ -1,211 +1,286 @@
-"""What of a kernel the batch schedule settles once, before it emits code that runs for every chunk of blocks.
+"""What the batch schedule decides about a kernel before it emits code that runs for every chunk of blocks.
 
-* Constants, and what is made of nothing but constants by moving and converting, are computed here.
-* What no one reads is left out; an atomic whose result no one reads need not return it.
-* A block index that serves as a tile index stays what it is, a line, so that no one has to find out that it is one.
-* With such indices only, a tile of a parameter lies where the layout of the array and the blocks say.
-* An op whose result is only stored, next, may put it where it goes.
-* An op may put its result into the memory of an operand that no one else sees or reads after it.
-* What is repeated along axes only to meet a tile of the full shape in arithmetic is not: NumPy repeats it on its way.
+`plan_batch` finds each fact by one function, and puts them into a `BatchPlan`, which does not change.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutile.dtypes import float32, info, tfloat32
+from cutile.analysis.access import Access, accesses, tile_indices
+from cutile.analysis.affine import AffineIndex, BlockIndex, Variable
+from cutile.dtypes import float32, info, int32, tfloat32
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
 from cutile.ir.walk import walk
 from cutile.ops import convert, grid, shape
 from cutile.ops._constants import evaluate
-from cutile.ops._op import ATOMIC, PURE, READ, WRITE, Sig
+from cutile.ops._op import ATOMIC, PRODUCT, PURE, READ, REDUCTION, WRITE, OpDef, Sig
 from cutile.types import ArrayType, TileType
 
 if TYPE_CHECKING:
     from cutile.interp.exec.block_set import BlockSet
-    from cutile.interp.memory.array_view import ArrayView
+    from cutile.interp.memory.array import Array
 
-FAMILIES = ("create", "shape", "convert", "arithmetic")  # whose results depend on no setting
 LARGEST = 1 << 16  # bytes of a constant that is kept
 COMPUTED = 1 << 24  # elements of a constant that is computed at all
-INDEX = "*index"  # the operand that holds tile indices, in ops that have some
+
+Operand = tuple[Op, int]  # an op, and the number of one of its operands
 
 
+@dataclass(frozen=True)
 class BatchPlan:
-    """`constants` by value; `axes`, the grid axis of each block index; `skipped` nodes, which need no code."""
-
-    def __init__(self, kernel: Kernel, check: bool):
-        self._check = check
-        self.constants: dict[Value, np.ndarray] = {}
-        self.axes: dict[Value, int] = {}
-        self.skipped: set[Node] = set()
-        self.direct: dict[Op, Op] = {}  # ops whose result goes to a store alone, and that store
-        self.direct_from: dict[Op, Op] = {}  # the inverse
-        self.buffers: dict[Op, Value] = {}  # ops, and the operand whose memory they may use
-        self.spread: set[Op] = set()  # broadcasts that need not take place
-        self.placed: set[Op] = set()  # ops on tiles that lie where the layout of an array and the blocks say
-        self._params = frozenset(kernel.params)
-        nodes = list(walk(kernel.body))
-        for n in nodes:
-            if isinstance(n, Op):
-                self._constant(n)
-                if n.op is grid.bid:
-                    self.axes[n.results[0]] = n.attrs["axis"]
-        self._reads = Counter(v for n in nodes for v in self.reads(n))
-        self._leave_out(nodes)
-        self.placed = {n for n in nodes if isinstance(n, Op) and n not in self.skipped and self._is_placed(n)}
-        if not check:
-            self._find_spread(nodes)
-        for b in _regions(kernel.body, nodes):
-            self._find_direct(b)
-            self._find_buffers(b)
+    constants: Mapping[Value, np.ndarray]
+    accesses: Mapping[Op, Access]
+    indices: Mapping[Operand, AffineIndex]  # tile indices that stay affine functions of block indices
+    skipped: frozenset[Node]  # nodes that need no code
+    times_read: Mapping[Value, int]
+    regular: frozenset[Op]  # ops on tiles whose place the layout of an array and the blocks decide
+    implicit: frozenset[Op]  # broadcasts that NumPy does on its way
+    stored_by: Mapping[Op, Op]  # ops whose result goes to a store alone, which comes next; by that store
+    stores: Mapping[Op, Op]  # the inverse
+    spent: Mapping[Op, Value]  # ops, and the operand whose memory may hold the result
 
     def reads(self, n: Node) -> list[Value]:
         """The values that code for a node itself takes from locals."""
-        if n in self.skipped:
-            return []
-        return [v for i, v in enumerate(uses_of(n))
-                if v not in self.constants and not (v in self.axes and self.is_line(n, i))]
+        return [] if n in self.skipped else _reads(n, self.constants, self.indices)
 
     def results(self, n: Node) -> tuple[Value, ...]:
         return () if n in self.skipped else results_of(n)
 
-    def is_line(self, n: Node, i: int) -> bool:
-        """Whether the operand, a block index, is a tile index of a parameter."""
-        return isinstance(n, Op) and INDEX in n.op.operands and n.operands[0] in self._params \
-            and 0 < i <= n.layout[n.op.operands.index(INDEX)]
-
-    def place(self, n: Op, array: ArrayView, ctx: BlockSet) -> np.ndarray | None:
-        """The tile of a placed op for all blocks as one view of the array, if it lies regularly inside."""
-        indices = [ctx.line(self.axes[v]) if v in self.axes else self.constants[v] for v in self._indices(n)]
-        sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
-        return (n.op.view or n.op.target)(array, indices, sig=sig, ctx=ctx, **n.attrs)
-
-    def series(self, loop: For) -> list[Op]:
-        """The loads in its body whose tiles `LoopTiles` may give: at the loop's index, the others unchanged."""
-        inner = {loop.iv, *loop.params, *(v for n in loop.body.nodes for v in results_of(n))}
-        return [n for n in loop.body.nodes if isinstance(n, Op) and n not in self.skipped and n.op.view is not None
-                and n.operands[0] in self._params and isinstance(n.operands[0].type, ArrayType)
-                and inner.intersection(self._indices(n)) - self.constants.keys() - self.axes.keys() == {loop.iv}]
-
-    def _indices(self, n: Op) -> tuple[Value, ...]:
-        return n.operands[1:1 + n.layout[n.op.operands.index(INDEX)]]
-
-    def _is_placed(self, n: Op) -> bool:
-        if n.op.view is None and n.op.target is None or n.operands[0] not in self._params:
-            return False
-        t = n.operands[0].type
-        return isinstance(t, ArrayType) and all(v in self.constants or v in self.axes for v in self._indices(n)) \
-            and (n.op.view is not None or n.operands[-1].type.ndim == t.ndim > 0)
-
     def unread(self, n: Op) -> bool:
         """No one reads a result of the op."""
-        return not any(self._reads[v] for v in n.results)
+        return not any(self.times_read[v] for v in n.results)
 
     def streams(self, root: Region) -> bool:
         """Whether every tile is part of an array, or computed straight into one: a chunk of blocks takes no memory."""
         return all(n in self.skipped or isinstance(n, Bind | Return) or isinstance(n, Op) and n.region is None
-                   and (n.op.effect in (READ, WRITE) or n in self.direct or n.op.effect == ATOMIC and self.unread(n))
+                   and (n.op.effect in (READ, WRITE) or n in self.stored_by or n.op.effect == ATOMIC and self.unread(n))
                    for n in root.nodes)
 
-    def _constant(self, n: Op) -> None:
-        o = n.op
-        if o.effect != PURE or o.family not in FAMILIES or n.region is not None or "ctx" in o.given \
-                or not all(v in self.constants for v in n.operands) or len(n.results) != 1:
-            return
+    def find_view(self, n: Op, array: Array, ctx: BlockSet) -> np.ndarray | None:
+        """The tile of a regular op for all blocks as one view of the array, if it lies inside."""
+        indices = [ctx.index(*coefficients(self.indices[n, i])) if (n, i) in self.indices
+                   else self.constants[n.operands[i]] for i in tile_indices(n)]
+        sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
+        return (n.op.view or n.op.target)(array, indices, sig=sig, ctx=ctx, **n.attrs)
+
+    def loop_loads(self, loop: For) -> dict[Op, tuple[AffineIndex | None, ...]]:
+        """The loads in a loop's body whose tiles may be found for all iterations at once, with their tile indices. None
+        stands for one that is the same in each iteration.
+        """
+        inner = {loop.iv, *loop.params, *(v for n in loop.body.nodes for v in results_of(n))}
+        found = {}
+        for n in loop.body.nodes:
+            if isinstance(n, Op) and n not in self.skipped and n.op.view is not None and n in self.accesses \
+                    and self._is_parameter(n):
+                indices = self._in_loop(n, loop, inner)
+                if indices is not None and any(i and i.coefficient(loop.iv) for i in indices):
+                    found[n] = indices
+        return found
+
+    def _in_loop(self, n: Op, loop: For, inner: set[Value]) -> tuple[AffineIndex | None, ...] | None:
+        out: list[AffineIndex | None] = []
+        for i, index in zip(tile_indices(n), self.accesses[n].index, strict=True):
+            if n.operands[i] not in inner or n.operands[i] in self.constants or (n, i) in self.indices:
+                out.append(None)
+            elif all(v is loop.iv or isinstance(v, BlockIndex) for v in index.variables):
+                out.append(index)
+            else:
+                return None
+        return tuple(out)
+
+    def _is_parameter(self, n: Op) -> bool:
+        return not self.accesses[n].array.steps and isinstance(n.operands[0].type, ArrayType)
+
+
+def plan_batch(kernel: Kernel, check: bool) -> BatchPlan:
+    """The plan for a kernel; `check`: values are checked as they are computed, so each has its shape."""
+    nodes = list(walk(kernel.body))
+    described, params = accesses(kernel), frozenset(kernel.params)
+    constants = find_constants(nodes, check)
+    indices = block_indices(described, params, constants)
+    skipped, times_read = find_unneeded(nodes, constants, indices)
+    live = [n for n in nodes if n not in skipped]
+
+    def reads(n: Node) -> list[Value]:
+        return _reads(n, constants, indices)
+
+    stored_by, spent = {}, {}
+    for region in _regions(kernel.body, nodes):
+        here = [n for n in region.nodes if n not in skipped]
+        stored_by |= find_direct_stores(here, times_read, params)
+        spent |= find_spent(here, times_read, reads, stored_by)
+    return BatchPlan(constants, described, indices, skipped, times_read,
+                     regular=find_regular(live, params, constants, indices),
+                     implicit=frozenset() if check else find_implicit_broadcasts(live, reads),
+                     stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, spent=spent)
+
+
+def _reads(n: Node, constants: Mapping[Value, np.ndarray], indices: Mapping[Operand, AffineIndex]) -> list[Value]:
+    return [v for i, v in enumerate(uses_of(n)) if v not in constants and (n, i) not in indices]
+
+
+def _regions(root: Region, nodes: Iterable[Node]) -> Iterator[Region]:
+    yield root
+    for n in nodes:
+        yield from regions_of(n)
+
+
+# ------------------------------------------------------------------ one function for each fact
+
+
+def find_constants(nodes: Sequence[Node], check: bool) -> dict[Value, np.ndarray]:
+    """Constants, and values that are computed from nothing but constants."""
+    found: dict[Value, np.ndarray] = {}
+    for n in nodes:
+        if not (isinstance(n, Op) and _folds(n.op) and n.region is None and len(n.results) == 1
+                and all(v in found for v in n.operands)):
+            continue
         t = n.results[0].type
         if not isinstance(t, TileType) or t.size > COMPUTED:
-            return
+            continue
         sig = Sig(tuple(v.type for v in n.operands), (t,))
-        y = evaluate(o, sig, o.group([self.constants[v] for v in n.operands], n.layout), n.attrs)
-        y = np.asarray(checking.finish(n, y) if self._check else y).view()
+        y = evaluate(n.op, sig, n.op.group([found[v] for v in n.operands], n.layout), n.attrs)
+        y = np.asarray(checking.finish(n, y) if check else y).view()
         if y.nbytes > LARGEST and 0 not in y.strides:
-            return
+            continue
         y.flags.writeable = False
-        self.constants[n.results[0]] = y
-        self.skipped.add(n)
-
-    def _leave_out(self, nodes: list[Node]) -> None:
-        for n in reversed(nodes):
-            if isinstance(n, Op) and n.op.effect == PURE and n.region is None and n.results and self.unread(n) \
-                    and n not in self.skipped and ("ctx" not in n.op.given or n.op is grid.bid):
-                self._reads.subtract(self.reads(n))
-                self.skipped.add(n)
-
-    def _find_spread(self, nodes: list[Node]) -> None:
-        made = {n.results[0]: n for n in nodes if isinstance(n, Op) and n.op is shape.broadcast_to
-                and n not in self.skipped and n.operands[0].type.ndim == n.results[0].type.ndim}
-        for n in nodes:
-            for v in self.reads(n):
-                if v in made and not (_is_arithmetic(n) and any(
-                        w.type.shape == v.type.shape and w not in made for w in n.operands)):
-                    del made[v]
-        self.spread = set(made.values())
-
-    def _find_direct(self, b: Region) -> None:
-        nodes = [n for n in b.nodes if n not in self.skipped and not isinstance(n, Bind)]
-        for n, following in zip(nodes, nodes[1:], strict=False):
-            if isinstance(n, Op) and isinstance(following, Op) and self._goes_to(n, following):
-                self.direct[n], self.direct_from[following] = following, n
-
-    def _goes_to(self, n: Op, store: Op) -> bool:
-        if not n.op.takes_out or store.op.target is None or len(n.results) != 1:
-            return False
-        (y,), array = n.results, store.operands[0]
-        dtype = y.type.dtype
-        return self._reads[y] == 1 and store.operands[-1] is y and array in self._params \
-            and isinstance(array.type, ArrayType) and dtype is array.type.dtype \
-            and info(dtype).carried_exactly and dtype is not tfloat32 and y.type.ndim == array.type.ndim > 0
+        found[n.results[0]] = y
+    return found
 
 
-    def _find_buffers(self, b: Region) -> None:
-        made: set[Value] = set()  # in this region, as arrays of their own
-        readers: defaultdict[Value, list[Node]] = defaultdict(list)
-        for n in b.nodes:
-            for v in self.reads(n):
-                readers[v].append(n)
-        for n in b.nodes:
-            if n in self.skipped or not isinstance(n, Op) or n.op.effect != PURE or n in self.direct:
-                continue
-            if n.op.family == "mma":
-                made.update(n.results)
-            if not n.op.takes_out or _may_hand_on(n):
-                continue
-            (y,) = n.results
-            spent = [v for v in n.operands if v in made and _fits(n, v) and readers[v][-1] is n
-                     and len(readers[v]) == self._reads[v] and not any(map(_may_hand_on, readers[v]))]
-            if spent and len(n.operands) <= 2:  # of more, some are still needed when the result is there
-                self.buffers[n] = spent[0]
-            made.add(y)
+def _folds(o: OpDef) -> bool:
+    """Whether an op depends on its operands alone, under all settings."""
+    return o.effect == PURE and "ctx" not in o.given and (not o.operands or o.moves_data or o.elementwise)
+
+
+def block_indices(described: Mapping[Op, Access], params: frozenset[Value],
+                  constants: Mapping[Value, np.ndarray]) -> dict[Operand, AffineIndex]:
+    """The tile indices of parameters that are affine functions of block indices: no code has to compute them, or to
+    find out that they are affine.
+    """
+    return {(n, i): index for n, access in described.items() if n.operands[0] in params
+            for i, index in zip(tile_indices(n), access.index, strict=False)
+            if n.operands[i] not in constants and n.operands[i].type.dtype is int32
+            and index.terms and all(isinstance(v, BlockIndex) for v in index.variables)}
+
+
+def find_unneeded(nodes: Sequence[Node], constants: Mapping[Value, np.ndarray],
+                  indices: Mapping[Operand, AffineIndex]) -> tuple[frozenset[Node], Counter[Value]]:
+    """The nodes whose results are constants or read by no one, and how often each value is read by the others."""
+    skipped = {n for n in nodes if isinstance(n, Op) and n.results and n.results[0] in constants}
+    reads = Counter(v for n in nodes if n not in skipped for v in _reads(n, constants, indices))
+    for n in reversed(nodes):
+        if isinstance(n, Op) and n not in skipped and n.op.effect == PURE and n.region is None and n.results \
+                and not any(reads[v] for v in n.results) and ("ctx" not in n.op.given or n.op is grid.bid):
+            reads.subtract(_reads(n, constants, indices))
+            skipped.add(n)
+    return frozenset(skipped), reads
+
+
+def find_regular(nodes: Iterable[Node], params: frozenset[Value], constants: Mapping[Value, np.ndarray],
+                 indices: Mapping[Operand, AffineIndex]) -> frozenset[Op]:
+    """The ops on tiles of a parameter whose indices are constants and affine functions of block indices."""
+    return frozenset(
+        n for n in nodes if isinstance(n, Op) and (n.op.view is not None or n.op.target is not None)
+        and n.operands[0] in params and isinstance(n.operands[0].type, ArrayType)
+        and all((n, i) in indices or n.operands[i] in constants for i in tile_indices(n))
+        and (n.op.view is not None or n.operands[-1].type.ndim == n.operands[0].type.ndim > 0))
+
+
+def find_implicit_broadcasts(nodes: Sequence[Node], reads: Callable[[Node], list[Value]]) -> frozenset[Op]:
+    """The broadcasts along axes whose results meet a tile of the full shape in arithmetic, and are read nowhere else:
+    NumPy repeats the elements itself.
+    """
+    made = {n.results[0]: n for n in nodes if isinstance(n, Op) and n.op is shape.broadcast_to
+            and n.operands[0].type.ndim == n.results[0].type.ndim}
+    for n in nodes:
+        for v in reads(n):
+            if v in made and not (_is_arithmetic(n) and any(
+                    w.type.shape == v.type.shape and w not in made for w in n.operands)):
+                del made[v]
+    return frozenset(made.values())
 
 
 def _is_arithmetic(n: Node) -> bool:
-    """Whether NumPy lets the operands meet, element by element."""
-    return isinstance(n, Op) and n.op.family == "arithmetic" and n.op.takes_out
+    """Whether NumPy computes it element by element, broadcasting the operands."""
+    return isinstance(n, Op) and n.op.elementwise and n.op.takes_out and len(n.operands) > 1
+
+
+def find_direct_stores(nodes: Sequence[Node], times_read: Mapping[Value, int],
+                       params: frozenset[Value]) -> dict[Op, Op]:
+    """The ops of a region whose result is only stored, by the next node: they may put it where it goes."""
+    nodes = [n for n in nodes if not isinstance(n, Bind)]
+    return {n: following for n, following in zip(nodes, nodes[1:], strict=False)
+            if isinstance(n, Op) and isinstance(following, Op) and _goes_to(n, following, times_read, params)}
+
+
+def _goes_to(n: Op, store: Op, times_read: Mapping[Value, int], params: frozenset[Value]) -> bool:
+    if not n.op.takes_out or store.op.target is None or len(n.results) != 1:
+        return False
+    (y,), array = n.results, store.operands[0]
+    dtype = y.type.dtype
+    return times_read[y] == 1 and store.operands[-1] is y and array in params \
+        and isinstance(array.type, ArrayType) and dtype is array.type.dtype \
+        and info(dtype).carried_exactly and dtype is not tfloat32 and y.type.ndim == array.type.ndim > 0
+
+
+def find_spent(nodes: Sequence[Node], times_read: Mapping[Value, int], reads: Callable[[Node], list[Value]],
+               stored_by: Mapping[Op, Op]) -> dict[Op, Value]:
+    """The ops of a region that may put their result into the memory of an operand, which no one else sees or reads
+    after them.
+    """
+    found: dict[Op, Value] = {}
+    made: set[Value] = set()  # in this region, as arrays of their own
+    readers: defaultdict[Value, list[Node]] = defaultdict(list)
+    for n in nodes:
+        for v in reads(n):
+            readers[v].append(n)
+    for n in nodes:
+        if not isinstance(n, Op) or n.op.effect != PURE or n in stored_by:
+            continue
+        if n.op.accumulates == PRODUCT:
+            made.update(n.results)
+        if not n.op.takes_out or _may_hand_on(n):
+            continue
+        (y,) = n.results
+        spent = [v for v in n.operands if v in made and _fits(n, v) and readers[v][-1] is n
+                 and len(readers[v]) == times_read[v] and not any(map(_may_hand_on, readers[v]))]
+        if spent and len(n.operands) <= 2:  # of more, some are still needed when the result is there
+            found[n] = spent[0]
+        made.add(y)
+    return found
 
 
 def _may_hand_on(n: Node) -> bool:
     """Whether a result may be a view of an operand, or the operand itself: a cast that leaves carriers as they are."""
     if not isinstance(n, Op) or n.region is not None:
         return True
-    return not n.op.takes_out and n.op.family != "reduce" or \
+    return not n.op.takes_out and n.op.accumulates != REDUCTION or \
         n.op is convert.astype and n.results[0].type.dtype is float32
 
 
 def _fits(n: Op, v: Value) -> bool:
-    """Whether the memory of an operand holds the result of an op: values of its type, or of another that are carried
-    alike, where the op itself rounds.
+    """Whether the memory of an operand holds the result of an op: it has the type of the result, or one with the same
+    shape and carrier where the op itself rounds.
     """
     t, u = n.results[0].type, v.type
     return t == u or n.op.exact and t.shape == u.shape and info(t.dtype).carrier == info(u.dtype).carrier
 
 
-def _regions(root: Region, nodes: list[Node]) -> Iterator[Region]:
-    yield root
-    for n in nodes:
-        yield from regions_of(n)
+# ------------------------------------------------------------------ affine functions as code
+
+
+def coefficients(index: AffineIndex) -> tuple[int, tuple[int, int, int]]:
+    """What `BlockSet.index` takes: the constant, and the coefficient of the block index along each grid axis."""
+    def of(axis: int) -> int:
+        variable: Variable = BlockIndex(axis)
+        return index.coefficient(variable)
+
+    return index.constant, (of(0), of(1), of(2))

@@ -17,11 +17,12 @@ from math import prod
 import numpy as np
 
 from cutile.errors import Span, TileAssertionError
-from cutile.interp.memory.strided_index import StridedIndex
+from cutile.interp.memory.strided_index import INDEX, StridedIndex
 from cutile.ops._op import Sig
 from cutile.types import TileType
 
-Block = tuple[int, int, int]
+Dim3 = tuple[int, int, int]  # along the grid axes: the coordinates of a block, or an extent
+LOWEST, HIGHEST = int(np.iinfo(INDEX).min), int(np.iinfo(INDEX).max)
 
 
 class Launch:
@@ -29,15 +30,15 @@ class Launch:
 
     __slots__ = ("grid", "step_limit", "steps", "printed", "failed")
 
-    def __init__(self, grid: Block, step_limit: int | None = None):
+    def __init__(self, grid: Dim3, step_limit: int | None = None):
         self.grid, self.step_limit, self.steps = grid, step_limit, 0
-        self.printed: dict[Block, list[str]] = {}
-        self.failed: dict[Block, TileAssertionError] = {}
+        self.printed: dict[Dim3, list[str]] = {}
+        self.failed: dict[Dim3, TileAssertionError] = {}
 
-    def print(self, block: Block, text: str) -> None:
+    def print(self, block: Dim3, text: str) -> None:
         self.printed.setdefault(block, []).append(text)
 
-    def fail(self, block: Block, message: str | None, span: Span | None) -> None:
+    def fail(self, block: Dim3, message: str | None, span: Span | None) -> None:
         """The error that a block meets first is its error."""
         text = "assertion failed" + (f": {message}" if message else "") + f" in block {block}"
         self.failed.setdefault(block, TileAssertionError(text, span))
@@ -49,11 +50,11 @@ class BlockSet:
     __slots__ = ("launch", "origin", "extent", "batch_shape", "span", "_coords")
 
     launch: Launch
-    origin: Block  # of the chunk in the grid
-    extent: Block  # of the chunk
+    origin: Dim3  # of the chunk in the grid
+    extent: Dim3  # of the chunk
     batch_shape: tuple[int, ...]  # leading axes of a value that differs between all blocks
 
-    def __init__(self, launch: Launch, origin: Block, extent: Block, batch_shape: tuple[int, ...]):
+    def __init__(self, launch: Launch, origin: Dim3, extent: Dim3, batch_shape: tuple[int, ...]):
         self.launch, self.origin, self.extent, self.batch_shape = launch, origin, extent, batch_shape
         self.span: Span | None = None
         self._coords: tuple[np.ndarray, ...] | None = None
@@ -72,9 +73,10 @@ class BlockSet:
             self._coords = self.coordinates()
         return self._coords[axis]
 
-    def line(self, axis: int) -> StridedIndex | np.ndarray:
-        """bid(axis) in the place of a tile index: as a line, where it is one."""
-        return self.bid(axis)
+    def index(self, constant: int, coefficients: Dim3) -> StridedIndex | np.ndarray:
+        """constant + Σ coefficients[k]·bid(k), in the place of a tile index of dtype int32."""
+        total = sum(c * self.bid(k).astype(np.int64) for k, c in enumerate(coefficients) if c)
+        return (total + constant).astype(INDEX)
 
     def num_blocks(self, axis: int) -> np.ndarray:
         return np.asarray(self.launch.grid[axis], np.int32)
@@ -87,7 +89,7 @@ class BlockSet:
         """Block coordinates along each grid axis, as carriers."""
         raise NotImplementedError
 
-    def blocks(self) -> list[Block]:
+    def blocks(self) -> list[Dim3]:
         """The coordinates of each block, in order."""
         at = np.unravel_index(self.numbers(), self.extent)
         return list(zip(*((c + o).tolist() for c, o in zip(at, self.origin, strict=True)), strict=True))
@@ -139,7 +141,7 @@ class BlockGrid(BlockSet):
 
     __slots__ = ("_axes",)
 
-    def __init__(self, launch: Launch, origin: Block, extent: Block, axes: tuple[np.ndarray, ...] | None = None):
+    def __init__(self, launch: Launch, origin: Dim3, extent: Dim3, axes: tuple[np.ndarray, ...] | None = None):
         self.launch, self.origin, self.extent = launch, origin, extent
         self.batch_shape = extent if axes is None else tuple(map(len, axes))
         self.span = self._coords = None
@@ -151,10 +153,13 @@ class BlockGrid(BlockSet):
             self._axes = tuple(map(np.arange, self.extent))
         return self._axes
 
-    def line(self, axis):
-        if self._axes is not None and self.batch_shape[axis] != self.extent[axis]:
-            return self.bid(axis)
-        return _line(self.origin[axis], self.batch_shape[axis], axis)
+    def index(self, constant, coefficients):
+        if self._axes is None or all(
+                n == whole for n, whole, c in zip(self.batch_shape, self.extent, coefficients, strict=True) if c):
+            found = _strided_index(constant, coefficients, self.origin, self.extent)
+            if found is not None:
+                return found
+        return super().index(constant, coefficients)
 
     def coordinates(self):
         shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
@@ -187,10 +192,12 @@ class BlockGrid(BlockSet):
 
 
 @functools.lru_cache(maxsize=1024)
-def _line(first: int, n: int, axis: int) -> StridedIndex:
-    """Block indices along a grid axis: n of them from the first on."""
-    along = [k == axis and n > 1 for k in range(3)]
-    return StridedIndex(first, tuple(map(int, along)), tuple(n if k else 1 for k in along))
+def _strided_index(constant: int, coefficients: Dim3, origin: Dim3, extent: Dim3) -> StridedIndex | None:
+    """`BlockSet.index` of all blocks of a chunk; None if it does not fit in the dtype of an index, where it wraps."""
+    shape = tuple(n if c else 1 for n, c in zip(extent, coefficients, strict=True))
+    steps = tuple(c if n > 1 else 0 for n, c in zip(shape, coefficients, strict=True))
+    found = StridedIndex(constant + sum(c * o for c, o in zip(coefficients, origin, strict=True)), steps, shape)
+    return found if LOWEST <= found.min and found.max <= HIGHEST else None
 
 
 class BlockList(BlockSet):
@@ -198,7 +205,7 @@ class BlockList(BlockSet):
 
     __slots__ = ("list",)
 
-    def __init__(self, launch: Launch, origin: Block, extent: Block, numbers: np.ndarray):
+    def __init__(self, launch: Launch, origin: Dim3, extent: Dim3, numbers: np.ndarray):
         self.list = numbers
         super().__init__(launch, origin, extent, (len(numbers),))
 
@@ -272,7 +279,7 @@ class Single(BlockSet):
 
     __slots__ = ("block",)
 
-    def __init__(self, launch: Launch, block: Block):
+    def __init__(self, launch: Launch, block: Dim3):
         super().__init__(launch, block, (1, 1, 1), ())
         self.block = block
 

@@ -19,7 +19,7 @@ from itertools import islice
 from random import Random
 
 from cutile.errors import Span, TileAssertionError, TileDeadlockError
-from cutile.interp.exec.block_set import Block as Coordinates
+from cutile.interp.exec.block_set import Dim3 as Coordinates
 from cutile.interp.exec.block_set import Launch, Turn
 from cutile.interp.show import Tile
 

@@ -25,38 +25,46 @@ NONE = repeat(None)
 
 
 class LoopTiles:
-    """One load in the body of a loop that all blocks run through alike."""
+    """One load in the body of a loop that all blocks run through alike. Where the loop's counter is one larger, its
+    tile indices are larger by `growth`.
+    """
 
-    __slots__ = ("view", "size", "scalar")
+    __slots__ = ("view", "size", "scalar", "growth")
 
-    def __init__(self, n: Op):
+    def __init__(self, n: Op, growth: Sequence[int]):
+        self.growth = growth
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
         self.view = functools.partial(n.op.view, sig=sig, **n.attrs)
         self.size, self.scalar = sig.result.size, not sig.result.ndim
 
-    def tiles(self, array: ArrayView, indices: Sequence[np.ndarray | StridedIndex | None],
+    def tiles(self, array: ArrayView, indices: Sequence[np.ndarray | StridedIndex],
               trips: range) -> Iterable[np.ndarray | None]:
-        """The tile of each iteration, None where it has to be loaded when it is wanted. `indices` are the tile indices,
-        None where it is the loop's, which runs through `trips`.
+        """The tile of each iteration, None where it has to be loaded when it is wanted. The loop's counter runs through
+        `trips`; `indices` are the tile indices where it is 0.
         """
-        rank, size = 0, self.size * len(trips)  # of the lines; of what is read
+        rank, size = 0, self.size * len(trips)  # of strided indices; of what is read
         for j in indices:
             if type(j) is StridedIndex:
                 rank, size = len(j.shape), size * prod(j.shape)
-            elif j is not None and j.ndim:
+            elif j.ndim:
                 return NONE
         if self.scalar and not rank or not array.bounds.fixed or not array.buffer.stays(size):
             return NONE
-        v = self.view(array, _along(indices, trips, rank))
+        v = self.view(array, _along(indices, self.growth, trips, rank))
         if v is not None:
             return v
-        v = self.view(array, _along(indices, trips[:-1], rank))  # the last tile may be the one that reaches too far
+        v = self.view(array, _along(indices, self.growth, trips[:-1], rank))  # perhaps only the last one is clipped
         return NONE if v is None else chain(v, NONE)
 
 
-def _along(indices: Sequence[np.ndarray | StridedIndex | None], trips: range,
+def _along(indices: Sequence[np.ndarray | StridedIndex], growth: Sequence[int], trips: range,
            rank: int) -> list[np.ndarray | StridedIndex]:
     """Tile indices over one more axis, that of the iterations."""
-    line = StridedIndex(trips.start, (trips.step, *(0,) * rank), (len(trips), *(1,) * rank))
-    return [line if j is None else StridedIndex(j.start, (0, *j.steps), (1, *j.shape)) if type(j) is StridedIndex else j
-            for j in indices]
+    out: list[np.ndarray | StridedIndex] = []
+    for j, g in zip(indices, growth, strict=True):
+        if type(j) is StridedIndex:
+            j = StridedIndex(j.start + g * trips.start, (g * trips.step, *j.steps), (len(trips) if g else 1, *j.shape))
+        elif g:
+            j = StridedIndex(int(j) + g * trips.start, (g * trips.step, *(0,) * rank), (len(trips), *(1,) * rank))
+        out.append(j)
+    return out

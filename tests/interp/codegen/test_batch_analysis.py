@@ -1,11 +1,11 @@
-"""What is plan before code for the batch schedule is emitted must not show in any result."""
+"""What is decided before code for the batch schedule is emitted must not show in any result."""
 
 import numpy as np
 import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.interp.codegen.batch_analysis import BatchPlan
+from cutile.interp.codegen.batch_analysis import plan_batch
 from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
 
@@ -93,6 +93,21 @@ def repeated(a, out, n: ct.Constant[int]):
     ct.store(out, (i, 0), ct.sum(top, axis=1, keepdims=True) + top * low)
 
 
+@ct.kernel
+def affine(a, out, n: ct.Constant[int]):
+    """Tile indices that are affine in block indices, partly outside."""
+    i, j = ct.bid(0), ct.bid(1)
+    x = ct.load(a, (2 * i + j - 1, 3 - j), (n, n)) + ct.load(a, (i - j, 0), (n, n))
+    ct.store(out, (i + 1, 2 * j), x - ct.load(a, (-i, 1), (n, n)))
+
+
+@ct.kernel
+def wrapping(a, out, n: ct.Constant[int]):
+    """2**32·i is 0 in int32."""
+    i = ct.bid(0)
+    ct.store(out, i, ct.load(a, i * 1073741824 * 4, n) + ct.load(a, i * 2147483647 + i, n))
+
+
 def under(schedule, kernel, grid, arrays):
     """The arrays after a launch; an array that is given twice is one array afterwards too."""
     copies = {id(a): a.copy(order="K") for a in arrays}
@@ -118,6 +133,8 @@ CASES = {
     "gather, all inside": (picked, (8,), (floats(64), np.arange(64, dtype=np.int32)[::-1], np.zeros(64, np.float32))),
     "gather onto itself": (picked, (8,), (SAME, np.arange(64, dtype=np.int32) // 8 * 8 + 3, SAME)),
     "counts": (counted, (8,), (np.arange(64, dtype=np.int32) % 5, np.zeros(4, np.int32), np.zeros(64, np.int32))),
+    "affine": (affine, (4, 3), (floats(61, 30), np.zeros((40, 44), np.float32))),
+    "wrapping": (wrapping, (8,), (floats(64), np.zeros(64, np.float32))),
     "wasteful": (wasteful, (8,), (floats(64), np.zeros(64, np.float32))),
     "normed": (normed, (4,), (floats(30, T), floats(1, 32, seed=1), np.zeros((32, T), np.float32))),
     "repeated": (repeated, (4,), (floats(32, T), np.zeros((32, T), np.float32))),
@@ -147,7 +164,7 @@ def test_a_block_may_store_to_what_it_loads():
 
 def typed(kernel, *arrays):
     k = kernel.program(kernel.understand((*arrays, T))).kernel
-    return k, BatchPlan(k, False)
+    return k, plan_batch(k, False)
 
 
 def names(nodes):
@@ -165,6 +182,12 @@ def test_what_no_one_reads_is_left_out():
     assert names(n for n in walk(k.body) if n not in s.skipped) == ["load", "fma", "store"]  # x + 2 * row
 
 
+def test_affine_tile_indices_need_no_code():
+    k, s = typed(affine, floats(61, 30), floats(40, 44))
+    assert names(n for n in walk(k.body) if n not in s.skipped) == ["load", "load", "add", "load", "sub", "store"]
+    assert len(s.regular) == 4
+
+
 def test_an_atomic_whose_result_no_one_reads():
     k, s = typed(counted, np.zeros(64, np.int32), np.zeros(4, np.int32), np.zeros(64, np.int32))
     assert [s.unread(n) for n in walk(k.body) if isinstance(n, Op) and n.op.name == "atomic_add"] == [True, False]
@@ -172,18 +195,18 @@ def test_an_atomic_whose_result_no_one_reads():
 
 def test_results_that_go_where_they_are_stored():
     k, s = typed(shared, floats(64), floats(64), floats(64))
-    assert names(s.direct) == ["sub"]
-    assert names(s.buffers) == []  # every value is read again
+    assert names(s.stored_by) == ["sub"]
+    assert names(s.spent) == []  # every value is read again
 
 
 def test_what_need_not_be_repeated():
     k, s = typed(normed, floats(32, T), floats(1, 32), floats(32, T))
     broadcasts = [n for n in walk(k.body) if n not in s.skipped and isinstance(n, Op) and n.op.name == "broadcast_to"]
-    assert len(broadcasts) == 5 and s.spread == set(broadcasts)
-    assert not BatchPlan(k, True).spread  # the checker looks at the shape of every value
+    assert len(broadcasts) == 5 and s.implicit == set(broadcasts)
+    assert not plan_batch(k, True).implicit  # the checker looks at the shape of every value
     k, s = typed(repeated, floats(32, T), floats(32, T))
     top, low, total = (n for n in walk(k.body) if isinstance(n, Op) and n.op.name == "broadcast_to")
-    assert s.spread == {low, total}  # `top` is summed as well, and is the full tile that they meet
+    assert s.implicit == {low, total}  # `top` is summed as well, and is the full tile that they meet
 
 
 def test_programs_whose_tiles_take_no_memory():
@@ -203,7 +226,7 @@ def test_an_operand_that_is_spent_holds_the_result():
         ct.store(out, i, ct.max(x, axis=0).astype(ct.float32) + x)
 
     k, s = typed(chain, floats(64), floats(64))
-    assert names(s.buffers) == ["exp2", "mul"]
+    assert names(s.spent) == ["exp2", "mul"]
     results = [under(schedule, chain, (8,), (floats(64), floats(64))) for schedule in ("block", "batch")]
     assert results[0] == results[1]
 
@@ -222,8 +245,8 @@ def test_a_cast_may_round_in_place():
 
     arrays = floats(64), -9 * floats(64, seed=1), np.zeros(64, np.float64)
     k, s = typed(rounded, *arrays)
-    casts = [n.results[0].type.dtype for n in s.buffers if n.op.name == "astype"]
-    assert casts == [ct.float16, ct.float16] and "add" not in names(s.buffers)
+    casts = [n.results[0].type.dtype for n in s.spent if n.op.name == "astype"]
+    assert casts == [ct.float16, ct.float16] and "add" not in names(s.spent)
     results = [under(schedule, rounded, (8,), arrays) for schedule in ("block", "batch")]
     assert results[0] == results[1]
 
@@ -242,6 +265,6 @@ def test_a_product_that_is_spent_holds_the_result():
 
     arrays = floats(16, 24), floats(24, 16)
     k, s = typed(scores, *arrays)
-    assert names(s.buffers) == ["mul", "truediv"]
+    assert names(s.spent) == ["mul", "truediv"]
     results = [under(schedule, scores, (2, 3), arrays) for schedule in ("block", "batch")]
     assert results[0] == results[1]

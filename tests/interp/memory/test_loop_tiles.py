@@ -108,7 +108,7 @@ def f32(*shape: int) -> np.ndarray:
 
 
 def same(kernel, grid, *args) -> None:
-    """Launch twice; each time, the arrays end as in the schedule block, which looks for no series."""
+    """Launch twice; each time, the arrays end as in the schedule block, which looks for no loop tiles."""
     kernel = ct.kernel(kernel.function)  # compiled now
     for _ in range(2):
         copies = [x.copy(order="K") if isinstance(x, np.ndarray) else x for x in args]
@@ -199,7 +199,7 @@ def test_a_loop_of_fewer_blocks(found):
 def test_memory_that_changes(found):
     """What an iteration stores, the next one loads; so does what shares the memory."""
     same(running_sum, (4,), f32(4, 24), 5)
-    assert found == ["none"] * 2
+    assert found == ["none"] * 4
     a, b = f32(4, 24), f32(4, 24)
 
     @ct.kernel
@@ -212,9 +212,31 @@ def test_memory_that_changes(found):
     expected = b.copy()
     for k in range(5):
         expected[:, 4 * k + 4:4 * k + 8] = expected[:, 4 * k:4 * k + 4] + 1
-    assert np.array_equal(a, expected) and found[2:] == ["none"]
+    assert np.array_equal(a, expected) and found[4:] == ["none"]
     same(shifted, (4,), b, np.zeros_like(b), 5)
-    assert found[3:] == ["all"] * 2
+    assert found[5:] == ["all"] * 2
+
+
+def test_indices_that_grow_with_the_counter(found):
+    """Affine in the counter and the block indices, forwards and backwards, partly outside."""
+    @ct.kernel
+    def woven(a, c, n):
+        i = ct.bid(0)
+        acc = ct.zeros((T,), ct.float32)
+        for k in range(n):
+            acc = acc * 2.0 + ct.load(a, (i, 2 * k + 1), (1, T)).reshape((T,))
+            acc = acc - ct.load(a, (3 - i, n - 1 - k), (1, T)).reshape((T,))  # n is no constant
+            acc = acc + ct.load(a, (0, 7 - k), (1, T)).reshape((T,)) + ct.load(a, (i, k + i), (1, T)).reshape((T,))
+        ct.store(c, i, acc)
+
+    same(woven, (4,), f32(4, 64), zeros(), 6)
+    assert found == ["all", "all", "all"] * 2
+    del found[:]
+    same(woven, (4,), f32(4, 44), zeros(), 6)
+    assert found == ["but one", "all", "all"] * 2
+    del found[:]
+    same(woven, (4,), f32(4, 24), zeros(), 9)
+    assert found == ["none", "none", "none"] * 2
 
 
 def test_arrays_that_are_not_worth_converting(found, monkeypatch):

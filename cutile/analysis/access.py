@@ -1,0 +1,170 @@
+"""Every access to memory of a program, described once: which array, where in it, under which conditions.
+
+`accesses` makes one plain record for each op that reads or writes an array. `lies` says whether its tiles lie inside
+the array: by proof where sizes are constants, or for the sizes and grid of a launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cutile._support.structs import structure
+from cutile.analysis.affine import AffineIndex, Variable, affine_scalars
+from cutile.dtypes import int_range
+from cutile.ir.nodes import Kernel, Node, Op, Value
+from cutile.ir.walk import definitions, walk
+from cutile.ops import memory, views
+from cutile.ops._op import TILES
+from cutile.types import ArrayType, MemoryOrder, MemoryScope, PaddingMode
+
+INSIDE, CLIPPED, UNKNOWN = "inside", "clipped", "unknown"
+
+
+@structure(frozen=True, slots=True)
+class Item:
+    """A step from a list to one of its arrays."""
+
+    index: AffineIndex
+
+
+@structure(frozen=True, slots=True)
+class Slice:
+    """A step from an array to a part of it: elements start … stop-1 of an axis."""
+
+    axis: int
+    start: AffineIndex
+    stop: AffineIndex
+
+
+@structure(frozen=True, slots=True)
+class ArrayPath:
+    """Which array: the steps that lead to it from `root`, a parameter or, where control flow or a foreign pointer gives
+    the array, that value.
+    """
+
+    root: Value
+    steps: tuple[Item | Slice, ...] = ()
+
+
+@structure(frozen=True, slots=True)
+class Access:
+    """One op that reads or writes an array.
+
+    Of tiles (unit TILES), dimension i has shape[i] elements and runs along array axis order[i]; tile j along it begins
+    at element j·steps[i], j being index[i]; single elements are tiles of ones. Otherwise `shape` is that of the index
+    tiles and `index`, `order` and `steps` are empty: the access is irregular.
+    """
+
+    op: Op
+    array: ArrayPath
+    unit: str  # TILES, ROWS, ELEMENTS, OFFSETS
+    effect: str  # READ, WRITE, ATOMIC
+    shape: tuple[int, ...]
+    index: tuple[AffineIndex, ...] = ()
+    order: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    mask: Value | None = None
+    padding: PaddingMode | Value | None = None  # of what is read where nothing is
+    memory_order: MemoryOrder = MemoryOrder.WEAK
+    memory_scope: MemoryScope = MemoryScope.NONE
+    check_bounds: bool = True  # else the program promises that it lies inside
+
+
+def accesses(kernel: Kernel) -> dict[Op, Access]:
+    """The accesses of a kernel in program order."""
+    nodes = list(walk(kernel.body))
+    if not any(isinstance(n, Op) and n.op.accesses for n in nodes):
+        return {}
+    function, source = affine_scalars(kernel), definitions(kernel.body)
+    return {n: _access(n, function, source) for n in nodes if isinstance(n, Op) and n.op.accesses}
+
+
+def tile_indices(n: Op) -> range:
+    """Which operands of an op are tile indices."""
+    if n.op.accesses is None or n.op.accesses.unit != TILES:
+        return range(0)
+    first = 1  # after the array
+    return range(first, first + n.layout[first])
+
+
+def _access(n: Op, function, source: Mapping[Value, Node]) -> Access:
+    how, attrs, named = n.op.accesses, n.attrs, n.op.named(n.operands, n.layout)
+    rank = n.operands[0].type.ndim
+    shape = _shape(n, named)
+    tiles = {}
+    if how.unit == TILES:
+        order = tuple(attrs.get("order", range(rank)))
+        shape = shape or (1,) * rank
+        tiles = {"index": tuple(map(function, named["index"])), "order": order,
+                 "steps": tuple(attrs.get("steps") or shape)}
+    return Access(n, array_path(n.operands[0], function, source), how.unit, n.op.effect, shape,
+                  mask=named.get(how.mask), padding=named.get(how.padding) or attrs.get("padding_mode"),
+                  memory_order=attrs.get("memory_order", MemoryOrder.WEAK),
+                  memory_scope=attrs.get("memory_scope", MemoryScope.NONE),
+                  check_bounds=attrs.get("check_bounds", True), **tiles)
+
+
+def _shape(n: Op, named: Mapping[str, Any]) -> tuple[int, ...]:
+    if "shape" in n.attrs:
+        return n.attrs["shape"]
+    values = [named[name] for name in n.op.accesses.values]
+    return (values[-1] if values else n.results[0]).type.shape
+
+
+def array_path(v: Value, function, source: Mapping[Value, Node]) -> ArrayPath:
+    """How an array value comes from a parameter."""
+    steps: list[Item | Slice] = []
+    while isinstance(n := source.get(v), Op) and n.op in (memory.list_item_op, views.slice_):
+        first, *others = map(function, n.operands[1:])
+        steps.append(Slice(n.attrs["axis"], first, others[0]) if n.op is views.slice_ else Item(first))
+        v = n.operands[0]
+    return ArrayPath(v, tuple(reversed(steps)))
+
+
+# ------------------------------------------------------------------ where a tile lies
+
+
+def sizes_of(access: Access) -> tuple[int | None, ...]:
+    """The sizes of the array that are constants."""
+    t = access.op.operands[0].type
+    return t.static_shape if isinstance(t, ArrayType) else ()
+
+
+def lies(access: Access, sizes: Sequence[int | None], ranges: Mapping[Variable, range]) -> str:
+    """Where the tiles lie in an array of these sizes if variables take the values of these ranges.
+
+    INSIDE if all lie inside; CLIPPED if one reaches over an edge or lies outside; UNKNOWN if too little is known.
+
+    With the constants of the array's type and of loops this is a proof, with the sizes and the grid of a launch an
+    answer for that launch.
+    """
+    if access.unit != TILES:
+        return UNKNOWN
+    found = [_along(access, i, sizes[k], ranges) for i, k in enumerate(access.order)]
+    return CLIPPED if CLIPPED in found else UNKNOWN if UNKNOWN in found else INSIDE
+
+
+def never_cut(access: Access, multiples: Sequence[int]) -> bool:
+    """Whether no tile reaches over an edge of an array whose sizes are multiples of these numbers: a tile that begins
+    inside ends inside, because its extent divides the size and where it begins.
+    """
+    return access.unit == TILES and all(
+        step % n == 0 and multiples[k] % n == 0
+        for n, step, k in zip(access.shape, access.steps, access.order, strict=True))
+
+
+def _along(access: Access, dim: int, size: int | None, ranges: Mapping[Variable, range]) -> str:
+    extent = access.index[dim].extent(ranges)
+    if extent is None or size is None or not _fits(access, dim, *extent):
+        return UNKNOWN
+    first, last = extent
+    return INSIDE if first >= 0 and last * access.steps[dim] + access.shape[dim] <= size else CLIPPED
+
+
+def _fits(access: Access, dim: int, first: int, last: int) -> bool:
+    """Whether the index has these values: it is computed in its dtype, and counts in the index dtype of the array."""
+    index = access.op.operands[tile_indices(access.op)[dim]]
+    array = access.op.operands[0].type
+    bounds = [int_range(t) for t in (index.type.dtype, array.index_dtype)]
+    return all(low <= first and last <= high for low, high in bounds)

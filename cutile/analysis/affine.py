@@ -1,0 +1,106 @@
+"""Integer scalars as affine functions of block indices, loop counters and other scalars.
+
+Sums, differences, and products with constants are followed; every other scalar stands for itself. The function is that
+of whole numbers: it holds modulo 2^n, n being the width of the scalar's dtype, so exactly where its value fits in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from cutile._support.structs import structure
+from cutile.dtypes import info
+from cutile.ir.nodes import Kernel, Op, Value
+from cutile.ir.walk import walk
+from cutile.ops import arithmetic, create, grid
+from cutile.types import TileType
+
+MAX_TERMS = 8  # of a function; a sum of more stands for itself
+
+
+@structure(frozen=True, slots=True)
+class BlockIndex:
+    """The index of the running block along a grid axis."""
+
+    axis: int
+
+
+Variable = BlockIndex | Value
+
+
+@structure(frozen=True, slots=True)
+class AffineIndex:
+    """constant + Σ coefficient·variable. No coefficient is 0, and no variable occurs twice."""
+
+    constant: int
+    terms: tuple[tuple[Variable, int], ...] = ()
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        return tuple(v for v, _ in self.terms)
+
+    def coefficient(self, variable: Variable) -> int:
+        return next((k for v, k in self.terms if v == variable), 0)
+
+    def without(self, variable: Variable) -> AffineIndex:
+        return AffineIndex(self.constant, tuple((v, k) for v, k in self.terms if v != variable))
+
+    def scale(self, factor: int) -> AffineIndex:
+        return AffineIndex(self.constant * factor, tuple((v, k * factor) for v, k in self.terms if factor))
+
+    def shift(self, distance: int) -> AffineIndex:
+        return AffineIndex(self.constant + distance, self.terms)
+
+    def plus(self, other: AffineIndex) -> AffineIndex:
+        total = dict(self.terms)
+        for v, k in other.terms:
+            total[v] = total.get(v, 0) + k
+        return AffineIndex(self.constant + other.constant, tuple((v, k) for v, k in total.items() if k))
+
+    def extent(self, ranges: Mapping[Variable, range]) -> tuple[int, int] | None:
+        """The least and the greatest value where each variable takes the values of a range; None if one has none."""
+        least = most = self.constant
+        for v, k in self.terms:
+            values = ranges.get(v)
+            if not values:
+                return None
+            ends = k * values[0], k * values[-1]
+            least, most = least + min(ends), most + max(ends)
+        return least, most
+
+
+def affine_scalars(kernel: Kernel) -> Callable[[Value], AffineIndex]:
+    """The function of every scalar of a kernel. The variables of one that is not affine are itself."""
+    found: dict[Value, AffineIndex] = {}
+
+    def of(v: Value) -> AffineIndex:
+        return found.get(v) or AffineIndex(0, ((v, 1),))
+
+    for n in walk(kernel.body):
+        rule = _RULES.get(n.op) if isinstance(n, Op) else None
+        if rule is not None and _is_integer(n.results[0]):
+            function = rule(n, *map(of, n.operands))
+            if function is not None and len(function.terms) <= MAX_TERMS:
+                found[n.results[0]] = function
+    return of
+
+
+def _is_integer(v: Value) -> bool:
+    return isinstance(v.type, TileType) and not v.type.shape and info(v.type.dtype).integral
+
+
+def _product(n: Op, x: AffineIndex, y: AffineIndex) -> AffineIndex | None:
+    if not x.terms:
+        return y.scale(x.constant)
+    return None if y.terms else x.scale(y.constant)
+
+
+_RULES: dict[Any, Callable[..., AffineIndex | None]] = {
+    create.constant: lambda n: AffineIndex(int(n.attrs["value"])),
+    grid.bid: lambda n: AffineIndex(0, ((BlockIndex(n.attrs["axis"]), 1),)),
+    arithmetic.add: lambda n, x, y: x.plus(y),
+    arithmetic.sub: lambda n, x, y: x.plus(y.scale(-1)),
+    arithmetic.negative: lambda n, x: x.scale(-1),
+    arithmetic.mul: _product,
+}
