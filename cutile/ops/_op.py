@@ -32,6 +32,7 @@ Calling convention of a meaning (the only one there is):
 from __future__ import annotations
 
 import inspect
+import re
 import threading
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -123,6 +124,7 @@ class OpDef:
                  view: Callable | None = None, elementwise: bool = False, moves_data: bool = False,
                  accumulates: str | None = None, accesses: str | None = None,
                  divides: bool = False, modes: tuple[RoundingMode, ...] = (),
+                 clauses: str | Callable[[OpDef], str] | None = None, short: str | None = None,
                  since: Mapping[str, tuple[int, int]] = NOTHING):
         self.meaning = meaning
         self.name = name or meaning.__name__
@@ -145,6 +147,10 @@ class OpDef:
         self.operands: tuple[str, ...] = tuple(operands.split())
         self.variadic = any(n[0] == "*" or n[-1] == "?" for n in self.operands)
         self.accesses = None if accesses is None else Accesses.of(accesses, self.operands)
+        if clauses:
+            text = clauses if isinstance(clauses, str) else clauses(self)
+            self.__doc__ = meaning.__doc__ = with_clauses(meaning.__doc__, text.format(name=self.name,
+                                                                                     short=short or self.name))
 
     @cached  # of the 150 ops, a process uses some
     def __signature__(self) -> inspect.Signature:
@@ -217,6 +223,19 @@ class OpDef:
         return (lookup, (self.name,))
 
 
+def with_clauses(doc: str, lines: str) -> str:
+    """A docstring with clauses in front of its own, apart from those that it states itself."""
+    first = _FIRST_CLAUSE.search(doc)
+    indent = first[1] if first else doc[len(doc.rstrip(" ")):]
+    new = [f"{indent}{line}\n" for line in lines.splitlines() if line and line[:line.index("]") + 1] not in doc]
+    if first:
+        return "".join((doc[:first.start()], *new, doc[first.start():]))
+    return "".join((doc.rstrip(), "\n\n", *new, indent))
+
+
+_FIRST_CLAUSE = re.compile(r"^( *)\[[A-Z]", re.M)
+
+
 class _Eager(threading.local):
     """While a static construct runs in a thread, calling an op builds IR: `apply` does it, which the front end sets.
 
@@ -274,6 +293,10 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     divides      the second operand is a divisor: constants of which it is zero do not fold
     modes        the rounding modes that the op has, apart from None
     accesses     TILES, ROWS, ELEMENTS or OFFSETS, of an op that reads or writes an array; see Accesses
+    clauses      what holds for every op of a family, a clause a line: a template, or a function of the op that gives
+                 one, with {name} and {short} for the op's. The op's own docstring comes after them; a clause there
+                 replaces that of the same id. `clauses=None`: an op that has the rule, but is none of the language
+    short        the op's name in ids of clauses, where it has another there
     signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
               give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
     """

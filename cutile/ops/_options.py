@@ -16,6 +16,20 @@ FULL, APPROX = RoundingMode.FULL, RoundingMode.APPROX
 
 DIRECTED = (RN, RZ, RM, RP)  # add, sub, mul, sums and products [RM-1]
 
+# Templates of clauses.
+DIRECTED_CLAUSES = """
+[RM-1.{name}.RN]  RN, which None means: to nearest, ties to even
+[RM-1.{name}.RZ]  RZ: toward zero
+[RM-1.{name}.RM]  RM: toward minus infinity
+[RM-1.{name}.RP]  RP: toward plus infinity
+"""
+OTHER_MODES = """
+[RM-1.{name}.other]  any other rounding mode: TileTypeError
+"""
+FLUSHING = """
+[FTZ-1.{name}.dtype]  flush_to_zero with a result other than float32: TileTypeError
+"""
+
 
 def rounding_arg(op: OpDef, t: Term) -> RoundingMode | None:
     """The argument as given: None, a member, or the name of one."""

@@ -23,11 +23,28 @@ from cutile.ops._directed import fma64_directed
 from cutile.ops._error_bounds import of_fma, of_larger, of_product, of_quotient, of_sign, of_sum
 from cutile.ops._freedom import any_, ulp, when
 from cutile.ops._op import Sig, made_elsewhere, op, typing_rule
-from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, float_options, flush_arg, rounding_arg
+from cutile.ops._options import (
+    APPROX,
+    DIRECTED,
+    DIRECTED_CLAUSES,
+    FLUSHING,
+    FULL,
+    OTHER_MODES,
+    RN,
+    check_flush,
+    float_options,
+    flush_arg,
+    rounding_arg,
+)
 from cutile.ops._promotion import cast, common_dtype, meet, value_of
 from cutile.types import RoundingMode
 
 # ------------------------------------------------------------------ typing rules
+
+_NOT_BOTH_BOOL = """
+[ARITH-15.{name}]  two bool_ operands: TileTypeError
+"""
+
 
 def arithmetic_arg(op, name: str, t: Term, side: str = "operand") -> Const | Leaf:
     """A tile or scalar of an arithmetic dtype [DT-4, DT-5]."""
@@ -60,13 +77,17 @@ def both_loose(x: Term, y: Term) -> bool:
     return is_const(x, y) and x.loose and y.loose
 
 
-@typing_rule(elementwise=True, divides=True)
+@typing_rule(elementwise=True, divides=True, clauses=_NOT_BOTH_BOOL)
 def division(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of floordiv, mod and cdiv."""
     return _pair(b, op, x, y, {}, lambda dtype: None)
 
 
-@typing_rule(elementwise=True, modes=DIRECTED)
+@typing_rule(elementwise=True, modes=DIRECTED, clauses=f"""
+{_NOT_BOTH_BOOL}{DIRECTED_CLAUSES}{OTHER_MODES}
+[RM-2.{{name}}.int]  a rounding mode with an integer result: TileTypeError
+[RM-2.{{name}}.const]  between constants the options do not count: they fold as without
+{FLUSHING}""")
 def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of add, sub and mul."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
@@ -74,7 +95,18 @@ def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to
     return _pair(b, op, x, y, attrs, lambda dtype: float_options(op, dtype, mode, flush))
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, clauses=f"""
+[ARITH-9.{{short}}.dtype]  the result has the promoted dtype and the broadcast shape
+[ARITH-9.{{short}}.builtin]  the built-in {{short}}(x, y) is the same
+[ARITH-9.{{short}}.restricted]  a restricted float: TileTypeError
+[ARITH-9.{{short}}.int]  integers compare by their signedness
+[ARITH-9.{{short}}.nan]  where one operand is NaN the result is the other; where both are, NaN
+[ARITH-9.{{short}}.propagate]  with propagate_nan=True a NaN in either gives NaN
+{_NOT_BOTH_BOOL}
+[FTZ-1.{{name}}]  flush_to_zero makes subnormal inputs zeros of their sign
+{FLUSHING}
+[FTZ-1.{{name}}.const]  between constants the options do not count: they fold as without
+""")
 def choosing_pair(b: Builder, op, x: Term, y: Term, flush_to_zero: Term, propagate_nan: Term) -> Term:
     """Rule of minimum and maximum."""
     flush, propagate = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
@@ -100,7 +132,7 @@ def _defaults(attrs: dict) -> dict:
     return {name: None if name == "rounding_mode" else False for name in attrs}
 
 
-@typing_rule(elementwise=True, divides=True, modes=(*DIRECTED, FULL, APPROX))
+@typing_rule(elementwise=True, divides=True, modes=(*DIRECTED, FULL, APPROX), clauses=DIRECTED_CLAUSES + FLUSHING)
 def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of truediv: the result is a float [PROMO-6]."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
@@ -116,7 +148,7 @@ def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero
     return Leaf(b.op1(op, *values, result=result, rounding_mode=None if mode is RN else mode, flush_to_zero=flush))
 
 
-@typing_rule(elementwise=True, divides=True)
+@typing_rule(elementwise=True, divides=True, clauses=_NOT_BOTH_BOOL)
 def quotient_and_remainder(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of divmod."""
     x, y = operand_pair(op, x, y)
@@ -190,16 +222,7 @@ def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     [ARITH-1.operator]  the operator equals the function
     [ARITH-1.int]  integers wrap modulo 2**width
     [ARITH-1.float]  floats round to nearest, ties to even
-    [ARITH-15.add]  two bool_ operands: TileTypeError
-    [RM-1.add.RN]  RN, which None means: to nearest, ties to even
-    [RM-1.add.RZ]  RZ: toward zero
-    [RM-1.add.RM]  RM: toward minus infinity
-    [RM-1.add.RP]  RP: toward plus infinity
-    [RM-1.add.other]  any other rounding mode: TileTypeError
-    [RM-2.add.int]  a rounding mode with an integer result: TileTypeError
-    [RM-2.add.const]  between constants the options do not count: they fold as without
     [FTZ-1.add]  flush_to_zero makes subnormal inputs and results zeros of their sign
-    [FTZ-1.add.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("add", np.add, x, y, rounding_mode, flush_to_zero, sig, out)
 
@@ -213,16 +236,7 @@ def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     [ARITH-2.operator]  the operator equals the function
     [ARITH-2.int]  integers wrap modulo 2**width
     [ARITH-2.float]  floats round to nearest, ties to even
-    [ARITH-15.sub]  two bool_ operands: TileTypeError
-    [RM-1.sub.RN]  RN, which None means: to nearest, ties to even
-    [RM-1.sub.RZ]  RZ: toward zero
-    [RM-1.sub.RM]  RM: toward minus infinity
-    [RM-1.sub.RP]  RP: toward plus infinity
-    [RM-1.sub.other]  any other rounding mode: TileTypeError
-    [RM-2.sub.int]  a rounding mode with an integer result: TileTypeError
-    [RM-2.sub.const]  between constants the options do not count: they fold as without
     [FTZ-1.sub]  flush_to_zero makes subnormal inputs and results zeros of their sign
-    [FTZ-1.sub.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig, out)
 
@@ -237,16 +251,7 @@ def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     [ARITH-3.int]  integers wrap modulo 2**width
     [ARITH-3.float]  floats round to nearest, ties to even
     [ARITH-3.mask]  a bool_ tile times a number counts as 0 or 1
-    [ARITH-15.mul]  two bool_ operands: TileTypeError
-    [RM-1.mul.RN]  RN, which None means: to nearest, ties to even
-    [RM-1.mul.RZ]  RZ: toward zero
-    [RM-1.mul.RM]  RM: toward minus infinity
-    [RM-1.mul.RP]  RP: toward plus infinity
-    [RM-1.mul.other]  any other rounding mode: TileTypeError
-    [RM-2.mul.int]  a rounding mode with an integer result: TileTypeError
-    [RM-2.mul.const]  between constants the options do not count: they fold as without
     [FTZ-1.mul]  flush_to_zero makes subnormal inputs and results zeros of their sign
-    [FTZ-1.mul.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("mul", np.multiply, x, y, rounding_mode, flush_to_zero, sig, out)
 
@@ -265,10 +270,6 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     [ARITH-4.zeros]  at run time 0 / 0 is NaN
     [ARITH-4.const]  a constant divided by a constant zero: TileValueError
     [ARITH-15.truediv]  two bool_ operands give float32
-    [RM-1.truediv.RN]  RN, which None means: to nearest, ties to even
-    [RM-1.truediv.RZ]  RZ: toward zero
-    [RM-1.truediv.RM]  RM: toward minus infinity
-    [RM-1.truediv.RP]  RP: toward plus infinity
     [RM-1.truediv.FULL]  FULL: within 2 ulp over the whole range
     [RM-1.truediv.APPROX]  APPROX: within 2 ulp where the divisor is at most 2**126 in magnitude
     [RM-1.truediv.other]  RA and RZI: TileTypeError
@@ -276,7 +277,6 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     [RM-2.truediv.APPROX]  APPROX with a result other than float32: TileTypeError
     [RM-2.truediv.const]  between constants the options do not count: they fold as without
     [FTZ-1.truediv]  flush_to_zero makes subnormal inputs and results zeros of their sign
-    [FTZ-1.truediv.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig, out)
 
@@ -295,7 +295,6 @@ def floordiv(x, y, /, *, sig):
     [ARITH-5.zero.measured]  as measured, -1 for x >= 0 and -2 for x < 0; all ones if unsigned
     [ARITH-5.float]  floats: the floor of the rounded quotient, so x // 0.0 is what x / 0.0 is
     [ARITH-5.const]  a constant // a constant zero: TileValueError
-    [ARITH-15.floordiv]  two bool_ operands: TileTypeError
     """
     dtype = sig.result.dtype
     return _numeric.float_floordiv(x, y, dtype) if info(dtype).floating else _numeric.floordiv(x, y)
@@ -318,7 +317,6 @@ def mod(x, y, /, *, sig):
     [ARITH-7.float.inf]  inf % y is NaN
     [ARITH-7.float.mod_inf]  x % inf is x, or inf where the signs differ
     [ARITH-7.const]  a constant % a constant zero: TileValueError
-    [ARITH-15.mod]  two bool_ operands: TileTypeError
     """
     dtype = sig.result.dtype
     return _numeric.float_mod(x, y) if info(dtype).floating else _numeric.mod(x, y)
@@ -342,7 +340,6 @@ def cdiv(x, y, /, *, sig):
     [ARITH-6.float]  floats: the ceiling of the rounded quotient
     [ARITH-6.const]  constants, a divisor of zero: TileValueError
     [ARITH-6.host]  on the host it divides Python numbers
-    [ARITH-15.cdiv]  two bool_ operands: TileTypeError
     """
     dtype = sig.result.dtype
     if info(dtype).floating:
@@ -362,7 +359,6 @@ def divmod(x, y, /):
     [ARITH-8.float]  run-time floats: TileTypeError
     [ARITH-8.const]  constants fold, floats included
     [ARITH-8.const.zero]  a constant divided by a constant zero: TileValueError
-    [ARITH-15.divmod]  two bool_ operands: TileTypeError
     """
     return _numeric.floordiv(x, y), _numeric.mod(x, y)
 
@@ -373,42 +369,22 @@ def _chosen(choose: Callable, x, y, flush: bool, propagate_nan: bool):
     return choose(x, y, propagate_nan)
 
 
-@op(choosing_pair, loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger)
+@op(choosing_pair, short="min", loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger)
 def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The smaller of two tiles, element by element; `min(x, y)` in tile code.
 
-    [ARITH-9.min.dtype]  the result has the promoted dtype and the broadcast shape
-    [ARITH-9.min.builtin]  the built-in min(x, y) is the same
-    [ARITH-9.min.restricted]  a restricted float: TileTypeError
     [ARITH-9.min.float]  floats: the smaller, infinities included
-    [ARITH-9.min.int]  integers compare by their signedness
-    [ARITH-9.min.nan]  where one operand is NaN the result is the other; where both are, NaN
-    [ARITH-9.min.propagate]  with propagate_nan=True a NaN in either gives NaN
     [ARITH-9.min.zero]  minimum(0.0, -0.0) and minimum(-0.0, 0.0) are -0.0
-    [ARITH-15.minimum]  two bool_ operands: TileTypeError
-    [FTZ-1.minimum]  flush_to_zero makes subnormal inputs zeros of their sign
-    [FTZ-1.minimum.dtype]  flush_to_zero with a result other than float32: TileTypeError
-    [FTZ-1.minimum.const]  between constants the options do not count: they fold as without
     """
     return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan)
 
 
-@op(choosing_pair, loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger)
+@op(choosing_pair, short="max", loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger)
 def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The greater of two tiles, element by element; `max(x, y)` in tile code.
 
-    [ARITH-9.max.dtype]  the result has the promoted dtype and the broadcast shape
-    [ARITH-9.max.builtin]  the built-in max(x, y) is the same
-    [ARITH-9.max.restricted]  a restricted float: TileTypeError
     [ARITH-9.max.float]  floats: the greater, infinities included
-    [ARITH-9.max.int]  integers compare by their signedness
-    [ARITH-9.max.nan]  where one operand is NaN the result is the other; where both are, NaN
-    [ARITH-9.max.propagate]  with propagate_nan=True a NaN in either gives NaN
     [ARITH-9.max.zero]  maximum(0.0, -0.0) and maximum(-0.0, 0.0) are +0.0
-    [ARITH-15.maximum]  two bool_ operands: TileTypeError
-    [FTZ-1.maximum]  flush_to_zero makes subnormal inputs zeros of their sign
-    [FTZ-1.maximum.dtype]  flush_to_zero with a result other than float32: TileTypeError
-    [FTZ-1.maximum.const]  between constants the options do not count: they fold as without
     """
     return _chosen(_numeric.maximum, x, y, flush_to_zero, propagate_nan)
 

@@ -38,7 +38,14 @@ def _loose(t: Term) -> bool:
     return isinstance(t, Const) and t.loose
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, clauses="""
+[BIT-1.{short}.int]  integers: bit by bit
+[BIT-1.{short}.float]  a float operand: TileTypeError
+[BIT-1.{short}.operator]  the operator equals the function
+[BIT-1.{short}.const]  constants fold; literals as in Python
+[PROMO-8.{short}]  two tiles of different dtypes: TileTypeError
+[PROMO-8.{short}.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
+""")
 def bitwise_pair(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of and, or, xor: two tiles must have one dtype, a literal adapts [PROMO-8]."""
     x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
@@ -56,7 +63,18 @@ def bitwise_pair(b: Builder, op, x: Term, y: Term) -> Term:
     return Leaf(b.op1(op, *values, result=result))
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, clauses="""
+[BIT-3.{short}.wide]  an amount of the width or more, taken as unsigned, is undefined: any value
+[BIT-3.{short}.int64.measured]  as measured, of a 64-bit amount only the low 32 bits count
+[BIT-3.{short}.negative]  a constant negative amount of a signed tile is accepted
+[BIT-3.{short}.const]  a negative amount in a constant expression: TileValueError
+[BIT-3.{short}.range]  a negative literal as the amount of an unsigned tile: TileValueError
+[BIT-3.{short}.strict]  strict constants fold in their common dtype
+[BIT-4.{short}.bool]  a bool_ operand: TileTypeError
+[BIT-4.{short}.float]  a float operand: TileTypeError
+[BIT-4.{short}.operator]  the operator equals the function
+[PROMO-9.{short}]  the result has the promoted dtype of both operands
+""")
 def shift_pair(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of the shifts: both operands promote together [PROMO-9]."""
     x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
@@ -95,47 +113,29 @@ def _loose_lshift(x, y):
 # ------------------------------------------------------------------ meanings
 
 
-@op(bitwise_pair, loose=operator.and_, exact=True, tileir="andi")
+@op(bitwise_pair, short="and", loose=operator.and_, exact=True, tileir="andi")
 def bitwise_and(x, y, /):
     """Bitwise and: `x & y`.
 
-    [BIT-1.and.int]  integers: bit by bit
     [BIT-1.and.bool]  bool_ operands: logical and, a bool_ result
-    [BIT-1.and.float]  a float operand: TileTypeError
-    [BIT-1.and.operator]  the operator equals the function
-    [BIT-1.and.const]  constants fold; literals as in Python
-    [PROMO-8.and]  two tiles of different dtypes: TileTypeError
-    [PROMO-8.and.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
     """
     return np.bitwise_and(x, y)
 
 
-@op(bitwise_pair, loose=operator.or_, exact=True, tileir="ori")
+@op(bitwise_pair, short="or", loose=operator.or_, exact=True, tileir="ori")
 def bitwise_or(x, y, /):
     """Bitwise or: `x | y`.
 
-    [BIT-1.or.int]  integers: bit by bit
     [BIT-1.or.bool]  bool_ operands: logical or, a bool_ result
-    [BIT-1.or.float]  a float operand: TileTypeError
-    [BIT-1.or.operator]  the operator equals the function
-    [BIT-1.or.const]  constants fold; literals as in Python
-    [PROMO-8.or]  two tiles of different dtypes: TileTypeError
-    [PROMO-8.or.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
     """
     return np.bitwise_or(x, y)
 
 
-@op(bitwise_pair, loose=operator.xor, exact=True, tileir="xori")
+@op(bitwise_pair, short="xor", loose=operator.xor, exact=True, tileir="xori")
 def bitwise_xor(x, y, /):
     """Bitwise exclusive or: `x ^ y`.
 
-    [BIT-1.xor.int]  integers: bit by bit
     [BIT-1.xor.bool]  bool_ operands: true where they differ, a bool_ result
-    [BIT-1.xor.float]  a float operand: TileTypeError
-    [BIT-1.xor.operator]  the operator equals the function
-    [BIT-1.xor.const]  constants fold; literals as in Python
-    [PROMO-8.xor]  two tiles of different dtypes: TileTypeError
-    [PROMO-8.xor.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
     """
     return np.bitwise_xor(x, y)
 
@@ -154,44 +154,24 @@ def bitwise_not(x, /):
     return np.invert(x)
 
 
-@op(shift_pair, loose=_loose_lshift, exact=True, tileir="shli",
+@op(shift_pair, short="left", loose=_loose_lshift, exact=True, tileir="shli",
     freedom=any_("amounts of the width or more, or negative"))
 def bitwise_lshift(x, y, /):
     """Shift to the left: `x << y`.
 
     [BIT-3.left]  bits shifted out are lost
-    [BIT-3.left.wide]  an amount of the width or more, taken as unsigned, is undefined: any value
     [BIT-3.left.wide.measured]  as measured, 0
-    [BIT-3.left.int64.measured]  as measured, of a 64-bit amount only the low 32 bits count
-    [BIT-3.left.negative]  a constant negative amount of a signed tile is accepted
-    [BIT-3.left.const]  a negative amount in a constant expression: TileValueError
-    [BIT-3.left.range]  a negative literal as the amount of an unsigned tile: TileValueError
-    [BIT-3.left.strict]  strict constants fold in their common dtype
-    [BIT-4.left.bool]  a bool_ operand: TileTypeError
-    [BIT-4.left.float]  a float operand: TileTypeError
-    [BIT-4.left.operator]  the operator equals the function
-    [PROMO-9.left]  the result has the promoted dtype of both operands
     """
     return _numeric.shift_left(x, y)
 
 
-@op(shift_pair, loose=operator.rshift, exact=True, tileir="shri",
+@op(shift_pair, short="right", loose=operator.rshift, exact=True, tileir="shri",
     freedom=any_("amounts of the width or more, or negative"))
 def bitwise_rshift(x, y, /):
     """Shift to the right: `x >> y`.
 
     [BIT-3.right.signed]  signed integers fill with the sign
     [BIT-3.right.unsigned]  unsigned integers fill with zeros
-    [BIT-3.right.wide]  an amount of the width or more, taken as unsigned, is undefined: any value
     [BIT-3.right.wide.measured]  as measured, all fill
-    [BIT-3.right.int64.measured]  as measured, of a 64-bit amount only the low 32 bits count
-    [BIT-3.right.negative]  a constant negative amount of a signed tile is accepted
-    [BIT-3.right.const]  a negative amount in a constant expression: TileValueError
-    [BIT-3.right.range]  a negative literal as the amount of an unsigned tile: TileValueError
-    [BIT-3.right.strict]  strict constants fold in their common dtype
-    [BIT-4.right.bool]  a bool_ operand: TileTypeError
-    [BIT-4.right.float]  a float operand: TileTypeError
-    [BIT-4.right.operator]  the operator equals the function
-    [PROMO-9.right]  the result has the promoted dtype of both operands
     """
     return _numeric.shift_right(x, y)

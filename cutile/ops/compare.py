@@ -18,7 +18,14 @@ from cutile.ops._promotion import cast, common_dtype, meet
 # ------------------------------------------------------------------ typing rules
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, clauses="""
+[CMP-1.{short}]  the operands promote and broadcast; the result is bool_
+[CMP-1.{short}.operator]  the operator equals the function
+[CMP-1.{short}.const]  constants compare at compile time
+[CMP-3.{short}.restricted]  restricted floats: TileTypeError
+[CMP-3.{short}.range]  an integer tile against a literal beyond its range: TileValueError
+[CMP-3.{short}.float]  an integer tile against a float literal compares in float32
+""")
 def compared(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of the comparisons: operands promote and broadcast, the result is bool_ [CMP-1]."""
     x, y = _ordered_arg(op, "x", x), _ordered_arg(op, "y", y)
@@ -62,104 +69,68 @@ def negated(b: Builder, op, x: Term) -> Term:
 # ------------------------------------------------------------------ meanings
 
 
-@op(compared, loose=operator.eq, exact=True, tileir="equal", error_bound=of_comparison)
+@op(compared, short="eq", loose=operator.eq, exact=True, tileir="equal", error_bound=of_comparison)
 def equal(x, y, /):
     """`x == y`, element by element.
 
-    [CMP-1.eq]  the operands promote and broadcast; the result is bool_
-    [CMP-1.eq.operator]  the operator equals the function
-    [CMP-1.eq.const]  constants compare at compile time
     [CMP-2.eq.nan]  NaN equals nothing
     [CMP-2.eq.zero]  -0.0 == +0.0
     [CMP-2.eq.int]  integers and bools compare by value
-    [CMP-3.eq.restricted]  restricted floats: TileTypeError
-    [CMP-3.eq.range]  an integer tile against a literal beyond its range: TileValueError
-    [CMP-3.eq.float]  an integer tile against a float literal compares in float32
     """
     return np.equal(x, y)
 
 
-@op(compared, loose=operator.ne, exact=True, tileir="not_equal", error_bound=of_comparison)
+@op(compared, short="ne", loose=operator.ne, exact=True, tileir="not_equal", error_bound=of_comparison)
 def not_equal(x, y, /):
     """`x != y`, element by element.
 
-    [CMP-1.ne]  the operands promote and broadcast; the result is bool_
-    [CMP-1.ne.operator]  the operator equals the function
-    [CMP-1.ne.const]  constants compare at compile time
     [CMP-2.ne.nan]  NaN differs from everything, itself too
     [CMP-2.ne.zero]  -0.0 does not differ from +0.0
     [CMP-2.ne.int]  integers and bools compare by value
-    [CMP-3.ne.restricted]  restricted floats: TileTypeError
-    [CMP-3.ne.range]  an integer tile against a literal beyond its range: TileValueError
-    [CMP-3.ne.float]  an integer tile against a float literal compares in float32
     """
     return np.not_equal(x, y)
 
 
-@op(compared, loose=operator.lt, exact=True, tileir="less_than", error_bound=of_comparison)
+@op(compared, short="lt", loose=operator.lt, exact=True, tileir="less_than", error_bound=of_comparison)
 def less(x, y, /):
     """`x < y`, element by element.
 
-    [CMP-1.lt]  the operands promote and broadcast; the result is bool_
-    [CMP-1.lt.operator]  the operator equals the function
-    [CMP-1.lt.const]  constants compare at compile time
     [CMP-2.lt.nan]  false where an operand is NaN
     [CMP-2.lt.zero]  -0.0 and +0.0 are equal
     [CMP-2.lt.sign]  integers compare by their signedness, False < True
-    [CMP-3.lt.restricted]  restricted floats: TileTypeError
-    [CMP-3.lt.range]  an integer tile against a literal beyond its range: TileValueError
-    [CMP-3.lt.float]  an integer tile against a float literal compares in float32
     """
     return np.less(x, y)
 
 
-@op(compared, loose=operator.le, exact=True, tileir="less_than_or_equal", error_bound=of_comparison)
+@op(compared, short="le", loose=operator.le, exact=True, tileir="less_than_or_equal", error_bound=of_comparison)
 def less_equal(x, y, /):
     """`x <= y`, element by element.
 
-    [CMP-1.le]  the operands promote and broadcast; the result is bool_
-    [CMP-1.le.operator]  the operator equals the function
-    [CMP-1.le.const]  constants compare at compile time
     [CMP-2.le.nan]  false where an operand is NaN
     [CMP-2.le.zero]  -0.0 and +0.0 are equal
     [CMP-2.le.sign]  integers compare by their signedness, False < True
-    [CMP-3.le.restricted]  restricted floats: TileTypeError
-    [CMP-3.le.range]  an integer tile against a literal beyond its range: TileValueError
-    [CMP-3.le.float]  an integer tile against a float literal compares in float32
     """
     return np.less_equal(x, y)
 
 
-@op(compared, loose=operator.gt, exact=True, tileir="greater_than", error_bound=of_comparison)
+@op(compared, short="gt", loose=operator.gt, exact=True, tileir="greater_than", error_bound=of_comparison)
 def greater(x, y, /):
     """`x > y`, element by element.
 
-    [CMP-1.gt]  the operands promote and broadcast; the result is bool_
-    [CMP-1.gt.operator]  the operator equals the function
-    [CMP-1.gt.const]  constants compare at compile time
     [CMP-2.gt.nan]  false where an operand is NaN
     [CMP-2.gt.zero]  -0.0 and +0.0 are equal
     [CMP-2.gt.sign]  integers compare by their signedness, False < True
-    [CMP-3.gt.restricted]  restricted floats: TileTypeError
-    [CMP-3.gt.range]  an integer tile against a literal beyond its range: TileValueError
-    [CMP-3.gt.float]  an integer tile against a float literal compares in float32
     """
     return np.greater(x, y)
 
 
-@op(compared, loose=operator.ge, exact=True, tileir="greater_than_or_equal", error_bound=of_comparison)
+@op(compared, short="ge", loose=operator.ge, exact=True, tileir="greater_than_or_equal", error_bound=of_comparison)
 def greater_equal(x, y, /):
     """`x >= y`, element by element.
 
-    [CMP-1.ge]  the operands promote and broadcast; the result is bool_
-    [CMP-1.ge.operator]  the operator equals the function
-    [CMP-1.ge.const]  constants compare at compile time
     [CMP-2.ge.nan]  false where an operand is NaN
     [CMP-2.ge.zero]  -0.0 and +0.0 are equal
     [CMP-2.ge.sign]  integers compare by their signedness, False < True
-    [CMP-3.ge.restricted]  restricted floats: TileTypeError
-    [CMP-3.ge.range]  an integer tile against a literal beyond its range: TileValueError
-    [CMP-3.ge.float]  an integer tile against a float literal compares in float32
     """
     return np.greater_equal(x, y)
 

@@ -11,7 +11,7 @@ import operator
 
 import numpy as np
 
-from cutile.dtypes import DType, bool_, float32, info, int16, int32, int_range, uint8, uint16
+from cutile.dtypes import DType, bool_, float16, float32, float64, info, int16, int32, int_range, uint8, uint16
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term
@@ -19,10 +19,22 @@ from cutile.ops import _hyperbolic, _numeric
 from cutile.ops._arguments import invalid, refuse, tile_arg
 from cutile.ops._constants import encode, fold, integer_power, is_const, loose, strict
 from cutile.ops._error_bounds import monotone, monotone_in_each, of_cosh, of_nan_test, of_tan, of_wave
-from cutile.ops._freedom import ulp, when
+from cutile.ops._freedom import ulp, ulp_of, when
 from cutile.ops._numeric import wide
-from cutile.ops._op import op, typing_rule
-from cutile.ops._options import APPROX, DIRECTED, FULL, RN, check_flush, check_rounding, flush_arg, rounding_arg
+from cutile.ops._op import OpDef, op, typing_rule
+from cutile.ops._options import (
+    APPROX,
+    DIRECTED,
+    DIRECTED_CLAUSES,
+    FLUSHING,
+    FULL,
+    OTHER_MODES,
+    RN,
+    check_flush,
+    check_rounding,
+    flush_arg,
+    rounding_arg,
+)
 from cutile.ops._promotion import broadcast, cast, common_dtype, common_shape, meet, value_of
 from cutile.types import TileType
 
@@ -39,7 +51,29 @@ def number_arg(op, name: str, t: Term) -> Const | Leaf:
     return t
 
 
-@typing_rule(elementwise=True)
+def _float_clauses(o: OpDef) -> str:
+    """Of a function that gives a float, with the units in the last place and the options that it has."""
+    lines = ["[UN-1.{name}.dtype]  integers and bool_ are converted to float32; floats keep their dtype",
+             "[UN-1.{name}.restricted]  a restricted float: TileTypeError"]
+    if free := ulp_of(o.freedom):
+        lines += [f"[UN-4.{{name}}.f32]  float32: within {free.most[float32]} ulp of the exact value",
+                  f"[UN-4.{{name}}.f64]  float64: within {free.most[float64]} ulp",
+                  f"[UN-4.{{name}}.f16]  float16 and bfloat16: within {free.most[float16]} ulp"]
+    lines += ["[UN-4.{name}.const]  constants fold", "[UN-4.{name}.nan]  {name}(nan) is NaN"]
+    if FULL in o.modes:
+        lines.append("[RM-1.{name}.FULL]  FULL is the default")
+    if RN in o.modes:
+        lines.append(DIRECTED_CLAUSES)
+    if approximate := ulp_of(o.freedom, APPROX) if APPROX in o.modes else None:
+        lines.append(f"[RM-1.{{name}}.APPROX]  APPROX: within {approximate.most[float32]} ulp")
+    if o.modes:
+        lines += [OTHER_MODES, "[RM-2.{name}]  a rounding mode with a result other than float32: TileTypeError"]
+    if "flush_to_zero" in o.__signature__.parameters:
+        lines.append(FLUSHING)
+    return "\n".join(lines)
+
+
+@typing_rule(elementwise=True, clauses=_float_clauses)
 def float_unary(b: Builder, op, x: Term, **options: Term) -> Term:
     """Rule of the functions that give a float: integers and bool_ are converted to float32 first [UN-1]."""
     x = number_arg(op, "x", x)
@@ -66,7 +100,13 @@ def _fold_float(op, xs: list[Const], dtype: DType) -> Const:
     return fold(op, xs, dtype)
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, clauses="""
+[UN-2.{name}.dtype]  the dtype is kept
+[UN-2.{name}.restricted]  a restricted float: TileTypeError
+[UN-2.{name}.strict]  a strict constant keeps its dtype
+[UN-2.{name}.int]  an integer or bool_ tile: TileTypeError
+[UN-2.{name}.special]  infinities, NaN and zeros of either sign stay as they are
+""")
 def to_integral(b: Builder, op, x: Term) -> Term:
     """Rule of floor and ceil: floats only; loose constants give an int [UN-2, LOOSE-5]."""
     x = number_arg(op, "x", x)
@@ -185,21 +225,10 @@ def _loose_rsqrt(x):
 def exp(x, /, *, rounding_mode=None, out=None):
     """e to the power of each element.
 
-    [UN-1.exp.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.exp.restricted]  a restricted float: TileTypeError
-    [UN-4.exp.f32]  float32: within 2 ulp of the exact value
-    [UN-4.exp.f64]  float64: within 1 ulp
-    [UN-4.exp.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.exp.const]  constants fold
     [UN-4.exp.ninf]  exp(-inf) == +0
     [UN-4.exp.inf]  exp(inf) == inf
-    [UN-4.exp.nan]  exp(nan) is NaN
     [UN-4.exp.overflow]  beyond the range: inf
     [LOOSE-5.exp]  a constant beyond the range of double precision: TileValueError
-    [RM-1.exp.FULL]  FULL is the default
-    [RM-1.exp.APPROX]  APPROX: within 62 ulp
-    [RM-1.exp.other]  any other rounding mode: TileTypeError
-    [RM-2.exp]  a rounding mode with a result other than float32: TileTypeError
     """
     return wide(np.exp, x, out=out)
 
@@ -208,19 +237,11 @@ def exp(x, /, *, rounding_mode=None, out=None):
 def exp2(x, /, *, flush_to_zero=False, out=None):
     """2 to the power of each element.
 
-    [UN-1.exp2.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.exp2.restricted]  a restricted float: TileTypeError
-    [UN-4.exp2.f32]  float32: within 3 ulp of the exact value
-    [UN-4.exp2.f64]  float64: within 1 ulp
-    [UN-4.exp2.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.exp2.const]  constants fold
     [UN-4.exp2.ninf]  exp2(-inf) == +0
     [UN-4.exp2.inf]  exp2(inf) == inf
-    [UN-4.exp2.nan]  exp2(nan) is NaN
     [UN-4.exp2.overflow]  beyond the range: inf
     [LOOSE-5.exp2]  a literal integer exponent of at least 0 gives an integer: exp2(3) == 8
     [FTZ-1.exp2]  flush_to_zero makes subnormal inputs and results zeros
-    [FTZ-1.exp2.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     if not flush_to_zero:
         return wide(np.exp2, x, out=out)
@@ -231,16 +252,9 @@ def exp2(x, /, *, flush_to_zero=False, out=None):
 def log(x, /, *, out=None):
     """Natural logarithm of each element.
 
-    [UN-1.log.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.log.restricted]  a restricted float: TileTypeError
-    [UN-4.log.f32]  float32: within 1 ulp of the exact value
-    [UN-4.log.f64]  float64: within 1 ulp
-    [UN-4.log.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.log.const]  constants fold
     [UN-4.log.zero]  log(0) == log(-0.0) == -inf
     [UN-4.log.negative]  log(x) is NaN for x < 0
     [UN-4.log.inf]  log(inf) == inf
-    [UN-4.log.nan]  log(nan) is NaN
     [UN-4.log.one]  log(1) is +0
     [LOOSE-5.log]  a constant of 0 or less: TileValueError
     """
@@ -251,16 +265,9 @@ def log(x, /, *, out=None):
 def log2(x, /, *, out=None):
     """Base-2 logarithm of each element.
 
-    [UN-1.log2.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.log2.restricted]  a restricted float: TileTypeError
-    [UN-4.log2.f32]  float32: within 1 ulp of the exact value
-    [UN-4.log2.f64]  float64: within 2 ulp
-    [UN-4.log2.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.log2.const]  constants fold
     [UN-4.log2.zero]  log2(0) == log2(-0.0) == -inf
     [UN-4.log2.negative]  log2(x) is NaN for x < 0
     [UN-4.log2.inf]  log2(inf) == inf
-    [UN-4.log2.nan]  log2(nan) is NaN
     [UN-4.log2.one]  log2(1) is +0
     [LOOSE-5.log2]  a constant of 0 or less: TileValueError
     """
@@ -271,14 +278,7 @@ def log2(x, /, *, out=None):
 def sin(x, /, *, out=None):
     """Sine of each element, in radians.
 
-    [UN-1.sin.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.sin.restricted]  a restricted float: TileTypeError
-    [UN-4.sin.f32]  float32: within 2 ulp of the exact value
-    [UN-4.sin.f64]  float64: within 2 ulp
-    [UN-4.sin.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.sin.const]  constants fold
     [UN-4.sin.inf]  sin(inf) is NaN
-    [UN-4.sin.nan]  sin(nan) is NaN
     [UN-4.sin.zero]  sin(-0.0) is -0.0
     [LOOSE-5.sin]  an infinite constant: TileValueError
     """
@@ -289,14 +289,7 @@ def sin(x, /, *, out=None):
 def cos(x, /, *, out=None):
     """Cosine of each element, in radians.
 
-    [UN-1.cos.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.cos.restricted]  a restricted float: TileTypeError
-    [UN-4.cos.f32]  float32: within 2 ulp of the exact value
-    [UN-4.cos.f64]  float64: within 2 ulp
-    [UN-4.cos.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.cos.const]  constants fold
     [UN-4.cos.inf]  cos(inf) is NaN
-    [UN-4.cos.nan]  cos(nan) is NaN
     [UN-4.cos.zero]  cos(0) == 1
     [LOOSE-5.cos]  an infinite constant: TileValueError
     """
@@ -307,14 +300,7 @@ def cos(x, /, *, out=None):
 def tan(x, /, *, out=None):
     """Tangent of each element, in radians.
 
-    [UN-1.tan.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.tan.restricted]  a restricted float: TileTypeError
-    [UN-4.tan.f32]  float32: within 3 ulp of the exact value
-    [UN-4.tan.f64]  float64: within 2 ulp
-    [UN-4.tan.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.tan.const]  constants fold
     [UN-4.tan.inf]  tan(inf) is NaN
-    [UN-4.tan.nan]  tan(nan) is NaN
     [UN-4.tan.zero]  tan(-0.0) is -0.0
     [LOOSE-5.tan]  an infinite constant: TileValueError
     """
@@ -325,14 +311,7 @@ def tan(x, /, *, out=None):
 def sinh(x, /, *, sig, out=None):
     """Hyperbolic sine of each element.
 
-    [UN-1.sinh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.sinh.restricted]  a restricted float: TileTypeError
-    [UN-4.sinh.f32]  float32: within 3 ulp of the exact value
-    [UN-4.sinh.f64]  float64: within 2 ulp
-    [UN-4.sinh.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.sinh.const]  constants fold
     [UN-4.sinh.inf]  sinh(inf) == inf and sinh(-inf) == -inf
-    [UN-4.sinh.nan]  sinh(nan) is NaN
     [UN-4.sinh.zero]  sinh(-0.0) is -0.0
     [LOOSE-5.sinh]  a constant whose result is beyond double precision: TileValueError
     """
@@ -345,14 +324,7 @@ def sinh(x, /, *, sig, out=None):
 def cosh(x, /, *, out=None):
     """Hyperbolic cosine of each element.
 
-    [UN-1.cosh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.cosh.restricted]  a restricted float: TileTypeError
-    [UN-4.cosh.f32]  float32: within 3 ulp of the exact value
-    [UN-4.cosh.f64]  float64: within 2 ulp
-    [UN-4.cosh.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.cosh.const]  constants fold
     [UN-4.cosh.inf]  cosh(inf) == cosh(-inf) == inf
-    [UN-4.cosh.nan]  cosh(nan) is NaN
     [UN-4.cosh.zero]  cosh(0) == 1
     [LOOSE-5.cosh]  a constant whose result is beyond double precision: TileValueError
     """
@@ -364,19 +336,8 @@ def cosh(x, /, *, out=None):
 def tanh(x, /, *, rounding_mode=None, sig, out=None):
     """Hyperbolic tangent of each element.
 
-    [UN-1.tanh.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.tanh.restricted]  a restricted float: TileTypeError
-    [UN-4.tanh.f32]  float32: within 2 ulp of the exact value
-    [UN-4.tanh.f64]  float64: within 2 ulp
-    [UN-4.tanh.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.tanh.const]  constants fold
     [UN-4.tanh.inf]  tanh(inf) == 1 and tanh(-inf) == -1
-    [UN-4.tanh.nan]  tanh(nan) is NaN
     [UN-4.tanh.zero]  tanh(-0.0) is -0.0
-    [RM-1.tanh.FULL]  FULL is the default
-    [RM-1.tanh.APPROX]  APPROX: within 129 ulp
-    [RM-1.tanh.other]  any other rounding mode: TileTypeError
-    [RM-2.tanh]  a rounding mode with a result other than float32: TileTypeError
     """
     if info(sig.result.dtype).carrier == np.float64:  # NumPy's is not exact enough
         return _hyperbolic.tanh(x)
@@ -388,25 +349,14 @@ def tanh(x, /, *, rounding_mode=None, sig, out=None):
 def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Square root of each element.
 
-    [UN-1.sqrt.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.sqrt.restricted]  a restricted float: TileTypeError
-    [UN-4.sqrt.const]  constants fold
     [UN-4.sqrt.nearest]  correctly rounded, to nearest, ties to even
     [RM-1.none]  operations other than add, sub, mul, truediv, sqrt, exp, tanh have no rounding_mode: TileTypeError
     [UN-4.sqrt.negative]  sqrt(x) is NaN for x < 0
     [UN-4.sqrt.zero]  sqrt(-0.0) is -0.0
     [UN-4.sqrt.inf]  sqrt(inf) == inf
-    [UN-4.sqrt.nan]  sqrt(nan) is NaN
     [LOOSE-5.sqrt]  a negative constant: TileValueError
-    [RM-1.sqrt.RN]  RN, which None means: to nearest, ties to even
-    [RM-1.sqrt.RZ]  RZ: toward zero
-    [RM-1.sqrt.RM]  RM: toward minus infinity
-    [RM-1.sqrt.RP]  RP: toward plus infinity
-    [RM-1.sqrt.APPROX]  APPROX: within 1 ulp
-    [RM-1.sqrt.other]  any other rounding mode: TileTypeError
     [RM-2.sqrt]  APPROX with a result other than float32: TileTypeError
     [FTZ-1.sqrt]  flush_to_zero makes subnormal inputs zeros
-    [FTZ-1.sqrt.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     if flush_to_zero:
         x = _numeric.flush(x)  # no root of a normal number is subnormal
@@ -420,20 +370,12 @@ def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
 def rsqrt(x, /, *, flush_to_zero=False):
     """1 / sqrt of each element.
 
-    [UN-1.rsqrt.dtype]  integers and bool_ are converted to float32; floats keep their dtype
-    [UN-1.rsqrt.restricted]  a restricted float: TileTypeError
-    [UN-4.rsqrt.f32]  float32: within 2 ulp of the exact value
-    [UN-4.rsqrt.f64]  float64: within 1 ulp
-    [UN-4.rsqrt.f16]  float16 and bfloat16: within 1 ulp
-    [UN-4.rsqrt.const]  constants fold
     [UN-4.rsqrt.zero]  rsqrt(0) == inf
     [UN-4.rsqrt.nzero]  rsqrt(-0.0) == -inf
     [UN-4.rsqrt.negative]  rsqrt(x) is NaN for x < 0
     [UN-4.rsqrt.inf]  rsqrt(inf) == +0
-    [UN-4.rsqrt.nan]  rsqrt(nan) is NaN
     [LOOSE-5.rsqrt]  a constant zero: TileValueError
     [FTZ-1.rsqrt]  flush_to_zero makes subnormal inputs zeros, so that their result is infinite
-    [FTZ-1.rsqrt.dtype]  flush_to_zero with a result other than float32: TileTypeError
     """
     x = _numeric.flush(x) if flush_to_zero else x
     if x.dtype == np.float64:
@@ -445,12 +387,7 @@ def rsqrt(x, /, *, flush_to_zero=False):
 def floor(x, /):
     """The largest integral value that is not greater, for each element.
 
-    [UN-2.floor.dtype]  the dtype is kept
     [UN-2.floor.value]  the largest integer that is not greater, exactly
-    [UN-2.floor.restricted]  a restricted float: TileTypeError
-    [UN-2.floor.strict]  a strict constant keeps its dtype
-    [UN-2.floor.int]  an integer or bool_ tile: TileTypeError
-    [UN-2.floor.special]  infinities, NaN and zeros of either sign stay as they are
     [LOOSE-5.floor]  a loose constant gives an integer: floor(2.5) == 2
     """
     return np.floor(x)
@@ -460,12 +397,7 @@ def floor(x, /):
 def ceil(x, /):
     """The smallest integral value that is not less, for each element.
 
-    [UN-2.ceil.dtype]  the dtype is kept
     [UN-2.ceil.value]  the smallest integer that is not less, exactly
-    [UN-2.ceil.restricted]  a restricted float: TileTypeError
-    [UN-2.ceil.strict]  a strict constant keeps its dtype
-    [UN-2.ceil.int]  an integer or bool_ tile: TileTypeError
-    [UN-2.ceil.special]  infinities, NaN and zeros of either sign stay as they are
     [UN-2.ceil.nzero]  between -1 and 0 the result is -0.0
     [LOOSE-5.ceil]  a loose constant gives an integer: ceil(2.5) == 3
     """

@@ -22,12 +22,19 @@ from cutile.ops._combine import combine_args, combine_region, combined, cut, num
 from cutile.ops._constants import is_const
 from cutile.ops._freedom import order
 from cutile.ops._op import REDUCTION, OpDef, Sig, op, typing_rule
-from cutile.ops._options import DIRECTED, check_flush, float_options, flush_arg, rounding_arg
+from cutile.ops._options import DIRECTED, DIRECTED_CLAUSES, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._promotion import value_of
 from cutile.ops.shape import reshaped
 from cutile.types import RoundingMode, TileType
 
 # ------------------------------------------------------------------ typing rules
+
+
+_REDUCTION = """
+[RED-1.{name}.restricted]  a restricted float dtype is a TileTypeError
+[RED-3.{name}.keepdims]  keepdims=True keeps reduced axes with size 1
+[RED-7.{name}.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
+"""
 
 
 def _axes(op: OpDef, axis: Term, ndim: int) -> tuple[int, ...]:
@@ -72,7 +79,12 @@ def _along(b: Builder, op: OpDef, x: Const | Leaf, axis: int, dtype: DType, attr
     return Leaf(b.op1(op, value_of(b, x), result=TileType(dtype, shape), axis=axis, **attrs))
 
 
-@typing_rule(accumulates=REDUCTION, modes=DIRECTED)
+@typing_rule(accumulates=REDUCTION, modes=DIRECTED, clauses=f"""
+{_REDUCTION}
+{DIRECTED_CLAUSES.replace("RM-1", "RED-7")}
+[RED-7.{{name}}.mode]  any other rounding mode, or one with a dtype that is no float: TileTypeError
+[RED-7.{{name}}.ftz]  flush_to_zero makes subnormal elements and results zeros
+""")
 def _sum_rule(b, op, x, axis, keepdims, rounding_mode, flush_to_zero):
     x = numeric_arg(op, x)
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
@@ -81,7 +93,18 @@ def _sum_rule(b, op, x, axis, keepdims, rounding_mode, flush_to_zero):
     return _reduced(b, op, x, axis, keepdims, {"rounding_mode": mode, "flush_to_zero": flush})
 
 
-@typing_rule(accumulates=REDUCTION)
+@typing_rule(accumulates=REDUCTION, clauses=f"""
+{_REDUCTION}
+[RED-2.{{name}}.axis]  axis is None, an integer constant, or a tuple of them; () gives x
+[RED-2.{{name}}.kind]  axes as for sum, or TileTypeError
+[RED-4.{{name}}.dtype]  the result has the dtype of x
+[RED-4.{{name}}.bool]  bool_ gives int32
+[RED-6.{{name}}.nan]  all NaN gives NaN
+[RED-7.{{name}}.nan]  NaN elements among others are passed over by default
+[RED-7.{{name}}.propagate]  propagate_nan=True gives NaN if any element is NaN
+[RED-7.{{name}}.zero]  -0 is smaller than +0
+[RED-7.{{name}}.ftz]  flush_to_zero makes subnormal elements zeros
+""")
 def _max_rule(b, op, x, axis, keepdims, flush_to_zero, propagate_nan):
     x = numeric_arg(op, x)
     flush, nan = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
@@ -90,7 +113,18 @@ def _max_rule(b, op, x, axis, keepdims, flush_to_zero, propagate_nan):
     return _reduced(b, op, x, axis, keepdims, {"flush_to_zero": flush, "propagate_nan": nan})
 
 
-@typing_rule(accumulates=REDUCTION)
+@typing_rule(accumulates=REDUCTION, clauses="""
+[RED-4.{name}.dtype]  the result is int32
+[RED-8.{name}.flat]  axis=None gives the row-major index into the flattened tile
+[RED-8.{name}.axis]  axis is a single integer constant; a tuple is a TileTypeError
+[RED-8.{name}.kind]  a bool, float or run-time axis, or one out of range: TileTypeError
+[RED-8.{name}.tie]  of equal elements the one with the smallest index counts; -0 and +0 are equal
+[RED-8.{name}.allnan]  all NaN gives 0
+[RED-8.{name}.propagate]  propagate_nan=True: the first NaN wins
+[RED-8.{name}.keepdims]  keepdims=True keeps the reduced axis with size 1; with axis=None all axes
+[RED-8.{name}.restricted]  a restricted float dtype is a TileTypeError
+[RED-8.{name}.scalar]  axis=None on a scalar gives 0
+""")
 def _argmax_rule(b, op, x, axis, keepdims, propagate_nan):
     x = widen_bool(b, numeric_arg(op, x))
     nan, keep = const_bool(op, "propagate_nan", propagate_nan), const_bool(op, "keepdims", keepdims)
@@ -184,7 +218,6 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     are a halving tree: x[i] + x[i + n/2], again and again, rounded to the dtype at each level.
 
     [RED-1.sum.arg]  x is a tile: an array or a tuple is a TileTypeError
-    [RED-1.sum.restricted]  a restricted float dtype is a TileTypeError
     [RED-2.sum.none]  axis=None sums all elements
     [RED-2.sum.int]  axis is an integer constant, negative ones counting from the end
     [RED-2.sum.tuple]  axis is a tuple of integer constants, summed over together
@@ -193,7 +226,6 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     [RED-2.sum.repeat]  an axis given twice, after normalisation, is a TileTypeError
     [RED-2.sum.kind]  a bool, float or run-time axis is a TileTypeError
     [RED-3.sum.drop]  reduced axes are removed
-    [RED-3.sum.keepdims]  keepdims=True keeps reduced axes with size 1
     [RED-3.sum.scalar]  axis=None on a scalar gives the scalar
     [RED-4.sum.dtype]  the result has the dtype of x: integers wrap, float16 sums are float16
     [RED-4.sum.bool]  bool_ gives int32: the number of True elements
@@ -201,13 +233,6 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     [RED-5.sum.same]  equal inputs give equal results
     [RED-5.sum.zero]  nothing is added to the elements: a sum of nothing but -0.0 is -0.0
     [RED-5.sum.axes]  several axes are reduced one by one, in increasing order
-    [RED-7.sum.RN]  RN, which None means: to nearest, ties to even
-    [RED-7.sum.RZ]  RZ: toward zero
-    [RED-7.sum.RM]  RM: toward minus infinity
-    [RED-7.sum.RP]  RP: toward plus infinity
-    [RED-7.sum.mode]  any other rounding mode, or one with a dtype that is no float: TileTypeError
-    [RED-7.sum.ftz]  flush_to_zero makes subnormal elements and results zeros
-    [RED-7.sum.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _fold("add", x, sig.x, axis, rounding_mode, flush_to_zero)
 
@@ -219,20 +244,11 @@ def prod(x, /, *, axis, rounding_mode, flush_to_zero, sig):
 
     Arguments as for `sum`. Order: a halving tree, x[i] * x[i + n/2], again and again, rounded to the dtype each time.
 
-    [RED-1.prod.restricted]  a restricted float dtype is a TileTypeError
     [RED-2.prod.axis]  axis is None, an integer constant, or a tuple of them; () gives x
     [RED-2.prod.kind]  axes as for sum, or TileTypeError
-    [RED-3.prod.keepdims]  keepdims=True keeps reduced axes with size 1
     [RED-4.prod.dtype]  the result has the dtype of x: integers wrap
     [RED-4.prod.bool]  bool_ gives int32
     [RED-5.prod.order]  the order is unspecified: within n * 2**-p of the exact product
-    [RED-7.prod.RN]  RN, which None means: to nearest, ties to even
-    [RED-7.prod.RZ]  RZ: toward zero
-    [RED-7.prod.RM]  RM: toward minus infinity
-    [RED-7.prod.RP]  RP: toward plus infinity
-    [RED-7.prod.mode]  any other rounding mode, or one with a dtype that is no float: TileTypeError
-    [RED-7.prod.ftz]  flush_to_zero makes subnormal elements and results zeros
-    [RED-7.prod.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _fold("mul", x, sig.x, axis, rounding_mode, flush_to_zero)
 
@@ -266,19 +282,7 @@ def max(x, /, *, axis, flush_to_zero, propagate_nan, sig):
 
     Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
 
-    [RED-1.max.restricted]  a restricted float dtype is a TileTypeError
-    [RED-2.max.axis]  axis is None, an integer constant, or a tuple of them; () gives x
-    [RED-2.max.kind]  axes as for sum, or TileTypeError
-    [RED-3.max.keepdims]  keepdims=True keeps reduced axes with size 1
-    [RED-4.max.dtype]  the result has the dtype of x
     [RED-4.max.value]  it is the largest, by the signedness of the dtype
-    [RED-4.max.bool]  bool_ gives int32
-    [RED-6.max.nan]  all NaN gives NaN
-    [RED-7.max.nan]  NaN elements among others are passed over by default
-    [RED-7.max.propagate]  propagate_nan=True gives NaN if any element is NaN
-    [RED-7.max.zero]  -0 is smaller than +0
-    [RED-7.max.ftz]  flush_to_zero makes subnormal elements zeros
-    [RED-7.max.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _extreme(x, sig.x.dtype, axis, 1, flush_to_zero, propagate_nan)
 
@@ -290,19 +294,7 @@ def min(x, /, *, axis, flush_to_zero, propagate_nan, sig):
 
     Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
 
-    [RED-1.min.restricted]  a restricted float dtype is a TileTypeError
-    [RED-2.min.axis]  axis is None, an integer constant, or a tuple of them; () gives x
-    [RED-2.min.kind]  axes as for sum, or TileTypeError
-    [RED-3.min.keepdims]  keepdims=True keeps reduced axes with size 1
-    [RED-4.min.dtype]  the result has the dtype of x
     [RED-4.min.value]  it is the smallest, by the signedness of the dtype
-    [RED-4.min.bool]  bool_ gives int32
-    [RED-6.min.nan]  all NaN gives NaN
-    [RED-7.min.nan]  NaN elements among others are passed over by default
-    [RED-7.min.propagate]  propagate_nan=True gives NaN if any element is NaN
-    [RED-7.min.zero]  -0 is smaller than +0
-    [RED-7.min.ftz]  flush_to_zero makes subnormal elements zeros
-    [RED-7.min.ftz.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _extreme(x, sig.x.dtype, axis, -1, flush_to_zero, propagate_nan)
 
@@ -324,18 +316,8 @@ def _arg(x: np.ndarray, axis: int, pick: Callable, worst: float, propagate_nan: 
 def argmax(x, /, *, axis, propagate_nan):
     """Index of the largest element along an axis, or in the flattened tile, as int32.
 
-    [RED-4.argmax.dtype]  the result is int32
-    [RED-8.argmax.flat]  axis=None gives the row-major index into the flattened tile
-    [RED-8.argmax.axis]  axis is a single integer constant; a tuple is a TileTypeError
     [RED-8.argmax.value]  it is the index of the largest element
-    [RED-8.argmax.kind]  a bool, float or run-time axis, or one out of range: TileTypeError
-    [RED-8.argmax.tie]  of equal elements the one with the smallest index counts; -0 and +0 are equal
     [RED-8.argmax.nan]  NaN is worse than any number, -inf included
-    [RED-8.argmax.allnan]  all NaN gives 0
-    [RED-8.argmax.propagate]  propagate_nan=True: the first NaN wins
-    [RED-8.argmax.keepdims]  keepdims=True keeps the reduced axis with size 1; with axis=None all axes
-    [RED-8.argmax.restricted]  a restricted float dtype is a TileTypeError
-    [RED-8.argmax.scalar]  axis=None on a scalar gives 0
     """
     return _arg(x, axis, np.argmax, -np.inf, propagate_nan)
 
@@ -345,18 +327,8 @@ def argmax(x, /, *, axis, propagate_nan):
 def argmin(x, /, *, axis, propagate_nan):
     """Index of the smallest element along an axis, or in the flattened tile, as int32.
 
-    [RED-4.argmin.dtype]  the result is int32
-    [RED-8.argmin.flat]  axis=None gives the row-major index into the flattened tile
-    [RED-8.argmin.axis]  axis is a single integer constant; a tuple is a TileTypeError
     [RED-8.argmin.value]  it is the index of the smallest element
-    [RED-8.argmin.kind]  a bool, float or run-time axis, or one out of range: TileTypeError
-    [RED-8.argmin.tie]  of equal elements the one with the smallest index counts; -0 and +0 are equal
     [RED-8.argmin.nan]  NaN is worse than any number, +inf included
-    [RED-8.argmin.allnan]  all NaN gives 0
-    [RED-8.argmin.propagate]  propagate_nan=True: the first NaN wins
-    [RED-8.argmin.keepdims]  keepdims=True keeps the reduced axis with size 1; with axis=None all axes
-    [RED-8.argmin.restricted]  a restricted float dtype is a TileTypeError
-    [RED-8.argmin.scalar]  axis=None on a scalar gives 0
     """
     return _arg(x, axis, np.argmin, np.inf, propagate_nan)
 

@@ -17,14 +17,25 @@ from cutile.ops._arguments import axis_arg, const_bool
 from cutile.ops._combine import combine_args, combine_region, combined, numeric_arg, step, widen_bool
 from cutile.ops._freedom import order
 from cutile.ops._op import SCAN, Sig, op, typing_rule
-from cutile.ops._options import DIRECTED, float_options, flush_arg, rounding_arg
+from cutile.ops._options import DIRECTED, DIRECTED_CLAUSES, OTHER_MODES, float_options, flush_arg, rounding_arg
 from cutile.ops._promotion import value_of
 from cutile.types import RoundingMode
 
 # ------------------------------------------------------------------ typing rules
 
 
-@typing_rule(accumulates=SCAN, modes=DIRECTED)
+@typing_rule(accumulates=SCAN, modes=DIRECTED, clauses=f"""
+[SCAN-2.{{name}}.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
+[SCAN-2.{{name}}.rank]  a scalar has no axis to scan: TileTypeError
+[SCAN-2.{{name}}.const]  reverse is a bool constant; else TileTypeError
+[SCAN-3.{{name}}.bool]  bool_ gives int32
+[SCAN-3.{{name}}.restricted]  a restricted float dtype is a TileTypeError
+[SCAN-5.{{name}}.order]  the order inside a prefix is unspecified
+{DIRECTED_CLAUSES}{OTHER_MODES}
+[RM-2.{{name}}.int]  a rounding mode with a dtype that is no float: TileTypeError
+[FTZ-1.{{name}}]  flush_to_zero makes subnormal elements and results zeros
+[FTZ-1.{{name}}.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
+""")
 def _cumsum_rule(b, op, x, axis, reverse, rounding_mode, flush_to_zero):
     x = numeric_arg(op, x)
     k = axis_arg(op, "axis", axis, x.type.ndim)
@@ -82,21 +93,7 @@ def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
 
     [SCAN-1.cumsum.first]  result[0] is x[0], and result[j] is result[j-1] + x[j]: of nothing but -0.0, -0.0
     [SCAN-1.cumsum.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] + x[j]
-    [SCAN-2.cumsum.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
-    [SCAN-2.cumsum.rank]  a scalar has no axis to scan: TileTypeError
-    [SCAN-2.cumsum.const]  reverse is a bool constant; else TileTypeError
     [SCAN-3.cumsum.dtype]  the result has the dtype of x: integers wrap, float16 sums are float16
-    [SCAN-3.cumsum.bool]  bool_ gives int32
-    [SCAN-3.cumsum.restricted]  a restricted float dtype is a TileTypeError
-    [SCAN-5.cumsum.order]  the order inside a prefix is unspecified
-    [RM-1.cumsum.RN]  RN, which None means: to nearest, ties to even
-    [RM-1.cumsum.RZ]  RZ: toward zero
-    [RM-1.cumsum.RM]  RM: toward minus infinity
-    [RM-1.cumsum.RP]  RP: toward plus infinity
-    [RM-1.cumsum.other]  any other rounding mode: TileTypeError
-    [RM-2.cumsum.int]  a rounding mode with a dtype that is no float: TileTypeError
-    [FTZ-1.cumsum]  flush_to_zero makes subnormal elements and results zeros
-    [FTZ-1.cumsum.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _accumulate("add", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 
@@ -110,21 +107,7 @@ def cumprod(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
 
     [SCAN-1.cumprod.first]  result[0] is x[0], and result[j] is result[j-1] * x[j]
     [SCAN-1.cumprod.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] * x[j]
-    [SCAN-2.cumprod.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
-    [SCAN-2.cumprod.rank]  a scalar has no axis to scan: TileTypeError
-    [SCAN-2.cumprod.const]  reverse is a bool constant; else TileTypeError
     [SCAN-3.cumprod.dtype]  the result has the dtype of x: integers wrap
-    [SCAN-3.cumprod.bool]  bool_ gives int32
-    [SCAN-3.cumprod.restricted]  a restricted float dtype is a TileTypeError
-    [SCAN-5.cumprod.order]  the order inside a prefix is unspecified
-    [RM-1.cumprod.RN]  RN, which None means: to nearest, ties to even
-    [RM-1.cumprod.RZ]  RZ: toward zero
-    [RM-1.cumprod.RM]  RM: toward minus infinity
-    [RM-1.cumprod.RP]  RP: toward plus infinity
-    [RM-1.cumprod.other]  any other rounding mode: TileTypeError
-    [RM-2.cumprod.int]  a rounding mode with a dtype that is no float: TileTypeError
-    [FTZ-1.cumprod]  flush_to_zero makes subnormal elements and results zeros
-    [FTZ-1.cumprod.dtype]  flush_to_zero with a dtype other than float32: TileTypeError
     """
     return _accumulate("mul", x, sig, axis, reverse, rounding_mode, flush_to_zero)
 

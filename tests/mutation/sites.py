@@ -83,7 +83,8 @@ SWAPPED: dict[type[ast.AST], tuple[type[ast.AST], ...]] = {
 LONG = 20  # displays of more elements are not written out
 AXES = {"axis", "axes", "dim"}
 SILENT_NAMES = {"help", "hint", "__slots__", "__all__", "FAMILIES"}
-SILENT_KEYWORDS = {"help", "tileir", "since", "freedom", "error_bound", "strict", "public", "exact", "copy"}
+SILENT_KEYWORDS = {"help", "tileir", "since", "freedom", "error_bound", "clauses", "short", "strict", "public", "exact",
+                   "copy"}
 SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar",
                 "MalformedBytecode"}
 SILENT_FUNCTIONS = {  # what they make is text of errors, of documentation or for a debugger

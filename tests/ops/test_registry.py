@@ -80,6 +80,37 @@ def test_an_op_has_what_its_rule_contributes():
         del registry()[name]
 
 
+def test_clauses_of_a_family():
+    text = "[MY-1.{name}.a]  {name} is {short}\n\n[MY-1.{short}]  b"
+
+    @typing_rule(clauses=text)
+    def rule(b, op, x):
+        """A rule."""
+
+    def own(x, /):
+        """A page.
+
+            [[1, 2]]
+
+        [MY-1.t]  not b
+        [MY-2.t]  c
+            and more
+        """
+
+    def none(x, /):
+        """A page."""
+
+    first = op(rule, name="first", short="t")(own)
+    without = op(rule, name="without", clauses=None)(none)
+    assert not clauses(without)
+    second = op(rule, name="second")(none)
+    for name in ("first", "second", "without"):
+        del registry()[name]
+    assert list(clauses(first).items()) == [("MY-1.first.a", "first is t"), ("MY-1.t", "not b"),
+                                            ("MY-2.t", "c and more")]
+    assert clauses(second) == {"MY-1.second.a": "second is second", "MY-1.second": "b"}
+
+
 @every_op
 def test_the_rule_takes_the_builder_the_op_and_every_parameter(o):
     terms = dict.fromkeys(o.__signature__.parameters)
