@@ -1,4 +1,4 @@
-"""The referee's programs as tests: the first PROGRAMS of them, on the implementation under test and on the reference.
+"""The first PROGRAMS programs of the referee as tests: the implementation under test against the reference.
 
 Not collected by itself: `pytest conformance tests/mutation/generated_programs.py --impl NAME`.
 """
@@ -22,7 +22,7 @@ def _two() -> tuple[Reference, ByAdapter]:
     return Reference(), ByAdapter(impl)
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of the reference, on numbers that casts leave open
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # warnings of the reference, for casts with an open result
 @pytest.mark.parametrize("seed", range(PROGRAMS))
 def test_program(seed):
     verdict = compare(generate(seed, Options()), *_two())

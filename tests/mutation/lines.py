@@ -1,9 +1,9 @@
 """Which lines of the mutated files each test of a judge executes, and how long it takes.
 
-Each test runs in a process of its own, forked where all tests have been collected: as on a mutant, nothing is there
-that another test left behind. A folder gets a file of each process with a line of JSON for each test,
-{"test": id, "seconds": …, "lines": {path: [numbers]}}, and early.json: what ran before the first test did. Tests that
-fail are left out. Needs Python 3.12 and os.fork.
+Each test runs in a process of its own, forked after all tests have been collected, so it sees nothing that another
+test left behind, as on a mutant. The folder gets a file for each process with a line of JSON for each test, {"test":
+id, "seconds": …, "lines": {path: [numbers]}}, and early.json, the lines that ran before the first test. Failing tests
+are left out. Needs Python 3.12 and os.fork.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from tests.mutation.names import functions_by_word, lines_by_word, lines_that_me
 from tests.mutation.processes import finish, shared_out
 from tests.mutation.sites import ROOT, TARGETS, Mutant
 
-TOOL = 4  # a number that sys.monitoring gives to no particular kind of tool
+TOOL = 4  # a tool id that sys.monitoring reserves for no kind of tool
 EARLY = "early.json"
-PATIENCE, GRACE = 6, 60.0  # a run may take so many times as long as it should, and so many seconds more
+PATIENCE, GRACE = 6, 60.0  # a run may take this many times as long as it should, and this many seconds more
 Line = tuple[str, int]
 
 
 class Monitor:
-    """Line events of TARGETS, each line once."""
+    """Records the executed lines of TARGETS, each line once."""
 
     def __init__(self) -> None:
         self.names = {str(ROOT / t): t for t in TARGETS}
@@ -101,7 +101,9 @@ class _Outcome:
 
 
 def record(arguments: list[str], folder: Path, jobs: int) -> None:
-    """Fill a new folder with what the tests that pytest finds with these arguments execute; not half of it."""
+    """Fill a new folder with what the tests execute that pytest finds with these arguments. The folder appears
+    complete or not at all.
+    """
     unfinished = folder.with_name(f"{folder.name}.unfinished-{os.getpid()}")
     unfinished.mkdir(parents=True)
     code = pytest.main([*arguments, "-q", "-s", "-p", "no:cacheprovider"], plugins=[Recorder(unfinished, jobs)])
@@ -111,7 +113,7 @@ def record(arguments: list[str], folder: Path, jobs: int) -> None:
 
 
 class Coverage:
-    """What has been recorded of the lines that these mutants need."""
+    """The recorded tests of the lines that these mutants need."""
 
     def __init__(self, folder: Path, mutants: Iterable[Mutant]):
         mutants = list(mutants)
@@ -126,7 +128,7 @@ class Coverage:
                         self.tests[line].add(row["test"])
         if not self.seconds:
             raise SystemExit(f"no test is recorded in {folder}")
-        self._by_word: dict[str, set[str]] = {}  # tests that have it in their text
+        self._by_word: dict[str, set[str]] = {}  # tests by the words of their text
         self._functions: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))  # tests, by file
         for t in self.seconds:
             self._functions[t.partition("::")[0]][t.partition("[")[0]].append(t)
@@ -137,12 +139,12 @@ class Coverage:
         return m.at_import or any((m.path, n) in self._early for n in m.lines)
 
     def of(self, m: Mutant) -> set[str]:
-        """The tests that execute the mutated statement, or what is made of it at import."""
+        """The tests that execute the mutated statement, or code that uses what it makes at import."""
         return set().union(*(self.tests[line] for line in _lines_of(m)))
 
     def ordered(self, m: Mutant, all_tests: bool) -> list[str]:
-        """The tests that execute what is mutated, or all. First those that have to do with a word of it: those of the
-        rarest word, of the next, …; then those that execute it, then the others. Each spread over files.
+        """The tests that execute the mutated code, or all tests. Tests related to one of its words come first,
+        beginning with the rarest word; then those that execute it, then the others. Each part is spread over files.
         """
         own = self.of(m)
         tests = self.seconds.keys() if all_tests else own
@@ -160,7 +162,7 @@ class Coverage:
         return self._by_word[word].union(*(self.tests[line] for line in lines))
 
     def spread(self, tests: Iterable[str]) -> list[str]:
-        """One test of each file before the second of any; in a file one of each function, and cheap ones first."""
+        """One test of each file before the second of any; within a file one of each function, cheap ones first."""
         of_function: Counter[str] = Counter()
         of_file: Counter[str] = Counter()
         ranked, placed = [], []

@@ -1,8 +1,8 @@
-"""Running tests on a mutant, in a forked process: by which test it is killed.
+"""Running tests on a mutant in a forked process, to find the test that kills it.
 
-What functions do is mutated by giving live functions other code, so the tests are collected once for all mutants; what
-runs at import by importing the mutated text, before anything else of the package is imported. Nothing is written into
-the checkout. Only tests run that pass without a mutant: one that is skipped tells of a refusal, and kills.
+A mutant inside a function gives the live function other code, so the tests are collected once for all mutants. A
+mutant of code that runs at import is imported from the mutated text, before the rest of the package. Nothing is
+written into the checkout. Only tests run that pass without a mutant, so a skipped test shows a refusal, and kills.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ FAULT = "fault of the tool: "
 
 
 def forked(work: Callable[[Callable[[str], None]], None], limit: float) -> str | None:
-    """Run `work(tell)` in a forked process; what it told first, TIME if it took more than `limit` seconds, how the
-    process ended if not by itself, or None.
+    """Run `work(tell)` in a forked process. Gives what it told first, TIME if it took more than `limit` seconds, how
+    the process ended if not by itself, or None.
 
-    RuntimeError if it raised.
+    RuntimeError if `work` raised.
     """
     read, write = os.pipe()
     if (pid := os.fork()) == 0:
@@ -67,7 +67,7 @@ def module_name(path: str) -> str:
 
 
 def before_tests(m: Mutant, ids: list[str], limit: float, *, arguments: Sequence[str] = ()) -> str | None:
-    """The test, among these, that fails where the mutated text is imported; pytest gets these arguments, too."""
+    """The test, among these, that fails when the mutated text is imported. pytest gets these arguments, too."""
     def work(tell):
         sys.meta_path.insert(0, _Mutated(m))
         files = dict.fromkeys(t.partition("::")[0] for t in ids)
@@ -99,7 +99,7 @@ class _Only:
 
 
 class _Mutated(importlib.abc.MetaPathFinder):
-    """Imports the mutated text in the place of one module."""
+    """Imports the mutated text in place of one module."""
 
     def __init__(self, m: Mutant):
         self.name, self.path, self.source = module_name(m.path), str(ROOT / m.path), m.source()
@@ -123,18 +123,18 @@ class Collected:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         self.items = {i.nodeid: i for i in session.items}
-        for t in TARGETS:  # some are imported by the first launch only
+        for t in TARGETS:  # some are imported only by the first launch
             importlib.import_module(module_name(t))
         names = {str(ROOT / t) for t in TARGETS}
         self.functions = [f for f in gc.get_objects()
                           if isinstance(f, FunctionType) and f.__code__.co_filename in names]
         gc.collect()
-        gc.freeze()  # forked processes share what they do not write to
+        gc.freeze()  # forked processes share memory that they do not write to
         self.loop(self)
         return True
 
     def killer(self, m: Mutant, ids: list[str], limit: float) -> str | None:
-        """The test, among these, that fails where functions have the mutated code."""
+        """The test, among these, that fails when functions have the mutated code."""
         def work(tell):
             self.mutate(m)
             failed = []
@@ -143,7 +143,7 @@ class Collected:
             for item, following in zip(items, [*items[1:], None], strict=True):
                 try:
                     item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-                except BaseException:  # what pytest takes for its own end, or does not survive
+                except BaseException:  # errors that pytest takes for its own end, or does not survive
                     failed.append(item.nodeid)
                 if failed:
                     return tell(failed[0])
@@ -171,8 +171,8 @@ class _Failures:
 
 
 def _pairs(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
-    """Corresponding code objects of two versions of a module. Where the compiler leaves out a function that can no
-    longer be reached, those around it stand for all that is inside.
+    """Corresponding code objects of two versions of a module. If the compiler leaves out a function that can no
+    longer be reached, the enclosing pair stands for all inside.
     """
     yield old, new
     before, after = ([c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new))

@@ -1,5 +1,5 @@
-"""Which lines of functions use what a statement makes at import, followed by name, across files and tables; and which
-lines and tests mention the words of what is mutated, so that these tests come first.
+"""Relations by name, across files and tables: which lines of functions use what a statement makes at import, and
+which lines and tests mention the words of mutated code, so that these tests come first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ Line = tuple[str, int]
 
 @functools.cache
 def _uses() -> tuple[dict[Line, set[str]], dict[str, set[Line]], dict[str, set[str]]]:
-    """Names that module-level lines bind; lines of functions by name used; names bound of names used at import."""
+    """Names that module-level lines bind; lines of functions by the name they use; names bound from names used at
+    import.
+    """
     binds: dict[Line, set[str]] = defaultdict(set)
     lines: dict[str, set[Line]] = defaultdict(set)
     derived: dict[str, set[str]] = defaultdict(set)
@@ -51,7 +53,7 @@ def _mentioned(s: ast.AST) -> set[tuple[str, int]]:
 
 
 def lines_that_mention(path: str, numbers: tuple[int, ...]) -> set[Line]:
-    """Lines of functions that use, directly or through other names, what stands at these lines of a file."""
+    """Lines of functions that use, directly or through other names, the definitions at these lines of a file."""
     binds, lines, derived = _uses()
     todo = {name for n in numbers for name in binds[path, n]}
     seen: set[str] = set()
@@ -64,12 +66,12 @@ def lines_that_mention(path: str, numbers: tuple[int, ...]) -> set[Line]:
 
 # ------------------------------------------------------------------ words
 
-WORDS = 20  # the rarest that count of a mutant
+WORDS = 20  # how many rare words of a mutant count
 _WORD = re.compile(r"[^\W\d]\w+")
 
 
 def words_of(m: Mutant) -> set[str]:
-    """The words of what is mutated: of a table, those of the cell; else those of its lines."""
+    """The words of mutated code: those of the cell in a table, else those of its lines."""
     if m.kind == "table":
         old, _, new = m.what.partition(" → ")
         several = Counter(_WORD.findall(old))
@@ -81,7 +83,7 @@ def words_of(m: Mutant) -> set[str]:
 
 @functools.cache
 def _lines_by_word() -> tuple[dict[str, set[Line]], dict[str, set[str]]]:
-    """Lines of functions by the words in them; words that share a line of a table with a word."""
+    """Lines of functions by the words in them, and for each word the words on the same line of a table."""
     lines: dict[str, set[Line]] = defaultdict(set)
     beside: dict[str, set[str]] = defaultdict(set)
     for path in TARGETS:
@@ -98,7 +100,7 @@ def _lines_by_word() -> tuple[dict[str, set[Line]], dict[str, set[str]]]:
 
 
 def lines_by_word(m: Mutant) -> dict[str, set[Line]]:
-    """Lines of functions by the rarest words of what is mutated, and of those that tables put beside these."""
+    """Lines of functions by the rarest words of mutated code, and by words beside these in tables."""
     lines, beside = _lines_by_word()
     words = words_of(m)
     found = {w: lines.get(w, set()) for w in words.union(*(beside[w] for w in words if w in beside))}
@@ -108,7 +110,7 @@ def lines_by_word(m: Mutant) -> dict[str, set[Line]]:
 
 @functools.cache
 def functions_by_word(file: str) -> dict[str, set[str]]:
-    """Test functions of a file by the words of their text, marks and parameters included."""
+    """Test functions of a file by the words of their text, with marks and parameters."""
     found: dict[str, set[str]] = defaultdict(set)
     path = Path(ROOT / file)
     texts = path.read_text().splitlines() if path.is_file() else []

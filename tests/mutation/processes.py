@@ -10,7 +10,7 @@ from typing import Any
 
 
 def shared_out(items: list, jobs: int, work: Callable[[Any], None]) -> list[int]:
-    """Begin `work` on each item in that many forked processes, which take the next item when they are done with one.
+    """Begin `work` on the items in `jobs` forked processes; a process takes the next item when it has finished one.
 
     At most 16000 items. Returns the processes: `finish` them.
     """
@@ -41,7 +41,7 @@ def finish(pids: list[int]) -> None:
 
 
 def apart(work: Callable[[], None]) -> None:
-    """Run in a forked process, which leaves nothing behind in this one."""
+    """Run in a forked process, which changes nothing in this one."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:

@@ -4,17 +4,17 @@
     python -m tests.mutation.run FOLDER --groups passes --only 17 40       # some, by number
     python -m tests.mutation.run FOLDER --table                            # the figures of what has run
 
-FOLDER gets what each test executes (lines-…: that is recorded first, where it is not there) and the verdicts
-(GROUP.jsonl). Judges try the mutants of a group one after the other, until one kills: the suite and the referee's
-programs on the interpreter, the same through bytecode, the same after each pass.
+FOLDER gets what each test executes (lines-…, recorded first if missing) and the verdicts (GROUP.jsonl). Judges try
+the mutants of a group one after another, until one kills: the suite and the referee's programs on the interpreter,
+the same through bytecode, the same after each pass.
 
-Mutants that equivalent.txt lists are drawn and run like others but not counted, and as many more are drawn; that one is
-killed is an error of the list.
+Mutants that equivalent.txt lists are drawn and run like others but not counted, and as many more are drawn. If a test
+kills one of them, the list is wrong.
 
-A mutant is killed by a test that fails or is skipped, by an error while tests are collected, by the end of the process
-or by taking far too long. Only tests that execute the mutated statement can notice it, so only those run; all tests for
-a mutant of what runs before the tests do. Those that have to do with rare words of what is mutated come first, spread
-over files. Needs Python 3.12, os.fork, and `tileirdisasm` (TILEIRDISASM says where).
+These kill a mutant: a test that fails or is skipped, an error while tests are collected, the end of the process, and
+taking far too long. Only tests that execute the mutated statement can notice it, so only those run, or all tests if
+the statement runs before the tests. Tests related to rare words of the mutated code come first, spread over files.
+Needs Python 3.12, os.fork, and `tileirdisasm` (TILEIRDISASM says where).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TESTS = ("conformance", "tests/mutation/generated_programs.py")
 
 @dataclass(frozen=True)
 class Judge:
-    """An implementation that the tests run on, and the groups whose mutants it tries."""
+    """An implementation on which the tests run, and the groups whose mutants it tries."""
 
     impl: str
     groups: tuple[str, ...]
@@ -63,7 +63,7 @@ JUDGES = (
 
 @dataclass
 class Drawn:
-    """A mutant, and what judges have said of it: rows of its group's file."""
+    """A mutant and the judges' verdicts on it, which are rows of its group's file."""
 
     group: str
     number: int
@@ -112,7 +112,9 @@ def main() -> None:
 
 
 def read(folder: Path, group: str, seed: int, count: int) -> list[Drawn]:
-    """What is drawn of a group, with the last verdict of each judge. One on a line that has changed does not count."""
+    """The drawn mutants of a group, each with the last verdict of each judge. A verdict on a changed line does not
+    count.
+    """
     out = folder / f"{group}.jsonl"
     rows = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     found = {(*(r[k] for k in IDENTITY), r["judge"]): r for r in rows}
@@ -120,13 +122,13 @@ def read(folder: Path, group: str, seed: int, count: int) -> list[Drawn]:
             for i, m in enumerate(draw(GROUPS[group], seed, count))]
 
 
-IDENTITY = ("path", "code", "what")  # of a mutant, wherever its line stands
+IDENTITY = ("path", "code", "what")  # a mutant's, wherever its line stands
 Killer = Callable[[Mutant, list[str], float], str | None]
 
 
 @dataclass
 class Trial:
-    """Mutants before a judge."""
+    """A judge trying mutants."""
 
     judge: Judge
     folder: Path
@@ -136,11 +138,11 @@ class Trial:
     jobs: int
 
     def record(self) -> None:
-        """What the tests execute."""
+        """Record what the tests execute, if that is missing."""
         record(["--impl", self.judge.impl, *self.tests], self.judge.lines(self.folder), self.jobs)
 
     def run(self, todo: list[Drawn]) -> None:
-        """Verdicts on these mutants, those that take long first."""
+        """Try these mutants, those that take long first."""
         self.coverage = Coverage(self.judge.lines(self.folder), [d.mutant for d in todo])
         tests = {id(d): self.coverage.of(d.mutant) for d in todo}
         todo = sorted(todo, key=lambda d: -self.coverage.limit(tests[id(d)]))
@@ -159,11 +161,11 @@ class Trial:
             raise RuntimeError(f"pytest ended with {code}")
 
     def verdict(self, d: Drawn, killer: Killer, all_tests: bool) -> None:
-        """Try a mutant and write what came of it: by which test it is killed if any, how many ran at most, how many
+        """Try a mutant and write the verdict: the test that killed it, if any, how many tests ran at most, how many
         more there are, and the seconds.
 
-        No more tests are begun once those that ran should have taken `budget` seconds. `all_tests`: not only those that
-        execute what is mutated. After the deadline there is no verdict.
+        No more tests begin once those that ran should have taken `budget` seconds. With `all_tests` not only tests
+        that execute the mutated code run. After the deadline there is no verdict.
         """
         began = time.monotonic()
         tests = self.coverage.ordered(d.mutant, all_tests)
@@ -185,7 +187,7 @@ class Trial:
 
 
 def table(drawn: Iterable[Drawn]) -> str:
-    """Kind × verdict of those that count, the survivors, and what is to be said of the others."""
+    """The table of kinds and verdicts of the counted mutants, the survivors, and lines about the others."""
     judged = [d for d in drawn if d.judged]
     counted = [d for d in judged if why_equivalent(d.mutant) is None]
     listed = [d for d in judged if why_equivalent(d.mutant) is not None]

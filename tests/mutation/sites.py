@@ -1,19 +1,19 @@
-"""Where the sources that give kernels their meaning can be mutated, and the mutants: one edit of text each.
+"""Places where the sources that give kernels their meaning can be mutated. Each mutant is one edit of text.
 
-The sources fall into groups, from each of which mutants are drawn by themselves. Left out are whole files that give no
-kernel a meaning: what errors advise (`foreign_names.py`, `hints.py`), finding and running the assembler and reading
-what it prints, and the positions that debuggers of GPUs read.
+The sources form groups, each with a draw of its own. Files that give no kernel a meaning are left out: advice in
+errors (`foreign_names.py`, `hints.py`), finding and running the assembler and reading its output, and positions for
+debuggers of GPUs.
 
 Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
 `table` (a dict's value replaced by another of its values, or an element of a display left out).
 
-Not mutated is what gives no kernel a meaning: docstrings, annotations, what only text of errors is made of, assertions
-of what cannot happen (`assert`, `strict=` of zip, arrays that nobody may write to), how a dataclass is laid out, what
-ops declare for documentation, for bounds or for another back end (`tileir=`, `since=`, `freedom=`, `error_bound=`,
+Code that gives no kernel a meaning is not mutated: docstrings, annotations, texts of errors, assertions about
+impossible cases (`assert`, `strict=` of zip, arrays that nobody may write to), how a dataclass is laid out, what ops
+declare for documentation, for bounds or for another back end (`tileir=`, `since=`, `freedom=`, `error_bound=`,
 `public=`), declarations that only save time (`exact=` of ops whose results need no rounding, `copy=`) and settings of
 the implementation.
 
-What changes no result although this cannot be said of a whole kind stands in equivalent.txt, each with the reason.
+Single mutants that change no result are listed in equivalent.txt, each with the reason.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ class Mutant:
     text: str
     kind: str
     line: int
-    what: str  # the change to read; the second like it of one line of code ends in #2
+    what: str  # the change, to read; the second equal change of one line of code ends in #2
     lines: tuple[int, ...]
     at_import: bool
-    code: str  # the first line of what is replaced
+    code: str  # the first line of the replaced code
 
     def source(self) -> str:
         s = (ROOT / self.path).read_text()
@@ -87,7 +87,7 @@ SILENT_KEYWORDS = {"help", "tileir", "since", "freedom", "error_bound", "clauses
                    "copy"}
 SILENT_CALLS = {"invalid", "refuse", "misuse", "unsupported", "too_old", "warn", "dataclass", "structure", "TypeVar",
                 "MalformedBytecode"}
-SILENT_FUNCTIONS = {  # what they make is text of errors, of documentation or for a debugger
+SILENT_FUNCTIONS = {  # they make text of errors, of documentation, or for a debugger
     "__repr__", "__str__", "_unsupported", "_not_constant", "_not_a_key", "_example", "_mismatch", "_clauses",
     "_dtype_clauses", "conflict_help", "too_old", "version_text",
 }
@@ -111,7 +111,7 @@ def mutants(path: str) -> list[list[Mutant]]:
         for new in replacements:
             text = ast.unparse(new)
             if isinstance(new, ast.expr):
-                text = f"({text}" + "\n" * (node.end_lineno - node.lineno) + ")"  # what follows keeps its lines
+                text = f"({text}" + "\n" * (node.end_lineno - node.lineno) + ")"  # later lines keep their numbers
             code, what = lines[node.lineno - 1].strip(), _what(node, new)
             seen[code, what] += 1
             if seen[code, what] > 1:
@@ -122,7 +122,7 @@ def mutants(path: str) -> list[list[Mutant]]:
 
 
 def _what(old: ast.AST, new: ast.AST) -> str:
-    """The change to read: of a table, the cell."""
+    """The change, to read; in a table, the cell."""
     if isinstance(old, ast.Tuple | ast.List | ast.Set) and len(old.elts) > LONG:
         return f"{ast.unparse(next(e for e in old.elts if e not in new.elts))} left out"
     if not isinstance(old, ast.Dict):
@@ -135,10 +135,10 @@ def _what(old: ast.AST, new: ast.AST) -> str:
 
 
 def draw(paths: Iterable[str], seed: int, count: int) -> list[Mutant]:
-    """Different sites of these files, each as likely as any other, with one mutant each; `count` without those that
-    are known to be equivalent, which stand among them.
+    """Different sites of these files, all equally likely, with one mutant each: `count` of them, and among them those
+    known to be equivalent.
 
-    A site keeps its place in the order, and its mutant, while its line does not change, whatever else does.
+    A site keeps its place in the order, and its mutant, while its line does not change.
     """
     keyed = []
     for path in paths:
@@ -231,7 +231,7 @@ def _is_silent(s: ast.stmt) -> bool:
 
 
 def _expressions(e: ast.AST, where: Where, axis: bool = False) -> Iterator[Site]:
-    """The sites in an expression; `axis`: it is what an axis or an index is made of."""
+    """The sites in an expression. `axis` says that the expression is part of an axis or an index."""
     match e:
         case ast.Call(ast.Name(name) | ast.Attribute(attr=name)) if name in SILENT_CALLS or name.endswith("Error"):
             return

@@ -1,4 +1,4 @@
-"""Mutants really run, and what kills them is told."""
+"""Mutants really run, and the killing test is reported."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_fault_of_the_tool_is_no_kill():
 
 @pytest.fixture
 def mutant():
-    """What num_blocks means, mutated: `axis` is not passed on as it is."""
+    """A mutated meaning of num_blocks, which gets another `axis`."""
     path = "cutile/ops/grid.py"
     source = (sites.ROOT / path).read_text()
     start = source.index("return ctx.num_blocks(axis)") + len("return ")

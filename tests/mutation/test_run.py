@@ -1,4 +1,4 @@
-"""How verdicts are counted, work is shared out, and what has been recorded is read."""
+"""Counting verdicts, sharing work among processes, and reading what was recorded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.skipif(not hasattr(processes.os, "fork"), reason="no os.fork here"),
     pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning"),
 ]
-FIRST, LAST = run.JUDGES[-2:]  # both try the mutants of passes
+FIRST, LAST = run.JUDGES[-2:]  # these judges try the mutants of passes
 
 
 def mutant(code: str) -> sites.Mutant:

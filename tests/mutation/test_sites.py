@@ -1,4 +1,4 @@
-"""Which mutants there are of a piece of source."""
+"""The mutants of a piece of source."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_what_gives_no_meaning_is_left_alone(of, source):
 def test_where_a_mutant_stands(of):
     head, body, default = of("@op(1 + a)\ndef f(x=False):\n    y\n    return x < y")[1], *of(
         "def f(x):\n    return x < y\ndef g(z=False):\n    z")[::2]
-    assert (head.lines, head.at_import) == ((3, 4), True)  # what is decorated
+    assert (head.lines, head.at_import) == ((3, 4), True)  # the decorated function
     assert (body.lines, body.at_import) == ((2,), False)
     assert (default.lines, default.at_import) == ((4,), True)
 

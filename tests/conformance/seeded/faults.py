@@ -33,8 +33,8 @@ FAULTS = [
          "t in leaves(var.term)]\n        edge.node.operands",
          "t in leaves(var.term if edge is self.state.continues[-1] else self.at_start[n].term)]\n"
          "        edge.node.operands"),
-        ("`and` that stops gives True", "cutile/front/conditions.py", "return loose(stop_at)\n\n    t = choose",
-         "return loose(True)\n\n    t = choose"),
+        ("`and` that stops gives True", "cutile/front/conditions.py", "return loose(stop_at)\n\n    term = choose",
+         "return loose(True)\n\n    term = choose"),
         ("an integer beside float16 gives float32", "cutile/dtypes.py", "return a if ia.floating else b\n",
          "return float32 if float16 in (a, b) else a if ia.floating else b\n"),
         ("floor division of integers truncates", "cutile/ops/_numeric.py", "q = np.floor_divide(x, y)\n",
