@@ -1,4 +1,4 @@
-"""One command each: `nox -l` explains them. `nox -s demo` is the main job, `nox` runs all tests."""
+"""One session for each job; `nox -l` explains them. `nox -s demo` is the main job, `nox` runs all tests."""
 
 import os
 
@@ -41,14 +41,14 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def acceptance(session: nox.Session) -> None:
-    """Whether the official implementation accepts and refuses what cutile does. Needs no GPU; takes minutes."""
+    """Compare which programs the official implementation and cutile accept. Needs no GPU; takes minutes."""
     session.install("-e", ".[test]", "cuda-tile==1.7.0")
     session.run("python", "-m", "conformance.acceptance", *session.posargs)
 
 
 @nox.session
 def export(session: nox.Session) -> None:
-    """The chapter on compilation, on the official implementation. Needs no GPU."""
+    """The suite's chapter on compilation, on the official implementation. Needs no GPU."""
     session.install("./conformance", "cuda-tile[tileiras]==1.7.0")
     files = [f"test_{name}.py" for name in ("conventions", "export", "signatures", "symbols", "targets", "versions")]
     session.run("python", "-m", "conformance", *files, "--impl", "cuda.tile:export", *session.posargs)
@@ -56,14 +56,15 @@ def export(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """The interpreter against NumPy, a hand-written loop and Triton's interpreter, as ratios."""
+    """The interpreter's speed against NumPy, a hand-written loop and Triton's interpreter, as ratios."""
     session.install("-e", ".[examples]", "triton")
     session.run("python", "benchmarks/interp.py", *session.posargs)
 
 
 @nox.session
 def gpu(session: nox.Session) -> None:
-    """On a machine with a GPU: launches, conformance, what a launch costs. Packages with arrays: nox -s gpu -- torch"""
+    """On a machine with a GPU: launches, conformance, the cost of a launch. Packages with arrays: nox -s gpu -- torch
+    """
     session.install("-e", ".[examples,gpu,test]", *(session.posargs or ["cupy-cuda13x"]))
     session.run("python", "benchmarks/gpu_smoke.py")
     session.run("pytest", "conformance", "--impl", "cutile:gpu")
@@ -73,18 +74,21 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def deep(session: nox.Session) -> None:
-    """What is too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs,
-    thousands of interrupts, hundreds of forks."""
+    """Tests too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs,
+    thousands of interrupts, hundreds of forks.
+    """
     session.install("-e", ".[examples,gpu,test]")
     session.run("pytest", "tests", "conformance", "-n", "2", "-m", "deep", *session.posargs, env={"CUTILE_CHECK": "1"})
-    # after each pass; as bytecode
+    # on the IR after each pass; on the bytecode
     for impl in ("tests.passes.adapter:EachPass", "tests.tileir_eval.adapter:Disassembled"):
         session.run("pytest", "conformance", "-n", "2", "--impl", impl)
 
 
 @nox.session(python="3.12")
 def mutation(session: nox.Session) -> None:
-    """Mutants of what gives kernels their meaning: do the conformance suite and the referee notice each? Hours."""
+    """Do the conformance suite and the referee notice mutants of the code that gives kernels their meaning? Takes
+    hours.
+    """
     session.install("-e", ".[gpu,test]")  # the disassembler of GPU code is a judge
     session.run("python", "-m", "tests.mutation.run", session.create_tmp(), "--jobs", str(os.cpu_count()),
                 *session.posargs, env={"OPENBLAS_NUM_THREADS": "1"})
@@ -92,14 +96,14 @@ def mutation(session: nox.Session) -> None:
 
 @nox.session
 def referee(session: nox.Session) -> None:
-    """Generated programs, in the interpreter against their own meanings; --second NAME for another implementation."""
+    """Generated programs in the interpreter against their own meanings; --second NAME for another implementation."""
     session.install("-e", ".[test]")
     session.run("python", "-m", "conformance.referee", *session.posargs)
 
 
 @nox.session
 def seeded(session: nox.Session) -> None:
-    """Twenty wrong changes, one at a time: how many does the referee find, without a GPU? An hour."""
+    """How many of twenty planted faults does the referee find without a GPU? Takes an hour."""
     session.install("-e", ".[test]")
     session.run("python", "-m", "tests.conformance.seeded.run", *session.posargs)
 

@@ -1,4 +1,4 @@
-"""The one part of the package that is compiled; without a C compiler it is left out, and launches take a little longer.
+"""Builds the package's one C extension. Without a C compiler it is left out, and launches take a little longer.
 
 Everything else about the package is in pyproject.toml.
 """

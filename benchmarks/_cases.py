@@ -1,11 +1,10 @@
-"""The work that is measured: inputs, the float64 result, and NumPy code that does it in three ways.
+"""The measured work: inputs, the float64 result, and NumPy code that does it in three ways.
 
-`plain` is what one writes without tiles. `loop` takes one block at a time, as the kernel does. `batched` is the best we
-can write by hand under the rules of the interpreter: the kernel's own steps, for chunks of blocks that stay in the
-cache, in buffers that are used again, exponentials in float64 and fma rounded once. No index may reach an element that
-is not meant, so indices are looked at first: NumPy counts negative ones from the end, and so does `np.add.at`, which is
-what an atomic update is; `np.bincount`, which counts only, is the plain way. This module does not import cutile: it is
-what the memory of plain NumPy is measured with.
+`plain` is code without tiles. `loop` takes one block at a time, as the kernel does. `batched` is the best that we can
+write by hand under the rules of the interpreter: the kernel's own steps, for chunks of blocks that stay in the cache,
+in reused buffers, with exponentials in float64 and fma rounded once. It checks indices first, because NumPy and
+`np.add.at`, which stands for an atomic update, count negative ones from the end; the plain way of a histogram is
+`np.bincount`. This module does not import cutile, because it also measures the memory of plain NumPy.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LOG2_E = math.log2(math.e)
 
 @dataclass(frozen=True)
 class Case:
-    """`inputs()` gives arrays; each way gets them and the output. Results may be off by `tolerance`, relatively."""
+    """`inputs()` gives arrays; each way gets these and the output. `tolerance` is the allowed relative error."""
 
     name: str
     inputs: Callable[[], tuple[np.ndarray, ...]]
@@ -32,7 +31,7 @@ class Case:
     loop: Callable[..., None]
     batched: Callable[..., None]
     tolerance: float
-    accumulates: bool = False  # adds to its output, which therefore starts as zeros
+    accumulates: bool = False  # adds to its output, which starts as zeros
 
 
 def random(*shape: int, seed: int = 0, dtype=F32) -> np.ndarray:
@@ -40,7 +39,7 @@ def random(*shape: int, seed: int = 0, dtype=F32) -> np.ndarray:
 
 
 def fma(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """x*y + z in float64, rounded to float32 once: where float64 ends exactly half way, its own error decides."""
+    """x*y + z in float64, rounded to float32 once: if the float64 sum lies exactly half way, its own error decides."""
     p = np.multiply(x, y, dtype=np.float64)  # exact
     s = p + z
     half = (s.view(np.uint64) & np.uint64(0x1FFFFFFF)) == np.uint64(0x10000000)
@@ -298,7 +297,7 @@ CASES = {c.name: c for c in (
 
 
 def verify(case: Case, way: str, output: np.ndarray, exact: np.ndarray) -> None:
-    """A wrong result has no time."""
+    """Fail if a result is wrong: only right results are timed."""
     if not np.allclose(output.astype(np.float64), exact, rtol=case.tolerance, atol=case.tolerance):
         worst = np.abs(output - exact).max()
         raise AssertionError(f"{case.name}: {way} is wrong by {worst:.3g}")

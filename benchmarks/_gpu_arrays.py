@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-BITS = {1: np.uint8, 2: np.int16}  # for dtypes that NumPy has from ml_dtypes only
+BITS = {1: np.uint8, 2: np.int16}  # for dtypes that NumPy has only from ml_dtypes
 
 
 class Torch:
@@ -99,7 +99,7 @@ class CuPy:
 
 
 def libraries() -> list[Any]:
-    """Those that are installed and see a GPU."""
+    """The installed libraries that see a GPU."""
     found = []
     for cls in (Torch, CuPy):
         try:

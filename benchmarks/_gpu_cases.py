@@ -1,4 +1,4 @@
-"""What benchmarks/gpu.py measures: kernels, sizes, tiles, hints. Imports nothing, so that any Python can read it."""
+"""The cases of benchmarks/gpu.py: kernels, sizes, tiles, hints. Imports nothing, so that any Python can read it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table. `arrays` are (dtype, shape) in the order of the kernel's parameters, its constants follow.
+    """One row of the table. `arrays` are (dtype, shape) in the order of the kernel's parameters; its constants follow.
 
-    `amount` is what a launch does, in `unit`: bytes moved ("GB/s") or floating-point operations ("TFLOP/s").
-    `check`: the name of the reference (_gpu_reference.py). The arrays from `outputs` on are written.
+    `amount` is the work of a launch, in `unit`: bytes moved ("GB/s") or floating-point operations ("TFLOP/s").
+    `check`: the name of the reference (_gpu_reference.py). The kernel writes the arrays from `outputs` on.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The four calls of the CUDA driver that launch a cubin, through ctypes: nothing to install, the same for all sides."""
+"""The four calls of the CUDA driver that launch a cubin, through ctypes, so that all sides launch alike."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _KINDS = {"pointer": ctypes.c_uint64, "int": ctypes.c_int32}
 
 
 class Function:
-    """The only kernel of a cubin, by its symbol, with its arguments packed once."""
+    """The only kernel of a cubin, found by its symbol, with its arguments packed once."""
 
     _cuda: ctypes.CDLL | None = None
 
@@ -23,7 +23,7 @@ class Function:
         self._pointers = (ctypes.c_void_p * len(self._values))(*map(ctypes.addressof, self._values))
 
     def __call__(self, grid: Sequence[int], stream: int) -> None:
-        """Launch `grid` tile blocks; how many threads each has stands in the cubin."""
+        """Launch `grid` tile blocks; the cubin says how many threads each has."""
         self._call("cuLaunchKernel", self._function, *(*grid, 1, 1)[:3], 1, 1, 1, 0, ctypes.c_void_p(stream),
                    self._pointers, None)
 

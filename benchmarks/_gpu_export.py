@@ -1,7 +1,7 @@
 """Compile the cases of benchmarks/gpu.py with one implementation: `python _gpu_export.py FOLDER MODULE TARGET FORMAT`.
 
 MODULE is cutile or cuda.tile. The source is that of the repository with the import replaced, so that both compile the
-same. Kernels get the signature that launching them with contiguous, aligned arrays has.
+same. Kernels get the signature of a launch with contiguous, aligned arrays.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SUFFIX = {"cubin": ".cubin", "tileir_bytecode": ".tileirbc"}
 
 def load(source: str, module: str, folder: Path) -> types.ModuleType:
     """A file of kernels, with `module` for cutile."""
-    for helper in ("_report", "ml_dtypes"):  # what examples import beside their kernels
+    for helper in ("_report", "ml_dtypes"):  # names that examples import besides their kernels
         try:
             importlib.import_module(helper)
         except ImportError:

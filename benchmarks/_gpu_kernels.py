@@ -1,5 +1,6 @@
-"""Kernels of benchmarks/gpu.py, written the plain way. Compiled as they stand here, and with the import replaced by
-that of another implementation."""
+"""Kernels of benchmarks/gpu.py, written plainly. They are compiled as they are, and with the import of another
+implementation.
+"""
 
 import math
 

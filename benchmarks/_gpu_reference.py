@@ -1,4 +1,4 @@
-"""Arrays of a case on the GPU, what they should become, and the same work by PyTorch's libraries."""
+"""Arrays of a case on the GPU, the expected results, and the same work by PyTorch's libraries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _norm(x, weight, bias):
     return F.layer_norm(x, x.shape[-1:], weight, bias, EPS)
 
 
-# name: what PyTorch computes from the inputs; with `out=` where its library can write in place
+# name: PyTorch's computation from the inputs, with `out=` where its library can write in place
 LIBRARY = {
     "copy": lambda x, out: out.copy_(x),
     "add": lambda x, y, out: torch.add(x, y, out=out),
@@ -49,7 +49,7 @@ class Problem:
         return self.arrays[self.case.outputs]
 
     def arguments(self) -> list[tuple[str, int]]:
-        """Those of the kernel: pointer, sizes, strides of each array."""
+        """The kernel's arguments: pointer, sizes, strides of each array."""
         out: list[tuple[str, int]] = []
         for a in self.arrays:
             out += [("pointer", a.data_ptr()), *(("int", n) for n in (*a.shape, *a.stride()))]
@@ -59,14 +59,14 @@ class Problem:
         LIBRARY[self.case.check](*self.arrays[:self.case.outputs], self._spare)
 
     def _expected(self) -> torch.Tensor:
-        """In float32, from rounded inputs; matrix products by the library, which accumulates in float32."""
+        """The result in float32, from rounded inputs; matrix products by the library, which accumulates in float32."""
         inputs = self.arrays[:self.case.outputs]
         if self.case.check in ("softmax", "layer_norm"):
             inputs = [x.float() for x in inputs]
         return LIBRARY[self.case.check](*inputs, torch.empty_like(self.output))
 
     def wrong(self, call) -> str | None:
-        """Launch once; None, or how far the result is off."""
+        """Launch once. Gives None, or how far the result is off."""
         self.output.fill_(float("nan"))
         call()
         torch.cuda.synchronize()

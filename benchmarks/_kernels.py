@@ -1,4 +1,4 @@
-"""The cutile kernels that are measured, and how each is launched."""
+"""The measured cutile kernels, and how each is launched."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def newton(x, y, TILE: ct.Constant[int]):
     ct.store(y, i, r)
 
 
-# name of the case -> kernel, grid, what follows the arrays
+# name of the case -> kernel, grid, arguments after the arrays
 LAUNCHES = {
     "vector add": (add, (N // T,), (T,)),
     "softmax": (softmax, (ROWS,), (COLS,)),
@@ -112,12 +112,12 @@ def launcher(name: str, arrays: tuple, fresh: bool = False):
     """A function that runs the case; `fresh` compiles the kernel anew."""
     kernel, grid, constants = LAUNCHES[name]
     if fresh:
-        kernel = ct.kernel(kernel.function)  # which remembers nothing
+        kernel = ct.kernel(kernel.function)  # which has no programs or plans yet
     return functools.partial(ct.launch, None, grid, kernel, (*arrays, *constants))
 
 
 def divergent() -> dict:
-    """Launches whose blocks do not all go the same way, for the comparison of schedules."""
+    """Launches whose blocks take different branches, to compare schedules."""
     rng = np.random.default_rng(0)
     q, k, v = rng.standard_normal((3, 1, HEADS, LENGTH, D)).astype(np.float16)
     x = np.exp2(rng.uniform(0, 40, (1024, 1)) + rng.uniform(0, 1, (1024, 256))).astype(np.float32).reshape(-1)

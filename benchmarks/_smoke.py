@@ -1,4 +1,4 @@
-"""What the checks of gpu_smoke.py share: how one is declared, what it may say, and small kernels and arrays."""
+"""Shared code of the checks of gpu_smoke.py: how to declare a check, its outcomes, and small kernels and arrays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check(f):
 
 
 def needs(module: str):
-    """The module; the check is skipped where it is not installed."""
+    """Import a module; the check is skipped if it is not installed."""
     try:
         return importlib.import_module(module)
     except ImportError as e:

@@ -1,4 +1,4 @@
-"""Checks of gpu_smoke.py that spoil the GPU for their process, or print: programs for processes of their own."""
+"""Checks of gpu_smoke.py that spoil the GPU for their process, or print, as programs for processes of their own."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ print(lib.to_host(y).tolist())
 
 def alone(program: str, expected: str) -> str | None:
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "program.py")  # not -c: before Python 3.13 the source of that is lost
+        file = Path(folder, "program.py")  # not -c: before Python 3.13 its source is lost
         file.write_text(HEAD + program)
         done = subprocess.run([sys.executable, file], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                               timeout=180)

@@ -111,7 +111,7 @@ def dtypes(lib):
 
 @check
 def parts_and_scans(lib):
-    """Parts taken out and put in, prefixes of a function that does not commute: as in the interpreter."""
+    """extract and insert, and scans with a function that does not commute, give what the interpreter gives."""
     def affine(a0, b0, a1, b1):
         return a0 * a1, b0 * a1 + b1
 
@@ -133,7 +133,7 @@ def parts_and_scans(lib):
 
 @check
 def repeated_launches(lib):
-    """A launch like one before is queued in C where that was built. Numbers, streams and arrays change all the time."""
+    """Repeated launches, queued in C where the extension was built, with numbers, streams and arrays that change."""
     from cutile.runtime import launch_cache
 
     streams = [lib.current(), lib.new_stream()]
@@ -151,7 +151,7 @@ def repeated_launches(lib):
 
 @check
 def tuning(lib):
-    """A search times launches on the GPU, less work takes less time, and the arrays are as before."""
+    """A search times launches on the GPU; less work takes less time, and the arrays stay as they were."""
     x, y = arange(lib, 1 << 24), zeros(lib, 1 << 24)
     found = ct.tune.exhaustive_search([1 << 4, 1 << 14], lib.current(), lambda n: (n,), scale,
                                       lambda n: (x, y, 2.0, 1024), quiet=True)

@@ -11,7 +11,7 @@ from _cases import COLS, COUNT, EPS, HEADS, LENGTH, LOG2_E, ROWS, TK, TM, D, M, 
 
 
 class HostArray:
-    """A NumPy array with the few methods of a tensor that Triton's interpreter asks for. Nothing is copied."""
+    """A NumPy array with the few methods of a tensor that Triton's interpreter needs. Nothing is copied."""
 
     def __init__(self, array: np.ndarray):
         self.array, self.dtype = array, array.dtype.name
@@ -115,7 +115,7 @@ def gather(x, index, y, T: tl.constexpr):
     tl.store(y + at, tl.load(x + tl.load(index + at)))
 
 
-# name of the case -> kernel, grid, what follows the arrays
+# name of the case -> kernel, grid, arguments after the arrays
 LAUNCHES = {
     "vector add": (add, (N // T,), (T,)),
     "softmax": (softmax, (ROWS,), (COLS,)),

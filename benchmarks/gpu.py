@@ -1,15 +1,16 @@
-"""Our GPU code against that of the official implementation and of PyTorch's libraries: same kernels, same hints.
+"""cutile's GPU code against that of the official implementation and of PyTorch's libraries: same kernels, same hints.
 
     python benchmarks/gpu.py export FOLDER [--official PYTHON] [--target sm_90]
     python benchmarks/gpu.py run FOLDER [PART OF A NAME ...]
 
 `export` needs cutile with the gpu extra and no GPU. It writes a folder of cubins for each side:
-    ours      what we compile, with hints only where the kernel has them
-    auto      with the hints that we choose where the kernel leaves them open (only where that changes something)
-    official  what `cuda.tile` compiles, if PYTHON is an interpreter that has it; with the same assembler
-`run` needs a GPU of that target and PyTorch; cutile need not be there. It measures all folders that it finds. Sides
-take turns within one process, the cache is emptied before each launch, figures are medians of CUDA event times. Each
-result is checked against PyTorch first. Exits with 1 if one is wrong, or if one of ours is below 0.97 of the official.
+    ours      compiled by cutile, with the kernel's own hints
+    auto      with the hints that cutile chooses where the kernel leaves them open (if that changes something)
+    official  compiled by `cuda.tile`, if the interpreter PYTHON has it; with the same assembler
+`run` needs a GPU of that target and PyTorch, but not cutile. It measures all folders that it finds. Sides take turns
+within one process, the cache is emptied before each launch, and figures are medians of CUDA event times. Each result
+is checked against PyTorch first. The exit status is 1 if a result is wrong, or if cutile is below 0.97 of the
+official implementation.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def run(folder: Path, parts: list[str]) -> int:
             continue
         try:
             bad += _row(case, Problem(case), folder, known, scratch)
-        except Exception as e:  # a side that fails must not hide the rows behind it
+        except Exception as e:  # a failing side must not hide the rows after it
             print(f"{case.name:34}{type(e).__name__}: {e}", flush=True)
             bad += 1
     return int(bad > 0)

@@ -1,7 +1,7 @@
 """Exported cubins on a GPU: compile examples here, run them there, compare with NumPy in float64.
 
 python benchmarks/gpu_cubins.py export FOLDER [sm_90]     needs cutile with the gpu extra, no GPU
-python benchmarks/gpu_cubins.py run FOLDER                needs a GPU, CuPy and NumPy; cutile need not be there
+python benchmarks/gpu_cubins.py run FOLDER                needs a GPU, CuPy and NumPy, but not cutile
 
 Kernels are launched through CuPy's driver API calls with the arguments of calling convention v1: pointer, sizes,
 strides of each array.

@@ -1,9 +1,9 @@
 """What a launch costs the host: python benchmarks/gpu_launch.py [--python]
 
-A vector add of 1,024 elements, microseconds a call, queued without waiting, as ratios to the bare driver call in the
-same process: ours on arrays of PyTorch and CuPy, the libraries' own addition, and `cuda.tile` where it is installed.
-With --python, without the part of ours that is in C. Needs a GPU, cutile's gpu extra, and PyTorch or CuPy. The
-figures are medians of rounds in which all take turns.
+Queues a vector add of 1,024 elements without waiting for it, and prints microseconds a call and ratios to the bare
+driver call in the same process: cutile on arrays of PyTorch and CuPy, the libraries' own addition, and `cuda.tile`
+where it is installed. --python switches off cutile's C extension. Needs a GPU, cutile's gpu extra, and PyTorch or
+CuPy. The figures are medians of rounds in which all take turns.
 """
 
 import statistics
@@ -36,7 +36,7 @@ def kernel_of(ct: Any) -> Any:
 
 
 def candidates() -> tuple[dict[str, Callable[[], None]], Callable[[], None]]:
-    """What takes turns, by name; how to wait for the GPU."""
+    """The calls that take turns, by name, and how to wait for the GPU."""
     found: dict[str, Callable[[], None]] = {}
     libs = libraries()
     if not libs:
@@ -74,7 +74,7 @@ def _own(lib: Any, a: Any, b: Any, c: Any) -> Callable[[], None]:
 
 
 def _bare(found: dict) -> Callable[[], None]:
-    """The driver call that our launch ends in, with everything else done before."""
+    """The driver call at the end of cutile's launch, with everything else done before."""
     kernel = found.pop(".kernel")
     prepared = next(iter(kernel.remembered.plans.values())).prepared
     api = prepared.device.driver.api
@@ -84,7 +84,7 @@ def _bare(found: dict) -> Callable[[], None]:
     parameters = frame.fill([int(memory) + 4096 * k for k in range(3)])
     function, call = prepared.function, api.cuLaunchKernel
 
-    def launch(frame=frame) -> None:  # the frame holds the parameters
+    def launch(frame=frame) -> None:  # the frame keeps the parameters alive
         call(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 0)
 
     return launch

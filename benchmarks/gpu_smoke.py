@@ -1,7 +1,8 @@
 """Launching on a GPU, checked: python benchmarks/gpu_smoke.py [PART OF A CHECK'S NAME …]
 
-Needs a GPU, cutile's gpu extra, and PyTorch or CuPy. One line a check; the exit code is the number of those that
-failed. Checks go on when one fails. Those that spoil the GPU for their process run in one of their own.
+Needs a GPU, cutile's gpu extra, and PyTorch or CuPy. Prints one line a check; the exit code is the number of failed
+checks. The other checks go on when one fails. Checks that spoil the GPU for their process run in a process of their
+own.
 """
 
 from __future__ import annotations

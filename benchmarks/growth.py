@@ -3,10 +3,10 @@
     python benchmarks/growth.py                       # all kinds and stages, a table; a few minutes
     python benchmarks/growth.py lines calls --to 4000
 
-Each kind is a kernel of one shape, made at doubling sizes. Each size runs in processes of its own, which prepare the
-kernel once, and the least counts: `batch` and `block` are a first launch in that schedule, `export` is the bytecode for
-sm_90. A row shows seconds and MB at each size, and what the last doubling costs, as ratios. The script fails if that is
-more than `BAR`, seconds and MB below `SMALLEST` apart.
+Each kind is a kernel of one shape at doubling sizes. For each size, processes of its own prepare the kernel once, and
+the least time counts. The stages `batch` and `block` are a first launch in that schedule, `export` is making the
+bytecode for sm_90. A row shows seconds and MB at each size, and the cost of the last doubling as ratios. The script
+fails if a ratio is more than `BAR`, except for seconds and MB below `SMALLEST`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 
-BAR = 2.3  # what a doubling may cost
+BAR = 2.3  # the largest allowed cost of a doubling
 RUNS = 3
 SMALLEST = 0.2, 20.0  # seconds and MB below which a ratio says little
 STAGES = ("batch", "block", "export")
@@ -61,7 +61,7 @@ def branches(n: int) -> str:
 
 
 def mixed(n: int) -> str:
-    """Variables and branches, as many of each."""
+    """Equally many variables and branches."""
     return _kernel("o, c", "a0 = c", "r = 0", *(s for i in range(n) for s in (
         f"a{i + 1} = a{i} + 1", f"if c > {i}:", f"    r = r + a{i}")), "ct.store(o, 0, r)")
 
@@ -102,7 +102,7 @@ def _kernel(params: str, *body: str) -> str:
 
 
 def prepare(kind: str, n: int, stage: str) -> dict[str, float]:
-    """Seconds and MB that it takes this process to prepare one kernel."""
+    """Seconds and MB that this process takes to prepare one kernel."""
     import io
     import linecache
     import resource
@@ -143,7 +143,7 @@ def prepare(kind: str, n: int, stage: str) -> dict[str, float]:
 
 
 def measure(kind: str, n: int, stage: str, timeout: float) -> dict[str, float] | str:
-    """What `prepare` gives in a new process, or what went wrong."""
+    """The result of `prepare` in a new process, or what went wrong."""
     command = [sys.executable, os.path.abspath(__file__), "--one", kind, str(n), stage]
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
     if stage != "export":
@@ -156,7 +156,7 @@ def measure(kind: str, n: int, stage: str, timeout: float) -> dict[str, float] |
 
 
 def row(kind: str, stage: str, to: int, timeout: float) -> bool:
-    """Measure and print one row; whether no doubling costs too much."""
+    """Measure and print one row. Gives whether no doubling costs too much."""
     sizes = [n for n in KINDS[kind][1] if n <= to]
     cells, found, good = [], [], True
     for n in sizes:

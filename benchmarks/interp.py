@@ -2,9 +2,9 @@
 
     python benchmarks/interp.py [--rounds N] [--no-triton] [row ...]
 
-Everything is measured in one process on one BLAS thread, the ways taking turns, and every result checked first. Times
-are the least of all rounds, of a first launch the least of five: what disturbs a run only adds to it. Only Triton (`pip
-install triton`) runs once a row. Peak memory comes from a fresh process for each way.
+Everything is measured in one process on one BLAS thread. The ways take turns, and every result is checked first.
+Times are the least of all rounds, and the least of five for a first launch, because disturbances only add time.
+Triton (`pip install triton`) runs only once a row. Peak memory is measured in a fresh process for each way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ from _cases import CASES, Case, verify
 
 @dataclass(frozen=True)
 class Bar:
-    """What the batch schedule shall reach: at most these multiples of plain NumPy, at least this one of Triton."""
+    """Bars for the batch schedule: at most these multiples of plain NumPy's time, at least this multiple of Triton's
+    speed.
+    """
 
     avx512: float
     elsewhere: float
@@ -73,7 +75,7 @@ def simd() -> tuple[str, bool]:
 
 
 def peak_bytes() -> int:
-    """The most memory this process has held. VmHWM starts anew with the program; ru_maxrss keeps the parent's."""
+    """The most memory that this process has held. VmHWM starts anew with the program; ru_maxrss keeps the parent's."""
     try:
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
@@ -94,8 +96,8 @@ def timed(run: Callable[[], None]) -> float:
 
 
 def least(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
-    """Seconds of each way; they take turns, so that a slow second of the machine hits all of them. There are more
-    rounds where they are short: the shorter, the more of them are disturbed.
+    """Seconds of each way. The ways take turns, so that a slow second of the machine hits all of them. Short ways get
+    more rounds, because more of their rounds are disturbed.
     """
     times = {way: [] for way in ways}
     start = time.perf_counter()
@@ -108,8 +110,8 @@ def least(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
 
 def bound(case: Case, function: Callable, inputs: tuple, output: np.ndarray, exact: np.ndarray,
           way: str) -> Callable[[], None]:
-    """The way as a function without arguments, after one checked run. All write to one output: where an array happens
-    to lie in memory makes a difference of up to a third.
+    """The way as a function without arguments, after one checked run. All ways write to one output, because the place
+    of an array in memory changes times by up to a third.
     """
     output[...] = 0
     function(*inputs, output)
@@ -120,7 +122,7 @@ def bound(case: Case, function: Callable, inputs: tuple, output: np.ndarray, exa
 @dataclass
 class Result:
     seconds: dict[str, float]  # by way
-    first: float  # of a kernel, in a process that has run others
+    first: float  # a kernel's first launch, in a process that has run others
     first_of_process: float
     memory: int  # bytes above plain NumPy
     triton: float | None
@@ -216,7 +218,7 @@ def show_rows(console, results: dict[str, Result], avx512: bool) -> None:
 
 
 def show_schedules(console, rounds: int) -> None:
-    """Kernels whose blocks part: equal bits in both schedules, and the gain of batch."""
+    """Kernels whose blocks take different branches: equal bits in both schedules, and the gain of batch."""
     import _kernels
     from rich.table import Table
 

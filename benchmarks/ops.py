@@ -2,9 +2,9 @@
 
     python benchmarks/ops.py [op ...]
 
-Each cell is the difference of two kernels in processor time: both load the operands and store them, one applies the op
-and stores its result as well. A dash means that the op does not take the dtype. `!` marks more than 50 ns without a
-reason in REASONS.
+Each cell is the difference of two kernels in processor time: both load and store the operands; one also applies the
+op and stores its result. A dash means that the op does not take the dtype. `!` marks more than 50 ns without a reason
+in REASONS.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cutile.ops._op import registry
 TILE, BLOCKS, LIMIT, ROUNDS = 64, 32, 50, 5
 ELEMENTS = TILE * TILE * BLOCKS
 DTYPES = tuple(d for d in INFO if INFO[d].pointee is None)
-NO_ARRAYS = (ct.tfloat32, ct.float8_e5m3fnu, ct.float4_e2m1fn)  # their operands come from float32
+NO_ARRAYS = (ct.tfloat32, ct.float8_e5m3fnu, ct.float4_e2m1fn)  # ops whose operands come from float32
 
 # Result dtypes by letter: S the operand's, F that or float32, A that or int32 (bool), N an integer of that width.
 BINARY_S = "add sub mul floordiv cdiv mod minimum maximum atan2 pow bitwise_and bitwise_or bitwise_xor " \
@@ -168,7 +168,9 @@ def arguments(dtype: ct.DType, result: ct.DType) -> tuple:
 
 
 def seconds(*runs: tuple) -> list[float]:
-    """The least processor time of each kernel, the kernels taking turns. The first launch compiles, and is left out."""
+    """The least processor time of each kernel, with the kernels taking turns. The first launch, which compiles, is
+    left out.
+    """
     best = [float("inf")] * len(runs)
     for n in range(ROUNDS + 1):
         for k, (kernel, args) in enumerate(runs):
@@ -180,7 +182,7 @@ def seconds(*runs: tuple) -> list[float]:
 
 
 def cell(family: str, expression: str, letter: str, dtype: ct.DType) -> float | None:
-    """Nanoseconds an element; None where the op does not take the dtype."""
+    """Nanoseconds an element; None if the op does not take the dtype."""
     operands = tuple(name for name in LOADS if re.search(rf"\b{name}\b", expression))
     apply = expression if expression.endswith(";") else f"r = {expression}{STORE}"
     pin, args = PINS.get(family, ""), arguments(dtype, result_dtype(letter, dtype))

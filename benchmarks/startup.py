@@ -3,8 +3,8 @@
 python benchmarks/startup.py [RUNS]
 
 Each figure is the least of RUNS new processes (12), in milliseconds beside its bar; the exit status says whether all
-hold. The launch needs a GPU and PyTorch or CuPy: from the first `ct.launch` to its return, context and arrays there.
-The kernel is causal attention, from examples/.
+hold. The launch needs a GPU and PyTorch or CuPy; its time is that of the first `ct.launch`, with context and arrays
+made before. The kernel is causal attention, from examples/.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ BARS = (("import cutile", IMPORT, 150), ("front end and lowering", LOWERING, 60)
 
 
 def run(text: str, cache: str) -> float | None:
-    """Milliseconds, None where the process failed."""
+    """Milliseconds; None if the process failed."""
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     environment |= {"PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'examples'}", "CUTILE_CACHE_DIR": cache}
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=environment)

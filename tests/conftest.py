@@ -1,4 +1,4 @@
-"""Tests keep compiled code in a folder of their own, and take the time that they need on a busy machine."""
+"""Settings of all tests: a cache folder of their own for compiled code, and no time limits for hypothesis."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""What belongs to other users, and what they may do: for tests that root runs, and that others skip."""
+"""Files of other users, and acting as another user: for tests that only root can run; other users skip them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OTHER = 65533 if getattr(os, "geteuid", int)() == 65534 else 65534
 
 
 def give_away(path: Path) -> None:
-    """Make a file or folder another user's."""
+    """Give a file or folder to another user."""
     try:
         os.chown(path, OTHER, OTHER)
     except (AttributeError, OSError):
@@ -22,7 +22,7 @@ def give_away(path: Path) -> None:
 
 @contextmanager
 def another() -> Iterator[None]:
-    """Be another user, who may not pass through our folders: use paths relative to the current one."""
+    """Act as another user, who may not pass through our folders: use paths relative to the current one."""
     before = os.geteuid()
     try:
         os.seteuid(OTHER)

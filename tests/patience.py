@@ -1,3 +1,3 @@
-"""How long tests wait for another process or thread before they take it for stuck: long, on busy machines."""
+"""How long tests wait for another process or thread before they count it as stuck: long, because machines are busy."""
 
 PATIENCE = 120.0  # seconds

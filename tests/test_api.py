@@ -1,7 +1,7 @@
 """The drop-in surface: every public name, signature and default of the official API, level 1.7.
 
 data/api_1_7_0.json holds what `inspect` says about the official modules: names, kinds, and parameters as [name, kind,
-default]. Ours may have more; what we leave out or spell otherwise is listed here with the reason.
+default]. cutile may have more; names that it leaves out or spells differently are listed here with the reason.
 """
 
 import ast
@@ -87,7 +87,9 @@ MEMBERS = [(cls, m, p) for cls in RECEIVERS if cls.__name__ in SURFACE
 
 @pytest.mark.parametrize(("cls", "member", "want"), MEMBERS, ids=lambda x: getattr(x, "__name__", str(x))[:30])
 def test_members_agree(cls, member, want):
-    """Attributes; methods by the names and defaults of their parameters, which may all be given by name [METH-1]."""
+    """Classes have the same attributes, and methods with the same names and defaults of parameters, which may all be
+    given by name [METH-1].
+    """
     ours = getattr(cls, member)
     if want == "value":
         assert isinstance(ours, property)
@@ -122,13 +124,13 @@ def test_values_are_not_made_on_the_host(cls):
 
 
 FILES = {p.stem for p in Path(ct.__file__).parent.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
-LATER = {"compilation", "jax", "tune"}  # public, loaded when they are asked for
+LATER = {"compilation", "jax", "tune"}  # public, loaded on first use
 
 
 def test_the_files_of_the_package_are_no_public_names():
     code = ("import cutile as ct, numpy as np, types\n"
             "before = {n for n, v in vars(ct).items() if isinstance(v, types.ModuleType) and n[0] != '_'}\n"
-            "import cutile.bounds, cutile.gpu.cache, cutile.interp, cutile.runtime\n"  # these names come back
+            "import cutile.bounds, cutile.gpu.cache, cutile.interp, cutile.runtime\n"  # these names are restored
             "from cutile import settings, runtime\n"
             "assert cutile is ct and settings.get and runtime.__name__ == 'cutile.runtime' and cutile.bounds\n"
             "print(before, sorted(dir(ct)))")

@@ -1,4 +1,4 @@
-"""Generated pages are as the code says; links and commands of the hand-written ones exist."""
+"""Pages: the generated ones are fresh, links lead somewhere, ids exist, lines and tables are well formed."""
 
 import ast
 import re
@@ -33,7 +33,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "conformance" / "README.md"], ids=lambda p: p.name)
 def test_ids_are_those_of_clauses_or_decisions(page):
-    """MY- is the group of a reader's own op."""
+    """MY- is the group of an op of the reader's own."""
     decided = set(re.findall(r"\bD-\d+", (ROOT / "docs" / "decisions.md").read_text()))
     text = re.sub(r"`[^`\n]*::[^`\n]*`", "", page.read_text())  # ids of tests
     cited = set(re.findall(r"(?<![\w.-])[A-Z][A-Z0-9]*-\d+(?:\.\w[\w+-]*)*", text))
@@ -60,7 +60,7 @@ WRITTEN = [p for p in [*ROOT.glob("*.*"), *(p for f in FOLDERS for p in sorted((
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines that are text: of a page all but tables, headings and code, of a module its docstrings and comments."""
+    """The lines of text: in a page all but tables, headings and code, in a module the docstrings and comments."""
     text = path.read_text()
     if path.suffix == ".md":
         kept = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), text, flags=re.M | re.S)
@@ -77,7 +77,7 @@ def prose(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def test_lines_of_text_fit_a_window():
-    """Ruff sees to the code."""
+    """Ruff checks the lines of code."""
     long = [f"{p.relative_to(ROOT)}:{n} has {len(line)} columns" for p in WRITTEN for n, line in prose(p)
             if len(line) > WIDTH]
     assert len(WRITTEN) > 500 and not long, "\n".join(long)
@@ -130,7 +130,7 @@ DOC = """One, x **y.
 
 
 def test_the_op_that_hacking_adds_works():
-    """The block in HACKING, run as it stands there."""
+    """Run the block of HACKING as it is."""
     import math
 
     import cutile as ct
@@ -141,7 +141,7 @@ def test_the_op_that_hacking_adds_works():
 
     block = next(b for b in re.findall(r"```python\n(.*?)```", (ROOT / "HACKING.md").read_text(), re.S) if "@op" in b)
     space = dict(vars(family))
-    before = _REGISTRY.pop("erf", None)  # of a reader who has added it
+    before = _REGISTRY.pop("erf", None)  # if a reader has added it
     try:
         exec(block, space)
         t = TileType(ct.float32)

@@ -1,4 +1,4 @@
-"""Spans, and how an error reads [EXC-1, EXC-2, ERR-12]."""
+"""Spans, and the text of errors [EXC-1, EXC-2, ERR-12]."""
 
 import copy
 import linecache

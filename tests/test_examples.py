@@ -1,5 +1,6 @@
-"""Every example is right, gives equal bits under every schedule and padding, and none falls back from batch but those
-whose blocks wait for each other."""
+"""Every example is right, and gives equal bits under every schedule and padding. Only examples whose blocks wait for
+each other leave the batch schedule.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def load(name: str):
 
 @functools.cache
 def batched(name: str) -> tuple[list, list[str]]:
-    """The rows of an example, and what was said about each launch."""
+    """The rows of an example, and the lines about each launch."""
     with settings.override(SCHEDULE="batch", DEBUG=1), contextlib.redirect_stderr(io.StringIO()) as said:
         rows = load(name).main()
     return rows, [line for line in said.getvalue().splitlines() if " runs as " in line]
@@ -71,7 +72,7 @@ def test_poisoned_padding_gives_equal_bits(name):
 
 @pytest.mark.parametrize("name", FILES)
 def test_runs_wholly_in_batch(name):
-    """No example falls back, but the one that shows what waiting is like."""
+    """No example leaves batch, except the one that shows waiting."""
     rows, launches = batched(name)
     assert len(launches) >= len(rows)
     how = " waits for other blocks)" if name in WAITING else " runs as batch"

@@ -1,7 +1,7 @@
-"""What it takes to prepare a kernel grows with its size, not with the square of it.
+"""The cost of preparing a kernel grows with its size, not with the square of its size.
 
-Counted are calls of Python functions, which do not depend on the machine's load, and for some kernels the memory at its
-peak. `benchmarks/growth.py` times larger ones.
+The tests count calls of Python functions, which do not depend on the machine's load, and for some kernels the peak of
+memory. `benchmarks/growth.py` measures times of larger kernels.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from benchmarks.growth import KINDS, STAGES
 from cutile.compilation import CallingConvention, KernelSignature, export_kernel
 
 SIZES = 5, 20, 60
-BAR = 1.2  # times what the sizes grow
+BAR = 1.2  # times the growth of the sizes
 
 
 def made(kind: str, n: int, stage: str) -> Callable[[], None]:
-    """What prepares a kernel."""
+    """A function that prepares a kernel."""
     name, source = f"<growth of {kind} {n} {stage}>", KINDS[kind][0](n)
     linecache.cache[name] = (len(source), None, source.splitlines(True), name)
     space = {"ct": ct}
@@ -80,7 +80,7 @@ def way(monkeypatch, stage):
 @pytest.mark.parametrize("stage", STAGES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_calls_grow_with_the_size(kind, stage, way):
-    calls(kind, 3, stage)  # imports, tables
+    calls(kind, 3, stage)  # for imports and tables
     found = [calls(kind, n, stage) for n in SIZES]
     small, large = (y - x for x, y in pairwise(found))
     less, more = (y - x for x, y in pairwise(SIZES))

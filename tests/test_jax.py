@@ -1,6 +1,6 @@
 """Kernels inside jax.jit [JAX-1…9]: on JAX's CPU, in the interpreter. Skipped where JAX is not installed.
 
-benchmarks/gpu_smoke.py has what needs a GPU.
+benchmarks/gpu_smoke.py has the checks that need a GPU.
 """
 
 import numpy as np

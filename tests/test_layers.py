@@ -19,21 +19,22 @@ SHARED = re.search(r"^Every room may import `([^.]*)`\.", HACKING, re.M)[1].spli
 
 
 def rooms(page: str) -> dict[str, set[str]]:
-    """What each room may import besides itself: a row of the table of HACKING for each."""
+    """The rooms that each room may import besides itself, from the table in HACKING."""
     rows = re.findall(r"^\| `(\w+)` \|.*\|([^|]*)\|$", page.partition("## The rooms")[2].partition("\n## ")[0], re.M)
     return {name: {*SHARED, *re.findall(r"`(\w+)`", may_import)} for name, may_import in rows}
 
 
-# A room is a file or a folder directly in cutile/. What has no row is above all that have one: the public names.
+# A room is a file or a folder directly in cutile/. Rooms without a row are above all others: they have the public
+# names.
 MAY_SEE = {**{name: set(SHARED) for name in SHARED}, **rooms(HACKING)}
 EXCEPTIONS = {
     ("cutile/ir/parse.py", "ops"): "the text names ops, so reading it fills the registry first",
 }
-PUBLIC = {"cutile", "cutile.bounds", "cutile.compilation", "cutile.tune"}  # what the conformance suite may import
+PUBLIC = {"cutile", "cutile.bounds", "cutile.compilation", "cutile.tune"}  # for the conformance suite
 
 
 def imports(path: Path, package: str) -> Iterator[tuple[int, str]]:
-    """Line and absolute name of each module or name imported, apart from those for annotations alone."""
+    """Line and absolute name of each imported module or name, except those imported only for annotations."""
     tree = ast.parse(path.read_text(), str(path))
     annotations = {id(n) for block in ast.walk(tree) if isinstance(block, ast.If) and _is_type_checking(block.test)
                    for stmt in block.body for n in ast.walk(stmt)}
@@ -59,7 +60,7 @@ def part_of(path: Path, root: Path) -> str:
 
 
 def violations(root: Path) -> list[str]:
-    """Imports that point upwards or sideways, each as a line to read."""
+    """Imports of rooms above or beside, each as a line to read."""
     found = []
     parts = {p.name.removesuffix(".py") for p in (root / "cutile").iterdir()}
     for path in sorted((root / "cutile").rglob("*.py")):
@@ -71,7 +72,8 @@ def violations(root: Path) -> list[str]:
             names = module.split(".")
             if names[0] != "cutile":
                 continue
-            # A name that is no file or folder of the package comes from cutile/__init__.py, which is above everything.
+            # A name that is not a file or folder of the package comes from cutile/__init__.py, which is above
+            # everything.
             target = names[1] if len(names) > 1 and names[1] in parts else "__init__"
             if target != part and target not in MAY_SEE[part] and (name, target) not in EXCEPTIONS:
                 allowed = ", ".join(sorted(MAY_SEE[part] - {part}))
@@ -80,7 +82,7 @@ def violations(root: Path) -> list[str]:
 
 
 def outsiders(folder: Path) -> list[str]:
-    """Imports in `folder` that reach behind the public names."""
+    """Imports in `folder` of modules that are not public."""
     modules = {p.name.removesuffix(".py") for p in (ROOT / "cutile").iterdir()}
     return [f"{path.name}:{line} imports {module}, which is not public"
             for path in sorted(folder.rglob("*.py")) for line, module in imports(path, folder.name)

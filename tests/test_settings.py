@@ -1,4 +1,4 @@
-"""Settings: where a value comes from, what is accepted, what a refusal says."""
+"""Settings: where a value comes from, which values are accepted, and the text of refusals."""
 
 import contextvars
 import os
@@ -56,7 +56,7 @@ def test_read_at_call_time_and_empty_is_unset(monkeypatch):
 
 
 def test_untouched(monkeypatch):
-    """Also what C code looks at for the same purpose."""
+    """`untouched`, and the C code with the same purpose."""
 
     def both(*names):
         get, space, name, environ, behind, *keys = settings.watch(*names)
@@ -119,7 +119,7 @@ def test_an_override_stays_in_its_context():
     assert c.run(settings.get, "DEBUG") == 5
 
 
-@pytest.mark.parametrize("before", ["", "2"])  # nothing set at all; something set
+@pytest.mark.parametrize("before", ["", "2"])  # nothing is set; something is set
 def test_steady_looks_a_variable_up_once(monkeypatch, before):
     monkeypatch.setenv("CUTILE_DEBUG", before) if before else None
     with settings.steady():
@@ -141,7 +141,7 @@ def test_untouched_without_names_asks_for_all_of_the_interpreter(monkeypatch):
     with settings.steady():
         assert settings.untouched()
         monkeypatch.setenv("CUTILE_SEED", "1")
-        assert settings.untouched()  # as the launch found it
+        assert settings.untouched()  # as it was before the launch
     assert not settings.untouched() and settings.untouched("DEBUG")
     with settings.steady():
         assert not settings.untouched()
@@ -153,7 +153,7 @@ def test_settings_of_devices_are_nothing_to_the_interpreter(monkeypatch):
         monkeypatch.delenv(s.variable, raising=False)
     for name, text in given.items():
         monkeypatch.setenv(f"CUTILE_{name}", text)
-    for context in (nullcontext, settings.steady, settings.steady):  # what is looked up in one is not kept for others
+    for context in (nullcontext, settings.steady, settings.steady):  # one keeps no values for others
         with context():
             assert settings.untouched() and not settings.untouched(*given)
             assert [settings.get(name) for name in given] == ["interp", "/tmp", True, 7]
@@ -187,7 +187,7 @@ def test_a_fixed_context_does_not_see_the_environment(monkeypatch):
 
 
 def test_folders(monkeypatch, tmp_path):
-    """~ is a home of now, whatever it was when the variable was first read."""
+    """~ is the current home, even if it was another one when the variable was first read."""
     monkeypatch.setenv("CUTILE_REPRODUCE", "~/x")
     for home in ("/a", "/b"):
         monkeypatch.setenv("HOME", home)

@@ -38,7 +38,7 @@ def test_other_dtypes(dtype):
 
 
 def test_pairs_of_float4():
-    """A byte holds two elements, the first in its low half, and the kernel sees elements."""
+    """A byte holds two elements, the first in its low half; the kernel sees single elements."""
     bits, out = torch.arange(24, dtype=torch.uint8).reshape(3, 8), torch.full((3, 8), 0xEE, dtype=torch.uint8)
     pairs = torch.float4_e2m1fn_x2
 
@@ -311,7 +311,7 @@ def many_axes(f):
     f(torch.ones((1,) * 70))
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch's own call of it
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # torch calls it itself
 @pytest.mark.parametrize("state, says", [
     (by_vmap, "vmap.*custom_op"), (by_grad, "torch.func"), (by_jvp, "torch.func"), (by_functionalize, "torch.func"),
     (fake, "fake.*real one"), (meta, "device meta.*device='cpu'"), (given_back, "storage was given back"),

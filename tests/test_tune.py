@@ -74,7 +74,7 @@ def gpu(monkeypatch):
 
 def search_on_gpu(**options):
     x, out = Cuda(np.arange(64, dtype=np.float32)), Cuda(np.zeros(64, np.float32))
-    kernel = ct.kernel(double.function)  # one that remembers nothing of another test's driver
+    kernel = ct.kernel(double.function)  # a kernel without plans for another test's driver
     return tune.exhaustive_search([16, 64], 77, lambda n: (64 // n,), kernel, lambda n: (x, out, n), quiet=True,
                                   **options)
 
@@ -126,7 +126,7 @@ def add(x, n, C: ct.Constant):
 
 
 def counted(space, args, hints=lambda c: {}, kernel=add, grid=lambda c: (4,), **options):
-    """What a search gives, and how often it launched."""
+    """The result of a search, and how often it launched."""
     launches, launch = [], tune.launch.launch
     with pytest.MonkeyPatch.context() as m:
         m.setattr(tune.launch, "launch", lambda *given: launches.append(given) or launch(*given))
@@ -205,7 +205,7 @@ def test_arrays_are_as_they_were(hints):
         return arrays
 
     tune.exhaustive_search([1, 2], None, lambda c: (1,), everything, args, hints, quiet=True)
-    assert memory.tobytes() == before and set(seen) == {before}  # so all runs see the same
+    assert memory.tobytes() == before and set(seen) == {before}  # so all runs see the same data
 
 
 def test_arrays_are_as_they_were_after_a_failure_and_an_interrupt(monkeypatch):

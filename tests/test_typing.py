@@ -1,6 +1,6 @@
-"""cutile/__init__.pyi: true to the code, and what a type checker makes of it.
+"""cutile/__init__.pyi agrees with the code, and type checkers accept and refuse the right programs with it.
 
-That the file is fresh is in test_docs. Here it is read as Python, and by mypy, on code that is right and on mistakes.
+test_docs checks that the file is fresh. Here Python reads it, and mypy uses it on right code and on mistakes.
 """
 
 import ast
@@ -45,7 +45,7 @@ def test_the_stub_has_the_public_names():
 
 
 def test_the_public_names_are_no_files_of_the_package():
-    """But those that are loaded when they are asked for."""
+    """Except modules that load on first use."""
     files = {p.stem for p in (ROOT / "cutile").iterdir()} - {"compilation", "jax", "tune"}
     assert {n for n in ct.__all__ if n in files} == set()
 
@@ -54,7 +54,7 @@ def test_the_public_names_are_no_files_of_the_package():
 
 
 def parameters(node: ast.FunctionDef) -> list[tuple]:
-    """What inspect.signature would say of a function of the stub."""
+    """The parameters of a function of the stub, as inspect.signature gives them."""
     args = copy.deepcopy(node.args)
     for a in ast.walk(args):
         if isinstance(a, ast.arg):
@@ -72,7 +72,7 @@ def shape(fn) -> list[tuple]:
 @pytest.mark.parametrize("node", FUNCTIONS, ids=lambda n: f"{n.name}-{n.lineno}")
 def test_functions_have_the_parameters_of_the_code(node):
     found, want = parameters(node), shape(getattr(ct, node.name))
-    if node.name == "function":  # one overload has a function, one has none
+    if node.name == "function":  # one overload takes a function, one does not
         want[0] = found[0]
     assert found == want
 
@@ -92,30 +92,30 @@ def test_methods_have_the_parameters_of_the_code(method):
 
 @pytest.mark.parametrize("cls", RECEIVERS, ids=lambda c: c.__name__)
 def test_classes_have_the_members_of_the_code(cls):
-    """Operators and properties; methods are above."""
+    """Operators and properties; the test above has methods."""
     found = {n.name for n in CLASSES[cls.__name__].body if isinstance(n, ast.FunctionDef)}
     members = {n for c in cls.__mro__[:-1] for n, v in vars(c).items()
                if isinstance(v, property) or inspect.isfunction(v)}
     if cls is not Tile:  # only tiles may be numbers
         members -= {"__bool__", "__int__", "__index__", "__float__", "__eq__", "__ne__"}
-    refusing = {"__array__", "__array_function__", "__array_ufunc__"}  # by which NumPy asks
+    refusing = {"__array__", "__array_function__", "__array_ufunc__"}  # NumPy's protocol
     assert members - {"__init__", "__repr__"} - refusing <= found
 
 
 # ------------------------------------------------------------------ what a checker says
 
-# Kernels without annotations are no error, nor are packages without types.
+# Kernels without annotations are not errors, nor are packages without types.
 UNTYPED = ("no-untyped-def", "no-untyped-call", "type-arg", "import-untyped", "import-not-found")
 
 
 def said() -> dict[str, list[tuple[int, str]]]:
-    """Line and error, by file: what `mypy --strict` says of them all. What it says of cutile is not asked for."""
+    """Lines and errors by file, from one `mypy --strict` of all files, without those of cutile itself."""
     files = [*HERE.glob("*.py"), *EXAMPLES]
     command = [sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", "--no-error-summary",
                "--hide-error-context", "--cache-dir", os.devnull, *map(str, files)]
     path = os.pathsep.join(map(str, (ROOT, ROOT / "examples")))
     done = subprocess.run(command, cwd=HERE, env={**os.environ, "MYPYPATH": path}, capture_output=True, text=True)
-    assert done.returncode == 1 and not done.stderr, done.stdout + done.stderr  # of mistakes.py
+    assert done.returncode == 1 and not done.stderr, done.stdout + done.stderr  # errors of mistakes.py
     found = {f.name: [] for f in files}
     for name, line, text in re.findall(r"^(?:.*/)?(\w+\.py):(\d+): error: (.*)$", done.stdout, re.M):
         found[name].append((int(line), text))
@@ -123,7 +123,7 @@ def said() -> dict[str, list[tuple[int, str]]]:
 
 
 def test_a_checker_accepts_what_is_right_and_refuses_mistakes():
-    """One run, and so one test: it takes seconds."""
+    """One test, because the run of mypy takes seconds."""
     pytest.importorskip("mypy")
     found = said()
     assert found["typical.py"] == []

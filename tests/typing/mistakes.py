@@ -1,4 +1,4 @@
-"""What a type checker has to refuse: each line marked so, and no other."""
+"""Mistakes that a type checker must refuse: exactly the marked lines."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Typical kernels and host code, annotated: what a type checker has to accept, and the interpreter to run."""
+"""Typical kernels and host code with annotations, which a type checker must accept and the interpreter must run."""
 
 import dataclasses
 import enum
@@ -191,7 +191,7 @@ def types_of(x: ct.Array, t: ct.Tile, k: Callable[[ct.Tile], ct.Tile]) -> None:
 
 
 def main(stream: object = None) -> None:
-    """Every kernel runs, so that what is checked is right."""
+    """Run every kernel, so that the checked code is right."""
     x, y = np.ones((2, 8, 16), np.float32)
     counts, lock = np.zeros((2, 1), np.int32)
     grid = (ct.cdiv(x.shape[0], 1), 1)

@@ -63,7 +63,7 @@ def runs(note: str) -> str:
 
 
 def _notes(found: dict[str, dict[str, Any]]) -> str:
-    """What became of a run afterwards, from the note.md beside its report."""
+    """Later news about a run, from the note.md beside its report."""
     notes = {r["run"]["implementation"]: FOLDER / folder / "note.md" for folder, r in found.items()}
     return "".join(f"\n{name}: {path.read_text().strip()}\n" for name, path in notes.items() if path.is_file())
 
@@ -90,7 +90,7 @@ test meets any more is reported too. Clauses are those of `conformance/spec`, de
 
 
 def known(note: str) -> str:
-    """The page of all lists, each group of lines with one reason together."""
+    """The page of all lists; lines with one reason form a group."""
     decided = _decisions()
     out = [DIFFERENCES.format(note=note)]
     for name, what in LISTS.items():
@@ -113,7 +113,9 @@ def _decisions() -> dict[str, str]:
 
 
 def _said(says: str, decided: dict[str, str]) -> str:
-    """What is right: a decision, a clause, a group of clauses, a fault of the assembler, or the words of the list."""
+    """The right behaviour: a decision, a clause, a group of clauses, a fault of the assembler, or the words of the
+    list.
+    """
     if says in decided:
         return f"Decision {says}. {decided[says]}."
     members = [c for c in clauses().values() if c.id == says or c.id.startswith(f"{says}.")]

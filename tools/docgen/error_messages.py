@@ -1,7 +1,7 @@
 """Every error message of cutile as a template, read from the sources: the tables of docs/errors.md.
 
-A message is the first argument of an error class, or of the functions that raise one (`refuse`, `invalid`, …). What is
-filled in at run time shows as `…`.
+A message is the first argument of an error class, or of the functions that raise one (`refuse`, `invalid`, …). `…`
+stands for text that is filled in at run time.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from tools.docgen.marking import plain, row
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issubclass(c, errors.TileError)}
-del CLASSES["TileInternalError"]  # a bug of ours, whatever it says
+del CLASSES["TileInternalError"]  # a bug of cutile, with any text
 HOST = ("TypeError", "ValueError", "OverflowError", "RuntimeError", "RecursionError")
 HOST_FILES = ("launch.py", "arguments.py", "arrays.py", "float4_packing.py", "launch_plan.py", "launch_key.py",
               "kernel.py", "annotations.py", "options.py", "settings.py", "dtypes.py", "proxies.py", "static_names.py",
               "jax.py", "tune.py", "streams.py", "constraints.py", "signature.py", "derive.py", "export.py",
               "mangling.py", "_op.py", "_binding.py")
 
-# Functions that raise: the class that they raise by default, and what they put in front of the message.
+# Functions that raise: the class that they raise by default, and the text that they put before the message.
 RAISING = {
     "refuse": ("TileTypeError", ""),
     "invalid": ("TileTypeError", 'Invalid argument "…" of …(): '),
@@ -54,7 +54,7 @@ def messages() -> dict[str, list[Message]]:
 
 
 def _unsupported() -> list[tuple[str, str | None]]:
-    """The pairs of the table of refused syntax, those too that only newer Pythons have."""
+    """The pairs of the table of refused syntax, also those that only newer Pythons have."""
     tree = ast.parse(inspect.getsource(syntax))
     table = next(n.value for n in tree.body if isinstance(n, ast.AnnAssign) and n.target.id == "UNSUPPORTED")
     pairs = [n for n in ast.walk(table) if isinstance(n, ast.Tuple)]

@@ -1,4 +1,4 @@
-"""Text of the code as text of a page: what Markdown would take for marks is escaped."""
+"""Text of the code as text of a page: marks of Markdown are escaped, and long lines are broken."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 _CODE = re.compile(r"(`[^`]*`)")
-# What could begin emphasis (a * before a word, a _ outside of one) or HTML. `x * y`, `bool_` and `n < y` stay readable.
+# Characters that could begin emphasis (a * before a word, a _ outside of one) or HTML. `x * y`, `bool_` and `n < y`
+# stay readable.
 _MARKS = re.compile(r"\*+(?=[^\s*])|(?<!\w)_+(?=[^\s_])|<(?=[A-Za-z/!?])")
 
 
@@ -18,7 +19,9 @@ def plain(text: str) -> str:
 
 
 def row(cells: Iterable[str]) -> str:
-    """A row of a table, each cell on one line. Bars are escaped, inside `code` too: tables are split first."""
+    """A row of a table, each cell on one line. Bars are escaped, inside `code` too, because Markdown splits rows
+    first.
+    """
     flat = (" ".join(c.split("\n")) for c in cells)
     return "| " + " | ".join(re.sub(r"(?<!\\)\|", r"\\|", c) for c in flat) + " |"
 
@@ -28,7 +31,7 @@ def row(cells: Iterable[str]) -> str:
 WIDTH = 120
 _ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s+")
 _FENCE = re.compile(r"\s*```")
-# What would begin a heading, an item, a quotation or a table if it stood first on a line.
+# Words that would begin a heading, an item, a quotation or a table at the start of a line.
 _BEGINS = re.compile(r"(?:[-+*#>=|]+|\d+[.)])$|#|\|")
 
 

@@ -28,7 +28,7 @@ def parse_clauses(doc: str) -> dict[str, str]:
 
 
 def without_clauses(doc: str) -> Iterator[str]:
-    """The lines of a docstring that are no clauses."""
+    """The lines of a docstring outside its clauses."""
     inside = False
     for line in inspect.cleandoc(doc).splitlines():
         inside = line.startswith("[") and "]  " in line or inside and line.startswith("  ")

@@ -1,8 +1,7 @@
 """cutile/__init__.pyi: the public names with their types, for type checkers and editors.
 
-Ops and methods are objects that decorators make, so no tool finds their parameters in the source. Signatures and
-docstrings are taken from the registry; what the tables below add are types. A parameter that no table names is a
-KeyError here.
+Decorators make ops and methods, so no tool finds their parameters in the source. Signatures and docstrings come from
+the registry; the tables below add the types. A parameter that no table names is a KeyError.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ TYPES: dict[str, str] = {
     "static_assert.condition": "object", "static_assert.message": "object", "static_eval.expr": "Any",
     "static_exception.exc": "_E", "static_iter.iterable": "Iterable[_T]",
 }
-# What comes back, where it is no tile; by the name of the op or function.
+# Types of results other than tiles, by the name of the op or function.
 RESULTS: dict[str, str] = {
     **dict.fromkeys(("bid", "num_blocks", "num_tiles", "view_num_tiles"), "_IntScalar"),
     **dict.fromkeys(("store", "scatter", "store_advanced_indexing", "view_store", "store_offset", "print", "printf",
@@ -57,7 +56,7 @@ RESULTS: dict[str, str] = {
     "from_foreign": "Array", "get_raw_memory": "RawArrayMemory", "item": "Any", "slice": "Array", "static_eval": "Any",
     "static_exception": "_E", "static_iter": "Iterable[_T]", "tiled_view": "TiledView",
 }
-# What functions take and give besides: the types that differ, that of the result under "".
+# Overloads of functions: the types that differ, that of the result under "".
 _INTS = {"x": "int", "y": "int", "": "_IntScalar"}
 _MANY = {"x": "tuple[_Tilelike, ...]", "": "tuple[Tile, ...]"}
 OVERLOADS: dict[str, dict[str, str]] = {"cdiv": _INTS, "maximum": _INTS, "minimum": _INTS, "mod": _INTS,
@@ -126,7 +125,7 @@ def function(func: None = None, /, *, host: bool = False, tile: bool = True) -> 
 def quoted(doc: str | None, indent: str) -> str:
     """A docstring without its clauses, as source."""
     lines = prose(doc or "").split("\n")
-    lines[0] = '"' * 3 + lines[0]  # which takes room
+    lines[0] = '"' * 3 + lines[0]  # which takes room on the first line
     text = "\n".join(_fitting(line, WIDTH - len(indent) - 3) for line in lines)[3:]
     mark = 'r"""' if "\\" in text else '"""'
     end = '\n"""' if "\n" in text else '"""'
@@ -151,7 +150,7 @@ def parameter(owner: str, p: inspect.Parameter, types: dict[str, str]) -> inspec
 
 
 class _Spelt:
-    """What prints as it is."""
+    """Text that `repr` gives as it is."""
 
     def __init__(self, text: str):
         self.text = text
@@ -190,7 +189,7 @@ def function(name: str, fn: Any, indent: str = "", owner: str | None = None) -> 
 
 
 def operators() -> Iterator[str]:
-    """Of Tile: those that the class has, abs() and subscripts, which tile code has besides."""
+    """The operators of Tile: those of the class, and abs() and subscripts, which only tile code has."""
     for name, method in vars(proxies.Tile).items():
         if inspect.isfunction(method):
             binary = len(inspect.signature(method).parameters) == 2
