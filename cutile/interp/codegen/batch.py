@@ -48,7 +48,7 @@ from cutile.interp.codegen.py_ast import (
 )
 from cutile.interp.exec import block_set, divergence, merge
 from cutile.interp.exec.divergence import Combine, MergePoint, RegionCode
-from cutile.interp.exec.merge import ARRAY, RECORD
+from cutile.interp.exec.merge import Kind, Rank
 from cutile.interp.memory.loop_tiles import LoopTiles
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of, regions_of
@@ -87,11 +87,11 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     return program
 
 
-def rank_of(v: Value) -> int | None:
-    return v.type.ndim if isinstance(v.type, TileType) else RECORD if isinstance(v.type, ListType) else ARRAY
+def rank_of(v: Value) -> Rank:
+    return v.type.ndim if isinstance(v.type, TileType) else Kind.SHARED if isinstance(v.type, ListType) else Kind.ARRAY
 
 
-def ranks_of(values: Iterable[Value]) -> tuple[int | None, ...]:
+def ranks_of(values: Iterable[Value]) -> tuple[Rank, ...]:
     return tuple(map(rank_of, values))
 
 
@@ -190,7 +190,7 @@ class Unit:
         leaving = bool(exits) if leaving is None else leaving
         captured = [v for v in self.needs[b] if v not in own]
         records = [r for r in scope.records(exits) if r not in given]
-        region = RegionCode((*ranks_of(captured), *(RECORD for _ in records)), leaving)
+        region = RegionCode((*ranks_of(captured), *(Kind.SHARED for _ in records)), leaving)
         slot = self.program.slot("block")
         params = [*own, *captured]
 
@@ -249,7 +249,7 @@ class Body:
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
         """After a node that blocks may have left: go on with the others, and with their values."""
         at = NO_POSITION
-        moved = [v for v in values if rank_of(v) is not RECORD]
+        moved = [v for v in values if rank_of(v) is not Kind.SHARED]
         narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
                                           self.unit.ref(ranks_of(moved), "ranks")])
         different = ast.Compare(load(NARROWER), [ast.IsNot()], [load(CTX)])

@@ -18,14 +18,14 @@ import numpy as np
 
 from cutile.errors import Span, TileStepLimitError, TileValueError
 from cutile.interp.exec.block_set import BlockSet, Widened, widen
-from cutile.interp.exec.merge import Part, merge, narrow
+from cutile.interp.exec.merge import Part, Rank, merge, narrow
 
 
 @dataclass(slots=True)
 class RegionCode:
     """An emitted function, the core ranks of what it captures, and whether control may leave it sideways."""
 
-    ranks: tuple[int | None, ...]
+    ranks: tuple[Rank, ...]
     leaving: bool
     function: Callable | None = None
 
@@ -39,7 +39,7 @@ class RegionCode:
 class MergePoint:
     """Where paths meet: the core ranks of the values, and the source of the node."""
 
-    ranks: tuple[int, ...]
+    ranks: tuple[Rank, ...]
     span: Span
     dtype: np.dtype | None = None  # carrier of the induction variable of a For
 
@@ -90,9 +90,9 @@ class _Loop:
     def __init__(self, ctx: BlockSet, inits: tuple, point: MergePoint):
         self.outer, self.ctx, self.carried, self.point = ctx, ctx, inits, point
         self.exits: list[Part] = []
-        self.captured: list[tuple[tuple, tuple[int | None, ...]]] = []  # (values, ranks)
+        self.captured: list[tuple[tuple, tuple[Rank, ...]]] = []  # (values, ranks)
 
-    def capture(self, values: tuple, ranks: tuple[int | None, ...]) -> int:
+    def capture(self, values: tuple, ranks: tuple[Rank, ...]) -> int:
         self.captured.append((values, ranks))
         return len(self.captured) - 1
 
@@ -136,7 +136,7 @@ class _Loop:
         if ctx is not self.ctx:
             self.restrict(ctx)
 
-    def result(self, ranks: tuple[int, ...]) -> Part | None:
+    def result(self, ranks: tuple[Rank, ...]) -> Part | None:
         return merge(self.outer, self.exits, ranks) if self.exits else None
 
 
@@ -228,7 +228,7 @@ def bad_step(step, span: Span):
 
 
 def while_loop(ctx: BlockSet, inits: tuple, cond: RegionCode | None, cond_values: tuple, body: RegionCode,
-               values: tuple, point: MergePoint, results: tuple[int, ...]) -> Part | None:
+               values: tuple, point: MergePoint, results: tuple[Rank, ...]) -> Part | None:
     """While: the blocks that come out of it, with the results. None if all returned from inside."""
     loop = _Loop(ctx, inits, point)
     loop.capture(values, body.ranks)

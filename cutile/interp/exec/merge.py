@@ -1,11 +1,9 @@
-"""The values of running blocks when sets of blocks split and meet: narrowing and merging.
-
-Which axes a value's core has is told by its rank; everything before them is leading axes.
-"""
+"""The values of running blocks when sets of blocks split and meet: narrowing and merging."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -13,22 +11,28 @@ import numpy as np
 from cutile.interp.exec.block_set import BlockGrid, BlockSet, block_list, selector
 from cutile.interp.memory import per_block_array
 
-ARRAY = -1  # in place of a core rank: an array descriptor
-RECORD = None  # in place of a core rank: something that is the same for all blocks, such as an exit record
 
+class Kind(Enum):
+    """What a value is that is no tile."""
+
+    ARRAY = "array"  # it knows itself how it differs by block
+    SHARED = "shared"  # the same for all blocks: a list of arrays, a record of exits
+
+
+Rank = int | Kind  # of the tiles of a value, whose other axes are batch axes
 Part = tuple[BlockSet, tuple]  # some blocks and their values
 
 
-def narrow(outer: BlockSet, inner: BlockSet, values: Sequence, ranks: Sequence[int | None]) -> tuple:
+def narrow(outer: BlockSet, inner: BlockSet, values: Sequence, ranks: Sequence[Rank]) -> tuple:
     """The values of the inner blocks, given those of the outer ones."""
     if inner is outer or not values:
         return tuple(values)
     pick = outer.pick(inner)
-    return tuple(x if rank is RECORD else x.lanes(pick.take) if rank == ARRAY else pick.take(x, rank)
+    return tuple(x if rank is Kind.SHARED else x.lanes(pick.take) if rank is Kind.ARRAY else pick.take(x, rank)
                  for x, rank in zip(values, ranks, strict=True))
 
 
-def merge(outer: BlockSet, parts: Sequence[Part], ranks: Sequence[int]) -> Part:
+def merge(outer: BlockSet, parts: Sequence[Part], ranks: Sequence[Rank]) -> Part:
     """Several disjoint sets of blocks, each with values, as one set with values. All are subsets of `outer`."""
     if len(parts) == 1:
         return parts[0]
@@ -48,7 +52,7 @@ def _union(outer: BlockSet, sets: list[BlockSet]) -> BlockSet:
 
 
 def _single_axis(sets: Sequence[BlockSet]) -> int | None:
-    """The one axis along which boxes differ, if they are boxes and there is one."""
+    """The one axis along which grids differ; None if there are several, or a set is no grid."""
     if not all(isinstance(s, BlockGrid) for s in sets):
         return None
     first = sets[0]
@@ -56,30 +60,30 @@ def _single_axis(sets: Sequence[BlockSet]) -> int | None:
     return differing[0] if len(differing) == 1 else None
 
 
-def _join(target: BlockSet, sets: Sequence[BlockSet], column: Sequence[Any], rank: int):
+def _join(target: BlockSet, sets: Sequence[BlockSet], column: Sequence[Any], rank: Rank):
     """One value from its parts."""
     first = column[0]
-    if rank == ARRAY:
+    if rank is Kind.ARRAY:
         return _join_arrays(target, sets, column)
     if all(x is first for x in column) and first.ndim == rank:
         return first
-    core = first.shape[first.ndim - rank:]
+    tile_shape = first.shape[first.ndim - rank:]
     k = _single_axis(sets) if isinstance(target, BlockGrid) else None
     if k is not None:
         batch_shape = [max(x.shape[j] if x.ndim > rank else 1 for x in column) for j in range(3)]
         batch_shape[k] = target.batch_shape[k]
-        out = np.empty((*batch_shape, *core), first.dtype)
+        out = np.empty((*batch_shape, *tile_shape), first.dtype)
         for s, x in zip(sets, column, strict=True):
             out[(slice(None),) * k + (selector(target.axes[k], s.axes[k]),)] = x
         return out
-    out = np.empty((target.count, *core), first.dtype)
+    out = np.empty((target.count, *tile_shape), first.dtype)
     numbers = target.numbers()
     for s, x in zip(sets, column, strict=True):
         out[selector(numbers, s.numbers())] = x if x.ndim == rank else s.flat(x, rank)
-    return out.reshape(target.batch_shape + core)
+    return out.reshape(target.batch_shape + tile_shape)
 
 
 def _join_arrays(target: BlockSet, sets: Sequence[BlockSet], column: Sequence[Any]):
     numbers = target.numbers()
     return per_block_array.join(target.batch_shape, [(selector(numbers, s.numbers()), x, s.flat)
-                                     for s, x in zip(sets, column, strict=True)])
+                                                     for s, x in zip(sets, column, strict=True)])
