@@ -63,17 +63,17 @@ from cutile.runtime.launch import launch
 from cutile.runtime.options import ByTarget
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode, RoundingMode
 
-__cutile_api__ = True  # attribute errors in tile code offer the idiom for what is not here
+__cutile_api__ = True  # for an unknown attribute of this module, errors in tile code say what to write instead
 
 # Every public op is a name of this module: the op object itself.
 _OPS = {name: op for name, op in _registry().items() if op.public}
 globals().update(_OPS)
 
-# Loaded when they are asked for: where each stands, None for a module itself.
+# Names that are imported when they are first used, and the module that has each; None for a module itself.
 _LATER = {"compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None, "tune": None}
 
-# An import binds a file or folder of the package here, which is no public name: what is bound by now goes, and __dir__
-# and tile code go by __all__. That `import cutile.ops` gives `cutile.ops` stays true: see __getattr__.
+# Importing a module of the package binds its name here, though it is not public. These names are deleted; __dir__ and
+# tile code use __all__. `import cutile.ops; cutile.ops` works nevertheless, by __getattr__.
 for _name in [n for n, v in globals().items() if isinstance(v, type(_importlib)) and not n.startswith("_")]:
     del globals()[_name]
 
@@ -82,7 +82,7 @@ __all__ = sorted([*(n for n in globals() if not n.startswith("_")), *_LATER])
 
 def __getattr__(name: str):
     if name not in _LATER:
-        if f"cutile.{name}" in _sys.modules:  # by an import, so that a thread waits for one that is still loading it
+        if f"cutile.{name}" in _sys.modules:  # an import waits if another thread is still loading the module
             return _importlib.import_module(f"cutile.{name}")
         raise AttributeError(f"module 'cutile' has no attribute {name!r}")
     module = _importlib.import_module(f"cutile.{_LATER[name] or name}")

@@ -1,7 +1,7 @@
-"""Element types: what they are, how they are stored and carried, and how they promote.
+"""Dtypes: the types of elements, how they are stored and carried, and how they promote.
 
-A dtype is a singleton; equality is identity [DT-1]. Everything the rest of the package wants to
-know about one stands in its row of the table below, reached through `info(dtype)`.
+A dtype is a singleton: equality is identity [DT-1]. All that the package knows about a dtype stands in its row of the
+table INFO.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ __all__ = ["DType", "Info", "info", "promote", "PROMOTION_ORDER", "from_foreign"
 
 
 class DType:
-    """The type of an element of an array, tile or scalar.
+    """The type of the elements of an array, tile or scalar [DT-1].
 
-    Attributes: `name` (str) and `bitwidth` (int, bits of one element in memory). In tile code a dtype can also be
-    called: `ct.int16(5)` is a strictly typed constant [STRICT-1].
+    Attributes: `name` (str), and `bitwidth` (int): the bits of one element in memory. In tile code a dtype can be
+    called: `ct.int16(5)` is a strictly typed constant [STRICT-1], and `ct.int16(x)` converts a scalar. On the host such
+    a call raises TypeError.
     """
 
     __slots__ = ("name", "bitwidth")
@@ -69,10 +70,10 @@ def _new(name: str, bitwidth: int) -> DType:
 
 @structure(frozen=True, slots=True)
 class FloatFormat:
-    """A binary floating-point format. `emax`/`emin` are exponents of the largest and smallest normal number."""
+    """A binary floating-point format."""
 
     mantissa: int  # explicit fraction bits
-    emin: int
+    emin: int  # exponent of the smallest normal number
     max: float  # the largest finite value
     signed: bool = True
     has_inf: bool = True
@@ -82,15 +83,15 @@ class FloatFormat:
 
 @structure(frozen=True, slots=True)
 class Info:
-    """What is known about a dtype."""
+    """All that is known about a dtype."""
 
-    short: str  # in printed IR: f32, i8, bf16, e4m3
+    short: str  # its name in printed IR: f32, i8, bf16, e4m3
     kind: str  # "b" boolean, "i" signed, "u" unsigned, "f" float, "p" foreign pointer
     carrier: np.dtype  # the NumPy dtype in which the interpreter computes
     storage: np.dtype  # the NumPy dtype of an array of such elements
-    restricted: bool = False  # a float without arithmetic [DT-4]
-    format: FloatFormat | None = None
-    pointee: DType | None = None
+    restricted: bool = False  # whether it is a float without arithmetic [DT-4]
+    format: FloatFormat | None = None  # of a float
+    pointee: DType | None = None  # of a foreign pointer
 
     @property
     def integral(self) -> bool:
@@ -106,7 +107,7 @@ class Info:
 
     @property
     def carried_exactly(self) -> bool:
-        """The carrier holds exactly the values of this dtype, so no rounding is needed after an op."""
+        """Whether the carrier holds exactly the values of this dtype, so that results of ops need no rounding."""
         return self.kind != "f" or self.carrier == self.storage
 
 
@@ -148,7 +149,7 @@ INFO: dict[DType, Info] = {
     float8_e5m2: Info("e5m2", "f", _f32, np.dtype(ml_dtypes.float8_e5m2), True, FloatFormat(2, -14, 57344.0)),
     float8_e8m0fnu: Info("e8m0", "f", _f32, np.dtype(ml_dtypes.float8_e8m0fnu), True,
                          FloatFormat(0, -127, 2.0**127, signed=False, has_inf=False, has_zero=False)),
-    # No NumPy extension knows e5m3fnu: arrays of it are bytes, and _numeric encodes and decodes them.
+    # No NumPy extension has e5m3fnu: arrays of it are bytes, which ops/_numeric.py encodes and decodes.
     float8_e5m3fnu: Info("e5m3", "f", _f32, np.dtype(np.uint8), True,
                          FloatFormat(3, -14, 114688.0, signed=False, has_inf=False)),
     float4_e2m1fn: Info("e2m1", "f", _f32, np.dtype(ml_dtypes.float4_e2m1fn), True,
@@ -162,6 +163,7 @@ BY_SHORT: dict[str, DType] = {i.short: d for d, i in INFO.items()}
 
 
 def info(dtype: DType) -> Info:
+    """What is known about a dtype."""
     return INFO[dtype]
 
 
@@ -180,13 +182,16 @@ def _foreign_pointer(pointee: DType) -> DType:
 
 
 def foreign_pointer_dtype(pointee_dtype: DType) -> DType:
-    """The dtype of a pointer to elements of `pointee_dtype`, 64 bits wide. TypeError for anything else. [FPTR-1]"""
+    """The dtype of pointers to elements of `pointee_dtype`: 64 bits wide, and without arithmetic [FPTR-1].
+
+    TypeError if `pointee_dtype` is not a dtype, or is itself the dtype of a pointer.
+    """
     if not isinstance(pointee_dtype, DType) or INFO[pointee_dtype].kind == "p":
         raise TypeError(f"foreign_pointer_dtype() takes an element dtype such as cutile.float32, not {pointee_dtype!r}")
     return _foreign_pointer(pointee_dtype)
 
 
-# The promotion table [PROMO-5]. Within a category the order is by width; floats absorb integers of every width.
+# The promotion table [PROMO-5]. In a category, the wider dtype wins; between categories, floats win over integers.
 PROMOTION_ORDER: dict[str, tuple[DType, ...]] = {
     "i": (int8, int16, int32, int64),
     "u": (uint8, uint16, uint32, uint64),
@@ -195,7 +200,7 @@ PROMOTION_ORDER: dict[str, tuple[DType, ...]] = {
 
 
 def promote(a: DType, b: DType) -> DType | None:
-    """The common dtype of two concrete dtypes [PROMO-5], or None where the table has none."""
+    """The common dtype of two dtypes [PROMO-5], or None if they have none."""
     if a is b:
         return a
     ia, ib = INFO[a], INFO[b]
@@ -214,7 +219,7 @@ def promote(a: DType, b: DType) -> DType | None:
 
 
 def int_range(dtype: DType) -> tuple[int, int]:
-    """Smallest and largest value of an integer dtype."""
+    """The smallest and the largest value of an integer dtype."""
     w, signed = dtype.bitwidth, INFO[dtype].kind == "i"
     return (-(1 << (w - 1)), (1 << (w - 1)) - 1) if signed else (0, (1 << w) - 1)
 
@@ -227,9 +232,9 @@ _FOREIGN_NAMES = {
 
 
 def from_foreign(obj) -> DType | None:
-    """The dtype that a NumPy, ml_dtypes, JAX or torch dtype object stands for, or None [DT-8].
+    """The dtype for a dtype object of NumPy, ml_dtypes, JAX or PyTorch; None for any other object [DT-8].
 
-    torch is never imported: its dtypes are recognised by module and name.
+    PyTorch is not imported: its dtypes are recognised by module and name.
     """
     if isinstance(obj, DType):
         return obj
@@ -242,7 +247,7 @@ def from_foreign(obj) -> DType | None:
         return _BY_NUMPY.get(obj)
     if not isinstance(obj, type) and cls.__module__.startswith("jax.") and isinstance(
             getattr(obj, "dtype", None), np.dtype):
-        return _BY_NUMPY.get(obj.dtype)  # jnp.bfloat16 and its kin are callables with a dtype
+        return _BY_NUMPY.get(obj.dtype)  # jnp.bfloat16 and the like are callables with a dtype
     return None
 
 
@@ -252,5 +257,5 @@ _BY_NUMPY: dict[np.dtype, DType] = {
 
 
 def of_storage(dt: np.dtype) -> DType | None:
-    """The dtype of an array whose NumPy dtype is `dt`; None if there is none (complex, strings, other byte order)."""
+    """The dtype for an array of the NumPy dtype `dt`; None if there is none (complex, strings, other byte order)."""
     return _BY_NUMPY.get(dt)

@@ -1,7 +1,7 @@
-"""Source spans and the errors that users see.
+"""Source spans, and the errors that users see.
 
-An error says what is wrong with the types, where (source line, carets, call chain), and what to write instead.
-`TileInternalError` itself, not its subclasses, means a bug of ours.
+An error says what is wrong, where (source line, carets, call chain), and what to write instead. `TileInternalError`
+itself, not its subclasses, means a bug of cutile.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ E = TypeVar("E", bound=Exception)
 
 
 class SourceFile(str):
-    """The name of a file that keeps the lines which the file had when functions were read from it."""
+    """The name of a file, with the lines that the file had when functions were read from it."""
 
     lines: Sequence[str] = ()
 
@@ -30,12 +30,13 @@ class SourceFile(str):
 
 
 def line_of(filename: str, number: int) -> str:
-    """A line of a source file, as its program has it."""
+    """A line of a source file, counted from 1; "" if there is none."""
     lines = lines_of(filename)
     return lines[number - 1] if 0 < number <= len(lines) else ""
 
 
 def lines_of(filename: str) -> Sequence[str]:
+    """The lines that a source file had when functions were read from it or, for other files, has now."""
     return getattr(filename, "lines", None) or linecache.getlines(filename)
 
 
@@ -43,7 +44,7 @@ def lines_of(filename: str) -> Sequence[str]:
 class Span:
     """A piece of the user's source. Lines count from 1; columns count characters from 0 and `end_col` is exclusive.
 
-    `call_site` is where the function that holds this piece was called from tile code, None in the kernel itself.
+    `call_site` is where tile code called the function that holds this piece; None in the kernel itself.
     """
 
     filename: str
@@ -55,7 +56,7 @@ class Span:
     call_site: Span | None = None
 
     def __eq__(self, other: object) -> bool:
-        """Along the call chain, which may be longer than Python lets functions nest."""
+        """Compares whole call chains, without recursion, since they may be longer than Python's stack allows."""
         if not isinstance(other, Span):
             return NotImplemented
         a: Span | None = self
@@ -73,7 +74,7 @@ class Span:
         return self.filename, self.line, self.col, self.end_line, self.end_col, self.function
 
     def frames(self) -> list[Span]:
-        """The call chain, outermost call first."""
+        """The call chain: the span in the kernel first, this span last."""
         chain, s = [], self
         while s is not None:
             chain.append(s)
@@ -84,7 +85,7 @@ class Span:
         return line_of(self.filename, self.line).rstrip("\n")
 
     def render(self) -> str:
-        """Where it is, the source line and carets under the piece."""
+        """The position, the source line, and carets under this piece."""
         lines = f"line {self.line}" if self.end_line == self.line else f"lines {self.line}--{self.end_line}"
         last = max(self.end_col, self.col + 1)
         cols = f"col {self.col + 1}" if last == self.col + 1 else f"col {self.col + 1}-{last}"
@@ -100,11 +101,14 @@ class Span:
 
 
 class TileError(Exception):
-    """Base of every error about a kernel.
+    """Base class of all errors about kernels.
 
-    `message` is the first line; `loc` a `Span` or None; `help` what to write instead; `notes` pairs of a text and the
-    span it speaks of; `argument` the name of the parameter of an op whose argument is wrong, if it is one;
-    `errors` all errors found in the kernel, this one first.
+    message    what is wrong, in one line
+    loc        the `Span` of the source that is wrong, or None
+    help       what to write instead, or None
+    notes      pairs of a text and the span that it is about, or None
+    argument   the name of the parameter of an op whose argument is wrong, or None
+    errors     all errors that were found in the kernel, this one first
     """
 
     def __init__(self, message: str = "", loc: Span | None = None, *, help: str | None = None,
@@ -118,10 +122,10 @@ class TileError(Exception):
         self.errors: tuple[TileError, ...] = (self,)
 
     def __reduce__(self):
-        return (_blank, (type(self), self.message), self.__dict__.copy())  # the state may hold this error itself
+        return (_blank, (type(self), self.message), self.__dict__.copy())  # apart, since the state may hold this error
 
     def render(self) -> str:
-        """This error alone."""
+        """The text of this error, without the other errors of the kernel."""
         parts = [self.message]
         if self.loc is not None:
             parts += _shortened([s.render() for s in self.loc.frames()])
@@ -142,7 +146,7 @@ class TileError(Exception):
 
 
 def refusal(e: E) -> E:
-    """An error about what the host passes to a launch: no more of the traceback than the call of it is of interest."""
+    """Mark an error about what the host passes to a launch: only the call of the launch matters in its traceback."""
     e.__dict__["_cutile_refusal"] = True
     return e
 
@@ -152,9 +156,9 @@ def is_refusal(e: Exception) -> bool:
 
 
 def for_users(e: E) -> E:
-    """The error; its traceback, and that of its cause, without the frames of cutile itself.
+    """Remove the frames of cutile from the traceback of an error and of its cause; the error.
 
-    The lines of kernels and of the user's other code stay.
+    The frames of kernels and of other code of the user stay.
     """
     if e.__cause__ is not None:
         e.__cause__.__traceback__ = _users_frames(e.__cause__.__traceback__)
@@ -169,13 +173,13 @@ def _users_frames(tb: types.TracebackType | None) -> types.TracebackType | None:
         tb = tb.tb_next
     shown = None
     for t in reversed(kept):
-        line = t.tb_lineno or t.tb_frame.f_code.co_firstlineno  # None in a generated step that stands nowhere
+        line = t.tb_lineno or t.tb_frame.f_code.co_firstlineno  # None in generated code without a line
         shown = types.TracebackType(shown, t.tb_frame, t.tb_lasti, line)
     return shown
 
 
 def _shortened(frames: list[str]) -> list[str]:
-    """A call chain in which a frame that repeats itself, as in a recursion, is shown three times and then counted."""
+    """A call chain in which repetitions of a frame, as in a recursion, are counted after the third."""
     out: list[str] = []
     for text, group in itertools.groupby(frames):
         n = len(list(group))
@@ -192,19 +196,19 @@ def _blank(cls: type[TileError], message: str) -> TileError:
 
 
 class TileSyntaxError(TileError):
-    """Python that tile code does not have, or a name that is not defined."""
+    """Python that tile code does not have, or an undefined name."""
 
 
 class TileTypeError(TileError):
-    """An operand of the wrong kind, dtype, shape or rank; a value that must be constant and is not."""
+    """An operand of the wrong kind, dtype, shape or rank, or a value that must be constant and is not."""
 
 
 class TileValueError(TileError):
-    """A constant that is out of range or outside an operation's domain."""
+    """A constant that is out of range, or outside the domain of an operation."""
 
 
 class TileRecursionError(TileError, RecursionError):
-    """Calls nested deeper than the limit; tile code has no run-time recursion."""
+    """Calls that nest deeper than the limit. Tile code has no recursion at run time."""
 
 
 class TileUnsupportedFeatureError(TileError):
@@ -212,7 +216,7 @@ class TileUnsupportedFeatureError(TileError):
 
 
 class TileStaticEvalError(TileError):
-    """A static_eval, static_iter or static_assert that is itself wrong."""
+    """A static_eval, static_iter or static_assert that is used wrongly."""
 
 
 class StaticException(TileStaticEvalError):
@@ -232,7 +236,7 @@ class TileInternalError(TileError):
 
 
 class InternalCompilerError(TileInternalError):
-    """The assembler did not do its work."""
+    """The assembler failed. `compiler_flags` and `compiler_version` are those of its run."""
 
     def __init__(self, message="", loc=None, compiler_flags: str = "", compiler_version: str | None = None, **kw):
         super().__init__(message, loc, **kw)
@@ -241,7 +245,7 @@ class InternalCompilerError(TileInternalError):
 
 
 class TileCompilerExecutionError(InternalCompilerError):
-    """The assembler refused the program or crashed."""
+    """The assembler refused the program, or crashed."""
 
 
 class TileCompilerTimeoutError(InternalCompilerError):

@@ -1,7 +1,7 @@
-"""Types of IR values, and the enumerations that users write.
+"""The types of IR values, and the enumerations that users write.
 
-`TileType` is the type of every number in tile code (a scalar is a tile of shape ()); arrays and lists of arrays
-come from kernel parameters. Everything else a user can hold is compile-time structure: see ir/terms.py.
+Every run-time number in tile code has a `TileType`; a scalar is a tile of shape (). Arrays and lists of arrays come
+from kernel parameters. All other things that a variable can hold are compile-time structures (ir/terms.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,11 @@ from cutile.dtypes import INFO, DType, int32
 
 
 class RoundingMode(enum.Enum):
-    """How a result is rounded [data-model §9]. Only the modes that an op lists are accepted."""
+    """How the result of an op is rounded [data-model §9]. Each op says which modes it accepts; others are an error.
+
+    RN, RZ, RM and RP are modes of IEEE 754: to the nearest value, ties to even; toward zero; down; up. FULL and APPROX
+    allow errors, which docs/freedoms.md lists. RA rounds to the nearest value, ties away from zero. No op accepts RZI.
+    """
 
     RN = "nearest_even"
     RZ = "zero"
@@ -27,7 +31,7 @@ class RoundingMode(enum.Enum):
 
 
 class PaddingMode(enum.Enum):
-    """What elements outside an array read as [PAD-1]."""
+    """What reads of elements outside an array give [PAD-1]. UNDETERMINED: any value."""
 
     UNDETERMINED = "undetermined"
     ZERO = "zero"
@@ -38,7 +42,7 @@ class PaddingMode(enum.Enum):
 
 
 class MemoryOrder(enum.Enum):
-    """Ordering of a memory access [MEM-2]."""
+    """How a memory access is ordered with other accesses [MEM-2]."""
 
     WEAK = "weak"
     RELAXED = "relaxed"
@@ -48,7 +52,7 @@ class MemoryOrder(enum.Enum):
 
 
 class MemoryScope(enum.Enum):
-    """Who takes part in the ordering of a memory access [MEM-2]."""
+    """Among whom a memory access is ordered [MEM-2]: a block, a GPU, or the whole system. CLUSTER is never accepted."""
 
     NONE = "none"
     BLOCK = "block"
@@ -59,7 +63,7 @@ class MemoryScope(enum.Enum):
 
 @structure(frozen=True, slots=True)
 class TileType:
-    """A tile: element dtype and a shape of powers of two, both fixed at compile time [TILE-1]."""
+    """The type of a tile: its dtype, and its shape of powers of two, known at compile time [TILE-1]."""
 
     dtype: DType
     shape: tuple[int, ...] = ()
@@ -79,13 +83,13 @@ class TileType:
         return f"{INFO[self.dtype].short}[{','.join(map(str, self.shape))}]"
 
     def describe(self) -> str:
-        """As error messages say it."""
+        """The type in the words of error messages."""
         return f"{self.dtype.name} tile of shape {self.shape}" if self.shape else f"{self.dtype.name} scalar"
 
 
 @structure(frozen=True, slots=True)
 class ArrayType:
-    """A global array. A static size or stride is a language-level constant [ARR-3]; None is a run-time value."""
+    """The type of a global array. Sizes and strides, in elements, are constants [ARR-3] or None: known at run time."""
 
     dtype: DType
     ndim: int
@@ -118,7 +122,7 @@ class ArrayType:
 
 @structure(frozen=True, slots=True)
 class ListType:
-    """A list of arrays, which only a kernel parameter can be [ARG-7]."""
+    """The type of a list of arrays, which only a kernel parameter can have [ARG-7]."""
 
     element: ArrayType
 
@@ -131,7 +135,7 @@ class ListType:
 
 @structure(frozen=True, slots=True)
 class TokenType:
-    """Orders memory accesses; made by a pass, ignored by the interpreter."""
+    """The type of a token, which orders memory accesses. The GPU back end makes tokens; the interpreter has none."""
 
     def __str__(self) -> str:
         return "token"

@@ -1,4 +1,4 @@
-"""The typed IR: nodes, their checker, their text, and walks over them.
+"""The typed IR: nodes, their checker, their text form, and walks over them.
 
-In: nothing but types. Out: what the front end builds, passes rewrite and back ends read. It may not know any op.
+In: only types. Out: the programs that the front end builds, passes rewrite and back ends read. It may not know any op.
 """

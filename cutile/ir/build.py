@@ -1,4 +1,4 @@
-"""Append nodes to the region under construction, each with the span of the source it came from."""
+"""Builds regions of nodes, each node with the span of its source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Builder:
-    """Where the next node goes (`region`) and where it comes from (`span`)."""
+    """Appends nodes to `region`; they get the span `span`."""
 
     def __init__(self, span: Span):
         self.region = Region()
@@ -27,9 +27,10 @@ class Builder:
 
     def op(self, op: OpDef, *operands: Value | None | Sequence[Value], results: Sequence[LeafType],
            region: Region | None = None, **attrs: Any) -> tuple[Value, ...]:
-        """Append an op.
+        """Append an op; its results.
 
-        One argument for each operand that it declares: a Value, a sequence for `*name`, None for an absent `name?`.
+        There is one argument for each operand that the op declares: a Value, a sequence for `*name`, None for an absent
+        `name?`.
         """
         flat, layout = op.flatten(operands)
         values = tuple(Value(t) for t in results)
@@ -38,34 +39,34 @@ class Builder:
 
     def op1(self, op: OpDef, *operands: Value | None | Sequence[Value], result: LeafType,
             region: Region | None = None, **attrs: Any) -> Value:
-        """Append an op that has one result."""
+        """Append an op with one result; the result."""
         return self.op(op, *operands, results=(result,), region=region, **attrs)[0]
 
     def call(self, func: Term, args: Sequence[Term], kwargs: Mapping[str, Term] | None = None) -> Term:
-        """Call any callable term, as tile code would, and give its result. The front end's builder can."""
+        """The term that a call of a term gives, as in tile code. Only the front end's builder can do that."""
         raise NotImplementedError("this builder knows no Python")
 
     @contextmanager
     def combine_body(self, op: OpDef, types: Sequence[LeafType]):
-        """Build the body of a user's combine function: yields a Region with one parameter per type.
+        """Build the body of a user's combine function: a Region with one parameter per type.
 
-        Inside, only pure code without run-time branches is accepted [RED-11]. The caller ends it with a Yield.
+        It may hold only pure code without run-time branches [RED-11]. The caller ends it with a Yield.
         """
         region = Region(params=tuple(Value(t) for t in types))
         with self.into(region):
             yield region
 
-    def into(self, region: Region) -> _While:
-        """Append to `region` for a while: `with b.into(Region()) as region:`."""
-        return _While(self, "region", region)
+    def into(self, region: Region) -> _Meanwhile:
+        """Meanwhile, append to another region: `with b.into(Region()) as region:`."""
+        return _Meanwhile(self, "region", region)
 
-    def at(self, span: Span) -> _While:
-        """Give nodes this span for a while."""
-        return _While(self, "span", span)
+    def at(self, span: Span) -> _Meanwhile:
+        """Meanwhile, give nodes this span."""
+        return _Meanwhile(self, "span", span)
 
 
-class _While:
-    """An attribute of an object that has another value for a while."""
+class _Meanwhile:
+    """A context manager that sets an attribute of a builder and restores it."""
 
     __slots__ = ("builder", "name", "value", "outer")
 

@@ -1,14 +1,14 @@
-"""What may stand where: `check(kernel)` raises TileInternalError at the first node that breaks a rule of the IR.
+"""The checker of the IR: `check(kernel)` raises TileInternalError at the first node that breaks a rule.
 
-A failure is a bug of the pass or the front end that made the node, never the user's. Rules, beyond types:
+A failure is a bug of the pass or the front end that made the node, never of the user. Besides types, it checks:
 
-* A value is defined once, and used only after its definition, in the same region or in one nested there.
-* A region ends in its only terminator: a body of a kernel or frame in Return, a branch of If in Yield, a loop body in
-  Continue, a While condition and a combine body in Yield; Break, Continue and Return may end any region inside
-  the loop, frame or kernel that they leave, except across a condition or a combine body.
-* A region whose end cannot be reached has no terminator: its last node, Binds apart, is an If neither branch of which
-  yields, a `while True` without Break, or a Frame without Return.
-* A combine body takes 2n scalars and yields n; it holds only ops without memory effects, frames and Binds.
+* A value is defined once, and used only after its definition, in the same region or in a region nested there.
+* A region ends in its only terminator: the body of a kernel or frame in Return, a branch of If in Yield, a loop body in
+  Continue, a While condition and a combine body in Yield. Break, Continue and Return may end any region inside the
+  loop, frame or kernel that they leave, but not across a condition or a combine body.
+* A region whose end cannot be reached has no terminator. Its last node that is no Bind is an If without a Yield, a
+  `while True` without Break, or a Frame without Return.
+* A combine body takes 2n scalars and yields n. It holds only ops without memory effects, frames and Binds.
 """
 
 from __future__ import annotations
@@ -58,23 +58,23 @@ MEMORY = ("read", "write", "atomic")
 
 
 def check(kernel: Kernel) -> None:
-    """Raise TileInternalError, naming the node, if the kernel is no valid IR."""
+    """Raise TileInternalError, which names the node, if the kernel is not valid IR."""
     _Checker(kernel).run()
 
 
 @structure(slots=True)
-class _Place:
-    """A region being checked: what it is, whose, and where its terminator may lead."""
+class _Checked:
+    """A region that is being checked, with what its terminators may leave."""
 
     role: str  # "body of the kernel", "branch of if", ...
     region: Region
     owner: Node | None
-    yields: Sequence[LeafType] | None = None  # what Yield gives, None: no Yield may stand here
-    loop: For | While | None = None  # innermost loop that Break and Continue may reach from here
-    leaves: Frame | Kernel | None = None  # what Return leaves from here
-    combine: bool = False
-    defined: list[Value] = field(default_factory=list)
-    rest: Iterator[Node] = iter(())
+    yields: Sequence[LeafType] | None = None  # the types that Yield gives; None: it may not end in Yield
+    loop: For | While | None = None  # the loop that Break and Continue leave, if they may
+    leaves: Frame | Kernel | None = None  # what Return leaves, if it may
+    combine: bool = False  # whether it stands in a combine body
+    defined: list[Value] = field(default_factory=list)  # values that are visible only here
+    rest: Iterator[Node] = iter(())  # nodes that are not checked yet
 
 
 class _Checker:
@@ -95,57 +95,58 @@ class _Checker:
         if len(k.params) != len(k.param_names):
             raise TileInternalError(f"kernel {k.name}: {len(k.params)} params and {len(k.param_names)} names", k.span)
         self.define(None, k.params, None)
-        stack = [self.enter(_Place("body of the kernel", k.body, None, leaves=k))]
+        stack = [self.enter(_Checked("body of the kernel", k.body, None, leaves=k))]
         while stack:
-            place = stack[-1]
-            n = next(place.rest, None)
+            checked = stack[-1]
+            n = next(checked.rest, None)
             if n is None:
-                self.visible.difference_update(place.defined)
+                self.visible.difference_update(checked.defined)
                 stack.pop()
                 continue
-            self.node(n, place)
-            stack += [self.enter(p) for p in reversed(places(n, place))]
+            self.node(n, checked)
+            stack += [self.enter(p) for p in reversed(nested_regions(n, checked))]
 
     # -------------------------------------------------------------- values
 
-    def enter(self, place: _Place) -> _Place:
-        nodes = place.region.nodes
+    def enter(self, checked: _Checked) -> _Checked:
+        nodes = checked.region.nodes
         if not nodes or not isinstance(nodes[-1], TERMINATORS):
-            last = next((n for n in reversed(nodes) if not isinstance(n, Bind)), place.owner)
-            if last is place.owner or falls_through(last):
-                self.fail(nodes[-1] if nodes else place.owner, f"the {place.role} does not end in a terminator")
-        place.rest = self.region(place)
-        return place
+            last = next((n for n in reversed(nodes) if not isinstance(n, Bind)), checked.owner)
+            if last is checked.owner or falls_through(last):
+                self.fail(nodes[-1] if nodes else checked.owner, f"the {checked.role} does not end in a terminator")
+        checked.rest = self.region(checked)
+        return checked
 
-    def region(self, place: _Place) -> Iterator[Node]:
-        """The nodes of a place; what a node defines becomes visible around its own nested regions and after it."""
-        # Runs when the region's turn comes, so that what a branch defines is not visible in the other.
-        n = place.owner
-        if isinstance(n, While) and n.cond is not None and place.region is n.body:
-            self.show(n.params, place)  # defined for the condition already
+    def region(self, checked: _Checked) -> Iterator[Node]:
+        """The nodes of a region. Values become visible as this generator advances: those that the owner defines for
+        the region first, then the results of each node after the node. So branches do not see each other's values.
+        """
+        n = checked.owner
+        if isinstance(n, While) and n.cond is not None and checked.region is n.body:
+            self.show(n.params, checked)  # the condition has defined them
         else:
-            self.define(n, inner_of(n) if n is not None else (), place)
-        if place.region.params and not place.combine:
-            self.fail(n, f"the {place.role} has parameters")
-        for n in place.region.nodes:
+            self.define(n, inner_of(n) if n is not None else (), checked)
+        if checked.region.params and not checked.combine:
+            self.fail(n, f"the {checked.role} has parameters")
+        for n in checked.region.nodes:
             yield n
-            self.define(n, results_of(n), place)
+            self.define(n, results_of(n), checked)
 
-    def define(self, n: Node | None, values: Sequence[Value], place: _Place | None) -> None:
+    def define(self, n: Node | None, values: Sequence[Value], checked: _Checked | None) -> None:
         for v in values:
             if v in self.defined:
                 self.fail(n, f"{_show(v)} is defined twice")
             if not isinstance(v.type, TileType | ArrayType | ListType | TokenType):
                 self.fail(n, f"{_show(v)} has {v.type!r} for a type")
             self.defined.add(v)
-        self.show(values, place)
+        self.show(values, checked)
 
-    def show(self, values: Sequence[Value], place: _Place | None) -> None:
+    def show(self, values: Sequence[Value], checked: _Checked | None) -> None:
         self.visible.update(values)
-        if place is not None:
-            place.defined += values
+        if checked is not None:
+            checked.defined += values
 
-    def node(self, n: Node, place: _Place) -> None:
+    def node(self, n: Node, checked: _Checked) -> None:
         if n in self.nodes:
             self.fail(n, "this node stands in two places")
         self.nodes.add(n)
@@ -156,11 +157,11 @@ class _Checker:
             if v not in self.visible:
                 why = "is not visible here" if v in self.defined else "is used before its definition"
                 self.fail(n, f"{_show(v)} {why}")
-        if isinstance(n, TERMINATORS) and n is not place.region.nodes[-1]:
+        if isinstance(n, TERMINATORS) and n is not checked.region.nodes[-1]:
             self.fail(n, "a terminator stands before the end of its region")
-        if place.combine and not isinstance(n, Op | Frame | Bind | Yield | Return):
+        if checked.combine and not isinstance(n, Op | Frame | Bind | Yield | Return):
             self.fail(n, "a combine body holds control flow")
-        _RULES[type(n)](self, n, place)
+        _RULES[type(n)](self, n, checked)
 
     def same_types(self, n: Node, what: str, got: Sequence[Value], want: Sequence[LeafType]) -> None:
         have = [v.type for v in got]
@@ -169,7 +170,7 @@ class _Checker:
 
     # -------------------------------------------------------------- nodes
 
-    def op(self, n: Op, place: _Place) -> None:
+    def op(self, n: Op, checked: _Checked) -> None:
         self.operands(n)
         attr_names, required, open_ended = attr_parameters(n.op)
         if missing := required - n.attrs.keys():
@@ -179,7 +180,7 @@ class _Checker:
         for name, value in n.attrs.items():
             if not is_attr(value):
                 self.fail(n, f"attribute {name} cannot hold {value!r}")
-        if place.combine and (n.op.effect in MEMORY or n.region is not None):
+        if checked.combine and (n.op.effect in MEMORY or n.region is not None):
             self.fail(n, f"{n.op.name} stands in a combine body")
 
         if n.region is not None:
@@ -203,28 +204,28 @@ class _Checker:
         if sum(c or 0 for c in layout) != len(n.operands):
             self.fail(n, f"{len(n.operands)} operands for layout {layout}")
 
-    def if_(self, n: If, place: _Place) -> None:
+    def if_(self, n: If, checked: _Checked) -> None:
         self.same_types(n, "condition", (n.cond,), (CONDITION,))
 
-    def for_(self, n: For, place: _Place) -> None:
+    def for_(self, n: For, checked: _Checked) -> None:
         self.same_types(n, "bounds", (n.start, n.stop, n.step), (n.iv.type,) * 3)
         self.carried(n)
         self.same_types(n, "results", n.results, _of(n.params))
 
-    def while_(self, n: While, place: _Place) -> None:
+    def while_(self, n: While, checked: _Checked) -> None:
         self.carried(n)
-        if falls_through(n):  # what nothing leaves by Break needs no results
+        if falls_through(n):  # without an exit, a `while True` needs no results
             results = n.results if n.cond is not None else n.results[:len(n.params)]
             self.same_types(n, "results", results, _of(n.params))
 
     def carried(self, n: For | While) -> None:
         self.same_types(n, "values before the loop", n.inits, _of(n.params))
 
-    def frame(self, n: Frame, place: _Place) -> None:
+    def frame(self, n: Frame, checked: _Checked) -> None:
         if not isinstance(n.def_span, Span):
             self.fail(n, "a frame without the span of its function")
 
-    def bind(self, n: Bind, place: _Place) -> None:
+    def bind(self, n: Bind, checked: _Checked) -> None:
         stack = [n.template]
         while stack:
             match stack.pop():
@@ -241,25 +242,25 @@ class _Checker:
 
     # -------------------------------------------------------------- terminators
 
-    def yield_(self, n: Yield, place: _Place) -> None:
-        if place.yields is None:
-            self.fail(n, f"the {place.role} cannot end in yield")
-        self.same_types(n, f"yield of the {place.role}", n.operands, place.yields)
+    def yield_(self, n: Yield, checked: _Checked) -> None:
+        if checked.yields is None:
+            self.fail(n, f"the {checked.role} cannot end in yield")
+        self.same_types(n, f"yield of the {checked.role}", n.operands, checked.yields)
 
-    def break_(self, n: Break, place: _Place) -> None:
-        if place.loop is None:
+    def break_(self, n: Break, checked: _Checked) -> None:
+        if checked.loop is None:
             self.fail(n, "break outside a loop, or across a condition or combine body")
-        self.same_types(n, "break", n.operands, _of(place.loop.results))
+        self.same_types(n, "break", n.operands, _of(checked.loop.results))
 
-    def continue_(self, n: Continue, place: _Place) -> None:
-        if place.loop is None:
+    def continue_(self, n: Continue, checked: _Checked) -> None:
+        if checked.loop is None:
             self.fail(n, "continue outside a loop, or across a condition or combine body")
-        self.same_types(n, "continue", n.operands, _of(place.loop.params))
+        self.same_types(n, "continue", n.operands, _of(checked.loop.params))
 
-    def return_(self, n: Return, place: _Place) -> None:
-        if place.leaves is None:
+    def return_(self, n: Return, checked: _Checked) -> None:
+        if checked.leaves is None:
             self.fail(n, "return outside a frame, or across a condition or combine body")
-        want = _of(place.leaves.results) if isinstance(place.leaves, Frame) else ()
+        want = _of(checked.leaves.results) if isinstance(checked.leaves, Frame) else ()
         self.same_types(n, "return", n.operands, want)
 
 
@@ -270,28 +271,28 @@ _RULES = {
 }
 
 
-def places(n: Node, outer: _Place) -> list[_Place]:
-    """The nested regions of a node, each with what may leave it."""
+def nested_regions(n: Node, outer: _Checked) -> list[_Checked]:
+    """The nested regions of a node, each with what its terminators may leave."""
     loop, leaves, combine = outer.loop, outer.leaves, outer.combine
     match n:
         case Op(region=Region() as region):
-            return [_Place("combine body", region, n, _of(region.params[:len(region.params) // 2]), combine=True)]
+            return [_Checked("combine body", region, n, _of(region.params[:len(region.params) // 2]), combine=True)]
         case If():
-            return [_Place("branch of if", b, n, _of(n.results), loop, leaves, combine) for b in (n.then, n.orelse)]
+            return [_Checked("branch of if", b, n, _of(n.results), loop, leaves, combine) for b in (n.then, n.orelse)]
         case For():
-            return [_Place("body of for", n.body, n, None, n, leaves, combine)]
+            return [_Checked("body of for", n.body, n, None, n, leaves, combine)]
         case While():
-            body = _Place("body of while", n.body, n, None, n, leaves, combine)
-            cond = [] if n.cond is None else [_Place("condition of while", n.cond, n, (CONDITION,))]
+            body = _Checked("body of while", n.body, n, None, n, leaves, combine)
+            cond = [] if n.cond is None else [_Checked("condition of while", n.cond, n, (CONDITION,))]
             return [*cond, body]
         case Frame():
-            return [_Place("body of a frame", n.body, n, None, None, n, combine)]
+            return [_Checked("body of a frame", n.body, n, None, None, n, combine)]
         case _:
             return []
 
 
 def falls_through(n: Node) -> bool:
-    """Control may go on to the node after this one."""
+    """Whether control may go on to the node after this one."""
     match n:
         case If():
             return any(b.nodes and isinstance(b.nodes[-1], Yield) for b in (n.then, n.orelse))
@@ -306,9 +307,9 @@ def falls_through(n: Node) -> bool:
 
 @functools.cache
 def attr_parameters(op: OpDef) -> tuple[set[str], set[str], bool]:
-    """The names of the attributes that an op's meaning takes, those without a default, and whether it takes any others.
+    """The names of the attributes of an op, of those without a default, and whether it takes any other attributes.
 
-    Operands come first in a meaning; what the framework hands it is no attribute.
+    They are the parameters of its meaning after the operands, without those that the framework fills.
     """
     given = list(inspect.signature(op.meaning).parameters.values())[len(op.operands):]
     params = {p.name: p for p in given if p.name not in op.given and p.kind is not p.VAR_KEYWORD}
@@ -317,6 +318,7 @@ def attr_parameters(op: OpDef) -> tuple[set[str], set[str], bool]:
 
 
 def is_attr(value: Any) -> bool:
+    """Whether an attribute of an op may have a value."""
     if isinstance(value, tuple):
         return type(value) is tuple and all(map(is_attr, value))
     return type(value) in ATTRS or isinstance(value, enum.Enum) and type(value).__module__ == "cutile.types"

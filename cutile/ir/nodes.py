@@ -1,10 +1,10 @@
 """The whole IR on one screen: structured, typed, SSA.
 
-A program is a `Kernel`: parameters and one region. A region is a list of nodes that ends in exactly one terminator
-(`Yield`, `Continue`, `Break` or `Return`); it has none where control cannot reach its end, which is then an If without
-a Yield, a `while True` without a Break, or a Frame without a Return. Values are defined once and are visible in the
-rest of their region and in the regions nested there. Nodes compare by identity; passes build new lists of nodes and may
-share old ones.
+A program is a `Kernel`: parameters and one region. A region is a list of nodes that ends in exactly one terminator:
+`Yield`, `Continue`, `Break` or `Return`. It has no terminator if control cannot reach its end; its last node is then an
+If without a Yield, a `while True` without a Break, or a Frame without a Return. Values are defined once. They are
+visible in the rest of their region and in the regions nested there. Nodes compare by identity. Passes build new lists
+of nodes and may share nodes with the old ones.
 
 Names used throughout the package: `v` value, `n` node, `t` type, `b` builder.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Value:
-    """The result of a node or the parameter of a region. `name` is only a hint for printing."""
+    """The result of a node, or a parameter of a kernel, loop or region. `name` is only a hint for printing."""
 
     __slots__ = ("type", "name")
 
@@ -36,7 +36,7 @@ class Value:
 
 @structure(eq=False, slots=True)
 class Region:
-    """A list of nodes; the last is a terminator if the end can be reached. Only a combine body has parameters."""
+    """A list of nodes; the last one is a terminator if control can reach it. Only a combine body has parameters."""
 
     nodes: list[Node] = field(default_factory=list)
     params: tuple[Value, ...] = ()
@@ -65,7 +65,7 @@ class Op:
 
 @structure(eq=False, slots=True)
 class If:
-    """`cond` is a bool_ scalar. A branch that reaches its end yields the results; others leave by Break and so on."""
+    """`cond` is a bool_ scalar. A branch ends in a Yield of the results, or in a Break, Continue or Return."""
 
     cond: Value
     then: Region
@@ -78,8 +78,8 @@ class If:
 class For:
     """`for iv in range(start, stop, step)`: runs while iv < stop; bounds have the type of `iv` [LOOP-1].
 
-    `params` are the carried values inside the body, `inits` their values before it. Falling off the body is a
-    `Continue(next values)`. The results are the carried values on exit: what Break carries, or the last ones.
+    `params` are the carried values inside the body, `inits` their values before the loop. The body ends in
+    `Continue(next values)`. The results are the carried values at the exit: the operands of Break, or the last ones.
     """
 
     iv: Value
@@ -97,9 +97,9 @@ class For:
 class While:
     """`cond` ends in Yield(bool_ scalar) and sees `params`; the body ends in Continue(next values).
 
-    `cond` is None for `while True:`, whose only exits are Break and Return; then a Break may carry more operands than
-    there are params: the first len(params) are the carried values, the rest locals of the body that are defined
-    after the loop [LOOP-7]. `results` match what Break carries.
+    `cond` is None for `while True:`, whose only exits are Break and Return. Its Breaks may have more operands than
+    there are params: first the carried values, then locals of the body that are defined after the loop [LOOP-7].
+    `results` match the operands of Break.
     """
 
     cond: Region | None
@@ -112,9 +112,9 @@ class While:
 
 @structure(eq=False, slots=True)
 class Frame:
-    """A call: the callee's body, typed for this call, standing where it is called. `Return` leaves it.
+    """A call: the body of the callee, typed for this call, in the place of the call. `Return` leaves it.
 
-    `span` is the call site; `function` and `def_span` name the callee for the debugger's stack.
+    `span` is the call site. `function` and `def_span` are the callee's name and definition, for the debugger's stack.
     """
 
     function: str
@@ -126,7 +126,7 @@ class Frame:
 
 @structure(eq=False, slots=True)
 class Yield:
-    """End of a branch of If, of a While condition, or of a reduce body."""
+    """The end of a branch of If, of a While condition, or of a combine body; gives its values."""
 
     operands: tuple[Value, ...]
     span: Span
@@ -134,28 +134,34 @@ class Yield:
 
 @structure(eq=False, slots=True)
 class Break:
+    """Leaves the innermost loop with its results."""
+
     operands: tuple[Value, ...]
     span: Span
 
 
 @structure(eq=False, slots=True)
 class Continue:
+    """Goes on with the next iteration of the innermost loop, with its carried values."""
+
     operands: tuple[Value, ...]
     span: Span
 
 
 @structure(eq=False, slots=True)
 class Return:
+    """Leaves the innermost Frame with its results, or the kernel."""
+
     operands: tuple[Value, ...]
     span: Span
 
 
 @structure(eq=False, slots=True)
 class Bind:
-    """From here on the user's variable `name` denotes `template`: for the debugger only, never a use.
+    """Tells debuggers that the user's variable `name` denotes `template` from here on. It does not use the values.
 
-    Without a name it tells only that control came here: at a statement that leaves nothing else, such as `pass`.
-    A template is a `Value`, a `Known` (compile-time value, shown by its repr), or a `Group` of templates.
+    Without a name it only marks the line of a statement that has no other node, such as `pass`.
+    A template is a `Value`, a `Known` (a compile-time value), a `Shown` (a text) or a `Group` of templates.
     """
 
     name: str
@@ -165,21 +171,21 @@ class Bind:
 
 @structure(frozen=True, slots=True)
 class Known:
-    """A compile-time value in a template. `value` is an int, float, bool, str or None; other things come as `Shown`."""
+    """A compile-time value in a template: an int, float, bool, str or None."""
 
     value: Any
 
 
 @structure(frozen=True, slots=True)
 class Shown:
-    """A compile-time thing that a debugger can only show: a function, a module, a view."""
+    """Any other compile-time object in a template, such as a function or a module: the text that debuggers show."""
 
     text: str
 
 
 @structure(frozen=True, slots=True)
 class Group:
-    """Structure in a template: `kind` is "tuple", or the name of a dataclass whose fields are `names`."""
+    """A structure in a template: `kind` is "tuple", or the name of a dataclass with the fields `names`."""
 
     kind: str
     names: tuple[str, ...]
@@ -222,7 +228,7 @@ def regions_of(n: Node) -> tuple[Region, ...]:
 
 
 def uses_of(n: Node) -> tuple[Value, ...]:
-    """The values that a node itself reads, nested regions apart. A Bind reads none."""
+    """The values that a node reads itself, not those that its nested regions read. A Bind reads none."""
     match n:
         case Op() | Yield() | Break() | Continue() | Return():
             return n.operands

@@ -1,4 +1,4 @@
-"""Read the text form of the IR, nodes and kernels: see text.py for what it looks like."""
+"""Parses the text form of the IR, which text.py describes: kernels and nodes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 TERMINATORS = {"yield": Yield, "break": Break, "continue": Continue, "return": Return}
 STRUCTURED = ("if", "for", "while", "frame")
-Parsing = Generator[Any, Any, Any]  # see walk.unrolled: regions nest deeper than Python's stack allows
+Parsing = Generator[Any, Any, Any]  # run by `walk.unrolled`: regions nest deeper than Python's stack allows
 
 
 def parse(text: str) -> Kernel:
-    """The kernel that a text denotes. IRSyntaxError if there is none."""
+    """The kernel that a text denotes. IRSyntaxError if the text is wrong."""
     return _Parser(text).kernel()
 
 
@@ -215,7 +215,7 @@ class _Parser(Reader):
 
 
 def _takes(name: str, group: Value | tuple[Value, ...] | None) -> bool:
-    """An operand of this declared name may be written like that."""
+    """Whether an operand that an op declares by this name may be such a group."""
     if group is None:
         return name[-1] == "?"
     return isinstance(group, tuple) == (name[0] == "*")

@@ -1,4 +1,4 @@
-"""The smaller parts of the text form of the IR: tokens, names, spans, types, literals, values, templates."""
+"""Reads the parts of the text form of the IR: tokens, names, spans, types, literals, values, templates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from cutile.types import ArrayType, LeafType, ListType, TileType, TokenType
 
 T = TypeVar("T")
 
-_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4})"  # those that repr() writes
+_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:0[0-9a-f]|10)[0-9a-f]{4})"  # the escapes that repr() writes
 _STRING = rf"'(?:[^'\\\n]|{_ESCAPE})*'|\"(?:[^\"\\\n]|{_ESCAPE})*\""
 _TOKEN = re.compile(rf"""
     (?P<skip>[ \t\r\n]+|\#[^\n]*)
@@ -33,7 +33,7 @@ _ENUMS = {n: c for n, c in vars(types).items() if isinstance(c, type) and issubc
 
 
 class IRSyntaxError(ValueError):
-    """The text is no IR. The message holds line and column (both from 1), the line and a caret."""
+    """A text is not IR. The message gives line and column (both from 1), the line itself and a caret."""
 
 
 @structure(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Token:
 
 
 class Reader:
-    """Reads tokens one by one. `i` is the next token; every method consumes what it returns, or fails there."""
+    """Reads tokens one by one; `i` is the next one. Each method consumes the tokens of what it returns, or fails."""
 
     def __init__(self, text: str):
         self.text = text
@@ -81,6 +81,7 @@ class Reader:
         self.fail(f"expected {what}, found {'the end' if found.kind == 'end' else found.text}")
 
     def at(self, *texts: str) -> bool:
+        """Whether the next token is one of some words or signs."""
         t = self.tokens[self.i]
         return t.text in texts and t.kind in ("word", "sign", "number")
 
@@ -94,6 +95,7 @@ class Reader:
             self.expected(repr(text))
 
     def take(self, kind: str, what: str) -> str:
+        """The text of the next token, which must be of a kind; `what` says in errors what is expected."""
         if self.tokens[self.i].kind != kind:
             self.expected(what)
         self.i += 1
@@ -113,7 +115,7 @@ class Reader:
             self.expected("an integer")
 
     def items(self, item: Callable[[], T], end: str) -> list[T]:
-        """Comma-separated items up to `end`, which is consumed; a comma may stand before it."""
+        """Comma-separated items up to `end`, which is consumed. There may be a comma before `end`."""
         found: list[T] = []
         while not self.accept(end):
             found.append(item())
@@ -125,7 +127,7 @@ class Reader:
     # -------------------------------------------------------------- spans
 
     def span_table(self) -> dict[str, Span]:
-        """Reads the table first: it stands at the end, after the word `spans` outside all braces."""
+        """Read the table of spans, which stands at the end, after the word `spans` outside all braces."""
         depth, start, spans = 0, None, {}
         for i, t in enumerate(self.tokens):
             depth += (t.text == "{") - (t.text == "}") if t.kind == "sign" else 0
@@ -171,7 +173,7 @@ class Reader:
         return spans[number]
 
     def span(self, start: int) -> Span:
-        """The span given here, or else the place in the text from token `start` to here."""
+        """The span that stands here; if there is none, the position of the text from token `start` to here."""
         if self.tokens[self.i].kind == "span":
             return self.span_reference(self.spans)
         first, last = self.tokens[start], self.tokens[max(start, self.i - 1)]
@@ -313,7 +315,7 @@ class Reader:
 
 
 def _hint(text: str) -> str | None:
-    """The name in a value's text: none in %3, x in %x and %x.1, p.x in %'p.x'."""
+    """The name in the text of a value: None in %3, x in %x and %x.1, p.x in %'p.x'."""
     name = text[1:]
     if name[0] in "'\"":
         return ast.literal_eval(name[:name.rindex(name[0]) + 1])

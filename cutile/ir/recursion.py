@@ -1,10 +1,10 @@
-"""Walks over programs that nest deeper than Python lets functions nest.
+"""Recursive walks over programs that nest deeper than Python's limit of recursion.
 
-Calls are compiled in place and nest up to the language's limit [CALL-4], an `elif` is an `if` inside the other's
-`else`, and the caller may itself be far down. Python counts frames by thread. So a walk that comes near the limit goes
-on in a further thread, where it begins at none, while the thread that it comes from waits. The limit stays as it is:
-raised for one thread, it is raised for all, and code that runs into it would run over the end of its stack instead.
-(`compiled` tells of one exception.)
+Calls are compiled in place and nest up to the limit of the language [CALL-4]. Each `elif` is an `if` inside the `else`
+of the one before, and the caller of cutile may itself be far down. Python counts frames per thread. So a walk that
+comes near the limit goes on in a new thread, which has no frames yet, while the old thread waits. Python's limit is not
+raised: it is raised for all threads at once, and a thread with endless recursion would then overflow its stack.
+(`compiled` has one exception.)
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from typing import Any
 
 from cutile._support.locks import Lock
 
-FRAMES = 600  # that a thread may have where a walk goes on in it
-FRAME_BYTES = 640  # of the thread's stack that such a frame takes, at most [measured]
-MARGIN = 400  # frames between two places where a walk asks, and for what it calls there
-STEPS = 8  # of a walk that asks at every so many only
-THREADS = 300  # of one walk: it would take the language's limit of calls several times to need them
-DEEPEST = 2000  # nodes in nodes of what Python 3.11 compiles
-FEW = 200  # frames, among which there are not enough calls of C functions to matter
+FRAMES = 600  # frames of a thread, from which on a walk changes to a new thread
+FRAME_BYTES = 640  # bytes of stack that a frame takes at most [measured]
+MARGIN = 400  # frames below the limit that a walk may need until it checks again
+STEPS = 8  # levels of a walk between two checks, where each check would cost too much
+THREADS = 300  # threads of one walk; the language's limit of calls needs far fewer
+DEEPEST = 2000  # levels of nested syntax that Python 3.11 can compile
+FEW = 200  # with so few frames, there are not enough calls of C functions to matter
 
 
 def far_down() -> bool:
-    """Whether this thread has so many frames that a walk should go on in another one."""
+    """Whether this thread has so many frames that a walk should go on in a new one."""
     limit = sys.getrecursionlimit()
     try:
-        borne = _this_thread.frames
+        most = _this_thread.frames
     except AttributeError:
-        borne = _this_thread.frames = _frames_borne()
+        most = _this_thread.frames = _frames_of_stack()
     try:
-        sys._getframe(min(borne, max(limit - MARGIN, limit // 2)))
-    except ValueError:  # there are fewer
+        sys._getframe(min(most, max(limit - MARGIN, limit // 2)))
+    except ValueError:  # there are fewer frames
         return False
     return True
 
@@ -47,18 +47,18 @@ def far_down() -> bool:
 _this_thread = threading.local()
 
 
-def _frames_borne() -> int:
-    """How many frames the stack of this thread bears: that of the main thread is large."""
+def _frames_of_stack() -> int:
+    """How many frames fit on the stack of this thread. That of the main thread is large enough."""
     if threading.get_ident() == threading.main_thread().ident:
         return FRAMES
-    size = _stack_size() or threading.stack_size()  # the latter is what new threads get; 0 is the system's default
+    size = _stack_size() or threading.stack_size()  # for new threads; 0 is the system's default
     return min(FRAMES, size // FRAME_BYTES) if size else FRAMES
 
 
 def _stack_size() -> int:
-    """Of this thread, in bytes; 0 where the system does not say."""
+    """The size of this thread's stack, in bytes; 0 where the system does not tell."""
     try:
-        import ctypes  # loaded when it is needed
+        import ctypes  # loaded only when needed
 
         c = ctypes.PyDLL(None)
         attributes = ctypes.create_string_buffer(256)
@@ -73,7 +73,7 @@ def _stack_size() -> int:
 
 
 def deep(function: Callable) -> Callable:
-    """Decorates a function that calls itself, by whatever way, as deep as a program nests."""
+    """Decorates a function that calls itself, directly or not, as deep as a program nests."""
 
     @functools.wraps(function)
     def deeper(*args: Any) -> Any:
@@ -83,7 +83,7 @@ def deep(function: Callable) -> Callable:
 
 
 def roomy(function: Callable, *args: Any) -> Any:
-    """Begin a walk: here, or in a further thread if the caller is far down."""
+    """Begin a walk: in this thread or, if the caller is far down, in a new one."""
     return function(*args) if _has_room() else apart(function, *args)
 
 
@@ -99,7 +99,7 @@ def _has_room() -> bool:
     frames = FEW
     while frame is not None:
         frame, frames = frame.f_back, frames + 1
-    try:  # Python 3.11 counts the calls of C functions too, which have no frames
+    try:  # Python 3.11 also counts calls of C functions, which have no frames
         _nest(sys.getrecursionlimit() - frames - MARGIN // 2)
     except RecursionError:
         return False
@@ -112,7 +112,7 @@ def _nest(calls: int) -> None:
 
 
 def compiled(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
-    """What Python compiles, which recurses in C; in a further thread if the stack of this one is not enough."""
+    """`compile`, which recurses in C; in a new thread if the stack of this one is not large enough."""
     try:
         return compile(tree, filename, "exec", flags, dont_inherit=True)
     except RecursionError:
@@ -120,8 +120,8 @@ def compiled(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
 
 
 def _compiled_in_room(tree: ast.Module, filename: str, flags: int) -> types.CodeType:
-    """Python 3.11 counts how deep a tree nests against the limit of calls: where that is not enough, it is raised for
-    this moment by as much as it takes, and never so far that code of other threads could come to the end of its stack.
+    """`compile` in a new thread. Python 3.11 counts nested syntax against its limit of recursion. If the limit is too
+    low, it is raised meanwhile by as much as is needed, and never so far that another thread could overflow its stack.
     """
     try:
         return compile(tree, filename, "exec", flags, dont_inherit=True)
@@ -142,21 +142,21 @@ _raising = Lock()
 
 
 def _depth(tree: ast.AST) -> int:
-    """How deep nodes nest."""
+    """How deep the nodes of a tree nest."""
     depth, level = 0, [tree]
     while level:
         depth, level = depth + 1, [inner for n in level for inner in ast.iter_child_nodes(n)]
     return depth
 
 
-# ------------------------------------------------------------------ a further thread
+# ------------------------------------------------------------------ new threads
 
 
 _threads: contextvars.ContextVar[int] = contextvars.ContextVar("cutile_threads_of_a_walk", default=0)
 
 
 class _Stopped(SystemExit):
-    """Ends a thread whose work nobody waits for any more; Python prints nothing of it."""
+    """Ends a thread for which nobody waits any more; Python prints nothing about it."""
 
 
 class _Work:
@@ -166,7 +166,7 @@ class _Work:
         self.context = contextvars.copy_context()
         self.call = functools.partial(self.context.run, function, *args)
         self.trace = sys.gettrace()
-        self.thread: int | None = None  # once it runs
+        self.thread: int | None = None  # its id, once it runs
         self.unwanted = False
         self.result: Any = None
         self.error: BaseException | None = None
@@ -187,18 +187,18 @@ class _Work:
             self.done.release()
 
     def stop(self) -> None:
-        """After an interrupt of the thread that waits: the work ends at its next step, and is waited for."""
+        """The waiting thread was interrupted: end the work at its next step, and wait for that."""
         self.unwanted = True
         if self.thread is None:
             return  # it has not begun, and will not
-        import ctypes  # loaded when it is needed
+        import ctypes  # loaded only when needed
 
         thread, stopped = ctypes.c_ulong(self.thread), ctypes.py_object(_Stopped)
         if ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, stopped):
             self.wait()
 
     def wait(self) -> None:
-        while not self.done.acquire(timeout=1):  # on Windows, nothing interrupts one that waits for ever
+        while not self.done.acquire(timeout=1):  # a timeout, since Windows cannot interrupt a wait without one
             pass
 
 
@@ -214,9 +214,9 @@ def _start(work: _Work) -> None:
 
 
 def apart(function: Callable, *args: Any) -> Any:
-    """What a call gives or raises, in a further thread. An interrupt of this thread ends that one.
+    """Call a function in a new thread; its result or exception. An interrupt of this thread ends the new one.
 
-    RecursionError where there are too many threads already, of one walk or of the process.
+    RecursionError if the walk, or the process, has too many threads.
     """
     work = _Work(function, args)
     try:
@@ -230,4 +230,4 @@ def apart(function: Callable, *args: Any) -> Any:
     try:
         raise work.error
     finally:
-        del work  # its error holds this frame
+        del work  # breaks the cycle of its error and this frame

@@ -1,10 +1,10 @@
-"""What an expression denotes while a kernel is being typed.
+"""Terms: what expressions denote while a kernel is being typed.
 
-A term is a run-time leaf of the IR (`Leaf`), a constant scalar (`Const`), or compile-time structure over these. The
-front end makes and joins terms; typing rules of ops take terms and give terms. Nothing here outlives the front end:
-the IR holds values, constants in attributes, and templates.
+A term is a run-time value of the IR (`Leaf`), a constant scalar (`Const`), or a compile-time structure of terms. The
+front end makes and joins terms; typing rules of ops take and give terms. No term outlives the front end: the IR holds
+values, attributes and templates.
 
-Nobody changes a term. The classes are not frozen all the same: that would make each term cost twice the time.
+No code changes a term. The classes are not frozen nevertheless, since frozen ones take twice the time to make.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Leaf(Term):
 
 
 def plain(value: Any) -> Any:
-    """A number or text without what a subclass of its type adds, none of whose code runs: np.float64 and enum members
-    are such subclasses, too. Anything else is given back as it is.
+    """A number or text as a plain int, float, bool or str; np.float64 and members of enums are subclasses of these. No
+    code of the subclass runs. Anything else is returned unchanged.
     """
     cls = type(value)
     if issubclass(cls, int):
@@ -50,19 +50,20 @@ def plain(value: Any) -> Any:
 
 
 def digits(n: int) -> str:
-    """An integer in messages: Python writes none of thousands of digits."""
+    """An integer for messages; a huge one is shortened, since Python refuses to print thousands of digits."""
     return str(n) if n.bit_length() <= 256 else f"{'-' * (n < 0)}2^{n.bit_length() - 1} and more"
 
 
 def number_key(value: bool | int | float) -> Hashable:
-    """Equal for numbers of one kind that are the same to the last bit: 1, True and 1.0 differ, and the signs of zeros
-    and NaNs count [SPEC-1]."""
+    """A key that is equal for numbers of one type with the same bits: 1, True and 1.0 differ, and so do 0.0 and -0.0,
+    and NaNs of different signs [SPEC-1].
+    """
     return type(value), struct.pack("<d", value) if isinstance(value, float) else value
 
 
 @structure(slots=True, eq=False)
 class Const(Term):
-    """A constant scalar. Loose ones hold an exact Python value; their dtype only counts when asked for [LOOSE-1]."""
+    """A constant scalar. A loosely typed one holds the exact Python value; its dtype is a default [LOOSE-1]."""
 
     value: bool | int | float
     dtype: DType
@@ -73,7 +74,7 @@ class Const(Term):
         return TileType(self.dtype, ())
 
     def same(self, other: Const) -> bool:
-        """Equal as constants: 0.0 and -0.0 differ, NaN equals itself, kinds of Python number differ [SPEC-1]."""
+        """Whether two constants are equal, with the same typing and the same bits [SPEC-1]."""
         return (self.dtype is other.dtype and self.loose == other.loose
                 and number_key(self.value) == number_key(other.value))
 
@@ -87,13 +88,15 @@ class Static(Term):
 
 @structure(slots=True, eq=False)
 class Tuple(Term):
+    """A tuple, or a named tuple of class `cls`."""
+
     items: tuple[Term, ...]
-    cls: type = tuple  # a class of named tuples, whose fields the items are
+    cls: type = tuple
 
 
 @structure(slots=True, eq=False)
 class Record(Term):
-    """An instance of a frozen dataclass [DC-1]; `fields` in the order of the class."""
+    """An instance of a frozen dataclass [DC-1]; `fields` are in the order of the class."""
 
     cls: type
     fields: dict[str, Term]
@@ -108,14 +111,14 @@ class Dict(Term):
 
 @structure(slots=True, eq=False)
 class FString(Term):
-    """A formatted string: text and (term, spec) fields, in order [EX-15]."""
+    """A formatted string: its texts and its (term, format spec) fields, in order [EX-15]."""
 
     parts: tuple[str | tuple[Term, str], ...]
 
 
 @structure(slots=True, eq=False)
 class Bound(Term):
-    """A method with its object: calling it calls `func` with `receiver` first."""
+    """A method of an object: a call of it calls `func` with `receiver` as the first argument."""
 
     func: Term
     receiver: Term
@@ -133,7 +136,7 @@ class Range(Term):
 
 @structure(slots=True, eq=False)
 class View(Term):
-    """A tiled view [TV-1]. `tile_shape` is as the user wrote it, so () stays ()."""
+    """A tiled view [TV-1]. `tile_shape` is what the user wrote, also where that is ()."""
 
     array: Leaf
     tile_shape: tuple[int, ...]
@@ -143,7 +146,7 @@ class View(Term):
 
 @structure(slots=True, eq=False)
 class RawMemory(Term):
-    """The memory of an array without its shape [RAWMEM-1]."""
+    """The memory of an array, addressed by offsets in elements [RAWMEM-1]."""
 
     array: Leaf
 
@@ -167,21 +170,21 @@ class PySlice(Term):
 
 @structure(slots=True, eq=False)
 class Closure(Term):
-    """A function or lambda made in tile code: its definition, and the live scope it sees [CALL-5].
+    """A function or lambda that tile code defines: its definition, and the live scope in which it looks up names.
 
-    Of scopes that have ended, `captured` holds the last state; `scope` is then the number of one of its levels, as it
-    is in closures among the values there.
+    If that scope has ended, `captured` holds its last state and that of its parents, as a table of levels, and `scope`
+    is the number of a level [CALL-5]. Closures that a table holds have such a number too, and no table of their own.
     """
 
-    definition: Any  # front.definition.Definition
-    scope: Any  # front.scope.Scope, or a number
+    definition: Any  # a Definition of front/definition.py
+    scope: Any  # a Scope of front/scope.py, or the number of a level
     defaults: dict[str, Term] = field(default_factory=dict)
-    captured: Any = None  # front.closures.Captured
+    captured: Any = None  # a Captured of front/closures.py, or None
 
 
 @structure(slots=True, eq=False)
 class Manager(Term):
-    """A context manager made by a @contextlib.contextmanager function; usable once [CM-3]."""
+    """A context manager, from a call of a @contextlib.contextmanager function; it can be used once [CM-3]."""
 
     func: Term
     args: tuple[Term, ...]
@@ -192,14 +195,14 @@ class Manager(Term):
 
 @structure(slots=True, eq=False)
 class Unusable(Term):
-    """A variable whose use is an error: undefined on some path, or of two types. `error(span)` makes the error."""
+    """A variable that is undefined, or has another type, on some path: `error(span)` makes the error about a use."""
 
     error: Callable[[Span], TileError]
 
 
 @structure(slots=True, eq=False)
 class Poison(Term):
-    """The value of an expression that failed; its consumers stay silent."""
+    """The value of an expression with an error. Expressions that use it report no further error."""
 
 
 POISON = Poison()
@@ -234,22 +237,23 @@ def parts_of(t: Term) -> Iterable[Term]:
 
 
 def is_poisoned(t: Term) -> bool:
-    if type(t) in _WHOLE:
+    """Whether a term is poison, or has a part that is."""
+    if type(t) in _WITHOUT_PARTS:
         return False
     pending = [t]
-    for part in pending:  # closures hold each other, at any depth
+    for part in pending:  # no recursion, since closures hold each other to any depth
         if isinstance(part, Poison):
             return True
-        if type(part) not in _WHOLE:
+        if type(part) not in _WITHOUT_PARTS:
             pending += parts_of(part)
     return False
 
 
-_WHOLE = (Leaf, Const, Static)  # most terms, of which nothing is a part
+_WITHOUT_PARTS = (Leaf, Const, Static)  # the most frequent terms
 
 
 def is_tile(t: Term) -> bool:
-    """A tile or a scalar, run-time or constant."""
+    """Whether a term is a tile or a scalar, at run time or constant."""
     return isinstance(t, Const) or isinstance(t, Leaf) and isinstance(t.value.type, TileType)
 
 
@@ -262,7 +266,7 @@ def is_array(t: Term) -> bool:
 
 
 def describe(t: Term) -> str:
-    """What a term is, as error messages say it."""
+    """What a term is, in the words of error messages."""
     match t:
         case Const():
             return f"constant {t.value!r}" if t.loose else f"{t.dtype.name} constant {t.value!r}"
@@ -307,14 +311,14 @@ def describe(t: Term) -> str:
 
 
 def call_help(t: Term) -> str | None:
-    """What to write where an op or a method stands without its call."""
+    """The advice where a term is an op or a method that is not called; else None."""
     if isinstance(t, Bound) or isinstance(t, Static) and hasattr(t.obj, "spelling"):
         return f"call it: {_call_of(t)}"
     return None
 
 
 def _call_of(t: Bound | Static) -> str:
-    """The name of a method or op, and the arguments that its call needs."""
+    """The name of a method or op, and the arguments that a call of it needs."""
     obj = t.obj if isinstance(t, Static) else getattr(t.func, "obj", None)
     name = getattr(obj, "spelling", None) or getattr(obj, "__name__", "")
     signature = getattr(obj, "__signature__", None)
@@ -325,7 +329,7 @@ def _call_of(t: Bound | Static) -> str:
 
 
 def phrase(t: Term) -> str:
-    """What a term is, with its article: "an int32 scalar", "a tuple (…)", "None"."""
+    """What a term is, with an article: "an int32 scalar", "a tuple (…)", "None"."""
     return article(describe(t))
 
 

@@ -1,4 +1,4 @@
-"""The IR as text, and back: `parse(to_text(k))` is `k` again, spans and all.
+"""The text form of the IR: `parse(to_text(k))` gives `k` again, with its spans.
 
     kernel scale(%x: array<f32[?]>, %out: array<f32[?]>) @0 {
       %i = bid() {axis=0} : i32[] @1
@@ -10,10 +10,10 @@
       @0 = "scale.py" 3:0 - 8:12 in scale
       ...
 
-An operand group of a `*name` stands in brackets, an absent `name?` is `_`. Values without a name are numbered in the
-order of the text; a second value with the name x is `%x.1`. Spans are numbered in order of use; `from @n` is the call
-site. A node without `@n` gets the span of its own place in the text, so that tests can be written by hand. `#` begins
-a comment.
+The operands of a `*name` stand in brackets; an absent `name?` is `_`. Values without a name are numbered in the order
+of the text; a second value with the name x is `%x.1`. Spans are numbered in order of use; `from @n` is the call site.
+A node without `@n` gets the position of its text as its span, so that tests can be written by hand. `#` begins a
+comment.
 """
 
 from __future__ import annotations
@@ -51,22 +51,24 @@ TERMINATOR_NAMES = {Yield: "yield", Break: "break", Continue: "continue", Return
 
 
 def to_text(kernel: Kernel, spans: bool = True, lenient: bool = False, *, file: Callable[[str], str] = str) -> str:
-    """The whole kernel; `spans=False` leaves out the table and the references to it, `file` renames files there.
+    """The text of a kernel, a line per node.
 
-    TypeError for what the text cannot hold; with `lenient=True`, for error messages, it stands there as <repr>.
+    spans     whether to print the table of spans, and references to it
+    lenient   print <repr> for values that have no text form, instead of raising TypeError; for error messages
+    file      what to print for the name of a file
     """
     return "\n".join(_Printer(spans, lenient, file).kernel(kernel)) + "\n"
 
 
 def parse(text: str) -> Kernel:
-    """The kernel that a text denotes. reader.IRSyntaxError if there is none."""
-    from cutile.ir import parse as reading  # only for people and tests: no launch needs it
+    """The kernel that a text denotes. `reader.IRSyntaxError` if the text is wrong."""
+    from cutile.ir import parse as reading  # for developers and tests; no launch needs it
 
     return reading.parse(text)
 
 
 def node_text(n: Node, kernel: Kernel | None = None) -> str:
-    """The first line of one node, leniently, with the names that its values have in the text of `kernel`."""
+    """The first line of a node, with the names that its values have in the text of `kernel`."""
     p = _Printer(False, lenient=True)
     if kernel is not None:
         p.kernel(kernel)
@@ -82,7 +84,7 @@ class _Printer:
         self.taken: dict[str, int] = {}
         self.numbered = 0
         self.span_numbers: dict[tuple, int] = {}
-        self.span_of: dict[int, tuple[Span, int]] = {}  # by id; holds the span so that the id stays its own
+        self.span_of: dict[int, tuple[Span, int]] = {}  # by id of a span, which it keeps alive
 
     def kernel(self, k: Kernel) -> list[str]:
         params = ", ".join(self.param(v, name) for v, name in zip(k.params, k.param_names, strict=True))
@@ -93,7 +95,7 @@ class _Printer:
         return f"{self.value(v)}: {v.type}" + ("" if v.name == name else f" of {_name(name)}")
 
     def region(self, region: Region) -> Iterator[str]:
-        """Lines of a region and of all it holds; an explicit stack, since calls nest deeper than Python allows."""
+        """The lines of a region, without recursion, since calls nest deeper than Python's stack allows."""
         stack: list[tuple[int, str | Node]] = [(1, n) for n in reversed(region.nodes)]
         while stack:
             depth, item = stack.pop()
@@ -107,7 +109,7 @@ class _Printer:
                     stack.append((depth, part))
 
     def parts(self, n: Node) -> list[str | Region]:
-        """A node as lines of text and the regions that stand between them."""
+        """A node as lines of text, with its nested regions between them."""
         match n:
             case Op():
                 return self.op(n)
@@ -144,7 +146,7 @@ class _Printer:
     def groups(self, n: Op) -> Sequence:
         try:
             return n.op.group(n.operands, n.layout)
-        except (ValueError, IndexError):  # the layout does not fit
+        except (ValueError, IndexError):  # the layout does not fit the operands
             if self.lenient:
                 return n.operands
             raise
@@ -187,7 +189,7 @@ class _Printer:
         return f"{self.value(v)}: {v.type}"
 
     def carry(self, params: Sequence[Value], inits: Sequence[Value]) -> str:
-        # The checker prints malformed loops too, so the lengths may differ.
+        # The checker also prints malformed loops, so the lengths may differ.
         pairs = [f"{self.typed(p)} = {self.value(i)}" for p, i in zip(params, inits, strict=False)]
         pairs += [self.typed(p) for p in params[len(pairs):]] + [self.value(i) for i in inits[len(pairs):]]
         return f" carry ({', '.join(pairs)})" if pairs else ""
@@ -206,13 +208,13 @@ class _Printer:
                 names = [f"{_name(name)}=" for name in t.names] or [""] * len(t.items)
                 items = [name + self.template(i) for name, i in zip(names, t.items, strict=not self.lenient)]
                 return f"{_name(t.kind)}({', '.join(items)})"
-        return self.literal(t)  # nothing that a template may hold
+        return self.literal(t)  # not a template: <repr> or TypeError
 
     def at(self, span: Span, before: str = "") -> str:
         return f" {before}@{self.span_number(span)}" if self.spans else ""
 
     def span_number(self, span: Span) -> int:
-        """Numbers spans by content, call sites first, without recursion along the call chain."""
+        """The number of a span; equal spans have one number. Call sites are numbered first, without recursion."""
         chain: list[Span] = []
         s: Span | None = span
         while s is not None and id(s) not in self.span_of:
@@ -235,7 +237,7 @@ class _Printer:
 
 
 def _name(name: str) -> str:
-    """A bare word where the parser takes one, otherwise quoted."""
+    """A name as the parser reads it: bare if it can be, else in quotes."""
     return name if BARE.fullmatch(name) else repr(name)
 
 
@@ -245,7 +247,7 @@ def _tuple(items: Iterable[str]) -> str:
 
 
 def literal(value: Any) -> str:
-    """An attribute value: bool, int, float, str, None, dtype, member of an enumeration of cutile.types, or a tuple."""
+    """The text of an attribute: a bool, int, float, str, None, dtype, member of an enum of cutile.types, or a tuple."""
     if isinstance(value, tuple):
         return _tuple(map(literal, value))
     if isinstance(value, DType):

@@ -1,6 +1,6 @@
-"""The one walk over the IR, the one rewriting of it, and what follows from them: uses, definitions, free values.
+"""The one walk over the IR and the one way to rewrite it, and what they give: uses, definitions, free values.
 
-Calls nest as deep as the language allows (1000 frames), so nothing here recurses on Python's stack.
+Frames nest up to 1000 deep, the limit of calls, so no function here recurses on Python's stack.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from cutile.ir.nodes import (
 
 
 def walk(region: Region, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:
-    """Nodes in program order, each before the nodes nested in it, which are left out where `enter(node)` is false."""
+    """Nodes in program order, each before the nodes nested in it. Those are left out if `enter(node)` is false."""
     stack = [iter(region.nodes)]
     while stack:
         for n in stack[-1]:
@@ -55,7 +55,7 @@ def regions(region: Region) -> Iterator[tuple[Region, Node | None]]:
 
 
 def depths(region: Region) -> dict[Region, int]:
-    """This region and all nested ones, with the number of regions that each stands in."""
+    """This region and all nested ones, each with the number of regions around it (0 for this one)."""
     found, pending = {region: 0}, [region]
     for b in pending:
         inner = [i for n in b.nodes for i in regions_of(n)]
@@ -65,9 +65,9 @@ def depths(region: Region) -> dict[Region, int]:
 
 
 def free_values(region: Region) -> tuple[Value, ...]:
-    """Values used inside a region, at any depth, but defined outside it; in order of first use.
+    """The values that a region, or a region nested in it, reads but does not define, in order of first use.
 
-    Binds are no uses: `shown_values` tells what they show.
+    Binds do not read; `shown_values` gives the values that they show.
     """
     free: dict[Value, None] = {}
     defined: set[Value] = set(region.params)
@@ -87,12 +87,12 @@ def uses(region: Region) -> dict[Value, list[Node]]:
 
 
 def definitions(region: Region) -> dict[Value, Node]:
-    """The node that has each value as a result, or defines it for its nested regions."""
+    """The node that defines each value, as a result or for its nested regions."""
     return {v: n for n in walk(region) for v in (*results_of(n), *inner_of(n))}
 
 
 def homes(region: Region) -> dict[Value, Region]:
-    """The region whose nodes give each value as a result. Parameters of loops and regions are not listed."""
+    """The region that holds the node of which a value is a result. Parameters of loops and regions are not listed."""
     return {v: b for b, _ in regions(region) for n in b.nodes for v in results_of(n)}
 
 
@@ -116,14 +116,14 @@ def bound_values(region: Region) -> set[Value]:
 
 
 def returns(body: Region) -> list[Return]:
-    """The Returns that leave this body of a frame or kernel, those of frames nested in it apart."""
+    """The Returns that leave this body of a frame or kernel, without those that leave nested frames."""
     return [n for n in walk(body, lambda n: not isinstance(n, Frame)) if isinstance(n, Return)]
 
 
 def holders(body: Region, *kinds: type[Node]) -> set[Node]:
-    """The nodes of a body of a frame, loop or kernel that hold, at any depth, a node of these kinds.
+    """The nodes in the body of a frame, loop or kernel that hold a node of these kinds, at any depth.
 
-    Those inside nested frames do not count.
+    Nodes inside nested frames do not count.
     """
     found: set[Node] = set()
     outer = [(body, None), *((b, n) for n in walk(body, lambda n: not isinstance(n, Frame))
@@ -138,7 +138,7 @@ def holders(body: Region, *kinds: type[Node]) -> set[Node]:
 
 
 def substitute(n: Node, new: Mapping[Value, Value]) -> Node:
-    """`n` with other values in place of those it reads or shows, nested regions apart; `n` itself if none changes."""
+    """`n` with other values in place of those that it reads or shows itself; `n` if none changes."""
 
     def sub(values: tuple[Value, ...]) -> tuple[Value, ...]:
         return tuple(new.get(v, v) for v in values)
@@ -167,7 +167,7 @@ def _sub_template(t: Template, new: Mapping[Value, Value]) -> Template:
 
 
 def with_regions(n: Node, new: Sequence[Region]) -> Node:
-    """`n` with other nested regions, in the order of `regions_of`."""
+    """A copy of `n` with other nested regions, in the order of `regions_of`."""
     match n:
         case Op():
             return replace(n, region=new[0])
@@ -187,10 +187,10 @@ Change = Callable[[Node, Node], Sequence[Node] | None]
 def rewrite(kernel: Kernel, change: Change, new: dict[Value, Value] | None = None) -> Kernel:
     """The kernel with some nodes replaced.
 
-    `change(old, node)` is asked for each node in program order, after the nodes nested in it: `old` is the node as it
-    stood, `node` the same with its values substituted and its regions rewritten. It returns the nodes to put there, or
-    None to put `node`. `new` maps values to what stands in their place from then on; `change` may add to it. Values
-    keep their identity, and what does not change is shared with the given kernel, which stays as it is.
+    `change(old, node)` is called for each node in program order, after the nodes nested in it. `old` is the node of the
+    given kernel, `node` the same with its values substituted and its regions rewritten. `change` returns the nodes that
+    replace it, or None to put `node` there. `new` maps values to those that replace them in later nodes; `change` may
+    add to it. The given kernel does not change, and the result shares with it all that is not rewritten.
     """
     body = unrolled(_rewrite(kernel.body, change, {} if new is None else new))
     return kernel if body is kernel.body else replace(kernel, body=body)
@@ -212,7 +212,7 @@ def _rewrite(region: Region, change: Change, new: dict[Value, Value]) -> Generat
 
 
 def mapped(region: Region, change: Callable[[Node], Node]) -> Region:
-    """The region with each of its own terminators changed, those in branches of Ifs too, loops and frames apart."""
+    """The region with each of its terminators changed: also those in branches of Ifs, but not in loops and frames."""
     return unrolled(_mapped(region, change))
 
 
@@ -228,7 +228,7 @@ def _mapped(region: Region, change: Callable[[Node], Node]) -> Generator[Any, An
 
 
 def unrolled(function: Generator[Generator, Any, Any]) -> Any:
-    """Run a recursive function without Python's stack: written as a generator, it calls itself by `yield f(x)`."""
+    """Run a recursive function without using Python's stack. It is a generator that calls itself by `yield f(x)`."""
     stack, result = [function], None
     while stack:
         try:
