@@ -3,7 +3,7 @@
 A loop waits if something that other blocks may change decides how long it runs: the result of an atomic, or of a load
 from memory that the kernel stores to, reaches the condition of the loop or of a Break, Continue or Return in it. Not
 counted is `atomic_add` of a number known not to be zero: whoever loops on that makes progress by itself (a counter
-that hands out work). Nor are WEAK loads in a loop that stores to the same memory: that loop works there in place (a
+that hands out work). Nor are WEAK loads in a loop that stores to the same memory: that loop works there in nesting (a
 sort, an iteration until it has converged), and nothing may wait through WEAK accesses [MEM-2]. A plain branch on such a
 value waits for nobody.
 
@@ -65,26 +65,26 @@ def _may_wait(n: Node) -> bool:
 
 
 @structure(frozen=True, slots=True)
-class _Place:
+class _Nesting:
     """Where a region stands: the node that holds it, and where that one stands."""
 
     node: Node | None
-    outer: _Place | None
+    outer: _Nesting | None
     loops: tuple[Loop, ...] = ()  # around, those of callers included
     is_cond: bool = False  # of a While
 
-    def inside(self, n: Node) -> Iterator[tuple[Region, _Place]]:
+    def inside(self, n: Node) -> Iterator[tuple[Region, _Nesting]]:
         """The regions nested in a node that stands here."""
         loops = (*self.loops, n) if isinstance(n, For | While) else self.loops
         for b in regions_of(n):
-            yield b, _Place(n, self, loops, isinstance(n, While) and b is n.cond)
+            yield b, _Nesting(n, self, loops, isinstance(n, While) and b is n.cond)
 
     def chain(self) -> Iterator[Node]:
         """The nodes around, innermost first."""
-        place: _Place | None = self
-        while place is not None and place.node is not None:
-            yield place.node
-            place = place.outer
+        nesting: _Nesting | None = self
+        while nesting is not None and nesting.node is not None:
+            yield nesting.node
+            nesting = nesting.outer
 
 
 @structure(slots=True)
@@ -101,22 +101,22 @@ class _Flow:
         written, known, memory = is_written(self.kernel), _nonzero(self.kernel), memory_classes(self.kernel)
         stored: dict[Loop, set[Value]] = defaultdict(set)
         weak: dict[Loop, list[tuple[Value, Op]]] = defaultdict(list)  # memory, load
-        pending = [(self.kernel.body, _Place(None, None))]
+        pending = [(self.kernel.body, _Nesting(None, None))]
         while pending:
-            region, place = pending.pop()
+            region, nesting = pending.pop()
             for n in region.nodes:
-                self.node(n, place)
-                if place.loops and isinstance(n, Op):
+                self.node(n, nesting)
+                if nesting.loops and isinstance(n, Op):
                     if n.op.effect == WRITE:
-                        for loop in place.loops:
+                        for loop in nesting.loops:
                             stored[loop].add(memory(n.operands[0]))
                     elif _may_change(n, written, known):
-                        for loop in place.loops:
+                        for loop in nesting.loops:
                             if _is_weak_load(n):
                                 weak[loop].append((memory(n.operands[0]), n))
                             else:
                                 self.sources[loop].update(n.results)
-                pending += place.inside(n)
+                pending += nesting.inside(n)
         for loop, loads in weak.items():
             for array, n in loads:
                 if array not in stored[loop]:
@@ -142,47 +142,47 @@ class _Flow:
         for v in made:
             self.made_from[v] += parts
 
-    def node(self, n: Node, place: _Place) -> None:
+    def node(self, n: Node, nesting: _Nesting) -> None:
         match n:
             case Op():
                 self.all_from(n.results, n.operands)
                 if n.region is not None:
                     self.all_from(n.region.params, n.operands)
                 if n.op.effect != PURE:
-                    self.matters(n.operands, place)
+                    self.matters(n.operands, nesting)
             case If():
                 self.all_from(n.results, [n.cond])
-                self.matters([n.cond], place)
+                self.matters([n.cond], nesting)
             case For():
                 bounds = (n.start, n.stop, n.step)
                 self.all_from((n.iv, *n.results), bounds)
                 self.link(n.params, n.inits)
                 self.link(n.results, n.params)
-                self.matters(bounds, place)
+                self.matters(bounds, nesting)
             case While():
                 self.link(n.params, n.inits)
                 self.link(n.results, n.params)
             case Yield():
-                self.end(n, place)
+                self.end(n, nesting)
             case Break() | Continue() | Return():
-                self.leave(n, place)
+                self.leave(n, nesting)
 
-    def matters(self, values: Iterable[Value], place: _Place) -> None:
-        for loop in place.loops:
+    def matters(self, values: Iterable[Value], nesting: _Nesting) -> None:
+        for loop in nesting.loops:
             self.acts[loop] += values
 
-    def end(self, n: Yield, place: _Place) -> None:
-        if place.is_cond:
-            self.exits[place.node].append(n.operands[0])
-            self.all_from(place.node.results, n.operands)
-            self.matters(n.operands, place.outer)
+    def end(self, n: Yield, nesting: _Nesting) -> None:
+        if nesting.is_cond:
+            self.exits[nesting.node].append(n.operands[0])
+            self.all_from(nesting.node.results, n.operands)
+            self.matters(n.operands, nesting.outer)
         else:
-            self.link(results_of(place.node), n.operands)
+            self.link(results_of(nesting.node), n.operands)
 
-    def leave(self, n: Break | Continue | Return, place: _Place) -> None:
+    def leave(self, n: Break | Continue | Return, nesting: _Nesting) -> None:
         """Values arrive at the loop or call that is left or gone on with, by the conditions on the way there."""
         conds: list[Value] = []
-        for outer in place.chain():
+        for outer in nesting.chain():
             if isinstance(outer, If):
                 conds.append(outer.cond)
             elif isinstance(outer, For | While):

@@ -41,8 +41,8 @@ from cutile.interp.codegen.py_ast import (
     delete,
     header,
     load,
-    place,
     position,
+    set_position,
     tuple_of,
     unpack,
 )
@@ -238,13 +238,13 @@ class Body:
             results = dict.fromkeys(ir.results_of(n))
             ended = dict.fromkeys(v for v in dead if v in alive or v in results)
             if ended:
-                out.append(place(delete(self.unit.temps(ended)), NO_POSITION))
+                out.append(set_position(delete(self.unit.temps(ended)), NO_POSITION))
             for v in ended:
                 alive.pop(v, None)
             if self.unit.exits.node(n):  # its results are already those of the blocks that go on
                 out += self.go_on(list(alive), n)
             alive.update((v, None) for v in results if v not in ended)
-        return out + [place(ast.Return(constant(None)), NO_POSITION)]
+        return out + [set_position(ast.Return(constant(None)), NO_POSITION)]
 
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
         """After a node that blocks may have left: go on with the others, and with their values."""
@@ -254,12 +254,12 @@ class Body:
                                           self.unit.ref(ranks_of(moved), "ranks")])
         different = ast.Compare(load(NARROWER), [ast.IsNot()], [load(CTX)])
         body = [unpack(self.unit.temps(moved), narrowed)] if moved else []
-        return [place(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
+        return [set_position(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
 
     def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
         at = header(n.span) if isinstance(n, ir.If | ir.For | ir.While) else position(n.span)
         self.line = at[0]
-        return place(stmt, at)
+        return set_position(stmt, at)
 
     # -------------------------------------------------------------- plain nodes
 
@@ -286,7 +286,7 @@ class Body:
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
         if n in plan.stores:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
-            stmt = place(ast.If(there, [stmt], []), NO_POSITION)
+            stmt = set_position(ast.If(there, [stmt], []), NO_POSITION)
         return [*before, stmt]
 
     def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
@@ -349,9 +349,9 @@ class Body:
         targets = ast.Tuple([ast.Name(t, ast.Store()) for t in self.unit.temps(results)], ast.Store())
         both = ast.Tuple([ast.Name(NARROWER, ast.Store()), targets], ast.Store())
         return [self.positioned(assign([OUT], outcome), n),
-                place(ast.If(none, [ast.Return(constant(None))], []), NO_POSITION),
-                place(ast.Assign([both], load(OUT)), NO_POSITION),
-                place(delete([OUT]), NO_POSITION)]
+                set_position(ast.If(none, [ast.Return(constant(None))], []), NO_POSITION),
+                set_position(ast.Assign([both], load(OUT)), NO_POSITION),
+                set_position(delete([OUT]), NO_POSITION)]
 
     def if_(self, n: ir.If) -> list[ast.stmt]:
         leaving = bool(self.unit.exits.node(n))
@@ -428,7 +428,7 @@ class Body:
         values = self.unit.loads(n.operands)
         if isinstance(n, self.tail):
             result = tuple_of([load(CTX), values]) if self.leaving else values
-            return [place(ast.Return(result), self.tail_position(n))]
+            return [set_position(ast.Return(result), self.tail_position(n))]
         s = self.scope
         record = {ir.Break: s.breaks, ir.Continue: s.continues, ir.Return: s.returns}[type(n)]
         stmts = []

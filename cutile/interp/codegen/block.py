@@ -15,7 +15,7 @@ import numpy as np
 
 from cutile.dtypes import info
 from cutile.errors import Span
-from cutile.interp.codegen.copy_propagation import is_temp, tidy
+from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
 from cutile.interp.codegen.emit import BLOCK, CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.codegen.py_ast import (
     NO_POSITION,
@@ -27,10 +27,10 @@ from cutile.interp.codegen.py_ast import (
     constant,
     delete,
     header,
+    inherit_position,
     load,
-    place,
     position,
-    settle,
+    set_position,
     tuple_of,
 )
 from cutile.interp.codegen.variables import Loop, Path, Variables, claimed
@@ -58,7 +58,7 @@ def emit_kernel(kernel: Kernel, top: Function) -> Program:
     """The program of `top`, which enters the kernel."""
     program, queue = top.program, top.queue
     program.objects[".Tile"] = Tile
-    enter = place(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
+    enter = set_position(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
     params = [CTX, BLOCK, *top.temps(kernel.params)]
     program.define("launch", params, [enter], OURS.filename, position(OURS), ".kernel")
     while queue:  # frames nest deeper than Python's stack allows recursion here
@@ -114,13 +114,14 @@ class Function:
         Where `entry` is its one call, it passes no temporary that the body does not read.
         """
         stmts, _ = self.region(body, span.line, own, skip)
-        reads = tidy(stmts)
+        reads = propagate_copies(stmts)
         if entry is not None:
             unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
             params = [p for i, p in enumerate(params) if i not in unread]
             entry.args[:] = [x for i, x in enumerate(entry.args, -2) if i not in unread]
         done = self.deepening(slot, body) if self.calls % EVERY == EVERY - 1 else None
-        self.program.define(name, [CTX, BLOCK, *params], settle(stmts), span.filename, header(span), slot, done)
+        self.program.define(name, [CTX, BLOCK, *params], inherit_position(stmts), span.filename, header(span), slot,
+                            done)
 
     def deepening(self, slot: str, body: Region) -> Callable:
         """What makes a function one that goes on in a further thread where this one is near its end."""
@@ -179,7 +180,7 @@ class Function:
         """Values arrive in temporaries."""
         pairs = [(t, x) for t, x in zip(targets, map(self.use, operands), strict=True)
                  if not (isinstance(x, ast.Name) and x.id == t)]
-        return [place(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NO_POSITION)] if pairs else []
+        return [set_position(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NO_POSITION)] if pairs else []
 
     # ------------------------------------------------------------- regions
 
@@ -210,7 +211,7 @@ class Function:
             if not falls:
                 return out, False
             if dead := self.temps(v for v in last if v in local):
-                out.append(place(delete(dead), NO_POSITION))
+                out.append(set_position(delete(dead), NO_POSITION))
         return out, True
 
     # -------------------------------------------------------------- plain nodes
@@ -218,7 +219,7 @@ class Function:
     def op(self, n: Op) -> tuple[list[ast.stmt], bool]:
         at = position(n.span)
         if is_breakpoint(n):
-            return [place(ast.Expr(breakpoint_call(n)), at)], True
+            return [set_position(ast.Expr(breakpoint_call(n)), at)], True
         if n.op in FOLDED and all(v in self.constants for v in n.operands):
             self.constants[n.results[0]] = self.folded(n)
             return [], True
@@ -226,9 +227,9 @@ class Function:
         y = meaning_call(self.program, n, [self.carrier(v) for v in n.operands], combine)
         if len(n.results) == 1 and isinstance(n.results[0].type, TileType):
             y = self.tile(y, n.results[0].type)
-        stmts = [*self.pause(n), place(assign(self.temps(n.results), y), at)]
+        stmts = [*self.pause(n), set_position(assign(self.temps(n.results), y), at)]
         if len(n.results) > 1:
-            stmts += [place(assign([t], self.tile(load(t), v.type)), at)
+            stmts += [set_position(assign([t], self.tile(load(t), v.type)), at)
                       for t, v in zip(self.temps(n.results), n.results, strict=True) if isinstance(v.type, TileType)]
         return stmts, True
 
@@ -242,7 +243,7 @@ class Function:
         """`name = template`. Where a join only tells what the variable holds already, nothing happens."""
         v = n.template
         if not n.name:  # it tells only that control came here
-            return [place(ast.Pass(), position(n.span))]
+            return [set_position(ast.Pass(), position(n.span))]
         if isinstance(v, Value):
             if arriving and v in self.variables[n.name]:
                 return []
@@ -251,7 +252,7 @@ class Function:
         else:
             source = self.template(v)
             self.variables.bind(n.name)
-        return [place(assign([n.name], source), NO_POSITION if arriving else position(n.span))]
+        return [set_position(assign([n.name], source), NO_POSITION if arriving else position(n.span))]
 
     def template(self, t: Template) -> ast.expr:
         match t:
@@ -284,7 +285,7 @@ class Function:
             sides.append(stmts)
         then, orelse = sides
         self.variables.meet(arriving)
-        return [place(ast.If(test, then or [place(ast.Pass(), NO_POSITION)], orelse), at)], bool(arriving)
+        return [set_position(ast.If(test, then or [set_position(ast.Pass(), NO_POSITION)], orelse), at)], bool(arriving)
 
     def _arrive(self, y: ir.Yield, results: Sequence[Value], before: int, arriving: list[Path]) -> list[ast.stmt]:
         arriving.append(self.variables.path(before, y.operands, results))
@@ -300,13 +301,13 @@ class Function:
 
         def body(loop: Loop) -> list[ast.stmt]:
             self._end(loop)
-            first = [place(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
+            first = [set_position(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
             return first + self.region(n.body, n.span.line)[0]
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
         stmts, falls = self.loop(n, body, lambda b: ast.For(
             ast.Name(i, ast.Store()), call(load(".range"), bounds), b, []), at)
-        return [*stmts[:-1], place(bad, at), stmts[-1]], falls
+        return [*stmts[:-1], set_position(bad, at), stmts[-1]], falls
 
     def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
         at = header(n.span)
@@ -326,13 +327,13 @@ class Function:
     def _leave_unless(self, y: ir.Yield, loop: Loop) -> list[ast.stmt]:
         test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
         self._end(loop)
-        return [place(ast.If(test, [ast.Break()], []), position(y.span))]
+        return [set_position(ast.If(test, [ast.Break()], []), position(y.span))]
 
     def count(self, span: Span, at: Position) -> list[ast.stmt]:
         if not self.program.step_limit:
             return []
         args = [load(CTX), self.program.ref(span, "span")]
-        return [place(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
+        return [set_position(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
 
     def _end(self, loop: Loop) -> None:
         """Here the loop may end by itself, with its carried values as they are."""
@@ -357,11 +358,11 @@ class Function:
             self.variables.undo(loop.mark)
         exits = loop.normal + loop.breaks
         self.variables.meet(exits)
-        return [*start, place(statement(stmts), at)], bool(exits)
+        return [*start, set_position(statement(stmts), at)], bool(exits)
 
     def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
         y = self.enter(n.function, n.def_span, n.body, self.needs[n.body])
-        return [place(assign(self.temps(n.results), y), position(n.span))], True
+        return [set_position(assign(self.temps(n.results), y), position(n.span))], True
 
     def combine(self, n: Op) -> ast.expr:
         """The user's function of a reduce or scan, and how it is called."""
@@ -380,7 +381,7 @@ class Function:
     def give(self, n: ir.Return | ir.Yield, at: Position = NO_POSITION) -> list[ast.stmt]:
         values = [self.use(v) for v in n.operands]
         value = None if not values else values[0] if len(values) == 1 else tuple_of(values)
-        return [place(ast.Return(value), at)]
+        return [set_position(ast.Return(value), at)]
 
     def yield_(self, n: ir.Yield, before: Node | None) -> list[ast.stmt]:
         return self.ends[-1](n)
@@ -390,12 +391,12 @@ class Function:
         loop.next(self.variables, n.operands)
         own = (n.span.line, n.span.col) != (loop.node.span.line, loop.node.span.col)  # the user wrote `continue`
         return [*self.move(self.temps(loop.node.params), n.operands),
-                place(ast.Continue(), position(n.span) if own else NO_POSITION)]
+                set_position(ast.Continue(), position(n.span) if own else NO_POSITION)]
 
     def break_(self, n: ir.Break, before: Node | None) -> list[ast.stmt]:
         loop = self.loops[-1]
         loop.breaks.append(self.variables.path(loop.mark, n.operands, loop.node.results))
-        return [*self.move(self.temps(loop.node.results), n.operands), place(ast.Break(), position(n.span))]
+        return [*self.move(self.temps(loop.node.results), n.operands), set_position(ast.Break(), position(n.span))]
 
     def return_(self, n: ir.Return, before: Node | None) -> list[ast.stmt]:
         implicit = not n.operands and before is not None and _inside(before.span, n.span)

@@ -10,10 +10,10 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 
-from cutile.interp.codegen.py_ast import NO_POSITION, assign_all, place
+from cutile.interp.codegen.py_ast import NO_POSITION, assign_all, set_position
 
 
-def tidy(body: list[ast.stmt]) -> Counter[str]:
+def propagate_copies(body: list[ast.stmt]) -> Counter[str]:
     """Simplify a function's body in place; how often each name is still read."""
     while True:
         reads = Counter(n.id for s in body for n in ast.walk(s)
@@ -49,7 +49,7 @@ def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:
                     any(_unread(t, reads) for t in targets)):
                 kept = [(t, v) for t, v in zip(targets, values, strict=True) if not _unread(t, reads)]
                 if kept:
-                    out.append(place(assign_all([t.id for t, _ in kept], [v for _, v in kept]), NO_POSITION))
+                    out.append(set_position(assign_all([t.id for t, _ in kept], [v for _, v in kept]), NO_POSITION))
             case ast.Return(value=ast.Name(id=temp)) if (
                     is_temp(temp) and reads[temp] == 1 and (maker := _maker(out, temp)) is not None):
                 del out[out.index(maker):]
@@ -61,7 +61,7 @@ def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:
                 out += [s] * bool(s.targets)
             case _:
                 out.append(s)
-    out = out or [place(ast.Pass(), NO_POSITION)]
+    out = out or [set_position(ast.Pass(), NO_POSITION)]
     changed = list(map(id, out)) != list(map(id, suite))
     suite[:] = out
     return changed

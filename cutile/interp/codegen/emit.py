@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from cutile.dtypes import info
-from cutile.interp.codegen.py_ast import Position, attribute, call, constant, function, load, place, tuple_of
+from cutile.interp.codegen.py_ast import Position, attribute, call, constant, function, load, set_position, tuple_of
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, Node, Op, Region, Value, inner_of, regions_of, results_of, uses_of
 from cutile.ir.recursion import compiled
@@ -78,7 +78,7 @@ class Program:
 
     def evaluate(self, x: ast.expr) -> Any:
         """What an expression over these objects is."""
-        whole = ast.Expression(place(x, (1, 0, 1, 0)))
+        whole = ast.Expression(set_position(x, (1, 0, 1, 0)))
         with np.errstate(all="ignore"):
             return eval(compile(whole, "<cutile>", "eval"), {}, self.objects)
 

@@ -20,7 +20,7 @@ from cutile.analysis.spin_wait import waiting_loops
 from cutile.interp import debugger
 from cutile.interp.codegen.block import Function, combine_elements, emit_kernel
 from cutile.interp.codegen.emit import Needs, Program
-from cutile.interp.codegen.py_ast import NO_POSITION, assign, call, load, place, tuple_of
+from cutile.interp.codegen.py_ast import NO_POSITION, assign, call, load, set_position, tuple_of
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.exec.turns import Access, Spin
 from cutile.interp.show import Tile
@@ -96,7 +96,7 @@ class Turns(Function):
             return []
         self.spins[n] = self.program.slot("spin")
         spin = call(self.program.ref(Spin, "Spin"), [self.program.ref(n.span, "span")])
-        return [place(assign([self.spins[n]], spin), NO_POSITION)]
+        return [set_position(assign([self.spins[n]], spin), NO_POSITION)]
 
     def iteration(self, n):
         if n not in self.pauses.waiting:
@@ -134,4 +134,4 @@ def _step(steps: Generator) -> tuple[bool, Any]:
 
 
 def _yield(*items: ast.expr) -> ast.stmt:
-    return place(ast.Expr(ast.Yield(tuple_of(items))), NO_POSITION)
+    return set_position(ast.Expr(ast.Yield(tuple_of(items))), NO_POSITION)

@@ -39,7 +39,7 @@ def _first_line(at: Position) -> Position:
     return at[0], at[1], at[0], at[1] + 1
 
 
-def place(stmt: ast.stmt, at: Position) -> ast.stmt:
+def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
     """The statement with every node of it that has no position yet standing at `at`. Where one has a position, all
     nodes below it have one.
 
@@ -76,7 +76,7 @@ def _parts(kind: type[ast.AST]) -> tuple[tuple[str, ...], bool]:
     return names, "lineno" in kind._attributes
 
 
-def settle(body: list[ast.stmt]) -> list[ast.stmt]:
+def inherit_position(body: list[ast.stmt]) -> list[ast.stmt]:
     """A function's first statements, if they stand nowhere, get the place of the first one that stands somewhere.
 
     Else they would count as its header, and a debugger would stop there.
@@ -144,4 +144,4 @@ def function(name: str, params: Sequence[str], body: list[ast.stmt], at: Positio
     f = ast.FunctionDef(name, args, body, [], None, None)
     if "type_params" in f._fields:  # Python 3.12 and later
         f.type_params = []
-    return f if at is None else place(f, at)
+    return f if at is None else set_position(f, at)

@@ -17,23 +17,23 @@ from cutile.ir.nodes import Value
 NOTHING: frozenset[Value] = frozenset()
 
 
-class Held(NamedTuple):
+class Binding(NamedTuple):
     """What a variable holds, and when it was bound; of several that hold a value, the latest stands for it."""
 
     time: int
     values: frozenset[Value]
 
 
-Path = dict[str, Held | None]  # by variable that changed: what it holds at the end of a path
+Path = dict[str, Binding | None]  # by variable that changed: what it holds at the end of a path
 
 
 class Variables:
     """The variables of one function, at the point that is emitted."""
 
     def __init__(self):
-        self._held: dict[str, Held] = {}
+        self._held: dict[str, Binding] = {}
         self._holders: dict[Value, set[str]] = {}
-        self._changes: list[tuple[str, Held | None]] = []  # each with what was before
+        self._changes: list[tuple[str, Binding | None]] = []  # each with what was before
         self._time = 0
 
     def __getitem__(self, name: str) -> frozenset[Value]:
@@ -52,7 +52,7 @@ class Variables:
         """The variable is assigned; nothing else is known of it than that it holds these values."""
         self._time += 1
         values = frozenset(values)
-        self._set(name, Held(self._time, values) if values else None)
+        self._set(name, Binding(self._time, values) if values else None)
 
     def rename(self, old: Sequence[Value], new: Sequence[Value]) -> None:
         """Values arrive under further names: inits as params, operands as results.
@@ -67,14 +67,14 @@ class Variables:
         for name, more in extra.items():
             time, values = self._held[name]
             values = values - stale | more
-            self._set(name, Held(time, values) if values else None)
+            self._set(name, Binding(time, values) if values else None)
 
-    def _set(self, name: str, held: Held | None) -> None:
+    def _set(self, name: str, held: Binding | None) -> None:
         before = self._held.get(name)
         self._changes.append((name, before))
         self._replace(name, before, held)
 
-    def _replace(self, name: str, before: Held | None, held: Held | None) -> None:
+    def _replace(self, name: str, before: Binding | None, held: Binding | None) -> None:
         for v in before.values if before else ():
             self._holders[v].discard(name)
         for v in held.values if held else ():
@@ -112,7 +112,7 @@ class Variables:
                 self._set(name, None)
             else:
                 values = frozenset.intersection(*(h.values for h in held))
-                self._set(name, Held(held[0].time, values) if values else None)
+                self._set(name, Binding(held[0].time, values) if values else None)
 
 
 @dataclass

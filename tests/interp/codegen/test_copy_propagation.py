@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from cutile.interp.codegen.copy_propagation import is_temp, tidy
+from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
 from cutile.interp.codegen.py_ast import NO_POSITION
 
 # Temporaries cannot be written in Python: `t1` stands for `.t1` here.
@@ -41,26 +41,26 @@ def parsed(text: str) -> list[ast.stmt]:
 def test_temporaries(name):
     before, after = CASES[name]
     body = parsed(before)
-    tidy(body)
+    propagate_copies(body)
     assert [ast.unparse(s) for s in body] == [ast.unparse(s) for s in parsed(after)]
 
 
 def test_a_variable_keeps_its_own_place():
     body = parsed("t1 = f(x)\nacc = t1")
-    tidy(body)
+    propagate_copies(body)
     assert body[0].value.lineno == 2
     assert body[0].targets[0].lineno == 3
 
 
 def test_an_emptied_body_stands_nowhere():
     body = parsed("t1 = acc")
-    tidy(body)
+    propagate_copies(body)
     assert (body[0].lineno, body[0].col_offset) == NO_POSITION[:2]
 
 
 def test_reads_are_those_of_the_result():
     body = parsed("t1 = x\nacc = t1\ng(t2)")
-    reads = tidy(body)
+    reads = propagate_copies(body)
     assert reads[".t1"] == 0
     assert reads[".t2"] == 1
     assert reads["x"] == 1

@@ -1,0 +1,81 @@
+"""Which parameters a kernel may store to, by every way on which an array reaches a store."""
+
+from __future__ import annotations
+
+import pytest
+
+import cutile as ct
+from cutile.analysis.memory_effects import is_written, memory_classes, written_params
+from cutile.types import ListType
+from tests.front.compiling import A1, I32, typed
+
+
+def by_slice(a, b, arrays, n):
+    ct.store(a.slice(0, 1, n), 0, 1.0)
+
+
+def by_pointer(a, b, arrays, n):
+    ct.store(ct.Array.from_foreign(a.foreign_pointer, (n,), (1,)), 0, 1.0)
+
+
+def by_raw_memory(a, b, arrays, n):
+    a.get_raw_memory().atomic_add_offset(n, 1.0)
+
+
+def by_scatter(a, b, arrays, n):
+    ct.scatter(a, ct.arange(8, dtype=ct.int32), 1.0)
+
+
+def by_view(a, b, arrays, n):
+    a.tiled_view(8).store(0, 1.0)
+
+
+def by_call(a, b, arrays, n):
+    def put(x):
+        ct.store(x, 0, 1.0)
+
+    put(a)
+
+
+def by_branch(a, b, arrays, n):
+    x = a if n > 0 else b
+    ct.store(x, 0, 1.0)
+
+
+def by_loop(a, b, arrays, n):
+    x = b
+    for _ in range(n):
+        ct.store(x, 0, 1.0)
+        x = a
+
+
+def by_item(a, b, arrays, n):
+    ct.store(arrays[n], 0, 1.0)
+
+
+def by_none(a, b, arrays, n):
+    ct.load(a, 0, 8)
+    ct.gather(b, ct.arange(8, dtype=ct.int32))
+    print(ct.load(arrays[n], 0, ()))
+
+
+WRITTEN = {by_branch: "ab", by_loop: "ab", by_item: "arrays", by_none: ""}
+
+
+@pytest.mark.parametrize("fn", [by_slice, by_pointer, by_raw_memory, by_scatter, by_view, by_call, *WRITTEN],
+                         ids=lambda f: f.__name__)
+def test_written_parameters(fn):
+    kernel = typed(fn, A1, A1, ListType(A1), I32)
+    want = WRITTEN.get(fn, "a")
+    found = {name for p, name in zip(kernel.params, kernel.param_names) if p in written_params(kernel)}
+    assert found == ({want} if want == "arrays" else set(want))
+    assert not is_written(kernel)(kernel.params[3])  # a number
+
+
+def test_classes_of_memory():
+    kernel = typed(by_branch, A1, A1, ListType(A1), I32)
+    a, b, arrays, _ = kernel.params
+    of = memory_classes(kernel)
+    assert of(a) is of(b) is not of(arrays)
+    of = memory_classes(kernel, [(b, arrays)])
+    assert of(a) is of(arrays)
