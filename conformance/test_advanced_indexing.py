@@ -17,7 +17,7 @@ UNSIGNED = [ct.uint8, ct.uint16, ct.uint32, ct.uint64]
 
 
 def rows(a, axis, positions, starts, shape):
-    """(position in the tile, position in the array, whether it exists), told element by element."""
+    """(position in the tile, position in the array, whether it exists) of each element."""
     for x in itertools.product(*map(range, shape)):
         others = iter(starts)
         begin = [int(positions[x[k]] if k == axis else next(others)) for k in range(a.ndim)]
@@ -388,7 +388,7 @@ def test_a_loaded_tile_does_not_change():
 @clause("SLICE-1.base")
 @pytest.mark.parametrize("size", [3, 1])
 def test_rows_of_slices_that_differ_by_block(size):
-    """All rows exist in the slice of each block, or some."""
+    """All rows, or only some, exist in the slice of each block."""
     @ct.kernel
     def k(x, out, written):
         i = ct.bid(0)
@@ -411,11 +411,13 @@ def test_rows_of_slices_that_differ_by_block(size):
 @pytest.mark.parametrize("foreign", [False, True], ids=["array", "pointer"])
 @pytest.mark.parametrize("back", [0, 2, 4, 8])
 def test_rows_that_begin_before_a_slice(back, foreign):
-    """The array goes on before the slice, where the first blocks' rows begin: these blocks read and write nothing."""
+    """The first blocks' rows begin before the slice, where the array has elements: these blocks read and write
+    nothing.
+    """
     @ct.kernel
     def k(x, out):
         at = (ct.arange(2, dtype=ct.int32), ct.Slice(4 * ct.bid(0) - back, 4))
-        whole = ct.Array.from_foreign(x.foreign_pointer, (4, 24), (24, 1)) if foreign else x  # two rows are not there
+        whole = ct.Array.from_foreign(x.foreign_pointer, (4, 24), (24, 1)) if foreign else x  # two rows do not exist
         y = whole.slice(1, 6, 18)
         rows = ct.load_advanced_indexing(y, at, padding_mode=ZERO)
         ct.store(out, (0, ct.bid(0)), rows)

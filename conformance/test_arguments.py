@@ -1,5 +1,5 @@
 # ruff: noqa: F841 -- tile code under test, not code to tidy
-"""What can be passed to a kernel, what it becomes, and when a kernel is compiled anew."""
+"""Which arguments a kernel accepts, what they become, and when a kernel is compiled anew."""
 
 import collections
 import dataclasses
@@ -250,7 +250,7 @@ def test_refused_constants(value):
 
 
 def compilations(annotation, *values, grids=None):
-    """How many compilations launches with each of these values have caused, one after another."""
+    """The number of compilations after a launch with each of these values."""
     counter = Counter()
     hit = counter.hit
 
@@ -266,7 +266,7 @@ def compilations(annotation, *values, grids=None):
 
 
 def again(annotation, *values):
-    """Each value compiles, and none a second time."""
+    """Each value compiles once, and not again."""
     got = compilations(annotation, *values, *values)
     n = len(values)
     assert got == [*range(1, n + 1), *[n] * n]

@@ -21,13 +21,13 @@ OPS = {k: getattr(ct, f"atomic_{k}") for k in HAS}
 
 
 def wrap(d, v):
-    """An integer as a dtype holds it."""
+    """An integer wrapped to a dtype."""
     v &= (1 << BITS[d]) - 1
     return v - (1 << BITS[d]) if d[0] == "i" and v >> (BITS[d] - 1) else v
 
 
 def update(kind, d, x, u):
-    """What an element becomes, in Python numbers."""
+    """The value of an element after an update, in Python numbers."""
     if kind == "cas":
         return u[1] if x == u[0] else x
     if kind == "add":
@@ -37,7 +37,7 @@ def update(kind, d, x, u):
 
 
 def valid(kind, d, x, updates, final):
-    """Whether some order of `updates`, (operand, value seen before it), leads from x to final."""
+    """Whether some order of `updates`, each (operand, value seen before it), leads from x to final."""
     tried = set()
 
     def go(x, left):
@@ -52,7 +52,7 @@ def valid(kind, d, x, updates, final):
 
 
 def groups(array, lanes):
-    """Lanes (position, operand, old) by position; those out of range under None."""
+    """Lanes (position, operand, old) by position; lanes out of range are under None."""
     found = {}
     for at, u, old in lanes:
         inside = all(0 <= i < n for i, n in zip(at, array.shape))
@@ -61,7 +61,7 @@ def groups(array, lanes):
 
 
 def judge(kind, d, before, g, lanes):
-    """Every element went through its updates in some order, the others are as they were."""
+    """Assert that every element went through its updates in some order, and all others are unchanged."""
     found = groups(before, lanes)
     outside = found.pop(None, [])
     g.check(g.array)
@@ -97,7 +97,7 @@ def test_updates(kind, d, layout):
         b = ct.bid(0)
         t = f(x, (ct.load(i, b, n), ct.load(j, b, n)), ct.load(u, b, n))
         ct.static_assert(t.dtype == x.dtype and t.shape == (n,))
-        f(y, (ct.load(i, b, n), ct.load(j, b, n)), ct.load(u, b, n))  # nobody looks at what was before
+        f(y, (ct.load(i, b, n), ct.load(j, b, n)), ct.load(u, b, n))  # nobody uses the values before
         ct.store(out, b, t)
 
     rng = np.random.default_rng(len(kind) + len(d))
@@ -437,7 +437,7 @@ def test_an_array_of_rank_0(kind):
 @pytest.mark.parametrize("d", INTS)
 @clause("ATOM-4.add", "ATOM-4.int")
 def test_a_counter(d):
-    """Each of many additions sees another value, and none is lost."""
+    """Each of many additions sees a different value, and none is lost."""
     dtype = DTYPES[d]
 
     @ct.kernel
@@ -456,7 +456,7 @@ def test_a_counter(d):
 @pytest.mark.parametrize("least, most", [(0, 4), (-1, 4), (0, 5)])
 @clause("ATOM-4.add", "ATOM-4.int", "ATOM-6.add")
 def test_a_histogram(d, least, most, shape):
-    """Many more additions than elements, whose results nobody reads; the sums wrap."""
+    """Many more additions than elements, with unused results; the sums wrap."""
     @ct.kernel
     def k(i, x):
         ct.atomic_add(x, ct.load(i, ct.bid(0), shape), 3)
@@ -470,7 +470,7 @@ def test_a_histogram(d, least, most, shape):
 @pytest.mark.parametrize("kind", [pytest.param(k, marks=clause(f"ATOM-1.{k}.old", f"ATOM-4.{k}.order"))
                                   for k in ("max", "min", "and", "or", "xor", "add")])
 def test_many_updates_of_one_element(kind):
-    """What is seen before is reached from the start by some of the updates, and never goes back."""
+    """The values seen before are sums of some of the updates, and never decrease."""
     f = OPS[kind]
 
     @ct.kernel
@@ -478,7 +478,7 @@ def test_many_updates_of_one_element(kind):
         b = ct.bid(0)
         ct.store(out, b, f(x, ct.zeros((64,), ct.int32), ct.load(u, b, 64)))
 
-    # In whatever order they come, no value is met twice on the way if they have so many bits.
+    # With this many bits, no value occurs twice, in whatever order the updates come.
     u = np.random.default_rng(3).integers(0, 1 << (54 if kind in ("xor", "add") else 20), 256)
     x, out = np.array([1 << 10, 5]), np.zeros(256, np.int64)
     launch(k, u, x, out, grid=(4,))

@@ -153,7 +153,7 @@ def test_shift(word, function, form, name):
     for fn in (function, form):
         assert of_integers(fn, name, x, n).tolist() == want
     beyond = np.array([w, w + 1, limits(name)[1], limits(name)[0] if name[0] == "i" else w, 1], name)
-    got = of_integers(form, name, np.full(5, 5, name), beyond)  # the first four may be anything
+    got = of_integers(form, name, np.full(5, 5, name), beyond)  # the first four are undetermined
     assert got[4] == (10 if word == "left" else 2)
 
 

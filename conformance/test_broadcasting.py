@@ -11,7 +11,7 @@ from conformance.harness.type_probes import refused, static
 
 
 def joined(a, b):
-    """The common shape, or None: written out from the rule."""
+    """The common shape, or None, computed directly from the rule."""
     rank = max(len(a), len(b))
     out = []
     for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
@@ -74,7 +74,7 @@ OPS = {
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=clause(f"BCAST-2.{n}")) for n in OPS])
 def test_binary_operations(name):
-    """Broadcasting operands gives what spelled-out operands give."""
+    """Broadcasting operands gives the result of operands of the full shape."""
     f = OPS[name]
 
     @ct.kernel

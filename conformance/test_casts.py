@@ -42,7 +42,7 @@ def source(name, n=2000):
     if name in SMALL:
         return codes(name)
     x = np.concatenate([sample(name, n, seed=n), sample(name, n, seed=1, near=True)])
-    if name in ("float64", "float32"):  # in the range of the narrow formats, and about their ties
+    if name in ("float64", "float32"):  # in the range of the narrow formats, and around their ties
         rng = np.random.default_rng(3)
         ties = values("float16", rng.integers(0, 1 << 16, n).astype(np.uint16)) * (
             1 + rng.integers(-1, 2, n) * 2.0**-11
@@ -56,7 +56,7 @@ def source(name, n=2000):
 
 
 def converted(src, dst, mode="RN"):
-    """The doubles that the cast of every source value must give, and where anything may come out."""
+    """The doubles that the cast of every source value must give, and which results are undetermined."""
     c = source(src)
     x = values(src, c)
     free = np.zeros(x.shape, bool)

@@ -25,7 +25,7 @@ def source(name, n=2000):
     if name in SMALL:
         return codes(name)
     x = np.concatenate([sample(name, n, seed=n), sample(name, n, seed=1, near=True)])
-    if name in ("float64", "float32"):  # in the range of the narrow formats, and about their ties
+    if name in ("float64", "float32"):  # in the range of the narrow formats, and around their ties
         rng = np.random.default_rng(3)
         ties = values("float16", rng.integers(0, 1 << 16, n).astype(np.uint16)) * (
             1 + rng.integers(-1, 2, n) * 2.0**-11
@@ -42,7 +42,8 @@ def source(name, n=2000):
 
 
 def integers(name):
-    """Integers of a dtype: all of 8 bits, else the ends, powers of two and their neighbours, random ones."""
+    """Integers of a dtype: all if it has 8 bits, otherwise the ends, powers of two and their neighbours, random ones.
+    """
     w = dtype(name).bitwidth
     low, high = (-(1 << (w - 1)), (1 << (w - 1)) - 1) if name[0] == "i" else (0, (1 << w) - 1)
     if w == 8:
@@ -123,7 +124,7 @@ def test_integer_to_float(src, dst):
 @pytest.mark.parametrize("src", ["int64", "uint64"])
 @pytest.mark.parametrize("dst", ["bfloat16", "tfloat32", "float32", "float64"])
 def test_wide_integers_beside_ties(src, dst):
-    """So close to the middle of two floats that double precision does not show the side."""
+    """Integers so close to the middle of two floats that double precision cannot tell the side."""
     bits = FORMATS[dst].fraction
     ties = [(1 << e) + (k << (e - bits)) + (1 << (e - bits - 1)) for e in (58, 60, 62) for k in (0, 1, 2)]
     x = np.array([n + d for n in ties for d in (-1, 0, 1)], src)
@@ -162,12 +163,12 @@ def test_float_to_integer(src, dst):
     x = values(src, c)
     inside = in_range(x, dst)
     want = [math.trunc(v) for v in x[inside]]
-    assert list(map(int, cast_to_integer(src, dst, c)[inside])) == want  # what is outside may give anything
+    assert list(map(int, cast_to_integer(src, dst, c)[inside])) == want  # values outside give undetermined results
     assert list(map(int, cast_to_integer(src, dst, c[inside]))) == want
 
 
 def measured_integer(v, src, dst):
-    """What a Hopper GPU gives beyond the range."""
+    """The result of a Hopper GPU beyond the range."""
     w, signed = dtype(dst).bitwidth, dst[0] == "i"
     wide = max(w, 16)
     low, high = (-(1 << (wide - 1)), (1 << (wide - 1)) - 1) if signed else (0, (1 << wide) - 1)

@@ -237,7 +237,7 @@ def test_integers_wrap(d):
         assert [row[n] for row in out] == [wrap(d, v) for v in want], (a, b)
 
 
-# (x, y, x + y, x * y): ties to even, both ways, and what is just beyond a tie
+# (x, y, x + y, x * y): ties to even, both ways, and values just beyond a tie
 ROUNDED = {
     "f16": (np.float16, [(2048, 1, 2048, 2048), (2050, 1, 2052, 2050), (2048, 1.0009765625, 2050, 2050),
                          (1.0009765625, 1.0009765625, 2.001953125, 1.001953125), (65504, 16, np.inf, np.inf)]),

@@ -1,4 +1,4 @@
-"""What may stand as a condition."""
+"""Which values can be conditions."""
 
 import dataclasses
 import enum

@@ -174,7 +174,7 @@ def test_divmod():
 
 @clause("LOOSE-1.literal", "LOOSE-1.result")
 def test_literals_adapt():
-    """A loose constant takes the dtype of the tile it meets, a strict one would not."""
+    """A loose constant takes the dtype of the tile it is combined with; a strict one would not."""
     dtypes = look(lambda: (ct.zeros((2,), ct.int8) + 5).dtype == ct.int8 and 1,
                   lambda: (ct.zeros((2,), ct.int8) + (2 + 3) * 2).dtype == ct.int8 and 1,
                   lambda: (ct.zeros((2,), ct.float16) + min(1.5, 2)).dtype == ct.float16 and 1,

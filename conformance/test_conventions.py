@@ -1,4 +1,4 @@
-"""Calling conventions, and how a kernel's binary takes its parameters: read from a cubin, which nothing runs."""
+"""Calling conventions, and how compiled kernels take their parameters, as read from cubins; nothing runs."""
 
 import functools
 
@@ -67,7 +67,7 @@ def pointers(*more):
     return [8, *more]
 
 
-# Entry points: parameters, and the sizes of what they take. All kernels have three parameters.
+# Entry points: parameters, and the sizes of their values. All kernels have three parameters.
 LAYOUTS = {
     "bool": (dtypes("bool_", "bool_", "bool_"), [1, 1, 1]),
     "bits8": (dtypes("int8", "uint8", "float8_e4m3fn"), [1, 1, 1]),
@@ -105,7 +105,7 @@ def three(a, b, d):
 
 @functools.cache
 def layouts():
-    """All of them in one cubin."""
+    """All entry points in one cubin."""
     new = [signature(*p, symbol=name) for name, (p, _) in LAYOUTS.items()]
     old = [signature(*LAYOUTS[name][0], convention=V1, symbol=f"{name}_old") for name in OLD]
     return cubin(three, *new, *old)
@@ -154,7 +154,7 @@ def one_fact(x, out, which: ct.Constant[int]):
 @clause("CC-5.sizes")
 @pytest.mark.parametrize("dtype", [ct.int32, ct.uint32, ct.int64], ids=str)
 def test_sizes_stand_before_strides(dtype):
-    """The code names the place of the one that it stores, and of no other."""
+    """The code reads only the value that it stores."""
     x, out = forward(ndim=2, index_dtype=dtype), forward(ct.int64, shape_constant=1, stride_constant=1)
     code = cubin(one_fact, *[signature(x, out, k, symbol=f"k{k}") for k in range(4)], target="sm_80")
     places = [8 + k * sized(dtype) for k in range(4)]

@@ -85,7 +85,7 @@ def test_calls_in_tile_code():
 
 
 def decoded(short):
-    """The numbers behind every code (16 bits: all; wider: chosen ones), as doubles, read in tile code."""
+    """The numbers behind codes (all of 16 bits and less, chosen wider ones), as doubles, read in tile code."""
     name, dtype = NAMES[short], DTYPES[short]
     c = codes(name)
     n = len(c)
@@ -187,7 +187,7 @@ def test_widths_and_categories(short):
     arithmetic = short in ARITHMETIC
     if short != "b1":
         unary(lambda x: x + x, short, short if arithmetic else None)
-    # The category shows against a loose float: it turns an integer to float32.
+    # The category shows beside a loose float, which makes an integer float32.
     kind = "f32" if short in ("b1", *INTEGERS) else short
     unary(lambda x: ct.where(ct.arange(2, dtype=ct.int32) == 0, x, 0.5), short, kind)
 

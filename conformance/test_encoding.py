@@ -16,7 +16,7 @@ NAN, INF = math.nan, math.inf
 
 
 def encoded(numbers, short):
-    """Numbers that became constants of a dtype, as doubles; all in one kernel."""
+    """Numbers made constants of a dtype, as doubles; all in one kernel."""
     n = 1 << max(len(numbers) - 1, 1).bit_length()
     given, dtype = tuple(numbers) + (1,) * (n - len(numbers)), DTYPES[short]
 
@@ -36,7 +36,7 @@ def same(got, want):
 
 
 def candidates(short):
-    """Values of a format, middles between neighbours, and what lies just beside the middles."""
+    """Values of a format, middles between neighbours, and numbers just beside the middles."""
     f = FORMATS[NAMES[short]]
     if f.bits <= 8:
         picked = range(f.top)
@@ -134,7 +134,7 @@ def test_signs_of_zero(short):
 
 @clause("ENC-1.int")
 def test_integers_are_rounded_once():
-    # Halfway for the format but for the last bit, which a detour through double precision would lose.
+    # Halfway for the format except for the last bit, which rounding to double precision first would lose.
     for short, bits in (("f16", 11), ("bf16", 8), ("f32", 24), ("f64", 53)):
         numbers = [(1 << 62) + (1 << 62 - bits) + d for d in (-1, 0, 1)] + [(1 << 63) - 1, -(1 << 63), (1 << 64) - 1,
             2049, 7]

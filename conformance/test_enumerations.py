@@ -47,7 +47,7 @@ WANT = {"ZERO": 0.0, "NEG_ZERO": -0.0, "NAN": math.nan, "POS_INF": math.inf, "NE
 
 
 def padded(short, mode, want):
-    """What a load and a view read outside an array, in numbers of float64."""
+    """The values that a load and a view read outside an array, as float64."""
     @ct.kernel
     def k(x, out, viewed):
         ct.store(out, 0, ct.load(x, 0, 4, padding_mode=mode).astype(ct.float64))
@@ -95,7 +95,7 @@ def test_padding_of_integers(mode):
 @clause("PAD-1.default", "PAD-1.UNDETERMINED")
 @needs("cpu arrays")
 def test_undetermined_padding():
-    """Here it reads as zero."""
+    """For implementations with safe memory it reads as zero."""
     @ct.kernel
     def k(x, out):
         ct.store(out, 0, ct.load(x, 0, 4))
@@ -140,7 +140,7 @@ def test_padding_that_a_format_lacks(short):
 @clause("PAD-1.ZERO")
 @needs("cpu arrays")
 def test_zero_of_a_format_without_one():
-    """float8_e8m0fnu: its lowest value."""
+    """float8_e8m0fnu has no zero; its lowest value stands for it."""
     padded("e8m0", ct.PaddingMode.ZERO, 2.0**-127)
 
 

@@ -1,4 +1,4 @@
-"""Errors of compilation: their classes by what is wrong, and what they say."""
+"""Errors of compilation: the class for each mistake, and the text."""
 
 import enum
 import inspect

@@ -1,4 +1,4 @@
-"""export_kernel: what it takes, writes and refuses."""
+"""export_kernel: what it accepts, writes and refuses."""
 
 import io
 import linecache
@@ -40,7 +40,7 @@ def export(kernel, signatures, output, **options):
 
 
 def fresh():
-    """A signature that no cache of an implementation knows."""
+    """A signature that is not in any cache of an implementation."""
     return ONE.with_symbol(f"at_{time.time_ns()}")
 
 
@@ -66,7 +66,7 @@ def test_what_is_no_kernel(kernel):
 @assembles
 @clause("EXP-1.options")
 def test_options_of_the_kernel():
-    """More optimising, other code."""
+    """A higher optimisation level gives other code."""
     @ct.kernel(opt_level=0)
     def slow(x):
         ct.store(x, 0, ct.exp(ct.load(x, 0, 64)) + 1)
@@ -195,7 +195,7 @@ def test_what_cannot_be_written_to(output):
 
 @clause("EXP-3.other")
 def test_a_number_is_no_file():
-    """Not even that of an open one."""
+    """Not even the number of an open file."""
     reader, writer = os.pipe()
     try:
         with pytest.raises((AttributeError, TypeError)):
@@ -352,7 +352,7 @@ def test_cubins_by_way_of_each_version(version):
 @assembles
 @clause("EXP-6.none")
 def test_the_newest_version():
-    """Whatever the assembler reads, it reads what is written without a version; and nothing newer is listed."""
+    """The assembler reads bytecode written without a version, and no newer version is listed."""
     newest = version_of(bytecode(double, ONE, version=None))
     assert newest in VERSIONS
     assert cubin(double, ONE, version=newest)
@@ -466,7 +466,7 @@ def free(x):
     ids=["shape", "stride"])
 @clause("EXP-8.static.value")
 def test_static_dims(kernel, known):
-    """The value is one of the language: a shape is made of it."""
+    """The value is a constant of the language: a shape can use it."""
     assert bytecode(kernel, signature(forward(ndim=2, **known)))
     for bad in ({}, {name: values[::-1] for name, values in known.items()}):
         with pytest.raises(TypeError):

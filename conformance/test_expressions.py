@@ -1,5 +1,5 @@
 # ruff: noqa: F821, F841 -- tile code under test, not code to tidy
-"""Expressions: what each gives, and which are refused."""
+"""Expressions: the value of each, and which are refused."""
 
 import dataclasses
 import math

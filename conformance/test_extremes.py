@@ -1,4 +1,4 @@
-"""max, min, argmax, argmin: which element [RED-4, RED-6 … RED-8]."""
+"""max, min, argmax, argmin: which element they choose [RED-4, RED-6 … RED-8]."""
 
 import math
 

@@ -177,7 +177,7 @@ def test_fused_multiply_add(fn, signs, name):
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize("up", [True, False])
 def test_fused_multiply_add_beside_ties_of_subnormals(name, up):
-    """The sum lies so close to the middle of two subnormals that double the precision does not show the side."""
+    """The sum lies so close to the middle of two subnormals that double the precision cannot tell the side."""
     f = FORMATS[name]
     unit, m = Fraction(2) ** (f.emin - f.fraction), f.fraction
     k = np.array([2**i + 1 for i in range(1, m)] + [2**i for i in range(2, m)])
@@ -213,7 +213,7 @@ def test_fused_multiply_add_with_a_mode(name, mode):
 @clause("MACH-7.once")
 @pytest.mark.parametrize("e", [400, 498, 502, 990, 995, 998, 1010, 1021])
 def test_fused_multiply_add_of_large_and_small(e):
-    """What the rounded product misses, where one factor is too large to be split into halves."""
+    """The error of the rounded product counts, even if one factor is too large to be split into halves."""
     x, y = (1 + 2.0**-52) * 2.0**e, (1 + 2.0**-52) * 2.0**-e
     rows = [(p, q, -(p * q) * s) for p, q in ((x, y), (y, x), (-x, y)) for s in (1.0, 1 + 2.0**-52, 0.5)]
     a, b, c = (encode("float64", np.array(v)) for v in zip(*rows, strict=True))

@@ -14,7 +14,7 @@ INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 
 
 def element(a, at, mask=True, pad=0):
-    """What a gather gives for one lane."""
+    """The result of a gather for one lane."""
     return a[tuple(at)] if mask and all(0 <= i < n for i, n in zip(at, a.shape)) else pad
 
 
@@ -168,7 +168,7 @@ def test_all_blocks_gather_the_same():
 @pytest.mark.parametrize("d", INTEGERS)
 @pytest.mark.parametrize("n", [3, 127, 128, 200, 256, 300])
 def test_extreme_indices(d, n):
-    """Every one that is no position of the array is out of range."""
+    """Every index that is not a position of the array is out of range."""
     info = np.iinfo(NUMPY[d])
     wanted = [0, 1, n - 1, n, n + 1, info.max, info.max - 1, info.min, info.min + 1, info.max // 2, -1, -n, -n - 1,
               1 << 32, (1 << 32) + 1, -(1 << 32), 1 << 40, (1 << 62) + 1]

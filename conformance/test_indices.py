@@ -13,7 +13,7 @@ INT32 = type(get_args(ct.ScalarInt64)[1])(dtype=ct.int32)  # the class of scalar
 
 
 def dtypes_of(f, *args, annotation=object):
-    """Names of the dtypes of what f(argument) gives."""
+    """Names of the dtypes of the results of f(argument)."""
     seen = []
 
     @ct.kernel
@@ -102,7 +102,7 @@ def test_wide_indices_of_wide_arrays():
 
 @clause("IDX-3")
 def test_element_indices():
-    """They count with 64 bits, whatever the index dtype of the array."""
+    """Element indices have 64 bits, whatever the index dtype of the array."""
     @ct.kernel
     def k(x, i: ct.ScalarInt64, out):
         at = i + ct.arange(4, dtype=ct.int32).astype(ct.int64)

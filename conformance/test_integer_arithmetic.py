@@ -18,7 +18,7 @@ def ceil_div(a, b):
     return -(-a // b)
 
 
-# function, form in which users write it, exact result of integers
+# function, its form in source, exact result of integers
 INTEGER_OPS = [
     pytest.param(
         ct.add, lambda x, y: x + y, lambda a, b: a + b, id="add", marks=clause("ARITH-1.int", "ARITH-1.operator")
@@ -84,7 +84,7 @@ def test_integers(function, form, oracle, name, request):
     pairs = zip(x[defined].tolist(), y[defined].tolist(), strict=True)
     want = np.array([wrap(oracle(a, b), name) for a, b in pairs], name)
     for fn in (function, form) if name in ("int32", "uint8") else (form,):
-        same_numbers(of_integers(fn, name, x, y)[defined], want, name)  # division by zero may give anything
+        same_numbers(of_integers(fn, name, x, y)[defined], want, name)  # the result of division by zero is undetermined
 
 
 @needs("measured")

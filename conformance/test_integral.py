@@ -23,7 +23,7 @@ RESTRICTED = tuple(n for n in ALL_FLOATS if n not in FLOATS)
 
 
 def inputs(name):
-    """Every value of a 16-bit format; for the others specials, any magnitudes, and near ones."""
+    """Every value of a 16-bit format; for wider ones specials, any magnitudes, and magnitudes near one."""
     if FORMATS[name].bits == 16:
         return codes(name)
     n = 3000 if name == "float32" else 300
@@ -143,7 +143,7 @@ def test_atan2_special_values():
 @clause("ARITH-11.zero", "ARITH-11.error")
 @pytest.mark.parametrize("name", FLOATS)
 def test_atan2_of_zeros_known_beforehand(name):
-    """A compiler may see that a tile is zero, from a constant or a difference, and has to know the function then."""
+    """A compiler may see that a tile is zero, from a constant or a difference, and must then compute the function."""
     d = getattr(ct, name)
 
     @ct.kernel

@@ -1,4 +1,4 @@
-"""What variables are after an if."""
+"""The types and values of variables after an if."""
 
 import dataclasses
 import enum
@@ -40,7 +40,7 @@ NAMES = {"Color": Color, "Pair": Pair, "Other": Other, "f1": f1, "f2": f2}
 
 
 def joined(left, right, use="x"):
-    """Source of a function that has `left` or `right` in x, and uses it."""
+    """Source of a function that assigns `left` or `right` to x, and uses x."""
     return body(f"""
         if n > 0:
             x = {left}

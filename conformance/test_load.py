@@ -16,7 +16,7 @@ X1, X2, X3 = (np.zeros((4,) * r, np.int32) for r in (1, 2, 3))
 
 
 def loader(look, shape, order="C", pad=ZERO, diverge=False):
-    """A kernel that loads a tile for each block of a grid, and stores it where it belongs to the block."""
+    """A kernel that loads a tile for each block of a grid, and stores it at the block's own place."""
     rank, block = len(shape), (1, 1, 1, *shape)
     zeros = (0,) * rank
 
@@ -48,7 +48,7 @@ def check(x, look, shape, order="C", pad=ZERO, fill=0, diverge=False, grid=GRID)
 @clause("LOAD-1.element", "LOAD-5.edge")
 @pytest.mark.parametrize("shape", [(6, 10), (10, 6), (6, 14)], ids=str)
 def test_tiles_that_move_along_both_axes(shape):
-    """Blocks of one row of the grid are cut at the end of the first axis, and some of these at that of the second."""
+    """Blocks of one row of the grid reach beyond the first axis, and some of these also beyond the second."""
     @ct.kernel
     def k(x, out):
         i, j = ct.bid(0), ct.bid(1)
@@ -450,7 +450,7 @@ def test_a_loaded_tile_does_not_change():
 @pytest.mark.parametrize("layout", ["contiguous", "gaps"])
 @pytest.mark.parametrize("diverge", [False, True], ids=["all", "some"])
 def test_slices_that_differ_by_block(layout, diverge):
-    """Elements beside a slice are out of range, though the array has them."""
+    """Elements beside a slice are out of range, although the array has them."""
     def body(x, y, out, b):
         s, u = x.slice(0, 2 * b, 3 * b + 1), y.slice(0, 4 * b, 5 * b + 1)
         i = ct.arange(4, dtype=ct.int32)

@@ -1,5 +1,5 @@
 # ruff: noqa: B007 -- tile code under test, not code to tidy
-"""Loops that run."""
+"""Loops at run time."""
 
 import contextlib
 import dataclasses

@@ -141,7 +141,8 @@ PRECISION = {"f16": (np.float16, 11), "bf16": (ml_dtypes.bfloat16, 8), "f32": (n
 
 
 def sign_of_error(f, short="f32"):
-    """What f(x, y, z) gives, where x*y is not representable: z + 2**-p exactly, z + 0 if x*y is rounded first.
+    """The error term of f(x, y, z), where x*y is not representable: exactly z + 2**-p, or z + 0 if x*y is rounded
+    first.
 
     1 for an error term of +2**-p, 0 for none, -1 for -2**-p. z is x*y rounded.
     """
@@ -232,11 +233,11 @@ def test_dtypes_that_are_fused(short):
 @clause("MACH-7.add")
 @pytest.mark.parametrize("same", [False, True], ids=["own", "same"])
 def test_each_element_of_many_is_rounded_once(same):
-    """2**18 elements: x * x is 1 + 2**-11 + 2**-24, of which a rounded product drops the last bit."""
+    """2**18 elements: x * x is 1 + 2**-11 + 2**-24; a rounded product drops the last bit."""
     @ct.kernel
     def k(a, out):
         at = ct.bid(0), 0
-        y = ct.load(a, (0, 0) if same else at, (8, 512))  # all blocks' are equal
+        y = ct.load(a, (0, 0) if same else at, (8, 512))  # all blocks have the same one
         ct.store(out, at, ct.load(a, at, (8, 512)) * y + ct.load(out, at, (8, 512)))
 
     scale = np.ldexp(np.float32(1), np.arange(512, dtype=np.int32) % 8)
@@ -250,7 +251,9 @@ def test_each_element_of_many_is_rounded_once(same):
 @pytest.mark.parametrize("mode, cancelled", [("RZ", 0.0), ("RM", -0.0), ("RP", 0.0)])
 @clause("MACH-7.mode", "RM-1.add.RZ", "RM-1.add.RM", "RM-1.add.RP")
 def test_signs_of_fused_zeros(mode, cancelled, short):
-    """Terms of one sign keep it, those of both signs have the zero of the direction; so has what cancels."""
+    """Zeros of one sign keep it; zeros of both signs give the zero of the rounding direction, and so do sums that
+    cancel.
+    """
     dtype = PRECISION[short][0]
 
     @ct.kernel

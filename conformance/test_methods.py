@@ -17,7 +17,7 @@ def t24():
 
 
 def shown(f, shape, dtype=np.int32):
-    """The tile that a function of tile code gives."""
+    """The result of a function of tile code."""
     zeros = (0,) * len(shape)
 
     @ct.kernel

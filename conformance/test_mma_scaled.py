@@ -35,7 +35,7 @@ SHORT = {
 
 
 def scaled(d, s, xs, ss, ys, ts, seed=0):
-    """The result for random codes, and what it must be exactly."""
+    """The result for random codes, and the exact result."""
     rng = np.random.default_rng(seed)
     dd, sd, four = dtype(d), dtype(s), d == "float4_e2m1fn"
     finite = [c for c in range(1 << FORMATS[d].bits) if math.isfinite(value(d, c)) and abs(value(d, c)) <= 8]

@@ -1,4 +1,4 @@
-"""What accesses to memory see of each other [MEM]."""
+"""Which effects accesses to memory see [MEM]."""
 
 import numpy as np
 import pytest
@@ -117,7 +117,7 @@ def test_updates_of_many_blocks(order, scope):
 
 @clause("MEM-2.acquire")
 def test_release_and_acquire():
-    """Each block waits for the one before it, and must see what that one wrote."""
+    """Each block waits for the one before it, and must see its stores."""
     @ct.kernel
     def k(flag, data):
         b = ct.bid(0)
@@ -139,7 +139,7 @@ def test_release_and_acquire():
     lambda i, n: i + i % 2, lambda i, n: i % 2 + i, lambda i, n: i - (i + n) % 3,
 ], ids=named)
 def test_stores_of_iterations_that_meet_or_do_not(place):
-    """What a loop stored last stays, wherever its iterations store."""
+    """The last store of a loop stays, wherever its iterations store."""
     @ct.kernel
     def k(out, n, every):
         for i in range(n):
@@ -233,7 +233,7 @@ def by_loading(flag, i):
 
 
 def by_counting(flag, i):
-    """The bounds of an inner loop are what is waited for."""
+    """Waits for the bounds of an inner loop."""
     there = False
     while not there:
         for _ in range(ct.atomic_or(flag, i, 0)):
@@ -285,7 +285,7 @@ def test_ways_to_wait(wait):
 
 @clause("MACH-4.atomic")
 def test_loops_that_do_not_wait():
-    """What hands out work, and what works in place, ends however many blocks there are."""
+    """Loops that hand out work, and loops that work in place, end with any number of blocks."""
     @ct.kernel
     def k(next, done, x):
         mine = ct.atomic_add(next, 0, 1)

@@ -14,7 +14,7 @@ ALL = (*INTEGERS, "bool_", *FLOATS)
 
 
 def moved(fn, shape, result):
-    """The int32 tile that `fn` makes of 0, 1, 2, … at `shape`; `result` is its shape."""
+    """The int32 tile that `fn` makes from 0, 1, 2, … of shape `shape`; it has shape `result`."""
     n = int(np.prod(shape))
 
     @ct.kernel

@@ -74,7 +74,7 @@ def test_integer_power_by_hand():
 @pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize("exponent", ["uint8", "uint16"])
 def test_integer_power_without_sign(name, exponent):
-    """Exponents of the upper half are no negative ones."""
+    """Exponents of the upper half are not negative."""
     most = np.iinfo(exponent).max
     n = np.array([0, 1, most // 2, most // 2 + 1, most], exponent)
     for base in (1 + 2.0**-7, -1.0, 0.5):
@@ -98,7 +98,7 @@ def test_exponents_that_differ_by_block_are_repeated():
 
 @clause("POW-1.choice", "POW-1.literal")
 def test_which_powers_are_integer_powers():
-    """x ** 3 by squaring has two roundings, which shows."""
+    """x ** 3 by squaring has two visible roundings."""
     for name in FLOATS:
         x = sample(name, 300, 4, near=True)
         v = values(name, x).tolist()
@@ -245,7 +245,7 @@ def test_dtypes_of_powers():
     refused(lambda a: a**300, "int8", error="TileValueError")
     x = encode("float32", [1.1, -2.0, 3.0])
     for exponent in ("int64", "uint32", "uint64"):
-        n = np.array([100, 2, 5], exponent)  # 1.1 ** 100 in steps is off by several ulp
+        n = np.array([100, 2, 5], exponent)  # 1.1 ** 100 in steps has an error of several ulp
         got = values(
             "float32", apply(binary(power, "float32", exponent, "float32"), "float32", x, n.view(f"u{n.itemsize}"))
         )

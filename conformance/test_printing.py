@@ -1,4 +1,4 @@
-"""print, printf and formatted strings: what is written, character by character."""
+"""print, printf and formatted strings: the text, character by character."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ X1 = np.zeros(4, np.int32)
 
 @pytest.fixture
 def written(capfd):
-    """What a kernel writes: launch it, and read standard output."""
+    """The text that a kernel writes: launch it, and read standard output."""
     def see(kernel, *args, grid=(1,)):
         capfd.readouterr()
         launch(kernel, *args, grid=grid)
@@ -26,7 +26,7 @@ def written(capfd):
 
 @pytest.fixture
 def text(written):
-    """What a function of tile code writes."""
+    """The text that a function of tile code writes."""
     def see(f):
         @ct.kernel
         def k():
@@ -82,7 +82,7 @@ def test_values_that_depend_on_the_block(written):
 
     want = ["block 0 [1, 2] 3", "block 1 [3, 4] 3", "1.0 [3, 4]", "block 2 [5, 6] 3", "2.0 [5, 6]", "2.1 [5, 6]"]
     got = written(k, numbers(6), grid=(3,))
-    assert sorted(got) == sorted("".join(line + "\n" for line in want))  # blocks may write into each other's lines
+    assert sorted(got) == sorted("".join(line + "\n" for line in want))  # blocks may mix their lines
 
 
 @pytest.mark.parametrize("f, want", [
@@ -239,7 +239,7 @@ def test_values_by_dtype(written, d, values, want):
         assert written(k, np.array(values).astype(NUMPY[d])) == want + "\n"
 
 
-# What C gives: (value, dtype, spec) -> text. Values are run-time scalars.
+# C's text: (value, dtype, spec) -> text. Values are run-time scalars.
 FIELDS = {
     "PRINT-4.d": [(42, "i32", "d", "42"), (-42, "i8", "d", "-42")],
     "PRINT-4.i": [(42, "i32", "i", "42"), (-42, "i16", "i", "-42")],
@@ -310,7 +310,7 @@ def test_fields(written, tmp_path, value, d, spec, want):
 
 
 def formatter(path, spec):
-    """A function with this spec in a formatted string, in a file, where its source text can be read."""
+    """A function with this spec in a formatted string, in a file, so that its source text can be read."""
     path.write_text(f"def show(s):\n    return f'{{s:{spec}}}'\n")
     space: dict = {}
     exec(compile(path.read_text(), str(path), "exec"), space)

@@ -86,7 +86,7 @@ def test_softmax(columns):
     got = run(k, x, np.zeros_like(x), 32, grid=(9,))
     d = x.astype(np.float64) - x.max(1, keepdims=True)
     want = np.exp(d) / np.exp(d).sum(1, keepdims=True)
-    # exp: 4u and u·|d| for its argument, in the numerator and at most as much in the sum; 32 additions; a division
+    # exp: 4u, and u·|d| for its argument, in the numerator and at most once more in the sum; 32 additions; a division
     each = (4 + np.abs(d)) * U
     within(got, want, want * (each + each.max(1, keepdims=True) + 33 * U) + 2.0**-149)
 

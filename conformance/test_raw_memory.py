@@ -37,7 +37,7 @@ def test_offsets_count_elements():
 @pytest.mark.parametrize("layout", ["contiguous", "transposed", "gaps"])
 @pytest.mark.parametrize("diverge", [False, True], ids=["all", "some"])
 def test_every_element_of_a_layout(layout, diverge):
-    """An offset is what strides, counted in elements, make of a position."""
+    """An offset is the sum of position times stride, counted in elements."""
     def body(x, y, b):
         u, v, w = ct.arange(4, dtype=ct.int32)[:, None, None], ct.arange(2, dtype=ct.int32)[:, None], b
         at = u * x.strides[0] + v * x.strides[1] + w * x.strides[2]

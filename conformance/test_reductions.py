@@ -42,7 +42,7 @@ def each(table, *subs):
 
 
 def groups(shape, axes):
-    """For each index of the result (reduced axes gone), the row-major positions of the elements that meet there."""
+    """For each index of the result, without reduced axes, the row-major positions of the elements combined there."""
     kept = [k for k in range(len(shape)) if k not in axes]
     out = {}
     for p, index in enumerate(itertools.product(*map(range, shape))):
@@ -356,7 +356,7 @@ def test_sums_before_axes_of_one(shape, axis):
 @pytest.mark.parametrize("shape", [(1, 1), (1, 8), (8, 1), (4, 8), (2, 128)])
 @pytest.mark.parametrize("d", FLOATS)
 def test_sums_of_zeros(d, shape):
-    """No order of the terms makes +0 of nothing but -0, and one +0 among them always does."""
+    """In any order, terms of -0 alone give -0, and one +0 among them gives +0."""
     for place in (None, 0, shape[0] * shape[1] - 1):
         x = np.full(shape, -0.0)
         if place is not None:

@@ -1,4 +1,4 @@
-"""What floats without arithmetic can and cannot do [DT-4, DT-5]."""
+"""Operations that floats without arithmetic have and lack [DT-4, DT-5]."""
 
 import operator
 
@@ -33,7 +33,7 @@ def test_memory_of_restricted_floats(short):
 
 
 def numbers_of(f, short, n, *, size=8):
-    """The numbers 1, 2, 4, 0.5, … as a tile of a restricted float, through f, as doubles."""
+    """f of the numbers 1, 2, 4, 0.5, … as a tile of a restricted float, in doubles."""
     dtype = DTYPES[short]
     given = (1, 2, 4, 0.5, 4, 2, 1, 1)[:size]
 
@@ -83,7 +83,7 @@ def test_bits_of_restricted_floats(short):
 @clause("DT-4.astype")
 @pytest.mark.parametrize("short", RESTRICTED)
 def test_conversion_of_restricted_floats(short):
-    """To a restricted float at run time, and from it."""
+    """Conversion to a restricted float at run time, and from it."""
     dtype = DTYPES[short]
     mode = ct.RoundingMode.RZ if short == "e8m0" else None
 

@@ -58,7 +58,7 @@ def test_directed_sqrt(mode, name):
 
 
 def ulps(got, want):
-    """Distance of float32 numbers from exact ones, in units of the exact one's last place."""
+    """Distance of float32 numbers from exact ones, in units of the last place of the exact number."""
     unit = np.ldexp(1.0, np.maximum(np.frexp(want)[1] - 24, -149))
     return np.abs(got - want) / unit
 
@@ -223,7 +223,7 @@ def test_flush_to_zero(op, mode):
     got = values("float32", apply(binary(fn, "float32", "float32", "float32"), "float32", x, y))
     same_numbers(
         np.where(np.abs(want) == 2.0**-126, want, got), want, op
-    )  # the edge may be seen before or after rounding
+    )  # an implementation may test the edge before or after rounding
     edge = np.abs(want) == 2.0**-126
     assert (np.isin(got[edge], [0, 2.0**-126, -(2.0**-126)])).all()
 

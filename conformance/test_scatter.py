@@ -13,7 +13,9 @@ INTEGERS = ["i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64"]
 
 
 def check(g, writes):
-    """Each element holds one of the values written to it, or what it held; `writes`: (position, value)."""
+    """Assert that each element holds one of the values written to it, or its old value. `writes` has (position,
+    value).
+    """
     allowed = {at: [] for at in np.ndindex(g.array.shape)}
     for at, v in writes:
         if all(0 <= i < n for i, n in zip(at, g.array.shape)):

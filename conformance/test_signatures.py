@@ -1,4 +1,4 @@
-"""Signatures and constraints: what they hold, take and refuse."""
+"""Signatures and constraints: their attributes, and what they accept and refuse."""
 
 import math
 from typing import Annotated, Any
@@ -550,7 +550,7 @@ def test_constant_sizes_need_v2(bad):
 
 
 def fresh(*shape, dtype=np.float32):
-    """An array at an address divisible by 16, wherever the allocator puts it."""
+    """An array at an address divisible by 16, for any allocator."""
     size = math.prod(shape)
     memory = np.zeros(size * np.dtype(dtype).itemsize + 16, np.uint8)
     start = -memory.ctypes.data % 16

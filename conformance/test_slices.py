@@ -160,7 +160,7 @@ def test_slices_beyond_an_array():
 @pytest.mark.parametrize("size", [8, 16])
 @pytest.mark.parametrize("start", [-1, -3, -4, -6])
 def test_slices_before_an_array_by_blocks_in_reverse(start, size):
-    """Tiles of the later blocks begin before the array, and end in it or not."""
+    """Tiles of the later blocks begin before the array, and end inside it or before it."""
     @ct.kernel
     def k(x, start, out):
         i = ct.num_blocks(0) - 1 - ct.bid(0)
@@ -194,7 +194,7 @@ def test_what_is_computed_goes_to_slices_that_differ_by_block():
 @clause("SLICE-1.base")
 @pytest.mark.parametrize("grid", [(5,), (1, 5), (5, 1), (2, 3)])
 def test_some_blocks_use_slices_that_differ_by_block(grid):
-    """Among blocks that are some of all, a few go on."""
+    """Some blocks take a branch, and a few of these another one."""
     @ct.kernel
     def k(x, out):
         i = ct.bid(0) * ct.num_blocks(1) + ct.bid(1)
@@ -214,7 +214,7 @@ def test_some_blocks_use_slices_that_differ_by_block(grid):
 @pytest.mark.parametrize("grid", [(4,), (2, 2)])
 @pytest.mark.parametrize("least", [1, 2, 4, 5])
 def test_slices_that_begin_and_end_by_block(grid, least):
-    """Some tiles reach beyond their slice, or none."""
+    """Some tiles, or none, reach beyond their slice."""
     @ct.kernel
     def k(x, out):
         i = ct.bid(0) * ct.num_blocks(1) + ct.bid(1)
@@ -235,7 +235,7 @@ def test_slices_that_begin_and_end_by_block(grid, least):
     lambda n, m: ct.astype(16 * n, ct.int64) + m, lambda n, m: (16 * n & 31) + (m & 31), lambda n, m: (m & 3) * 3,
 ], ids=named)
 def test_slices_that_begin_beside_multiples(start):
-    """Where one number is a multiple of 16, what is computed of it and another need not be one."""
+    """If one number is a multiple of 16, a result computed from it and another number may not be."""
     @ct.kernel
     def k(x, n, m, out):
         ct.store(out, 0, ct.load(x.slice(0, start(n, m), 64), 0, 1))

@@ -1,5 +1,5 @@
 # ruff: noqa: B007, B018, PIE790 -- tile code under test, not code to tidy
-"""Statements: what each does, and which are refused."""
+"""Statements: the effect of each, and which are refused."""
 
 import contextlib
 import dataclasses
@@ -82,7 +82,7 @@ VARIANTS = [*SYNTAX.items(),
 def test_syntax_that_is_refused(lines):
     try:
         f = body(lines)
-    except SyntaxError:  # in some versions Python refuses it already
+    except SyntaxError:  # some versions of Python refuse it already
         pytest.fail(f"this is no Python: {lines}")
     rejects("TileSyntaxError", f, 1)
 

@@ -14,7 +14,7 @@ X0, X1, X2 = (np.zeros((4,) * r, np.int32) for r in (0, 1, 2))
 
 
 def storer(look, shape, order="C", diverge=False):
-    """A kernel that stores for each block of a grid the tile that is its own in `source`."""
+    """A kernel in which each block of a grid stores its own tile of `source`."""
     rank, block = len(shape), (1, 1, 1, *shape)
     zeros = (0,) * rank
 
@@ -33,7 +33,7 @@ def storer(look, shape, order="C", diverge=False):
 
 
 def check(g, look, shape, order="C", diverge=False, grid=GRID):
-    """Every element holds a value that some block stored there; what no block stores to is as before."""
+    """Assert that every element holds a value that some block stored there, and all other elements are unchanged."""
     rank = len(shape)
     source = numbers((*grid, *shape), g.array.dtype, start=1000)
     axes = {"C": tuple(range(rank)), "F": tuple(range(rank))[::-1]}.get(order, order)
@@ -50,7 +50,7 @@ def check(g, look, shape, order="C", diverge=False, grid=GRID):
     for one, where in allowed:
         reached |= where
         good |= where & (g.array == one)
-    g.check(g.array)  # nothing beside it
+    g.check(g.array)  # no element beside it changes
     same(np.where(reached, before, g.array), before)
     assert good[reached].all(), f"{(~good & reached).sum()} elements hold what no block stored there"
 
@@ -324,7 +324,7 @@ def test_blocks_that_store_to_one_place():
 
 @clause("STORE-1.element", "STORE-5.race")
 def test_the_same_tile_from_all_blocks():
-    """The value does not depend on the block, the place does, and the other way round."""
+    """The value does not depend on the block but the place does, and the other way round."""
     @ct.kernel
     def k(x, y):
         ct.store(x, (ct.bid(1), ct.bid(0)), ct.arange(4, dtype=ct.int32).reshape((2, 2)))

@@ -156,7 +156,7 @@ def test_not_constant(f):
 @clause("LOOSE-5.exp", "LOOSE-5.log", "LOOSE-5.log2", "LOOSE-5.sin", "LOOSE-5.cos", "LOOSE-5.tan", "LOOSE-5.sinh",
         "LOOSE-5.cosh", "LOOSE-5.sqrt", "LOOSE-5.rsqrt")
 def test_values_of_loose_functions():
-    """In the domain a loose constant gives what Python's math gives."""
+    """Inside its domain, a function of a loose constant gives the result of Python's math."""
     cases = [
         (lambda: ct.exp(1), math.exp(1)), (lambda: ct.exp(700.0), math.exp(700)), (lambda: ct.log(10.0), math.log(10)),
         (lambda: ct.log2(8), 3.0), (lambda: ct.sin(1.0), math.sin(1)), (lambda: ct.cos(1.0), math.cos(1)),
@@ -168,7 +168,7 @@ def test_values_of_loose_functions():
 
 @clause("STRICT-2.constant")
 def test_constants_as_operands():
-    """A constant beside a run-time operand has the value it has in the dtype of that operand."""
+    """A constant beside a run-time operand takes its value in the dtype of that operand."""
     @ct.kernel
     def k(x, a, b):
         ct.store(a, 0, ct.load(x, 0, 2) * 0.1)

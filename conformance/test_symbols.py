@@ -56,7 +56,7 @@ WORKED = [
     pytest.param([(scalar(ct.int32), array())], V2, "k_Kt2_T2Si32A1f32", marks=clause("MNG-20")),
     pytest.param([array(ndim=11, stride_lower_bound_incl=0, stride_divisible_by=4)], V1, "k_Kt1_A11f32_7ffv4l0",
                  marks=clause("MNG-21", "MNG-4.mask")),
-    # More of the grammar.
+    # More symbols of the grammar.
     pytest.param([array(ndim=0)], V1, "k_Kt1_A0f32", marks=clause("MNG-4.mask")),
     pytest.param([array(ndim=2, stride_lower_bound_incl=(-3, 5))], V1, "k_Kt1_A2f32_1l_3_2l5",
                  marks=clause("MNG-4.order", "MNG-3.negative")),
@@ -167,7 +167,7 @@ MAYBE = st.one_of(st.none(), st.integers(-9, 20))
 
 @st.composite
 def some_arrays(draw):
-    """Any array without alias groups; what a constant makes redundant is not said."""
+    """Any array without alias groups, and without what a constant makes redundant."""
     n = draw(st.integers(0, 9))
 
     def each(s):
@@ -208,7 +208,7 @@ NAMED = st.lists(st.lists(st.integers(0, 30), unique=True, max_size=20), min_siz
 
 
 def numbered(named):
-    """Each parameter's groups in the order of their numbers, which are those of their first appearance."""
+    """Each parameter's groups in the order of their numbers, which follow the first appearance."""
     numbers = {g: k for k, g in enumerate(dict.fromkeys(g for names in named for g in names))}
     return [sorted(names, key=numbers.get) for names in named], numbers
 
@@ -221,7 +221,7 @@ def of_groups(named):
 @RUNS
 @given(NAMED)
 def test_numbers_of_groups(named):
-    named, numbers = numbered(named * 2)  # each is named twice at least
+    named, numbers = numbered(named * 2)  # each group is named at least twice
     parts = ["A1f32" + "_" * bool(names) + "".join(f"g{numbers[g]:x}" for g in names) for names in named]
     symbol = of_groups(named)
     assert symbol == "_".join(["k_Kt2", *parts])
@@ -240,7 +240,7 @@ def test_the_order_of_groups_in_a_parameter(named):
 @RUNS
 @given(parameters=st.lists(ANY, min_size=1, max_size=3), data=st.data())
 def test_a_changed_symbol_is_another_or_none(parameters, data):
-    """With one character other, gone or more: ValueError, or the name of what comes back."""
+    """With one character changed, removed or added: ValueError, or the symbol of another signature."""
     symbol = c.mangle_kernel_name("k", signature(*parameters))
     at = data.draw(st.integers(3, len(symbol) - 1))
     other = data.draw(st.sampled_from("0123456789abcdefgilpstuvwABFILST_ x"))

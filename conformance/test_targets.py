@@ -1,4 +1,4 @@
-"""GPUs that code can be made for, and what each has [ARCH]."""
+"""GPUs for which code can be made, and the features of each [ARCH]."""
 
 import pytest
 
@@ -78,7 +78,7 @@ def test_dtypes_that_older_targets_lack(name, target):
 @clause("DT-6")
 @pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
 def test_values_of_dtypes_that_a_target_lacks(name):
-    """Wherever there is one: not in arrays only."""
+    """Values anywhere count, not only arrays."""
     dtype = getattr(ct, name)
 
     @ct.kernel

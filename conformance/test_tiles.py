@@ -98,7 +98,7 @@ def test_int_as_shape():
 
 
 def seen_by(f, *args):
-    """dtype, shape and rank of the scalar that f gives for kernel arguments."""
+    """dtype, shape and rank of the scalar f(kernel arguments)."""
     seen = []
 
     @ct.kernel

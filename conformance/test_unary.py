@@ -72,7 +72,7 @@ def precise(op, x):
 
 
 def inputs(name):
-    """Every value of a 16-bit format; for the others specials, any magnitudes, and near ones."""
+    """Every value of a 16-bit format; for wider ones specials, any magnitudes, and magnitudes near one."""
     if FORMATS[name].bits == 16:
         return codes(name)
     n = 3000 if name == "float32" else 300
@@ -117,7 +117,7 @@ def test_accuracy_of_float64(op):
 @clause("UN-4.rsqrt.f64")
 @pytest.mark.parametrize("e", [-400, -100, -10, 0, 10, 100, 400])
 def test_rsqrt_where_a_rounded_root_is_not_enough(e):
-    """Just above a power of four, one over the rounded root misses the bound."""
+    """Just above a power of four, the reciprocal of the rounded root misses the bound."""
     v = np.ldexp(1 + np.random.default_rng(3).random(1000) * 0.05, e)
     got = values("float64", apply(unary(ct.rsqrt, "float64", "float64"), "float64", encode("float64", v)))
     with mpmath.workdps(50):
@@ -212,7 +212,7 @@ def test_special_values(op, x, want):
 
 @functools.cache
 def special_results(op, name):
-    """What the function gives for all its arguments in the table, by argument."""
+    """The function's results for all its arguments in the table, by argument."""
     xs = [x for o, _, x, _ in SPECIAL if o == op]
     far = [2 * x if abs(x) >= 1000 and math.isfinite(x) else x for x in xs]  # so that float64 overflows too
     got = values(name, apply(unary(getattr(ct, op), name, name), name, encode(name, far)))

@@ -1,4 +1,4 @@
-"""What tile code can hold, and what it finds outside [OBJ]."""
+"""Values that tile code can hold, and objects that it finds outside [OBJ]."""
 
 import dataclasses
 import enum
@@ -43,7 +43,7 @@ def double(x):
 
 
 def pick(first, second):
-    """In tile code: a variable that goes through a tuple and a helper."""
+    """In tile code: passes a value through a tuple and a helper."""
     held = (first, second)
     return held[0]
 

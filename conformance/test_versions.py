@@ -1,4 +1,4 @@
-"""What each version of bytecode has [VER], and what older ones make of hints [KERN-3]."""
+"""The features of each version of bytecode [VER], and hints with older ones [KERN-3]."""
 
 import warnings
 

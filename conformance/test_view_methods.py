@@ -17,7 +17,7 @@ ATOMIC = [k for k in KINDS if k != "xchg"]
 
 
 def fitting(look, shape, steps, edge):
-    """Sizes so that the last tile a look meets has `edge` elements beyond the end, and one at least inside."""
+    """Sizes such that the last tile of a map has `edge` elements beyond the end, and at least one inside."""
     top = [max(look(*b)[k] for b in blocks()) for k in range(len(shape))]
     return tuple(i * s + t - min(e, t - 1) for i, s, t, e in zip(top, steps, shape, edge))
 

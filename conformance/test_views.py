@@ -11,7 +11,7 @@ def counting(*shape):
 
 
 def blocks(x, tile, index, fill):
-    """The tile at a tile index, element by element, from the definition."""
+    """The tile at a tile index, computed element by element from the definition."""
     out = np.full(tile, fill, x.dtype)
     for at in np.ndindex(*tile):
         place = tuple(i * t + a for i, t, a in zip(index, tile, at, strict=True))
