@@ -36,8 +36,6 @@ TESTED_ELSEWHERE = {
     "interp/codegen/interleave": ("interp/exec/test_turns.py", "blocks that take turns run the code that it emits"),
     "interp/codegen/py_ast": ("interp/codegen/test_block.py", "the nodes are tested as the code that they make"),
     "interp/debugger": ("interp/test_schedule.py", "a debugger decides the schedule"),
-    "interp/exec/divergence": ("interp/test_schedules_agree.py", "its branches and loops run in generated programs"),
-    "interp/exec/merge": ("interp/test_schedules_agree.py", "its merges run in generated programs"),
     "interp/memory/array": ("interp/memory/test_array_view.py", "it is the protocol that arrays implement"),
     "interp/memory/elements": ("interp/memory/test_array_view.py", "gather, scatter and atomics go through it"),
     "interp/memory/foreign_view": ("ops/test_views.py", "only from_foreign makes one"),
@@ -49,10 +47,12 @@ TESTED_ELSEWHERE = {
     "ir/parse": ("ir/test_text.py", "what is printed is parsed again"),
     "ir/reader": ("ir/test_text.py", "the parser reads through it"),
     "ops/_access": ("ops/test_memory.py", "ops on memory share it"),
+    "ops/_arguments": ("ops/test_arithmetic.py", "typing rules read their arguments through it"),
     "ops/_combine": ("ops/test_reduce.py", "reductions and scans share it"),
+    "ops/_constants": ("ops/test_arithmetic.py", "ops on constants are folded by it"),
     "ops/_op": ("ops/test_registry.py", "every op is an instance of its class"),
     "ops/_options": ("ops/test_arithmetic.py", "arithmetic has all the options"),
-    "ops/_types": ("ops/test_arithmetic.py", "typing rules are made of it"),
+    "ops/_promotion": ("ops/test_arithmetic.py", "operands are brought together by it"),
     "runtime/restoring": ("test_tune.py", "only searches put arrays back"),
 }
 

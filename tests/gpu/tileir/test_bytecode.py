@@ -1,38 +1,11 @@
+"""Bytecode, byte for byte: sections, tables of types and positions."""
+
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from cutile.errors import TileInternalError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
 from cutile.gpu.tileir.bytecode import Tables, section
-from cutile.gpu.tileir.cursor import Cursor
-from cutile.gpu.tileir.cursor import table as read_table
-from cutile.gpu.tileir.encoding import int_list, signed_varint, table, varint
-
-U64 = st.integers(0, 2**64 - 1)
-
-
-@given(U64)
-def test_varint(n):
-    assert Cursor(varint(n)).varint() == n
-
-
-@given(st.integers(-2**63, 2**63 - 1))
-def test_signed_varint(n):
-    assert Cursor(signed_varint(n)).signed() == n
-
-
-def test_numbers_byte_for_byte():
-    assert varint(0) == b"\0" and varint(127) == b"\x7f" and varint(300) == b"\xac\x02"
-    assert signed_varint(0) == b"\0" and signed_varint(-1) == b"\x01" and signed_varint(1) == b"\x02"
-    assert signed_varint(2**64 - 1) == signed_varint(-1)
-    assert int_list((1, -1), 4) == b"\x02\1\0\0\0\xff\xff\xff\xff"
-
-
-@given(st.lists(st.binary(max_size=9), max_size=5), st.sampled_from((4, 8)))
-def test_table(entries, width):
-    assert read_table(Cursor(table(entries, width)), width) == entries
 
 
 def test_a_section_begins_where_it_is_aligned():
