@@ -17,6 +17,7 @@ from conformance.generate.dtypes import (
     promote,
     with_literal,
 )
+from conformance.generate.functions import FUNCTIONS
 from conformance.generate.tree import Expr
 
 SIGNS = {"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",
@@ -167,38 +168,30 @@ def sign(g: Gen) -> Expr | None:
 
 # ------------------------------------------------------------------ functions
 
-FUNCTIONS = {  # the largest argument, and about the largest result, as log2
-    "exp": (3, 12), "exp2": (3, 8), "log": (20, 5), "log2": (20, 7), "sin": (4, 0), "cos": (4, 0), "tan": (3, 14),
-    "sinh": (3, 12), "cosh": (3, 12), "tanh": (6, 0), "sqrt": (20, 10), "rsqrt": (20, 20),
-}
-POSITIVE = ("log", "log2", "sqrt", "rsqrt")
-MODES = {"exp": ("FULL", "APPROX"), "tanh": ("FULL", "APPROX"), "sqrt": ("RN", "RZ", "RM", "RP", "APPROX")}
-
 
 def function(g: Gen) -> Expr:
     name = g.pick(tuple(FUNCTIONS))
+    row = FUNCTIONS[name]
     d = g.dtype((*FLOATS, *FLOATS, *ARITHMETIC))
     r = d if d in FLOATS else "f32"
-    most, mag = FUNCTIONS[name]
-    x = g.want(d, g.shape(), mag=most, tile=True)  # of a constant it has the precision of Python
+    x = g.want(d, g.shape(), mag=row.most, tile=True)  # of a constant it has the precision of Python
     if d in INTS:
         x = Expr("({0} & 7)", (x,), x.t, lambda _, v: v & v.dtype.type(7), (("bitwise_and", d),), 3, x.soft)
-    if name in POSITIVE and r == d and g.chance(0.8):
+    if row.positive and r == d and g.chance(0.8):
         x = Expr("(abs({0}) + 0.5)", (x,), x.t, lambda _, v: np.abs(v) + np.asarray(0.5).astype(DTYPES[d].host),
                  (("abs", d), ("add", d)), x.mag, max(1, x.soft))
-    modes = MODES.get(name, ())
-    modes = modes if r == "f32" else tuple(m for m in modes if m not in ("FULL", "APPROX"))
-    options, mode, ftz = rounding(g, r, modes, name in ("exp2", "rsqrt", "sqrt"))
-    f = meaning.unary(name, DTYPES[r], mode if mode in ("RZ", "RM", "RP") else "RN")
+    modes = row.modes if r == "f32" else tuple(m for m in row.modes if m not in ("FULL", "APPROX"))
+    options, mode, ftz = rounding(g, r, modes, row.ftz)
+    f = meaning.unary(row.exact, DTYPES[r], mode if mode in ("RZ", "RM", "RP") else "RN")
     g2 = (lambda v: meaning.flush(f(meaning.flush(v)))) if ftz else f
-    exact = name == "sqrt" and mode != "APPROX"
+    exact = not row.free and mode != "APPROX"
     return Expr(f"ct.{name}({{0}}{options})", (x,), T(r, x.t.shape), lifted(g2, r, x.t), ((name, d),),
-                200 if name in POSITIVE else mag, x.soft if exact else 2)
+                200 if row.positive else row.gives, x.soft if exact else 2)
 
 
 def whole(g: Gen) -> Expr:
     name, d = g.pick(("floor", "ceil")), g.dtype(FLOATS)
-    x, f = g.want(d, g.shape(), clean=True), meaning.unary(name, DTYPES[d])
+    x, f = g.want(d, g.shape(), clean=True), meaning.unary(getattr(np, name), DTYPES[d])
     return Expr(f"ct.{name}({{0}})", (x,), x.t, lambda _, v: f(v), ((name, d),), x.mag, x.soft)
 
 

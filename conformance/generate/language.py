@@ -6,9 +6,10 @@ the functions. Where an op has several operands, the dtype is that of the first.
 
 from __future__ import annotations
 
-from conformance.generate import elementwise, forms, idioms, stores
+from conformance.generate import forms, idioms, stores
 from conformance.generate.core import ALL, EVERY
 from conformance.generate.dtypes import ARITHMETIC, FLOATS, INTS
+from conformance.generate.functions import FUNCTIONS
 from conformance.generate.structural import MMA
 
 NUMBERS, IN_MEMORY = (*INTS, *FLOATS), (*ARITHMETIC, "e4m3", "e5m2", "e8m0", "e2m1")
@@ -17,7 +18,7 @@ WORDS = ("add", "max", "min", "and", "or", "xor")
 # The dtypes of each op of the language: what its counts are kept by.
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("add", "sub", "mul", "floordiv", "mod", "cdiv", "minimum", "maximum", "pow"), NUMBERS),
-    **dict.fromkeys(("truediv", "negative", "abs", "positive", *elementwise.FUNCTIONS), ARITHMETIC),
+    **dict.fromkeys(("truediv", "negative", "abs", "positive", *FUNCTIONS), ARITHMETIC),
     **dict.fromkeys(("floor", "ceil", "isnan", "atan2"), FLOATS), "divmod": INTS,
     **dict.fromkeys(("bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"), ("b1", *INTS)),
     **dict.fromkeys(("bitwise_lshift", "bitwise_rshift"), INTS),

@@ -141,16 +141,9 @@ def power(x, y):
     return np.power(x, y)
 
 
-UNARY = {  # in longdouble
-    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "sin": np.sin, "cos": np.cos, "tan": np.tan,
-    "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "sqrt": np.sqrt, "floor": np.floor, "ceil": np.ceil,
-}
-
-
-def unary(name: str, d: D, mode: str = "RN") -> Callable:
-    if name == "rsqrt":
-        return lambda x: in_float(d, lambda v: WIDE(1) / np.sqrt(v), x)
-    return lambda x: in_float(d, UNARY[name], x, mode=mode)
+def unary(exact: Callable, d: D, mode: str = "RN") -> Callable:
+    """A function of longdouble, rounded once."""
+    return lambda x: in_float(d, exact, x, mode=mode)
 
 
 # ------------------------------------------------------------------ comparison, bits, bytes

@@ -14,6 +14,7 @@ import cutile as ct
 from conformance.generate import generate
 from conformance.generate.counts import Counts, median
 from conformance.generate.dtypes import DTYPES
+from conformance.generate.functions import FUNCTIONS
 from conformance.generate.language import ALLOWED, KINDS, LEFT_OUT, OPS
 from cutile.ops._op import registry
 
@@ -84,9 +85,8 @@ PROBES = {
         "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_lshift", "bitwise_rshift", "equal", "not_equal", "less",
         "less_equal", "greater", "greater_equal")},
     **{op: f"ct.{op}(x)" for op in (
-        "negative", "abs", "exp", "exp2", "log", "log2", "sin", "cos", "tan", "sinh", "cosh", "tanh", "sqrt", "rsqrt",
-        "floor", "ceil", "isnan", "bitwise_not", "sum", "prod", "max", "min", "argmax", "argmin", "cumsum", "cumprod",
-        "pack_to_bytes")},
+        *FUNCTIONS, "negative", "abs", "floor", "ceil", "isnan", "bitwise_not", "sum", "prod", "max", "min", "argmax",
+        "argmin", "cumsum", "cumprod", "pack_to_bytes")},
     "positive": "+x", "logical_not": "not x", "where": "ct.where(ct.arange(4, dtype=ct.int32) < 2, x, x)",
     "reshape": "x.reshape((2, 2))", "broadcast_to": "ct.broadcast_to(x, (2, 4))", "cat": "ct.cat((x, x), 0)",
     "permute": "x.reshape((2, 2)).permute((1, 0))", "transpose": "x.reshape((2, 2)).transpose()",
