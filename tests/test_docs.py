@@ -1,6 +1,7 @@
 """Pages: the generated ones are fresh, links lead somewhere, ids exist, lines and tables are well formed."""
 
 import ast
+import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import cutile as ct
 from conformance.harness.clauses import clauses, parse
+from cutile.bounds import bounds
+from cutile.ops import math as math_ops
+from cutile.ops._op import _REGISTRY
+from cutile.types import TileType
+from tests.gpu.tileir.rules.programs import names
 from tools.docgen import __main__ as generate
 from tools.docgen.marking import wrapped
 
@@ -129,25 +136,38 @@ DOC = """One, x **y.
     """
 
 
-def test_the_op_that_hacking_adds_works():
-    """Run the block of HACKING as it is."""
-    import math
-
-    import cutile as ct
-    from cutile.ops import math as family
-    from cutile.ops._constants import evaluate
-    from cutile.ops._op import _REGISTRY, Sig
-    from cutile.types import TileType
-
+@pytest.fixture
+def added():
+    """The op that the block in HACKING adds, as it stands there."""
     block = next(b for b in re.findall(r"```python\n(.*?)```", (ROOT / "HACKING.md").read_text(), re.S) if "@op" in b)
-    space = dict(vars(family))
-    before = _REGISTRY.pop("erf", None)  # if a reader has added it
+    space = dict(vars(math_ops))
+    before = _REGISTRY.pop("fmod", None)  # if a reader has added it
     try:
         exec(block, space)
-        t = TileType(ct.float32)
-        got = evaluate(space["erf"], Sig((t,), (t,)), [np.float32(0.5)], {})
-        assert abs(got - math.erf(0.5)) < 1e-7 and generate.op_clauses.clauses(space["erf"])
+        yield space["fmod"]
     finally:
-        _REGISTRY.pop("erf", None)
+        _REGISTRY.pop("fmod", None)
         if before is not None:
-            _REGISTRY["erf"] = before
+            _REGISTRY["fmod"] = before
+
+
+def test_the_op_that_hacking_adds(added):
+    """It folds, runs, has GPU code, and bounds are sound."""
+    @ct.kernel
+    def k(x, y, r):
+        t, u = ct.load(x, 0, 8), ct.load(y, 0, 8)
+        ct.store(r, 0, added(t, u) + added(7.5, 2))
+
+    @ct.kernel
+    def inexact(x, y, r):
+        ct.store(r, 0, added(ct.exp(ct.load(x, 0, 8)), ct.load(y, 0, 8)))
+
+    x, y = np.linspace(-7, 7, 8, dtype=np.float32), np.array([2, -2, 0.5, 3, 3, 1, 0, np.inf], np.float32)
+    got = np.zeros(8, np.float32)
+    ct.launch(None, (1,), k, (x, y, got))
+    assert np.array_equal(got, [math.fmod(a, b) + 1.5 if b else math.nan for a, b in zip(x, y, strict=True)],
+                          equal_nan=True)
+    assert "remf" in names(lambda t, u: added(t, u), TileType(ct.float32, (8,)), TileType(ct.float32, (8,)))
+    exact, unknown = (bounds(kernel, (1,), (x, y, got)).arrays[-1].bound for kernel in (k, inexact))
+    assert not exact.any() and np.isinf(unknown).all()
+    assert set(generate.op_clauses.clauses(added)) == {"MY-1.fmod.value", "MY-1.fmod.zero"}
