@@ -39,7 +39,8 @@ def _sources(folder: str) -> tuple[str, ...]:
 
 GROUPS = {
     "ops": (*_sources("ops"), "cutile/front/operators.py",
-            *(f"cutile/interp/memory/{name}.py" for name in ("array_view", "buffer", "tile_access"))),
+            *(f"cutile/interp/memory/{name}.py" for name in (
+                "array_view", "buffer", "elements", "irregular_tiles", "strided_index", "tile_access", "tile_copy"))),
     "front": _sources("front"),
     "passes": (*_sources("analysis"), *_sources("passes")),
     "tileir": _sources("gpu/tileir"),

@@ -1,8 +1,8 @@
-"""The batch schedule's code: straight-line Python over carriers with leading axes, one function per nested region.
+"""The batch schedule's code: straight-line Python over carriers with batch axes, one function per nested region.
 
 Every region of the IR becomes a function of the running set, the loop's own values and what the region captures;
-`control` runs them. Locals end with their last use, so that the allocator hands hot memory out again. The functions
-carry the user's file, names and positions, for tracebacks and coverage.
+`exec/divergence.py` runs them. Locals are deleted after their last use, so that the allocator reuses memory that is in
+the cache. The functions carry the user's file, names and positions, for tracebacks and coverage.
 """
 
 from __future__ import annotations
@@ -57,19 +57,19 @@ from cutile.ir.walk import depths, regions
 from cutile.ops._promotion import broadcastable_to
 from cutile.types import ListType, TileType
 
-EVERY = 16  # levels of regions, at which running code asks whether to go on in a further thread
+EVERY = 16  # levels of nesting after which running code may continue in a further thread
 NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     """The kernel as a Python function (ctx, *arguments, *views), the object ".kernel" of the program.
 
-    `views`: for each op of `placed` the memory of its tile as one view, or None, the default, where it has to be found.
+    `views`: for each op of `placed`, the memory of its tile as one view; None, the default, lets the op find it.
     """
     plan = plan_batch(kernel, check)
     program = Program(check, step_limit, plan.streams(kernel.body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
-              merge.narrow, block_set.with_lead):
+              merge.narrow, block_set.with_batch_axes):
         program.objects["." + f.__name__] = f
     program.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
     program.objects |= {program.temp(v): x for v, x in plan.constants.items()}
@@ -121,7 +121,7 @@ class Exits:
         return self._of[b]
 
     def node(self, n: Node) -> frozenset[str]:
-        """How control can leave a node sideways."""
+        """How control can leave a node other than by its end."""
         if isinstance(n, (Op, ir.Bind, ir.Frame)):
             return NO_EXITS
         out = frozenset().union(*(self._of[b] for b in regions_of(n)))
@@ -130,7 +130,7 @@ class Exits:
 
 @dataclass(frozen=True)
 class Scope:
-    """Where a function stands: in which of the user's functions, and where Break, Continue and Return record to."""
+    """The user's function that an emitted one belongs to, and the exit records of Break, Continue and Return."""
 
     name: str
     span: Span  # of the user's function
@@ -139,7 +139,7 @@ class Scope:
     continues: str | None = None
 
     def records(self, exits: frozenset[str]) -> list[str]:
-        """The exit records that a region needs which control leaves like this."""
+        """The exit records that a region needs if control leaves it by these exits."""
         loop = [self.breaks, self.continues] if "loop" in exits else []
         return loop + ([self.returns] if "frame" in exits and self.returns else [])
 
@@ -154,15 +154,15 @@ class Unit:
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
     def find_placed(self, root: Region) -> None:
-        """The ops of the kernel itself whose tiles lie where the layout of an array and the blocks say."""
+        """Give the regular ops of the kernel's own region views. Behind a node that blocks may leave, others run."""
         for n in root.nodes:
-            if self.exits.node(n):  # after it, other blocks may run
+            if self.exits.node(n):
                 break
             if n in self.plan.regular:
                 self.view(n)
 
     def view(self, n: Op) -> str:
-        """The local that may hold its tile as a view."""
+        """The local that may hold the tile of an op as a view."""
         return self.views.setdefault(n, f".view{len(self.views)}")
 
     def record(self, kind: str) -> str:
@@ -183,8 +183,7 @@ class Unit:
                at: Span | None = None) -> tuple[RegionCode, ast.expr]:
         """The function of a nested region, queued; and the tuple of what it captures.
 
-        `own` are values that the caller of the function supplies, `given` records that it makes, `views` what it may
-        supply.
+        The caller of the function supplies the values `own` and the records `given`, and may supply `views`.
         """
         exits = self.exits[b]
         leaving = bool(exits) if leaving is None else leaving
@@ -219,7 +218,7 @@ class Body:
         self.line = 0  # of the latest statement
 
     def emit(self, b: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
-        """`line` is that of the header of a function or loop, whose variables the first Binds tell of."""
+        """`line` is that of the header of a function or loop; the first Binds belong to it."""
         out: list[ast.stmt] = []
         telling = line
         read = {v for n in b.nodes for v in self.unit.needs.reads(n)}
@@ -247,7 +246,7 @@ class Body:
         return out + [set_position(ast.Return(constant(None)), NO_POSITION)]
 
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
-        """After a node that blocks may have left: go on with the others, and with their values."""
+        """After a node that some blocks may have left: go on with the others, and with their values."""
         at = NO_POSITION
         moved = [v for v in values if rank_of(v) is not Kind.SHARED]
         narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
@@ -290,7 +289,7 @@ class Body:
         return [*before, stmt]
 
     def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
-        """What becomes of an op where its tile is a view that was given, and where it is not."""
+        """The code of an op: one expression for a tile that was given as a view, another where none was given."""
         view = self.unit.views.get(n)
         return long if view is None else ast.IfExp(ast.Compare(load(view), [ast.IsNot()], [constant(None)]),
                                                    short(view), long)
@@ -302,7 +301,7 @@ class Body:
         return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
-        """Where an op may put its result: into an operand that is needed no more, or something new."""
+        """Where an op may put its result: the memory of an operand that is not read again, or new memory."""
         spent = self.unit.plan.spent.get(n)
         if spent is None or not info(spent.type.dtype).carried_exactly:
             return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
@@ -319,22 +318,22 @@ class Body:
         return call(attribute(load(CTX), "index"), map(constant, coefficients(index)))
 
     def target(self, store: Op) -> ast.expr:
-        """Where a store puts its tile."""
+        """The view of memory that a store writes to, or None."""
         args, keywords = arguments(self.program, store, self.operands(store), {"ctx": load(CTX)})
         return call(self.unit.ref(store.op.target, "target"), args[:-1], keywords)
 
     def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
-        """The user's function over carriers. If it captures values, operands get the leading axes those may have."""
+        """The user's function over carriers. If it captures values, operands get batch axes as those may have."""
         scope = Scope(n.span.function, n.span)
         region, captured = self.unit.region(scope, n.region, ir.Yield, n.region.params)
         if region.ranks:
-            operands = [call(load(".with_lead"), [x, self.unit.ref(v.type, "type"), load(CTX)])
+            operands = [call(load(".with_batch_axes"), [x, self.unit.ref(v.type, "type"), load(CTX)])
                         for x, v in zip(operands, n.operands, strict=True)]
         bind = attribute(self.unit.ref(Combine(region), "combine"), "bind")
         return call(bind, [load(CTX), captured]), operands
 
     def bind(self, n: ir.Bind | Op) -> list[ast.stmt]:
-        """For coverage: a line of the user that computes nothing still ran."""
+        """A statement without effect at a line of the user that computes nothing, so that coverage counts it."""
         if n.span.line == self.line:
             return []
         return [self.positioned(ast.Pass(), n)]
@@ -384,10 +383,10 @@ class Body:
         return self.entered(n, n.results, self.only_results(n, outcome))
 
     def loop_tiles(self, n: Op, iv: Value, indices: Sequence[AffineIndex | None]) -> ast.expr:
-        """What finds the tiles of a load in a loop's body, from its tile indices where the loop's counter is 0."""
+        """What finds the tiles of a load for all iterations, from its tile indices where the counter is 0."""
         array, *given = self.operands(n)
         at_zero = [x if i is None else self.index_at_zero(i.without(iv)) for i, x in zip(indices, given, strict=True)]
-        find = self.unit.ref(LoopTiles(n, [i.coefficient(iv) if i else 0 for i in indices]).tiles, "tiles")
+        find = self.unit.ref(LoopTiles(n, [i.coefficient(iv) if i else 0 for i in indices]).tiles, "loop_tiles")
         return call(load(".partial"), [find, array, tuple_of(at_zero)])
 
     def index_at_zero(self, index: AffineIndex) -> ast.expr:
@@ -404,7 +403,7 @@ class Body:
         return self.entered(n, n.results, self.only_results(n, outcome))
 
     def only_results(self, n: Node, outcome: ast.expr) -> ast.expr:
-        """Of a loop that no block leaves by Return."""
+        """The results alone, where no block leaves the loop by Return."""
         return outcome if self.unit.exits.node(n) else ast.Subscript(outcome, constant(1), ast.Load())
 
     def frame(self, n: ir.Frame) -> list[ast.stmt]:
@@ -437,7 +436,7 @@ class Body:
         return [self.positioned(s, n) for s in (*stmts, ast.Return(constant(None)))]
 
     def tail_position(self, n: Node) -> Position:
-        """Only a `return` that the user wrote stands somewhere."""
+        """Only a `return` that the user wrote has a position."""
         return position(n.span) if isinstance(n, ir.Return) and n.operands else NO_POSITION
 
 
@@ -446,7 +445,7 @@ def _is_f32_unary(n: Op) -> bool:
 
 
 def room(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """x, if the result of an element-wise op on x and y has its shape."""
+    """x, if the result of an elementwise op on x and y has its shape; else None."""
     return x if y.shape == x.shape or broadcastable_to(y.shape, x.shape) else None
 
 

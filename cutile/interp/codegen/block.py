@@ -43,9 +43,9 @@ from cutile.ir.recursion import deep
 from cutile.ops import create, shape
 from cutile.types import TileType
 
-EVERY = 64  # calls, at which running code asks whether to go on in a further thread
+EVERY = 64  # nested calls after which running code may continue in a further thread
 FOLDED = (create.constant, shape.broadcast_to)  # what the front end inserts for a number beside a tile
-OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # where functions stand that the user did not write
+OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # the position of functions that the user did not write
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
@@ -55,7 +55,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 
 
 def emit_kernel(kernel: Kernel, top: Function) -> Program:
-    """The program of `top`, which enters the kernel."""
+    """The program whose function `top` calls the kernel."""
     program, queue = top.program, top.queue
     program.objects[".Tile"] = Tile
     enter = set_position(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
@@ -77,7 +77,7 @@ class Function:
     def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
         self.program, self.needs, self.queue = program, needs, queue
         self.constants = {} if constants is None else constants  # in all functions of a kernel
-        self.calls = 0  # that this one is nested in
+        self.calls = 0  # around this one
         self.variables = Variables()
         self.loops: list[Loop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost region does
@@ -85,8 +85,8 @@ class Function:
     def enter(self, name: str, span: Span, body: Region, values: Sequence[Value]) -> ast.expr:
         """A call of a function whose body reads `values`, which are visible here; the function is queued.
 
-        The first Binds of a body, up to the line of its header, tell what its parameters are. They become parameters of
-        the Python function, so that all of them are there when a debugger stops in its first line.
+        The first Binds of a body, up to the line of its header, name its parameters. They become parameters of the
+        Python function, so that all of them exist when a debugger stops in its first line.
         """
         told: dict[str, Template] = {}
         skip = 0
@@ -111,7 +111,7 @@ class Function:
                skip: int = 0, entry: ast.Call | None = None) -> None:
         """Emit a body. `own` are the values that are temporaries among its parameters; `skip` nodes need no code.
 
-        Where `entry` is its one call, it passes no temporary that the body does not read.
+        `entry` is its only call; temporaries that the body does not read are dropped from both.
         """
         stmts, _ = self.region(body, span.line, own, skip)
         reads = propagate_copies(stmts)
@@ -124,7 +124,7 @@ class Function:
                             done)
 
     def deepening(self, slot: str, body: Region) -> Callable:
-        """What makes a function one that goes on in a further thread where this one is near its end."""
+        """A hook that lets a function continue in a further thread when the stack of this one is nearly full."""
         def done(function: Callable) -> None:
             self.program.objects[slot] = self.from_afar(function, body)
         return done
@@ -132,7 +132,7 @@ class Function:
     # -------------------------------------------------------------- what the interleave schedule adds
 
     def from_afar(self, function: Callable, body: Region) -> Callable:
-        """A function with that body that may be called from far down."""
+        """The function of that body, made callable from deep in the stack."""
         return deep(function)
 
     def inner(self) -> Function:
@@ -140,7 +140,7 @@ class Function:
         return Function(self.program, self.needs, self.queue, self.constants)
 
     def called(self, y: ast.Call, body: Region) -> ast.expr:
-        """What a call of the function with that body gives."""
+        """The value of a call of the function with that body."""
         return y
 
     def pause(self, n: Op) -> list[ast.stmt]:
@@ -188,12 +188,12 @@ class Function:
     def region(self, b: Region, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
         """The statements of a region from node `skip` on, and whether control can reach its end.
 
-        `line` is that of the header of a function or loop, whose variables the first Binds tell of; `own` are values
-        that end with this region.
+        `line` is that of the header of a function or loop; the first Binds belong to it. `own` are values that end with
+        this region.
         """
         out: list[ast.stmt] = []
         local = set(own)
-        telling = line  # Binds up to this line are no assignments of the user's: they tell what variables hold
+        telling = line  # Binds up to this line say what variables hold; the user assigns nothing there
         for i, (n, last) in enumerate(zip(b.nodes, self.needs.last(b), strict=True)):
             if i < skip:
                 continue
@@ -240,9 +240,9 @@ class Function:
         return self.program.ref(self.program.evaluate(y), "constant").id
 
     def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
-        """`name = template`. Where a join only tells what the variable holds already, nothing happens."""
+        """`name = template`. Nothing is emitted where the variable is known to hold it."""
         v = n.template
-        if not n.name:  # it tells only that control came here
+        if not n.name:  # it only marks that control came here
             return [set_position(ast.Pass(), position(n.span))]
         if isinstance(v, Value):
             if arriving and v in self.variables[n.name]:
@@ -336,14 +336,14 @@ class Function:
         return [set_position(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
 
     def _end(self, loop: Loop) -> None:
-        """Here the loop may end by itself, with its carried values as they are."""
+        """Note that the loop may end here, with its carried values as they are."""
         loop.normal.append(self.variables.path(loop.mark, loop.node.params, loop.node.results))
 
     def loop(self, n: ir.For | ir.While, body: Callable[[Loop], list[ast.stmt]], statement: Callable,
              at: Position) -> tuple[list[ast.stmt], bool]:
         """A loop. `body(loop)` gives its statements.
 
-        Carried values share the temporaries of the results, so whatever way control leaves, they are in place.
+        Carried values share the temporaries of the results, so every exit finds them in place.
         """
         for p, r in zip(n.params, n.results, strict=False):
             self.program.share(p, r)

@@ -37,9 +37,9 @@ class Program:
 
     check: bool = False
     step_limit: bool = False
-    streams: bool = False  # tiles go from memory to memory and take none in between
-    placed: dict[Op, Callable] = field(default_factory=dict)  # by the ops that take views: what finds one
-    skipped: frozenset[Node] = frozenset()  # nodes that there is no code for
+    streams: bool = False  # tiles take no memory of their own
+    placed: dict[Op, Callable] = field(default_factory=dict)  # what finds the view of each op that takes one
+    skipped: frozenset[Node] = frozenset()  # nodes without code
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Program:
                          ".import": builtins.__import__, ".range": range, ".int": int, ".partial": functools.partial}
 
     def ref(self, obj: Any, hint: str) -> ast.expr:
-        """An expression for an object, by a name made from `hint`."""
+        """An expression for an object; `hint` is part of its name."""
         name = self._names.get(id(obj))
         if name is None:
             name = self._names[id(obj)] = f".{hint}{len(self._names)}"
@@ -68,7 +68,7 @@ class Program:
         return f".t{self._numbers.setdefault(v, len(self._numbers))}"
 
     def share(self, v: Value, w: Value) -> None:
-        """Let two values live in one local: they are never wanted at the same time."""
+        """Keep two values, which are never needed at the same time, in one local."""
         self._numbers[v] = self._numbers.setdefault(w, len(self._numbers))
 
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
@@ -89,7 +89,7 @@ class Program:
             if filename not in scopes:
                 scopes[filename] = _module_of(filename)
             scope = scopes[filename]
-            module = compiled(ast.Module([tree], []), str(filename))  # never run: a debugger would stop in it
+            module = compiled(ast.Module([tree], []), str(filename))  # not run: a debugger would stop in it
             code = next(c for c in module.co_consts if isinstance(c, CodeType))
             self.objects[slot] = made = FunctionType(code, scope)
             if done is not None:
@@ -133,7 +133,7 @@ def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine:
 
 def arguments(program: Program, n: Op, operands: Sequence[ast.expr],
               changed: dict[str, ast.expr]) -> tuple[list[ast.expr], list[tuple[str, ast.expr]]]:
-    """What a meaning is called with, a combine function apart."""
+    """The arguments of a meaning, without the combine function."""
     o = n.op
     args = [_grouped(x) for x in o.group(operands, n.layout)]
     defaults = o.meaning.__kwdefaults__ or {}
@@ -199,7 +199,7 @@ def is_breakpoint(n: Node) -> bool:
 class Needs:
     """What the regions of a kernel take from outside, and when a value is read for the last time.
 
-    With `shown`, what a Bind shows counts as read. `reads` and `results` tell of one node, nested regions apart.
+    With `shown`, what a Bind shows counts as read. `reads` and `results` speak of one node without its nested regions.
     """
 
     def __init__(self, root: Region, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
@@ -223,7 +223,7 @@ class Needs:
         return tuple(free)
 
     def reads(self, n: Node) -> list[Value]:
-        """What a node reads, the nodes nested in it included."""
+        """What a node reads, including the nodes nested in it."""
         found = self._found.get(n)
         if found is not None:
             return found

@@ -1,6 +1,6 @@
 """The interleave schedule's code: that of the block schedule, as generators that pause before each access to memory.
 
-What a generator yields tells the scheduler why: `(Access, *arrays)` before an access, with the arrays that it may
+What a generator yields tells the scheduler why: `(Pause, *arrays)` before an access, with the arrays that it may
 change; `(Spin, *state)` before each iteration of a loop that waits for other blocks. Functions that do neither, and
 combine functions, stay plain; the latter take all elements in one call.
 """
@@ -22,7 +22,7 @@ from cutile.interp.codegen.block import Function, combine_elements, emit_kernel
 from cutile.interp.codegen.emit import Needs, Program
 from cutile.interp.codegen.py_ast import NO_POSITION, assign, call, load, set_position, tuple_of
 from cutile.interp.exec.block_set import BlockSet
-from cutile.interp.exec.turns import Access, Spin
+from cutile.interp.exec.turns import Pause, Spin
 from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Kernel, Op, Region, Value
@@ -43,7 +43,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
 
 @dataclass(frozen=True)
 class Pauses:
-    """Where a kernel pauses: the regions in which it does, at any depth, and the loops that wait with their state."""
+    """The regions in which a kernel pauses, at any depth, and its waiting loops with their state."""
 
     regions: frozenset[Region]
     waiting: dict[ir.For | ir.While, tuple[Value, ...]]
@@ -89,7 +89,7 @@ class Turns(Function):
         if not is_access(n):
             return []
         changes = [] if n.op.effect == READ else [self.use(v) for v in n.operands if not isinstance(v.type, TileType)]
-        return [_yield(self.program.ref(Access(n.span), "access"), *changes)]
+        return [_yield(self.program.ref(Pause(n.span), "pause"), *changes)]
 
     def activation(self, n):
         if n not in self.pauses.waiting:
@@ -106,8 +106,8 @@ class Turns(Function):
 
 def combine_at_once(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
                     args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Call a combine function, which has no branches, once for all elements, as the batch schedule does; one by one
-    if a debugger might stop in it, which is to see scalars.
+    """Call a combine function, which has no branches, once for all elements, as the batch schedule does. If a debugger
+    might stop in it, call it for each element, so that it shows scalars.
     """
     if debugger.attached():
         return combine_elements(function, ctx, block, types, captured, args)
@@ -116,7 +116,7 @@ def combine_at_once(function: Callable, ctx: BlockSet, block: tuple, types: tupl
 
 
 def _advanced(function: Callable, *args: Any) -> Generator:
-    """The generator of a function, each step of which may be taken in a further thread."""
+    """The generator of a function, whose steps may run in a further thread."""
     inner = function(*args)
     while True:
         going_on, item = _step(inner)

@@ -1,7 +1,7 @@
-"""Python AST with the user's positions: short names for the nodes that the emitters build, and where they stand.
+"""Python AST with the user's positions, and short names for the nodes that the emitters build.
 
 Positions in a `Span` count characters; Python's AST counts UTF-8 bytes. A statement that the user did not write (a
-value arriving at a join, the end of a temporary) stands nowhere: Python then gives its instructions the line of what
+value arriving at a join, the end of a temporary) has NO_POSITION: Python then gives its instructions the line of what
 ran before, so that no debugger stops there and no coverage counts it.
 """
 
@@ -40,10 +40,10 @@ def _first_line(at: Position) -> Position:
 
 
 def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
-    """The statement with every node of it that has no position yet standing at `at`. Where one has a position, all
-    nodes below it have one.
+    """Give every node of a statement that has no position yet the position `at`. Below a node with a position, all
+    have one.
 
-    Python takes an attribute to stand at the end of its expression; in a piece of several lines it shall not.
+    Python places an attribute at the end of its expression; of several lines, it gets the first one instead.
     """
     here = dict(zip(_POSITION, at, strict=True))
     first = dict(zip(_POSITION, _first_line(at), strict=True)) if at[0] != at[2] else here
@@ -71,15 +71,15 @@ _PLAIN = {"ctx", "op", "ops", "id", "attr", "name", "arg", "kind", "conversion",
 
 @functools.cache
 def _parts(kind: type[ast.AST]) -> tuple[tuple[str, ...], bool]:
-    """Of a kind of node: the fields that hold nodes with positions or lists of these, and whether it has a position."""
+    """The fields of a kind of node that hold nodes with positions, or lists of them; whether it has one itself."""
     names = () if kind is ast.Constant else tuple(f for f in kind._fields if f not in _PLAIN)
     return names, "lineno" in kind._attributes
 
 
 def inherit_position(body: list[ast.stmt]) -> list[ast.stmt]:
-    """A function's first statements, if they stand nowhere, get the place of the first one that stands somewhere.
+    """Give a function's first statements, if they have none, the position of the first one that has one.
 
-    Else they would count as its header, and a debugger would stop there.
+    Otherwise they would count as the header of the function, and a debugger would stop there.
     """
     first = next((s for s in body if s.lineno > 0), None)
     for s in body:

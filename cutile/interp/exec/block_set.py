@@ -1,10 +1,11 @@
 """The blocks that run: what a meaning gets as `ctx`, and how a set of blocks splits.
 
-A carrier's leading axes stand for the running blocks. While the blocks of a chunk run alike, they form a `BlockGrid`:
-three leading axes, each of the grid's extent or, where the value does not depend on it, 1. When a condition varies
-along one axis only, the grid splits into two smaller ones along that axis; when it varies along several, the blocks
-become a `BlockList`: one leading axis that counts the listed blocks. A value without leading axes is the same for all
-blocks. Blocks are numbered within their chunk in row-major order of the grid axes, and every set keeps that order.
+The batch axes of a carrier, in front of the axes of its tile, stand for the running blocks. While the blocks of a chunk
+run alike, they form a `BlockGrid`: three batch axes, each as long as the grid's or, where the value does not depend on
+it, of length 1. When a condition varies along one axis only, the grid splits into two smaller ones along that axis;
+when it varies along several, the blocks become a `BlockList`: one batch axis that counts the listed blocks. A value
+without batch axes is the same for all blocks. Blocks are numbered within their chunk in row-major order of the grid
+axes, and every set keeps that order.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Launch:
         self.printed.setdefault(block, []).append(text)
 
     def fail(self, block: Dim3, message: str | None, span: Span | None) -> None:
-        """The error that a block meets first is its error."""
+        """Record a failed assertion of a block; the first one counts."""
         text = "assertion failed" + (f": {message}" if message else "") + f" in block {block}"
         self.failed.setdefault(block, TileAssertionError(text, span))
 
@@ -52,7 +53,7 @@ class BlockSet:
     launch: Launch
     origin: Dim3  # of the chunk in the grid
     extent: Dim3  # of the chunk
-    batch_shape: tuple[int, ...]  # leading axes of a value that differs between all blocks
+    batch_shape: tuple[int, ...]  # batch axes of a value that differs between all blocks
 
     def __init__(self, launch: Launch, origin: Dim3, extent: Dim3, batch_shape: tuple[int, ...]):
         self.launch, self.origin, self.extent, self.batch_shape = launch, origin, extent, batch_shape
@@ -60,7 +61,7 @@ class BlockSet:
         self._coords: tuple[np.ndarray, ...] | None = None
 
     def at(self, span: Span) -> BlockSet:
-        """This set, for an op at that place of the source."""
+        """This set, with the position of the op that runs: for messages."""
         self.span = span
         return self
 
@@ -114,12 +115,12 @@ class BlockSet:
                     self.launch.fail(block, message, self.span)
 
     def flat(self, x: np.ndarray, rank: int) -> np.ndarray:
-        """A carrier with one leading axis that counts all blocks."""
-        core = x.shape[x.ndim - rank:]
-        return np.broadcast_to(x, self.batch_shape + core).reshape(self.count, *core)
+        """A carrier with one batch axis that counts all blocks."""
+        tile_shape = x.shape[x.ndim - rank:]
+        return np.broadcast_to(x, self.batch_shape + tile_shape).reshape(self.count, *tile_shape)
 
     def pick(self, sub: BlockSet) -> Pick:
-        """How to take the values of some of these blocks."""
+        """What takes the values of some of these blocks."""
         raise NotImplementedError
 
     def split(self, mask: np.ndarray) -> tuple[BlockSet, BlockSet]:
@@ -137,7 +138,7 @@ class Pick:
 
 
 class BlockGrid(BlockSet):
-    """Blocks that form a box, not necessarily a contiguous one: `axes[k]` are the positions along axis k."""
+    """All combinations of some positions along each grid axis, `axes[k]` along axis k."""
 
     __slots__ = ("_axes",)
 
@@ -228,7 +229,7 @@ def block_list(like: BlockSet, numbers: np.ndarray) -> BlockList:
 
 
 def selector(outer: np.ndarray, inner: np.ndarray) -> slice | np.ndarray:
-    """Where the inner ones stand among the outer ones, both ascending: a slice where they stand together."""
+    """The positions of `inner` in `outer`, both ascending; a slice if they are consecutive."""
     i = np.searchsorted(outer, inner)
     first, last = int(i[0]), int(i[-1])
     return slice(first, last + 1) if last - first + 1 == len(i) else i
@@ -275,7 +276,7 @@ class ListPick(Pick):
 
 
 class Single(BlockSet):
-    """One block: the block schedule. Values have no leading axes."""
+    """One block, for the block schedule. Values have no batch axes."""
 
     __slots__ = ("block",)
 
@@ -301,7 +302,7 @@ class Single(BlockSet):
 
 
 class Turn(Single):
-    """One block of the interleave schedule: others run between its accesses to memory, so its text waits."""
+    """One block of the interleave schedule. Other blocks run between its accesses, so its text is kept."""
 
     __slots__ = ()
 
@@ -310,7 +311,7 @@ class Turn(Single):
 
 
 class Widened(BlockSet):
-    """The same blocks inside a combine function, whose scalars have `extra` axes for the elements that it combines."""
+    """The same blocks inside a combine function, whose scalars have `extra` more axes: all elements at once."""
 
     __slots__ = ("outer", "extra")
 
@@ -323,19 +324,19 @@ class Widened(BlockSet):
 
 
 def widen(x: np.ndarray, rank: int, extra: int) -> np.ndarray:
-    """Axes of length 1 between the leading axes and the core of a value, if it has leading axes."""
+    """Put axes of length 1 between the batch axes and the tile of a value, if it has batch axes."""
     if x.ndim == rank or not extra:
         return x
     n = x.ndim - rank
     return x.reshape(x.shape[:n] + (1,) * extra + x.shape[n:])
 
 
-def with_lead(x: np.ndarray, t: TileType, ctx: BlockSet) -> np.ndarray:
-    """The value with leading axes, of length 1 if it is the same for all blocks."""
+def with_batch_axes(x: np.ndarray, t: TileType, ctx: BlockSet) -> np.ndarray:
+    """The value with batch axes, of length 1 if it is the same for all blocks."""
     return x.reshape((1,) * len(ctx.batch_shape) + x.shape) if x.ndim == t.ndim else x
 
 
 def show(text: str) -> None:
-    """What blocks print, where there is a standard output: like print() itself."""
+    """Write to standard output, if there is one, as print() does."""
     if sys.stdout is not None:
         sys.stdout.write(text)

@@ -1,6 +1,4 @@
-"""Tiles that are too large for this machine or for NumPy: any size is good tile code, so the place to say it is here
-[TILE-7].
-"""
+"""Errors for tiles that are too large for this machine or for NumPy. The language itself allows any size [TILE-7]."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ from cutile.types import TileType
 LARGEST = 1 << 59  # elements: NumPy counts the bytes of an array in 63 bits, and an element may take 8
 HELP = "use smaller tiles, and a loop over them"
 AXES = 64  # of an array of NumPy
-FEW_AXES = 29  # up to which there is room for three axes of blocks, also in the NumPy functions that take 32 axes
+FEW_AXES = 29  # leaves room for three batch axes in the NumPy functions that take at most 32 axes
 DROP = "drop axes of size 1 with ct.reshape, and on the host with numpy.squeeze"
 
 
@@ -47,7 +45,7 @@ def not_enough(e: MemoryError) -> TileUnsupportedFeatureError:
 
 
 def _where(tb: TracebackType | None) -> Span | None:
-    """The place in the innermost emitted function."""
+    """The position in the innermost emitted function."""
     found = None
     while tb is not None:
         code = tb.tb_frame.f_code

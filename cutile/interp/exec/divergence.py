@@ -1,11 +1,12 @@
 """Control flow of the batch schedule: branches, loops and calls over sets of running blocks.
 
-The emitted code makes a Python function of every nested block of the IR, called with the running set, the loop's own
-values, and the values it captures. A function from which no control can leave sideways returns the tuple of its
-results. Others are `leaving`: they return (running set, results) for the blocks that reached the end, or None if there
-are none; blocks that left by Break, Continue or Return were appended to the exit record of their loop or frame before.
+The emitted code has a Python function for every nested region of the IR. It takes the running blocks, the loop's own
+values, and the values that the region captures. Where control reaches the end of the region only, the function returns
+the tuple of its results. Otherwise it is `leaving`: blocks that leave by Break, Continue or Return are appended to the
+exit record of their loop or frame, and the function returns (blocks, results) for those that reach the end, or None if
+none does.
 
-Blocks that agree run on together, and nothing is split or copied as long as all agree.
+Nothing is split or copied as long as all blocks agree.
 """
 
 from __future__ import annotations
@@ -23,21 +24,21 @@ from cutile.interp.exec.merge import Part, Rank, merge, narrow
 
 @dataclass(slots=True)
 class RegionCode:
-    """An emitted function, the core ranks of what it captures, and whether control may leave it sideways."""
+    """The emitted function of a region, the ranks of what it captures, and whether blocks may leave it early."""
 
     ranks: tuple[Rank, ...]
     leaving: bool
     function: Callable | None = None
 
     def run(self, ctx: BlockSet, values: tuple) -> Part | None:
-        """Call it; the result in the form that a leaving function has."""
+        """Call the function; the result has the form that a leaving function gives."""
         out = self.function(ctx, *values)
         return out if self.leaving else (ctx, out)
 
 
 @dataclass(slots=True)
 class MergePoint:
-    """Where paths meet: the core ranks of the values, and the source of the node."""
+    """Where paths meet: the ranks of the values that arrive, and the source of the node."""
 
     ranks: tuple[Rank, ...]
     span: Span
@@ -49,7 +50,7 @@ class MergePoint:
 
 def branch(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
            else_values: tuple, point: MergePoint) -> Part | None:
-    """If. The blocks that reached the end of their side, with the results."""
+    """If: the blocks that reach the end of their side, with the results. None if there are none."""
     if cond.size == 1 or _uniform(cond):
         return then.run(ctx, then_values) if cond.flat[0] else orelse.run(ctx, else_values)
     yes, no = ctx.split(cond)
@@ -60,7 +61,7 @@ def branch(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple
 
 def branch_all(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
                else_values: tuple, point: MergePoint) -> tuple:
-    """If, where every block reaches the end: the results."""
+    """If, where every block reaches the end of its side: the results."""
     if cond.size == 1:
         return then.function(ctx, *then_values) if cond.flat[0] else orelse.function(ctx, *else_values)
     return branch(ctx, cond, then, then_values, orelse, else_values, point)[1]
@@ -150,16 +151,16 @@ def count_step(ctx: BlockSet, span: Span) -> None:
 
 
 def for_loop(ctx: BlockSet, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: RegionCode,
-             values: tuple, point: MergePoint, series: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
+             values: tuple, point: MergePoint, loop_tiles: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
     """For: the blocks that come out of it, with the carried values. None if all returned from inside.
 
-    `series` give what the body takes last in each iteration, and may go without: if it does not leave, and all blocks
-    make the same iterations.
+    `loop_tiles` are asked, if all blocks make the same iterations and none leaves early, for the tiles of some loads in
+    the body. The body takes them as its last arguments, which may be missing.
     """
     start, step, trips = _trips(*bounds, point.span)
     uniform = isinstance(trips, int)
     if uniform and not body.leaving:
-        return ctx, _together(ctx, start, step, trips, inits, body.function, values, point, series)
+        return ctx, _together(ctx, start, step, trips, inits, body.function, values, point, loop_tiles)
     loop = _Loop(ctx, inits, point)
     loop.capture(values, body.ranks)
     if not uniform:
@@ -183,16 +184,16 @@ def for_loop(ctx: BlockSet, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], i
     return loop.result(point.ranks)
 
 
-FEW, MANY = 4, 1 << 31  # iterations from which on it pays to ask for series [measured], and up to which tiles exist
+FEW, MANY = 4, 1 << 31  # iterations: from FEW on, loop tiles pay [measured]; no array has MANY tiles
 
 
 def _together(ctx: BlockSet, start: int, step: int, count: int, carried: tuple, body: Callable, values: tuple,
-              point: MergePoint, series: Sequence[Callable[[range], Iterable]]) -> tuple:
-    """A loop in which all blocks stay together: what they carry in the end."""
+              point: MergePoint, loop_tiles: Sequence[Callable[[range], Iterable]]) -> tuple:
+    """A loop in which all blocks make the same iterations: what they carry in the end."""
     trips = range(start, start + count * step, step)
     limited, dtype, rest = ctx.launch.step_limit is not None, point.dtype, repeat(())
-    if series and FEW <= count <= MANY:
-        rest = zip(*(s(trips) for s in series), strict=False)
+    if loop_tiles and FEW <= count <= MANY:
+        rest = zip(*(find(trips) for find in loop_tiles), strict=False)
     for k, found in zip(trips, rest, strict=False):
         if limited:
             count_step(ctx, point.span)
@@ -257,7 +258,7 @@ class Combine:
     region: RegionCode
 
     def bind(self, ctx: BlockSet, values: tuple) -> Callable[[tuple], tuple]:
-        """The `combine` of a meaning: carriers in, carriers out, every axis a leading one."""
+        """The `combine` of a meaning: carriers in, carriers out, every axis a batch axis."""
         function, ranks = self.region.function, self.region.ranks
 
         def combine(args: tuple) -> tuple:

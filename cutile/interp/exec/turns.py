@@ -2,12 +2,12 @@
 
 Each block is a generator that pauses before every access to global memory. Which block goes on then is drawn from a
 seeded generator of random numbers, so a launch repeats exactly under the same seed, if all arrays begin with the same
-contents: what a store does not change wakes no block, so that leftovers of `np.empty` may decide who goes on.
+contents: a store that changes nothing wakes no block, so even the contents of `np.empty` may decide which block runs.
 
-A block that went round a waiting loop with the same state, while memory stayed as it was, is parked: whatever it does
-next it has done already, until some block changes memory. When all are parked, no block will ever go on. A loop whose
-state never repeats (a counter that decides when to try again) is given up after `PATIENCE` iterations of all blocks in
-which none changed memory.
+A block that ends an iteration of a waiting loop in the state in which it began it, with memory unchanged, would repeat
+that iteration for ever: it is parked until some block changes memory. If all blocks are parked, that is a deadlock. A
+loop whose state never repeats (a counter that decides when to try again) is given up after `PATIENCE` iterations of all
+blocks in which none changed memory.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from cutile.interp.exec.block_set import Dim3 as Coordinates
 from cutile.interp.exec.block_set import Launch, Turn
 from cutile.interp.show import Tile
 
-RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or none of them gets on
+RESIDENT = 512  # blocks that run at once; more begin, in order, when some have finished or all of them wait
 PATIENCE = 50_000
 COMPARED = 1 << 18  # bytes: stores to larger arrays count as changes, unless the block seems to spin
 MANY = 16  # iterations of one block that look like spinning
 SHOWN = 8  # blocks that an error names for each line
 
 
-class Access:
+class Pause:
     """A pause before an access to memory."""
 
     __slots__ = ("span",)
@@ -62,7 +62,7 @@ def _same(a, b) -> bool:
 
 
 class Block:
-    """A block of the launch, and where it stands."""
+    """A block of the launch, and how far it is."""
 
     __slots__ = ("coordinates", "begin", "steps", "at", "changing", "repeats", "idle", "version")
 
@@ -84,7 +84,7 @@ class Block:
 
 
 class _Run:
-    """A launch under way."""
+    """A running launch."""
 
     def __init__(self, blocks: Iterable[Block], launch: Launch, seed: int):
         self.coming, self.launch, self.random = iter(blocks), launch, Random(seed)
@@ -95,7 +95,7 @@ class _Run:
         self.finished = 0
 
     def all(self) -> None:
-        """Run every block, until none is left or none gets on."""
+        """Run every block to its end, or until all that remain wait."""
         while self.begin(RESIDENT):
             while self.ready and not self.hopeless():
                 i = self.random.randrange(len(self.ready))
@@ -110,7 +110,7 @@ class _Run:
             raise self.deadlock()
 
     def begin(self, n: int) -> bool:
-        """Let more blocks begin; whether there were any."""
+        """Let more blocks begin. False if there are no more."""
         new = list(islice(self.coming, n))
         self.ready += new
         return bool(new)
@@ -124,7 +124,7 @@ class _Run:
         block.changing = ()
         while event is not None:
             why, *values = event
-            if isinstance(why, Access):
+            if isinstance(why, Pause):
                 block.at, block.changing = why.span, values
                 return True
             if self.idles(block, why, values):
@@ -162,7 +162,7 @@ class _Run:
         return stuck
 
     def hopeless(self) -> bool:
-        """Blocks go round and round in waiting loops, and no other block is there that might change memory."""
+        """Whether all blocks spin in waiting loops and none has changed memory for long."""
         if self.idle <= PATIENCE:
             return False
         self.idle = 0
@@ -192,5 +192,5 @@ def _listed(blocks: Sequence[Coordinates]) -> str:
 
 
 def run(blocks: Iterable[Block], launch: Launch, seed: int) -> None:
-    """Run blocks in turns. TileDeadlockError if those that are left wait for each other."""
+    """Run blocks in turns. TileDeadlockError if the remaining ones wait for each other."""
     _Run(blocks, launch, seed).all()
