@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import cutile as ct
 from cutile.settings import override
 from tests.front.compiling import A1, AI, F32, I32, cell, constant, refused, result, text, typed
-from tests.front.programs import Program
+from tests.front.random_functions import RandomFunctions
 
 # ------------------------------------------------------------------ assignment
 
@@ -383,7 +383,7 @@ INPUTS = [np.random.default_rng(i).integers(-5, 12, BLOCKS).astype(np.int32) for
 @settings(max_examples=25, deadline=None)
 @given(st.integers(0, 2**32))
 def test_random_control_flow_agrees_with_python(seed):
-    source = Program(random.Random(seed)).source()
+    source = RandomFunctions(random.Random(seed)).source()
     space = cell(source + """
 def k(x, y, z, out):
     i = ct.bid(0)

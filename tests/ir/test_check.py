@@ -13,6 +13,7 @@ from cutile.ir.nodes import Bind, For, Frame, Group, If, Known, Op, Region, Retu
 from cutile.ir.text import parse
 from cutile.ir.walk import free_values, regions, walk
 from cutile.types import TileType
+from tests.ir.random_kernels import random_kernel
 
 PROGRAM = """
 kernel k(%n: i32[], %x: f32[4], %c: b1[]) {
@@ -62,7 +63,7 @@ def test_accepts_a_program_with_every_kind_of_node():
 
 @settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_accepts_random_valid_programs(random_kernel, rng):
+def test_accepts_random_valid_programs(rng):
     check(random_kernel(rng))
 
 
@@ -261,7 +262,7 @@ def test_spans_and_types_are_demanded():
 
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_a_random_program_without_one_definition_is_refused(random_kernel, rng):
+def test_a_random_program_without_one_definition_is_refused(rng):
     """Take away a node whose result is used, and the use is found."""
     k = random_kernel(rng)
     needed = {v for b, _ in regions(k.body) for n in b.nodes for v in free_values(Region([n]))}

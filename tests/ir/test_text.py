@@ -25,6 +25,7 @@ from cutile.types import (
     TileType,
     TokenType,
 )
+from tests.ir.random_kernels import random_kernel
 
 SMALL = """\
 kernel scale(%x: array<f32[?]>, %0: i32[] of n) @0 {
@@ -80,7 +81,7 @@ def test_the_small_program_reads_and_prints_as_documented():
 
 @settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_random_programs_come_back_the_same(random_kernel, rng):
+def test_random_programs_come_back_the_same(rng):
     k = random_kernel(rng)
     text = to_text(k)
     back = parse(text)
@@ -90,7 +91,7 @@ def test_random_programs_come_back_the_same(random_kernel, rng):
 
 @settings(max_examples=30, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_without_spans_everything_else_comes_back(random_kernel, rng):
+def test_without_spans_everything_else_comes_back(rng):
     text = to_text(random_kernel(rng), spans=False)
     assert "@" not in text
     assert to_text(parse(text), spans=False) == text
@@ -218,7 +219,7 @@ def test_a_bad_text_is_told_where_and_what(text, place, message):
 
 @settings(max_examples=80, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_a_damaged_text_is_refused_or_read_but_never_crashes(random_kernel, rng):
+def test_a_damaged_text_is_refused_or_read_but_never_crashes(rng):
     text = to_text(random_kernel(rng))
     at = rng.randrange(len(text))
     damaged = text[:at] + rng.choice(("", "(", "}", "%x", " 7 ", "@1", "'", "if ")) + text[at + rng.randrange(4):]

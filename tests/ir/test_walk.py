@@ -25,6 +25,7 @@ from cutile.ir.walk import (
 )
 from cutile.ops import arithmetic
 from cutile.types import TileType
+from tests.ir.random_kernels import random_kernel
 
 K = """
 kernel k(%n: i32[], %x: f32[4], %c: b1[]) {
@@ -122,14 +123,14 @@ def test_substitute_changes_uses_and_shown_values_only():
 
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_rewrite_without_change_is_the_same_kernel(random_kernel, rng):
+def test_rewrite_without_change_is_the_same_kernel(rng):
     k = random_kernel(rng)
     assert rewrite(k, lambda old, n: None) is k
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_free_values_agree_with_their_definition(random_kernel, rng):
+def test_free_values_agree_with_their_definition(rng):
     k = random_kernel(rng)
     for b, _ in regions(k.body):
         inside = set(b.params) | set(definitions(b))
@@ -142,7 +143,7 @@ def test_free_values_agree_with_their_definition(random_kernel, rng):
 
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
-def test_rewrite_replaces_everywhere_and_leaves_the_old_kernel_alone(random_kernel, rng):
+def test_rewrite_replaces_everywhere_and_leaves_the_old_kernel_alone(rng):
     """Every op is replaced by one with a fresh result: the program is valid and reads the same but for names."""
     k = random_kernel(rng)
     before = to_text(k)

@@ -1,4 +1,4 @@
-"""The same function in Python and in a kernel: what it gives, and what it prints, block after block."""
+"""Random functions compute and print the same in a kernel as in Python, block after block."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import cutile as ct
 from cutile import settings as options
 from tests.front.compiling import cell
-from tests.front.like_python import USED, Module
+from tests.front.random_modules import USED, RandomModule
 
 BLOCKS = 3
 
@@ -27,7 +27,7 @@ def outcome(run) -> tuple[list[int], str]:
 
 
 def check(rng: Random, a: int, b: int) -> None:
-    source = Module(rng).source()
+    source = RandomModule(rng).source()
     f = cell(source, **USED)["f"]
 
     def in_python(out):

@@ -1,10 +1,8 @@
-"""Random programs: every kind of node, nested, valid by construction."""
+"""Random valid kernels with every kind of node, nested."""
 
 from __future__ import annotations
 
 from random import Random
-
-import pytest
 
 from cutile.dtypes import bool_, float32, int32
 from cutile.errors import Span
@@ -34,7 +32,7 @@ LEAVES = (I32, B1, F32)
 NAMES = (None, "x", "y", "acc", "p.x", "inf", "1", "größe", "quo'te")
 
 
-class Programs:
+class RandomKernels:
     def __init__(self, rng: Random):
         self.rng = rng
         self.budget = 25
@@ -71,7 +69,12 @@ class Programs:
         return v
 
     def region(self, seen, loop, leaves, end, params=()) -> Region:
-        """`loop`: (params, results) of the loop, or None; `leaves`: what Return carries; `end`: the last node."""
+        """A region after the values `seen`.
+
+        loop     (params, results) of the loop around it, or None
+        leaves   the values that Return carries
+        end      makes the last node
+        """
         nodes: list = []
         seen = [*seen, *params]
         for _ in range(self.rng.randrange(1, 5)):
@@ -85,7 +88,7 @@ class Programs:
         return Region(nodes)
 
     def early(self, nodes, seen, loop, leaves):
-        """Break, Continue or Return, now and then."""
+        """Sometimes a Break, Continue or Return, else None."""
         kind = self.rng.choice((Break, Continue, Return, None, None, None))
         if kind is None:
             return None
@@ -168,6 +171,5 @@ class Programs:
         seen.append(r)
 
 
-@pytest.fixture(scope="session")
-def random_kernel():
-    return lambda rng: Programs(rng).kernel()
+def random_kernel(rng: Random) -> Kernel:
+    return RandomKernels(rng).kernel()

@@ -1,11 +1,13 @@
-"""Random functions of three ints that mean in tile code what they mean in Python: branches, loops, returns, calls."""
+"""Random functions of three ints: branches, loops, returns and calls, which mean the same in tile code as in Python."""
 
 from __future__ import annotations
 
 from random import Random
 
 
-class Program:
+class RandomFunctions:
+    """Writes a function `f` of three ints, and a helper `h` that it calls."""
+
     def __init__(self, rng: Random):
         self.rng = rng
         self.names = 0

@@ -1,19 +1,19 @@
-"""Random modules in the subset of Python that tile code shares: what they compute and print is the same in a kernel.
+"""Random modules in the Python that tile code shares: they compute and print the same in a kernel as in Python.
 
-Left out by construction, since the language differs there on purpose:
+They avoid all in which the language differs from Python on purpose:
 
 - values beyond int32, which wrap at run time [STRICT-1]: every assignment takes a remainder
-- `and`, `or` as values: they give a bool [EX-13, D-21]. They stand in conditions only
-- bools and floats that are printed at run time: they are shown as %d and %f [PRINT-3]. Bools go through int()
-- specs of f-strings that C knows otherwise: hexadecimal of negative numbers, ^ [PRINT-4]
-- a variable of two types, or assigned on some paths only, and used afterwards [JOIN-2, JOIN-3, LOOP-7]: kinds of
-  variables are kept apart, and what a block assigns first is not used behind it
-- `not` of what is no number [COND-3, D-38], int() of run-time values, which have a dtype already
+- `and`, `or` as values, since they give a bool [EX-13, D-21]: they stand in conditions only
+- printing bools and floats at run time, which are shown as %d and %f [PRINT-3]: bools go through int()
+- format specs of f-strings that differ in C: hexadecimal of negative numbers, ^ [PRINT-4]
+- uses of a variable that has two types, or is assigned on some paths only [JOIN-2, JOIN-3, LOOP-7]: variables of each
+  kind have names of their own, and a variable that a block assigns first is not used after the block
+- `not` of something that is no number [COND-3, D-38], and int() of run-time values, which have a dtype already
 - calls and choices in static constructs, where real Python runs [SEVAL-2]
-- break, continue and return in static loops [SEVAL-7], but for yields that they keep from being reached; return in
-  context managers, yields in branches that are taken [CM-1]
+- break, continue and return in static loops [SEVAL-7], except where they skip a yield; return in context managers, and
+  yields in branches that are taken [CM-1]
 - assignment to variables of outer functions (nonlocal), which is refused [ST-7]
-- functions printed, objects without a repr: Python shows addresses [PRINT-2]
+- printing functions and objects without a repr, of which Python shows addresses [PRINT-2]
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ USED = {"contextlib": contextlib, "dataclasses": dataclasses, "Color": Color, "P
 
 @dataclass(frozen=True)
 class Known:
-    """What code may use where it stands."""
+    """The names that code at some point may use."""
 
     ints: tuple[str, ...] = ()  # variables
     mine: frozenset[str] = frozenset()  # variables of the function itself, which may be assigned to
@@ -102,7 +102,7 @@ class Known:
         return replace(self, **changes)
 
     def assigned(self, *ints: str, **changes) -> Known:
-        """With further variables that are ints."""
+        """After assignments to more variables that are ints."""
         return replace(self, ints=(*self.ints, *ints), mine=self.mine.union(ints), **changes)
 
     def function(self, *params: str, **changes) -> Known:
@@ -116,16 +116,16 @@ class Known:
 
 
 @dataclass
-class Module:
+class RandomModule:
     """One random module; its function `f` takes two ints and gives one."""
 
     rng: Random
     size: int = 2  # statements of a block, at most
-    depth: int = 1  # of expressions
+    depth: int = 1  # how deep expressions nest
     lines: list[str] = field(default_factory=list)
     indent: int = 0
     count: int = 0
-    managers: list[tuple[str, str]] = field(default_factory=list)  # and what each yields
+    managers: list[tuple[str, str]] = field(default_factory=list)  # names of context managers, and what each yields
 
     def source(self) -> str:
         r = self.rng
@@ -198,7 +198,7 @@ class Module:
     # -- expressions
 
     def value(self, k: Known, depth: int | None = None) -> str:
-        """An int that is small."""
+        """An expression whose value is a small int."""
         return f"({self.expression(k, self.depth if depth is None else depth)}) % {self.rng.choice([17, 47, 97])}"
 
     def expression(self, k: Known, depth: int) -> str:
@@ -260,7 +260,7 @@ class Module:
         return r.choice(["LIMIT > 5", "'a' < NAMES[0]", "NAMES[2][1] is None", "Color.RED == Color('b')", "()", "NAMES"])
 
     def shown(self, k: Known, depth: int = 1) -> str:
-        """Something to print."""
+        """An argument of print."""
         r, x = self.rng, self.value(k, 1)
         if depth == 0 or r.random() < 0.4:
             return r.choice([x, x, "'it\\'s'", "'b'", "None", "2.5", "True", "Color.BLUE", "NAMES", self.text(k)])
@@ -278,7 +278,7 @@ class Module:
     # -- statements
 
     def block(self, k: Known, depth: int) -> Known | None:
-        """Some statements; what is known behind them, or None if control does not get there."""
+        """Some statements; what code after them may use, or None if control does not get there."""
         for _ in range(self.rng.randrange(1, self.size + 1)):
             after = self.statement(k, depth)
             if after is None:
@@ -370,7 +370,7 @@ class Module:
         return k.inner(calls=(*k.calls, (g, 2)))
 
     def table(self, k: Known) -> Known:
-        """Several functions of a loop variable, which all see its last value, or each its own."""
+        """Several functions of a loop variable, which all see its last value, or each see their own."""
         t, i = self.name("fs"), self.name("i")
         own = k.inner(ints=(*k.ints, i))
         f = self.rng.choice([f"lambda: {self.value(own, 1)}", f"lambda {i}={i}: {self.value(own, 1)}"])
@@ -427,7 +427,7 @@ class Module:
         return k.assigned(i)
 
     def entered(self, k: Known, body) -> Known:
-        """A with statement; what it binds can be used behind it, too."""
+        """A with statement; code after it may use the variables that it binds."""
         r, (name, kind) = self.rng, self.rng.choice(self.managers)
         step = r.choice(["", f", step={self.value(k, 1)}"])
         v, g = self.name("v"), self.name("g")
