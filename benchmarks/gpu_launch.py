@@ -76,7 +76,7 @@ def _own(lib: Any, a: Any, b: Any, c: Any) -> Callable[[], None]:
 def _bare(found: dict) -> Callable[[], None]:
     """The driver call at the end of cutile's launch, with everything else done before."""
     kernel = found.pop(".kernel")
-    prepared = next(iter(kernel.remembered.plans.values())).prepared
+    prepared = next(iter(kernel.plans.values())).prepared
     api = prepared.device.driver.api
     prepared.device.enter()
     frame = prepared.packing.frame()

@@ -186,4 +186,4 @@ def _check(kernel: Kernel, values: tuple) -> None:
         program = kernel.program(arguments)
     except TileError as e:
         raise for_users(e) from e.__cause__
-    check_writable(program, [leaf for a in arguments for leaf in a.leaves])
+    check_writable(program, [x for a in arguments for x in a.flat_args])

@@ -95,10 +95,10 @@ class _Candidate:
         args = self.args_fn(self.config)
         found = self._plan(args)
         if found is not None:
-            plan, words = found
+            plan, values = found
             self.here = plan.ordinal is None or settings.get("BACKEND") == "interp"
             if self.here:
-                self.twin = seen.setdefault(_identity(plan, words, launch._grid(self.grid)), self)
+                self.twin = seen.setdefault(_identity(plan, values, launch._grid(self.grid)), self)
                 if self.twin is not self:
                     if self.twin.failure is not None:
                         raise self.twin.failure
@@ -132,7 +132,7 @@ class _Candidate:
         with restored(*found, self.clocks.stream):
             return self.clocks.of(found[0])(run)
 
-    def _plan(self, args: tuple) -> tuple[launch_plan.Plan, list] | None:
+    def _plan(self, args: tuple) -> tuple[launch_plan.LaunchPlan, list] | None:
         """What launches with these arguments do; None if they fail."""
         try:
             return launch_plan.find(self.kernel, args, self.clocks.stream)
@@ -156,11 +156,11 @@ class _Candidate:
         return Measurement(config=self.config, mean_us=of.mean, num_samples=of.samples, error_margin_us=of.margin)
 
 
-def _identity(plan: Any, words: Sequence[Any], grid: tuple[int, int, int]) -> tuple:
+def _identity(plan: Any, values: Sequence[Any], grid: tuple[int, int, int]) -> tuple:
     """What decides how long a launch takes in the interpreter, but for what the arrays hold."""
-    dims = plan.dims if plan.ordinal is not None else words
-    parts = [_layout(d) if isinstance(p.type, ArrayType | ListType) else number_key(w)
-             for p, w, d in zip(plan.program.kernel.params, words, dims, strict=True)]
+    dims = plan.dims if plan.ordinal is not None else values
+    parts = [_layout(d) if isinstance(p.type, ArrayType | ListType) else number_key(v)
+             for p, v, d in zip(plan.program.kernel.params, values, dims, strict=True)]
     return plan.program.kernel, grid, tuple(parts)
 
 
@@ -244,7 +244,7 @@ class _Clocks:
         self.stream, self.flush = stream, flush
         self._of_gpus: dict[int, Any] = {}
 
-    def of(self, plan: launch_plan.Plan) -> Clock:
+    def of(self, plan: launch_plan.LaunchPlan) -> Clock:
         """The clock for launches with a plan."""
         ordinal = plan.ordinal
         if ordinal is None or settings.get("BACKEND") == "interp":

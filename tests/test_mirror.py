@@ -15,8 +15,12 @@ ROOT = Path(__file__).parents[1]
 TESTED_ELSEWHERE = {
     "__init__": ("test_api.py", "its names are the public API"),
     "__main__": ("cli/test_main.py", "it calls cli/main.py and nothing else"),
+    "_support/strides": ("runtime/test_arrays.py", "arrays are read by it"),
     "_version": ("test_api.py", "it is one string, which `ct.__version__` shows"),
     "analysis/memory_effects": ("analysis/test_tokens.py", "tokens are planned from the effects"),
+    "compilation/calling_convention": ("compilation/test_mangling.py", "symbols begin with the convention"),
+    "compilation/demangling": ("compilation/test_mangling.py", "what is mangled is demangled again"),
+    "compilation/launch_signature": ("compilation/test_derive.py", "a launch derives constraints and a symbol"),
     "front/assignment": ("front/test_stmt.py", "targets stand in statements"),
     "front/attributes": ("front/test_expr.py", "attributes stand in expressions"),
     "front/callables": ("front/test_call.py", "what may be called shows in calls"),
@@ -53,6 +57,8 @@ TESTED_ELSEWHERE = {
     "ops/_op": ("ops/test_registry.py", "every op is an instance of its class"),
     "ops/_options": ("ops/test_arithmetic.py", "arithmetic has all the options"),
     "ops/_promotion": ("ops/test_arithmetic.py", "operands are brought together by it"),
+    "runtime/array_ref": ("runtime/test_arrays.py", "readers are tested by the descriptions that they give"),
+    "runtime/constants": ("runtime/test_arguments.py", "constants are arguments"),
     "runtime/restoring": ("test_tune.py", "only searches put arrays back"),
 }
 

@@ -5,10 +5,8 @@ import pytest
 
 import cutile as ct
 from cutile import tune
-from cutile.gpu import build as building
-from cutile.gpu import driver as drivers
 from tests.gpu.arrays import Cuda
-from tests.gpu.fake_driver import FakeDriver
+from tests.gpu.fake_driver import installed
 
 
 @ct.kernel
@@ -65,9 +63,7 @@ def test_summary_marks_the_best_and_leaves_out_the_middle():
 
 @pytest.fixture
 def gpu(monkeypatch):
-    fake = FakeDriver()
-    monkeypatch.setattr(drivers, "_driver", fake.start())
-    monkeypatch.setattr(building, "build", lambda *a: f"cubin of {a[-1]}".encode())
+    fake = installed(monkeypatch)
     fake.takes.update({(4, 1, 1): 0.5, (1, 1, 1): 0.125})
     return fake
 
@@ -249,7 +245,6 @@ def test_gpu_arrays_are_as_they_were(gpu):
     x = Cuda(np.arange(64, dtype=np.float32))
     out = Cuda(np.arange(256, dtype=np.float32)[5:][:192:3])
     before = out.array.base.tobytes()
-    gpu.sizes = [8, 4, 4, 8, 4, 4]
 
     def runs(*parameters):
         out.array[:] = 7

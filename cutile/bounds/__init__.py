@@ -29,6 +29,7 @@ from cutile.interp.schedule import facts
 from cutile.ir.nodes import Kernel as Program
 from cutile.ir.nodes import Value
 from cutile.ops import _numeric
+from cutile.runtime.arguments import host_values
 from cutile.runtime.float4_packing import unpacked
 from cutile.runtime.kernel import Kernel
 from cutile.types import ArrayType, ListType
@@ -65,16 +66,16 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
     TypeError and ValueError for arguments, TileError for a kernel, as launching it would raise.
     """
     arguments = kernel.understand(args)
-    leaves = unpacked([leaf for a in arguments for leaf in a.leaves])
-    return of_program(kernel.program(arguments).kernel, grid, leaves, contraction=contraction)
+    values = unpacked(host_values(arguments))
+    return of_program(kernel.program(arguments).kernel, grid, values, contraction=contraction)
 
 
 @in_usual_mode
-def of_program(program: Program, grid: Sequence[int], leaves: Sequence[Any], *, contraction: bool = False) -> Bounds:
-    """The same for a typed program. `leaves`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
+def of_program(program: Program, grid: Sequence[int], values: Sequence[Any], *, contraction: bool = False) -> Bounds:
+    """The same for a typed program. `values`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
     shadows: list[tuple[str, array_view.ArrayView, np.ndarray]] = []
-    pairs = [_pair(p, name, leaf, shadows)
-             for p, name, leaf in zip(program.params, program.param_names, leaves, strict=True)]
+    pairs = [_pair(p, name, value, shadows)
+             for p, name, value in zip(program.params, program.param_names, values, strict=True)]
     why = _run(program, (*grid, 1, 1)[:3], pairs, contraction)
     return Bounds(tuple(Bounded(name, view.buffer.array, np.full(e.shape, np.inf) if why else e)
                         for name, view, e in shadows), why)

@@ -1,5 +1,6 @@
 """Compiling ahead of time: signatures, calling conventions, kernel names, export [compilation.md]."""
 
+from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -9,9 +10,10 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
+from cutile.compilation.demangling import demangle_kernel_name
 from cutile.compilation.export import export_kernel
-from cutile.compilation.mangling import demangle_kernel_name, mangle_kernel_name
-from cutile.compilation.signature import CallingConvention, KernelSignature
+from cutile.compilation.mangling import mangle_kernel_name
+from cutile.compilation.signature import KernelSignature
 
 __all__ = [
     "ArrayConstraint",

@@ -1,10 +1,11 @@
-"""The signature that a launch compiles for, from its arguments [SPEC-2, SPEC-3, SIG-3]."""
+"""What holds for the arguments of a launch, as constraints [SPEC-2, SPEC-3, SIG-3]."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -13,12 +14,11 @@ from cutile.compilation.constraints import (
     ScalarConstraint,
     TupleConstraint,
 )
-from cutile.compilation.mangling import symbol_of
-from cutile.compilation.signature import CallingConvention, KernelSignature
+from cutile.dtypes import INFO
 from cutile.front.program import Embedded
-from cutile.runtime.annotations import ArrayAnnotation, ParameterSpec
+from cutile.runtime.annotations import ANY_ARRAY, ArrayAnnotation, ParameterSpec
 from cutile.runtime.arguments import Argument
-from cutile.runtime.arrays import layout
+from cutile.runtime.array_ref import ArrayRef
 from cutile.types import ArrayType, ListType, TileType
 
 ALIGNMENT = 16  # bytes of an address or stride, elements of a size, whose divisibility is looked at
@@ -28,73 +28,42 @@ DETAILED_RANK = 5  # arrays of higher rank get only the facts about their addres
 def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[ParameterConstraint]:
     """One constraint per parameter; errors as launching with these arguments would give."""
     arguments = kernel.understand(values)
-    return _constraints(kernel, [a.blueprint for a in arguments], arguments, convention)
+    return constraints_of(kernel, [a.arg_type for a in arguments], arguments, convention)
 
 
-def of_launch(kernel: Any, arguments: Sequence[Argument]) -> tuple[list[ParameterConstraint], str]:
-    """What a launch compiles for: a constraint for each parameter that is passed on, and the symbol.
-
-    Launches take constants and dtypes that no signature can say: then the symbol is the kernel's name alone.
-    """
-    blueprints = [a.blueprint for a in arguments]
-    name = symbol_of(kernel.__name__)
-    try:
-        constraints = _constraints(kernel, blueprints, arguments, CallingConvention.cutile_python_v2())
-        signature = KernelSignature(constraints, _oldest(constraints)).with_mangled_symbol(name)
-    except (TypeError, ValueError):
-        passed = list(map(_without_constants, blueprints))
-        return _constraints(kernel, passed, arguments, CallingConvention.cutile_python_v2()), name
-    return constraints, signature.symbol
+def constraints_of(kernel: Any, arg_types: Sequence[Any], arguments: Sequence[Argument],
+                   convention: CallingConvention) -> list[ParameterConstraint]:
+    """One constraint per parameter, for arguments of these types."""
+    return [_of(t, iter(a.flat_args), spec, convention)
+            for t, a, spec in zip(arg_types, arguments, kernel.specs, strict=True)]
 
 
-def _oldest(constraints: Sequence[ParameterConstraint]) -> CallingConvention:
-    """The oldest convention that can say all of these [SPEC-5]."""
-    for c in constraints:
-        array = c.element if isinstance(c, ListConstraint) else c
-        if isinstance(c, TupleConstraint) or any(s is not None for s in getattr(array, "shape_constant", ())):
-            return CallingConvention.cutile_python_v2()
-    return CallingConvention.cutile_python_v1()
-
-
-def _without_constants(blueprint: Any) -> Any:
-    if isinstance(blueprint, Embedded):
-        return ()
-    return tuple(map(_without_constants, blueprint)) if isinstance(blueprint, tuple) else blueprint
-
-
-def _constraints(kernel: Any, blueprints: Sequence[Any], arguments: Sequence[Argument],
-                 convention: CallingConvention) -> list[ParameterConstraint]:
-    return [_of(b, iter(a.leaves), spec, convention)
-            for b, a, spec in zip(blueprints, arguments, kernel.parameters.values(), strict=True)]
-
-
-def _of(blueprint: Any, leaves, spec: ParameterSpec, convention: CallingConvention) -> ParameterConstraint:
-    match blueprint:
+def _of(arg_type: Any, flat_args, spec: ParameterSpec, convention: CallingConvention) -> ParameterConstraint:
+    match arg_type:
         case Embedded():
-            return ConstantConstraint(blueprint.value)
+            return ConstantConstraint(arg_type.value)
         case tuple():
-            return TupleConstraint([_of(b, leaves, spec.item(i), convention) for i, b in enumerate(blueprint)])
+            return TupleConstraint([_of(t, flat_args, spec.item(i), convention) for i, t in enumerate(arg_type)])
         case TileType():
-            next(leaves)
-            return ScalarConstraint(blueprint.dtype)
+            next(flat_args)
+            return ScalarConstraint(arg_type.dtype)
         case ArrayType():
-            return array_constraint(blueprint, [next(leaves)], spec.array or ArrayAnnotation(), convention)
+            return array_constraint(arg_type, [next(flat_args)], spec.array or ANY_ARRAY, convention)
         case ListType():
-            annotation = spec.list.element if spec.list else ArrayAnnotation()
-            element = array_constraint(blueprint.element, next(leaves), annotation, convention)
+            annotation = spec.list.element if spec.list else ANY_ARRAY
+            element = array_constraint(arg_type.element, next(flat_args), annotation, convention)
             return ListConstraint(element, alias_groups=(), elements_may_alias=True)
-    raise TypeError(f"no constraint for {blueprint!r}")
+    raise TypeError(f"no constraint for {arg_type!r}")
 
 
-def array_constraint(t: ArrayType, arrays: list[Any], annotation: ArrayAnnotation,
+def array_constraint(t: ArrayType, arrays: Sequence[ArrayRef], annotation: ArrayAnnotation,
                      convention: CallingConvention) -> ArrayConstraint:
     """What holds for all of these arrays (one for a parameter, all elements for a list).
 
     A negative stride is promised to nobody: its dimension loses the lower bound 0, unlike SPEC-3.
     """
-    layouts = list(map(layout, arrays))
     n, packed = t.ndim, t.dtype.bitwidth < 8  # in CPU memory, such elements may have a byte each
-    bits = t.dtype.bitwidth if packed else 8 * layouts[0][3]
+    bits = t.dtype.bitwidth if packed else 8 * INFO[t.dtype].storage.itemsize
     detailed = n <= DETAILED_RANK
     unit = max(8 * ALIGNMENT // bits, 1)
 
@@ -104,7 +73,7 @@ def array_constraint(t: ArrayType, arrays: list[Any], annotation: ArrayAnnotatio
     shape_constant, stride_constant = list(t.static_shape), list(t.static_strides)
     shape_div, stride_div, low = [1] * n, [1] * n, [0] * n
     for k in range(n):
-        sizes, steps = [shape[k] for _, shape, _, _ in layouts], [strides[k] for _, _, strides, _ in layouts]
+        sizes, steps = [a.shape[k] for a in arrays], [a.strides[k] for a in arrays]
         if not annotation.static_shape_dims and convention.version > 1 and every(sizes, lambda v: v == 1):
             shape_constant[k] = 1
         if not annotation.static_stride_dims and every(steps, lambda v: v == 1):
@@ -115,10 +84,10 @@ def array_constraint(t: ArrayType, arrays: list[Any], annotation: ArrayAnnotatio
             stride_div[k] = unit
         if any(v < 0 for v in steps):
             low[k] = None
-    aligned = not packed and all(pointer % ALIGNMENT == 0 for pointer, *_ in layouts)
+    aligned = not packed and all(a.pointer % ALIGNMENT == 0 for a in arrays)
     return ArrayConstraint(
         t.dtype, n, index_dtype=t.index_dtype, stride_lower_bound_incl=low, alias_groups=(),
-        may_alias_internally=not all(distinct_elements(shape, strides) for _, shape, strides, _ in layouts),
+        may_alias_internally=not all(distinct_elements(a.shape, a.strides) for a in arrays),
         stride_constant=stride_constant, shape_constant=shape_constant, stride_divisible_by=stride_div,
         shape_divisible_by=shape_div, base_addr_divisible_by=ALIGNMENT if aligned else 1)
 

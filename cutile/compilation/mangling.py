@@ -1,17 +1,13 @@
-"""Symbols of kernels: a signature as a name, and back [MNG-1…24]."""
+"""Symbols of kernels: a signature as a name [MNG-1…24]."""
 
 from __future__ import annotations
 
-import os
 import re
 import struct
 from collections import defaultdict
-from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 from cutile.compilation.constraints import (
-    MAX_RANK,
-    NESTING_LIMIT,
     ArrayConstraint,
     ConstantConstraint,
     ListConstraint,
@@ -20,7 +16,6 @@ from cutile.compilation.constraints import (
     TupleConstraint,
     walk,
 )
-from cutile.compilation.signature import CallingConvention, KernelSignature
 from cutile.dtypes import (
     DType,
     bfloat16,
@@ -42,6 +37,9 @@ from cutile.dtypes import (
     uint64,
 )
 
+if TYPE_CHECKING:
+    from cutile.compilation.signature import KernelSignature
+
 
 def symbol_of(name: str) -> str:
     """A Python name as the assembler takes it: that of a lambda, and letters beyond ASCII, are no part of symbols."""
@@ -53,8 +51,7 @@ CODES: dict[DType, str] = {
     int64: "i64", float16: "f16", float32: "f32", float64: "f64", bfloat16: "bf16", tfloat32: "tf32",
     float8_e4m3fn: "f8m3fn", float8_e5m2: "f8m2", float8_e8m0fnu: "f8m0fnu",
 }
-_DTYPES = {code: d for d, code in CODES.items()}
-_INDEX = {int32: "", uint32: "u", int64: "w"}
+INDEX = {int32: "", uint32: "u", int64: "w"}
 
 # The predicates of a dimension, in the order of their letters: field, letter, value that is not written.
 PREDICATES = (("shape_constant", "s", None), ("shape_divisible_by", "i", 1), ("stride_constant", "t", None),
@@ -126,168 +123,6 @@ def _array(p: ArrayConstraint, groups: dict[str, int]) -> str:
         for v, mask in masks.items():
             by_mask[mask] += letter + _int(v)
     extras = f"p{p.base_addr_divisible_by}" if p.base_addr_divisible_by != 1 else ""
-    extras += _groups(p.alias_groups, groups) + ("i" if p.may_alias_internally else "") + _INDEX[p.index_dtype]
+    extras += _groups(p.alias_groups, groups) + ("i" if p.may_alias_internally else "") + INDEX[p.index_dtype]
     parts = [f"A{p.ndim}{_code(p.dtype)}", *(f"{mask:x}{by_mask[mask]}" for mask in sorted(by_mask))]
     return "_".join([*parts, extras] if extras else parts)
-
-
-# ------------------------------------------------------------------ back
-
-
-def demangle_kernel_name(symbol: str) -> tuple[str, KernelSignature]:
-    """The function's name and the signature in a symbol; alias groups are called group0, group1, …
-
-    ValueError naming the place for what is no such symbol: only what `mangle_kernel_name` writes is one.
-    """
-    if not isinstance(symbol, str):
-        raise TypeError(f"a kernel name is a string, not {type(symbol).__name__}")
-    if len(symbol) > LONGEST:
-        raise ValueError(f"{_shown(symbol)} is no mangled kernel name: it has more than {LONGEST} characters")
-    name, mark, _ = symbol.rpartition("_K")
-    if not mark:
-        raise ValueError(f"{_shown(symbol)} is no mangled kernel name: it has no _K")
-    r = _Reader(symbol, len(name) + 2)
-    convention = CallingConvention.from_code(r.take(r"t[12]", "a calling convention, t1 or t2"))
-    parameters: list[ParameterConstraint] = []
-    while not r.done:
-        r.take("_", "an underscore")
-        parameters.append(_parameter(r))
-    signature = KernelSignature(parameters, convention, symbol)
-    usual = mangle_kernel_name(name, signature)
-    if usual != symbol:
-        at = len(os.path.commonprefix((usual, symbol)))
-        raise ValueError(f"malformed kernel name {_shown(symbol)}: cutile writes this signature otherwise from offset "
-                         f"{at} on, {_shown(usual)}")
-    return name, signature
-
-
-def _shown(symbol: str) -> str:
-    return repr(symbol if len(symbol) <= 200 else symbol[:200] + "…")
-
-
-# Limits, so that what a name makes this process do is in proportion to what names of kernels are.
-LONGEST = 1 << 16
-_DIGITS = r"[0-9]{1,1000}(?![0-9])"
-
-
-class _Reader:
-    """A position in a symbol."""
-
-    def __init__(self, text: str, at: int):
-        self.text, self.at, self.depth = text, at, 0  # depth: how many tuples are open
-
-    @property
-    def done(self) -> bool:
-        return self.at == len(self.text)
-
-    def maybe(self, pattern: str) -> str | None:
-        m = re.compile(pattern).match(self.text, self.at)
-        if m is None:
-            return None
-        self.at = m.end()
-        return m[0]
-
-    def take(self, pattern: str, what: str) -> str:
-        found = self.maybe(pattern)
-        if found is None:
-            self.fail(f"expected {what}")
-        return found
-
-    def fail(self, what: str) -> NoReturn:
-        raise ValueError(f"malformed kernel name {_shown(self.text)}: {what} at offset {self.at}")
-
-    def int(self) -> int:
-        return _to_int(self.take(rf"_?{_DIGITS}", "an integer"))
-
-
-def _to_int(text: str) -> int:
-    return -int(text[1:]) if text[0] == "_" else int(text)
-
-
-_DTYPE = "|".join(sorted(_DTYPES, key=len, reverse=True))
-
-
-def _parameter(r: _Reader) -> ParameterConstraint:
-    kind = r.take(r"[ALTSBIF]", "a parameter")
-    return _PARAMETERS[kind](r)
-
-
-def _read_scalar(r: _Reader) -> ScalarConstraint:
-    return ScalarConstraint(_DTYPES[r.take(_DTYPE, "a dtype")])
-
-
-def _read_tuple(r: _Reader) -> TupleConstraint:
-    count = int(r.take(_DIGITS, "a number of items"))
-    r.depth += 1
-    if r.depth > NESTING_LIMIT:
-        r.fail(f"tuples are nested more than {NESTING_LIMIT} deep")
-    items = [_parameter(r) for _ in range(count)]
-    r.depth -= 1
-    return TupleConstraint(items)
-
-
-def _read_list(r: _Reader) -> ListConstraint:
-    groups = _read_groups(r)
-    may_alias = r.maybe("i") is not None
-    r.take("A", "an array")
-    return ListConstraint(_read_array(r), alias_groups=groups, elements_may_alias=may_alias)
-
-
-def _read_groups(r: _Reader) -> list[str]:
-    out = []
-    while (g := r.maybe(r"g[0-9a-f]{1,8}(?![0-9a-f])")) is not None:
-        out.append(f"group{int(g[1:], 16)}")
-    return out
-
-
-_MASK = r"_(?=[0-9a-f]{1,16}[sitvl]_?[0-9])"
-_EXTRAS = r"_(?=p[0-9]|g[0-9a-f]|[iuw])"
-
-
-def _read_array(r: _Reader) -> ArrayConstraint:
-    ndim = int(r.take(r"[0-9]{1,2}(?![0-9])", "a rank"))
-    if ndim > MAX_RANK:
-        r.fail(f"an array has at most {MAX_RANK} axes, not {ndim}")
-    dtype = _DTYPES[r.take(_DTYPE, "a dtype")]
-    fields: dict[str, list] = {field: [default] * ndim for field, _, default in PREDICATES}
-    while r.maybe(_MASK) is not None:
-        mask = int(r.take(r"[0-9a-f]{1,16}?(?=[sitvl]_?[0-9])", "a mask"), 16)
-        if mask >> ndim:
-            r.fail(f"mask {mask:x} beyond rank {ndim}")
-        for field, letter, default in PREDICATES:
-            if r.maybe(letter) is not None:
-                value = r.int()
-                if default == 1 and value < 2:
-                    r.fail(f"a divisibility is above 1, not {value}")
-                for k in range(ndim):
-                    if mask >> k & 1:
-                        if fields[field][k] != default:
-                            r.fail(f"{field} of dimension {k} is given again")
-                        fields[field][k] = value
-    base, groups, internal, index = 1, [], False, int32
-    if r.maybe(_EXTRAS) is not None:
-        if r.maybe("p") is not None:
-            base = r.int()
-        groups = _read_groups(r)
-        internal = r.maybe("i") is not None
-        index = {"u": uint32, "w": int64, None: int32}[r.maybe("[uw]")]
-    return ArrayConstraint(dtype, ndim, index_dtype=index, alias_groups=groups, may_alias_internally=internal,
-                           base_addr_divisible_by=base, **fields)
-
-
-def _read_bool(r: _Reader) -> ConstantConstraint:
-    return ConstantConstraint(r.take("[01]", "0 or 1") == "1")
-
-
-def _read_int(r: _Reader) -> ConstantConstraint:
-    return ConstantConstraint(r.int())
-
-
-def _read_float(r: _Reader) -> ConstantConstraint:
-    return ConstantConstraint(struct.unpack(">d", bytes.fromhex(r.take(r"[0-9a-f]{16}", "16 hex digits")))[0])
-
-
-_PARAMETERS: dict[str, Callable[[_Reader], ParameterConstraint]] = {
-    "A": _read_array, "L": _read_list, "T": _read_tuple, "S": _read_scalar, "B": _read_bool, "I": _read_int,
-    "F": _read_float,
-}

@@ -1,9 +1,10 @@
-/* A launch like one before, from the arguments to the driver's call, with no Python in between.
+/* Repeated launches on a GPU, from the arguments to the driver's call, with no Python in between.
 
-   signature() says what of the arguments a launch depends on: it is cheaper and finer than the key of launch_key.py, which
-   says what the parts mean. launch() looks a signature up among those that cutile/runtime/launch_cache.py remembered, sees that what
-   the kernel read from outside is unchanged and that the GPU's context is current, writes addresses and numbers to
-   their places, and calls the driver. Whatever is out of the ordinary it leaves to Python, before anything is done.
+   A LaunchCache belongs to a kernel (runtime/launch_cache.py makes it) and has its launches by their signature. The
+   signature says what of the arguments a launch depends on: it is cheaper and finer than the key of
+   runtime/launch_key.py, which says what its parts mean. `launch` looks a launch up, checks that the dependencies of
+   its program are unchanged and that the GPU's context is current, writes addresses and numbers to their places, and
+   calls the driver. Whatever is out of the ordinary it leaves to Python, before anything is done.
 */
 
 #define Py_LIMITED_API 0x030B0000
@@ -12,27 +13,25 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { PARTS = 512, WORDS = 128, BYTES = 4096, PARAMETERS = 512 };
-enum { BOOL = 1, INT, FLOAT, TORCH, CUPY };              /* kinds of arguments, as in launch_cache.py */
-enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT };  /* more first parts of an argument's signature */
-enum { WORD64, WORD32, WORD_FLOAT32 };                   /* how a word is written, as in launch_cache.py */
-enum { YES = 1, NO = 0 };                                /* NO also where a Python error is set */
+enum { PARTS = 512, VALUES = 128, PARAMETERS = 512 }; /* of a launch, at most */
+enum { BOOL = 1, INT, FLOAT, TORCH, CUPY };           /* kinds of arguments, and first parts of their signature */
+enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT }; /* more first parts of an argument's signature */
+enum { FIXED, BITS64, BITS32, FLOAT32 };              /* how a parameter is written at a launch */
+enum { YES = 1, NO = 0 };                             /* NO also where a Python error is set */
 
-typedef union { uint64_t bits; double number; } Word;
+typedef union { uint64_t bits; double number; } Value; /* a launch value: an address or a number */
 
 typedef struct {
     uint64_t parts[PARTS];
-    Word words[WORDS];
-    int n_parts, n_words;
+    Value values[VALUES];
+    int n_parts, n_values;
     PyObject *kept; /* a list of what the parts have addresses of, or NULL */
 } Reading;
 
-typedef struct { /* what launch_cache.py packs; offsets, slots and the first bytes of all parameters follow */
+typedef struct { /* the start of a record; first bytes of the parameters, 8 each, and how each is written follow */
     uint64_t launch, current, function, context;
-    uint32_t n_parameters, n_slots, n_bytes, unused;
+    uint64_t n_parameters;
 } Head;
-
-typedef struct { uint32_t offset, how; } Slot;
 
 typedef struct { int32_t type, id; } Device; /* as DLPack defines them, version 1 */
 typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
@@ -69,15 +68,15 @@ static int part(Reading *r, uint64_t value)
     return YES;
 }
 
-static int word(Reading *r, uint64_t bits)
+static int value(Reading *r, uint64_t bits)
 {
-    if (r->n_words == WORDS)
+    if (r->n_values == VALUES)
         return NO;
-    r->words[r->n_words++].bits = bits;
+    r->values[r->n_values++].bits = bits;
     return YES;
 }
 
-/* An object by its address, which is its own as long as it is kept. */
+/* An object, by its address: no other has it as long as the object is kept. */
 static int identity(Reading *r, PyObject *o)
 {
     return part(r, (uintptr_t)o) && (r->kept == NULL || PyList_Append(r->kept, o) == 0);
@@ -105,8 +104,8 @@ static int taken_ints(Reading *r, PyObject *o)
     int ok = o != NULL && PyTuple_Check(o) && part(r, (uint64_t)PyTuple_Size(o));
     for (Py_ssize_t i = 0; ok && i < PyTuple_Size(o); i++) {
         PyObject *item = PyTuple_GetItem(o, i);
-        uint64_t value = PyLong_Check(item) ? (uint64_t)PyLong_AsLongLong(item) : 0;
-        ok = PyLong_Check(item) && PyErr_Occurred() == NULL && part(r, value);
+        uint64_t size = PyLong_Check(item) ? (uint64_t)PyLong_AsLongLong(item) : 0;
+        ok = PyLong_Check(item) && PyErr_Occurred() == NULL && part(r, size);
     }
     Py_XDECREF(o);
     return ok;
@@ -129,7 +128,7 @@ static int read_torch(Reading *r, PyObject *t)
     return negated == Py_False && part(r, TORCH) && taken_identity(r, PyObject_GetAttr(t, n_dtype))
         && taken_ints(r, PyObject_GetAttr(t, n_shape)) && taken_ints(r, call(t, n_stride))
         && taken_int(call(t, n_get_device), &device) && part(r, device)
-        && taken_int(call(t, n_data_ptr), &pointer) && part(r, pointer & 15) && word(r, pointer);
+        && taken_int(call(t, n_data_ptr), &pointer) && part(r, pointer & 15) && value(r, pointer);
 }
 
 static int numbers(Reading *r, const int64_t *n, int32_t count)
@@ -151,7 +150,8 @@ static int read_borrowed(Reading *r, PyObject *t, Borrow borrow)
     uint64_t pointer = (uintptr_t)d.data + d.byte_offset;
     uint64_t dtype = d.dtype.code | (uint64_t)d.dtype.bits << 8 | (uint64_t)d.dtype.lanes << 16;
     return part(r, TORCH) && part(r, dtype) && part(r, (uint64_t)d.rank) && numbers(r, d.shape, d.rank)
-        && numbers(r, d.strides, d.rank) && part(r, (uint64_t)d.device.id) && part(r, pointer & 15) && word(r, pointer);
+        && numbers(r, d.strides, d.rank) && part(r, (uint64_t)d.device.id) && part(r, pointer & 15)
+        && value(r, pointer);
 }
 
 static int read_cupy(Reading *r, PyObject *a)
@@ -163,24 +163,24 @@ static int read_cupy(Reading *r, PyObject *a)
     Py_XDECREF(memory);
     return ok && part(r, CUPY) && taken_identity(r, PyObject_GetAttr(a, n_dtype))
         && taken_ints(r, PyObject_GetAttr(a, n_shape)) && taken_ints(r, PyObject_GetAttr(a, n_strides))
-        && part(r, device) && part(r, pointer & 15) && word(r, pointer);
+        && part(r, device) && part(r, pointer & 15) && value(r, pointer);
 }
 
 static int read_float(Reading *r, PyObject *o, int constant)
 {
-    Word w = {.number = PyFloat_AsDouble(o)};
-    return constant ? part(r, CONSTANT_FLOAT) && part(r, w.bits) : part(r, FLOAT) && word(r, w.bits);
+    Value v = {.number = PyFloat_AsDouble(o)};
+    return constant ? part(r, CONSTANT_FLOAT) && part(r, v.bits) : part(r, FLOAT) && value(r, v.bits);
 }
 
 static int read_int(Reading *r, PyObject *o, int constant)
 {
     int overflow;
-    long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    long long n = PyLong_AsLongLongAndOverflow(o, &overflow);
     if (overflow)
         return NO;
     if (constant)
-        return part(r, CONSTANT_INT) && part(r, (uint64_t)value);
-    return part(r, value == (int32_t)value ? INT : WIDE) && word(r, (uint64_t)value);
+        return part(r, CONSTANT_INT) && part(r, (uint64_t)n);
+    return part(r, n == (int32_t)n ? INT : WIDE) && value(r, (uint64_t)n);
 }
 
 static int read_constant(Reading *r, PyObject *o)
@@ -200,7 +200,7 @@ static int read_one(Reading *r, PyObject *o, PyObject *kinds)
         return read_borrowed(r, o, (Borrow)(uintptr_t)kind);
     switch (kind) {
     case BOOL:
-        return part(r, BOOL) && word(r, o == Py_True);
+        return part(r, BOOL) && value(r, o == Py_True);
     case INT:
         return read_int(r, o, 0);
     case FLOAT:
@@ -234,28 +234,13 @@ static PyObject *signature_of(const Reading *r)
     return PyBytes_FromStringAndSize((const char *)r->parts, r->n_parts * (Py_ssize_t)sizeof(uint64_t));
 }
 
-/* For "leave it to Python"; what is no Exception, such as KeyboardInterrupt, is raised. */
+/* The answer "leave it to Python". An error that is no Exception, such as KeyboardInterrupt, is raised instead. */
 static PyObject *not_here(void)
 {
     if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
         return NULL;
     PyErr_Clear();
     return Py_NewRef(Py_NotImplemented);
-}
-
-static PyObject *signature(PyObject *self, PyObject *const *a, Py_ssize_t n)
-{
-    if (n != 3)
-        return PyErr_Format(PyExc_TypeError, "signature() takes arguments, constants, kinds");
-    Reading r = {.kept = PyList_New(0)};
-    if (r.kept == NULL)
-        return NULL;
-    PyObject *out = read_all(&r, a[0], a[1], a[2])
-        ? Py_BuildValue("(NOy#)", signature_of(&r), r.kept, (const char *)r.words,
-                        r.n_words * (Py_ssize_t)sizeof(Word))
-        : not_here();
-    Py_DECREF(r.kept);
-    return out;
 }
 
 static PyObject *lender(PyObject *self, PyObject *capsule)
@@ -297,16 +282,18 @@ static int is_there(PyObject *container, PyObject *key, PyObject *object)
     return found == object;
 }
 
-/* seen: what was read, as Reads.seen() has it, or a function that says whether it is fresh */
-static int fresh(PyObject *seen)
+/* comparisons: as Dependencies.comparisons() makes them (front/dependencies.py), or a function that says whether all
+   dependencies are unchanged */
+static int unchanged(PyObject *comparisons)
 {
-    if (!PyTuple_CheckExact(seen)) {
-        PyObject *answer = PyObject_CallNoArgs(seen);
+    if (!PyTuple_CheckExact(comparisons)) {
+        PyObject *answer = PyObject_CallNoArgs(comparisons);
         Py_XDECREF(answer);
         return answer == Py_True;
     }
-    for (Py_ssize_t i = 0; i < PyTuple_Size(seen); i += 3)
-        if (!is_there(PyTuple_GetItem(seen, i), PyTuple_GetItem(seen, i + 1), PyTuple_GetItem(seen, i + 2)))
+    for (Py_ssize_t i = 0; i < PyTuple_Size(comparisons); i += 3)
+        if (!is_there(PyTuple_GetItem(comparisons, i), PyTuple_GetItem(comparisons, i + 1),
+                      PyTuple_GetItem(comparisons, i + 2)))
             return NO;
     return YES;
 }
@@ -317,37 +304,32 @@ static int queue(PyObject *record, const Reading *r, const unsigned *grid, uint6
     char *bytes;
     Py_ssize_t size;
     Head h;
-    uint64_t memory[BYTES / sizeof(uint64_t)];
+    uint64_t memory[PARAMETERS];
     void *parameters[PARAMETERS], *context;
+    int n = 0, code;
     if (PyBytes_AsStringAndSize(record, &bytes, &size) < 0)
         return -1;
     memcpy(&h, bytes, sizeof h);
-    if ((int)h.n_slots != r->n_words || ((Current)(uintptr_t)h.current)(&context) != 0
-        || (uintptr_t)context != h.context)
+    if (((Current)(uintptr_t)h.current)(&context) != 0 || (uintptr_t)context != h.context)
         return -1;
-    const uint32_t *offsets = (const uint32_t *)(bytes + sizeof h);
-    const Slot *slots = (const Slot *)(offsets + h.n_parameters);
-    memcpy(memory, slots + h.n_slots, h.n_bytes);
-    for (uint32_t i = 0; i < h.n_parameters; i++)
-        parameters[i] = (char *)memory + offsets[i];
-    for (uint32_t i = 0; i < h.n_slots; i++) {
-        char *to = (char *)memory + slots[i].offset;
-        float f;
-        switch (slots[i].how) {
-        case WORD64:
-            memcpy(to, &r->words[i].bits, 8);
-            break;
-        case WORD32: {
-            uint32_t low = (uint32_t)r->words[i].bits;
-            memcpy(to, &low, 4);
-            break;
-        }
-        case WORD_FLOAT32:
-            f = (float)r->words[i].number;
-            memcpy(to, &f, 4);
-        }
+    memcpy(memory, bytes + sizeof h, h.n_parameters * sizeof *memory);
+    const char *how = bytes + sizeof h + h.n_parameters * sizeof *memory;
+    for (uint64_t i = 0; i < h.n_parameters; i++) {
+        parameters[i] = memory + i;
+        if (how[i] == FIXED)
+            continue;
+        if (n == r->n_values)
+            return -1;
+        Value v = r->values[n++];
+        uint32_t low = (uint32_t)v.bits;
+        float number = (float)v.number;
+        if (how[i] == BITS64)
+            memory[i] = v.bits;
+        else
+            memcpy(memory + i, how[i] == BITS32 ? (void *)&low : (void *)&number, 4);
     }
-    int code;
+    if (n != r->n_values)
+        return -1;
     Py_BEGIN_ALLOW_THREADS /* the call waits while the queue is full */
     code = ((Launch)(uintptr_t)h.launch)((void *)(uintptr_t)h.function, grid[0], grid[1], grid[2], 1, 1, 1, 0,
                                          (void *)(uintptr_t)stream, parameters, NULL);
@@ -355,7 +337,28 @@ static int queue(PyObject *record, const Reading *r, const unsigned *grid, uint6
     return code;
 }
 
-/* Whether nobody spoke of a setting that matters here. watch: as settings.watch makes it */
+/* The record of a launch: how the driver is called, and what is passed besides launch values. */
+static PyObject *record(PyObject *self, PyObject *args)
+{
+    unsigned long long launch, current, function, context;
+    const char *image, *how;
+    Py_ssize_t n_image, n;
+    if (!PyArg_ParseTuple(args, "KKKKy#y#", &launch, &current, &function, &context, &image, &n_image, &how, &n))
+        return NULL;
+    if (n > PARAMETERS || n_image != 8 * n)
+        return PyErr_Format(PyExc_ValueError, "record() takes at most %d parameters, 8 bytes each", PARAMETERS);
+    Head h = {launch, current, function, context, (uint64_t)n};
+    PyObject *out = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)sizeof h + 9 * n);
+    if (out != NULL) {
+        char *to = PyBytes_AsString(out);
+        memcpy(to, &h, sizeof h);
+        memcpy(to + sizeof h, image, n_image);
+        memcpy(to + sizeof h + n_image, how, n);
+    }
+    return out;
+}
+
+/* Whether the settings that matter here are not set anywhere. watch: as settings.watch makes it */
 static int untouched(PyObject *watch)
 {
     PyObject *overrides = PyObject_CallNoArgs(PyTuple_GetItem(watch, 0));
@@ -381,9 +384,9 @@ static int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
     return PyErr_Occurred() == NULL;
 }
 
-/* Whether PyTorch knows which tensors are written to. written: None, or what raises the versions of tensors, what says
-   whether grad mode is on, and where the tensors stand among the arguments. Of those that require grad while it is on
-   Python decides. */
+/* Tells PyTorch which tensors are written to; NO, with nothing done, if one of them requires grad while grad mode is
+   on: that is for Python to decide. written: None, or a function that raises the versions of tensors, a function that says
+   whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). */
 static int told(PyObject *written, PyObject *args)
 {
     if (written == Py_None)
@@ -407,62 +410,225 @@ static int told(PyObject *written, PyObject *args)
     return done != NULL;
 }
 
-/* memo: (entries, constants, kinds, limit of the grid, what reads streams by their class, watch of settings);
-   an entry: (record, seen, kept, prepared launch, written tensors) */
-static PyObject *launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
+/* ---------------------------------------------------------------- LaunchCache */
+
+enum { RECORD, COMPARISONS, PREPARED, WRITTEN, KEPT, ITEMS }; /* of an entry */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *entries;   /* by signature */
+    PyObject *kinds;     /* of arguments, by class: one from above, or the address of a function that lends a tensor */
+    PyObject *constants; /* bytes: 1 for each parameter that is annotated ct.Constant, else 0 */
+    PyObject *streams;   /* what reads a stream, by class (gpu/streams.py) */
+    PyObject *watch;     /* settings, as settings.watch makes it */
+    long grid_limit;     /* blocks along an axis, at most */
+    Py_ssize_t capacity; /* entries, at most */
+} LaunchCache;
+
+static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-    if (n != 4 || !PyTuple_CheckExact(a[0]) || PyTuple_Size(a[0]) != 6)
-        return PyErr_Format(PyExc_TypeError, "launch() takes memo, stream, grid, arguments");
+    static char *keywords[] = {"constants", "streams", "watch", "grid_limit", "capacity", NULL};
+    PyObject *constants, *streams, *watch;
+    long grid_limit;
+    Py_ssize_t capacity;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "SO!O!ln", keywords, &constants, &PyDict_Type, &streams,
+                                     &PyTuple_Type, &watch, &grid_limit, &capacity))
+        return NULL;
+    LaunchCache *c = (LaunchCache *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (c == NULL)
+        return NULL;
+    c->constants = Py_NewRef(constants);
+    c->streams = Py_NewRef(streams);
+    c->watch = Py_NewRef(watch);
+    c->grid_limit = grid_limit;
+    c->capacity = capacity;
+    c->entries = PyDict_New();
+    c->kinds = PyDict_New();
+    if (c->entries == NULL || c->kinds == NULL)
+        Py_CLEAR(c);
+    return (PyObject *)c;
+}
+
+static int cache_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    LaunchCache *c = (LaunchCache *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(c->entries);
+    Py_VISIT(c->kinds);
+    Py_VISIT(c->constants);
+    Py_VISIT(c->streams);
+    Py_VISIT(c->watch);
+    return 0;
+}
+
+static int cache_clear(PyObject *self)
+{
+    LaunchCache *c = (LaunchCache *)self;
+    Py_CLEAR(c->entries);
+    Py_CLEAR(c->kinds);
+    Py_CLEAR(c->constants);
+    Py_CLEAR(c->streams);
+    Py_CLEAR(c->watch);
+    return 0;
+}
+
+static void cache_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    cache_clear(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static Py_ssize_t cache_length(PyObject *self)
+{
+    return PyDict_Size(((LaunchCache *)self)->entries);
+}
+
+/* Reads arguments; the entry of their signature is borrowed, and NULL where there is none. */
+static int find(LaunchCache *c, Reading *r, PyObject *args, PyObject **entry)
+{
+    if (!read_all(r, args, c->constants, c->kinds))
+        return NO;
+    PyObject *key = signature_of(r);
+    if (key == NULL)
+        return NO;
+    *entry = PyDict_GetItemWithError(c->entries, key);
+    Py_DECREF(key);
+    return PyErr_Occurred() == NULL;
+}
+
+static PyObject *cache_lookup(PyObject *self, PyObject *args)
+{
+    Reading r = {.kept = NULL};
+    PyObject *entry;
+    if (!find((LaunchCache *)self, &r, args, &entry))
+        return not_here();
+    return Py_NewRef(entry == NULL ? Py_None : PyTuple_GetItem(entry, PREPARED));
+}
+
+static PyObject *cache_signature(PyObject *self, PyObject *args)
+{
+    LaunchCache *c = (LaunchCache *)self;
+    Reading r = {.kept = NULL};
+    if (!read_all(&r, args, c->constants, c->kinds))
+        return not_here();
+    return Py_BuildValue("(Ny#)", signature_of(&r), (const char *)r.values, r.n_values * (Py_ssize_t)sizeof(Value));
+}
+
+static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    LaunchCache *c = (LaunchCache *)self;
+    if (n != 5 || !PyBytes_CheckExact(a[1]) || (a[4] != Py_None && !PyTuple_CheckExact(a[4])))
+        return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written");
+    Reading r = {.kept = PyList_New(0)};
+    PyObject *key = NULL, *entry = NULL, *out = NULL;
+    if (r.kept == NULL)
+        return NULL;
+    if (!read_all(&r, a[0], c->constants, c->kinds))
+        out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
+    else if ((key = signature_of(&r)) != NULL
+             && (entry = PyTuple_Pack(ITEMS, a[1], a[2], a[3], a[4], r.kept)) != NULL) {
+        if (PyDict_Size(c->entries) >= c->capacity)
+            PyDict_Clear(c->entries);
+        if (PyDict_SetItem(c->entries, key, entry) == 0)
+            out = Py_NewRef(Py_True);
+    }
+    Py_XDECREF(key);
+    Py_XDECREF(entry);
+    Py_DECREF(r.kept);
+    return out;
+}
+
+static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    LaunchCache *c = (LaunchCache *)self;
+    if (n != 3)
+        return PyErr_Format(PyExc_TypeError, "launch() takes stream, grid, arguments");
     Reading r;
-    r.n_parts = r.n_words = 0;
+    r.n_parts = r.n_values = 0;
     r.kept = NULL;
     unsigned grid[3];
-    PyObject *memo = a[0];
     uint64_t stream;
-    if (!untouched(PyTuple_GetItem(memo, 5)) || !read_stream(a[1], PyTuple_GetItem(memo, 4), &stream)
-        || !read_grid(a[2], PyLong_AsLong(PyTuple_GetItem(memo, 3)), grid)
-        || !read_all(&r, a[3], PyTuple_GetItem(memo, 1), PyTuple_GetItem(memo, 2)))
-        return not_here();
-    PyObject *key = signature_of(&r);
-    if (key == NULL)
-        return NULL;
-    PyObject *entry = PyDict_GetItemWithError(PyTuple_GetItem(memo, 0), key), *out;
-    Py_DECREF(key);
-    if (entry == NULL)
+    PyObject *entry, *out;
+    if (!untouched(c->watch) || !read_stream(a[0], c->streams, &stream) || !read_grid(a[1], c->grid_limit, grid)
+        || !find(c, &r, a[2], &entry) || entry == NULL)
         return not_here();
     Py_INCREF(entry);
-    int code = fresh(PyTuple_GetItem(entry, 1)) && told(PyTuple_GetItem(entry, 4), a[3])
-        ? queue(PyTuple_GetItem(entry, 0), &r, grid, stream) : -1;
+    int code = unchanged(PyTuple_GetItem(entry, COMPARISONS)) && told(PyTuple_GetItem(entry, WRITTEN), a[2])
+        ? queue(PyTuple_GetItem(entry, RECORD), &r, grid, stream) : -1;
     if (code == 0)
         out = Py_NewRef(Py_None);
     else
-        out = code == -1 ? not_here() : Py_BuildValue("(iO)", code, PyTuple_GetItem(entry, 3));
+        out = code == -1 ? not_here() : Py_BuildValue("(iO)", code, PyTuple_GetItem(entry, PREPARED));
     Py_DECREF(entry);
     return out;
 }
 
+static PyObject *cache_kinds(PyObject *self, void *unused)
+{
+    return Py_NewRef(((LaunchCache *)self)->kinds);
+}
+
+static PyMethodDef cache_methods[] = {
+    {"launch", (PyCFunction)(void (*)(void))cache_launch, METH_FASTCALL,
+     "launch(stream, grid, arguments) -> None where the launch was found and queued, (the driver's error, prepared\n"
+     "launch) where the driver refused it, or NotImplemented, with nothing done"},
+    {"lookup", cache_lookup, METH_O,
+     "lookup(arguments) -> the prepared launch for arguments like these or None; NotImplemented for unusual ones"},
+    {"insert", (PyCFunction)(void (*)(void))cache_insert, METH_FASTCALL,
+     "insert(arguments, record, comparisons, prepared launch, written) -> whether arguments like these can be found.\n"
+     "comparisons: Dependencies.comparisons();  written: autograd.for_c()"},
+    {"signature", cache_signature, METH_O,
+     "signature(arguments) -> (signature, launch values), each as bytes, or NotImplemented for unusual ones"},
+    {NULL, NULL, 0, NULL}};
+
+static PyGetSetDef cache_attributes[] = {
+    {"kinds", cache_kinds, NULL, "How arguments are read, by class: a kind, or what `lender` gave.", NULL},
+    {NULL, NULL, NULL, NULL, NULL}};
+
+static PyType_Slot cache_slots[] = {
+    {Py_tp_doc, "LaunchCache(constants, streams, watch, grid_limit, capacity): launches of a kernel, by signature"},
+    {Py_tp_new, cache_new}, {Py_tp_traverse, cache_traverse}, {Py_tp_clear, cache_clear},
+    {Py_tp_dealloc, cache_dealloc}, {Py_mp_length, cache_length}, {Py_tp_methods, cache_methods},
+    {Py_tp_getset, cache_attributes}, {0, NULL}};
+
+static PyType_Spec cache_spec = {"cutile.gpu._launcher.LaunchCache", sizeof(LaunchCache), 0,
+                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, cache_slots};
+
 /* ---------------------------------------------------------------- the module */
 
 static PyMethodDef methods[] = {
-    {"signature", (PyCFunction)(void (*)(void))signature, METH_FASTCALL,
-     "signature(arguments, constants, kinds) -> (signature, objects it has addresses of, words), or NotImplemented"},
     {"lender", lender, METH_O,
-     "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__, or None"},
-    {"launch", (PyCFunction)(void (*)(void))launch, METH_FASTCALL,
-     "launch(memo, stream, grid, arguments) -> None, (the driver's error, prepared launch), or NotImplemented"},
+     "lender(capsule) -> the address of a function that lends tensors, from a class's __dlpack_c_exchange_api__,\n"
+     "or None"},
+    {"record", record, METH_VARARGS,
+     "record(launch, current, function, context, image, how) -> a launch as insert() takes it: addresses of\n"
+     "cuLaunchKernel and cuCtxGetCurrent, handles, the first 8 bytes of each parameter, and for each a byte that says\n"
+     "how it is written: FIXED, or from a launch value as BITS64, BITS32 or FLOAT32"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_launcher", .m_size = -1, .m_methods = methods};
 
 PyMODINIT_FUNC PyInit__launcher(void)
 {
-    struct { PyObject **at; const char *name; } names[] = {
+    static const struct { PyObject **at; const char *name; } names[] = {
         {&n_data, "data"}, {&n_ptr, "ptr"}, {&n_device_id, "device_id"}, {&n_dtype, "dtype"}, {&n_shape, "shape"},
         {&n_strides, "strides"}, {&n_is_cuda, "is_cuda"}, {&n_data_ptr, "data_ptr"}, {&n_stride, "stride"},
-        {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"},
-        {&n_requires_grad, "requires_grad"}};
+        {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"}, {&n_requires_grad, "requires_grad"}};
+    static const struct { const char *name; int value; } numbers[] = {
+        {"BOOL", BOOL}, {"INT", INT}, {"FLOAT", FLOAT}, {"TORCH", TORCH}, {"CUPY", CUPY}, {"FIXED", FIXED},
+        {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
             return NULL;
-    return PyModule_Create(&module);
+    PyObject *m = PyModule_Create(&module), *type = PyType_FromSpec(&cache_spec);
+    int ok = m != NULL && type != NULL && PyModule_AddObjectRef(m, "LaunchCache", type) == 0;
+    for (size_t i = 0; ok && i < sizeof numbers / sizeof *numbers; i++)
+        ok = PyModule_AddIntConstant(m, numbers[i].name, numbers[i].value) == 0;
+    Py_XDECREF(type);
+    if (!ok)
+        Py_CLEAR(m);
+    return m;
 }

@@ -1,49 +1,80 @@
-"""A prepared launch: a loaded kernel, and the parameters that stay the same from launch to launch."""
+"""A launch prepared for a GPU: a loaded kernel, and the parameters that stay the same from launch to launch."""
 
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
+from cutile import settings
+from cutile._support import trace
+from cutile._support.lru import LruDict
 from cutile.errors import refusal
-from cutile.gpu.driver import Device
-from cutile.gpu.parameters import Frame, Packing
+from cutile.gpu.assumptions import of_parameters
+from cutile.gpu.driver import Device, driver
+from cutile.gpu.parameters import Packing, ParameterBuffer, packing
+from cutile.gpu.streams import handle
+from cutile.ir.nodes import Kernel
 
-FRAMES = 16  # kept for the next launches: as many as threads launch at once
+BUFFERS = 16  # kept for the next launches: as many as threads launch at once
 
 
-class Prepared:
-    """A kernel on a GPU, for arguments of one layout. Threads may call it at the same time."""
+def prepare(program: Kernel, name: str, constraints: Sequence[Any], symbol: str, options: Any, ordinal: int,
+            dims: Sequence[Any], loaded: LruDict[tuple, Any]) -> DeviceLaunch:
+    """A launch of a typed kernel on a GPU, for arrays with these sizes and strides (parameters.packing).
 
-    __slots__ = ("name", "device", "function", "packing", "_frames", "_launch", "_record")
+    constraints, symbol, options   what the kernel is compiled for, as gpu.build takes them
+    loaded   of the program: handles of what was compiled of it and loaded; one that is missing is added
+    """
+    from cutile.gpu.build import build  # which a launch of loaded code does without
+
+    device = driver().device(ordinal)
+    key = tuple(of_parameters(constraints)), options.key, device
+    function = loaded.get(key)
+    if function is None:
+        function = device.function(build(program, constraints, device.target, options, symbol), symbol)
+        loaded.keep(key, function)
+    return DeviceLaunch(name, device, function, packing([p.type for p in program.params], dims))
+
+
+class DeviceLaunch:
+    """A launch of a loaded kernel, for arguments of one layout. Threads may run it at the same time."""
+
+    __slots__ = ("name", "device", "function", "packing", "_buffers", "_launch", "_record")
 
     def __init__(self, name: str, device: Device, function: Any, packing: Packing):
         self.name, self.device, self.function, self.packing = name, device, function, packing
-        self._frames: list[Frame] = []
+        self._buffers: list[ParameterBuffer] = []
         self._record: bytes | None = None
         self._launch = device.driver.api.cuLaunchKernel
 
-    def __call__(self, grid: tuple[int, int, int], stream: int, words: Sequence[Any], dependent: bool) -> None:
-        """Queue a launch. `words` are the pointers, numbers and lists of pointers of the leaves.
+    def still_valid(self) -> bool:
+        """Whether CUTILE_BACKEND does not ask for the interpreter."""
+        return settings.untouched("BACKEND") or settings.get("BACKEND") is None
+
+    def run(self, grid: tuple[int, int, int], stream: Any, values: Sequence[Any], dependent: bool) -> None:
+        """Queue a launch on a stream. `values` are addresses, numbers and lists of addresses.
 
         DriverError where the driver refuses; RuntimeError for a list of arrays while a graph is captured.
         """
+        number = handle(stream)
+        if not settings.untouched("DEBUG"):
+            trace.say(trace.LAUNCHES, f"{self.name} grid {grid} runs on {self.device}")
+        if 0 in grid:
+            return
         device = self.device
         entered = device.enter()
         try:
             try:
-                frame = self._frames.pop()
+                buffer = self._buffers.pop()
             except IndexError:
-                frame = self.packing.frame()
+                buffer = self.packing.buffer()
             if self.packing.tables:
-                self._with_tables(frame, grid, stream, list(words), dependent)
+                self._with_tables(buffer, grid, number, list(values), dependent)
             else:
-                self._queue(frame.fill(words), grid, stream, dependent)
-            if len(self._frames) < FRAMES:
-                self._frames.append(frame)
+                self._queue(buffer.fill(values), grid, number, dependent)
+            if len(self._buffers) < BUFFERS:
+                self._buffers.append(buffer)
         finally:
             if entered:
                 device.leave()
@@ -70,8 +101,9 @@ class Prepared:
         config.attrs, config.numAttrs = [attribute], 1
         return config
 
-    def _with_tables(self, frame: Frame, grid: tuple[int, int, int], stream: int, words: list, dependent: bool) -> None:
-        """A launch with lists of arrays: their tables are made, used and given back in the order of the stream."""
+    def _with_tables(self, buffer: ParameterBuffer, grid: tuple[int, int, int], stream: int, values: list,
+                     dependent: bool) -> None:
+        """A launch with lists of arrays: their tables are allocated, used and freed in the order of the stream."""
         api, ask = self.device.driver.api, self.device.driver.ask
         failed, status = api.cuStreamIsCapturing(stream)
         if failed or status:
@@ -80,26 +112,23 @@ class Prepared:
         made: list[Any] = []
         try:
             for t in self.packing.tables:
-                host = t.filled(words[t.slot])
+                host = t.filled(values[t.slot])
                 n = ctypes.sizeof(host)
                 doing = f"there is no memory for the list of arrays of kernel {self.name}"
                 made.append(ask(doing, api.cuMemAllocAsync(n, stream)))
                 ask(doing, api.cuMemcpyHtoDAsync(made[-1], ctypes.addressof(host), n, stream))
-                words[t.slot] = int(made[-1])
-            self._queue(frame.fill(words), grid, stream, dependent)
+                values[t.slot] = int(made[-1])
+            self._queue(buffer.fill(values), grid, stream, dependent)
         finally:
             for pointer in made:
                 api.cuMemFreeAsync(pointer, stream)
 
-    def record(self) -> bytes | None:
-        """A launch as gpu/_launcher.c takes it; None for one that it does not know."""
-        if self._record is None and (packed := self.packing.record()) is not None:
-            driver = self.device.driver
-            offsets, slots, image = packed
-            head = (driver.address("cuLaunchKernel"), driver.address("cuCtxGetCurrent"), int(self.function),
-                    self.device.context_number, len(offsets), len(slots), len(image), 0)
-            layout = f"=4Q4I{len(offsets)}I{2 * len(slots)}I"
-            self._record = struct.pack(layout, *head, *offsets, *chain.from_iterable(slots)) + image
+    def record(self, c: Any) -> bytes | None:
+        """The launch as gpu/_launcher.c, the module `c`, takes it; None for one that it does not know."""
+        if self._record is None and (image := self.packing.image(c)) is not None:
+            address = self.device.driver.address
+            self._record = c.record(address("cuLaunchKernel"), address("cuCtxGetCurrent"), int(self.function),
+                                    self.device.context_number, *image)
         return self._record
 
     def refused(self, code: Any, grid: tuple[int, ...]) -> Exception:

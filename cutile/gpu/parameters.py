@@ -1,8 +1,8 @@
 """Arguments of a kernel as the driver takes them: the calling conventions, bit for bit [CC-3…8].
 
-Both conventions pass the leaves of the arguments in order: a number by its dtype (bool as 32 bits), an array as a
-pointer, sizes and strides in its index dtype, a list as a pointer to a table and an int32 length. Sizes and strides of
-a prepared launch are fixed, so a launch writes only pointers and numbers.
+Both conventions pass the flat arguments in order: a number by its dtype (bool as 32 bits), an array as an address,
+sizes and strides in its index dtype, a list as the address of a table and an int32 length. Sizes and strides of a
+prepared launch are fixed, so a launch writes only its launch values: addresses and numbers.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from cutile.types import ArrayType, ListType, TileType
 C_TYPES: dict[DType, type] = {bool_: ctypes.c_int32, int32: ctypes.c_int32, int64: ctypes.c_int64,
                               uint32: ctypes.c_uint32, float32: ctypes.c_float, float64: ctypes.c_double}
 
-# As in gpu/_launcher.c: how words are written, and how many parameters there may be.
-_HOW: dict[type, int] = {ctypes.c_void_p: 0, ctypes.c_int64: 0, ctypes.c_int32: 1, ctypes.c_float: 2}
-PARAMETERS = 512
+# How gpu/_launcher.c writes a launch value, by the name of its constant.
+_HOW: dict[type, str] = {ctypes.c_void_p: "BITS64", ctypes.c_int64: "BITS64", ctypes.c_int32: "BITS32",
+                         ctypes.c_float: "FLOAT32"}
 
 Dims = tuple[tuple[int, ...], tuple[int, ...]]  # sizes and strides of an array
 
@@ -30,45 +30,45 @@ class Packing:
     """The parameters of one prepared launch.
 
     types   C types of the kernel's parameters;  values: those that are fixed, None for the others
-    tables  for each parameter of a list, its number and the fixed words of its table
+    tables  the table of each list
     """
 
     types: tuple[type, ...]
     values: tuple[int | None, ...]
     tables: tuple[Table, ...]
 
-    def frame(self) -> Frame:
-        return Frame(self)
+    def buffer(self) -> ParameterBuffer:
+        return ParameterBuffer(self)
 
-    def record(self) -> tuple[list[int], list[tuple[int, int]], bytes] | None:
-        """For gpu/_launcher.c: where each parameter is, where the words go and how they are written, and the first
-        bytes of all. None for what it does not know.
+    def image(self, c: Any) -> tuple[bytes, bytes] | None:
+        """For gpu/_launcher.c, the module `c`: the first 8 bytes of each parameter, and a byte that says how it is
+        written at a launch. None for what it does not know.
         """
-        hows = [_HOW.get(t) for t, v in zip(self.types, self.values, strict=True) if v is None]
-        if self.tables or None in hows or len(self.types) > PARAMETERS:
+        pairs = list(zip(self.types, self.values, strict=True))
+        names = [_HOW.get(t) if v is None else "FIXED" for t, v in pairs]
+        if self.tables or None in names or len(pairs) > c.PARAMETERS:
             return None
-        offsets = [8 * i for i in range(len(self.types))]
-        image = b"".join(bytes(t(v or 0)).ljust(8, b"\0") for t, v in zip(self.types, self.values, strict=True))
-        slots = [o for o, v in zip(offsets, self.values, strict=True) if v is None]
-        return offsets, list(zip(slots, hows, strict=True)), image
+        return b"".join(bytes(t(v or 0)).ljust(8, b"\0") for t, v in pairs), bytes(getattr(c, n) for n in names)
 
 
 @structure(frozen=True, slots=True)
 class Table:
-    """The table of a list: which pointer it stands for, rows of 64-bit words, where the pointers go in them."""
+    """The table of a list of arrays, in memory of the GPU: a row of 64-bit items for each array, its address first."""
 
-    slot: int
-    words: tuple[int, ...]
-    stride: int  # words of a row
+    slot: int  # which launch value is the list
+    items: tuple[int, ...]  # of all rows, with 0 for the addresses
+    stride: int  # items of a row
 
     def filled(self, pointers: Sequence[int]) -> ctypes.Array:
-        words = (ctypes.c_int64 * len(self.words))(*self.words)
-        words[::self.stride] = [_signed(p) for p in pointers]
-        return words
+        items = (ctypes.c_int64 * len(self.items))(*self.items)
+        items[::self.stride] = [_signed(p) for p in pointers]
+        return items
 
 
 def packing(types: Sequence[TileType | ArrayType | ListType], dims: Sequence[Any]) -> Packing:
-    """How to pass leaves of these types; `dims` has sizes and strides of an array, a list of them, None for numbers."""
+    """How to pass flat arguments of these types. `dims` has the sizes and strides of an array, a list of these for a
+    list, None for a number.
+    """
     c_types: list[type] = []
     values: list[int | None] = []
     tables: list[Table] = []
@@ -81,8 +81,8 @@ def packing(types: Sequence[TileType | ArrayType | ListType], dims: Sequence[Any
         elif isinstance(t, ListType):
             c_types += [ctypes.c_void_p, ctypes.c_int32]
             values += [None, len(d)]
-            words = tuple(w for sizes, strides in d for w in (0, *sizes, *strides))
-            tables.append(Table(slots, words, 1 + 2 * t.element.ndim))
+            items = tuple(n for sizes, strides in d for n in (0, *sizes, *strides))
+            tables.append(Table(slots, items, 1 + 2 * t.element.ndim))
         else:
             c_types.append(C_TYPES[t.dtype])
             values.append(None)
@@ -90,11 +90,11 @@ def packing(types: Sequence[TileType | ArrayType | ListType], dims: Sequence[Any
     return Packing(tuple(c_types), tuple(values), tuple(tables))
 
 
-def _signed(word: int) -> int:
-    return word - (1 << 64) if word >> 63 else word
+def _signed(address: int) -> int:
+    return address - (1 << 64) if address >> 63 else address
 
 
-class Frame:
+class ParameterBuffer:
     """Memory for the parameters of one launch at a time: each where the driver reads it, and pointers to them."""
 
     __slots__ = ("parameters", "slots", "pointers", "address")
@@ -106,8 +106,8 @@ class Frame:
         self.pointers = (ctypes.c_void_p * max(len(self.parameters), 1))(*addresses)
         self.address = ctypes.addressof(self.pointers)
 
-    def fill(self, words: Sequence[Any]) -> int:
-        """Write pointers and numbers, in the order of the leaves; the address to give to the driver."""
-        for slot, word in zip(self.slots, words):
-            slot.value = word
+    def fill(self, values: Sequence[Any]) -> int:
+        """Write the launch values, addresses and numbers; returns the address to give to the driver."""
+        for slot, value in zip(self.slots, values):
+            slot.value = value
         return self.address

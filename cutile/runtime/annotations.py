@@ -95,6 +95,7 @@ class ParameterSpec:
 
 
 PLAIN = ParameterSpec()
+ANY_ARRAY = ArrayAnnotation()  # of an array whose parameter has no annotation
 
 
 def spec_of(annotation: Any, name: str) -> ParameterSpec:

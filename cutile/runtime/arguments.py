@@ -1,14 +1,13 @@
-"""Kernel arguments: what each becomes in the kernel, and the key under which a kernel is specialised for them.
+"""Kernel arguments: the type of each in the kernel, and the key under which a kernel is specialised for them.
 
-The key is the one definition of "the same specialisation" [SPEC-1]: two launches share a compiled kernel exactly if
+The key is the one definition of "the same specialisation" [SPEC-1]: two launches share a typed program exactly if
 their keys are equal. It holds, per parameter, the kind and everything that the typed program may depend on.
 """
 
 from __future__ import annotations
 
 import enum
-import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,38 +16,57 @@ from cutile._support.structs import structure
 from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
 from cutile.front.program import Blueprint, Embedded
 from cutile.ir.terms import digits, plain
-from cutile.runtime.annotations import PLAIN, ArrayAnnotation, ParameterSpec
-from cutile.runtime.arrays import Array, find_array, kind, layout
+from cutile.runtime.annotations import ANY_ARRAY, ArrayAnnotation, ParameterSpec
+from cutile.runtime.array_ref import ArrayRef, ref_of
+from cutile.runtime.arrays import NoArrayError, kind, reader_of
+from cutile.runtime.constants import constant_key, plain_constant
 from cutile.types import ArrayType, ListType, TileType
 
 NESTING_LIMIT = 64  # of tuples [ARG-8]
 
+Find = Callable[[Any], ArrayRef | None]
+
+
+def array_of(obj: Any) -> ArrayRef | None:
+    """The description of the array that an object stands for; None if it is no array.
+
+    TypeError if it is one that cannot be used, for example of a dtype that tile code does not have.
+    """
+    key: list = []
+    values: list = []
+    try:
+        reader_of(type(obj))(obj, key, values)
+    except NoArrayError:
+        return None
+    return ref_of(key[0], values[0])
+
 
 @structure(frozen=True)
 class Argument:
-    """One argument, understood: its blueprint for the front end, its part of the key, its leaves for a back end.
-
-    A leaf is an array (NumPy's, a PackedArray or a DeviceArray), a number, or a list of arrays, in the order of the
-    kernel's IR parameters.
+    """One argument, understood: its type for the front end, its part of the key, and for a back end its flat arguments:
+    ArrayRefs, numbers and lists of ArrayRefs, in the order of the kernel's IR parameters.
     """
 
-    blueprint: Blueprint
+    arg_type: Blueprint
     key: tuple
-    leaves: tuple[Any, ...]
+    flat_args: tuple[Any, ...]
 
 
-def understand(index: int, name: str, value: Any, spec: ParameterSpec) -> Argument:
+def understand(index: int, name: str, value: Any, spec: ParameterSpec, find: Find = array_of) -> Argument:
     """Classify one kernel argument; TypeError, ValueError or OverflowError naming the parameter if it cannot be one."""
-    return _understand(_Where(index, name), value, spec, 0)
+    return _understand(_Where(index, name, find), value, spec, 0)
 
 
 @structure(frozen=True)
 class _Where:
+    """Where a value stands among the arguments; and what finds the description of an array that stands there."""
+
     index: int
     name: str
+    find: Find
 
     def item(self, i: int) -> _Where:
-        return _Where(self.index, f"{self.name}[{i}]")
+        return _Where(self.index, f"{self.name}[{i}]", self.find)
 
     def __str__(self) -> str:
         return f"Invalid kernel argument #{self.index} (`{self.name}`)"
@@ -65,18 +83,18 @@ def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> A
         return _scalar(where, value, spec)
     if type(value) is list:
         return _list(where, value, spec)
-    array = _found(where, value)
+    array = _found(where, value, where.find)
     if array is not None:
-        return _array(where, *array, spec)
+        return _array(where, array, spec)
     raise TypeError(
         f"{where}: {kind(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
         f"arrays and tuples of these{_constant_hint(value)}"
     )
 
 
-def _found(where: _Where, value: Any) -> tuple[Array, DType] | None:
+def _found(where: _Where, value: Any, find: Find) -> ArrayRef | None:
     try:
-        return find_array(value)
+        return find(value)
     except TypeError as e:
         raise TypeError(f"{where}: {e}") from None
 
@@ -120,9 +138,9 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
 
 
 def _constant(where: _Where, value: Any) -> Argument:
-    value = _plain_constant(value)
+    value = plain_constant(value)
     if type(value) is list or not isinstance(value, bool | int | float | str | np.generic) \
-            and _found(where, value) is not None:
+            and _found(where, value, array_of) is not None:
         raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {kind(value)}; parameters that are "
                         f"arrays need no annotation")
     if not (value is None or isinstance(value, bool | int | float | str | enum.Enum | np.generic)
@@ -130,25 +148,6 @@ def _constant(where: _Where, value: Any) -> Argument:
         raise TypeError(f"{where}: {kind(value)} cannot be a constant; constants are bool, int, float, str, None, "
                         f"dtypes, enum members, NumPy scalars and tuples of these")
     return Argument(Embedded(value), ("constant", constant_key(value)), ())
-
-
-def _plain_constant(value: Any) -> Any:
-    """What else a subclass of int, float or str has is no part of a constant; NumPy scalars and enum members stay."""
-    return value if issubclass(type(value), np.generic | enum.Enum) else plain(value)
-
-
-def constant_key(value: Any) -> tuple:
-    """Equal for the same constant: 1, True and 1.0 differ, 0.0 and -0.0 differ, NaN equals itself [SPEC-1]."""
-    if type(value) is int:  # most are
-        return (int, value)
-    value = _plain_constant(value)
-    if isinstance(value, np.generic):
-        return (type(value), value.tobytes())
-    if isinstance(value, float):
-        return (type(value), struct.pack("<d", value))
-    if isinstance(value, enum.Enum) and value._name_ is not None:  # whatever it says that it equals
-        return (type(value), value._name_)
-    return (type(value), value)
 
 
 def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argument:
@@ -159,30 +158,29 @@ def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argu
     if spec.items is not None and not spec.repeat and len(spec.items) != len(value):
         raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.items)} items, got {len(value)}")
     items = [_understand(where.item(i), v, spec.item(i), depth + 1) for i, v in enumerate(value)]
-    return Argument(tuple(i.blueprint for i in items), ("tuple", *(i.key for i in items)),
-                    tuple(leaf for i in items for leaf in i.leaves))
+    return Argument(tuple(i.arg_type for i in items), ("tuple", *(i.key for i in items)),
+                    tuple(x for i in items for x in i.flat_args))
 
 
 # ------------------------------------------------------------------ arrays
 
 
-def _array(where: _Where, array: Array, dtype: DType, spec: ParameterSpec) -> Argument:
+def _array(where: _Where, array: ArrayRef, spec: ParameterSpec) -> Argument:
     if spec.scalar or spec.list:
         raise TypeError(f"{where}: its annotation asks for {'an int' if spec.scalar else 'a list'}, got an array")
-    t = _array_type(where, array, dtype, spec.array or ArrayAnnotation())
+    t = _array_type(where, array, spec.array or ANY_ARRAY)
     return Argument(t, ("array", t), (array,))
 
 
-def _array_type(where: _Where, array: Array, dtype: DType, annotation: ArrayAnnotation) -> ArrayType:
+def _array_type(where: _Where, array: ArrayRef, annotation: ArrayAnnotation) -> ArrayType:
     limit = int_range(annotation.index_dtype)[1]
-    _, shape, strides, _ = layout(array)
-    for what, values in (("size", shape), ("stride", strides)):
+    for what, values in (("size", array.shape), ("stride", array.strides)):
         if any(abs(v) > limit for v in values) and array.size:
             raise OverflowError(f"{where}: a {what} of {values} does not fit {annotation.index_dtype.name}; "
                                 f"annotate the parameter with ct.IndexedWithInt64")
-    return ArrayType(dtype, array.ndim, annotation.index_dtype,
-                     _static(where, array.ndim, annotation.static_shape_dims, shape),
-                     _static(where, array.ndim, annotation.static_stride_dims, strides))
+    return ArrayType(array.dtype, array.ndim, annotation.index_dtype,
+                     _static(where, array.ndim, annotation.static_shape_dims, array.shape),
+                     _static(where, array.ndim, annotation.static_stride_dims, array.strides))
 
 
 def _static(where: _Where, ndim: int, dims: tuple[int, ...], values: Sequence[int]) -> tuple[int | None, ...]:
@@ -200,32 +198,65 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
         raise TypeError(f"{where}: its annotation does not ask for a list, got one")
     if not value:
         raise TypeError(f"{where}: an empty list of arrays has no dtype and rank")
-    found = [_found(where, v) for v in value]
+    found = [_found(where, v, where.find) for v in value]
     if any(f is None for f in found):
         i = found.index(None)
         raise TypeError(f"{where}: item {i} of the list is no array but {kind(value[i])}; "
                         f"np.asarray(x) makes an array of numbers")
-    annotation = spec.list.element if spec.list else ArrayAnnotation()
-    kinds = [_array_type(where, a, d, annotation) for a, d in found]
+    annotation = spec.list.element if spec.list else ANY_ARRAY
+    kinds = [_array_type(where, a, annotation) for a in found]
     for t in kinds:
         if (t.dtype, t.ndim) != (kinds[0].dtype, kinds[0].ndim):
             raise TypeError(f"{where}: the arrays of a list must have one dtype and rank, got {kinds[0].describe()} "
                             f"and {t.describe()}")
         if t != kinds[0]:
             raise ValueError(f"{where}: the arrays of the list differ in a static dim")
-    return Argument(ListType(kinds[0]), ("list", kinds[0]), ([a for a, _ in found],))
+    return Argument(ListType(kinds[0]), ("list", kinds[0]), (found,))
 
 
-def key_of(arguments: Sequence[Argument]) -> tuple:
-    """The specialisation key of a launch [SPEC-1]."""
-    return tuple(a.key for a in arguments)
+def host_values(arguments: Sequence[Argument]) -> list[Any]:
+    """The flat arguments, with arrays themselves in the place of ArrayRefs of arrays in CPU memory."""
+    return [_in_memory(x) for a in arguments for x in a.flat_args]
 
 
-def understand_all(names: Sequence[str], specs: dict[str, ParameterSpec], values: Sequence[Any],
-                   kernel: str, defaults: bool = False) -> list[Argument]:
+def _in_memory(x: Any) -> Any:
+    if isinstance(x, list):
+        return list(map(_in_memory, x))
+    return x.owner if isinstance(x, ArrayRef) and x.owner is not None else x
+
+
+def understand_all(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], kernel: str,
+                   defaults: bool = False) -> list[Argument]:
+    """Classify the arguments of a kernel. TypeError if there are too many or too few; `defaults`: it declares some."""
     if len(values) != len(names):
         hint = "; defaults of a kernel's parameters do not count" if defaults and len(values) < len(names) else (
             "; kernels in classes take no self" if names[0:1] == ["self"] else "")
         raise TypeError(f"kernel {kernel} expects {len(names)} argument(s) ({', '.join(names)}), got {len(values)}"
                         f"{hint}")
-    return [understand(i, n, v, specs.get(n, PLAIN)) for i, (n, v) in enumerate(zip(names, values, strict=True))]
+    return [understand(i, n, v, s) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
+
+
+def understand_read(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], key: Iterable[Any],
+                    launch_values: Iterable[Any]) -> list[Argument]:
+    """Classify arguments of which launch_key.read gave key and launch values. Any exception means that one of them is
+    not what it should be; `understand_all` says which, and why.
+    """
+    left = iter(_arrays_in(key, launch_values))
+
+    def next_array(value: Any) -> ArrayRef | None:
+        return ref_of(*next(left))
+
+    return [understand(i, n, v, s, next_array) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
+
+
+def _arrays_in(key: Iterable[Any], launch_values: Iterable[Any]) -> list[tuple[Any, Any]]:
+    """What launch_key.read appended for each array, also in lists: its part of the key and its launch value."""
+    parts, values, found = iter(key), iter(launch_values), []
+    for part in parts:
+        if type(part) is not tuple:  # of a number
+            next(values)
+        elif part[0] is list:
+            found += [(next(parts), item) for item in next(values)]
+        elif type(part[0]) is str:
+            found.append((part, next(values)))
+    return found

@@ -1,19 +1,25 @@
-"""Array objects of other libraries: NumPy views of what is in CPU memory, descriptors of what is in GPU memory.
+"""Readers of array objects: NumPy's own, and those of other libraries in CPU or GPU memory.
 
-None of the libraries is imported here: PyTorch and CuPy are known by what `sys.modules` holds, all others by their
-protocols (`__cuda_array_interface__`, DLPack, `__array_interface__`).
+There is one reader per class of arrays. It appends one part to the key of a launch and one value to its launch values;
+together they say everything that a launch needs to know, so nothing is read twice:
+
+    in CPU memory  (library, dtype, sizes, strides)                             the NumPy array or PackedArray
+    in GPU memory  (library, dtype, sizes, strides, GPU, address & 15, writable)   the address
+
+`array_ref.py` makes an `ArrayRef` of the two. None of the libraries is imported here: PyTorch and CuPy are known by
+what `sys.modules` holds, all others by their protocols (`__cuda_array_interface__`, DLPack, `__array_interface__`).
 """
 
 from __future__ import annotations
 
 import ctypes
 import sys
-from math import prod
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from cutile._support.structs import structure
+from cutile._support.strides import check_strides, row_major
 from cutile.dtypes import (
     INFO,
     DType,
@@ -26,46 +32,14 @@ from cutile.dtypes import (
     from_foreign,
     of_storage,
 )
+from cutile.runtime.array_ref import CUPY, NUMPY, OTHER, TORCH, checked
 from cutile.runtime.float4_packing import PackedArray
 
-
-@structure(frozen=True, slots=True)
-class DeviceArray:
-    """An array in GPU memory.
-
-    pointer  address of element (0, …), 0 if there is none
-    shape    sizes;  strides: in elements
-    device   ordinal of the GPU; None where only the driver knows, by the address
-    """
-
-    pointer: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: DType
-    device: int | None
-    writable: bool = True
-
-    @property
-    def ndim(self) -> int:
-        return len(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        return INFO[self.dtype].storage.itemsize
-
-    @property
-    def size(self) -> int:
-        return prod(self.shape)
+Reader = Callable[[Any, list, list], None]  # of an array, which appends to a key and to launch values
 
 
-Array = np.ndarray | PackedArray | DeviceArray
-
-
-def layout(a: Array) -> tuple[int, tuple[int, ...], tuple[int, ...], int]:
-    """Of an array on either side: address, sizes, strides in elements, bytes of an element."""
-    if isinstance(a, np.ndarray):
-        return a.ctypes.data, a.shape, tuple(s // a.itemsize for s in a.strides), a.itemsize
-    return a.pointer, a.shape, a.strides, a.itemsize
+class NoArrayError(LookupError):
+    """An object that is no array."""
 
 
 def kind(value: Any) -> str:
@@ -73,32 +47,49 @@ def kind(value: Any) -> str:
     return f"an object of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
 
 
-def find_array(obj: Any) -> tuple[Array, DType] | None:
-    """The array that an object stands for, and its dtype; None if it is no array.
-
-    TypeError if it is one that cannot be used, for example of a dtype that tile code does not have.
-    """
-    if issubclass(type(obj), np.ndarray):
-        if issubclass(type(obj), getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
-            raise TypeError("kernels know no masked arrays; pass its data, or filled(...), and the mask as an array")
-        return _checked(plain(obj))
-    if isinstance(obj, np.generic | type):
-        return None
-    torch = sys.modules.get("torch")  # which another thread may be importing, so without any tensor yet
-    if isinstance(obj, getattr(torch, "Tensor", ())):
-        return read_tensor(torch, obj)
-    if hasattr(obj, "__array_interface__"):
-        return _checked(np.asarray(obj))
-    interface = getattr(obj, "__cuda_array_interface__", None)
-    if interface is not None:
-        found = _cuda_interface(obj, interface)
-        return found, found.dtype
-    if hasattr(obj, "__dlpack__"):
-        return _dlpack(obj)
-    return None
+def reader_of(cls: type) -> Reader:
+    """The reader of arrays of a class. Nothing is assumed of subclasses of other libraries' classes."""
+    if issubclass(cls, np.ndarray):
+        return read_numpy if cls is np.ndarray else _read_numpy_subclass
+    if issubclass(cls, np.generic | type):
+        return _read_nothing
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")  # which other threads may have imported by half
+    tensor = getattr(torch, "Tensor", None)
+    if cls in (tensor, getattr(getattr(torch, "nn", None), "Parameter", None)):
+        return read_torch
+    if tensor is not None and issubclass(cls, tensor):
+        return read_torch_subclass
+    return read_cupy if cls is getattr(cupy, "ndarray", None) else read_other
 
 
-# ------------------------------------------------------------------ CPU memory
+def _read_nothing(obj: Any, key: list, values: list) -> None:
+    raise NoArrayError
+
+
+def _on_host(library: str, a: np.ndarray | PackedArray, dtype: Any, key: list, values: list) -> None:
+    key.append((library, dtype, a.shape, a.strides))
+    values.append(a)
+
+
+def _on_gpu(pointer: int, shape: tuple, strides: tuple, dtype: DType, device: int | None, writable: bool, key: list,
+            values: list) -> None:
+    """An array in GPU memory that is read by a protocol; where only the driver knows its GPU, `device` is None."""
+    key.append((OTHER, dtype, shape, strides, device, pointer & 15, writable))
+    values.append(pointer)
+
+
+# ------------------------------------------------------------------ NumPy
+
+
+def read_numpy(a: np.ndarray, key: list, values: list) -> None:
+    key.append((NUMPY, a.dtype, a.shape, a.strides))
+    values.append(a)
+
+
+def _read_numpy_subclass(a: np.ndarray, key: list, values: list) -> None:
+    if issubclass(type(a), getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
+        raise TypeError("kernels know no masked arrays; pass its data, or filled(...), and the mask as an array")
+    read_numpy(plain(a), key, values)
 
 
 def plain(a: np.ndarray) -> np.ndarray:
@@ -106,32 +97,36 @@ def plain(a: np.ndarray) -> np.ndarray:
     return a if type(a) is np.ndarray else np.ndarray.view(a, np.ndarray)
 
 
-def _checked(array: np.ndarray) -> tuple[np.ndarray, DType]:
-    dtype = of_storage(array.dtype)
-    if dtype is None:
-        native = array.dtype.newbyteorder("=") in [i.storage for i in INFO.values()]
-        what = "byte order is not the machine's" if native else "dtype is not supported"
-        raise TypeError(f"an array of dtype {array.dtype} cannot be passed to a kernel: its {what}; convert it first")
-    if any(s % array.itemsize for s, n in zip(array.strides, array.shape, strict=True) if n > 1):
-        raise TypeError(
-            f"an array whose strides {array.strides} are no multiples of its {array.itemsize}-byte elements "
-            f"cannot be passed to a kernel; copy it first"
-        )
-    return array, dtype
+# ------------------------------------------------------------------ PyTorch
+
+_TENSOR_DTYPES: dict[Any, DType] = {}  # of tensors in GPU memory that were read
 
 
-def read_tensor(torch: Any, obj: Any) -> tuple[Array, DType]:
-    """A torch tensor. Of subclasses, their plain memory."""
-    cls = type(obj)
+def read_torch(t: Any, key: list, values: list) -> None:
+    try:
+        if t.is_cuda and (dtype := _TENSOR_DTYPES.get(t.dtype)) is not None and not t.is_neg():
+            pointer = t.data_ptr()
+            part = TORCH, dtype, t.shape, t.stride(), t.get_device(), pointer & 15, True
+            key.append(part)
+            values.append(pointer)
+            return
+    except (RuntimeError, ValueError):  # what is wrong with it is found out below
+        pass
+    read_torch_subclass(t, key, values)
+
+
+def read_torch_subclass(t: Any, key: list, values: list) -> None:
+    """A tensor of any class, or of a dtype not met before: of subclasses, their plain memory."""
+    torch, cls = sys.modules["torch"], type(t)
     try:
         if cls is torch.Tensor:
-            return _tensor_in_memory(torch, obj)
+            return _read_tensor(torch, t, key, values)
         if cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
-            raise TypeError(f"a torch tensor {_state(torch, obj)}")
+            raise TypeError(f"a torch tensor {_state(torch, t)}")
         with torch._C.DisableTorchFunctionSubclass():
-            return _tensor_in_memory(torch, obj)
+            return _read_tensor(torch, t, key, values)
     except (RuntimeError, ValueError) as e:
-        raise TypeError(f"a torch tensor {_state(torch, obj) or f'cannot be read ({e})'}") from None
+        raise TypeError(f"a torch tensor {_state(torch, t) or f'cannot be read ({e})'}") from None
 
 
 def _state(torch: Any, obj: Any) -> str | None:
@@ -150,46 +145,83 @@ def _state(torch: Any, obj: Any) -> str | None:
     return None
 
 
-def _tensor_in_memory(torch: Any, obj: Any) -> tuple[Array, DType]:
-    """NumPy cannot read bfloat16 and fp8 of the CPU through DLPack, so these go by their bits.
-
-    RuntimeError or ValueError where torch or NumPy refuses.
-    """
-    dtype = from_foreign(obj.dtype)
-    if packed := dtype is None and str(obj.dtype) == "torch.float4_e2m1fn_x2":
+def _read_tensor(torch: Any, t: Any, key: list, values: list) -> None:
+    """Read a tensor, with all that may be wrong with it. RuntimeError or ValueError where torch or NumPy refuses."""
+    dtype = from_foreign(t.dtype)
+    if packed := dtype is None and str(t.dtype) == "torch.float4_e2m1fn_x2":
         dtype = float4_e2m1fn
     if dtype is None:
-        raise TypeError(f"a torch tensor of dtype {obj.dtype} cannot be passed to a kernel; convert it first")
-    if obj.layout is not torch.strided:
-        raise TypeError(f"a torch tensor of layout {obj.layout} cannot be passed to a kernel; x.to_dense() makes one "
+        raise TypeError(f"a torch tensor of dtype {t.dtype} cannot be passed to a kernel; convert it first")
+    if t.layout is not torch.strided:
+        raise TypeError(f"a torch tensor of layout {t.layout} cannot be passed to a kernel; x.to_dense() makes one "
                         f"that can")
-    if obj.is_neg() or obj.is_conj():
+    if t.is_neg() or t.is_conj():
         raise TypeError("a torch tensor that is a lazily negated or conjugated view cannot be passed to a kernel; "
                         "x.resolve_neg() or x.resolve_conj() makes one that can")
-    if obj.device.type == "cuda":
+    if t.device.type == "cuda":
         if packed:
             _refuse_packed()
-        return DeviceArray(obj.data_ptr(), tuple(obj.shape), obj.stride(), dtype, obj.device.index), dtype
-    if obj.device.type != "cpu":
-        how = "torch.empty_like(x, device='cpu') makes one that has memory" if obj.device.type == "meta" else (
+        _TENSOR_DTYPES[t.dtype] = dtype
+        pointer = t.data_ptr()
+        key.append((TORCH, dtype, tuple(t.shape), t.stride(), t.device.index, pointer & 15, True))
+        return values.append(pointer)
+    if t.device.type != "cpu":
+        how = "torch.empty_like(x, device='cpu') makes one that has memory" if t.device.type == "meta" else (
             "x.cpu() or x.cuda() brings it to memory that can be used")
-        raise TypeError(f"a torch tensor on device {obj.device} cannot be passed to a kernel; {how}")
-    if not obj.data_ptr() and obj.numel():  # NumPy would make memory of its own
-        raise TypeError(f"a torch tensor {_state(torch, obj) or 'whose storage was given back has no memory'}")
-    tensor = obj.detach()
+        raise TypeError(f"a torch tensor on device {t.device} cannot be passed to a kernel; {how}")
+    if not t.data_ptr() and t.numel():  # NumPy would make memory of its own
+        raise TypeError(f"a torch tensor {_state(torch, t) or 'whose storage was given back has no memory'}")
+    _on_host(TORCH, _as_numpy(torch, t.detach(), dtype, packed), dtype, key, values)
+
+
+def _as_numpy(torch: Any, t: Any, dtype: DType, packed: bool) -> np.ndarray | PackedArray:
+    """A tensor's memory. NumPy cannot read bfloat16 and fp8 of the CPU through DLPack, so these go by their bits."""
     if packed:
-        return PackedArray(tensor.view(torch.uint8).numpy()), dtype
+        return PackedArray(t.view(torch.uint8).numpy())
     storage = INFO[dtype].storage
     if storage.kind in "biuf" and storage.isbuiltin == 1:
-        return tensor.numpy(), dtype
+        return t.numpy()
     bits = {1: torch.uint8, 2: torch.int16}[storage.itemsize]
-    return tensor.view(bits).numpy().view(storage), dtype
+    return t.view(bits).numpy().view(storage)
+
+
+# ------------------------------------------------------------------ CuPy
+
+_CUPY_DTYPES: dict[Any, DType] = {}  # of arrays that were read
+
+
+def read_cupy(a: Any, key: list, values: list) -> None:
+    dtype = _CUPY_DTYPES.get(a.dtype)
+    if dtype is None:
+        dtype = _CUPY_DTYPES[a.dtype] = _interface_dtype(a, a.dtype.str)
+    memory = a.data
+    pointer = memory.ptr
+    key.append((CUPY, dtype, a.shape, a.strides, memory.device_id, pointer & 15, True))
+    values.append(pointer)
+
+
+# ------------------------------------------------------------------ protocols
+
+
+def read_other(obj: Any, key: list, values: list) -> None:
+    """Whatever has one of the protocols."""
+    if isinstance(obj, getattr(sys.modules.get("torch"), "Tensor", ())):  # as it says, whatever its class is
+        return read_torch_subclass(obj, key, values)
+    if hasattr(obj, "__array_interface__"):
+        a = np.asarray(obj)
+        return _on_host(OTHER, a, a.dtype, key, values)
+    interface = getattr(obj, "__cuda_array_interface__", None)
+    if interface is not None:
+        return _read_cuda_interface(obj, interface, key, values)
+    if hasattr(obj, "__dlpack__"):
+        return _read_dlpack(obj, key, values)
+    raise NoArrayError
 
 
 # ------------------------------------------------------------------ GPU memory by __cuda_array_interface__
 
 
-def _cuda_interface(obj: Any, interface: dict) -> DeviceArray:
+def _read_cuda_interface(obj: Any, interface: dict, key: list, values: list) -> None:
     dtype = _interface_dtype(obj, interface["typestr"])
     item = INFO[dtype].storage.itemsize
     shape = tuple(map(int, interface["shape"]))
@@ -198,11 +230,9 @@ def _cuda_interface(obj: Any, interface: dict) -> DeviceArray:
     if steps is None:
         strides = row_major(shape)
     else:
-        if any(s % item for s, n in zip(steps, shape, strict=True) if n > 1):
-            raise TypeError(f"an array whose strides {tuple(steps)} are no multiples of its {item}-byte elements "
-                            f"cannot be passed to a kernel; copy it first")
+        check_strides(steps, shape, item)
         strides = tuple(int(s) // item for s in steps)
-    return DeviceArray(int(pointer or 0), shape, strides, dtype, _ordinal(obj), not read_only)
+    _on_gpu(int(pointer or 0), shape, strides, dtype, _ordinal(obj), not read_only, key, values)
 
 
 def _interface_dtype(obj: Any, typestr: str) -> DType:
@@ -228,11 +258,6 @@ def _ordinal(obj: Any) -> int | None:
         return None
     device, ordinal = where()
     return int(ordinal) if int(device) in ON_GPU else None
-
-
-def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The strides of packed elements, the last axis fastest."""
-    return tuple(prod(shape[k + 1:]) for k in range(len(shape)))
 
 
 # ------------------------------------------------------------------ DLPack
@@ -262,19 +287,18 @@ _in_capsule = ctypes.pythonapi.PyCapsule_GetPointer
 _in_capsule.restype, _in_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
 
 
-def _dlpack(obj: Any) -> tuple[Array, DType]:
+def _read_dlpack(obj: Any, key: list, values: list) -> None:
     where = int(obj.__dlpack_device__()[0]) if hasattr(obj, "__dlpack_device__") else ON_CPU[0]
     if where not in (*ON_CPU, *ON_GPU):
         raise TypeError(f"{kind(obj)} is on a device of DLPack type {where}; kernels take arrays of the CPU and of "
                         f"CUDA GPUs")
     try:
         if where in ON_CPU:
-            return _on_cpu(obj)
+            return _read_dlpack_on_host(obj, key, values)
         capsule = _capsule(obj)
     except (BufferError, RuntimeError, TypeError) as e:
         raise TypeError(f"{kind(obj)} could not be read through DLPack: {e}") from None
-    found = _of_tensor(_Tensor.from_address(_in_capsule(capsule, b"dltensor")))
-    return found, found.dtype
+    _read_dlpack_on_gpu(_Tensor.from_address(_in_capsule(capsule, b"dltensor")), key, values)
 
 
 def _capsule(obj: Any) -> Any:
@@ -285,7 +309,7 @@ def _capsule(obj: Any) -> Any:
     return obj.__dlpack__()
 
 
-def _of_tensor(t: _Tensor) -> DeviceArray:
+def _read_dlpack_on_gpu(t: _Tensor, key: list, values: list) -> None:
     dtype = _DLPACK_DTYPES.get((t.code, t.bits))
     if dtype is float4_e2m1fn:
         _refuse_packed()
@@ -294,7 +318,7 @@ def _of_tensor(t: _Tensor) -> DeviceArray:
                         f"passed to a kernel: its dtype is not supported; convert it first")
     shape = tuple(t.shape[:t.ndim])
     strides = tuple(t.strides[:t.ndim]) if t.strides else row_major(shape)
-    return DeviceArray((t.data or 0) + t.byte_offset if t.data else 0, shape, strides, dtype, t.device_id)
+    _on_gpu((t.data or 0) + t.byte_offset if t.data else 0, shape, strides, dtype, t.device_id, True, key, values)
 
 
 def _refuse_packed() -> NoReturn:
@@ -303,14 +327,16 @@ def _refuse_packed() -> NoReturn:
                     "x.view(torch.uint8)) and use ct.unpack_from_bytes")
 
 
-def _on_cpu(obj: Any) -> tuple[Array, DType]:
+def _read_dlpack_on_host(obj: Any, key: list, values: list) -> None:
     try:
-        return _checked(np.from_dlpack(obj))
+        a: np.ndarray | PackedArray = np.from_dlpack(obj)
+        dtype = checked(a)
     except (BufferError, RuntimeError, TypeError):  # as for all of float4, which NumPy does not know
         found = _packed(obj)
         if found is None:
             raise
-        return found, float4_e2m1fn
+        a, dtype = found, float4_e2m1fn
+    _on_host(OTHER, a, dtype, key, values)
 
 
 def _packed(obj: Any) -> PackedArray | None:

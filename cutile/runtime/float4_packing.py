@@ -55,39 +55,40 @@ class PackedArray:
         self.pairs[...] = codes[..., 0::2] | codes[..., 1::2] << 4
 
 
-def is_packed(leaf: Any) -> bool:
-    """Whether a leaf of an argument is such an array, or a list with one."""
-    return isinstance(leaf, PackedArray) or isinstance(leaf, list) and any(isinstance(a, PackedArray) for a in leaf)
+def unpacked(values: Sequence[Any]) -> list[Any]:
+    """Launch values with new NumPy arrays of ml_dtypes.float4_e2m1fn in the place of packed arrays."""
+    copies = _copies([a for x in values for a in _items(x) if isinstance(a, PackedArray)])
+    return [[copies.get(id(a), a) for a in x] if isinstance(x, list) else copies.get(id(x), x) for x in values]
 
 
-def unpacked(leaves: Sequence[Any]) -> list[Any]:
-    """Leaves of arguments with NumPy arrays of ml_dtypes.float4_e2m1fn, newly made, in the place of packed arrays."""
-    copies = _copies([a for x in leaves for a in _items(x) if isinstance(a, PackedArray)])
-    return [[copies.get(id(a), a) for a in x] if isinstance(x, list) else copies.get(id(x), x) for x in leaves]
+class PackedLaunch:
+    """A launch that the interpreter has prepared, on copies of the packed arrays among its arguments."""
+
+    def __init__(self, inner: Any):
+        self.inner = inner
+
+    def still_valid(self) -> bool:
+        return self.inner.still_valid()
+
+    def run(self, grid: tuple[int, int, int], stream: Any, values: Sequence[Any], dependent: bool) -> None:
+        """Run it, and pack what the kernel may have stored, also if it fails."""
+        kernel: Kernel = self.inner.compiled.kernel
+        stored = written_params(kernel)
+        _refuse_shared([(f"{name}[{i}]" if isinstance(x, list) else name, a, p in stored)
+                        for p, name, x in zip(kernel.params, kernel.param_names, values, strict=True)
+                        for i, a in enumerate(_items(x))])
+        copies = unpacked(values)
+        try:
+            self.inner.run(grid, stream, copies, dependent)
+        finally:
+            for p, value, copy in zip(kernel.params, values, copies, strict=True):
+                for a, c in zip(_items(value), _items(copy), strict=True):
+                    if p in stored and isinstance(a, PackedArray) and a.pairs.flags.writeable:
+                        a.pack(c)
 
 
-def run(launch: Any, grid: tuple[int, int, int], leaves: Sequence[Any]) -> None:
-    """Run a HostLaunch on copies of the packed arrays, and pack what it may have stored, also if it fails.
-
-    leaves  NumPy arrays, packed ones, numbers and lists of arrays, one for each parameter
-    """
-    kernel: Kernel = launch.compiled.kernel
-    stored = written_params(kernel)
-    _refuse_shared([(f"{name}[{i}]" if isinstance(x, list) else name, a, p in stored)
-                    for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True)
-                    for i, a in enumerate(_items(x))])
-    copies = unpacked(leaves)
-    try:
-        launch.run(grid, None, copies, False)
-    finally:
-        for p, leaf, copy in zip(kernel.params, leaves, copies, strict=True):
-            for a, c in zip(_items(leaf), _items(copy), strict=True):
-                if p in stored and isinstance(a, PackedArray) and a.pairs.flags.writeable:
-                    a.pack(c)
-
-
-def _items(leaf: Any) -> list[Any]:
-    return leaf if isinstance(leaf, list) else [leaf]
+def _items(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _refuse_shared(arrays: Sequence[tuple[str, Any, bool]]) -> None:

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from cutile import settings
 from cutile.analysis.memory_effects import written_params
 from cutile.dtypes import INFO
 from cutile.gpu.driver import Driver, driver
+from cutile.gpu.streams import handle
 from cutile.ir.nodes import Kernel
 from cutile.types import ArrayType, ListType
 
@@ -36,47 +38,57 @@ class Extent:
               d.api.cuMemcpyHtoD(self.low, self.copy.ctypes.data, self.copy.nbytes))
 
 
-def run(compiled: Any, ordinal: int, grid: tuple[int, int, int], stream: int, words: Sequence[Any],
-        dims: Sequence[Any]) -> None:
-    """Run what the interpreter has of a kernel on copies, and copy back what it may have stored to, also if it fails
-    [as a GPU would have].
+class EmulatedLaunch:
+    """A launch on GPU arrays that the interpreter runs on copies of them.
 
-    words  of the leaves: addresses, numbers, lists of addresses;  dims: sizes and strides of the arrays
+    inner    what the interpreter prepared
+    ordinal  of the GPU;  dims: sizes and strides of the arrays
     """
-    from cutile.interp import HostLaunch
 
-    kernel, launch = compiled.kernel, HostLaunch(compiled, repeatable=False)
-    d = driver()
-    stored = written_params(kernel)
-    found = [(p.type, w, n, p in stored) for p, w, n in zip(kernel.params, words, dims, strict=True)]
-    with d.device(ordinal).current():
-        d.ask("the stream cannot be waited for", d.api.cuStreamSynchronize(stream))
-        extents = merged(sorted(e for t, w, n, s in found for e in _extents(t, w, n, s)))
-        for e in extents:
-            e.fetch(d)
-        try:
-            launch.run(grid, None, [_on_host(t, w, n, extents) for t, w, n, _ in found], False)
-        finally:
+    def __init__(self, inner: Any, ordinal: int, dims: Sequence[Any]):
+        self.inner, self.ordinal, self.dims = inner, ordinal, dims
+
+    def still_valid(self) -> bool:
+        """Whether CUTILE_BACKEND=interp is still set."""
+        return settings.get("BACKEND") == "interp" and self.inner.still_valid()
+
+    def run(self, grid: tuple[int, int, int], stream: Any, values: Sequence[Any], dependent: bool) -> None:
+        """Run it, and copy back what the kernel may have stored to, also if it fails [as a GPU would have].
+
+        values  addresses, numbers and lists of addresses
+        """
+        d, number = driver(), handle(stream)
+        kernel: Kernel = self.inner.compiled.kernel
+        stored = written_params(kernel)
+        found = [(p.type, v, n, p in stored) for p, v, n in zip(kernel.params, values, self.dims, strict=True)]
+        with d.device(self.ordinal).current():
+            d.ask("the stream cannot be waited for", d.api.cuStreamSynchronize(number))
+            extents = merged(sorted(e for t, v, n, s in found for e in _extents(t, v, n, s)))
             for e in extents:
-                if e.stored:
-                    e.give_back(d)
+                e.fetch(d)
+            try:
+                self.inner.run(grid, None, [_on_host(t, v, n, extents) for t, v, n, _ in found], False)
+            finally:
+                for e in extents:
+                    if e.stored:
+                        e.give_back(d)
 
 
-def stored_extents(kernel: Kernel, words: Sequence[Any], dims: Sequence[Any]) -> list[Extent]:
-    """The memory that a kernel may store to, of arguments as `run` takes them."""
+def stored_extents(kernel: Kernel, values: Sequence[Any], dims: Sequence[Any]) -> list[Extent]:
+    """The memory that a kernel may store to, of launch values as `EmulatedLaunch.run` takes them."""
     stored = written_params(kernel)
-    return merged(sorted(e for p, w, n in zip(kernel.params, words, dims, strict=True) if p in stored
-                         for e in _extents(p.type, w, n, True)))
+    return merged(sorted(e for p, v, n in zip(kernel.params, values, dims, strict=True) if p in stored
+                         for e in _extents(p.type, v, n, True)))
 
 
-def _extents(t: Any, word: Any, dims: Any, stored: bool) -> Iterator[tuple[int, int, bool]]:
+def _extents(t: Any, value: Any, dims: Any, stored: bool) -> Iterator[tuple[int, int, bool]]:
     if isinstance(t, ListType):
-        for w, n in zip(word, dims, strict=True):
-            yield from _extents(t.element, w, n, stored)
+        for v, n in zip(value, dims, strict=True):
+            yield from _extents(t.element, v, n, stored)
     elif isinstance(t, ArrayType) and 0 not in dims[0]:
         item = INFO[t.dtype].storage.itemsize
         reach = [stride * (size - 1) * item for size, stride in zip(*dims, strict=True)]
-        yield word + sum(r for r in reach if r < 0), word + sum(r for r in reach if r > 0) + item, stored
+        yield value + sum(r for r in reach if r < 0), value + sum(r for r in reach if r > 0) + item, stored
 
 
 def merged(parts: Sequence[tuple[int, int, bool]]) -> list[Extent]:
@@ -90,14 +102,14 @@ def merged(parts: Sequence[tuple[int, int, bool]]) -> list[Extent]:
     return out
 
 
-def _on_host(t: Any, word: Any, dims: Any, extents: Sequence[Extent]) -> Any:
-    """The leaf as the interpreter takes it: a number, or an array over the copy that holds it."""
+def _on_host(t: Any, value: Any, dims: Any, extents: Sequence[Extent]) -> Any:
+    """A launch value as the interpreter takes it: a number, or an array over the copy that holds it."""
     if isinstance(t, ListType):
-        return [_on_host(t.element, w, n, extents) for w, n in zip(word, dims, strict=True)]
+        return [_on_host(t.element, v, n, extents) for v, n in zip(value, dims, strict=True)]
     if not isinstance(t, ArrayType):
-        return word
+        return value
     (shape, strides), storage = dims, INFO[t.dtype].storage
     if 0 in shape:
         return np.empty(shape, storage)
-    e = next(e for e in extents if e.low <= word < e.high)
-    return np.ndarray(shape, storage, e.copy, word - e.low, tuple(s * storage.itemsize for s in strides))
+    e = next(e for e in extents if e.low <= value < e.high)
+    return np.ndarray(shape, storage, e.copy, value - e.low, tuple(s * storage.itemsize for s in strides))

@@ -1,8 +1,9 @@
-"""@kernel, @function and launch: from a Python function and arguments to a running grid.
+"""@kernel and @function: a Python function as a kernel, its programs, its launch plans.
 
-A kernel keeps the programs it was typed to, one per specialisation key (arguments.py). A program also knows what it
-read from outside (globals, closures, helper functions); a launch that finds any of it changed types it anew. Kernels
-that differ in their options alone share programs, those with equal options what launches prepared, too.
+A kernel keeps the programs it was typed to, one per specialisation key (arguments.py). A program also knows its
+dependencies, that is what typing read from outside (globals, closures, helper functions); a launch that finds one of
+them changed types it anew. Kernels that differ only in their options share programs, and those with equal options share
+launch plans.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cutile._support.float_mode import in_usual_mode
 from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
-from cutile._support.structs import structure
+from cutile._support.structs import field, structure
 from cutile.front.dependencies import Dependencies
 from cutile.front.program import Blueprint, compile_kernel, inside, parameter_names
 from cutile.front.python_objects import declaration
@@ -29,7 +30,7 @@ from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.passes.fma import fma
 from cutile.runtime.annotations import PLAIN, ParameterSpec, specs_of
-from cutile.runtime.arguments import Argument, key_of, understand_all
+from cutile.runtime.arguments import Argument, understand_all
 from cutile.runtime.options import ByTarget, Options
 
 if TYPE_CHECKING:
@@ -41,29 +42,24 @@ OPTIONS_LIMIT = 100  # different options of a kernel for which something is kept
 
 @structure(eq=False)
 class TypedProgram:
-    """A kernel typed and fused for one specialisation, what it depends on outside itself, what it was compiled to."""
+    """A kernel typed and fused for one specialisation, with its dependencies and what back ends made of it."""
 
     kernel: nodes.Kernel
     dependencies: Dependencies
-    compiled: Any = None  # the interpreter's CompiledKernel, once a launch needed it
+    compiled: Any = None  # the interpreter's CompiledKernel, from the first launch there on
+    loaded: LruDict[tuple, Any] = field(default_factory=lambda: LruDict(LIMIT))  # handles of GPU functions
     used: bool = False  # by a recent launch (see LruDict)
 
-    def on_host(self) -> Any:
-        """What the interpreter derives from it, made at the first launch there."""
-        if self.compiled is None:
-            from cutile.interp import CompiledKernel  # back ends are loaded when they are needed
 
-            self.compiled = CompiledKernel(self.kernel)
-        return self.compiled
+class KernelPlans(LruDict[tuple, Any]):
+    """The launch plans of a kernel with some options, by launch key (launch_plan.py).
 
-
-class Remembered:
-    """What launches of a kernel with some options keep for others like them (launch_plan.py, launch_cache.py)."""
+    in_c  the fast way to find and run those on a GPU, where the extension was built (launch_cache.py)
+    """
 
     def __init__(self) -> None:
-        self.plans: LruDict[tuple, Any] = LruDict(LIMIT)
-        self.loaded: LruDict[tuple, tuple] = LruDict(LIMIT)
-        self.again: Callable[..., Any] | None = None
+        super().__init__(LIMIT)
+        self.in_c: Any = None
 
 
 _WHY = "a kernel is made of a function's source text, which cannot be traced; make it outside of what is compiled"
@@ -119,21 +115,23 @@ class Kernel:
         self = functools.update_wrapper(object.__new__(cls), fn)
         remember(fn)
         self._fn = fn
-        self._names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
+        self.names = [p.name for p in inspect.signature(fn, follow_wrapped=False).parameters.values()]
         specs = specs_of(fn)
-        self.specs = [specs.get(n, PLAIN) for n in self._names]
+        self.specs = [specs.get(n, PLAIN) for n in self.names]
         self._programs = LruDict(LIMIT)
         self._by_options = LruDict(OPTIONS_LIMIT)
         self._lock = Lock()  # for threads that want one program
         return self._with(options)
 
     def _with(self, options: Options) -> Kernel:
-        """This kernel with other options. It shares what does not depend on them, and all with those of equal ones."""
-        remembered = self._by_options.get(options.key)
-        if remembered is None:
-            remembered = Remembered()
-            self._by_options.keep(options.key, remembered)
-        self._options, self.remembered = options, remembered
+        """Give it options. It shares programs with the kernel that it was made from, and plans with those of equal
+        options.
+        """
+        plans = self._by_options.get(options.key)
+        if plans is None:
+            plans = KernelPlans()
+            self._by_options.keep(options.key, plans)
+        self.options, self.plans = options, plans
         return self
 
     @property
@@ -142,23 +140,18 @@ class Kernel:
         return self._fn
 
     @property
-    def options(self) -> Options:
-        """The compiler options."""
-        return self._options
-
-    @property
     def parameters(self) -> dict[str, ParameterSpec]:
         """What the annotation of each parameter asks for, by name."""
-        return dict(zip(self._names, self.specs, strict=True))
+        return dict(zip(self.names, self.specs, strict=True))
 
     @opaque(_WHY)
     def replace_hints(self, **hints: Any) -> Kernel:
         """A new kernel with other compiler options; TypeError for an unknown name [KERN-5].
 
         Kernels with equal options that come from one kernel share what is compiled, so this may be called for every
-        launch. The interpreter ignores options, so for it all of them do.
+        launch. The interpreter ignores options, so there all that come from one kernel share it.
         """
-        options = self._options.replace(**hints)
+        options = self.options.replace(**hints)
         other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         return other._with(options)
@@ -180,7 +173,7 @@ class Kernel:
 
     def program(self, arguments: list[Argument]) -> TypedProgram:
         """The typed program for arguments of these kinds; typed once per key, by one thread."""
-        key = key_of(arguments)
+        key = tuple(a.key for a in arguments)
         found = self._programs.get(key)
         if found is None or not found.dependencies.unchanged():
             if inside():  # another thread may wait for what this one holds
@@ -191,18 +184,18 @@ class Kernel:
         found.used = True
         return found
 
-    def _typed(self, key: Any, arguments: list[Argument]) -> TypedProgram:
+    def _typed(self, key: tuple, arguments: list[Argument]) -> TypedProgram:
         found = self._programs.get(key)
         if found is None or not found.dependencies.unchanged():
-            found = typed(self, [a.blueprint for a in arguments])
+            found = typed(self, [a.arg_type for a in arguments])
             self._programs.keep(key, found)
         return found
 
     def understand(self, values: tuple) -> list[Argument]:
         """Classify launch arguments; errors name the parameter."""
-        if len(values) != len(self._names):
+        if len(values) != len(self.names):
             parameter_names(definition_of(self._fn))  # *args is what is wrong with a kernel, before the count
-        return understand_all(self._names, self.parameters, values, self.__name__, bool(self._fn.__defaults__))
+        return understand_all(self.names, self.specs, values, self.__name__, bool(self._fn.__defaults__))
 
 
 @in_usual_mode

@@ -13,7 +13,7 @@ from cutile._support.float_mode import LESS, MORE, TINY
 from cutile._support.opaque import opaque
 from cutile.errors import TileError, for_users, is_refusal, refusal
 from cutile.ir.terms import plain
-from cutile.runtime import autograd, launch_cache, launch_plan
+from cutile.runtime import launch_cache, launch_plan
 from cutile.runtime.kernel import Kernel
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
@@ -38,8 +38,8 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
     is a leaf and is stored to while grad mode is on; a TileError for a kernel that cannot be compiled, or that fails
     while it runs.
     """
-    if type(kernel) is Kernel and (again := kernel.remembered.again) and programmatic_dependent_launch is False:
-        outcome = again(stream, grid, kernel_args)
+    if type(kernel) is Kernel and (cache := kernel.plans.in_c) is not None and programmatic_dependent_launch is False:
+        outcome = cache.launch(stream, grid, kernel_args)
         if outcome is None:
             return
         if outcome is not NotImplemented:
@@ -51,14 +51,14 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
 
 @opaque(_WHY)
 def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) -> Exception | None:
-    """A launch that is not like one before, or not known to C code; the error to raise, for users, if there is one."""
+    """A launch that C code does not run; returns the error to raise, for users, if there is one."""
     if kernel_args is _MISSING:
         return TypeError(_three(stream, grid))
     if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():  # in full, as it is quicker
         return float_mode.run(_run, stream, grid, kernel, kernel_args, dependent)
     if not isinstance(kernel, Kernel):
         return TypeError(_no_kernel(kernel))
-    if not kernel.remembered.plans:  # a launch like one before does without
+    if not kernel.plans:  # a repeated launch does without
         _warn_of_misspelt_settings()
     try:
         dims = _grid(grid)
@@ -69,16 +69,13 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
             kernel_args = tuple(tuple.__iter__(kernel_args))
         if not isinstance(dependent, bool):
             return TypeError(f"programmatic_dependent_launch must be a bool, got {dependent!r}")
-        plan, words = launch_plan.find(kernel, kernel_args, stream)
-        if plan.written:
-            autograd.before_writing(plan.written, kernel_args)
-        plan.run(dims, stream, words, dependent)
+        plan = launch_plan.run(kernel, dims, kernel_args, stream, dependent)
     except Exception as e:
         if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
             raise
         return for_users(e)
-    if plan.repeatable:
-        launch_cache.remember(kernel, plan, kernel_args, GRID_LIMIT)
+    if plan.ordinal is not None and plan.repeatable:
+        launch_cache.insert(kernel, plan, kernel_args, GRID_LIMIT)
     return None
 
 

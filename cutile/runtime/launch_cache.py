@@ -1,8 +1,8 @@
-"""Repeated launches, in C (gpu/_launcher.c) where that extension was built; all others go the way of launch_plan.py.
+"""Repeated launches on a GPU in C (gpu/_launcher.c), where that extension was built; all others go by launch plans.
 
 What a launch depends on stays where it is said: launch_key.py knows how an argument is read, launch_plan.py what is
-launched, parameters.py how parameters are passed, front/dependencies.py what must not have changed. A kernel's memo
-has the outcome.
+launched, gpu/device_launch.py how it is passed, front/dependencies.py what must not have changed. The LaunchCache of a
+kernel has the outcome.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
-from cutile.runtime import autograd, launch_key
+from cutile.runtime import autograd
+from cutile.runtime.arrays import read_cupy, read_torch
+from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch_key import find_reader, read_bool, read_float, read_int
+from cutile.runtime.launch_plan import LaunchPlan
 
-LIMIT = 1000  # launches that a kernel remembers
-# Kinds of arguments, as in the C file, by the function that reads them here.
-_KINDS = {launch_key._bool: 1, launch_key._int: 2, launch_key._float: 3, launch_key._torch: 4, launch_key._cupy: 5}
+LIMIT = 1000  # launches in the LaunchCache of a kernel
 
 
 @functools.cache
@@ -31,56 +33,51 @@ def extension() -> Any:
 
 
 def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:
-    """The error for what C code answered of a launch that the driver refused."""
+    """The error for what LaunchCache.launch answered if the driver refused the launch."""
     code, prepared = answer
     return prepared.refused(prepared.device.driver.api.CUresult(code), grid)
 
 
-def remember(kernel: Any, plan: Any, values: tuple, limit: int) -> None:
-    """Keep what a launch did, for others like it: `kernel.remembered.again(stream, grid, values)` queues one and
-    answers None.
+def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> None:
+    """Have C code run later launches of a kernel with arguments like these, which a plan has run on a GPU.
 
-    It answers NotImplemented, with nothing done, if there is none or anything is unusual, and what `refused` takes if
-    the driver refuses. `limit` is the largest number of blocks along an axis.
+    From then on `kernel.plans.in_c.launch(stream, grid, values)` queues such a launch and returns None. It returns
+    NotImplemented, with nothing done, for all other launches and wherever anything is unusual, and what `refused` takes
+    if the driver refuses. `grid_limit` is the largest number of blocks along an axis.
     """
     c = extension()
-    if c is None or any(isinstance(v, np.void) for v in values):  # whose address says little: it can change
+    if c is None or any(isinstance(v, np.void) for v in values):  # constants that can change where they are
         return
-    remembered = kernel.remembered
-    memo = _memo(kernel, limit) if remembered.again is None else remembered.again.args[0]
-    if memo is None:
+    cache = _new(c, kernel, grid_limit) if kernel.plans.in_c is None else kernel.plans.in_c
+    if cache is None:
         return
-    entries, constants, kinds, *_ = memo
     for value in values:
         if (kind := _kind(c, type(value))) is not None:
-            kinds[type(value)] = kind
-    found = c.signature(values, constants, kinds)
-    if found is NotImplemented:
+            cache.kinds[type(value)] = kind
+    prepared: Any = plan.prepared
+    if not hasattr(prepared, "record") or cache.lookup(values) in (prepared, NotImplemented):
+        return  # an emulated launch, one that is there already, or one that C code cannot read
+    if (record := prepared.record(c)) is None:
         return
-    signature, kept, _ = found
-    before, record = entries.get(signature), plan.prepared.record()
-    if record is None or before is not None and before[3] is plan.prepared:
-        return
-    if len(entries) >= LIMIT:
-        entries.clear()
     comparisons = plan.program.dependencies.comparisons()
-    entries[signature] = (record, comparisons, kept, plan.prepared, autograd.for_c(plan.written))
-    if remembered.again is None:
-        remembered.again = functools.partial(c.launch, memo)
+    if cache.insert(values, record, comparisons, prepared, autograd.for_c(plan.written)):
+        kernel.plans.in_c = cache
+
+
+def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
+    """An empty LaunchCache; None where settings cannot be watched."""
+    from cutile.gpu.streams import by_type
+
+    watch = settings.watch("BACKEND", "DEBUG")
+    return watch and c.LaunchCache(constants=bytes(s.constant for s in kernel.specs), streams=by_type, watch=watch,
+                                   grid_limit=grid_limit, capacity=LIMIT)
 
 
 def _kind(c: Any, cls: type) -> int | None:
     """How C code reads arguments of a class: a kind, or the address of a function of PyTorch that does."""
-    reader = launch_key._READERS.get(cls)
+    reader = find_reader(cls)
     exchange = getattr(cls, "__dlpack_c_exchange_api__", None)
-    if reader is launch_key._torch and exchange is not None and (lender := c.lender(exchange)) is not None:
+    if reader is read_torch and exchange is not None and (lender := c.lender(exchange)) is not None:
         return lender
-    return _KINDS.get(reader)
-
-
-def _memo(kernel: Any, limit: int) -> tuple | None:
-    """As the C file takes it: launches by signature, which parameters are constants, kinds of arguments by class, …"""
-    from cutile.gpu.streams import by_type
-
-    watch = settings.watch("BACKEND", "DEBUG")
-    return watch and ({}, bytes(s.constant for s in kernel.specs), {}, limit, by_type, watch)
+    return {read_bool: c.BOOL, read_int: c.INT, read_float: c.FLOAT, read_torch: c.TORCH,
+            read_cupy: c.CUPY}.get(reader)

@@ -1,4 +1,4 @@
-"""What a launch does, prepared once for arguments of one kind: the program, where it runs, the loaded kernel.
+"""What launches with arguments of one key do: the program, where it runs, the prepared launch of a back end.
 
 The arguments decide where: with arrays in CPU memory in the interpreter, with arrays in GPU memory on their GPU;
 without arrays the stream decides.
@@ -6,190 +6,207 @@ without arrays the stream decides.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
 from cutile import settings
-from cutile._support import opaque, trace
+from cutile._support import opaque
 from cutile.analysis.memory_effects import written_params
 from cutile.dtypes import INFO
 from cutile.errors import refusal
-from cutile.runtime import float4_packing
-from cutile.runtime.arguments import Argument, key_of
-from cutile.runtime.arrays import DeviceArray, layout
-from cutile.runtime.autograd import Written, written_tensors
+from cutile.runtime.arguments import Argument, understand_read
+from cutile.runtime.array_ref import ArrayRef
+from cutile.runtime.autograd import Written, before_writing, written_tensors
+from cutile.runtime.float4_packing import PackedArray, PackedLaunch
 from cutile.runtime.kernel import Kernel, TypedProgram
-from cutile.runtime.launch_key import device_of, read
+from cutile.runtime.launch_key import read
 
 Grid = tuple[int, int, int]
 
 
-class HostPlan:
-    """A launch in the interpreter, on arrays in CPU memory."""
+class PreparedLaunch(Protocol):
+    """A launch as a back end has prepared it: a program on arguments of one kind, with arrays of one layout."""
 
-    repeatable, ordinal = False, None
-    written: tuple[Written, ...] = ()  # tensors of PyTorch that launches must tell it of
+    def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
+        """Run it. `values` are launch values, as launch_key.read gives them."""
 
-    def __init__(self, program: TypedProgram, kept: bool):
-        from cutile.interp import HostLaunch  # back ends are loaded when they are needed
-
-        self.program = program
-        self._launch = HostLaunch(program.on_host(), kept)
-
-    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
-        self._launch.run(grid, stream, words, dependent)
+    def still_valid(self) -> bool:
+        """Whether it may run under the settings of now; if not, it has to be prepared anew."""
 
 
-class PackedPlan:
-    """A launch in the interpreter, with packed arrays in CPU memory."""
+class LaunchPlan:
+    """What launches with arguments of one key do.
 
-    repeatable, ordinal = False, None
-    written: tuple[Written, ...] = ()
+    prepare     makes the prepared launch, when it first runs or is no longer valid, for a launch on a stream
+    ordinal     of the GPU that it is for; None for the interpreter. `dims`: sizes and strides of its arrays there
+    repeatable  whether later launches with this key use it
+    written     the tensors of PyTorch that must be told that they are written to
+    """
 
-    def __init__(self, program: TypedProgram):
-        from cutile.interp import HostLaunch  # back ends are loaded when they are needed
+    __slots__ = ("program", "ordinal", "dims", "repeatable", "written", "prepared", "used", "_prepare")
 
-        self.program, self._launch = program, HostLaunch(program.on_host(), repeatable=False)
+    def __init__(self, program: TypedProgram, prepare: Callable[[Any], PreparedLaunch], ordinal: int | None,
+                 dims: list[Any], repeatable: bool, written: tuple[Written, ...]):
+        self.program, self._prepare, self.ordinal, self.dims = program, prepare, ordinal, dims
+        self.repeatable, self.written = repeatable, written
+        self.prepared: PreparedLaunch | None = None
+        self.used = False  # lately (LruDict)
 
-    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
-        float4_packing.run(self._launch, grid, words)
-
-
-class DevicePlan:
-    """A launch on a GPU. Code is made when it first runs there: under CUTILE_BACKEND=interp none is needed."""
-
-    written: tuple[Written, ...] = ()
-
-    def __init__(self, kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int):
-        from cutile.gpu import streams  # back ends are loaded when they are needed
-
-        self.kernel, self.program, self.arguments, self.ordinal = kernel, program, arguments, ordinal
-        self.dims = [_dims(leaf) for a in arguments for leaf in a.leaves]
-        self.prepared: Any = None
-        self.decided = False  # a like launch can be told by its arguments
-        self._handle = streams.handle
-
-    def run(self, grid: Grid, stream: Any, words: Sequence[Any], dependent: bool) -> None:
-        number = self._handle(stream)
+    def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
         prepared = self.prepared
-        if prepared is None or not settings.untouched("BACKEND", "DEBUG"):
-            if settings.get("BACKEND") == "interp":
-                from cutile.runtime import gpu_emulation
-
-                return gpu_emulation.run(self.program.on_host(), self.ordinal, grid, number, words, self.dims)
-            prepared = prepared or self._prepare()
-            if settings.get("DEBUG"):
-                trace.say(trace.LAUNCHES, f"{prepared.name} grid {grid} runs on {prepared.device}")
-        if 0 not in grid:
-            prepared(grid, number, words, dependent)
-
-    @property
-    def repeatable(self) -> bool:
-        """Whether launches like one before can do without the plan."""
-        return self.decided and self.prepared is not None
-
-    def _prepare(self) -> Any:
-        from cutile.gpu.device_launch import Prepared
-        from cutile.gpu.parameters import packing
-
-        device, function = loaded(self.kernel, self.program, self.arguments, self.ordinal)
-        types = [p.type for p in self.program.kernel.params]
-        self.prepared = Prepared(self.kernel.__name__, device, function, packing(types, self.dims))
-        return self.prepared
+        if prepared is None or not prepared.still_valid():
+            prepared = self.prepared = self._prepare(stream)
+        prepared.run(grid, stream, values, dependent)
 
 
-def _dims(leaf: Any) -> Any:
-    """Sizes and strides of an array, of each array of a list; None for a number."""
-    if isinstance(leaf, list):
-        return list(map(_dims, leaf))
-    return layout(leaf)[1:3] if isinstance(leaf, DeviceArray) else None
+def run(kernel: Kernel, grid: Grid, values: tuple, stream: Any, dependent: bool) -> LaunchPlan:
+    """Launch a kernel; returns the plan."""
+    plan, launch_values = find(kernel, values, stream)
+    if plan.written:
+        before_writing(plan.written, values)
+    plan.run(grid, stream, launch_values, dependent)
+    return plan
 
 
-def loaded(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int) -> tuple[Any, Any]:
-    """The GPU, and the handle of the kernel compiled for these arguments and loaded there."""
-    from cutile.compilation.derive import of_launch
-    from cutile.gpu.assumptions import of_parameters
-    from cutile.gpu.build import build
-    from cutile.gpu.driver import driver
-
-    device = driver().device(ordinal)
-    constraints, symbol = of_launch(kernel, arguments)
-    key = (key_of(arguments), tuple(of_parameters(constraints)), device)
-    found = kernel.remembered.loaded.get(key)
-    if found is None or found[0] is not program:
-        cubin = build(program.kernel, constraints, device.target, kernel.options, symbol)
-        found = program, device.function(cubin, symbol)
-        kernel.remembered.loaded.keep(key, found)
-    return device, found[1]
-
-
-Plan = HostPlan | PackedPlan | DevicePlan
-
-
-def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[Plan, list]:
-    """The plan for a launch with these arguments, and their words (keys.read); errors name the parameter."""
+def find(kernel: Kernel, values: tuple, stream: Any) -> tuple[LaunchPlan, list]:
+    """The plan for a launch with these arguments, and its launch values; errors name the parameter."""
     key: list = []
-    words: list = []
+    launch_values: list = []
     try:
-        read(values, kernel.specs, key, words)
-        found = kernel.remembered.plans.get(tuple(key))
-    except Exception:
-        key, words, found = [], [], None
-    if found is not None and (program := found.program).dependencies.unchanged():
-        found.used = program.used = True
-        return found, words
-    return _make(kernel, values, stream, tuple(key), words)
+        read(values, kernel.specs, key, launch_values)
+        plan = kernel.plans.get(tuple(key))
+    except Exception:  # an argument that cannot be read: `_make` says what is wrong with it
+        return _make(kernel, values, stream, None, [])
+    if plan is not None and (program := plan.program).dependencies.unchanged():
+        plan.used = program.used = True
+        return plan, launch_values
+    return _make(kernel, values, stream, tuple(key), launch_values)
 
 
-def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple, words: list) -> tuple[Plan, list]:
+def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
+          launch_values: list) -> tuple[LaunchPlan, list]:
     opaque.tell()
     try:
-        arguments = kernel.understand(values)
-        leaves = [leaf for a in arguments for leaf in a.leaves]
-        decided, ordinal = place(arguments, list(kernel.parameters), stream)
-        if ordinal is None:
-            leaves = list(map(_on_host, leaves))
+        arguments, key = _understand(kernel, values, key, launch_values)
+        decided, ordinal = place(arguments, kernel.names, stream)
     except (TypeError, ValueError, OverflowError, RecursionError) as e:
         refusal(e)
         raise
     program = kernel.program(arguments)
-    # What the stream decides it decides at each launch. An object may say another time that it is another array.
-    kept = decided and bool(key) and all(map(_alike, words, leaves))
+    flat_args = [x for a in arguments for x in a.flat_args]
+    # Without arrays that decide, the stream decides at each launch anew.
+    repeatable = decided and key is not None
     if ordinal is None:
-        plan: Plan = PackedPlan(program) if any(map(float4_packing.is_packed, leaves)) else HostPlan(program, kept)
+        given, launch_values = launch_values, list(map(_host_value, flat_args))
+        repeatable = repeatable and all(map(_same, given, launch_values))
+        prepare, dims = _on_host(program, flat_args, repeatable), []
     else:
-        check_writable(program, leaves)
-        plan = DevicePlan(kernel, program, arguments, ordinal)
-        plan.decided = kept
-    plan.written = written_tensors(program.kernel, values, kernel.specs)
-    if kept:
-        kernel.remembered.plans.keep(key, plan)
-    return plan, leaves if ordinal is None else list(map(_word, leaves))
+        check_writable(program, flat_args)
+        launch_values = list(map(_device_value, flat_args))
+        dims = list(map(_dims, flat_args))
+        prepare = _on_gpu(kernel, program, arguments, ordinal, dims)
+    written = written_tensors(program.kernel, values, kernel.specs)
+    plan = LaunchPlan(program, prepare, ordinal, dims, repeatable, written)
+    if repeatable:
+        kernel.plans.keep(key, plan)
+    return plan, launch_values
 
 
-def _alike(word: Any, leaf: Any) -> bool:
-    """Whether a word of the key and a leaf are of one layout."""
-    if isinstance(leaf, list):
-        return isinstance(word, list) and len(word) == len(leaf) and all(map(_alike, word, leaf))
-    if isinstance(leaf, DeviceArray):
-        return isinstance(word, int) and word == leaf.pointer
-    return not isinstance(leaf, np.ndarray) or isinstance(word, np.ndarray) and (
-        word.dtype, word.shape, word.strides) == (leaf.dtype, leaf.shape, leaf.strides)
+def _understand(kernel: Kernel, values: tuple, key: tuple | None, launch_values: list) -> tuple[list[Argument], Any]:
+    """The arguments of a launch as they have been read, and their key.
+
+    If one cannot be read or understood, all are read again, one after another, for the error that names the first that
+    is wrong. If none is wrong this time, there is no key that they could have again.
+    """
+    if key is not None:
+        try:
+            return understand_read(kernel.names, kernel.specs, values, key, launch_values), key
+        except Exception:
+            pass
+    return kernel.understand(values), None
 
 
-def _on_host(leaf: Any) -> Any:
-    """A leaf for the interpreter: an empty array that may be anywhere is in CPU memory."""
-    if isinstance(leaf, list):
-        return list(map(_on_host, leaf))
-    return np.empty(leaf.shape, INFO[leaf.dtype].storage) if isinstance(leaf, DeviceArray) else leaf
+def _host_value(x: Any) -> Any:
+    """A flat argument as the interpreter takes it: an empty array that may be anywhere is in CPU memory."""
+    if isinstance(x, list):
+        return list(map(_host_value, x))
+    if not isinstance(x, ArrayRef):
+        return x
+    return x.owner if x.owner is not None else np.empty(x.shape, INFO[x.dtype].storage)
 
 
-def _word(leaf: Any) -> Any:
-    if isinstance(leaf, list):
-        return list(map(_word, leaf))
-    return leaf.pointer if isinstance(leaf, DeviceArray) else leaf
+def _same(given: Any, value: Any) -> bool:
+    """Whether a launch value is what the interpreter takes, so that those of later launches with this key are."""
+    if isinstance(value, list):
+        return all(map(_same, given, value))
+    return value is given or not isinstance(value, np.ndarray)
+
+
+def _device_value(x: Any) -> Any:
+    """A flat argument as a GPU takes it."""
+    if isinstance(x, list):
+        return list(map(_device_value, x))
+    return x.pointer if isinstance(x, ArrayRef) else x
+
+
+def _dims(x: Any) -> Any:
+    """Sizes and strides of an array, of each array of a list; None for a number."""
+    if isinstance(x, list):
+        return list(map(_dims, x))
+    return (x.shape, x.strides) if isinstance(x, ArrayRef) else None
+
+
+# ------------------------------------------------------------------ how back ends prepare it
+
+
+def _on_host(program: TypedProgram, flat_args: Sequence[Any], repeatable: bool) -> Callable[[Any], PreparedLaunch]:
+    packed = any(isinstance(a.owner, PackedArray) for a in _arrays(flat_args))
+
+    def prepare(stream: Any) -> PreparedLaunch:
+        from cutile.interp import HostLaunch  # back ends are loaded when they are needed
+
+        if packed:
+            return PackedLaunch(HostLaunch(_compiled(program), repeatable=False))
+        return HostLaunch(_compiled(program), repeatable)
+
+    return prepare
+
+
+def _compiled(program: TypedProgram) -> Any:
+    """What the interpreter derives from a program, kept with it."""
+    if program.compiled is None:
+        from cutile.interp import CompiledKernel
+
+        program.compiled = CompiledKernel(program.kernel)
+    return program.compiled
+
+
+def _on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int,
+            dims: list[Any]) -> Callable[[Any], PreparedLaunch]:
+    """Code is made when a launch first runs on the GPU: under CUTILE_BACKEND=interp none is needed."""
+
+    def prepare(stream: Any) -> PreparedLaunch:
+        from cutile.gpu import device_launch, streams  # back ends are loaded when they are needed
+
+        streams.handle(stream)  # what is no stream is refused before anything is compiled
+        if settings.get("BACKEND") == "interp":
+            from cutile.interp import HostLaunch
+            from cutile.runtime.gpu_emulation import EmulatedLaunch
+
+            return EmulatedLaunch(HostLaunch(_compiled(program), repeatable=False), ordinal, dims)
+        from cutile.compilation.launch_signature import of_launch
+
+        constraints, symbol = of_launch(kernel, arguments)
+        return device_launch.prepare(program.kernel, kernel.__name__, constraints, symbol, kernel.options, ordinal,
+                                     dims, program.loaded)
+
+    return prepare
+
+
+def _arrays(flat_args: Sequence[Any]) -> list[ArrayRef]:
+    return [a for x in flat_args for a in (x if isinstance(x, list) else [x]) if isinstance(a, ArrayRef)]
 
 
 # ------------------------------------------------------------------ where it runs
@@ -200,19 +217,16 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
 
     TypeError for arrays in different places, and for a stream that is none where it decides.
     """
-    arrays = [(array, name) for a, name in zip(arguments, names, strict=True) for leaf in a.leaves
-              for array in (leaf if isinstance(leaf, list) else [leaf])]
+    arrays = [(array, name) for a, name in zip(arguments, names, strict=True) for array in _arrays(a.flat_args)]
     sides: dict[str, str] = {}
     for array, name in arrays:  # which takes no driver to say
-        if isinstance(array, (np.ndarray, float4_packing.PackedArray)):
-            sides.setdefault("CPU", name)
-        elif isinstance(array, DeviceArray) and array.pointer:
-            sides.setdefault("GPU", name)
+        if array.owner is not None or array.pointer:
+            sides.setdefault("GPU" if array.owner is None else "CPU", name)
     _one_place(sides, "{} memory")
     homes: dict[Any, str] = {"CPU": sides["CPU"]} if "CPU" in sides else {}
     for array, name in arrays:
-        if isinstance(array, DeviceArray):
-            homes.setdefault(device_of(array), name)
+        if array.owner is None:
+            homes.setdefault(_home(array), name)
     unknown = homes.pop(None, None)  # an empty array may be anywhere
     _one_place(homes, "the memory of GPU {}")
     if homes:
@@ -227,6 +241,15 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
     return False, driver().device_of_stream(number)
 
 
+def _home(a: ArrayRef) -> int | None:
+    """The GPU of an array in GPU memory; None for one without memory that does not say."""
+    if a.device is None and a.pointer:
+        from cutile.gpu.driver import driver
+
+        return driver().device_of_pointer(a.pointer)
+    return a.device
+
+
 def _one_place(places: dict[Any, str], called: str) -> None:
     if len(places) > 1:
         (one, first), (other, second), *_ = places.items()
@@ -234,11 +257,10 @@ def _one_place(places: dict[Any, str], called: str) -> None:
                         f"`{second}` in {called.format(other)}; copy one of them to where the other is")
 
 
-def check_writable(program: TypedProgram, leaves: Sequence[Any]) -> None:
-    """TypeError if the kernel stores to an array that is read-only."""
+def check_writable(program: TypedProgram, flat_args: Sequence[Any]) -> None:
+    """TypeError if the kernel stores to an array in GPU memory that is read-only."""
     stored = written_params(program.kernel)
-    for p, name, leaf in zip(program.kernel.params, program.kernel.param_names, leaves, strict=True):
-        arrays = leaf if isinstance(leaf, list) else [leaf]
-        if p in stored and not all(a.writable for a in arrays if isinstance(a, DeviceArray)):
+    for p, name, x in zip(program.kernel.params, program.kernel.param_names, flat_args, strict=True):
+        if p in stored and not all(a.writable or a.owner is not None for a in _arrays([x])):
             raise refusal(TypeError(f"the kernel stores to parameter `{name}`, but the array given for it is "
                                     "read-only. JAX's all are: cutile.jax.cutile_call() gives new ones"))

@@ -10,19 +10,19 @@ import numpy as np
 
 from cutile.analysis.memory_effects import written_params
 from cutile.runtime.float4_packing import PackedArray
-from cutile.runtime.launch_plan import Plan
+from cutile.runtime.launch_plan import LaunchPlan
 
 Restore = Callable[[], None]
 
 
 @contextmanager
-def restored(plan: Plan, words: Sequence[Any], stream: Any) -> Iterator[None]:
-    """Around launches with a plan and words, as `plans.find` gives them, on a stream: afterwards the arrays that the
-    kernel may store to are as before, also if a launch fails or is interrupted.
+def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[None]:
+    """Around launches on a stream with a plan and launch values, as `launch_plan.find` gives them: afterwards the
+    arrays that the kernel may store to are as before, also if a launch fails or is interrupted.
 
     On a GPU, memory is kept in whole stretches, from the first element of an array to the last.
     """
-    restore = (_on_host if plan.ordinal is None else _on_gpu)(plan, words, stream)
+    restore = (_on_host if plan.ordinal is None else _on_gpu)(plan, values, stream)
     try:
         yield
     except BaseException:
@@ -44,12 +44,12 @@ def _surely(restore: Restore) -> None:
         raise
 
 
-def _on_host(plan: Plan, words: Sequence[Any], stream: Any) -> Restore:
+def _on_host(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     kernel = plan.program.kernel
     stored = written_params(kernel)
-    for p, word in zip(kernel.params, words, strict=True):
-        for a in () if p not in stored else word if isinstance(word, list) else [word]:
+    for p, value in zip(kernel.params, values, strict=True):
+        for a in () if p not in stored else value if isinstance(value, list) else [value]:
             a = a.pairs if isinstance(a, PackedArray) else a
             if a.flags.writeable:  # else the launch is refused
                 kept.append((a, a.copy()))
@@ -61,7 +61,7 @@ def _on_host(plan: Plan, words: Sequence[Any], stream: Any) -> Restore:
     return restore
 
 
-def _on_gpu(plan: Any, words: Sequence[Any], stream: Any) -> Restore:
+def _on_gpu(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
     from cutile.gpu.driver import driver
     from cutile.gpu.streams import handle
     from cutile.runtime import gpu_emulation
@@ -70,7 +70,7 @@ def _on_gpu(plan: Any, words: Sequence[Any], stream: Any) -> Restore:
     device, api, kept = d.device(plan.ordinal), d.api, []
     with device.current():
         try:
-            for e in gpu_emulation.stored_extents(plan.program.kernel, words, plan.dims):
+            for e in gpu_emulation.stored_extents(plan.program.kernel, values, plan.dims):
                 size = e.high - e.low
                 buffer = d.ask(f"there are no {size:,} bytes of GPU memory to keep what the kernel may change",
                                api.cuMemAllocAsync(size, number))

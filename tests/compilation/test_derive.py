@@ -8,7 +8,8 @@ import pytest
 
 import cutile as ct
 from cutile.compilation import CallingConvention, KernelSignature
-from cutile.compilation.derive import distinct_elements, of_launch
+from cutile.compilation.derive import distinct_elements
+from cutile.compilation.launch_signature import of_launch
 
 V1, V2 = CallingConvention.cutile_python_v1(), CallingConvention.cutile_python_v2()
 

@@ -11,7 +11,7 @@ import pytest
 
 import cutile as ct
 from cutile.compilation import prefill as prefilling
-from cutile.compilation.derive import of_launch
+from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.prefill import prefill
 from cutile.gpu import build as building
 from cutile.gpu import cache

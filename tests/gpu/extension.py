@@ -138,4 +138,4 @@ def installed(monkeypatch: Any) -> None:
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(ndarray=CuPyArray))
     monkeypatch.setitem(sys.modules, "torch", autograd(types.SimpleNamespace(
         Tensor=Tensor, nn=types.SimpleNamespace(Parameter=LentTensor), strided="strided")))
-    monkeypatch.setattr(launch_key, "_READERS", dict(launch_key._READERS))
+    monkeypatch.setattr(launch_key, "READERS", dict(launch_key.READERS))

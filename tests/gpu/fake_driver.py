@@ -8,10 +8,14 @@ from __future__ import annotations
 import ctypes
 import enum
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from cutile.dtypes import int64
+from cutile.gpu import build as building
+from cutile.gpu import driver as drivers
 from cutile.gpu.driver import Driver
+from cutile.types import ArrayType, ListType
 
 CODES = {0: "CUDA_SUCCESS", 3: "CUDA_ERROR_NOT_INITIALIZED", 100: "CUDA_ERROR_NO_DEVICE",
          400: "CUDA_ERROR_INVALID_HANDLE", 700: "CUDA_ERROR_ILLEGAL_ADDRESS", 710: "CUDA_ERROR_ASSERT",
@@ -27,6 +31,27 @@ class Handle(int):
     """A handle of the bindings: an int in a class of its own."""
 
 
+def sizes_of(types: Iterable[Any]) -> list[int]:
+    """How many bytes each parameter of a kernel has, by the calling conventions [CC-3…8]."""
+    sizes: list[int] = []
+    for t in types:
+        if isinstance(t, ArrayType):
+            sizes += [8, *[8 if t.index_dtype is int64 else 4] * (2 * t.ndim)]
+        elif isinstance(t, ListType):
+            sizes += [8, 4]
+        else:
+            sizes.append(8 if t.dtype.bitwidth == 64 else 4)
+    return sizes
+
+
+def installed(monkeypatch: Any) -> FakeDriver:
+    """A new driver in the place of the real one, which builds what it launches."""
+    fake = FakeDriver()
+    monkeypatch.setattr(drivers, "_driver", fake.start())
+    monkeypatch.setattr(building, "build", fake.build)
+    return fake
+
+
 # Types of the calls that are made past the bindings.
 LAUNCH = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, *[ctypes.c_uint] * 7, *[ctypes.c_void_p] * 3)
 CURRENT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
@@ -35,7 +60,8 @@ CURRENT = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(ctypes.c_void_p))
 class FakeDriver:
     """The calls that cutile makes, by name, in `calls`; `launches` has the bytes of every parameter.
 
-    sizes     of the parameters of the kernels that are launched
+    built     what `build`, which stands in for the compiler, was asked for
+    sizes     of the parameters of kernels, in bytes, by image or function
     fails     code of the error that a call answers, by its name
     homes     ordinals of GPUs by address
     runs      what a launch does, given the bytes of its parameters
@@ -52,7 +78,8 @@ class FakeDriver:
         self.capability, self.devices = capability, devices
         self.calls: list[tuple] = []
         self.launches: list[dict[str, Any]] = []
-        self.sizes: list[int] = []
+        self.built: list[dict[str, Any]] = []
+        self.sizes: dict[Any, list[int]] = {}
         self.fails: dict[str, int] = {}
         self.homes: dict[int, int] = {}
         self.takes: dict[tuple, float] = {}
@@ -71,6 +98,14 @@ class FakeDriver:
 
     def start(self) -> Driver:
         return Driver(self)
+
+    def build(self, program: Any, constraints: Sequence[Any], target: Any, options: Any, symbol: str) -> bytes:
+        """In the place of gpu.build.build: an image that says which it is, of a kernel with known parameters."""
+        self.built.append({"constraints": list(constraints), "target": str(target), "options": options,
+                           "symbol": symbol})
+        image = f"cubin {len(self.built)}".encode()
+        self.sizes[image] = sizes_of(p.type for p in program.params)
+        return image
 
     def _answer(self, name: str, *arguments: Any, value: Any = None) -> tuple:
         self.calls.append((name, *arguments))
@@ -166,9 +201,11 @@ class FakeDriver:
                             config.hStream, parameters, [(a.id, vars(a.value)) for a in config.attrs])
 
     def _launch(self, name, function, grid, stream, parameters, attributes):
-        pointers = (ctypes.c_void_p * len(self.sizes)).from_address(parameters)
-        values = [ctypes.string_at(p, n) for p, n in zip(pointers, self.sizes)]
-        self.launches.append({"function": self.functions.get(function, function), "grid": grid, "stream": stream,
+        known = self.functions.get(function, function)
+        sizes = self.sizes.get(known[1] if isinstance(known, tuple) else known, [])
+        pointers = (ctypes.c_void_p * len(sizes)).from_address(parameters)
+        values = [ctypes.string_at(p, n) for p, n in zip(pointers, sizes)]
+        self.launches.append({"function": known, "grid": grid, "stream": stream,
                               "parameters": values, "attributes": attributes, "context": self.contexts[-1]})
         self.now += self.takes.get(grid, 0)
         self.runs(*values)

@@ -169,7 +169,7 @@ def test_another_cutile_or_another_release_of_the_assembler(compiled, folder, mo
 
 # Settings that the back end asks for: those that are in the key, and those that do not change code.
 IN_THE_KEY = {"LINEINFO", "HINTS"}
-OTHERS = {"DEBUG", "COMPILER_TIMEOUT", "REPRODUCE", "CACHE", "CACHE_DIR", "CACHE_SIZE"}
+OTHERS = {"BACKEND", "DEBUG", "COMPILER_TIMEOUT", "REPRODUCE", "CACHE", "CACHE_DIR", "CACHE_SIZE"}
 
 
 def test_settings_that_change_code_are_in_the_key(compiled, folder):

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import cutile as ct
-from cutile.gpu.device_launch import Prepared
+from cutile.gpu.device_launch import DeviceLaunch
 from cutile.gpu.driver import DriverError
 from cutile.gpu.parameters import packing
 from cutile.types import ArrayType, ListType, TileType
@@ -20,16 +20,16 @@ LIST = [ListType(ArrayType(ct.float32, 1)), TileType(ct.int32)]
 @pytest.fixture
 def fake():
     fake = FakeDriver()
-    fake.sizes = [8, 4, 4, 4]
+    fake.sizes["function"] = [8, 4, 4, 4]
     return fake
 
 
 def prepared(fake, types=TYPES, dims=(((5,), (1,)), None)):
-    return Prepared("k", fake.start().device(1), "function", packing(types, list(dims)))
+    return DeviceLaunch("k", fake.start().device(1), "function", packing(types, list(dims)))
 
 
 def test_a_launch(fake):
-    prepared(fake)((3, 2, 1), 77, [4096, -1], False)
+    prepared(fake).run((3, 2, 1), 77, [4096, -1], False)
     (launch,) = fake.launches
     assert launch == {"function": "function", "grid": (3, 2, 1), "stream": 77, "context": 0x1001, "attributes": [],
                       "parameters": [struct.pack("<Q", 4096), b"\5\0\0\0", b"\1\0\0\0", b"\xff\xff\xff\xff"]}
@@ -40,12 +40,12 @@ def test_nothing_but_the_launch_is_called_in_the_right_context(fake):
     p = prepared(fake)
     fake.contexts[:], fake.calls[:] = [0x1001], []
     for _ in range(3):
-        p((1, 1, 1), 0, [4096, 7], False)
+        p.run((1, 1, 1), 0, [4096, 7], False)
     assert fake.names() == ["cuLaunchKernel"] * 3
 
 
 def test_a_dependent_launch(fake):  # LAUNCH-4
-    prepared(fake)((3, 2, 1), 77, [4096, 7], True)
+    prepared(fake).run((3, 2, 1), 77, [4096, 7], True)
     (launch,) = fake.launches
     assert (launch["grid"], launch["stream"]) == ((3, 2, 1), 77)
     assert launch["attributes"] == [(6, {"programmaticStreamSerializationAllowed": 1})]
@@ -55,15 +55,15 @@ def test_a_dependent_launch(fake):  # LAUNCH-4
 def test_a_refused_launch(fake):
     fake.fails["cuLaunchKernel"] = 700
     with pytest.raises(DriverError, match=r"kernel k cannot be launched on GPU 1 \(sm_90\) with grid \(3, 2, 1\): "):
-        prepared(fake)((3, 2, 1), 0, [4096, 7], False)
+        prepared(fake).run((3, 2, 1), 0, [4096, 7], False)
     assert fake.contexts == [0]
 
 
 def test_lists_of_arrays(fake):  # CC-6, ARG-7
-    fake.sizes = [8, 4, 4]
+    fake.sizes["function"] = [8, 4, 4]
     p = prepared(fake, LIST, ([((5,), (1,)), ((6,), (-2,))], None))
     fake.calls.clear()
-    p((1, 1, 1), 77, [[4096, 8192], 3], False)
+    p.run((1, 1, 1), 77, [[4096, 8192], 3], False)
     assert fake.names() == ["cuCtxPushCurrent", "cuStreamIsCapturing", "cuMemAllocAsync", "cuMemcpyHtoDAsync",
                             "cuLaunchKernel", "cuMemFreeAsync", "cuCtxPopCurrent"]
     assert all(c[-1] == 77 for c in fake.calls if "Async" in c[0] or "Capturing" in c[0])
@@ -78,16 +78,16 @@ def test_lists_of_arrays_while_a_graph_is_captured(fake):  # ARG-7
     for state in (1, 2):
         fake.capturing = state
         with pytest.raises(RuntimeError, match="kernel k takes a list of arrays.*CUDA graph is captured"):
-            p((1, 1, 1), 77, [[4096], 3], False)
+            p.run((1, 1, 1), 77, [[4096], 3], False)
     assert not fake.allocated and not fake.launches and fake.contexts == [0]
 
 
 @pytest.mark.parametrize("call", ["cuMemAllocAsync", "cuMemcpyHtoDAsync", "cuLaunchKernel"])
 def test_the_table_of_a_list_is_given_back_when_something_fails(fake, call):
-    fake.sizes = [8, 4, 4]
+    fake.sizes["function"] = [8, 4, 4]
     fake.fails[call] = 999
     with pytest.raises(DriverError, match="k"):
-        prepared(fake, LIST, ([((5,), (1,))], None))((1, 1, 1), 77, [[4096], 3], False)
+        prepared(fake, LIST, ([((5,), (1,))], None)).run((1, 1, 1), 77, [[4096], 3], False)
     assert fake.names().count("cuMemFreeAsync") == (call != "cuMemAllocAsync") and fake.contexts == [0]
 
 
@@ -99,7 +99,7 @@ def test_threads(fake):
 
     class Slow(FakeDriver):
         def cuLaunchKernel(self, *arguments):
-            inside.wait()  # all four have filled their frames
+            inside.wait()  # all four have filled their buffers
             answer = super().cuLaunchKernel(*arguments)
             inside.wait()
             return answer
@@ -109,7 +109,7 @@ def test_threads(fake):
 
     def run(n):
         for k in range(5):
-            p((1, 1, 1), n, [4096 + n, n * 100 + k], False)
+            p.run((1, 1, 1), n, [4096 + n, n * 100 + k], False)
 
     threads = [threading.Thread(target=run, args=(n,)) for n in range(4)]
     for t in threads:

@@ -2,6 +2,7 @@
 
 import ctypes
 import struct
+import types
 
 import pytest
 
@@ -10,10 +11,10 @@ from cutile.gpu.parameters import packing
 from cutile.types import ArrayType, ListType, TileType
 
 
-def packed(types, dims, words, sizes):
+def packed(of, dims, values, sizes):
     """The bytes of each parameter."""
-    frame = packing(types, dims).frame()
-    pointers = (ctypes.c_void_p * len(sizes)).from_address(frame.fill(words))
+    buffer = packing(of, dims).buffer()
+    pointers = (ctypes.c_void_p * len(sizes)).from_address(buffer.fill(values))
     return [ctypes.string_at(p, n) for p, n in zip(pointers, sizes)]
 
 
@@ -61,30 +62,32 @@ def test_lists():  # CC-6
     p = packing([TileType(ct.int32), ListType(element)], [None, [((2, 3), (3, 1)), ((4, 5), (-5, 1))]])
     (table,) = p.tables
     assert table.slot == 1
-    words = struct.unpack("<10q", bytes(table.filled([2**63 + 8, 256])))
-    assert words == (8 - 2**63, 2, 3, 3, 1, 256, 4, 5, -5, 1)
+    items = struct.unpack("<10q", bytes(table.filled([2**63 + 8, 256])))
+    assert items == (8 - 2**63, 2, 3, 3, 1, 256, 4, 5, -5, 1)
     got = packed([TileType(ct.int32), ListType(element)], [None, [((2, 3), (3, 1)), ((4, 5), (-5, 1))]], [9, 512],
                  [4, 8, 4])
     assert got == [struct.pack("<i", 9), struct.pack("<Q", 512), struct.pack("<i", 2)]
 
 
-def test_a_record_for_c_code():
-    """The first bytes are those of a frame; words go where the frame has them."""
-    types = [TileType(ct.int32), ArrayType(ct.float32, 1), TileType(ct.int64), TileType(ct.float32), TileType(ct.bool_)]
-    p = packing(types, [None, ((5,), (-1,)), None, None, None])
-    offsets, slots, image = p.record()
-    assert offsets == [0, 8, 16, 24, 32, 40, 48] and slots == [(0, 1), (8, 0), (32, 0), (40, 2), (48, 1)]
-    assert [image[o:o + 8] for o in offsets] == [
-        struct.pack("<q", v & 2**32 - 1) for v in (0, 0, 5, -1, 0, 0, 0)]
+C = types.SimpleNamespace(FIXED=0, BITS64=1, BITS32=2, FLOAT32=3, PARAMETERS=512)  # of gpu/_launcher.c
 
 
-def test_what_has_no_record():
-    assert packing([ListType(ArrayType(ct.float32, 1))], [[((2,), (1,))]]).record() is None
-    assert packing([TileType(ct.int32)] * 513, [None] * 513).record() is None
+def test_an_image_for_c_code():
+    """The first bytes are those of a buffer; launch values go where a buffer has them."""
+    of = [TileType(ct.int32), ArrayType(ct.float32, 1), TileType(ct.int64), TileType(ct.float32), TileType(ct.bool_)]
+    image, how = packing(of, [None, ((5,), (-1,)), None, None, None]).image(C)
+    assert list(how) == [C.BITS32, C.BITS64, C.FIXED, C.FIXED, C.BITS64, C.FLOAT32, C.BITS32]
+    assert image == b"".join(struct.pack("<q", v & 2**32 - 1) for v in (0, 0, 5, -1, 0, 0, 0))
 
 
-def test_a_frame_is_filled_again_and_again():
-    frame = packing([ArrayType(ct.float32, 1)], [((5,), (1,))]).frame()
-    one = frame.fill([64])
-    assert frame.fill([128]) == one
+def test_what_has_no_image():
+    assert packing([ListType(ArrayType(ct.float32, 1))], [[((2,), (1,))]]).image(C) is None
+    assert packing([TileType(ct.int32)] * 512, [None] * 512).image(C) is not None
+    assert packing([TileType(ct.int32)] * 513, [None] * 513).image(C) is None
+
+
+def test_a_buffer_is_filled_again_and_again():
+    buffer = packing([ArrayType(ct.float32, 1)], [((5,), (1,))]).buffer()
+    one = buffer.fill([64])
+    assert buffer.fill([128]) == one
     assert ctypes.c_uint64.from_address((ctypes.c_void_p * 3).from_address(one)[0]).value == 128

@@ -1,4 +1,4 @@
-"""A launch like one before gives what the first one would give now, whatever has changed in between."""
+"""A repeated launch gives what a first launch would give now, whatever has changed in between."""
 
 from __future__ import annotations
 
@@ -365,13 +365,20 @@ def test_settings_of_gpu_code_are_no_hindrance(runs, monkeypatch):
     assert runs == [True] * 3
 
 
-def test_the_launch_keeps_the_settings_that_it_found(runs):
+def test_the_launch_keeps_the_settings_that_it_found(runs, monkeypatch):
     """Settings are looked at once, before it runs."""
-    kernel = fresh(add)
-    same(kernel, (5,), (f32(18), f32(18), np.zeros(18, np.float32), T))
-    (plan,) = kernel.remembered.plans.values()
-    (found,) = [r for r in plan._launch._by_grid.values() if r]
-    assert found.context.run(settings.get, "UNDETERMINED") == "zero"
+    kernel, meaning, seen = fresh(add), ct.add.meaning, []
+
+    def changing(x, y, /, **options):
+        monkeypatch.setenv("CUTILE_UNDETERMINED", "poison")
+        seen.append(settings.get("UNDETERMINED"))
+        return meaning(x, y, **options)
+
+    monkeypatch.setattr(ct.add, "meaning", changing)
+    for _ in range(2):
+        monkeypatch.delenv("CUTILE_UNDETERMINED", raising=False)
+        ct.launch(None, (5,), kernel, (f32(18), f32(18), np.zeros(18, np.float32), T))
+    assert seen == ["zero"] * 2 and runs == [True] * 2
 
 
 def test_a_debugger_comes_later(runs, monkeypatch):
@@ -439,12 +446,16 @@ def test_other_grids(runs):
 
 
 def test_many_grids(runs):
+    """Launches are prepared for a number of grids; with other ones they run without."""
     kernel = fresh(copied)
     a, c = f32(20), np.zeros(20, np.float32)
     for n in range(1, 250):
+        c[:] = 0
         ct.launch(None, (n,), kernel, (a, c, T))
-    (plan,) = kernel.remembered.plans.values()
-    assert len(plan._launch._by_grid) == prepared.GRIDS and c.tolist() == a.tolist()
+        assert c.tolist() == [*a[:4 * n].tolist(), *[0] * (20 - 4 * n)]
+    assert runs == [True] * prepared.GRIDS
+    ct.launch(None, (1,), kernel, (a, c, T))
+    assert runs == [True] * (prepared.GRIDS + 1)
 
 
 def test_threads(runs):
@@ -501,26 +512,15 @@ def test_subclasses_of_arrays_are_prepared_as_the_memory_they_are(runs):
     assert runs and all(runs)
 
 
-def of_launch(kernel, grid, *args) -> prepared.GridLaunch:
+@pytest.mark.parametrize("name, made", [
+    ("add", 0), ("one input at an edge", 1), ("picked", 1), ("some leave", 2), ("in place", 1)])
+def test_repeated_launches_make_no_descriptor_of_an_array_whose_tiles_are_views(name, made, runs, monkeypatch):
+    """Tiles at an edge, gathered elements, what comes after blocks that left, and loads of what is stored need one."""
+    kernel, grid, make = CASES[name]
     kernel = fresh(kernel)
-    ct.launch(None, grid, kernel, args)
-    (plan,) = kernel.remembered.plans.values()
-    (found,) = plan._launch._by_grid.values()
-    return found
-
-
-def test_what_is_prepared():
-    x = f32(20)
-    found = of_launch(add, (5,), x, f32(20), np.zeros(20, np.float32), T)
-    ((origin, extent, places),) = found.parts
-    assert (origin, extent) == ((0, 0, 0), (5, 1, 1)) and found.bare and not found.makers
-    assert [(p.parameter, p.written, p.shape, p.offset) for p in places] == [
-        (0, False, (5, 1, 1, 4), 0), (1, False, (5, 1, 1, 4), 0), (2, True, (5, 1, 1, 4), 0)]
-    found = of_launch(add, (5,), f32(18), x, np.zeros(20, np.float32), T)
-    assert [p is None for p in found.parts[0][2]] == [True, False, False] and [i for i, _ in found.makers] == [0]
-    found = of_launch(picked, (5,), x, np.arange(20, dtype=np.int32), np.zeros(20, np.float32), T)
-    assert [p.parameter for p in found.parts[0][2]] == [1, 2] and [i for i, _ in found.makers] == [0]
-    found = of_launch(some_leave, (8,), f32(32), np.zeros(32, np.float32), T)
-    assert [p.parameter for p in found.parts[0][2]] == [0] and not found.bare  # after it, some blocks may be gone
-    found = of_launch(onto_itself, (5,), f32(20), T)
-    assert [p and p.written for p in found.parts[0][2]] == [None, True]
+    ct.launch(None, grid, kernel, make())
+    seen, buffer = [], prepared.Buffer
+    monkeypatch.setattr(prepared, "Buffer", lambda *a: seen.append(a) or buffer(*a))
+    for _ in range(2):
+        ct.launch(None, grid, kernel, make())
+    assert len(seen) == 2 * made and runs == [True] * 3

@@ -12,7 +12,8 @@ import cutile as ct
 from cutile.dtypes import INFO, NUMERIC, of_storage
 from cutile.front.program import Embedded
 from cutile.runtime.annotations import PLAIN, ParameterSpec, spec_of
-from cutile.runtime.arguments import constant_key, key_of, understand, understand_all
+from cutile.runtime.arguments import understand, understand_all
+from cutile.runtime.constants import constant_key
 from cutile.types import ArrayType, ListType, TileType
 
 CONSTANT = ParameterSpec(constant=True)
@@ -46,7 +47,7 @@ def test_scalars():  # ARG-4…6
         (np.float64(2.5), ct.float32),
     ):
         a = got(value)
-        assert a.blueprint == TileType(dtype) and a.leaves == (value,) and type(a.leaves[0]) in (bool, int, float)
+        assert a.arg_type == TileType(dtype) and a.flat_args == (value,) and type(a.flat_args[0]) in (bool, int, float)
 
 
 def test_int_ranges():  # ARG-5, ANN-2
@@ -55,7 +56,7 @@ def test_int_ranges():  # ARG-5, ANN-2
     got(-2**31)
     for value in (2**31, -2**31 - 1):
         refused(value, cls=OverflowError, says="ct.ScalarInt64")
-        assert got(value, int64).blueprint == TileType(ct.int64)
+        assert got(value, int64).arg_type == TileType(ct.int64)
     refused(2**63, int64, cls=OverflowError, says="does not fit int64")
     for value in (True, 1.0, np.zeros(2, np.float32), (1,), [np.zeros(2, np.float32)]):
         refused(value, int64)
@@ -63,11 +64,11 @@ def test_int_ranges():  # ARG-5, ANN-2
 
 def test_arrays():  # ARG-2
     a = got(np.zeros((2, 3), np.float16))
-    assert a.blueprint == ArrayType(ct.float16, 2)
-    assert got(np.zeros((), np.float32)).blueprint == ArrayType(ct.float32, 0)
+    assert a.arg_type == ArrayType(ct.float16, 2)
+    assert got(np.zeros((), np.float32)).arg_type == ArrayType(ct.float32, 0)
     for d in NUMERIC:
         if of_storage(INFO[d].storage) is d:
-            assert got(np.zeros(4, INFO[d].storage)).blueprint.dtype is d
+            assert got(np.zeros(4, INFO[d].storage)).arg_type.dtype is d
 
 
 @pytest.mark.parametrize(
@@ -94,7 +95,7 @@ def test_odd_strides():  # D-30
     packed = np.zeros(4, np.dtype([("a", "f4"), ("b", "i2")]))
     refused(packed["a"], says="no multiples of its 4-byte elements")
     aligned = np.zeros(4, np.dtype([("a", "f4"), ("b", "f4")]))
-    assert got(aligned["b"]).leaves[0].strides == (8,)
+    assert got(aligned["b"]).flat_args[0].owner.strides == (8,)
 
 
 def test_static_dims():  # ANN-3
@@ -102,9 +103,9 @@ def test_static_dims():  # ANN-3
         return ParameterSpec(array=ct.ArrayAnnotation(**kw))
 
     x = np.zeros((4, 6), np.float32)
-    t = got(x, spec(static_shape_dims=(-1,), static_stride_dims=(0,))).blueprint
+    t = got(x, spec(static_shape_dims=(-1,), static_stride_dims=(0,))).arg_type
     assert (t.static_shape, t.static_strides) == ((None, 6), (6, None))
-    assert got(x, spec(index_dtype=ct.int64)).blueprint.index_dtype is ct.int64
+    assert got(x, spec(index_dtype=ct.int64)).arg_type.index_dtype is ct.int64
     for dims in ((2,), (-3,)):
         refused(x, spec(static_shape_dims=dims), cls=ValueError, says="out of range for an array of rank 2")
     refused(x, spec(static_stride_dims=(1, -1)), cls=ValueError, says="name a dim of an array of rank 2 twice")
@@ -119,7 +120,7 @@ def test_large_arrays():  # ARR-6, LIM-3
 def test_lists():  # ARG-7
     x, y = np.zeros(3, np.float32), np.zeros(5, np.float32)
     a = got([x, y])
-    assert a.blueprint == ListType(ArrayType(ct.float32, 1)) and a.leaves == ([x, y],)
+    assert a.arg_type == ListType(ArrayType(ct.float32, 1)) and [r.owner for r in a.flat_args[0]] == [x, y]
     refused([], says="empty list")
     refused([x, 3], says="item 1 of the list is no array but an object of type int")
     refused([x, np.zeros(3, np.int32)], says="one dtype and rank")
@@ -133,11 +134,11 @@ def test_lists():  # ARG-7
 def test_tuples():  # ARG-8, ANN-5
     x = np.zeros(3, np.float32)
     a = got((1, (x, 2.5), ()))
-    assert a.blueprint == (TileType(ct.int32), (ArrayType(ct.float32, 1), TileType(ct.float32)), ())
-    assert a.leaves == (1, x, 2.5)
+    assert a.arg_type == (TileType(ct.int32), (ArrayType(ct.float32, 1), TileType(ct.float32)), ())
+    assert (a.flat_args[0], a.flat_args[1].owner, a.flat_args[2]) == (1, x, 2.5)
     refused(namedtuple("T", "a")(1))
     spec = spec_of(tuple[ct.Constant[int], int], "p")
-    assert got((4, 5), spec).blueprint == (Embedded(4), TileType(ct.int32))
+    assert got((4, 5), spec).arg_type == (Embedded(4), TileType(ct.int32))
     refused((4,), spec, says="a tuple of 2 items, got 1")
     refused(4, spec, says="asks for a tuple")
     deep = 1
@@ -169,7 +170,7 @@ def test_tuples():  # ARG-8, ANN-5
 )
 def test_constants(value):  # ANN-1
     a = got(value, CONSTANT)
-    assert a.blueprint == Embedded(value) and a.leaves == ()
+    assert a.arg_type == Embedded(value) and a.flat_args == ()
 
 
 @pytest.mark.parametrize("value", [[1], np.zeros(3), {}, {1}, object(), b"", 1j, len])
@@ -209,7 +210,7 @@ def test_annotated_kind_must_match():
 
 
 def key(value, spec=PLAIN):
-    return key_of([got(value, spec)])
+    return got(value, spec).key
 
 
 def test_keys_of_scalars_and_arrays():  # SPEC-1, SPEC-4
@@ -264,7 +265,7 @@ def test_a_variadic_kernel_is_refused_whatever_the_count():  # KERN-6
 
 def test_counts():  # LAUNCH-4, KERN-6
     with pytest.raises(TypeError, match=r"kernel k expects 2 argument\(s\) \(a, b\), got 1"):
-        understand_all(["a", "b"], {}, (1,), "k")
+        understand_all(["a", "b"], [PLAIN, PLAIN], (1,), "k")
 
 
 def test_constants_are_told_apart_whatever_they_say():
@@ -288,7 +289,7 @@ def test_a_string_is_a_constant_by_its_text():
         number = 1
 
     argument = understand(0, "c", Named("a"), spec_of(ct.Constant[str], "c"))
-    assert type(argument.blueprint.value) is str
+    assert type(argument.arg_type.value) is str
 
 
 # ------------------------------------------------------------------ subclasses of numbers and texts
@@ -370,4 +371,4 @@ def test_equal_values_of_subclasses_share_a_program():
     out, typed = np.zeros(1, np.float32), ct.kernel(constant.function)
     for value in (5, LyingInt(5), 2.5, LyingFloat(2.5)):
         ct.launch(None, (1,), typed, (out, value))
-    assert len(typed._programs) == 2 and len(typed.remembered.plans) == 2
+    assert len(typed._programs) == 2 and len(typed.plans) == 2

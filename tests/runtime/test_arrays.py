@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.runtime import arrays, launch_key
-from cutile.runtime.annotations import PLAIN
-from cutile.runtime.arrays import DeviceArray, find_array, layout
+from cutile.runtime import arrays
+from cutile.runtime.arguments import array_of
+from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.float4_packing import PackedArray
 
 
@@ -44,9 +44,9 @@ class Cuda:
 def test_arrays_of_the_cpu():
     x = np.arange(4, dtype=np.float32)
     for obj in (x, Interface(x), OnlyDLPack(x), OnlyDLPack(x, (3, 0))):  # 3 is pinned memory
-        array, dtype = find_array(obj)
-        assert dtype is ct.float32 and np.shares_memory(array, x)
-    assert find_array(3) is None and find_array(np.float32(1)) is None and find_array(np.ndarray) is None
+        found = array_of(obj)
+        assert found.dtype is ct.float32 and np.shares_memory(found.owner, x)
+    assert array_of(3) is None and array_of(np.float32(1)) is None and array_of(np.ndarray) is None
 
 
 class Hostile(np.ndarray):
@@ -63,21 +63,19 @@ def test_subclasses_are_memory(tmp_path):
     x = np.arange(4, dtype=np.float32)
     np.save(tmp_path / "x.npy", x)
     for obj in (x.view(Hostile), x.view(np.matrix), x.view(np.recarray), np.load(tmp_path / "x.npy", mmap_mode="r+")):
-        array, dtype = find_array(obj)
-        assert type(array) is np.ndarray and dtype is ct.float32
-        array[..., 1] = 7
+        found = array_of(obj)
+        assert type(found.owner) is np.ndarray and found.dtype is ct.float32
+        found.owner[..., 1] = 7
         assert np.ndarray.view(obj, np.ndarray).reshape(-1)[1] == 7
-        key, words = [], []
-        launch_key.read([obj], [PLAIN], key, words)
-        assert type(words[0]) is np.ndarray
     with pytest.raises(TypeError, match="no masked arrays"):
-        find_array(np.ma.masked_array([1.0]))
+        array_of(np.ma.masked_array([1.0]))
 
 
 def test_the_layout_of_both_sides():
     x = np.zeros((4, 6), np.float16)[::-1, ::2]
-    assert layout(x) == (x.ctypes.data, (4, 3), (-6, 2), 2)
-    assert layout(DeviceArray(64, (4, 3), (-6, 2), ct.float16, 0)) == (64, (4, 3), (-6, 2), 2)
+    for a in (array_of(x), ArrayRef(x.ctypes.data, (4, 3), (-6, 2), ct.float16, 0)):
+        assert a[:4] == (x.ctypes.data, (4, 3), (-6, 2), ct.float16)
+        assert (a.ndim, a.size, a.itemsize) == (2, 12, 2)
 
 
 @pytest.mark.parametrize("typestr, dtype", [
@@ -86,38 +84,38 @@ def test_the_layout_of_both_sides():
     ("|V2", ct.bfloat16)])
 def test_cuda_array_interface(typestr, dtype):
     item = int(typestr[2:])
-    found, d = find_array(Cuda(4096, (2, 3), typestr))
-    assert d is dtype and found == DeviceArray(4096, (2, 3), (3, 1), dtype, None)
-    found, _ = find_array(Cuda(4096, (2, 3), typestr, (-4 * item, 0), True))
+    found = array_of(Cuda(4096, (2, 3), typestr))
+    assert found == ArrayRef(4096, (2, 3), (3, 1), dtype, None)
+    found = array_of(Cuda(4096, (2, 3), typestr, (-4 * item, 0), True))
     assert (found.strides, found.writable, found.itemsize, found.size) == ((-4, 0), False, item, 6)
 
 
 def test_dtypes_that_the_interface_has_no_name_for():
     for dtype in (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2):
-        found, d = find_array(Cuda(4096, (2,), "|V1", dtype=np.dtype(dtype)))
-        assert d.name == np.dtype(dtype).name == found.dtype.name
+        found = array_of(Cuda(4096, (2,), "|V1", dtype=np.dtype(dtype)))
+        assert np.dtype(dtype).name == found.dtype.name
 
 
 @pytest.mark.parametrize("typestr", ["<c8", "|V1", "|V4", ">f4", "<M8"])
 def test_dtypes_that_tile_code_lacks(typestr):
     with pytest.raises(TypeError, match="dtype is not supported"):
-        find_array(Cuda(4096, (2,), typestr))
+        array_of(Cuda(4096, (2,), typestr))
 
 
 def test_strides_between_elements():
     with pytest.raises(TypeError, match="no multiples of its 4-byte elements"):
-        find_array(Cuda(4096, (2,), "<f4", (6,)))
-    assert find_array(Cuda(4096, (1,), "<f4", (6,)))[0].shape == (1,)
+        array_of(Cuda(4096, (2,), "<f4", (6,)))
+    assert array_of(Cuda(4096, (1,), "<f4", (6,))).shape == (1,)
 
 
 def test_empty_arrays():
-    assert find_array(Cuda(0, (0, 3)))[0] == DeviceArray(0, (0, 3), (3, 1), ct.float32, None)
-    assert find_array(Cuda(None, (0,)))[0].pointer == 0
+    assert array_of(Cuda(0, (0, 3))) == ArrayRef(0, (0, 3), (3, 1), ct.float32, None)
+    assert array_of(Cuda(None, (0,))).pointer == 0
 
 
 def test_where_an_array_says_it_is():
-    assert find_array(Cuda(4096, (2,), __dlpack_device__=lambda: (2, 3)))[0].device == 3
-    assert find_array(Cuda(4096, (2,), __dlpack_device__=lambda: (13, 1)))[0].device == 1
+    assert array_of(Cuda(4096, (2,), __dlpack_device__=lambda: (2, 3))).device == 3
+    assert array_of(Cuda(4096, (2,), __dlpack_device__=lambda: (13, 1))).device == 1
 
 
 # ------------------------------------------------------------------ DLPack
@@ -154,14 +152,14 @@ class Packet:
     (12, 8, ct.float8_e5m2), (14, 8, ct.float8_e8m0fnu)])
 def test_dlpack_of_a_gpu(code, bits, dtype):
     p = Packet(4096, (2, 3), (1, -2), code, bits, (2, 1), offset=32)
-    assert find_array(p) == (DeviceArray(4128, (2, 3), (1, -2), dtype, 1), dtype)
+    assert array_of(p) == ArrayRef(4128, (2, 3), (1, -2), dtype, 1)
     assert p.streams == [-1]
 
 
 def test_dlpack_packed_empty_and_managed():
-    assert find_array(Packet(4096, (2, 3), None, 2, 32))[0].strides == (3, 1)
-    assert find_array(Packet(None, (0,), (1,), 2, 32, offset=8))[0].pointer == 0
-    assert find_array(Packet(4096, (), (), 2, 32, (13, 2)))[0] == DeviceArray(4096, (), (), ct.float32, 2)
+    assert array_of(Packet(4096, (2, 3), None, 2, 32)).strides == (3, 1)
+    assert array_of(Packet(None, (0,), (1,), 2, 32, offset=8)).pointer == 0
+    assert array_of(Packet(4096, (), (), 2, 32, (13, 2))) == ArrayRef(4096, (), (), ct.float32, 2)
 
 
 @pytest.mark.parametrize("given, says", [
@@ -170,7 +168,7 @@ def test_dlpack_packed_empty_and_managed():
     ((2, 32, (2, 0), 4), "4 lane"), ((2, 32, (8, 0)), "device of DLPack type 8")])
 def test_dlpack_that_cannot_be_used(given, says):
     with pytest.raises(TypeError, match=says):
-        find_array(Packet(4096, (2,), (1,), *given))
+        array_of(Packet(4096, (2,), (1,), *given))
 
 
 def test_dlpack_of_an_array_that_may_not_be_computed_yet():
@@ -183,7 +181,7 @@ def test_dlpack_of_an_array_that_may_not_be_computed_yet():
             self.waited += 1
 
     p = Later(4096, (2,), (1,), 4, 16)
-    assert find_array(p)[1] is ct.bfloat16
+    assert array_of(p).dtype is ct.bfloat16
     assert p.waited == 1 and p.streams == [None]
 
 
@@ -191,9 +189,9 @@ def test_libraries_that_another_thread_has_half_imported(monkeypatch):
     """A module stands in sys.modules from the start of its import, without what it will define."""
     for name in ("torch", "cupy"):
         monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
-    assert find_array(object()) is None
-    assert find_array(Cuda(4096, (2,)))[1] is ct.float32
-    assert launch_key._reader(Cuda) is launch_key._other
+    assert array_of(object()) is None
+    assert array_of(Cuda(4096, (2,))).dtype is ct.float32
+    assert arrays.reader_of(Cuda) is arrays.read_other
 
 
 def test_dlpack_that_refuses():
@@ -202,7 +200,7 @@ def test_dlpack_that_refuses():
             raise BufferError("not today")
 
     with pytest.raises(TypeError, match="could not be read through DLPack: not today"):
-        find_array(Refusing(4096, (2,), (1,), 2, 32))
+        array_of(Refusing(4096, (2,), (1,), 2, 32))
 
 
 class OnCPU(Packet):
@@ -225,15 +223,16 @@ PAIRS = np.arange(24, dtype=np.uint8).reshape(4, 6)
     ((3, 12), (0, 1), 1, PAIRS[[0, 0, 0]]), ((0,), (1,), 1, PAIRS[0, :0]), ((4, 0), (0, 1), 2, PAIRS[:, :0])])
 def test_dlpack_of_float4_of_the_cpu(shape, strides, lanes, pairs):
     for offset in (0, 32):
-        found, dtype = find_array(OnCPU(PAIRS, shape, strides, lanes, offset=offset))
-        assert isinstance(found, PackedArray) and dtype is ct.float4_e2m1fn
-        assert np.array_equal(found.pairs, pairs) and not found.pairs.flags.writeable
+        found = array_of(OnCPU(PAIRS, shape, strides, lanes, offset=offset))
+        packed = found.owner
+        assert isinstance(packed, PackedArray) and found.dtype is ct.float4_e2m1fn
+        assert np.array_equal(packed.pairs, pairs) and not packed.pairs.flags.writeable
         assert found.shape == (*pairs.shape[:-1], 2 * pairs.shape[-1])
 
 
 def test_dlpack_of_float4_stays_while_it_is_used():
-    found, _ = find_array(OnCPU(PAIRS, (4, 6), None, 2))
-    assert "dltensor" in repr(found.pairs.base.owner)
+    found = array_of(OnCPU(PAIRS, (4, 6), None, 2))
+    assert "dltensor" in repr(found.owner.pairs.base.owner)
 
 
 @pytest.mark.parametrize("shape, strides, lanes, says", [
@@ -242,9 +241,9 @@ def test_dlpack_of_float4_stays_while_it_is_used():
     ((), (), 1, "has no axis"), ((4,), (1,), 4, "DLPack")])
 def test_dlpack_of_float4_that_cannot_be_used(shape, strides, lanes, says):
     with pytest.raises(TypeError, match=says):
-        find_array(OnCPU(PAIRS, shape, strides, lanes))
+        array_of(OnCPU(PAIRS, shape, strides, lanes))
     with pytest.raises(TypeError, match="could not be read through DLPack"):
-        find_array(OnCPU(PAIRS, (4,), (1,), 1, code=5))
+        array_of(OnCPU(PAIRS, (4,), (1,), 1, code=5))
 
 
 # ------------------------------------------------------------------ torch, by what its tensors have
@@ -272,6 +271,8 @@ def torch(monkeypatch):
             self.pointer, self.shape, self.strides, self.dtype = pointer, shape, strides, dtype(name)
             self.device = types.SimpleNamespace(type=device[0], index=device[1])
 
+        is_cuda = property(lambda self: self.device.type == "cuda")
+        get_device = lambda self: self.device.index
         data_ptr = lambda self: self.pointer
         stride = lambda self: self.strides
         is_neg = lambda self: self.neg
@@ -285,9 +286,8 @@ def torch(monkeypatch):
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2", "int64", "uint8",
                                   "bool"])
 def test_torch_tensors_of_a_gpu(torch, name):
-    found, d = find_array(torch.Tensor(4096, (2, 3), (1, 2), name, ("cuda", 1)))
-    assert found == DeviceArray(4096, (2, 3), (1, 2), d, 1)
-    assert d.name == ("bool_" if name == "bool" else name)
+    found = array_of(torch.Tensor(4096, (2, 3), (1, 2), name, ("cuda", 1)))
+    assert found == ArrayRef(4096, (2, 3), (1, 2), getattr(ct, "bool_" if name == "bool" else name), 1)
 
 
 def test_torch_tensors_that_cannot_be_used(torch):
@@ -300,4 +300,4 @@ def test_torch_tensors_that_cannot_be_used(torch):
         t = torch.Tensor(4096, (2,), (1,))
         t.__dict__.update(change)
         with pytest.raises(TypeError, match=says):
-            find_array(t)
+            array_of(t)

@@ -28,7 +28,7 @@ def typings(monkeypatch):
     """The kernels typed during a test."""
     seen = []
     typed = kernels.typed
-    monkeypatch.setattr(kernels, "typed", lambda k, blueprints: seen.append(k) or typed(k, blueprints))
+    monkeypatch.setattr(kernels, "typed", lambda k, arg_types: seen.append(k) or typed(k, arg_types))
     return seen
 
 
@@ -81,7 +81,7 @@ def test_subscripted_by_a_grid():  # FN-4
 
 def test_replace_hints():  # KERN-5
     other = add_one.replace_hints(num_ctas=2)
-    assert other is not add_one and other._options.num_ctas == 2 and add_one._options.num_ctas is None
+    assert other is not add_one and other.options.num_ctas == 2 and add_one.options.num_ctas is None
     x = np.zeros(1, np.int32)
     launch(other, x)
     assert x[0] == 1
@@ -113,7 +113,7 @@ def test_programs_are_not_kept_for_ever(typings, monkeypatch):
         for known in (0, n):
             launch(k, x, known)
             assert x[0] == known
-        assert len(k._programs) <= 4 and len(k.remembered.plans) <= 4
+        assert len(k._programs) <= 4 and len(k.plans) <= 4
     assert len(typings) == 20  # what is used stays
     launch(k, x, 1)
     assert x[0] == 1 and len(typings) == 21
@@ -127,7 +127,7 @@ def test_options_for_which_something_is_kept_are_bounded(monkeypatch):
     for kernel in (*hinted, k):
         launch(kernel, x)
     assert x[0] == 9 and len(k._by_options) == 3
-    assert k.replace_hints(occupancy=8).remembered is hinted[7].remembered is not hinted[6].remembered
+    assert k.replace_hints(occupancy=8).plans is hinted[7].plans is not hinted[6].plans
 
 
 def test_typed_once_per_key(typings):  # SPEC-1, SPEC-4

@@ -1,29 +1,28 @@
 """Launches repeated in C: they do what those in Python do, on any arguments, and leave alone what is unusual."""
 
 import enum
+import gc
 import math
 import random
 import struct
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.gpu import build as building
-from cutile.gpu import driver as drivers
 from cutile.gpu.driver import DriverError
 from cutile.runtime import launch_cache, launch_key
 from cutile.runtime.annotations import PLAIN, ParameterSpec
 from tests.front.compiling import cell
 from tests.gpu import extension
 from tests.gpu.extension import CuPyArray, LentTensor, Tensor
-from tests.gpu.fake_driver import FakeDriver
+from tests.gpu.fake_driver import installed
 
 IN_C = "cuLaunchKernel in C"
-SIZES = [8, 4, 4, 8, 4, 4, 4]
 
 
 @pytest.fixture
@@ -40,11 +39,9 @@ def c(monkeypatch, libraries):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The driver, on whose GPU 0 this thread works; it loads anything as code."""
-    fake = FakeDriver()
-    monkeypatch.setattr(drivers, "_driver", fake.start())
-    monkeypatch.setattr(building, "build", lambda *a: f"cubin of {a[-1]}".encode())
-    fake.contexts[:], fake.sizes = [0x1000], SIZES
+    """The driver, on whose GPU 0 this thread works."""
+    fake = installed(monkeypatch)
+    fake.contexts[:] = [0x1000]
     return fake
 
 
@@ -61,10 +58,6 @@ TX, TY = Tensor(4096, (48,), (1,)), Tensor(8192, (50,), (2,))
 LX, LY = LentTensor(4096, (48,), (1,)), LentTensor(8192, (50,), (2,))
 
 
-def remembered(kernel):
-    return kernel.remembered.again.args[0][0]
-
-
 def launches_of(fake):
     return [{k: v for k, v in one.items() if k != "function"} for one in fake.launches]
 
@@ -74,7 +67,7 @@ def launches_of(fake):
 
 @pytest.mark.parametrize("x, y, other", [(X, Y, CuPyArray(16384, (48,), (1,))), (TX, TY, Tensor(16384, (48,), (1,))),
                                          (LX, LY, LentTensor(16384, (48,), (1,)))])
-def test_a_launch_like_one_before(c, gpu, x, y, other):
+def test_a_repeated_launch(c, gpu, x, y, other):
     k = scaling()
     ct.launch(77, (3, 2), k, (x, y, 2.5, 16))
     gpu.calls.clear()
@@ -92,7 +85,6 @@ def test_numbers(c, gpu):
     def k(x, b, i, j: ct.ScalarInt64, f):
         ct.store(x, 0, ct.astype(b, ct.float32) + i + f + ct.astype(j, ct.float32))
 
-    gpu.sizes = [8, 4, 4, 4, 4, 8, 4]
     for n in (1, 2):
         for b, i, j, f in ((True, -7, 5, 0.5), (False, 2**31 - 1, -2**31, 1e300), (True, 0, 2**62, math.inf),
                            (True, 0, -2**63, np.float64(-0.0))):
@@ -100,7 +92,7 @@ def test_numbers(c, gpu):
             float32 = struct.pack("<f", f) if abs(f) < 1e38 else struct.pack("<f", math.copysign(math.inf, f))
             assert gpu.launches[-1]["parameters"][3:] == [
                 struct.pack("<i", b), struct.pack("<i", i), struct.pack("<q", j), float32]
-        assert gpu.names().count(IN_C) == {1: 1, 2: 5}[n]  # one of the first four is like another
+        assert gpu.names().count(IN_C) == {1: 1, 2: 5}[n]  # two of the first four are read alike
 
 
 @pytest.mark.parametrize("stream, number", [(None, 0), (0, 0), (2**63, 2**63), (type("S", (), {"cuda_stream": 9})(), 9),
@@ -266,11 +258,9 @@ def test_what_changed_outside_is_seen(c, gpu):
                  "A = [2]\n@ct.kernel\ndef k(x): ct.store(x, 0, ct.full((), ct.static_eval(A[0]), ct.float32))"):
         space = cell(code)
         gpu.calls.clear()
-        gpu.sizes = [8, 4, 4]
         for _ in range(2):
             ct.launch(77, (1,), space["k"], (X,))
         assert gpu.names()[-1] == IN_C
-        before = remembered(space["k"]).copy()
         if isinstance(space["A"], list):
             space["A"][0] = 3
         else:
@@ -279,12 +269,11 @@ def test_what_changed_outside_is_seen(c, gpu):
         ct.launch(77, (1,), space["k"], (X,))
         assert IN_C not in gpu.names()
         ct.launch(77, (1,), space["k"], (X,))
-        assert gpu.names()[-1] == IN_C and remembered(space["k"]).keys() == before.keys()
+        assert gpu.names()[-1] == IN_C
 
 
 def test_a_builtin_that_a_global_comes_to_hide(c, gpu):
     space = cell("@ct.kernel\ndef k(x): ct.store(x, 0, ct.full((), min(1, 2), ct.float32))")
-    gpu.sizes = [8, 4, 4]
     for hide in (None, lambda a, b: 3):
         if hide:
             space["min"] = hide
@@ -302,7 +291,6 @@ def test_a_closure_that_changes_is_seen(c, gpu):
     def k(x):
         ct.store(x, 0, n)
 
-    gpu.sizes = [8, 4, 4]
     for value in (2.0, 3.0):
         n = value
         gpu.calls.clear()
@@ -322,28 +310,37 @@ def test_lists_tuples_and_what_the_stream_decides_are_not_repeated(c, gpu):
         ct.store(t[1], 0, ct.load(t[0], 0, 16))
 
     for _ in range(3):
-        gpu.sizes = [4]
         ct.launch(77, (1,), numbers, (3,))
-        gpu.sizes = [8, 4, 4, 8, 4, 4]
         ct.launch(77, (1,), pair, ((X, Y),))
-    assert IN_C not in gpu.names() and numbers.remembered.again is pair.remembered.again is None
+    assert IN_C not in gpu.names()
 
 
-def test_no_more_than_some_are_remembered(c, gpu, monkeypatch):
+def test_no_more_than_some_are_kept(c, gpu, monkeypatch):
+    """Those that went are launched from Python once more."""
     monkeypatch.setattr(launch_cache, "LIMIT", 3)
     k = scaling()
-    for n in range(10):
-        for _ in range(2):
-            ct.launch(0, (1,), k, (CuPyArray(4096, (16 * n + 16,), (1,)), Y, 1.0, 16))
-        assert gpu.names()[-1] == IN_C and len(remembered(k)) <= 3
+    sizes = [16 * n + 16 for n in range(10)]
+    for n in [*np.repeat(sizes, 2).tolist(), sizes[0]]:
+        ct.launch(0, (1,), k, (CuPyArray(4096, (n,), (1,)), Y, 1.0, 16))
+    assert [name for name in gpu.names() if name.startswith("cuLaunch")] == [*["cuLaunchKernel", IN_C] * 10,
+                                                                            "cuLaunchKernel"]
+
+
+def test_a_kernel_that_is_gone_takes_its_launches_with_it(c, gpu):
+    k = scaling()
+    for _ in range(2):
+        ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    gone = weakref.ref(k)
+    del k
+    gc.collect()
+    assert gone() is None
 
 
 def test_tensors_that_are_lent(c, libraries, monkeypatch):
-    launch_key._reader(LentTensor)
     assert launch_cache._kind(c, LentTensor) > 2**16
     monkeypatch.setattr(LentTensor, "__dlpack_c_exchange_api__", extension.exchange(major=2))
     # a version that is not known: read as before
-    assert launch_cache._kind(c, LentTensor) == launch_cache._KINDS[launch_key._torch]
+    assert launch_cache._kind(c, LentTensor) == c.TORCH
 
 
 def test_without_the_extension(monkeypatch, libraries, gpu):
@@ -351,7 +348,7 @@ def test_without_the_extension(monkeypatch, libraries, gpu):
     k = scaling()
     for _ in range(2):
         ct.launch(0, (1,), k, (X, Y, 1.0, 16))
-    assert gpu.names().count("cuLaunchKernel") == 2 and k.remembered.again is None
+    assert gpu.names().count("cuLaunchKernel") == 2 and IN_C not in gpu.names()
 
 
 # ------------------------------------------------------------------ both ways, on random arguments
@@ -386,25 +383,27 @@ FLAGS = bytes(s.constant for s in SPECS)
 def test_equal_signatures_mean_equal_keys(c, tensor):
     """And, of values that are the same objects or plain numbers and arrays, the other way round."""
     r = random.Random(1)
-    launch_key._reader(tensor)
-    kinds = {bool: 1, int: 2, float: 3, np.float64: 3, tensor: launch_cache._kind(c, tensor), CuPyArray: 5}
+    cache = c.LaunchCache(constants=FLAGS, streams={}, watch=(), grid_limit=1, capacity=1)
+    for cls in (bool, int, float, np.float64, tensor, CuPyArray):
+        cache.kinds[cls] = launch_cache._kind(c, cls)
     by_signature, by_key = {}, {}
     for _ in range(20000):
         values = (random_value(r, tensor), random_value(r, tensor), r.choice(CONSTANTS))
-        found = c.signature(values, FLAGS, kinds)
-        key, words = [], []
+        found = cache.signature(values)
+        key, launch_values = [], []
         try:
-            launch_key.read(values, SPECS, key, words)
+            launch_key.read(values, SPECS, key, launch_values)
             key = tuple(key)
         except Exception:
             key = None
         if found is NotImplemented:
             continue
         assert key is not None, values
-        signature, _, packed = found
+        signature, packed = found
         assert by_signature.setdefault(signature, key) == key
         assert by_key.setdefault(key, signature) == signature
-        want = b"".join(struct.pack("<d", w) if isinstance(w, float) else struct.pack("<Q", w % 2**64) for w in words)
+        want = b"".join(struct.pack("<d", v) if isinstance(v, float) else struct.pack("<Q", v % 2**64)
+                        for v in launch_values)
         assert packed == want
     assert len(by_key) > 2000
 
@@ -427,13 +426,12 @@ def test_both_ways(c, gpu, monkeypatch, tensor):
         out = []
         for stream, grid, values in jobs:
             gpu.launches.clear()
-            gpu.sizes = [8, *[4] * (2 * len(values[0].shape)), 8, *[4] * (2 * len(values[1].shape)), 4]
             try:
                 ct.launch(stream, grid, k, values)
             except Exception as e:
                 out.append((type(e), str(e)))
             else:
-                out.append(list(gpu.launches))
+                out.append(launches_of(gpu))
         return out
 
     got = outcomes(k)

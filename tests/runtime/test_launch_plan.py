@@ -10,10 +10,9 @@ import pytest
 import cutile as ct
 from cutile import settings
 from cutile.gpu import build as building
-from cutile.gpu import driver as drivers
 from tests.front.compiling import cell
 from tests.gpu.arrays import Cuda, at
-from tests.gpu.fake_driver import FakeDriver
+from tests.gpu.fake_driver import installed
 
 kernels = sys.modules["cutile.runtime.kernel"]  # cutile.runtime.kernel itself is the decorator
 
@@ -23,18 +22,7 @@ I = struct.Struct("<i").pack  # noqa: E741
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The driver; it loads what `built` tells of instead of compiled code."""
-    fake = FakeDriver()
-    fake.built = []
-
-    def build(program, constraints, target, options, symbol):
-        fake.built.append({"constraints": list(constraints), "target": str(target), "options": options,
-                           "symbol": symbol})
-        return f"cubin {len(fake.built)}".encode()
-
-    monkeypatch.setattr(drivers, "_driver", fake.start())
-    monkeypatch.setattr(building, "build", build)
-    return fake
+    return installed(monkeypatch)
 
 
 def scaling():
@@ -45,11 +33,6 @@ def scaling():
     return scale
 
 
-def parameters(gpu, *sizes):
-    """Bytes of the parameters of the last launch; sizes have been set before it."""
-    return gpu.launches[-1]["parameters"]
-
-
 X, Y = at(4096, (48,)), at(8192, (50,), (8,))
 
 
@@ -57,7 +40,6 @@ X, Y = at(4096, (48,)), at(8192, (50,), (8,))
 
 
 def test_a_launch(gpu):
-    gpu.sizes = [8, 4, 4, 8, 4, 4, 4]
     ct.launch(77, (3, 2), scaling(), (X, Y, 2.5, 16))
     (launch,) = gpu.launches
     assert launch["grid"] == (3, 2, 1) and launch["stream"] == 77 and launch["context"] == 0x1000
@@ -72,7 +54,6 @@ def test_a_launch_with_a_tuple_takes_convention_2(gpu):  # SPEC-5, ARG-8
     def k(t, j: ct.ScalarInt64):
         ct.store(t[0], 0, ct.astype(t[1][0] + j, ct.float32))
 
-    gpu.sizes = [8, 4, 4, 4, 4, 8]
     ct.launch(77, (1,), k, ((X, (7, 5.0)), -3))
     assert gpu.launches[0]["parameters"] == [P(4096), I(48), I(1), I(7), struct.pack("<f", 5), struct.pack("<q", -3)]
     assert gpu.built[0]["symbol"] == "k_Kt2_T2A1f32_1i16t1_p16T2Si32Sf32_Si64"
@@ -83,7 +64,6 @@ def test_constants_that_names_cannot_say(gpu):  # D-4
     def k(x, mode: ct.Constant, n: ct.Constant):
         ct.store(x, 0, ct.full((n,), 1, x.dtype) if mode == "ones" else ct.zeros((n,), x.dtype))
 
-    gpu.sizes = [8, 4, 4]
     for mode in ("ones", "other", "ones"):
         ct.launch(77, (1,), k, (X, mode, 4))
     assert [b["symbol"] for b in gpu.built] == ["k", "k"] and len(gpu.launches) == 3
@@ -109,7 +89,6 @@ def test_lists(gpu):  # ARG-7
     def k(xs, out):
         ct.store(out, 0, ct.load(xs[1], 0, (4,)) * len(xs))
 
-    gpu.sizes = [8, 4, 8, 4, 4]
     for _ in range(2):
         ct.launch(77, (1,), k, ([X, at(16384, (32,))], Y))
         (address, memory), = gpu.allocated.items()
@@ -141,7 +120,6 @@ def test_nothing_but_the_launch_happens_again(gpu):
 
 def test_compiled_once_for_equal_facts(gpu):  # SPEC-1, SPEC-4
     k = scaling()
-    gpu.sizes = [8, 4, 4, 8, 4, 4, 4]
     for x, f in ((X, 1.0), (X, 2.0), (at(32768, (48,)), 1.0), (at(4096, (64,)), 1.0), (at(8192, (16,)), 1.0)):
         ct.launch(77, (1,), k, (x, Y, f, 16))
     assert len(gpu.built) == 1 and len(gpu.launches) == 5
@@ -167,7 +145,6 @@ def test_compiled_anew_for_other_facts(gpu, other):  # SPEC-1, SPEC-2
 
 def test_a_negative_stride_takes_its_lower_bound_away(gpu):
     k = scaling()
-    gpu.sizes = [8, 4, 4, 8, 4, 4, 4]
     for x in (at(4096, (48,), (8,)), at(4096 + 47 * 4, (48,), (-4,))):
         ct.launch(77, (1,), k, (x, Y, 1.0, 16))
     assert [b["constraints"][0].stride_lower_bound_incl for b in gpu.built] == [(0,), (None,)]
@@ -218,17 +195,29 @@ def test_plans_are_not_kept_for_ever(gpu, monkeypatch):
     k = scaling()
     for n in range(10):
         ct.launch(77, (1,), k, (at(4096, (16 * n + 16,)), Y, 1.0, 16))
-        assert len(k.remembered.plans) <= 3
-    assert len(gpu.built) == 1
+        assert len(k.plans) <= 3
+    assert len(gpu.built) == 1  # the code is the same for all
 
 
-def test_loaded_code_is_not_kept_for_ever(gpu, monkeypatch):
+def test_code_of_programs_that_are_not_kept_is_compiled_again(gpu, monkeypatch):
     monkeypatch.setattr(kernels, "LIMIT", 3)
     k = scaling()
     for n in (1, 2, 4, 8, 16, 32, 1):
         ct.launch(77, (1,), k, (X, Y, 1.0, n))
-        assert len(k.remembered.loaded) <= 3 and len(k._programs) <= 3
     assert len(gpu.built) == 7
+
+
+@pytest.mark.parametrize("backends", [(None, "interp", None, "interp"), ("interp", None, "interp", None)])
+def test_the_back_end_is_asked_for_at_each_launch(gpu, backends):
+    """CUTILE_BACKEND=interp comes and goes between equal launches. Code is made once, when the GPU is to run it."""
+    k, x, y = scaling(), Cuda(np.arange(48, dtype=np.float32)), Cuda(np.zeros(48, np.float32))
+    for n, backend in enumerate(backends, 1):
+        y.array[:] = 0
+        with settings.override(BACKEND=backend):
+            ct.launch(77, (3,), k, (x, y, 2.0, 16))
+        on_gpu = backends[:n].count(None)
+        assert (bool(y.array.any()), len(gpu.launches)) == (backend == "interp", on_gpu)
+        assert len(gpu.built) == min(on_gpu, 1)
 
 
 def test_kernels_with_equal_options_share_their_code(gpu):
@@ -244,7 +233,6 @@ def test_kernels_with_equal_options_share_their_code(gpu):
 
 def test_threads(gpu):
     k, failed = scaling(), []
-    gpu.sizes = [8, 4, 4, 8, 4, 4, 4]
 
     def run(n):
         try:
@@ -310,7 +298,6 @@ def test_without_arrays_the_stream_decides(gpu, capsys):
 
     ct.launch(None, (1,), k, (3,))
     assert capsys.readouterr().out == "n is 3\n" and not gpu.launches
-    gpu.sizes = [4]
     for stream, context in ((0x055, 0x1000), (0x155, 0x1001), (0, 0x1000), (0x155, 0x1001)):
         ct.launch(stream, (1,), k, (4,))
         assert gpu.launches[-1]["context"] == context and gpu.launches[-1]["parameters"] == [I(4)]
@@ -322,9 +309,13 @@ def test_without_arrays_the_stream_decides(gpu, capsys):
 
 
 def test_what_is_no_stream(gpu):
-    for _ in range(2):
+    """Refused before anything is compiled, and where the kernel was launched before."""
+    k = scaling()
+    for built in (0, 1):
         with pytest.raises(TypeError, match="as its stream; it takes None"):
-            ct.launch(object(), (1,), scaling(), (X, Y, 1.0, 16))
+            ct.launch(object(), (1,), k, (X, Y, 1.0, 16))
+        assert len(gpu.built) == built
+        ct.launch(77, (1,), k, (X, Y, 1.0, 16))
 
 
 @pytest.mark.parametrize("wrap", [lambda a: a, lambda a: [a, a], lambda a: (1, a)])
@@ -374,7 +365,6 @@ def test_large_arrays(gpu):  # ARR-6
     def k(x: ct.IndexedWithInt64):
         ct.store(x, 0, 1.0)
 
-    gpu.sizes = [8, 8, 8]
     ct.launch(77, (1,), k, (huge,))
     assert gpu.launches[-1]["parameters"] == [P(4096), struct.pack("<q", 2**31), struct.pack("<q", 1)]
 
@@ -409,13 +399,13 @@ class Turns:
 @pytest.mark.parametrize("other", [np.arange(8, dtype=np.float32), np.arange(9, dtype=np.int32),
                                    np.arange(16, dtype=np.int32)[::2]])
 def test_an_argument_that_is_another_array_each_time(other):
-    """A launch reads its arguments twice if it is the first of its kind."""
+    """Each launch reads it once."""
     @ct.kernel
     def k(x, y):
         ct.store(y, 0, ct.load(x, 1, 4).astype(ct.float32))
 
     x, y = np.arange(8, dtype=np.int32), np.zeros(4, np.float32)
-    ct.launch(None, (1,), k, (Turns(x, other), y))
-    assert y.tolist() == other[4:8].tolist()
-    ct.launch(None, (1,), k, (Turns(x), y))
-    assert y.tolist() == [4, 5, 6, 7]
+    given = Turns(x, other, x)
+    for array in (x, other, x, x):
+        ct.launch(None, (1,), k, (given, y))
+        assert y.tolist() == [array[4], array[5], array[6], array[7]]

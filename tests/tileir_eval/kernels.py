@@ -10,13 +10,14 @@ from weakref import WeakKeyDictionary
 
 from cutile import interp
 from cutile.analysis.memory_effects import written_params
+from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import ListConstraint
 from cutile.compilation.derive import array_constraint
-from cutile.compilation.signature import CallingConvention
 from cutile.errors import TileAssertionError
 from cutile.gpu.compile import compile_kernel
 from cutile.ir.nodes import Kernel
 from cutile.runtime.annotations import ArrayAnnotation
+from cutile.runtime.arguments import array_of
 from cutile.types import ArrayType, ListType
 from tests.tileir_eval.disassembled import check
 from tests.tileir_eval.launch import evaluate
@@ -36,9 +37,9 @@ def facts_of(kernel: Kernel, leaves: Sequence[Any]) -> tuple:
 def _facts(t, x):
     convention = CallingConvention.cutile_python_v1()
     if isinstance(t, ArrayType):
-        return array_constraint(t, [x], ArrayAnnotation(), convention)
+        return array_constraint(t, [array_of(x)], ArrayAnnotation(), convention)
     if isinstance(t, ListType):
-        element = array_constraint(t.element, x, ArrayAnnotation(), convention)
+        element = array_constraint(t.element, list(map(array_of, x)), ArrayAnnotation(), convention)
         return ListConstraint(element, alias_groups=(), elements_may_alias=True)
     return None
 

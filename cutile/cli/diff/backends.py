@@ -13,7 +13,7 @@ from cutile._support.float_mode import in_usual_mode
 from cutile.dtypes import INFO, DType
 from cutile.errors import TileUnsupportedFeatureError
 from cutile.ir.nodes import Kernel
-from cutile.runtime.arrays import DeviceArray
+from cutile.runtime.array_ref import ArrayRef
 from cutile.types import ArrayType, ListType
 
 Backend = Callable[[Kernel, tuple[int, int, int], list], None]
@@ -21,32 +21,33 @@ Backend = Callable[[Kernel, tuple[int, int, int], list], None]
 
 def _interpreter(schedule: str | None) -> Backend:
     @in_usual_mode
-    def run(program: Kernel, grid: tuple[int, int, int], leaves: list) -> None:
+    def run(program: Kernel, grid: tuple[int, int, int], values: list) -> None:
         from cutile import interp
 
         with settings.override(SCHEDULE=schedule) if schedule else ExitStack(), settings.steady():
-            interp.launch(program, grid, leaves)
+            interp.launch(program, grid, values)
 
     return run
 
 
-def _gpu(program: Kernel, grid: tuple[int, int, int], leaves: list) -> None:
+def _gpu(program: Kernel, grid: tuple[int, int, int], values: list) -> None:
     """Run on GPU 0; the arrays are copied there and back."""
     from cutile.gpu.build import build
-    from cutile.gpu.device_launch import Prepared
+    from cutile.gpu.device_launch import DeviceLaunch
     from cutile.gpu.parameters import packing
     from cutile.runtime.options import Options
 
     device = _gpu_0()
     with device.current(), ExitStack() as stack:
         types = [p.type for p in program.params]
-        moved = [_moved(stack, device, t, x) for t, x in zip(types, leaves, strict=True)]
+        moved = [_moved(stack, device, t, x) for t, x in zip(types, values, strict=True)]
         symbol = "compared"
         cubin = build(program, list(map(_constraint, types, moved)), device.target, Options(), symbol)
-        words = [[a.pointer for a in m] if isinstance(m, list) else getattr(m, "pointer", m) for m in moved]
+        values = [[a.pointer for a in m] if isinstance(m, list) else getattr(m, "pointer", m) for m in moved]
         dims = [[(a.shape, a.strides) for a in m] if isinstance(m, list)
-                else (m.shape, m.strides) if isinstance(m, DeviceArray) else None for m in moved]
-        Prepared(program.name, device, device.function(cubin, symbol), packing(types, dims))(grid, 0, words, False)
+                else (m.shape, m.strides) if isinstance(m, ArrayRef) else None for m in moved]
+        function = device.function(cubin, symbol)
+        DeviceLaunch(program.name, device, function, packing(types, dims)).run(grid, 0, values, False)
         device.driver.ask("the kernel failed", device.driver.api.cuCtxSynchronize())
 
 
@@ -67,9 +68,9 @@ BACKENDS: dict[str, Backend] = {
 
 def _constraint(t: Any, x: Any) -> Any:
     """What a launch assumes of an argument."""
+    from cutile.compilation.calling_convention import CallingConvention
     from cutile.compilation.constraints import ListConstraint, ScalarConstraint
     from cutile.compilation.derive import array_constraint
-    from cutile.compilation.signature import CallingConvention
     from cutile.runtime.annotations import ArrayAnnotation
 
     convention = CallingConvention.cutile_python_v1()
@@ -92,7 +93,7 @@ def _moved(stack: ExitStack, device: Any, t: Any, x: Any) -> Any:
 
 
 @contextmanager
-def _on_device(device: Any, dtype: DType, x: np.ndarray) -> Iterator[DeviceArray]:
+def _on_device(device: Any, dtype: DType, x: np.ndarray) -> Iterator[ArrayRef]:
     _bytes_alike(dtype)
     ask, api = device.driver.ask, device.driver.api
     low, high = np.lib.array_utils.byte_bounds(x)
@@ -102,33 +103,33 @@ def _on_device(device: Any, dtype: DType, x: np.ndarray) -> Iterator[DeviceArray
         if high > low:
             ask(doing, api.cuMemcpyHtoD(memory, low, high - low))
         address = memory + x.__array_interface__["data"][0] - low
-        yield DeviceArray(address, x.shape, tuple(s // x.itemsize for s in x.strides), dtype, device.ordinal)
+        yield ArrayRef(address, x.shape, tuple(s // x.itemsize for s in x.strides), dtype, device.ordinal)
         if high > low:
             ask("an array cannot be copied from the GPU", api.cuMemcpyDtoH(low, memory, high - low))
     finally:
         api.cuMemFree(memory)
 
 
-def on_host(leaf: Any) -> Any:
-    """A leaf of a launch's arguments, in CPU memory: arrays in a GPU's memory are copied."""
-    if isinstance(leaf, list):
-        return list(map(on_host, leaf))
-    if not isinstance(leaf, DeviceArray):
-        return leaf
+def on_host(x: Any) -> Any:
+    """A flat argument in CPU memory: arrays in a GPU's memory are copied."""
+    if isinstance(x, list):
+        return list(map(on_host, x))
+    if not isinstance(x, ArrayRef):
+        return x
     from cutile.gpu.driver import driver
 
-    _bytes_alike(leaf.dtype)
+    _bytes_alike(x.dtype)
     d = driver()
-    ordinal = leaf.device if leaf.device is not None else d.device_of_pointer(leaf.pointer)
-    storage = INFO[leaf.dtype].storage
-    reach = [s * (n - 1) * storage.itemsize for s, n in zip(leaf.strides, leaf.shape, strict=True)]
+    ordinal = x.device if x.device is not None else d.device_of_pointer(x.pointer)
+    storage = INFO[x.dtype].storage
+    reach = [s * (n - 1) * storage.itemsize for s, n in zip(x.strides, x.shape, strict=True)]
     low, high = sum(r for r in reach if r < 0), sum(r for r in reach if r > 0) + storage.itemsize
     memory = np.empty(high - low, np.uint8)
-    if 0 not in leaf.shape:
+    if 0 not in x.shape:
         with d.device(ordinal).current():
-            d.ask("an array cannot be copied from the GPU", d.api.cuMemcpyDtoH(memory.ctypes.data, leaf.pointer + low,
+            d.ask("an array cannot be copied from the GPU", d.api.cuMemcpyDtoH(memory.ctypes.data, x.pointer + low,
                                                                                memory.nbytes))
-    return np.ndarray(leaf.shape, storage, memory, -low, tuple(s * storage.itemsize for s in leaf.strides))
+    return np.ndarray(x.shape, storage, memory, -low, tuple(s * storage.itemsize for s in x.strides))
 
 
 def _bytes_alike(dtype: DType) -> None:

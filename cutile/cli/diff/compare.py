@@ -14,6 +14,7 @@ import numpy as np
 from cutile.bounds import Bounded, Bounds, of_program
 from cutile.cli.diff.backends import BACKENDS, on_host
 from cutile.cli.diff.record import LIMIT, Recorded, recorded
+from cutile.runtime.arguments import host_values
 from cutile.runtime.float4_packing import unpacked
 from cutile.runtime.kernel import Kernel
 
@@ -68,16 +69,16 @@ def difference(kernel: Kernel, grid: Sequence[int], args: tuple, backends: tuple
     """
     grid = (*grid, 1, 1)[:3]
     arguments = kernel.understand(args)
-    leaves = list(map(on_host, unpacked([leaf for a in arguments for leaf in a.leaves])))
+    values = list(map(on_host, unpacked(host_values(arguments))))
     program, records, made = recorded(kernel.program(arguments).kernel, grid)
     results = []
     for name in backends:
-        copies = [_copied(x) for x in [*leaves, *made()]]
+        copies = [_copied(x) for x in [*values, *made()]]
         BACKENDS[name](program, grid, copies)
         results.append(copies)
-    known = of_program(program, grid, [_copied(x) for x in [*leaves, *made()]])
+    known = of_program(program, grid, [_copied(x) for x in [*values, *made()]])
     flat = [_flat(r) for r in results]
-    return _compared(kernel, grid, len(_flat(leaves)), records, flat[0], flat[1], known)
+    return _compared(kernel, grid, len(_flat(values)), records, flat[0], flat[1], known)
 
 
 def _copied(x: Any) -> Any:
@@ -89,8 +90,8 @@ def _copied(x: Any) -> Any:
     return x.copy(order="K")
 
 
-def _flat(leaves: Sequence[Any]) -> list[np.ndarray]:
-    return [a for x in leaves for a in (x if isinstance(x, list) else [x]) if isinstance(a, np.ndarray)]
+def _flat(values: Sequence[Any]) -> list[np.ndarray]:
+    return [a for x in values for a in (x if isinstance(x, list) else [x]) if isinstance(a, np.ndarray)]
 
 
 def _compared(kernel: Kernel, grid: tuple, n: int, records: list[Recorded], a: list, b: list, known: Bounds) -> Report:
