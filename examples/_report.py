@@ -1,4 +1,4 @@
-"""What the examples share: time a launch, compare its result with float64 NumPy, make a row of the demo's table."""
+"""Shared code of the examples: time a launch, compare its result with float64 NumPy, make a row of the demo's table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Row:
-    """One launch: what ran, how far it was from float64 at most, how far it may be there, how long it took."""
+    """One launch: what ran, its largest error against float64, the allowed error there, and the time."""
 
     kernel: str
     grid: tuple[int, ...]
@@ -36,7 +36,7 @@ def timed() -> Iterator[Stopwatch]:
 
 
 def check(kernel: str, grid: tuple, tile: tuple, watch: Stopwatch, *results: tuple) -> Row:
-    """Compare each (got, want, allowed) element by element; AssertionError if one is too far off, else a Row.
+    """Compare each (got, want, allowed) element by element. AssertionError if an element is too far off, else a Row.
 
     `want` is float64 NumPy (or an exact integer), `allowed` a number or an array: the largest |got - want|.
     """
@@ -46,7 +46,7 @@ def check(kernel: str, grid: tuple, tile: tuple, watch: Stopwatch, *results: tup
 
 
 def _worst(kernel: str, got: np.ndarray, want: np.ndarray, allowed) -> tuple[float, float]:
-    """The largest error, and what is allowed at that element."""
+    """The largest error, and the allowed error of that element."""
     if got.shape != np.shape(want):
         raise AssertionError(f"{kernel}: result has shape {got.shape}, expected {np.shape(want)}")
     error = np.abs(got.astype(np.float64) - want)
@@ -62,7 +62,7 @@ def _worst(kernel: str, got: np.ndarray, want: np.ndarray, allowed) -> tuple[flo
 
 
 def show(rows: list[Row]) -> None:
-    """Plain lines, for an example that is run alone."""
+    """Print plain lines, for an example that runs alone."""
     for r in rows:
         print(f"{r.kernel}: grid {r.grid}, tile {r.tile}, largest error {r.error:.2g} (allowed there {r.allowed:.2g}), "
               f"{r.seconds * 1e3:.1f} ms")

@@ -14,7 +14,7 @@ LOG2_E = math.log2(math.e)
 @ct.kernel
 def attention(q, k, v, out, scale: ct.Constant[float], heads: ct.Constant[int], group: ct.Constant[int],
               TM: ct.Constant[int], TN: ct.Constant[int], D: ct.Constant[int], CAUSAL: ct.Constant[bool]):
-    """One block: TM queries of one head against all keys they may see, TN keys at a time.
+    """One block: TM queries of one head against all keys that they may attend to, TN keys at a time.
 
     Arrays are (batch, heads, length, D); `group` query heads share one head of keys and values.
     """
@@ -50,7 +50,7 @@ def attention(q, k, v, out, scale: ct.Constant[float], heads: ct.Constant[int], 
 
 
 def reference(q, k, v, scale, causal):
-    """The result, and the same with |v|: by that errors are measured."""
+    """The result, and the same with |v|, by which errors are measured."""
     group = q.shape[1] // k.shape[1]
     q, k, v = (x.astype(np.float64) for x in (q, k.repeat(group, axis=1), v.repeat(group, axis=1)))
     s = q @ k.swapaxes(-1, -2) * scale

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-# Products of tiles are too small for several BLAS threads, which only get into each other's way.
+# Products of tiles are too small for several BLAS threads, which only disturb each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from rich.console import Console
@@ -38,7 +38,7 @@ def table(rows: list) -> Table:
 
 
 def run(names: tuple[str, ...], console: Console) -> bool:
-    """Run these examples, show what is going on, print the table; True if all results are right."""
+    """Run these examples, show progress, print the table. Gives whether all results are right."""
     rows, failures, start = [], [], time.perf_counter()
     columns = SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     with Progress(*columns, console=console, transient=True) as progress:

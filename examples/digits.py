@@ -33,7 +33,7 @@ def classify(images, w1, b1, w2, b2, scores, labels, SAMPLES: ct.Constant[int], 
 
 @functools.cache
 def trained():
-    """The network, trained on 1000 digits; 797 digits that it has not seen; what they are."""
+    """The network, trained on 1000 digits; 797 digits that it has not seen; their labels."""
     images, truth = load_digits(return_X_y=True)
     images /= 16
     network = MLPClassifier((48,), solver="lbfgs", alpha=0.1, max_iter=1000, random_state=0)

@@ -1,4 +1,4 @@
-"""Histogram of a photograph's grey levels: every element an atomic, and counted per block before the atomics."""
+"""Histogram of a photograph's grey levels: one atomic for each element, or counts per block and then atomics."""
 
 import numpy as np
 from _report import check, show, timed
@@ -12,7 +12,7 @@ def histogram(x, counts, TILE: ct.Constant[int]):
     i = ct.bid(0)
     level = ct.load(x, index=i, shape=TILE).astype(ct.int32)
     inside = i * TILE + ct.arange(TILE, dtype=ct.int32) < x.shape[0]
-    ct.atomic_add(counts, ct.where(inside, level, -1), 1)  # an index out of range touches nothing
+    ct.atomic_add(counts, ct.where(inside, level, -1), 1)  # an index out of range changes nothing
 
 
 @ct.kernel
@@ -31,7 +31,7 @@ def main():
     rows = []
     for name, kernel, tile in (("histogram u8", histogram, (1024,)),
                                ("histogram u8, per block", histogram_per_block, (1024, bins))):
-        counts = np.zeros(bins, np.int32)  # atomics add to what is there
+        counts = np.zeros(bins, np.int32)  # atomics add to the old contents
         grid = (ct.cdiv(x.size, tile[0]),)
         with timed() as watch:
             ct.launch(None, grid, kernel, (x, counts, *tile))

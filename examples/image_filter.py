@@ -8,7 +8,7 @@ import cutile as ct
 
 
 def pixels(image, row, col, channel):
-    """float32 pixels at these coordinates, moved to the border where they lie outside; bytes become 0 ... 1."""
+    """float32 pixels at these coordinates, clamped to the border; bytes become 0 ... 1."""
     row = ct.minimum(ct.maximum(row, 0), image.shape[0] - 1)
     col = ct.minimum(ct.maximum(col, 0), image.shape[1] - 1)
     pixel = ct.gather(image, (row, col, channel))

@@ -15,7 +15,7 @@ def row_mean(t, inside, n):
 
 @ct.kernel
 def forward(x, weight, bias, y, mean, rstd, eps: ct.Constant[float], ROWS: ct.Constant[int], COLS: ct.Constant[int]):
-    """y = (x - mean) * rstd * weight + bias; the mean and 1/deviation of each row are kept for the way back."""
+    """y = (x - mean) * rstd * weight + bias; the mean and 1/deviation of each row are kept for the backward pass."""
     i = ct.bid(0)
     n = x.shape[1]
     inside = ct.arange(COLS, dtype=ct.int32)[None, :] < n

@@ -10,7 +10,7 @@ import cutile as ct
 
 @ct.kernel
 def softmax_rows(x, y, ROWS: ct.Constant[int], COLS: ct.Constant[int]):
-    """A block holds ROWS whole rows. COLS is a power of two >= the row length; what is beyond reads as -inf."""
+    """A block holds ROWS whole rows. COLS is a power of two >= the row length; elements beyond read as -inf."""
     i = ct.bid(0)
     t = ct.load(x, index=(i, 0), shape=(ROWS, COLS), padding_mode=ct.PaddingMode.NEG_INF)
     e = ct.exp(t - ct.max(t, axis=1, keepdims=True))

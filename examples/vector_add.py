@@ -11,7 +11,7 @@ def vector_add(a, b, c, TILE: ct.Constant[int]):
     i = ct.bid(0)  # which block of the grid this is
     x = ct.load(a, index=i, shape=TILE)  # elements i*TILE ... i*TILE + TILE - 1
     y = ct.load(b, index=i, shape=TILE)
-    ct.store(c, index=i, tile=x + y)  # what lies beyond the end of c is dropped
+    ct.store(c, index=i, tile=x + y)  # elements beyond the end of c are dropped
 
 
 def main():

@@ -15,7 +15,7 @@ COLS = 1024  # no row is longer
 
 @ct.kernel
 def softmax(x, y, sharpness, COLS: ct.Constant[int]):
-    """A block makes one row of y: softmax of the row of x times sharpness. What is beyond the row reads as -inf."""
+    """A block makes one row of y: softmax of the row of x times sharpness. Elements beyond the row read as -inf."""
     i = ct.bid(0)
     t = ct.load(x, index=(i, 0), shape=(1, COLS), padding_mode=ct.PaddingMode.NEG_INF)
     e = ct.exp((t - ct.max(t, axis=1, keepdims=True)) * sharpness)

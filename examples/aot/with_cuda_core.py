@@ -1,4 +1,4 @@
-"""Launch the exported kernel through cuda.core, and compare every element with NumPy. cutile need not be installed.
+"""Launch the exported kernel through cuda.core, and compare every element with NumPy. cutile is not needed.
 
     python examples/aot/with_cuda_core.py softmax.cubin
 """
@@ -34,7 +34,7 @@ def main(cubin: str) -> int:
     for to, of in zip((dx, dy), host, strict=True):
         to.copy_from(of, stream=stream)
 
-    # The order is that of softmax.h: of each array its address, sizes and strides, then the number.
+    # The order is that of softmax.h: for each array its address, sizes and strides, then the number.
     rows = [np.int32(n) for n in (ROWS, COLS, PITCH, 1)]
     launch(stream, LaunchConfig(grid=ROWS, block=1), kernel, dx, *rows, dy, *rows, np.float32(SHARPNESS))
     host[1].copy_from(dy, stream=stream)
