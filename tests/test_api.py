@@ -161,7 +161,7 @@ def test_importing_loads_no_array_library():
 
 
 def test_importing_loads_of_the_standard_library_little_that_numpy_does_not():
-    """Each of these takes a millisecond or more, and a launch does without it."""
+    """Importing each of these takes a millisecond or more, and no launch needs it."""
     slow = ("decimal", "difflib", "fractions", "pathlib", "pkgutil", "subprocess", "tempfile", "traceback")
     code = ("import sys, numpy, ml_dtypes; before = {*sys.modules}; import cutile; "
             f"print([m for m in {slow} if m in sys.modules and m not in before])")

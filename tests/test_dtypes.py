@@ -71,7 +71,7 @@ def test_carriers_hold_every_value(d):
     assert np.array_equal(carried, values, equal_nan=True)
 
 
-# The promotion table, a row per dtype of the arithmetic ones; "-" where there is no common dtype.
+# The promotion table: a row for each arithmetic dtype; "-" if there is no common dtype.
 ORDER = [
     "bool_",
     "int8",

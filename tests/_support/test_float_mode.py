@@ -1,4 +1,4 @@
-"""The floating-point mode of a thread: found, put aside for a launch, put back."""
+"""The floating-point mode of a thread: recognised, changed for a launch, and restored."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cutile import bounds
 from cutile._support import float_mode
 from cutile.compilation import prefill
 
-FLUSH = 0x8040  # of an x86-64 processor: results and operands that are subnormal count as zero
+FLUSH = 0x8040  # bits of x86-64: flush subnormal results and operands to zero
 ROUNDING = {"down": 0x2000, "up": 0x4000, "to zero": 0x6000}
 MODES = {"flush": FLUSH, "flush results": 0x8000, "flush operands": 0x0040, **ROUNDING}
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64" or not sys.platfo
 
 
 def control() -> int:
-    """The control word of this thread, without the flags of what happened."""
+    """The control word of this thread, without its status flags."""
     room = ctypes.create_string_buffer(64)
     float_mode._environment()[0](room)
     return int.from_bytes(room[28:32], "little") & ~0x3F
@@ -94,7 +94,7 @@ def test_launches_give_the_same_bits(mode, bits, dtype, kernel):
     ct.launch(None, (2,), kernel, (x, want))
     mode(bits)
     found = control()
-    for schedule in (None, "block"):  # as it runs now and, prepared, ran before
+    for schedule in (None, "block"):  # the first launch and a repeated one
         for _ in range(2):
             got = np.zeros(4, dtype)
             with ct.settings.override(SCHEDULE=schedule):
@@ -126,7 +126,7 @@ def test_other_threads_keep_theirs(mode):
     mode(FLUSH)
     seen = []
     t = threading.Thread(target=lambda: seen.append(float_mode.run(control) & FLUSH) or seen.append(control() & FLUSH))
-    t.start()  # it has the mode of the thread that started it
+    t.start()  # a thread inherits the mode of the thread that starts it
     t.join()
     assert seen == [0, FLUSH]
 

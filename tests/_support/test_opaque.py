@@ -1,4 +1,4 @@
-"""PyTorch's compiler and functions that are not for it: breaks of a graph, in any state. Skipped without torch."""
+"""PyTorch's compiler skips marked functions, which break the graph, whatever its state. Skipped without torch."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 import cutile as ct
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's compiler does what torch warns of
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own compiler causes warnings of torch
 
 
 @ct.kernel
@@ -129,7 +129,7 @@ STATES = {
 }
 PROGRAMS = {
     "traced": "f = lambda x: doubled(x) + 1",
-    # Dynamo does not see these calls, and is offered their frames at once.
+    # Dynamo does not see these calls, and gets their frames directly.
     "below a frame that is skipped": """
         @torch._dynamo.decorators.skip
         def hidden(x):

@@ -19,7 +19,7 @@ HOW = [dict(zip(("eq", "frozen", "slots"), on, strict=True)) for on in itertools
 
 
 def both(**how: bool):
-    """The same class, made by each."""
+    """The same class, made by `structure` and by `dataclass`."""
 
     def make(cls: type) -> tuple[type, type]:
         again = type(cls.__name__, cls.__bases__, {k: v for k, v in vars(cls).items()
@@ -31,7 +31,7 @@ def both(**how: bool):
 
 
 def outcome(call: Any) -> Any:
-    """What a call gives: a value as it prints, or the class of the error and what it is about."""
+    """The repr of what a call gives, or the class and subject of its error."""
     try:
         return repr(call())
     except Exception as e:
@@ -63,7 +63,7 @@ def one(**how: bool) -> tuple[type, type]:
 def none(**how: bool) -> tuple[type, type]:
     @both(**how)
     class Nothing:
-        """No fields."""
+        """A class without fields."""
 
     return Nothing
 
@@ -106,7 +106,7 @@ def test_the_same_changes_are_refused(how):
     struct, twin = three(**how)
     for change in (lambda o: put(o, "a"), lambda o: put(o, "new"), drop):
         found = [outcome(lambda: change(cls(1)))[:1] for cls in (struct, twin)]  # noqa: B023
-        assert found[0] == found[1] or how["frozen"] and how["slots"]  # there TypeError, a known fault of dataclasses
+        assert found[0] == found[1] or how["frozen"] and how["slots"]  # TypeError in dataclasses, a known fault
     if how["frozen"]:
         with pytest.raises(dataclasses.FrozenInstanceError, match="'a' of a .*Three"):
             struct(1).a = 5
@@ -130,7 +130,7 @@ class Point:
 
 
 def test_equal_as_tuples_of_values():
-    """As dataclasses were up to Python 3.12: what holds a NaN equals itself, so that a key is found again."""
+    """A struct that holds a NaN equals itself, as with dataclasses up to Python 3.12, so that it works as a key."""
     assert Point(math.nan) == Point(math.nan) and Point(math.nan) != Point(float("nan"))
 
 
@@ -195,7 +195,7 @@ def test_a_struct_that_holds_itself_prints():
 
 
 def test_names_of_fields_may_be_those_of_the_pattern():
-    """Fields are exchanged by name, all at once."""
+    """Replaced fields are given by name."""
 
     @structure
     class Odd:

@@ -88,7 +88,7 @@ ODD = "00ff" * 8
 
 
 def plant(kept: Cache, noted, text: bytes | None = None) -> None:
-    """An entry with a right checksum, of any notes and text."""
+    """An entry with a correct checksum and any notes and text."""
     notes = noted if isinstance(noted, bytes) else json.dumps(noted).encode()
     body = notes + b"\n" + (zlib.compress(b"the text") if text is None else text) + b"code"
     kept.folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def plant(kept: Cache, noted, text: bytes | None = None) -> None:
     {**WHOLE, "made": 1e300}, {**WHOLE, "made": -1e14}, {**WHOLE, "cubin": 10**400}, {**WHOLE, "seconds": None},
     {**WHOLE, "seconds": float("inf")}, {**WHOLE, "made": float("nan")}], ids=lambda n: repr(n)[:40])
 def test_odd_notes(two, noted):
-    """They spoil neither the list nor the entry's page, and are removed as others are."""
+    """Such entries do not disturb the list or the page of an entry, and are removed like others."""
     plant(two, noted)
     listed = said()
     assert "softmax" in listed and "matmul" in listed and ODD[:12] in listed and "3 in " in listed
@@ -155,7 +155,7 @@ def test_files_with_odd_times(two):
     for seconds in (0, 2**33, 2**40):
         try:
             os.utime(two._path(KEYS[0], "13.5.37"), (seconds, seconds))
-        except OSError:  # a file system with few bits for it
+        except OSError:  # a file system that stores times in few bits
             continue
         assert "softmax" in said() and "softmax" in said("show", KEYS[0])
 

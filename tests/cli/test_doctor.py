@@ -28,7 +28,7 @@ def test_gpus(monkeypatch):
     said = doctor()
     for text in ("numpy", "tileiras", "CUDA 13.1", "GPU 0", "GPU 1", "sm_121", "Fake 9000"):
         assert text in said
-    assert "cuDevicePrimaryCtxRetain" not in fake.names()  # looking costs no memory there
+    assert "cuDevicePrimaryCtxRetain" not in fake.names()  # no context, so no memory of the GPU
 
 
 @pytest.mark.parametrize("code, says", [(100, "there is no GPU"), (999, "something or other")])
@@ -44,7 +44,7 @@ def test_no_gpu(monkeypatch, code, says):
 @pytest.mark.skipif(os.name != "posix", reason="the programs are shell scripts")
 @pytest.mark.parametrize("path", [None, ".:bin:"])
 def test_nothing_of_the_current_folder_runs(tmp_path, path):
-    """Neither programs nor packages, however Python and PATH lead there."""
+    """No program or package of the current folder runs, even if PATH or sys.path contains the folder."""
     folder, ran = tmp_path / "here", tmp_path / "ran"
     for where in (folder, folder / "bin"):
         for name in ("tileiras", "setpriv", "tileirdisasm", "true"):

@@ -1,4 +1,4 @@
-"""Typing kernels in tests: to IR text, to constants, to numbers, to errors."""
+"""What typing a kernel gives in tests: IR, its text, a constant, a number from the interpreter, or an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ C = Embedded
 
 
 def typed(fn: types.FunctionType, *kinds: Blueprint) -> Kernel:
-    """The IR of an accepted kernel, checked."""
+    """The checked IR of a kernel."""
     kernel = compile_kernel(fn, kinds).kernel
     check(kernel)
     return kernel
@@ -44,7 +44,11 @@ def refused(
     help: str = "",
     alone: bool = True,
 ) -> ct.TileError:
-    """The error of a refused kernel: exactly its class, the source under its carets, parts of its message and help."""
+    """The error of a kernel that is refused.
+
+    Checks its exact class, the source `at` its carets, and that its message and help contain `says` and `help`.
+    `alone`: it is the only error.
+    """
     with pytest.raises(ct.TileError) as caught:
         compile_kernel(fn, kinds)
     e = caught.value
@@ -65,7 +69,7 @@ def under_carets(e: ct.TileError) -> str:
 
 
 def result(f, *args, dtype=np.int32):
-    """The scalar that a function of tile code gives, run by the interpreter; tuples and arrays are arguments too."""
+    """The scalar that a function returns in a kernel that the interpreter runs. Arguments may be tuples and arrays."""
     out = np.zeros(1, dtype)
 
     @ct.kernel
@@ -78,7 +82,7 @@ def result(f, *args, dtype=np.int32):
 
 
 def constant(f, *args):
-    """The compile-time value that a function of tile code gives, as static code sees it."""
+    """The compile-time value that a function returns in a kernel, as static code sees it."""
     seen: list = []
 
     def run(args):
@@ -93,7 +97,7 @@ _cells = itertools.count()
 
 
 def cell(source: str, **names) -> dict:
-    """Run source text as a notebook cell does: registered in linecache under a name of its own. Gives its globals."""
+    """Run source text as notebooks run a cell, registered in linecache under a new name. Returns its globals."""
     source = textwrap.dedent(source).lstrip("\n")
     filename = f"<cell {next(_cells)}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)

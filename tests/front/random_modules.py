@@ -91,11 +91,11 @@ class Known:
     """The names that code at some point may use."""
 
     ints: tuple[str, ...] = ()  # variables
-    mine: frozenset[str] = frozenset()  # variables of the function itself, which may be assigned to
+    mine: frozenset[str] = frozenset()  # variables of the function itself, which it may assign
     tuples: tuple[tuple[str, int], ...] = ()  # of so many ints
     pairs: tuple[str, ...] = ()
-    calls: tuple[tuple[str, int], ...] = ()  # functions of so many ints that give an int
-    jumps: bool = False  # in a loop that may be left
+    calls: tuple[tuple[str, int], ...] = ()  # functions that return an int, and how many ints they take
+    jumps: bool = False  # inside a loop with break and continue
     returns: bool = True
 
     def inner(self, **changes) -> Known:
@@ -120,7 +120,7 @@ class RandomModule:
     """One random module; its function `f` takes two ints and gives one."""
 
     rng: Random
-    size: int = 2  # statements of a block, at most
+    size: int = 2  # the most statements in a body
     depth: int = 1  # how deep expressions nest
     lines: list[str] = field(default_factory=list)
     indent: int = 0

@@ -1,4 +1,4 @@
-"""What code reads from outside itself."""
+"""The names and attributes that bytecode reads from outside itself."""
 
 from cutile.front.bytecode_names import FREE, GLOBAL, IMPORT, mentioned, uses
 

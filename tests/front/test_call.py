@@ -249,7 +249,7 @@ def test_kernel_inside_a_kernel():  # FN-4
         ("np.exp(n)", "ct.exp"),
         ("np.zeros(3)", "ct.zeros"),
         ("np.linalg.slogdet(n)", "host"),
-        ("np.average(n)", "ct.sum"),  # functions in Python, which are not looked into
+        ("np.average(n)", "ct.sum"),  # Python functions that are not compiled
         ("ct.launch(None, (1,), n, ())", "host"),
         ("operator.iadd(n, 1)", ""),
         ("Plain()", "frozen dataclass"),

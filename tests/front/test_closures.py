@@ -25,7 +25,7 @@ def test_own_name_of_a_recursive_function_is_free():
     assert free("def f(n): return f(n - 1)") == {"f"}
 
 
-# ------------------------------------------------------------------ closures that outlive what made them [CALL-5]
+# ------------------------------------------------------------------ closures that outlive their scope [CALL-5]
 
 
 def twice(f):
@@ -33,7 +33,7 @@ def twice(f):
 
 
 def chain(n):
-    """A closure over another one, whose variables are of an outer function."""
+    """A closure over another closure, whose variables belong to an outer function."""
     w = n * 2
 
     def make():
@@ -44,7 +44,7 @@ def chain(n):
 
 
 def shadowed():
-    """Two variables of one name, each seen by the function that belongs to it."""
+    """Two variables of one name: each function sees its own."""
     x = 1
     g = lambda: x
 
@@ -154,7 +154,7 @@ def counted(n):
 
 @contextlib.contextmanager
 def rebound(n):
-    """By a loop and a branch, behind the yield."""
+    """A loop and a branch after the yield change them."""
     v = n
     yield lambda: v
     for i in range(3):
@@ -371,7 +371,7 @@ def test_closures_of_context_managers(f, n):
 
 
 def test_an_unassigned_variable_is_not_looked_up_outside():
-    """`twice` is a global, too, but not what the closure means."""
+    """`twice` is also a global, which the closure does not mean."""
     def late():
         get = lambda: twice
         if False:

@@ -131,7 +131,7 @@ def test_received_value_of_yield_is_none():
     assert result(f, np.zeros(1, np.int32)) == 5
 
 
-def test_functions_inside_managers():  # CM-1: a return of a nested function is its own
+def test_functions_inside_managers():  # CM-1: a nested function may return
     @contextlib.contextmanager
     def with_helper(a):
         def h(b):
@@ -272,7 +272,7 @@ def test_two_yields_in_with_statements_are_refused():  # CM-1
     refused(cell("def k():\n    with cm(): pass", cm=twice)["k"], at="yield 2", says="exactly one yield")
 
 
-# ------------------------------------------------------------------ yields that are not reached [CM-1]
+# ------------------------------------------------------------------ unreachable yields [CM-1]
 
 
 @contextlib.contextmanager
@@ -386,7 +386,7 @@ def test_code_that_never_comes_to_the_yield_or_the_end():
 
 @pytest.mark.parametrize("leave", ["break", "continue"])
 def test_static_loops_of_managers_are_left_at_compile_time_only(leave):
-    """Elsewhere they cannot be left at all [SEVAL-7]."""
+    """Outside context managers, static loops have no break or continue [SEVAL-7]."""
     source = f"""
 import contextlib
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""What a program depends on outside itself, and that a launch sees what has changed of it."""
+"""Dependencies of programs: a launch sees when any of them has changed."""
 
 import collections
 import sys
@@ -14,7 +14,7 @@ from tests.front.compiling import cell, constant
 
 
 def value(kernel):
-    """What the kernel puts into an array of one element."""
+    """What a kernel stores into an array of one element."""
     out = np.zeros(1, np.float32)
     ct.launch(None, (1,), kernel, (out,))
     return out[0].item()
@@ -34,7 +34,7 @@ def test_changed_contents_of_what_static_code_reads():
     assert value(space["k"]) == 17
 
 
-def test_unchanged_surroundings_are_fresh():
+def test_unchanged_surroundings():
     from cutile.front.program import compile_kernel
 
     space = cell("""

@@ -1,4 +1,4 @@
-"""What tile code does not have is passed over: other errors come with it, and nothing that merely follows from it."""
+"""Refused Python is skipped: other errors are reported with it, and no consequences of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def errors(fn, *kinds) -> list[ct.TileError]:
     return list(caught.value.errors)
 
 
-LEAVES = {"ST-8.plain", "ST-8.bare", "ST-8.from"}  # nothing behind them is reached
+LEAVES = {"ST-8.plain", "ST-8.bare", "ST-8.from"}  # control does not get past them
 TOO = [pytest.param(body, id=i) for i, body, _, _ in REFUSED if i not in LEAVES | {"ST-7.nonlocal"}]
 
 
@@ -36,7 +36,7 @@ def test_errors_before_and_behind_come_too(body):
     assert 'argument "index" of load()' in found[2].message
 
 
-# The value of each, used in many ways: all of that follows from the refusal.
+# The value of each is used in many ways; all errors about that are consequences.
 USES = ["b = {0} + 1", "ct.store(x, 0, {0})", "c, d = {0}", "{0}(n)", "e = {0}.shape[{0}]", "for i in range({0}): n = {0}",
         "while {0}: n += {0}", "h = lambda t: t + {0}\nh(1)", "if {0}: z = 1\nelse: z = 2.0", "return {0}", "f({0})[0]",
         "print(f'{{{0}}}')", "w = ct.reduce({0}, 0, lambda p, q: p, 0)", "y = ct.static_eval({0})", "{0}[0] = 1"]
@@ -90,7 +90,7 @@ def test_a_raise_ends_its_path():
 
 @pytest.mark.parametrize("leaves", ["return 1", "return", "break", "continue"])
 def test_a_statement_that_may_leave_ends_the_search(leaves):
-    """Whether the rest is reached, and with which values, cannot be said."""
+    """It is unknown whether control reaches the rest, and with which values."""
     body = f"while n > 0:\n    try:\n        {leaves}\n    finally:\n        n = ''"
     assert len(errors(kernel(body, "ct.exp('behind')"), A1, I32)) == 1
 

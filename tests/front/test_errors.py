@@ -1,4 +1,4 @@
-"""The errors that people meet first, word for word: what is wrong, where, and what to write instead [DESIGN §9]."""
+"""The errors that users meet first, word for word: what is wrong, where, and what to write instead."""
 
 import numpy as np
 import pytest
@@ -234,7 +234,7 @@ Undefined variable `undefind` used
 
 
 def shown(e: ct.TileError) -> str:
-    """The error's text without the places, which the other tests of errors check."""
+    """The text of an error without its positions, which the other tests of errors check."""
     return "\n".join(line for line in str(e).splitlines() if not line.startswith('  "<cell'))
 
 

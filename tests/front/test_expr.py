@@ -52,7 +52,7 @@ def test_argument_order():  # CALL-8
 
     out = np.zeros(10, np.int32)
     result(f, out)
-    assert out[:4].tolist() == [1, 2, 3, 4]  # * comes before keywords, wherever it stands
+    assert out[:4].tolist() == [1, 2, 3, 4]  # Python evaluates * before keywords, wherever it stands
 
 
 @pytest.mark.parametrize("a,b,c", [(1, 2, 3), (3, 2, 1), (2, 2, 2), (1, 3, 2), (2, 1, 3)])
@@ -273,9 +273,9 @@ def test_fstring_of_constants_is_a_string():  # EX-15
 
 
 def reference(source: str):
-    """What Python gives, or why tile code has no such constant."""
+    """The value in Python, or the reason why tile code has no such constant."""
     try:
-        value = eval(source)  # expressions this test makes
+        value = eval(source)  # of the expressions that this test makes
     except (ZeroDivisionError, ValueError, OverflowError):
         return ct.TileValueError
     except TypeError:
@@ -298,7 +298,7 @@ operators = st.sampled_from(["+", "-", "*", "/", "//", "%", "&", "|", "^", "<<",
 def test_binary_folding_is_pythons(x, op, y):  # LOOSE-4
     source = f"({x!r}) {op} ({y!r})"
     if op in ("**", "<<") and abs(y) > 64:
-        return  # Python itself would not end
+        return  # Python itself would not finish
     want = reference(source)
     f = cell(f"def f(): return {source}")["f"]
     if isinstance(want, type):
@@ -339,7 +339,7 @@ def test_nested_folding_is_pythons(source):  # LOOSE-4, CONST-1
 @settings(max_examples=25, deadline=None)
 @given(terms)
 def test_run_time_arithmetic_agrees_with_folding(source):
-    """The same expression with one operand known only at run time."""
+    """The same expression with one operand that is known only at run time."""
     source = source.replace("(1)", "(n)")
     if any(op in source for op in ("<", ">=")):
         return  # a comparison is a bool_ at run time and cannot be added to another [PROMO-7]

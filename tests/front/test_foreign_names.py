@@ -1,4 +1,4 @@
-"""What errors offer in the place of other libraries' functions: each is run, and compared with NumPy."""
+"""What errors advise instead of functions of other libraries: all advice is run and compared with NumPy."""
 
 import itertools
 import math
@@ -44,10 +44,10 @@ def added(counts, x):
     return counts
 
 
-# How near the values come, where not to 2e-6 of them: as the hint says, or as ops of float32 do.
+# Relative tolerances other than 2e-6: those that the hint states, or those of float32 ops.
 NEAR, ABSOLUTE = {"rtol": 1e-5}, {"rtol": 0, "atol": 1e-6}
-# What a hint gives: for the first name of each row, the values of its variables, NumPy's function of them, tolerances.
-# The function returns what the last expression gives; where it gives nothing, what `array` holds then.
+# For the first name of each row: values of its variables, and NumPy's function of them.
+# The function returns the value of the last expression or, if that has none, the contents of `array` after it.
 Case = tuple
 CASES: dict[str, Case] = {
     "square": ({"x": X}, lambda x: x * x), "reciprocal": ({"x": X}, np.reciprocal),
@@ -188,7 +188,7 @@ def test_every_idiom_has_a_case():
 
 
 def given(name):
-    """Copies of the values, arrays contiguous."""
+    """Copies of the values; arrays become contiguous."""
     return {n: v.copy() if isinstance(v, np.ndarray) else v for n, v in CASES[name][0].items()}
 
 
@@ -255,7 +255,7 @@ def test_an_alias_means_the_same(alias, op, reference):
     x, y = (COUNTS, ORDER[COUNTS % 4]) if op in INTEGERS else (np.append(X, SPECIAL), np.append(Y, SPECIAL[::-1]))
     if op in ("sum", "prod", "cumsum", "cumprod"):
         x = X
-    if op in ("mod", "floordiv"):  # infinities are another clause
+    if op in ("mod", "floordiv"):  # another clause is about infinities
         x, y = X, Y
     if op == "pow":
         x = np.abs(x)
@@ -324,7 +324,7 @@ ELSEWHERE = sorted({*itertools.chain(*(text.split() for text in (TRITON, JAX, TO
 
 
 def test_no_name_of_another_library_is_taken_for_a_misspelling():
-    """Where it means nothing here, nothing is said of it."""
+    """A name that means nothing here gets no advice."""
     unknown = [n for n in ELSEWHERE if hint(n) is None and n not in foreign_names.STRANGERS]
     assert {n: close for n in unknown if (close := nearest(n, ct.__all__))} == {}
     assert len(unknown) < len(ELSEWHERE) * 0.6
@@ -361,7 +361,7 @@ def test_hints_in_tile_code(name, says):
 
 
 def test_numbers_that_a_replacement_would_change_are_named():
-    """What loses something beside NumPy's function says so."""
+    """Advice that does less than NumPy's function says so."""
     for name, word in {"log1p": "digits", "expm1": "digits", "rint": "even", "mean": "float16", "var": "n - 1",
                        "erf": "absolute error", "sigmoid": "float16", "gelu": "5e-4", "clip": "NaN", "log10": "ten"}.items():
         assert word in foreign_names.IDIOMS[name][1], name

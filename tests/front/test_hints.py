@@ -1,4 +1,4 @@
-"""What errors say to write instead, for mistakes that come from other libraries or from Python's habits."""
+"""What errors advise for mistakes that come from habits of Python or of other libraries."""
 
 import functools
 import math
@@ -225,7 +225,7 @@ def test_of_wrapped_functions(call, way_out):
         compile_kernel(cell(f"def k(a): ct.full(4, ct.static_eval({call}), ct.int32)", **space)["k"], (A1,))
 
 
-# ------------------------------------------------------------------ names that are nowhere
+# ------------------------------------------------------------------ unknown names
 
 
 @pytest.mark.parametrize("line, help", [

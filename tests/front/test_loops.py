@@ -1,4 +1,4 @@
-"""Dynamic loops: range, what is carried, where control leaves [LOOP-*, ST-10…14]."""
+"""Run-time loops: range, carried variables, how control leaves [LOOP-*, ST-10…14]."""
 
 import numpy as np
 import pytest
@@ -120,7 +120,7 @@ def test_pattern_as_induction_variable():  # ST-11
     refused(k, I32, at="i, j", says="cannot unpack an int32 scalar")
 
 
-# ------------------------------------------------------------------ what is carried
+# ------------------------------------------------------------------ carried variables
 
 
 def test_carried_type_is_fixed():  # LOOP-5
@@ -297,7 +297,7 @@ def test_defaults_of_joined_lambdas():  # JOIN-6
     assert [int(result(f, n)) for n in (1, 3)] == [1, 30]
 
 
-# ------------------------------------------------------------------ what is defined afterwards
+# ------------------------------------------------------------------ variables after the loop
 
 
 def test_first_assigned_inside_is_undefined_after():  # LOOP-7

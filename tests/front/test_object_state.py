@@ -1,4 +1,4 @@
-"""Objects that static code may reach, of any size and depth: a launch sees that they changed, or they are refused."""
+"""Objects that static code may reach, of any size and depth: a launch sees their changes, or they are refused."""
 
 import abc
 import argparse
@@ -31,7 +31,7 @@ kernels = sys.modules["cutile.runtime.kernel"]  # cutile.runtime.kernel itself i
 
 
 def reading(f):
-    """A kernel that stores what a function without parameters gives."""
+    """A kernel that stores the result of a function without parameters."""
 
     @ct.kernel
     def k(out):
@@ -48,7 +48,7 @@ def stored(k):
 
 @pytest.fixture
 def typings(monkeypatch):
-    """The kernels typed during a test."""
+    """The kernels that are typed during a test."""
     seen = []
     typed = kernels.typed
     monkeypatch.setattr(kernels, "typed", lambda k, blueprints: seen.append(k) or typed(k, blueprints))
@@ -113,7 +113,7 @@ class Derived(Base):
 
 
 class Asked:
-    """Whose attributes are found by a method."""
+    """An object whose attributes are found by __getattr__."""
 
     def __init__(self):
         self.space = {"n": 1}
@@ -189,7 +189,7 @@ def changed(value):
 
 
 two = changed(2)
-KINDS = {  # what makes an object; what reads it; what changes it
+KINDS = {  # how to make an object, how to read it, how to change it
     "a large array": (lambda: ones(300001), lambda a: a[300000], setting(300000)),
     "a strided array": (lambda: ones(90, 80)[::2, ::3].T, lambda a: a[20, 40], setting((20, 40))),
     "a reversed array": (lambda: ones(5)[::-1], first, setting(0)),
@@ -337,7 +337,7 @@ def test_programs_share_what_they_compare_with():
     assert len(copies) == 1
 
 
-# ------------------------------------------------------------------ what is in tile code
+# ------------------------------------------------------------------ objects in tile code
 
 
 def test_records_that_were_changed_by_force():
@@ -420,11 +420,11 @@ def test_modules_that_functions_import(monkeypatch):
     assert stored(k) == 23
 
 
-# ------------------------------------------------------------------ what is not looked at
+# ------------------------------------------------------------------ objects that are not compared
 
 
 class Holding:
-    """An object with much besides what code asks it for."""
+    """An object with many attributes that static code does not read."""
 
     def __init__(self):
         self.n = 1

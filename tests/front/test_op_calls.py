@@ -1,4 +1,4 @@
-"""Arguments are bound to an op's parameters as `inspect.Signature.bind` does; for every op, as function and method."""
+"""Arguments are bound to the parameters of each op, as function and as method, as `inspect.Signature.bind` does it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CASES = [(o, False) for o in registry().values()] + [(o, True) for o in registry
 
 
 def expected(signature: inspect.Signature, args: tuple, kwargs: dict) -> dict | None:
-    """By parameter what is given, in the order of the signature; None stands for a default."""
+    """The arguments by parameter, in the order of the signature; None stands for a default."""
     try:
         found = signature.bind(*args, **kwargs).arguments
     except TypeError:

@@ -1,4 +1,4 @@
-"""Operators on what is no tile: tuples, strings, dtypes, enums, dataclasses [CV-1…6, DC-3, DT-1]."""
+"""Operators on tuples, strings, dtypes, enums and dataclasses [CV-1…6, DC-3, DT-1]."""
 
 import dataclasses
 import enum

@@ -1,4 +1,4 @@
-"""From functions to programs: parameters, binds, spans, collection of errors [DESIGN §9]."""
+"""From functions to programs: parameters, binds, spans, collection of errors."""
 
 import pickle
 
@@ -261,7 +261,7 @@ def test_every_error_has_a_place():
 @pytest.mark.parametrize("annotation", [ct.Constant[int], "ct.Constant[int]"])
 @pytest.mark.parametrize("source", ["ct.load(x, 0, n)", "ct.load(x, 0, (1 * n,))", "part(x, n)"])
 def test_an_error_tells_of_constants_that_are_not_as_annotated(source, annotation):
-    """What stands inside Constant is not checked at the launch [D-18]."""
+    """A launch does not check the type inside Constant [D-18]."""
     def part(x, m):
         return ct.load(x, 0, m)
 

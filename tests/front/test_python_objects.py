@@ -23,7 +23,7 @@ class Sizes(tuple):
 
 
 def test_subclasses_of_tuple():  # OBJ-5
-    """They are tuples; of a named one the fields are attributes, in tile code and in static code."""
+    """Both are tuples; the fields of a named tuple are attributes, in tile code and in static code."""
     pair, sizes = Pair(2, Pair(3, "x")), Sizes((4, 5))
     assert constant(lambda: pair) == (2, (3, "x"))
     assert constant(lambda: (sizes[1], len(sizes), sizes + (1,))) == (5, 2, (4, 5, 1))
@@ -191,7 +191,7 @@ def test_missing_name_in_ct_offers_the_idiom():
         ("var", "ct.sum(d * d, axis) / n"),
         ("program_id", "ct.bid(axis)"),
         ("trans", "ct.transpose(x)"),
-        ("logical_and", "x & y"),  # and no atomic_and, which is nearest
+        ("logical_and", "x & y"),  # not atomic_and, the nearest name
         ("fmax", "ct.maximum(x, y)"),  # the second argument of ct.max is the axis
         ("maxium", "did you mean `maximum`?"),
     ):

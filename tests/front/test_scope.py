@@ -1,4 +1,4 @@
-"""What names denote [EX-4, CALL-5…7, CONST-1], and that a launch sees what has changed."""
+"""What names denote [EX-4, CALL-5…7, CONST-1], and that launches see changes."""
 
 import math
 import types
@@ -165,7 +165,7 @@ def test_functions_call_later_ones():  # CALL-5
     assert constant(f, 7) is False
 
 
-# ------------------------------------------------------------------ what a launch sees of changes [CONST-4, policy]
+# ------------------------------------------------------------------ changes that a launch sees [CONST-4, policy]
 
 
 def launches(k, out, *args):

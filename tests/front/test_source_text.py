@@ -1,4 +1,4 @@
-"""Which text a function comes from [FN-2]."""
+"""The source text of functions [FN-2]."""
 
 import __future__
 
@@ -25,7 +25,7 @@ from tests.front.compiling import cell, constant, result
 
 @pytest.fixture(autouse=True)
 def lines_of_others():
-    """What other tests registered when they were imported outlives the clearing here."""
+    """Restores in linecache what other tests registered when they were imported; tests here clear it."""
     before = dict(linecache.cache)
     yield
     linecache.cache.update(before)
@@ -36,7 +36,7 @@ def source_of(fn) -> str:
     return ast.get_source_segment("".join(d.lines), d.node)
 
 
-# Two functions that begin on one line, and more of the kind.
+# Sources with several functions on one line.
 first, second = (lambda x: x + 1), (lambda x: x + 2)
 same, again = (lambda x: x), (lambda y: y)
 nested = lambda x: (lambda x: x * 3)(x)
@@ -52,7 +52,7 @@ def test_lambdas_of_one_line_are_told_apart():
 
 
 def test_lambdas_that_return_constants_are_told_apart():
-    """Some versions of Python 3.12 give their code no positions."""
+    """In some versions of Python 3.12 their code has no positions."""
     assert list(map(source_of, (zero, one, six, last))) == [
         "lambda x: 0", "lambda x: 1", "lambda x: 2 * 3", "lambda x: True"]
 
@@ -80,7 +80,7 @@ class Namespace:
 
 
 def test_decorated_functions_methods_and_mangled_names():
-    assert source_of(decorated).startswith("def wrapper(")  # FN-5: the wrapper is what is called
+    assert source_of(decorated).startswith("def wrapper(")  # FN-5: the wrapper is called
     assert source_of(decorated.__wrapped__).startswith("def decorated(")
     assert source_of(Namespace.method).startswith("def method(")
     assert source_of(Namespace.hidden).startswith("def __hidden(")
@@ -97,7 +97,7 @@ def decorated_tile_function(x):
 
 
 def test_a_decorator_over_a_tile_function_runs():
-    """functools.wraps gives it all attributes of the function."""
+    """functools.wraps copies all attributes of the function."""
     assert result(lambda x: decorated_tile_function(x), 3) == 7  # FN-5
 
 
@@ -162,7 +162,7 @@ def test_cell_that_was_replaced():
 
 
 def test_module_that_was_loaded_again(tmp_path, monkeypatch):
-    """As importlib.reload and %autoreload do: what linecache keeps of the file is older than the function."""
+    """As importlib.reload and %autoreload do: linecache has an older text than the function."""
     text = "def f(x):\n    def twice(y):\n        return y * 2\n    return twice(x)\n"
     file = tmp_path / "loaded_again.py"
     file.write_text(text)
@@ -178,7 +178,7 @@ def test_module_that_was_loaded_again(tmp_path, monkeypatch):
 
 
 def test_change_of_a_nested_function(tmp_path, monkeypatch):
-    """The text was edited before it was first read: the function that runs is the older one."""
+    """The file was edited before its text was read: the function that runs is older than the text."""
     file = tmp_path / "nested_change.py"
     file.write_text("def f(x):\n    return (lambda y: y * 2)(x)\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -212,7 +212,7 @@ def k(a, n: ct.Constant[int]):
 
 @pytest.fixture
 def file(tmp_path, monkeypatch):
-    """Writes a module, under a name of its own, and imports it; gives the module and its path."""
+    """Write a module under a new name and import it; the module and its path."""
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     names = (f"text_of_{tmp_path.name}_{i}" for i in range(9))
@@ -228,7 +228,7 @@ def file(tmp_path, monkeypatch):
 def rewrite(path, text: str) -> None:
     path.write_text(text)
     os.utime(path, (time.time() + 10,) * 2)
-    linecache.checkcache()  # as each traceback does that is printed
+    linecache.checkcache()  # as printing a traceback does
 
 
 def launched(kernel, dtype=np.int32, n=4) -> float:
@@ -243,7 +243,7 @@ OTHER_TEXTS = ("# nothing\n", "def scaled(x):\n    return (x", "import cutile as
 @pytest.mark.parametrize("other", OTHER_TEXTS)
 @pytest.mark.parametrize("launched_before", [True, False])
 def test_a_kernel_keeps_its_text(file, other, launched_before):
-    """And so do functions of its file, which was read with it."""
+    """Other functions of its file do so too: their text was read with it."""
     m, path = file(HELPER + KERNEL)
     if launched_before:
         assert launched(m.k) == 2
@@ -313,11 +313,11 @@ def test_kernels_of_older_and_newer_imports_side_by_side(file):
     assert source_of(m.scaled) == "def scaled(x):\n    return x * 5"
     rewrite(path, "# nothing\n")
     assert definition_of(old[0].function).node.lineno + 2 == definition_of(new.function).node.lineno
-    assert launched(new) == launched(old[0]) == 5  # globals are the module's, which was loaded again
+    assert launched(new) == launched(old[0]) == 5  # its globals are those of the reloaded module
 
 
 def put(target, source: str, name: str, filename: str, owner: str = "") -> None:
-    """Gives a function new code, compiled from its own lines alone, as tools do that reload modules."""
+    """Give a function new code, compiled from its own lines alone, as tools that reload modules do."""
     if owner:
         source = f"class {owner}:\n" + "".join(f"    {line}\n" for line in source.splitlines())
     space: dict = {}
@@ -326,7 +326,7 @@ def put(target, source: str, name: str, filename: str, owner: str = "") -> None:
 
 
 def test_code_that_was_put_into_a_function(file):
-    """It begins on line 1, where another function stands."""
+    """Its code begins on line 1, where the file has another function."""
     m, path = file("# first\n\n" + HELPER + KERNEL)
     assert launched(m.k) == 2
     rewrite(path, "def scaled(x, y=1): return x\n" + path.read_text().replace("2", "5"))
@@ -376,7 +376,7 @@ def test_text_that_is_registered_after_the_kernel_was_made():
 
 
 def test_future_statements_of_who_compiles():
-    """`exec` hands on the future statements of the code that calls it."""
+    """`exec` inherits the future statements of the calling code."""
     name, text = "<from the future>", "def f(x):\n    def g(y: int) -> int:\n        return y + 1\n    return g(x)\n"
     linecache.cache[name] = (0, None, text.splitlines(True), name)
     space: dict = {}
@@ -402,7 +402,7 @@ def test_texts_are_shared_and_let_go(file):
     m, path = file(HELPER + kernels)
     held = {id(t) for i in range(20) for t in source_text._known[id(getattr(m, f"k{i}").function.__code__)].texts}
     assert len(held) == 1
-    for i in range(3):  # what was never launched keeps no older text
+    for i in range(3):  # a function that was never launched keeps no older text
         rewrite(path, path.read_text() + "# more\n")
         importlib.reload(m)
     gc.collect()

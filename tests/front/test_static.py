@@ -91,7 +91,7 @@ def test_proxies_have_no_value():  # SEVAL-3
 
 
 def test_arrays_are_not_compared():
-    """Python would compare the objects that stand for them."""
+    """Python would compare the proxies."""
     for source in ("x == x", "x != 1", "1 == x", "x in (n, x, x.shape)"):
         k = cell(f"def k(x, n): ct.static_eval({source})")["k"]
         refused(k, A1, I32, says="unsupported operands for", help="an array is memory")
@@ -165,7 +165,7 @@ def test_nesting():  # SEVAL-1
             refused(cell(f"def k(): {outer}({inner})")["k"], cls=ct.TileStaticEvalError, says="cannot be used inside")
 
 
-def test_aliasing():  # SEVAL-1: a local name, a container, an argument are no direct call
+def test_aliasing():  # SEVAL-1: not called by a global name: a local, an item, an argument
     for k in ("e = ct.static_eval\n    e(3)", "(ct.static_eval,)[0](3)", "(lambda f: f(3))(ct.static_eval)"):
         refused(
             cell(f"def k():\n    {k}")["k"],
@@ -352,7 +352,7 @@ def test_a_failed_value_is_silent_in_a_static_construct(use):
 
 
 def test_methods_inside():
-    """A method can be handed out of a static construct, and called then; it is an op, which nothing applies inside."""
+    """A static construct may give a method, which tile code then calls; static code cannot call it."""
     x, out = np.arange(8, dtype=np.int32), np.zeros(4, np.int32)
 
     @ct.kernel
@@ -380,7 +380,7 @@ def test_attributes_inside():
 
 
 def test_attributes_of_what_was_kept():
-    """Python code may keep a tile or array; what its type knows is there when the kernel is compiled."""
+    """Python code may keep a tile or array: the attributes of its type remain."""
     kept = []
 
     def k(x):

@@ -167,7 +167,7 @@ def test_two_types(one, two):  # JOIN-2, JOIN-5
     """.replace("ONE", one).replace("TWO", two)
     typed(cell(source.replace("USE", "z = 1"))["k"], A1, I32)  # unused: no error
     e = refused(cell(source.replace("USE", "z = y"))["k"], A1, I32, at="y", says="Type of `y` depends on path taken: ")
-    assert [span.line for _, span in e.notes] == [3, 5]  # both assignments are shown
+    assert [span.line for _, span in e.notes] == [3, 5]  # the error shows both assignments
 
 
 def test_assignment_ends_a_conflict():  # JOIN-2
@@ -207,7 +207,7 @@ def test_a_path_that_leaves_does_not_join():  # JOIN-4
     assert [int(result(f, n)) for n in (0, 3, 7)] == [-1, 1, 77]
 
 
-def test_raise_does_not_join():  # JOIN-4, ST-8: compiling the statement stops everything
+def test_raise_does_not_join():  # JOIN-4, ST-8: typing the statement stops compilation
     def k(n):
         if n > 1:
             raise ct.static_exception(ValueError("not here"))
@@ -362,7 +362,7 @@ def test_ternary_of_two_types_is_refused_only_where_it_is_used():  # EX-14
     def at_once(n):
         ct.assert_((1 if n > 1 else 2.0) > 1)
 
-    assert "assert" in text(unused, I32)  # what the sides do is kept
+    assert "assert" in text(unused, I32)  # the effects of both sides are kept
     refused(used, I32, at="a", says="int32 scalar vs. None")
     refused(at_once, I32, at="1 if n > 1 else 2.0", says="int32 scalar vs. float32 scalar")
 

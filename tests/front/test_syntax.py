@@ -1,4 +1,4 @@
-"""Python outside the subset: refused for a whole function before anything in it is typed [EX-*, ST-*, LIM-1]."""
+"""Python that tile code does not have is refused before anything in the function is typed [EX-*, ST-*, LIM-1]."""
 
 import ast
 
@@ -9,7 +9,7 @@ from cutile.front.program import compile_kernel
 from cutile.front.syntax import UNSUPPORTED
 from tests.front.compiling import I32, cell, refused, typed
 
-# Refused wherever it stands, reached or not: clause, source, the piece under the carets, what the message says.
+# Refused even where control does not get to it: clause, source, the source under the carets, part of the message.
 REFUSED = [
     ("ST-5", "n.a = 1", "n.a", "cannot assign to attributes"),
     ("ST-7.del", "del n", "del n", "del"),
@@ -65,7 +65,7 @@ def kernel(body: str):
 @pytest.mark.parametrize("body,piece,says", [r[1:] for r in REFUSED], ids=[r[0] for r in REFUSED])
 def test_refused(body, piece, says):
     if piece[0] == "{" and piece.startswith("{n"):
-        piece = None  # Python before 3.12 gives fields of f-strings no place of their own
+        piece = None  # before Python 3.12, fields of f-strings have no positions
     refused(kernel(body), I32, cls=ct.TileSyntaxError, at=piece, says=says)
 
 

@@ -1,4 +1,4 @@
-"""Python warns of a piece where it is said to, and never of what `silent` gives, which means the same."""
+"""Python warns of code exactly if `warns` says so, and never of what `silent` makes of it, which means the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checker: accepts whatever is valid, and names the node that breaks a rule."""
+"""The checker accepts valid IR, and names the node that breaks a rule."""
 
 from dataclasses import replace
 
@@ -115,7 +115,7 @@ def refused(text_or_kernel, *messages: str) -> None:
 def test_refuses(old, new, messages):
     assert PROGRAM.count(old) == 1
     text = PROGRAM.replace(old, new)
-    if not messages:  # a variation that stays valid: a pure op in a combine body
+    if not messages:  # still valid: a pure op in a combine body
         check(parse(text))
     else:
         refused(text, *messages)
@@ -263,7 +263,7 @@ def test_spans_and_types_are_demanded():
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_a_random_program_without_one_definition_is_refused(rng):
-    """Take away a node whose result is used, and the use is found."""
+    """If a node is removed whose result is used, the checker finds the use."""
     k = random_kernel(rng)
     needed = {v for b, _ in regions(k.body) for n in b.nodes for v in free_values(Region([n]))}
     found = [(b, n) for b, _ in regions(k.body) for n in b.nodes

@@ -1,4 +1,4 @@
-"""Walks that go on in further threads."""
+"""Deep walks go on in new threads."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("number", default=0
 
 
 def below(frames: int, function, *args):
-    """A call from so many frames further down."""
+    """A call with `frames` more frames around it."""
     return function(*args) if frames == 0 else below(frames - 1, function, *args)
 
 
 def through_c(calls: int, function):
-    """A call from inside so many calls of a C function."""
+    """A call inside `calls` calls of a C function."""
     return function() if calls == 0 else max([calls], key=lambda n: through_c(n - 1, function))
 
 
 @deep
 def nested(n: int) -> set:
-    """The threads that n nested calls take."""
+    """The threads in which n nested calls run."""
     return {threading.get_ident()} | (nested(n - 1) if n else set())
 
 
@@ -106,7 +106,7 @@ def test_no_further_thread(monkeypatch):
 
 
 def conditions(n):
-    """`if x:` in `if x:` …, which sets y."""
+    """A module of `n` nested `if x:` around `y = x`."""
     inner = ast.parse("y = x").body[0]
     for _ in range(n):
         inner = ast.copy_location(ast.If(ast.copy_location(ast.Name("x", ast.Load()), inner), [inner], []), inner)

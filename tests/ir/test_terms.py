@@ -1,4 +1,4 @@
-"""Constants are told apart to the last bit."""
+"""Constants are the same only if all their bits are."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Text of the IR: what it looks like, that it parses back to the same IR, and what a bad text is told."""
+"""The text form of the IR: how it looks, that it parses back to the same IR, and errors about wrong texts."""
 
 import math
 import re
@@ -51,7 +51,7 @@ spans {
 
 
 def same(a, b, values: dict) -> bool:
-    """Equal IR, values matched one to one by where they stand."""
+    """Whether two kernels are equal, with values matched one to one by position."""
     if isinstance(a, Value) and isinstance(b, Value):
         return values.setdefault(a, b) is b and values.setdefault(b, a) is a and a.type == b.type and a.name == b.name
     if type(a) is not type(b):

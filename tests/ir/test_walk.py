@@ -144,7 +144,7 @@ def test_free_values_agree_with_their_definition(rng):
 @settings(max_examples=60, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_rewrite_replaces_everywhere_and_leaves_the_old_kernel_alone(rng):
-    """Every op is replaced by one with a fresh result: the program is valid and reads the same but for names."""
+    """Each op is replaced by one with a new result: the program stays valid, and its text changes only in names."""
     k = random_kernel(rng)
     before = to_text(k)
     new: dict[Value, Value] = {}
