@@ -1,6 +1,6 @@
-"""Powers of two that integer scalars of a kernel are known to be multiples of.
+"""Powers of two that divide integer scalars of a kernel.
 
-Powers of two, because those survive arithmetic modulo 2**n. A back end uses them where it computes an address.
+Arithmetic modulo 2**n keeps divisors that are powers of two. A back end uses them where it computes an address.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ def _power_of_two(n: int) -> int:
 
 
 def divisibility(kernel: Kernel, known: Callable[[Op], int] = lambda n: 1) -> dict[Value, int]:
-    """A divisor of each integer scalar of which one above 1 is known. `known` tells it for ops that this file does not
-    know, such as the size of an array."""
+    """For each integer scalar, a divisor above 1, if one is known. `known` gives divisors of results of ops that have
+    no rule here, such as the size of an array.
+    """
     found: dict[Value, int] = {}
     for n in walk(kernel.body):
         if isinstance(n, For):

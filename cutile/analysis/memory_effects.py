@@ -1,9 +1,9 @@
-"""Which kernel parameters a kernel may store to: a launcher refuses read-only arrays there, and lets loads of all other
-arrays go without a copy.
+"""Which parameters a kernel may store to. A launcher refuses read-only arrays for these, and loads of all others need
+no copy.
 
 Arrays reach an access through slices, list items, branches, loops, calls and foreign pointers. All values that may
-stand for the same array form one class (union-find over everything that hands an array on), so the answer is a
-superset of the truth.
+stand for the same array form one class, by union-find over everything that passes an array on. So the answer may name
+a parameter too many, but never one too few.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def written_params(kernel: Kernel) -> frozenset[Value]:
 
 
 def is_written(kernel: Kernel) -> Callable[[Value], bool]:
-    """A test for any value of the kernel: may it stand for memory that a store or atomic of the kernel reaches?"""
+    """A test for any value of the kernel: whether it may be memory that a store or atomic of the kernel reaches."""
     classes = _Classes()
     stored = {classes.find(v) for v in _targets(kernel, classes)}
     return lambda v: _is_memory(v) and classes.find(v) in stored
 
 
 def memory_classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> Callable[[Value], Value]:
-    """For each array, list or pointer value one that stands for all that may be the same memory.
+    """A function from each array, list or pointer value to one value for all that may be the same memory.
 
-    Parameters that stand in one group of `together` may be the same memory too.
+    Parameters in one group of `together` may be the same memory too.
     """
     classes = _Classes()
     for group in together:
@@ -84,7 +84,7 @@ def _is_memory(v: Value) -> bool:
 
 
 def _targets(kernel: Kernel, classes: _Classes) -> list[Value]:
-    """Unite what may stand for the same memory; what stores and atomics reach."""
+    """Unite values that may be the same memory. Gives the arrays of stores and atomics."""
     targets: list[Value] = []
     # With each region: (params, results) of the innermost loop, results of the innermost frame.
     pending: list[tuple[Region, tuple, tuple]] = [(kernel.body, ((), ()), ())]

@@ -1,14 +1,17 @@
-"""Loops that wait for other blocks, and what such a loop would have to see changed to go on.
+"""Loops that wait for other blocks, and the state in which such a loop would run for ever.
 
 A loop waits if something that other blocks may change decides how long it runs: the result of an atomic, or of a load
-from memory that the kernel stores to, reaches the condition of the loop or of a Break, Continue or Return in it. Not
-counted is `atomic_add` of a number known not to be zero: whoever loops on that makes progress by itself (a counter
-that hands out work). Nor are WEAK loads in a loop that stores to the same memory: that loop works there in nesting (a
-sort, an iteration until it has converged), and nothing may wait through WEAK accesses [MEM-2]. A plain branch on such a
-value waits for nobody.
+from memory that the kernel stores to, reaches the condition of the loop or of a Break, Continue or Return in it. A
+plain branch on such a value waits for nobody. Two things do not count:
 
-The state of a waiting loop are the carried values that decide what an iteration does: where it branches, which elements
-it reads, writes and what. If these repeat and memory has not changed in between, all later iterations repeat too.
+* `atomic_add` of a number known not to be zero: a loop on that makes progress by itself, as with a counter that hands
+  out work;
+* WEAK loads in a loop that stores to the same memory: it works in place (a sort, an iteration until convergence), and
+  nothing may wait through WEAK accesses [MEM-2].
+
+The state of a waiting loop consists of the carried values that decide what an iteration does: where it branches, which
+elements it reads and writes, and the values it writes. If the state repeats and memory has not changed in between, all
+later iterations repeat too.
 
 The flow of values is followed through branches, loops and calls without regard to order, so both answers are supersets.
 """
@@ -59,22 +62,22 @@ def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
 
 
 def _may_wait(n: Node) -> bool:
-    """Only conditions of loops, or before a Break, Continue or Return, let a loop wait: most kernels have none."""
+    """Whether a node can make a loop wait: a While, or an If around a Break, Continue or Return."""
     return isinstance(n, While) or isinstance(n, If) and any(
         isinstance(m, Break | Continue | Return) for b in regions_of(n) for m in b.nodes)
 
 
 @structure(frozen=True, slots=True)
 class _Nesting:
-    """Where a region stands: the node that holds it, and where that one stands."""
+    """The node that holds a region, and the nesting of that node."""
 
     node: Node | None
     outer: _Nesting | None
-    loops: tuple[Loop, ...] = ()  # around, those of callers included
+    loops: tuple[Loop, ...] = ()  # around it, including those of callers
     is_cond: bool = False  # of a While
 
     def inside(self, n: Node) -> Iterator[tuple[Region, _Nesting]]:
-        """The regions nested in a node that stands here."""
+        """The regions nested in a node of this region."""
         loops = (*self.loops, n) if isinstance(n, For | While) else self.loops
         for b in regions_of(n):
             yield b, _Nesting(n, self, loops, isinstance(n, While) and b is n.cond)
@@ -180,7 +183,7 @@ class _Flow:
             self.link(results_of(nesting.node), n.operands)
 
     def leave(self, n: Break | Continue | Return, nesting: _Nesting) -> None:
-        """Values arrive at the loop or call that is left or gone on with, by the conditions on the way there."""
+        """Values arrive at the loop or call that is left or continued; the conditions on the way decide whether."""
         conds: list[Value] = []
         for outer in nesting.chain():
             if isinstance(outer, If):
@@ -200,7 +203,7 @@ class _Flow:
 
 
 def _may_change(n: Op, written, known: set[Value]) -> bool:
-    """The results may be others when the op runs again."""
+    """Whether the op may give other results when it runs again."""
     if n.op.effect == READ:
         return any(written(v) for v in n.operands)
     if n.op.effect != ATOMIC:

@@ -11,8 +11,8 @@ Memory falls into classes: two accesses of different classes never meet. Program
 [MEM-4.assert]  nor around an assert
 [MEM-4.apart]  nor between the stores of different iterations of an innermost loop, if each goes to a tile of its own
 
-A back end carries one token for each `Key`: what comes later waits for the tokens that `before` names, and becomes
-part of those that `after` names. Carried through branches and loops are the tokens that something in them changes.
+A back end carries one token for each `Key`. `Tokens` says which of them an access waits for, and which it joins or
+becomes. Branches and loops carry the tokens that something in them changes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ACQUIRE: Key = ("acquire", None)
 
 @structure(frozen=True, slots=True)
 class Tokens:
-    """How a node takes part. `joins` gain the node's token, `becomes` are then its token alone."""
+    """The tokens that a node waits for, those that its token joins, and those that become its token alone."""
 
     waits: tuple[Key, ...]
     joins: tuple[Key, ...]
@@ -52,7 +52,7 @@ NONE = Tokens((), (), ())
 
 @structure(slots=True)
 class Ordering:
-    """The plan for one kernel without frames."""
+    """The tokens of one kernel without frames."""
 
     tokens: dict[Op, Tokens] = field(default_factory=dict)
     apart: dict[For, dict[Op, Value]] = field(default_factory=dict)  # stores that need not wait for each other
@@ -78,7 +78,11 @@ class Ordering:
 
 
 def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlapping: Sequence[Value] = ()) -> Ordering:
-    """`together`: parameters that may be the same memory. `overlapping`: those of which two elements may be."""
+    """The tokens of a kernel.
+
+    `together`: groups of parameters that may be the same memory; `overlapping`: parameters of which two elements may
+    be.
+    """
     class_of = memory_classes(kernel, together)
     ops = [n for n in walk(kernel.body)
            if isinstance(n, Op) and (n.op.effect in (READ, WRITE, ATOMIC) or n.op in FENCES)]
@@ -107,7 +111,7 @@ def _order(n: Op) -> MemoryOrder:
 
 
 def _fence(classes: Sequence[Value]) -> Tokens:
-    """Waits for all, and all wait for it."""
+    """It waits for everything before it, and everything after waits for it."""
     return Tokens((*(("any", c) for c in classes), ACQUIRE), (), (ACQUIRE,))
 
 

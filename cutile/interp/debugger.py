@@ -1,4 +1,4 @@
-"""Is a debugger watching? Coverage tools and profilers are none."""
+"""Whether a debugger is attached. Coverage tools and profilers do not count."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PYDEVD = frozenset({"_pydevd_bundle.pydevd_constants", "debugpy"})
 
 
 def attached() -> bool:
-    """A debugger traces this thread, or the process is under one that watches without tracing."""
+    """Whether a debugger traces this thread, or is attached to the process without tracing."""
     if sys.gettrace() is not None and _traced() or _MONITORING is not None and _monitored():
         return True
     return not sys.modules.keys().isdisjoint(_PYDEVD) and _pydevd()
@@ -23,7 +23,7 @@ def _traced() -> bool:
 
 
 def _measures(trace) -> bool:
-    """Whose is a trace function: its module, that of the object that it is a method of, or what `python -m` runs."""
+    """Whether a trace function is that of a measuring tool, by its module, its object's or what `python -m` runs."""
     owner = getattr(trace, "__self__", None) or trace
     modules = [getattr(x, "__module__", None) for x in (trace, owner, type(owner))]
     function = getattr(trace, "__func__", trace)
@@ -39,7 +39,9 @@ def _monitored() -> bool:
 
 
 def _pydevd() -> bool:
-    """debugpy and PyCharm may trace single code objects only, and nothing shows in this thread before a breakpoint."""
+    """Whether debugpy or PyCharm is connected. These may trace single code objects only, which does not show before a
+    breakpoint is hit.
+    """
     modules = sys.modules
     if "_pydevd_bundle.pydevd_constants" in modules:
         holder = getattr(modules["_pydevd_bundle.pydevd_constants"], "GlobalDebuggerHolder", None)

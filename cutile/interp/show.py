@@ -1,7 +1,6 @@
 """What a user sees in the debugger: tiles and scalars under their own names, and compile-time values beside them.
 
-Classes here are made without a Python-level constructor, so that stepping into a line goes straight to the meaning of
-its op.
+The classes have no constructor in Python, so that stepping into a line goes straight to the meaning of its op.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ class Tile(SimpleNamespace):
     """A tile as a local of a running kernel: immutable, with the element type and shape it has in the language.
 
     `numpy()` is a read-only view of its elements (floats narrower than float32 appear as float32, which holds them
-    exactly); whatever else NumPy arrays have, `tile.sum()` or `tile[0, :4]`, works on that view. A scalar converts and
-    compares like a Python number. Arithmetic gives a tile of the same dtype, so `acc = acc * 2` typed into a debugger
-    changes what the kernel goes on with.
+    exactly). Everything else that NumPy arrays have, such as `tile.sum()` or `tile[0, :4]`, works on that view. A
+    scalar converts and compares like a Python number. Arithmetic gives a tile of the same dtype: after `acc = acc * 2` in a
+    debugger, the kernel goes on with the new value.
     """
 
     carrier: np.ndarray
@@ -120,7 +119,7 @@ Tile.__invert__ = lambda self: tile_like(self.type, ~self.numpy())
 
 
 def tile_like(type: TileType, x: Any) -> Tile | np.ndarray:
-    """What a debugger computed from a tile, as a tile of that type again; a NumPy array if the shape is another."""
+    """A result computed from a tile, as a tile of that type; a NumPy array if it has another shape."""
     x = np.asarray(x)
     if x.shape != type.shape:
         return x
@@ -131,7 +130,7 @@ def tile_like(type: TileType, x: Any) -> Tile | np.ndarray:
 
 
 def _summary(x: np.ndarray, kind: str) -> str:
-    """The statistics that tell most about a tile in a few characters."""
+    """Statistics of a tile in a few characters."""
     if kind == "b":
         return f"true {int(x.sum())} of {x.size}"
     if kind != "f":
@@ -143,7 +142,7 @@ def _summary(x: np.ndarray, kind: str) -> str:
 
 
 class Shown:
-    """A compile-time thing that can only be looked at: a function, a module, a view."""
+    """A compile-time value without a run-time form: a function, a module, a view."""
 
     __slots__ = ("text",)
 

@@ -1,5 +1,5 @@
-"""Compute once what is computed twice: an op without effect, on the same operands, takes the result of an earlier one
-that is visible where it stands.
+"""Compute once what is computed twice: an op without effect is replaced by the result of an earlier equal one that is
+visible there.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def cse(kernel: Kernel) -> Kernel:
 
 
 def key_of(n: Op) -> Hashable | None:
-    """Equal for ops that compute the same; None for one that cannot be merged. Numbers of different kinds differ, and
-    so do zeros of different sign."""
+    """A key that is equal for ops that compute the same; None for an op that cannot be merged. Numbers of different
+    kinds differ, and so do zeros of different sign."""
     if n.op.effect != PURE or n.region is not None or n.op is breakpoint_op or "ctx" in n.op.given and n.operands:
         return None
     attrs = tuple((k, _exact(v)) for k, v in n.attrs.items())

@@ -21,13 +21,13 @@ def dce(kernel: Kernel) -> Kernel:
 
 
 def removable(n: Node) -> bool:
-    """An op that only its results speak for."""
+    """Whether a node is an op that is needed for its results only."""
     return isinstance(n, Op) and (n.op.effect == PURE or n.op.effect == READ
                                   and n.attrs.get("memory_order", MemoryOrder.WEAK) is not MemoryOrder.ACQUIRE)
 
 
 def _needed(body: Region) -> set[Value]:
-    """The values that something kept reads. Uses stand behind definitions, so one walk backwards finds them all."""
+    """The values that a kept node reads. Uses come after definitions, so one walk backwards finds all of them."""
     needed: set[Value] = set()
     for n in reversed(list(walk(body))):
         if isinstance(n, Op) and removable(n):

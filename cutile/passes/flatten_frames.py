@@ -1,8 +1,8 @@
-"""Put the body of each call where the call stands, so that no Frame is left.
+"""Replace each call by the body of the function, so that no Frame is left.
 
-A Return at the end of the body hands its operands to whoever used the results of the frame. An early return in an If
-sends the rest of the body into the branch that goes on; where both branches go on, the body becomes a loop that runs
-once and ends by Break. Nodes that control cannot reach are dropped.
+The operands of a Return at the end of the body replace the results of the frame. After an If with an early return, the
+rest of the body moves into the branch that goes on; where both branches go on, the body becomes a loop that runs once
+and ends by Break. Nodes that control cannot reach are dropped.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def flatten_frames(kernel: Kernel) -> Kernel:
 
 
 def _cut(n: Node) -> list[Node] | None:
-    """The node with its regions ending where control ends."""
+    """The node without what control cannot reach in its regions."""
     regions = tuple(regions_of(n))
     cut = [reachable(b) for b in regions]
     return None if all(a is b for a, b in zip(regions, cut, strict=True)) else [with_regions(n, cut)]
@@ -59,7 +59,7 @@ def reachable(region: Region) -> Region:
 def _frame(n: Frame, new: dict[Value, Value]) -> list[Node]:
     """The frame with one Return, at the end of its body, if it has any; or a loop that stands for the frame.
 
-    `new` learns what becomes of the results of Ifs.
+    Replacements for the results of Ifs are added to `new`.
     """
     body = reachable(out_of_loops(reachable(n.body), tuple(v.type for v in n.results)))
     holding = holders(body, Return)
@@ -117,7 +117,7 @@ def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], 
 
 
 def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
-    """The region with the body of each frame in its place. `new` maps values to those that stand for them."""
+    """The region with the body of each frame in its place. `new` maps values to their replacements."""
     out: list[Node] = []
     inside: list[tuple[Frame | None, Any]] = [(None, iter(region.nodes))]  # frames entered, and their nodes to come
     while inside:
@@ -143,7 +143,7 @@ def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Reg
 
 
 def _renamed(n: Node, new: dict[Value, Value]) -> Node:
-    """The node reading what stands for its values, which other values may stand for in turn."""
+    """The node with its values replaced, until none has a replacement."""
     read = shown_values(n.template) if isinstance(n, Bind) else uses_of(n)
     final = {}
     for v in read:

@@ -46,7 +46,7 @@ def fma(kernel: Kernel) -> Kernel:
 
 @structure(slots=True)
 class _Plan:
-    """What `change` does at each node."""
+    """What to change at each node."""
 
     fusions: dict[Op, tuple[int, Value, Value]] = field(default_factory=dict)  # add -> side of the product, factors
     gone: set[Op] = field(default_factory=set)  # muls whose product nobody reads or shows any more

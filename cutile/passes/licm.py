@@ -1,6 +1,6 @@
-"""Move out of loops what is the same in every iteration: ops without effect whose operands come from outside.
+"""Move ops without effect out of loops if their operands come from outside: they give the same in every iteration.
 
-A loop may run not at all, so what is moved must be harmless: an integer division stays unless its divisor is a
+A loop may have no iteration, so what is moved must be harmless: an integer division stays unless its divisor is a
 constant other than zero.
 """
 
@@ -17,7 +17,7 @@ DIVISIONS = (arithmetic.floordiv, arithmetic.mod, arithmetic.cdiv)
 
 
 def licm(kernel: Kernel) -> Kernel:
-    """The kernel with invariant ops before their loops; from the inside out, so they leave as many as they can."""
+    """The kernel with invariant ops before their loops. Inner loops come first, so that an op can leave several."""
     source = definitions(kernel.body)
     return rewrite(kernel, lambda old, n: _hoisted(n, source) if isinstance(n, For | While) else None)
 

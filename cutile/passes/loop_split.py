@@ -5,8 +5,8 @@
         else: B                           for j in range(mid, stop):
         rest                                  B; rest
 
-for a step of 1, an If in the body itself, and x the same in every iteration: the branch is gone from both halves, as
-the two halves of a causal attention want it. Loops that something breaks out of, and those with loops inside, stay.
+for a step of 1, an If in the body itself, and an x that is the same in every iteration. Neither half has the branch,
+which suits the two halves of a causal attention. Loops with a Break, and those with loops inside, stay.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _fresh(v: Value, new: dict[Value, Value]) -> Value:
 
 @deep
 def _copied(nodes: list[Node], new: dict[Value, Value], known: dict[Value, bool]) -> list[Node]:
-    """Nodes with values of their own, where Ifs on a known condition are the branch taken."""
+    """Copies of nodes with values of their own; an If whose condition is known becomes the branch that is taken."""
     out: list[Node] = []
     for n in nodes:
         if isinstance(n, If) and n.cond in known:

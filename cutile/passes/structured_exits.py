@@ -1,8 +1,7 @@
-"""Take Returns out of loops: a loop that a function returns from ends by Break, and the Return follows it.
+"""Take Returns out of loops: the loop ends by Break, and a Return follows it.
 
-A flag among the results of the loop says whether to return, and what is returned goes with it; where the loop can end
-in no other way, neither is needed. Afterwards every Return stands at the end of its function's body or of branches of
-Ifs in it.
+A flag among the results of the loop says whether to return, and further results what; neither is needed if the loop
+ends in no other way. Afterwards every Return is at the end of its function's body or of branches of Ifs in it.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ FLAG = TileType(bool_)
 
 
 def structured_exits(kernel: Kernel) -> Kernel:
-    """The kernel without Returns inside loops; its frames are not looked into, so flatten them first."""
+    """The kernel without Returns inside loops. Frames are not looked into: flatten them first."""
     body = out_of_loops(kernel.body, ())
     return kernel if body is kernel.body else replace(kernel, body=body)
 

@@ -1,7 +1,7 @@
-"""Emitted code without the temporaries that nothing reads: close to what the user wrote, and as easy to step through.
+"""Removes temporaries that nothing reads, so that emitted code is as easy to step through as what the user wrote.
 
-The emitter keeps every value in a temporary, and reads the user's variables instead wherever they hold the value. What
-then remains unread goes: `.t1 = add(…); acc = .t1` becomes `acc = add(…)`.
+The emitter keeps every value in a temporary, and reads the user's variables instead wherever they hold the value.
+Temporaries that are then not read go: `.t1 = add(…); acc = .t1` becomes `acc = add(…)`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cutile.interp.codegen.py_ast import NO_POSITION, assign_all, set_position
 
 
 def propagate_copies(body: list[ast.stmt]) -> Counter[str]:
-    """Simplify a function's body in place; how often each name is still read."""
+    """Simplify a function's body in place. Gives how often each name is still read."""
     while True:
         reads = Counter(n.id for s in body for n in ast.walk(s)
                         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
@@ -34,13 +34,13 @@ def _suites(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
 
 
 def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:
-    """One pass over the statements of a suite; whether anything changed."""
+    """One pass over the statements of a suite. Gives whether anything changed."""
     out: list[ast.stmt] = []
     for s in suite:
         match s:
             case ast.Assign(targets=[ast.Name()], value=ast.Name(id=temp)) if (
                     is_temp(temp) and reads[temp] == 1 and (maker := _maker(out, temp)) is not None):
-                maker.targets = s.targets  # at their own place in the source
+                maker.targets = s.targets  # these keep their position in the source
                 reads[temp] = 0
             case ast.Assign(targets=[ast.Name() as t], value=value) if _unread(t, reads):
                 if not isinstance(value, ast.Name):
@@ -68,7 +68,7 @@ def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:
 
 
 def _maker(before: list[ast.stmt], temp: str) -> ast.Assign | None:
-    """The statement just before, ends of other temporaries apart, if it does nothing but assign a temporary."""
+    """The last statement that deletes nothing, if it only assigns this temporary."""
     last = next((s for s in reversed(before) if not isinstance(s, ast.Delete)), None)
     match last:
         case ast.Assign(targets=[ast.Name(id=name)]) if name == temp:

@@ -1,8 +1,8 @@
 """Which values the user's variables are known to hold at a point of a function, for the block emitter.
 
-Where paths meet, a variable holds what it holds on all of them. At the header of a loop that is claimed first and shown
-while the body is emitted: every way back to the header must keep the claims. Paths are told by what they change, so
-that a branch costs what it assigns, not what there is.
+Where paths meet, a variable holds what it holds on all of them. What variables hold at the header of a loop is assumed
+first, and checked while the body is emitted: every way back to the header must keep it. A path is described by what
+it changes, so that the cost of a branch depends on what it assigns only.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOTHING: frozenset[Value] = frozenset()
 
 
 class Binding(NamedTuple):
-    """What a variable holds, and when it was bound; of several that hold a value, the latest stands for it."""
+    """What a variable holds, and when it was bound. Of several that hold a value, the one bound last is used."""
 
     time: int
     values: frozenset[Value]
@@ -45,19 +45,19 @@ class Variables:
         return max(self._holders.get(v, ()), key=lambda name: self._held[name].time, default=None)
 
     def in_order(self, names: Iterable[str]) -> list[str]:
-        """Those bound latest last."""
+        """Names by the time at which they were bound."""
         return sorted(names, key=lambda name: self._held[name].time if name in self._held else 0)
 
     def bind(self, name: str, values: Iterable[Value] = ()) -> None:
-        """The variable is assigned; nothing else is known of it than that it holds these values."""
+        """The variable is assigned, and known to hold these values."""
         self._time += 1
         values = frozenset(values)
         self._set(name, Binding(self._time, values) if values else None)
 
     def rename(self, old: Sequence[Value], new: Sequence[Value]) -> None:
-        """Values arrive under further names: inits as params, operands as results.
+        """Values become those of other nodes too: inits of params, operands of results.
 
-        What was called by a new name before is not it: a param of the iteration that ends.
+        What the new values were before, params of the iteration that ends, no variable holds any more.
         """
         extra: dict[str, set[Value]] = {name: set() for b in new for name in self._holders.get(b, ())}
         for a, b in zip(old, new, strict=False):
@@ -87,17 +87,17 @@ class Variables:
     # -------------------------------------------------------------- paths
 
     def mark(self) -> int:
-        """A point to go back to."""
+        """A point for `undo`."""
         return len(self._changes)
 
     def undo(self, mark: int) -> None:
-        """Go back: the variables hold what they held there."""
+        """Go back to a mark: the variables hold what they held there."""
         while len(self._changes) > mark:
             name, before = self._changes.pop()
             self._replace(name, self._held.get(name), before)
 
     def path(self, mark: int, old: Sequence[Value] = (), new: Sequence[Value] = ()) -> Path:
-        """What changed since a mark, when these values then arrive under further names."""
+        """What changed since a mark, after a rename of these values."""
         here = self.mark()
         self.rename(old, new)
         changed = {name: self._held.get(name) for name, _ in self._changes[mark:]}
@@ -105,7 +105,7 @@ class Variables:
         return changed
 
     def meet(self, paths: Sequence[Path]) -> None:
-        """Paths from this point meet: what holds on all of them holds."""
+        """Paths from this point meet: keep what holds on all of them."""
         for name in dict.fromkeys(name for p in paths for name in p):
             held = [p.get(name, self._held.get(name)) for p in paths]
             if None in held:
@@ -117,14 +117,16 @@ class Variables:
 
 @dataclass
 class Loop:
-    """A loop being emitted. `claims`: what each variable that its body assigns holds whenever an iteration begins."""
+    """A loop being emitted. `claims`: what each variable that its body assigns is assumed to hold when an iteration
+    begins.
+    """
 
     node: ir.For | ir.While
     claims: dict[str, frozenset[Value]]
     mark: int  # before the loop
     normal: list[Path] = field(default_factory=list)  # by which it ends
     breaks: list[Path] = field(default_factory=list)
-    wrong: bool = False  # a claim did not hold: emit again with the rest
+    wrong: bool = False  # a claim was false: emit the body again with the others
 
     def begin(self, variables: Variables) -> None:
         """An iteration begins."""
@@ -132,7 +134,7 @@ class Loop:
             variables.bind(name, values)
 
     def next(self, variables: Variables, operands: Sequence[Value]) -> None:
-        """Control goes back to the header with these carried values: keep what the claims still say."""
+        """Control goes back to the header with these carried values: drop claims that are false here."""
         here = variables.mark()
         variables.rename(operands, self.node.params)
         for name, values in self.claims.items():
@@ -143,7 +145,7 @@ class Loop:
 
 
 def claimed(variables: Variables, n: ir.For | ir.While) -> dict[str, frozenset[Value]]:
-    """What the variables that a loop may assign hold at its header, if every iteration leaves it so."""
+    """What to assume of the variables that a loop may assign: what they hold before it."""
     here, params = variables.mark(), frozenset(n.params)
     variables.rename(n.inits, n.params)
     claims = {name: variables[name] & params for name in variables.in_order(assigned_in(n))}
@@ -152,7 +154,7 @@ def claimed(variables: Variables, n: ir.For | ir.While) -> dict[str, frozenset[V
 
 
 def assigned_in(n: ir.For | ir.While) -> set[str]:
-    """The variables of the user that a loop may assign, calls apart."""
+    """The user's variables that a loop may assign, outside the calls in it."""
     found, pending = set(), [n]
     while pending:
         m = pending.pop()

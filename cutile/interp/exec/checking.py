@@ -1,4 +1,4 @@
-"""CUTILE_CHECK: what every value must be, looked at after every op."""
+"""CUTILE_CHECK: every result of an op is checked against its type."""
 
 from __future__ import annotations
 

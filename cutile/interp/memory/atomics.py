@@ -1,7 +1,7 @@
-"""Atomic updates: what many blocks do to few elements, with the value each of them saw.
+"""Atomic updates of elements by many blocks, and the value that each update found.
 
-The order is that of the descriptors: blocks, then elements, row-major. What is returned is what a sequential run in
-this order returns. Duplicates are found by a stable sort of the addresses; elements that are met once need no more.
+Updates happen in the order of array.py: blocks, then elements, row-major; the results are those of a sequential run in
+this order. A stable sort of the addresses finds updates of one element; elements that are updated once need no more.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def chosen(buffer, keep: np.ndarray | None, coords: Sequence[np.ndarray], shape:
 
 def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: Sequence[np.ndarray],
           shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Update buffer. `shape`: running blocks and elements. Returns which took place and the old values, 0 elsewhere."""
+    """Update a buffer; `shape` is that of running blocks and elements. Gives which updates took place, and the old
+    values, 0 elsewhere.
+    """
     keep = ok if mask is None else ok & mask
     whole = bool(keep) if keep.size == 1 else keep.all()
     keep = same(True, np.dtype(bool), shape) if whole else np.broadcast_to(keep, shape)
@@ -70,36 +72,36 @@ def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
 
 @functools.lru_cache(maxsize=256)
 def same(value: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """One value everywhere, which takes no buffer."""
+    """One value everywhere, which takes no memory."""
     return np.broadcast_to(np.asarray(value, dtype), shape)
 
 
 @functools.lru_cache(maxsize=256)
 def unseen(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """What `apply` returns where every update took place and no one asks for the values before."""
+    """What `apply` returns if every update took place and the old values are not asked for."""
     return same(True, np.dtype(bool), shape), same(0, dtype, shape)
 
 
 def _at_once(dtype, kind: str) -> bool:
-    """`ufunc.at` does it, with one rounding per update where there is rounding."""
+    """Whether `ufunc.at` has this update, with one rounding per update."""
     return kind in UFUNCS and dtype is not bfloat16
 
 
 def alone(x: np.ndarray) -> bool:
-    """Whether one number in memory is all elements of a value."""
+    """Whether all elements of a value are one number in memory."""
     return x.size == 1 or not any(x.strides)
 
 
 def counts(dtype, kind: str, line: np.ndarray, at: Position) -> bool:
-    """Whether to count how often each element is met, to add that many times: integers wrap, so it is the same."""
+    """Whether to count the updates of each element and add the sum once. Integers wrap, so the result is the same."""
     return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and line.size <= at.size
 
 
 def add_counts(line: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable = lambda part: True) -> bool:
-    """Add x to the elements at positions, as often as each is met. False, with nothing done, if `exist`, asked about a
-    part of the positions at a time, says that some do not.
+    """Add x to each element as often as its position occurs. False, with nothing done, if `exist` denies some part of
+    the positions.
     """
-    size, n = line.size, max(1 << 15, 4 * line.size)  # which stay in the cache, and so do their 64-bit copies
+    size, n = line.size, max(1 << 15, 4 * line.size)  # positions that stay in the cache with their 64-bit copies
     total = 0
     for part in [at[i:i + n] for i in range(0, at.size, n)] if at.size > n else [at]:
         if not exist(part):
@@ -110,7 +112,7 @@ def add_counts(line: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable 
 
 
 def _in_order(buffer, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
-    """Every update in order; the values before each."""
+    """All updates in order; the value before each."""
     if values[0].size == 1:  # locks, tickets and flags
         before = buffer.convert(line[at]) if not buffer.plain else line[at]
         line[at] = buffer.store(_once(buffer.dtype, kind, before, values))
@@ -129,7 +131,7 @@ def _in_order(buffer, kind: str, line: np.ndarray, at: Position, values: list[np
 
 
 def _groups(buffer, at: Position) -> tuple[np.ndarray, np.ndarray]:
-    """A stable order that brings equal addresses together, and where each address begins in it."""
+    """A stable order in which equal addresses are neighbours, and where each address begins in it."""
     key = at
     if isinstance(at, tuple):
         key = sum(c * s for c, s in zip(at, buffer.array.strides, strict=True))
@@ -142,7 +144,7 @@ def _groups(buffer, at: Position) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _run(dtype, kind: str, start: np.ndarray, values: list[np.ndarray], first: np.ndarray, count: np.ndarray):
-    """(values before each update, values after the last one of each group); groups are runs of equal addresses."""
+    """The values before each update, and after the last one of each group, a run of equal addresses."""
     if kind == "xchg":
         before = np.empty_like(values[0])
         before[1:] = values[0][:-1]
@@ -174,7 +176,7 @@ def _once(dtype, kind: str, start: np.ndarray, values: list[np.ndarray]) -> np.n
 
 
 def _by_group(ufunc: np.ufunc, start, values, first, count):
-    """Few addresses, many updates each: `accumulate` is sequential."""
+    """`_run` for few addresses with many updates each: `accumulate` is sequential."""
     before, after = np.empty_like(values), start.copy()
     for g, (f, n) in enumerate(zip(first.tolist(), count.tolist(), strict=True)):
         run = ufunc.accumulate(np.concatenate((start[g:g + 1], values[f:f + n])))
@@ -183,7 +185,7 @@ def _by_group(ufunc: np.ufunc, start, values, first, count):
 
 
 def _steps(dtype, kind: str) -> Callable:
-    """One update: (value in buffer, operands) -> new value."""
+    """One update: (value in memory, operands) → new value."""
     if kind == "cas":
         def compare_and_swap(now, expected, desired):
             same = now == expected if info(dtype).integral else \

@@ -1,7 +1,6 @@
-"""The tiles that a loop loads, one in each iteration, as one view of the array: its first axis counts the iterations.
+"""The tiles that a load gives in all iterations of a loop, as one view of the array whose first axis counts iterations.
 
-Where they lie, and whether they lie inside the array, is then found out once for the loop. That needs memory that no
-one writes to meanwhile, and that holds elements as they are computed with.
+So they are located once for the loop. The memory must not change meanwhile, and must hold carriers.
 """
 
 from __future__ import annotations
