@@ -21,8 +21,8 @@ class Tile(SimpleNamespace):
 
     `numpy()` is a read-only view of its elements (floats narrower than float32 appear as float32, which holds them
     exactly). Everything else that NumPy arrays have, such as `tile.sum()` or `tile[0, :4]`, works on that view. A
-    scalar converts and compares like a Python number. Arithmetic gives a tile of the same dtype: after `acc = acc * 2` in a
-    debugger, the kernel goes on with the new value.
+    scalar converts and compares like a Python number. Arithmetic gives a tile of the same dtype: after `acc = acc * 2`
+    in a debugger, the kernel goes on with the new value.
     """
 
     carrier: np.ndarray
