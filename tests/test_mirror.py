@@ -17,7 +17,6 @@ TESTED_ELSEWHERE = {
     "__main__": ("cli/test_main.py", "it calls cli/main.py and nothing else"),
     "_support/strides": ("runtime/test_arrays.py", "arrays are read by it"),
     "_version": ("test_api.py", "it is one string, which `ct.__version__` shows"),
-    "analysis/memory_effects": ("analysis/test_tokens.py", "tokens are planned from the effects"),
     "compilation/calling_convention": ("compilation/test_mangling.py", "symbols begin with the convention"),
     "compilation/demangling": ("compilation/test_mangling.py", "what is mangled is demangled again"),
     "compilation/launch_signature": ("compilation/test_derive.py", "a launch derives constraints and a symbol"),
