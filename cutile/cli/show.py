@@ -41,7 +41,7 @@ def show(
     if len(names) != len(given):
         _fail(f"{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
     try:
-        program = compile_kernel(kernel.function, [_blueprint(t) for t in given]).kernel
+        program = compile_kernel(kernel.function, [_arg_type(t) for t in given]).kernel
     except TileError as e:
         _fail(str(e))
     print(to_text(program if stage == "ir" else fma(program), spans=spans))
@@ -67,7 +67,7 @@ def _load(target: str) -> Kernel:
     return kernel
 
 
-def _blueprint(text: str) -> Any:
+def _arg_type(text: str) -> Any:
     """The type or constant that a word of the command line says."""
     if text.startswith("="):
         return Embedded(_literal(text[1:]))

@@ -21,7 +21,7 @@ from cutile.compilation.constraints import (
 from cutile.compilation.mangling import symbol_of
 from cutile.compilation.signature import KernelSignature
 from cutile.dtypes import INFO, DType, int_range
-from cutile.front.program import Blueprint, Embedded
+from cutile.front.program import ArgType, Embedded
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.annotations import ArrayAnnotation, ParameterSpec
 from cutile.runtime.kernel import Kernel, typed
@@ -99,7 +99,7 @@ def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Ta
 
     module = gpu.Module(version)
     for symbol, s in signatures.items():
-        program = typed(kernel, blueprints(kernel, s)).kernel
+        program = typed(kernel, arg_types(kernel, s)).kernel
         known = assumptions.of_parameters(s.parameters)
         gpu.module_of(program, known, target, version, kernel.options, symbol=symbol, module=module)
     return module.to_bytes()
@@ -108,16 +108,16 @@ def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Ta
 # ------------------------------------------------------------------ signature → what the front end and lowering take
 
 
-def blueprints(kernel: Kernel, signature: KernelSignature) -> list[Blueprint]:
-    """What each parameter is, by its constraint and its annotation [EXP-8]."""
+def arg_types(kernel: Kernel, signature: KernelSignature) -> list[ArgType]:
+    """The type of each parameter, by its constraint and its annotation [EXP-8]."""
     specs = kernel.parameters
     if len(specs) != len(signature.parameters):
         raise ValueError(f"kernel {kernel.__name__} has {len(specs)} parameter(s), the signature has "
                          f"{len(signature.parameters)}")
-    return [_blueprint(n, p, spec) for (n, spec), p in zip(specs.items(), signature.parameters, strict=True)]
+    return [_arg_type(n, p, spec) for (n, spec), p in zip(specs.items(), signature.parameters, strict=True)]
 
 
-def _blueprint(name: str, p: ParameterConstraint, spec: ParameterSpec) -> Blueprint:
+def _arg_type(name: str, p: ParameterConstraint, spec: ParameterSpec) -> ArgType:
     def need(holds: bool, what: str) -> None:
         if not holds:
             raise TypeError(f"parameter `{name}` is annotated as {what}, but its constraint is a {type(p).__name__}")
@@ -127,7 +127,7 @@ def _blueprint(name: str, p: ParameterConstraint, spec: ParameterSpec) -> Bluepr
         if spec.items is not None and not spec.repeat and len(spec.items) != len(p.items):
             raise TypeError(f"parameter `{name}` is annotated as a tuple of {len(spec.items)} items, its constraint "
                             f"has {len(p.items)}")
-        return tuple(_blueprint(f"{name}[{k}]", i, spec.item(k)) for k, i in enumerate(p.items))
+        return tuple(_arg_type(f"{name}[{k}]", i, spec.item(k)) for k, i in enumerate(p.items))
     need(spec.items is None, "a tuple")
     need(not spec.constant or isinstance(p, ConstantConstraint), "a constant")
     match p:

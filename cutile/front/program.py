@@ -26,7 +26,7 @@ from cutile.types import ArrayType, ListType, TileType
 
 @structure(frozen=True)
 class Embedded:
-    """A constant argument: the Python value that stands for the parameter."""
+    """The type of a constant argument: its Python value, which the program is compiled for."""
 
     value: Any
 
@@ -34,8 +34,8 @@ class Embedded:
 NESTED = 32  # kernels that may be typed inside static code of each other
 _RECURSION = Recursion(expr.evaluate, stmt.statements, call.call)
 
-# What an argument is: a run-time leaf, a constant, or a tuple of these.
-Blueprint = TileType | ArrayType | ListType | Embedded | tuple
+# The type of an argument: of a run-time value, a constant, or a tuple of these.
+ArgType = TileType | ArrayType | ListType | Embedded | tuple
 
 
 @structure
@@ -46,13 +46,13 @@ class Program:
     dependencies: Dependencies
 
 
-def compile_kernel(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:
+def compile_kernel(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
     """Type a kernel for arguments of these types.
 
     Raises the first error in program order; its `errors` are all that were found. It runs in a copy of the current
     contextvars context, so that an interrupt cannot leave a context variable set.
     """
-    return contextvars.copy_context().run(roomy, _compile, fn, blueprints)
+    return contextvars.copy_context().run(roomy, _compile, fn, arg_types)
 
 
 _around: contextvars.ContextVar[int] = contextvars.ContextVar("cutile_kernels_being_typed", default=0)
@@ -63,7 +63,7 @@ def inside() -> bool:
     return _around.get() > 0
 
 
-def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program:
+def _compile(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
     definition = definition_of(fn)
     if _around.get() >= NESTED:
         raise TileRecursionError(
@@ -77,7 +77,7 @@ def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program
     try:
         functions.check_syntax(c, s)
         names = parameter_names(definition)
-        terms = {n: _parameter(c, n, b, params) for n, b in zip(names, blueprints, strict=True)}
+        terms = {n: _parameter(c, n, t, params) for n, t in zip(names, arg_types, strict=True)}
         functions.run_body(c, s, terms)
         _check_returns(c, s)
     except StopCompiling:
@@ -95,7 +95,7 @@ def _compile(fn: types.FunctionType, blueprints: Sequence[Blueprint]) -> Program
         )
     if c.errors:
         for e in c.errors:
-            _note_constants(e, fn, definition, blueprints)
+            _note_constants(e, fn, definition, arg_types)
         raise _combined(c.errors)
     c.dependencies.finish()
     return Program(Kernel(fn.__name__, tuple(v for _, v in params), tuple(n for n, _ in params), c.region,
@@ -112,18 +112,18 @@ def parameter_names(definition: Definition) -> list[str]:
     return [p.arg for p in [*a.posonlyargs, *a.args, *a.kwonlyargs]]
 
 
-def _parameter(c: Context, name: str, b: Blueprint, params: list[tuple[str, Value]]) -> Term:
-    if isinstance(b, Embedded):
-        return capture(c, b.value, name)
-    if isinstance(b, tuple):
-        return Tuple(tuple(_parameter(c, name, i, params) for i in b))
-    v = Value(b, name)
+def _parameter(c: Context, name: str, t: ArgType, params: list[tuple[str, Value]]) -> Term:
+    if isinstance(t, Embedded):
+        return capture(c, t.value, name)
+    if isinstance(t, tuple):
+        return Tuple(tuple(_parameter(c, name, i, params) for i in t))
+    v = Value(t, name)
     params.append((name, v))
     return Leaf(v)
 
 
 def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition,
-                       blueprints: Sequence[Blueprint]) -> None:
+                       arg_types: Sequence[ArgType]) -> None:
     """Add a note to a type error in whose source a constant parameter stands that was given a value of another type
     than its annotation says: annotations of constants are not checked [ANN-1].
     """
@@ -134,10 +134,10 @@ def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition
     names = {n.id for n in ast.walk(definition.node) if isinstance(n, ast.Name)
              and piece[0] <= ((s := definition.span(n)).line, s.col) and (s.end_line, s.end_col) <= piece[1]}
     hints = typing.get_type_hints(fn, include_extras=True)
-    for name, b in zip(parameter_names(definition), blueprints, strict=True):
+    for name, t in zip(parameter_names(definition), arg_types, strict=True):
         wanted = (*typing.get_args(hints.get(name)), None)[0]
-        if name in names and isinstance(b, Embedded) and wanted in _CHECKED and type(b.value) is not wanted:
-            e.notes += ((f"`{name}` is annotated as a constant {wanted.__name__}, and the launch gave {b.value!r}",
+        if name in names and isinstance(t, Embedded) and wanted in _CHECKED and type(t.value) is not wanted:
+            e.notes += ((f"`{name}` is annotated as a constant {wanted.__name__}, and the launch gave {t.value!r}",
                          None),)
 
 

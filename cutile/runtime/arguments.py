@@ -14,7 +14,7 @@ import numpy as np
 
 from cutile._support.structs import structure
 from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
-from cutile.front.program import Blueprint, Embedded
+from cutile.front.program import ArgType, Embedded
 from cutile.ir.terms import digits, plain
 from cutile.runtime.annotations import ANY_ARRAY, ArrayAnnotation, ParameterSpec
 from cutile.runtime.array_ref import ArrayRef, ref_of
@@ -47,7 +47,7 @@ class Argument:
     ArrayRefs, numbers and lists of ArrayRefs, in the order of the kernel's IR parameters.
     """
 
-    arg_type: Blueprint
+    arg_type: ArgType
     key: tuple
     flat_args: tuple[Any, ...]
 

@@ -22,7 +22,7 @@ from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import field, structure
 from cutile.front.dependencies import Dependencies
-from cutile.front.program import Blueprint, compile_kernel, inside, parameter_names
+from cutile.front.program import ArgType, compile_kernel, inside, parameter_names
 from cutile.front.python_objects import declaration
 from cutile.front.source_text import definition_of, remember
 from cutile.ir import nodes
@@ -199,11 +199,11 @@ class Kernel:
 
 
 @in_usual_mode
-def typed(kernel: Kernel, blueprints: Sequence[Blueprint]) -> TypedProgram:
+def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
     """A kernel typed for arguments of these kinds, with its multiply-adds fused: what back ends take."""
     fn = kernel.function
     with trace.timed(f"typing {fn.__qualname__}"):
-        program = compile_kernel(fn, blueprints)
+        program = compile_kernel(fn, arg_types)
     _stage("typed", program.kernel, trace.IR)
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]

@@ -11,7 +11,7 @@ import pytest
 
 import cutile as ct
 from cutile.compilation import ConstantConstraint, KernelSignature, ListConstraint, ScalarConstraint, export_kernel
-from cutile.compilation.export import blueprints
+from cutile.compilation.export import arg_types
 from cutile.compilation.prefill import prefill
 from cutile.gpu.tileir.tileiras import disassemble
 from tests.compilation.test_mangling import V1, V2, array
@@ -160,14 +160,14 @@ GOOD = [ScalarConstraint(ct.int64), 1, (ScalarConstraint(ct.int32), 2), A]
     (2, (1,), TypeError), (3, ScalarConstraint(ct.float32), TypeError),
     (3, ListConstraint(A, alias_groups=(), elements_may_alias=False), TypeError)])
 def test_constraints_that_do_not_fit_the_annotations(at, bad, error):
-    assert len(blueprints(typed, KernelSignature(GOOD, V2))) == 4
+    assert len(arg_types(typed, KernelSignature(GOOD, V2))) == 4
     with pytest.raises(error, match=list(typed.parameters)[at]):
-        blueprints(typed, KernelSignature([*GOOD[:at], bad, *GOOD[at + 1:]], V2))
+        arg_types(typed, KernelSignature([*GOOD[:at], bad, *GOOD[at + 1:]], V2))
 
 
 def test_counts_must_agree():
     with pytest.raises(ValueError, match="4 parameter"):
-        blueprints(typed, KernelSignature(GOOD[:3], V2))
+        arg_types(typed, KernelSignature(GOOD[:3], V2))
 
 
 Small = Annotated[int, ct.ScalarAnnotation()]
@@ -188,18 +188,18 @@ FITTING = [2**31 - 1, -2**63, (-2**31, 2**40), ((2**63 - 1, -2**63), 0)]
     (3, ((0.5,), 0), TypeError, r"deep\[0\]\[0\]")])
 def test_constants_that_launches_would_refuse(at, bad, error, name):
     """A constant for a parameter that is annotated as an integer is one of its dtype."""
-    assert len(blueprints(numbers, KernelSignature(FITTING, V2))) == 4
+    assert len(arg_types(numbers, KernelSignature(FITTING, V2))) == 4
     with pytest.raises(error, match=f"parameter `{name}` is annotated as int"):
-        blueprints(numbers, KernelSignature([*FITTING[:at], bad, *FITTING[at + 1:]], V2))
+        arg_types(numbers, KernelSignature([*FITTING[:at], bad, *FITTING[at + 1:]], V2))
 
 
 def test_a_constant_is_no_array():
     with pytest.raises(TypeError, match="parameter `xs` is annotated as an array or list"):
-        blueprints(typed, KernelSignature([*GOOD[:3], 5], V2))
+        arg_types(typed, KernelSignature([*GOOD[:3], 5], V2))
 
 
 def test_a_constant_may_be_given_for_any_parameter():
-    assert blueprints(add, KernelSignature([A, A, 1.5, ConstantConstraint(4)], V1))[2].value == 1.5
+    assert arg_types(add, KernelSignature([A, A, 1.5, ConstantConstraint(4)], V1))[2].value == 1.5
 
 
 @ct.kernel
@@ -213,15 +213,15 @@ def twice_a_dim(a: Annotated[object, ct.ArrayAnnotation(static_shape_dims=(0, -1
 
 
 def test_static_dims_are_named_once():
-    blueprints(twice_a_dim, KernelSignature([array(ct.float32, 2, shape_constant=(8, 4))], V2))
+    arg_types(twice_a_dim, KernelSignature([array(ct.float32, 2, shape_constant=(8, 4))], V2))
     with pytest.raises(TypeError, match="twice"):
-        blueprints(twice_a_dim, KernelSignature([array(ct.float32, 1, shape_constant=(8,))], V2))
+        arg_types(twice_a_dim, KernelSignature([array(ct.float32, 1, shape_constant=(8,))], V2))
 
 
 def test_static_dims_need_constants():
     with pytest.raises(TypeError, match="shape_constant"):
-        blueprints(rows, KernelSignature([A], V2))
-    b, = blueprints(rows, KernelSignature([array(ct.float32, 1, shape_constant=(8,))], V2))
+        arg_types(rows, KernelSignature([A], V2))
+    b, = arg_types(rows, KernelSignature([array(ct.float32, 1, shape_constant=(8,))], V2))
     assert b.static_shape == (8,)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.front.program import Blueprint, Embedded, compile_kernel
+from cutile.front.program import ArgType, Embedded, compile_kernel
 from cutile.ir.check import check
 from cutile.ir.nodes import Kernel
 from cutile.ir.text import to_text
@@ -24,20 +24,20 @@ ARRAYS = ListType(A1)
 C = Embedded
 
 
-def typed(fn: types.FunctionType, *kinds: Blueprint) -> Kernel:
+def typed(fn: types.FunctionType, *kinds: ArgType) -> Kernel:
     """The checked IR of a kernel."""
     kernel = compile_kernel(fn, kinds).kernel
     check(kernel)
     return kernel
 
 
-def text(fn: types.FunctionType, *kinds: Blueprint) -> str:
+def text(fn: types.FunctionType, *kinds: ArgType) -> str:
     return to_text(typed(fn, *kinds), spans=False)
 
 
 def refused(
     fn: types.FunctionType,
-    *kinds: Blueprint,
+    *kinds: ArgType,
     cls: type[ct.TileError] = ct.TileTypeError,
     at: str | None = None,
     says: str = "",

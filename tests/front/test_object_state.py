@@ -51,7 +51,7 @@ def typings(monkeypatch):
     """The kernels that are typed during a test."""
     seen = []
     typed = kernels.typed
-    monkeypatch.setattr(kernels, "typed", lambda k, blueprints: seen.append(k) or typed(k, blueprints))
+    monkeypatch.setattr(kernels, "typed", lambda k, arg_types: seen.append(k) or typed(k, arg_types))
     return seen
 
 

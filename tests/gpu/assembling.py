@@ -24,7 +24,7 @@ import pytest
 
 from conformance.adapters.cutile_interp import Interp
 from cutile.compilation import CallingConvention, KernelSignature
-from cutile.compilation.export import blueprints
+from cutile.compilation.export import arg_types
 from cutile.errors import TileError, TileUnsupportedFeatureError
 from cutile.gpu import assumptions
 from cutile.gpu.compile import module_of
@@ -73,7 +73,7 @@ class Collect(Interp):
     def _launch(self, stream: Any, grid: Any, kernel: Any, kernel_args: Any, /, **options: Any) -> None:
         convention = CallingConvention.cutile_python_v2()
         signature = KernelSignature.from_kernel_args(kernel, tuple(kernel_args), convention, symbol="k")
-        program = typed(kernel, blueprints(kernel, signature)).kernel
+        program = typed(kernel, arg_types(kernel, signature)).kernel
         known = assumptions.of_parameters(signature.parameters)
         key = f"{to_text(program, False)}\n{known}\n{kernel.options}"
         test = os.environ.get("PYTEST_CURRENT_TEST", "?").removesuffix(" (call)")

@@ -20,7 +20,7 @@ import pytest
 import cutile as ct
 from cutile import settings
 from cutile.compilation import ArrayConstraint, CallingConvention, KernelSignature
-from cutile.compilation.export import blueprints
+from cutile.compilation.export import arg_types
 from cutile.gpu import build as building
 from cutile.gpu import cache, cache_key, process, toolchain
 from cutile.gpu.build import build
@@ -60,7 +60,7 @@ def kernel_of(folder: Path, source: str = SOURCE):
 
 def of(kernel, a: ArrayConstraint | None = None, target=SM_90, n: int = 128, options=None, symbol="scale") -> bytes:
     signature = KernelSignature([a or array(), array(), n], CallingConvention.cutile_python_v1())
-    program = typed(kernel, blueprints(kernel, signature)).kernel
+    program = typed(kernel, arg_types(kernel, signature)).kernel
     return build(program, signature.parameters, target, options or kernel.options, symbol)
 
 

@@ -6,7 +6,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from cutile.front.program import Blueprint, compile_kernel
+from cutile.front.program import ArgType, compile_kernel
 from cutile.gpu.assumptions import ArrayFacts, ListFacts
 from cutile.gpu.compile import module_of
 from cutile.gpu.target import parse_target, supports
@@ -20,7 +20,7 @@ from cutile.types import ArrayType, ListType
 TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 
 
-def typed(fn: types.FunctionType, *kinds: Blueprint) -> Kernel:
+def typed(fn: types.FunctionType, *kinds: ArgType) -> Kernel:
     kernel = fma(compile_kernel(fn, kinds).kernel)
     check(kernel)
     return kernel
