@@ -6,9 +6,9 @@
     b.arrays[i].value, b.arrays[i].bound     # of the i-th array among the arguments
 
 The kernel's typed program runs on pairs (value, error). The value is what the interpreter gives. The error is how far
-an implementation may be from it: 0 where the language fixes every bit, more after ops that leave something open
-(transcendentals, order of sums and of matrix products: docs/freedoms.md), carried on through what is computed from
-there; inf where nothing can be said, as past a comparison whose sides may change places.
+an implementation may be from it. It is 0 where the language fixes every bit. Ops that leave something open
+(transcendentals, the order of sums and matrix products: docs/freedoms.md) add to it, and later ops pass it on. It is
+inf where nothing can be said, as after a comparison whose sides may change places.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Bounds:
-    """Of all array arguments, in their order; those in tuples and lists count one by one.
+    """All array arguments in order; arrays in tuples and lists count one by one.
 
-    `inconclusive` says where the run met a decision that implementations may take differently (a branch, a loop, an
-    index): then nothing is known of any array, and every bound is inf.
+    `inconclusive` names a decision that implementations may take differently (a branch, a loop, an index), if the run
+    met one: then nothing is known of any array, and every bound is inf.
     """
 
     arrays: tuple[Bounded, ...]
@@ -62,8 +62,8 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
     """Run a kernel on copies of its arguments, blocks one after another, and say how far implementations may differ.
 
     grid, args   as for ct.launch; arrays in CPU memory. Arguments that overlap are taken for separate.
-    contraction  count as free also whether a multiply and an add are fused
-    TypeError and ValueError for arguments, TileError for a kernel, as launching it would raise.
+    contraction  whether fusing a multiply and an add counts as free, too
+    Raises TypeError and ValueError for arguments and TileError for a kernel, as a launch would.
     """
     arguments = kernel.understand(args)
     values = unpacked(host_values(arguments))
@@ -114,7 +114,7 @@ def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool) -> str | None:
-    """Run all blocks. Why nothing can be said, if so."""
+    """Run all blocks. The reason if nothing can be said, else None."""
     if (waiting := facts(program).waiting) is not None:
         return f"{waiting}, and which comes first is free"
     launch = Launch(grid, settings.get("STEP_LIMIT"))

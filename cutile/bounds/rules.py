@@ -53,8 +53,8 @@ def errors(n: Op, xs: list, es: list[Error], ys: tuple, contraction: bool) -> li
 
 
 def finished(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> Error:
-    """The error with rounding and the op's own freedom; unknown integers, overflow and NaN become inf."""
-    e = np.where(np.isnan(e), INF, e)  # as of 0 times what is unknown
+    """The error plus rounding and the op's own freedom; where an integer, overflow or NaN is uncertain, inf."""
+    e = np.where(np.isnan(e), INF, e)  # 0 times unknown
     if not info(dtype).floating:
         e = np.where(e > 0, INF, 0.0) if free is None else np.where(e + free > 0, INF, 0.0)
         return e if e.any() else None
@@ -92,7 +92,7 @@ def unit(dtype: DType) -> float:
 
 
 def _any_order(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
-    """Of an op whose order is free, where nothing more is known of it."""
+    """An op whose order is free, of which nothing more is known."""
     return np.full(np.shape(ys[0]), INF)
 
 
@@ -145,7 +145,7 @@ def _factors(n: Op, xs: list) -> tuple:
 
 
 def _combined(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
-    """A user's function: one float sum or product is known, one that does not round is exact, others are unknown."""
+    """A user's function: a float sum or product has a bound, one that does not round is exact, others are unknown."""
     if _count(n) <= 2 and n.op.accumulates == REDUCTION:
         return None
     rounded = _rounded(n.region)
@@ -173,7 +173,7 @@ ORDER: dict[OpDef, Callable] = {
 
 
 def unknown(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
-    """Nothing is known of elements that an inexact operand may reach: by position, where shapes allow, else all."""
+    """Elements that an inexact operand may reach are unknown: those at its position if shapes allow, else all."""
     out = []
     for y in ys:
         reached = np.zeros(np.shape(y), bool)
@@ -187,7 +187,7 @@ def unknown(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
 
 
 def moves(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
-    """Elements change places, and errors with them. What says where they go stays what it is."""
+    """Errors move with their elements. Index operands keep their values."""
     names = n.op.flat_names(n.layout)
     grouped = n.op.group([x if name == "index" else e for name, x, e in zip(names, xs, es, strict=True)], n.layout)
     keywords = dict(n.attrs)
@@ -197,7 +197,7 @@ def moves(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
 
 
 def declared(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
-    """As the op says itself."""
+    """By the error bound that the op declares."""
     return [n.op.error_bound(*(np.asarray(x, np.float64) for x in xs), *es, np.asarray(ys[0], np.float64))]
 
 

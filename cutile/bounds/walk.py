@@ -1,7 +1,7 @@
 """Running typed IR on pairs (value, error), one block at a time, straight from the nodes.
 
-The error of a tile is None where it is zero, else float64 of the tile's shape; that of an array or a pointer is the
-same thing over an array of errors, so that loads and stores move errors as they move values.
+The error of a tile is None if it is zero, else float64 of the tile's shape. An array or pointer is paired with one over
+an array of errors, so loads and stores move errors as they move values.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Inconclusive(Exception):
 
 
 class Walker:
-    """One block. `values_only` is on inside combine functions, whose errors the rule of the reduction accounts for."""
+    """One block. `values_only` is set inside combine functions: the rule of the reduction accounts for their errors."""
 
     def __init__(self, ctx: BlockSet, contraction: bool):
         self.ctx, self.contraction = ctx, contraction
@@ -62,7 +62,7 @@ class Walker:
         return None
 
     def decide(self, pair: Pair, what: str, n: Node) -> Any:
-        """The value of something that decides what runs next."""
+        """The value of a condition, index or the like; Inconclusive if it has an error."""
         value, error = pair
         if error is not None and np.any(error):
             raise Inconclusive(what, n.span)
@@ -178,7 +178,7 @@ class Walker:
         return [_or_none(y) for y in self.apply(n, shadows, sig, **padding)]
 
     def atomic(self, n: Op, shadows: list, es: list, ys: tuple, sig: Sig) -> list:
-        """Sums of floats: each addition rounds once more. Which old value a block sees is free."""
+        """Errors of an atomic. Each addition of floats rounds once more; which old value a block sees is free."""
         inexact = any(e is not None and isinstance(v.type, TileType) and np.any(e)
                       for v, e in zip(n.operands, es, strict=True))
         floating = bool(ys) and info(n.results[0].type.dtype).floating

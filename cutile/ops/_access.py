@@ -1,6 +1,6 @@
 """Arguments that ops on memory share: indices, tile shapes, padding, masks, stored values, hints, memory orders.
 
-Reading them stands first, what meanings need for them last.
+Typing rules read them with the functions of the first part; meanings use those of the last part.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
 
 def tile_index(b: Builder, op: OpDef, name: str, t: Term, rank: int) -> list[Value]:
-    """A tile index: one signed integer scalar per array axis; a single one will do for rank 1 [LOAD-2]."""
+    """A tile index: one signed integer scalar per array axis; for rank 1 a single scalar will do [LOAD-2]."""
     if rank == 1 and is_scalar(t):
         items: tuple[Term, ...] = (t,)
     elif isinstance(t, Tuple):
@@ -84,7 +84,7 @@ def tile_shape(op: OpDef, name: str, t: Term, rank: int) -> tuple[int, ...]:
 
 
 def element_indices(b: Builder, op: OpDef, t: Term, rank: int) -> tuple[list[Value], tuple[int, ...]]:
-    """Index tiles, one per array axis, at their common shape; a single one will do for rank 1 [GS-1]."""
+    """Index tiles, one per array axis, at their common shape; for rank 1 a single tile will do [GS-1]."""
     name = "indices"
     items = (t,) if rank == 1 and is_tile(t) else t.items if isinstance(t, Tuple) else None
     if items is None or len(items) != rank:
@@ -107,7 +107,7 @@ def element_indices(b: Builder, op: OpDef, t: Term, rank: int) -> tuple[list[Val
 
 def stored(b: Builder, op: OpDef, name: str, t: Term, dtype: DType, shape: tuple[int, ...] | None,
            what: str = "store into", container: str = "array") -> Value:
-    """A value on its way to memory: implicitly cast to the array's dtype, then broadcast to `shape` [IMPL-1]."""
+    """A value to be written to memory: implicitly cast to the array's dtype, then broadcast to `shape` [IMPL-1]."""
     article = "an" if dtype.name.startswith("int") else "a"
     with about(name):
         t = implicit_cast(b, tile_arg(op, name, t), dtype, where=f"to {what} {article} {dtype.name} {container}")
@@ -240,7 +240,7 @@ def _poison(dtype: DType):
 
 
 def tile_origin(index: Sequence[np.ndarray], sig: Sig) -> Sequence[np.ndarray]:
-    """Tile indices in the index dtype of the array, where they are wider [IDX-2]."""
+    """Tile indices; those wider than the index dtype of the array are cast to it [IDX-2]."""
     for i in index:
         if i.dtype.itemsize > _NARROWEST:
             limit = info(sig.x.index_dtype).carrier
@@ -248,12 +248,12 @@ def tile_origin(index: Sequence[np.ndarray], sig: Sig) -> Sequence[np.ndarray]:
     return index
 
 
-_NARROWEST = info(int32).carrier.itemsize  # of index dtypes
+_NARROWEST = info(int32).carrier.itemsize  # bytes of an index
 
 
-def beside(x: np.ndarray, rank: int, core: int) -> np.ndarray:
-    """A carrier of core rank `rank`, with axes of length 1 put in front of its core up to rank `core`."""
-    if rank == core:
+def with_rank(x: np.ndarray, rank: int, wanted: int) -> np.ndarray:
+    """A carrier of a tile of rank `rank`, with axes of length 1 in front of the tile's axes up to rank `wanted`."""
+    if rank == wanted:
         return x
-    lead = x.ndim - rank
-    return x.reshape(x.shape[:lead] + (1,) * (core - rank) + x.shape[lead:])
+    batch = x.ndim - rank
+    return x.reshape(x.shape[:batch] + (1,) * (wanted - rank) + x.shape[batch:])

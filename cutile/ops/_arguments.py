@@ -55,7 +55,7 @@ def refuse(message: str, *, help: str | None = None, cls: type[TileError] = Tile
 
 @contextmanager
 def about(argument: str) -> Iterator[None]:
-    """What is refused inside is the argument for this parameter of the op: an error points at it."""
+    """Errors raised inside point at the argument for this parameter of the op."""
     try:
         yield
     except TileError as e:
@@ -82,7 +82,7 @@ def tile_arg(op: OpDef, name: str, t: Term) -> Const | Leaf:
 
 
 def load_first(array: Leaf) -> str:
-    """What to write where an array stands for its elements."""
+    """What to write instead of an array where its elements are meant."""
     zeros = ", ".join(["0"] * array.type.ndim) + ("," if array.type.ndim == 1 else "")
     return (f"an array is memory, not a value: load a tile from it first, for example "
             f"ct.load(array, index=({zeros}), shape=...)")

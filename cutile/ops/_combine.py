@@ -53,7 +53,7 @@ def widen_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
 def step(name: str, dtype: DType, mode: RoundingMode | None, flush: bool) -> Callable:
     """`f(a, b)` on carriers of `dtype`: "add" or "mul", rounded to the dtype by `mode`, and flushed if asked.
 
-    Flushing the elements themselves is the caller's.
+    The caller flushes the elements themselves.
     """
     if mode in (None, RoundingMode.RN):
         ufunc = {"add": np.add, "mul": np.multiply}[name]
@@ -99,7 +99,7 @@ def _operands(op: OpDef, x: Term) -> tuple[list[Const | Leaf], tuple[int, ...]]:
 
 
 def _identities(op: OpDef, x: Term, dtypes: Sequence[DType], identity: Term) -> tuple:
-    """Identities converted without a word to the dtypes of the operands [RED-12]."""
+    """Identities, converted to the dtypes of the operands [RED-12]."""
     if isinstance(x, Tuple) != isinstance(identity, Tuple) or (
             isinstance(x, Tuple) and len(x.items) != len(identity.items)):
         want = f"a tuple of {len(x.items)} constant scalars" if isinstance(x, Tuple) else "a constant scalar"
@@ -139,8 +139,8 @@ def _results(b: Builder, op: OpDef, result: Term, scalars: Sequence[TileType], m
 def combined(combine: Callable, old: Sequence[np.ndarray], new: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
     """f(old…, new…) element by element: every axis is a leading axis of the function's scalars.
 
-    What it gives may depend on fewer axes than its arguments (a constant), or on more (a captured value that varies
-    by block).
+    Its result may depend on fewer axes than its arguments (a constant), or on more (a captured value that varies by
+    block).
     """
     results = combine((*old, *new))
     return tuple(np.broadcast_to(r, np.broadcast_shapes(np.shape(r), a.shape, b.shape))

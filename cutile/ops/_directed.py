@@ -1,6 +1,6 @@
 """The fused multiply-add of float64 in a rounding direction, element by element through exact fractions.
 
-Narrower formats have their product exactly in float64 and need none of this. It is slow, and rarely asked for.
+The product of two narrower numbers is exact in float64, so these need none of it. It is slow, and rarely used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ RZ, RM = RoundingMode.RZ, RoundingMode.RM
 
 
 def fma64_directed(mode: RoundingMode, x, y, z):
-    """x * y + z in float64 rounded in a direction: from the nearest value to its neighbour where that one is meant."""
+    """x * y + z in float64 rounded in a direction: the nearest value, or its neighbour in that direction."""
     nearest = np.asarray(_numeric.fma(x, y, z, float64))
     out = np.array(nearest)
     for at in zip(*np.nonzero(~np.isnan(nearest)), strict=True) if nearest.ndim else ((),):

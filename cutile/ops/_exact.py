@@ -2,10 +2,9 @@
 
 The exact result is represented as a float64 `y` and the sign of what is missing, from error-free transformations
 (Knuth's two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to
-odd: of the two neighbours that enclose the exact value take the one with the odd last bit. Any later rounding to at
-most 51 bits then gives what rounding the exact value would give, in every mode. For float64 itself the
-transformations need exponents away from the ends of the range; what lies beyond goes element by element through
-Fraction.
+odd: of the two neighbours that enclose the exact value take the one with the odd last bit. Rounding that to at most 51
+bits gives the same as rounding the exact value, in every mode. For float64 itself the transformations need exponents
+away from the ends of the range; other elements are computed one by one with Fraction.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _F32, _F64, _I64 = np.float32, np.float64, np.int64
 _HALFWAY = np.iinfo(_I64).min
 AT_ONCE = 1 << 17  # elements whose float64 values stay in the cache
-FEW = 1 << 12  # elements that take no longer than it takes to pick some of them [measured]
+FEW = 1 << 12  # of so few elements, computing all takes no longer than picking some [measured]
 
 
 def two_sum(a, b):
@@ -62,11 +61,11 @@ def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
-    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, if that has the shape. It shares no memory with them.
+    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out` if it has the shape. `out` shares no memory with others.
 
     The product is exact in float64: at most 48 bits. Rounding the rounded sum s is right unless s lies halfway between
-    two values of the dtype, or these are spaced by emin: there s must be odd. Both are rare, and a glance at the
-    extremes tells that there are none.
+    two values of the dtype, or these are spaced by emin: there s must be odd. Both are rare, and the extremes tell
+    whether there are any.
     """
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
@@ -88,7 +87,7 @@ def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def _once(x: np.ndarray) -> np.ndarray:
-    """What is repeated along an axis, once."""
+    """The array with each axis along which it is repeated cut to length 1."""
     return x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])] if 0 in x.strides else x
 
 

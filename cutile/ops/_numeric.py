@@ -1,8 +1,8 @@
 """The numbers behind the meanings: casts, integer and floating-point arithmetic on carriers.
 
-NumPy carriers of any shape in and out, no knowledge of ops or IR. What is exact or rounded once stands in `_exact`,
-formats in `_rounding` and `_encoding`; the meanings reach all of it through this module. Where a result is undefined
-by the language, the value given here is the one that hardware was seen to give, or else a stated one.
+NumPy carriers of any shape in and out, no knowledge of ops or IR. `_exact` has arithmetic that is exact or
+rounded once, `_rounding` and `_encoding` have the formats; meanings reach all of it through this module. Where the
+language leaves a result undefined, the value given here is that of the hardware we measured, or one that we chose.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _F32, _F64 = np.float32, np.float64
 
 
 def wide(fn: Callable, *xs, out: np.ndarray | None = None) -> np.ndarray:
-    """`fn` evaluated in float64; the framework rounds the result to its dtype, once, or NumPy as it fills `out`."""
+    """`fn` evaluated in float64. The framework rounds the result to its dtype, once; with `out`, NumPy does."""
     if out is not None and isinstance(fn, np.ufunc):
         return fn(*xs, out=out, dtype=_F64, casting="same_kind")
     return fn(*(np.asarray(x).astype(_F64, copy=False) for x in xs))
@@ -246,8 +246,8 @@ def _extreme(strict, lenient, of_zeros, x, y, propagate_nan: bool) -> np.ndarray
 def float_pow(x, y) -> np.ndarray:
     """x ** y in float64, with the special cases of C's pow [POW-2].
 
-    Every element has an exponent of its own in memory: for one that they share NumPy takes shortcuts, a root for 0.5,
-    whose special cases differ, and the bits of a result would depend on the shapes.
+    Exponents are written out for every element: for a shared one NumPy takes shortcuts (a root for 0.5) with other
+    special cases, and then the bits of a result would depend on the shapes.
     """
     x, y = np.broadcast_arrays(np.asarray(x, _F64), np.asarray(y, _F64))
     return np.power(x.ravel(), y.ravel()).reshape(x.shape)

@@ -15,18 +15,19 @@ Calling convention of a meaning (the only one there is):
 
 * Operands come first, positionally, in the order of `operands`: one carrier array each (see dtypes: f16 and narrower
   floats are carried in float32), a tuple of carriers for `*name`, a carrier or None for `name?`.
-  Core dimensions are the *trailing* axes; any number of leading axes stands for blocks, and operands of one call
-  broadcast over them (a value that is the same for all blocks may have none). The rank of the core is never read from
-  the carrier: ask `sig`.
+  The dimensions of a tile are the *trailing* axes. Any number of leading axes, the batch shape, stands for blocks, and
+  operands of one call broadcast over them (a value that is the same for all blocks may have none). The rank of a tile
+  is never read from the carrier: ask `sig`.
 * Attributes come by keyword, under the names of the op's parameters.
 * A meaning may ask for more by naming a keyword-only parameter, which is no part of the public signature:
-  `sig` the types of operands and results (`Sig`); `ctx` the running blocks (see interp/schedule: block coordinates,
-  printing, failing); `combine` the user's function of a reduce or scan, taking and giving tuples of carriers;
-  `out` an array of the result's carrier and of at least its shape into which it may put its result, returning it: a
-  back end gives one, or None, and only where the carrier holds exactly the values of the result's dtype.
-* An array operand is an `interp.memory` descriptor (tile/put/gather/scatter/update), a list is a sequence of them.
-* It returns one carrier, or a tuple if the op has several results, or None if it has none. Rounding a float result to
-  its dtype is the framework's, unless the op says `exact=True` (its results are values among its operands).
+  `sig` the types of operands and results (`Sig`); `ctx` the running blocks (see interp/exec/block_set: coordinates,
+  printing, failing); `combine` the user's function of a reduce or scan, from tuples of carriers to tuples of carriers;
+  `out` an array, or None, into which the meaning may put its result and which it then returns. The array has the
+  carrier of the result and at least its shape. A back end gives one only where the carrier holds exactly the values of
+  the result's dtype.
+* An array operand is an array of `interp.memory` (tile/put/gather/scatter/update), a list is a sequence of them.
+* A meaning returns one carrier, or a tuple if the op has several results, or None if it has none. The framework rounds
+  a float result to its dtype, unless the op says `exact=True`: its meaning gives values of the dtype already.
 """
 
 from __future__ import annotations
@@ -161,7 +162,7 @@ class OpDef:
 
     @property
     def spelling(self) -> str:
-        """Its name as users write it: a method's is not always that of its op."""
+        """The name that users write: that of a method may differ from that of its op."""
         return self.method[1] if self.method and not self.public else self.name
 
     def flatten(self, operands: Sequence) -> tuple[tuple[Value, ...], tuple[int | None, ...] | None]:
@@ -272,7 +273,7 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     operands  names of the IR operands, "array *indices mask?": `*` a tuple of values, `?` may be absent.
               Default: the positional-only parameters. The other parameters are attributes.
     effect    PURE, READ, WRITE, ATOMIC or HOST
-    exact     results need no rounding
+    exact     results need no rounding: the meaning gives values of their dtype
     loose     Python function that folds loose constants [LOOSE-4]; strict ones fold through the meaning
     tileir    the operation of Tile IR that an elementwise op is, or two: that of integers and that of floats. Ops that
               share a lowering rule tell it here what to do
@@ -314,7 +315,7 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
 
 
 def _parameters(fn: types.FunctionType, positional_only: bool = False) -> tuple[str, ...]:
-    """The names of a function's parameters, apart from * and **: inspect.signature in less time."""
+    """The names of a function's parameters, apart from * and **; inspect.signature takes longer."""
     code = fn.__code__
     return code.co_varnames[:code.co_posonlyargcount if positional_only
                             else code.co_argcount + code.co_kwonlyargcount]

@@ -178,7 +178,7 @@ def signed_copy(b: Builder, op, x: Term) -> Term:
 
 @typing_rule(elementwise=True)
 def unchanged(b: Builder, op, x: Term) -> Term:
-    """Rule of unary plus, which builds nothing but the conversion of a mask."""
+    """Rule of unary plus, which at most converts a mask."""
     x = arithmetic_arg(op, "x", x)
     return fold(op, [x]) if is_const(x) and x.loose else _without_bool(b, x)
 
@@ -189,7 +189,7 @@ def _without_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
 
 @typing_rule(elementwise=True)
 def magnitude(b: Builder, op, x: Term) -> Term:
-    """Rule of abs: what cannot be negative comes back as it is."""
+    """Rule of abs: unsigned integers and masks come back as they are."""
     x = arithmetic_arg(op, "x", x)
     dtype = x.type.dtype
     if is_const(x):
@@ -323,7 +323,7 @@ def mod(x, y, /, *, sig):
 
 
 def _cdiv(x, y):
-    """On the host and for loose constants."""
+    """cdiv of Python numbers: on the host, and of loose constants."""
     return -(-x // y)
 
 

@@ -1,6 +1,6 @@
 """Atomic updates of array elements: by index, by raw offset, and by tile through a view.
 
-An atomic acts once for each running block, also where all blocks give it the same operands.
+An atomic acts once for each running block, even if all blocks give it the same operands.
 """
 
 from __future__ import annotations
@@ -146,8 +146,8 @@ def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_ord
     [ATOM-6.cas]  where an index is out of range, nothing happens and the result is `expected`
     [ATOM-7.cas]  check_bounds=False with an index out of range is undefined: nothing happens here
     """
-    core = sig.result.shape
-    done, old = array.update("cas", indices, (expected, desired), None, core, ctx.batch_shape, want_old)
+    shape = sig.result.shape
+    done, old = array.update("cas", indices, (expected, desired), None, shape, ctx.batch_shape, want_old)
     return np.where(done, old, expected)
 
 
@@ -164,8 +164,8 @@ def atomic_cas_offset(array, offset, expected, desired, mask, /, *, memory_order
     [RAW-3.mask.type]  the mask is None or of dtype bool_ (TileTypeError)
     [RAW-3.foreign]  memory that is not the argument's own is undefined: nothing happens here, the result is `expected`
     """
-    core = sig.result.shape
-    done, old = array.raw.update("cas", (offset,), (expected, desired), mask, core, ctx.batch_shape, want_old)
+    shape = sig.result.shape
+    done, old = array.raw.update("cas", (offset,), (expected, desired), mask, shape, ctx.batch_shape, want_old)
     return np.where(done, old, expected)
 
 

@@ -40,7 +40,7 @@ _FLOATS = frozenset(d for d, i in INFO.items() if i.floating)
 _TO_HALF = frozenset({bfloat16, float8_e5m2, float8_e4m3fn, float4_e2m1fn})
 _AWAY = _FLOATS - {float64, float8_e8m0fnu}
 
-# From which floats a float dtype can be reached, by rounding mode [CAST-9]. Other targets: RN from all.
+# For each target and rounding mode, the float dtypes that can be cast to it [CAST-9]. Other targets: RN from all.
 _SOURCES: dict[DType, dict[RoundingMode, frozenset[DType]]] = {
     float64: dict.fromkeys((RN, RZ, RM, RP, RA), _FLOATS),
     float32: {RN: _FLOATS, RZ: _FLOATS, RM: _FLOATS - {float8_e8m0fnu}, RP: _FLOATS - {float8_e8m0fnu}, RA: _AWAY},

@@ -47,7 +47,7 @@ def filled(b: Builder, op, shape: Term, fill_value: Term, dtype: Term) -> Term:
 
 
 def _converted(b: Builder, op, x: Const | Leaf, dtype: DType) -> Const | Leaf:
-    """A constant as a constant, a run-time value by a cast that the language has [CAST-1]."""
+    """x converted to `dtype`: a constant stays a constant, a run-time value is cast as the language allows [CAST-1]."""
     if isinstance(x, Leaf):
         check_cast(op.name, x.type.dtype, dtype, None)
     return cast(b, x, dtype)

@@ -1,4 +1,4 @@
-"""What a kernel says while it runs: print, printf, assert_, breakpoint.
+"""Output and assertions of a running kernel: print, printf, assert_, breakpoint.
 
 Everything that prints is one op of the IR, `emit_text`: text, and fields that are operands with a C conversion.
 Constants are formatted while the kernel is typed.
@@ -86,7 +86,7 @@ def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
 
 
 def _python_text(show: Callable[[object], str], obj) -> str:
-    """What Python shows of an object of compile time. Enums may have methods of their own for it."""
+    """What Python shows of a compile-time object. Enums may have methods of their own for it."""
     try:
         return show(obj)
     except Exception as e:
@@ -142,7 +142,7 @@ def _defines(cls: type, name: str) -> tuple[type, object]:
 
 
 def _own_text(b: Builder, t: Record | Tuple, show) -> Parts:
-    """What a method of the user's makes of its object."""
+    """The text that a user's own method gives."""
     result = b.call(Static(show), [t])
     if not _is_text(result):
         refuse(f"{t.cls.__name__}.{show.__name__}() must return a string, it returned {describe(result)}")
@@ -170,7 +170,7 @@ def _fields(b: Builder, t: FString) -> Parts:
 
 
 def _quoted(parts: Parts) -> Parts:
-    """As repr shows a string. What numbers and tiles give needs no escape, so the texts decide on the quotes."""
+    """As repr shows a string. Numbers and tiles need no escapes, so the texts decide on the quotes."""
     parts = list(parts)
     text = "".join(p for p in parts if isinstance(p, str))
     quote = repr(text)[0]

@@ -1,7 +1,7 @@
 """Mathematical functions of floats, and the power operator [UN-*, ARITH-11, POW-*].
 
-Meanings compute in float64 and the framework rounds once: NumPy's float32 routines differ between processors. What an
-implementation is free to miss stands in `freedom`: units in the last place of the result, from the exact value.
+Meanings compute in float64 and the framework rounds once: NumPy's float32 routines differ between processors. How
+far an implementation may be from the exact value says `freedom`, in units in the last place.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def number_arg(op, name: str, t: Term) -> Const | Leaf:
 
 
 def _float_clauses(o: OpDef) -> str:
-    """Of a function that gives a float, with the units in the last place and the options that it has."""
+    """The clauses of a function that gives a float, with its units in the last place and its options."""
     lines = ["[UN-1.{name}.dtype]  integers and bool_ are converted to float32; floats keep their dtype",
              "[UN-1.{name}.restricted]  a restricted float: TileTypeError"]
     if free := ulp_of(o.freedom):
@@ -198,7 +198,7 @@ def _integer_power_of(b: Builder, x: Const | Leaf, n: Const | Leaf) -> Term:
 
 @typing_rule(elementwise=True)
 def integer_power_rule(b: Builder, op, x: Term, n: Term) -> Term:
-    """Rule of powi, for tests and tools: what pow does for a float and an integer."""
+    """Rule of powi, which only tests and tools call: pow makes powi nodes itself."""
     return power(b, pow, x, n)
 
 

@@ -1,7 +1,7 @@
 """Loads and stores of tiles, gather and scatter, advanced indexing; sizes, strides and items of arrays and lists.
 
-The bounds of an array always hold here: `check_bounds=False` promises something to other back ends, and an index that
-breaks the promise reads padding and writes nothing.
+Nothing here leaves the bounds of an array. `check_bounds=False` is a promise that other back ends use; here, an index
+that breaks it reads padding and writes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from cutile.ir.terms import NONE, Const, IndexSlice, Leaf, Term, Tuple, describe
 from cutile.ops._access import (
     LOAD_ORDERS,
     STORE_ORDERS,
-    beside,
     element_indices,
     fill_of,
     hints,
@@ -26,6 +25,7 @@ from cutile.ops._access import (
     tile_index,
     tile_origin,
     tile_shape,
+    with_rank,
 )
 from cutile.ops._access import padding_mode as mode_arg
 from cutile.ops._arguments import array_arg, const_int, int_scalar_arg, invalid, refuse, tile_arg
@@ -252,7 +252,7 @@ def store(array, index, tile, /, *, order, check_bounds=True, latency=None, allo
     [STORE-5.race]  where blocks store to one element, the value of one of them stays
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
-    array.put(tile_origin(index, sig), beside(tile, len(shape), rank), shape or (1,) * rank, order)
+    array.put(tile_origin(index, sig), with_rank(tile, len(shape), rank), shape or (1,) * rank, order)
 
 
 @op(_load_advanced, operands="array sparse *starts", effect=READ, accesses=ROWS, exact=True,
@@ -348,9 +348,9 @@ def gather(array, indices, mask, padding_value, /, *, check_bounds, latency, sig
     [GS-9.every]  every dtype can be gathered and scattered
     [GS-9.pure]  a gathered tile does not change when its elements are overwritten later
     """
-    core = sig.results[0].shape
-    fill = beside(padding_value, len(sig.operands[-1].shape), len(core))
-    return array.gather(indices, mask, fill, core, out)
+    shape = sig.results[0].shape
+    fill = with_rank(padding_value, len(sig.operands[-1].shape), len(shape))
+    return array.gather(indices, mask, fill, shape, out)
 
 
 @op(_scatter, operands="array *indices value mask?", effect=WRITE, accesses=ELEMENTS, exact=True,
@@ -366,8 +366,8 @@ def scatter(array, indices, value, mask, /, *, check_bounds, latency, sig):
     [GS-8.result]  the result is None
     [GS-8.duplicates]  which of several writes to one element stays is unspecified: the last one in row-major order here
     """
-    core = sig.operands[-1].shape
-    array.scatter(indices, value, mask, core)
+    shape = sig.operands[-1].shape
+    array.scatter(indices, value, mask, shape)
 
 
 # ------------------------------------------------------------------ arrays and lists themselves

@@ -1,8 +1,8 @@
 """Matrix products: mma and mma_scaled with an accumulator, and matmul (`@`) without.
 
 Products of the narrow formats are exact in float32, so a float32 BLAS product of packed operands serves them all; each
-integer product and each sum of them is exact. What a float sum's last bits are depends on the CPU, which is a named
-freedom; CUTILE_PORTABLE=1 sums exact products in float64 in k order instead.
+integer product and each sum of them is exact. The last bits of a float sum depend on the CPU, which is a named freedom;
+CUTILE_PORTABLE=1 sums exact products in float64 in k order instead.
 """
 
 from __future__ import annotations
@@ -188,7 +188,7 @@ def _packed(x: np.ndarray, spaced: bool = False) -> np.ndarray:
 
 
 def _with_batch(x: np.ndarray, tx: TileType, y: np.ndarray, ty: TileType) -> tuple[np.ndarray, np.ndarray]:
-    """A batch axis of size 1 in the core, where the other operand has one."""
+    """x with a batch axis of size 1, if the other operand has a batch axis and x has none."""
     lacking = len(tx.shape) - len(ty.shape)
     return (x, y) if not lacking else (np.expand_dims(x, -3), y) if lacking < 0 else (x, np.expand_dims(y, -3))
 
@@ -216,7 +216,7 @@ def _int_product(x: np.ndarray, y: np.ndarray, dx: DType, dy: DType) -> np.ndarr
 
 
 def _plus(product: np.ndarray, acc: np.ndarray) -> np.ndarray:
-    """The accumulator is added to the finished sum [MMA-4], in place where the sum has room."""
+    """The finished sum plus the accumulator [MMA-4], in the memory of the sum if that fits."""
     room = acc.shape == product.shape or broadcastable_to(acc.shape, product.shape)
     return np.add(product, acc, out=product) if room else np.add(product, acc, dtype=product.dtype)
 

@@ -49,7 +49,7 @@ def _axes(op: OpDef, axis: Term, ndim: int) -> tuple[int, ...]:
 
 
 def _axis(op: OpDef, t: Term, ndim: int) -> int:
-    """One axis. Who gives a tile there may mean the larger or smaller of two tiles."""
+    """One axis. A user who gives a tile instead may mean the larger or smaller of two tiles."""
     if op in OF_TWO and is_tile(t) and (t.type.shape or info(t.type.dtype).floating):
         invalid(op, "axis", f"expected an integer constant, got {describe(t)}",
                 help=f"the {OF_TWO[op]} of two is ct.{op.name}imum(x, y)")
@@ -259,13 +259,13 @@ def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, pro
     if not info(dtype).floating:
         return pick.reduce(x, axis=axis)
     x = _numeric.flush(x) if flush else x
-    # NaN where there is one. Without a number to begin with, NumPy begins with the first element, and what is left of a
+    # NaN where there is one. With no initial value NumPy starts from the first element, and what is left of a
     # row fills no registers: short rows then take up to three times as long [measured].
     r = pick.reduce(x, axis=axis, initial=-sign * np.inf)
     if np.abs(r).min() > 0:  # no zero and no NaN: the usual case
         return r
     if not propagate_nan and np.isnan(r).any():
-        nan = np.isnan(x)  # not by np.fmax, which takes signalling NaNs for numbers here and there
+        nan = np.isnan(x)  # np.fmax sometimes takes signalling NaNs for numbers
         r = pick.reduce(np.where(nan, x.dtype.type(-sign * np.inf), x), axis=axis)
         r = np.where(nan.all(axis=axis), x.dtype.type(np.nan), r)
     zero, nan = r == 0, np.isnan(r)

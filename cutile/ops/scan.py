@@ -1,7 +1,7 @@
 """Inclusive prefixes along an axis of a tile: cumsum, cumprod, and scan with the user's own function.
 
-All go element by element from the first one (or from the last, if reversed), so that equal rows have equal prefixes
-whatever stands beside them.
+All go element by element from the first one (or from the last, if reversed). So equal rows have equal prefixes,
+whatever the other rows hold.
 """
 
 from __future__ import annotations
@@ -146,12 +146,12 @@ def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
 
 
 def _first(x: np.ndarray, axis: int) -> np.ndarray:
-    """The axis in front, and what is taken at each step packed; where the axis was, it has length 1."""
+    """The array with the axis moved to the front, so that each step reads packed memory; its old place has length 1."""
     return np.ascontiguousarray(np.moveaxis(np.expand_dims(x, axis), axis - 1, 0))
 
 
 def _join(parts: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
-    """The elements side by side; those that a captured value made vary by block decide the other axes."""
+    """The elements joined along the axis, broadcast together: a captured value may have made some vary by block."""
     shape = np.broadcast_shapes(*(p.shape for p in parts))
     out = np.empty((len(parts), *shape), parts[0].dtype)
     for o, p in zip(out, parts, strict=True):

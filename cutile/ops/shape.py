@@ -1,7 +1,7 @@
 """Operations that only move elements [SHAPE-*].
 
-In the IR stand reshape, broadcast_to, permute, cat, extract and insert; expand_dims, transpose, item and `x[:, None]`
-are written in terms of these. Axes in attributes count the core axes from 0.
+The IR has reshape, broadcast_to, permute, cat, extract and insert; expand_dims, transpose, item and `x[:, None]` are
+written in terms of these. Axes in attributes count the axes of the tile from 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from cutile.types import TileType
 
 
 def reshaped(b: Builder, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Leaf:
-    """`t` at another shape of as many elements; itself if that is its shape [SHAPE-1]."""
+    """`t` reshaped, or `t` itself if it has that shape [SHAPE-1]."""
     if t.type.shape == shape:
         return t
     return Leaf(b.op1(reshape, value_of(b, t), result=TileType(t.type.dtype, shape), shape=shape))
@@ -238,7 +238,7 @@ def _not_a_key(e: Term, x: Const | Leaf):
 
 
 def _split(x, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Leading and core dimensions of a carrier whose core has rank `ndim`."""
+    """The batch shape and the tile shape of a carrier of a tile of rank `ndim`."""
     k = x.ndim - ndim
     return x.shape[:k], x.shape[k:]
 
@@ -278,9 +278,9 @@ def broadcast_to(x, /, shape, *, sig):
     [SHAPE-2.rank]  fewer axes than x has: TileTypeError
     [SHAPE-2.rule]  dimensions, aligned at the end, must be equal or 1; else TileTypeError
     """
-    lead, core = _split(x, sig.x.ndim)
-    new = len(shape) - len(core)
-    return repeated(x.reshape(lead + (1,) * new + core) if new else x, lead + shape)
+    batch_shape, tile_shape = _split(x, sig.x.ndim)
+    new = len(shape) - len(tile_shape)
+    return repeated(x.reshape(batch_shape + (1,) * new + tile_shape) if new else x, batch_shape + shape)
 
 
 @op(expand_rule)
@@ -340,8 +340,8 @@ def cat(tiles, /, axis, *, sig):
     [SHAPE-6.scalar]  scalars: TileTypeError
     """
     n = sig.result.ndim
-    lead = np.broadcast_shapes(*(_split(t, n)[0] for t in tiles))
-    return np.concatenate([np.broadcast_to(t, lead + _split(t, n)[1]) for t in tiles], axis=axis - n)
+    batch_shape = np.broadcast_shapes(*(_split(t, n)[0] for t in tiles))
+    return np.concatenate([np.broadcast_to(t, batch_shape + _split(t, n)[1]) for t in tiles], axis=axis - n)
 
 
 @op(extract_rule, method=("tile", "extract"), operands="x *index", exact=True,
@@ -361,15 +361,15 @@ def extract(x, /, index, shape, *, sig):
     [SHAPE-7.range]  a constant index out of range: TileTypeError
     [SHAPE-7.undefined]  a run-time index out of range is undefined: any value
     """
-    core = sig.x.shape
-    part = shape or (1,) * len(core)
-    starts = _starts(index, core, part)
+    tile_shape = sig.x.shape
+    part = shape or (1,) * len(tile_shape)
+    starts = _starts(index, tile_shape, part)
     if _uniform(starts):
         y = x[(..., *(slice(int(s), int(s) + p) for s, p in zip(map(_only, starts), part, strict=True)))]
     else:
-        lead = np.broadcast_shapes(_split(x, len(core))[0], *(s.shape for s in starts))
-        y = x[_coordinates(x.shape[:x.ndim - len(core)], starts, lead, part)]
-    return np.reshape(y, y.shape[:y.ndim - len(core)] + shape)
+        batch_shape = np.broadcast_shapes(_split(x, len(tile_shape))[0], *(s.shape for s in starts))
+        y = x[_coordinates(x.shape[:x.ndim - len(tile_shape)], starts, batch_shape, part)]
+    return np.reshape(y, y.shape[:y.ndim - len(tile_shape)] + shape)
 
 
 @op(insert_rule, method=("tile", "insert"), operands="x *index value", exact=True,
@@ -388,26 +388,26 @@ def insert(x, /, index, value, *, sig):
     [SHAPE-8.method]  x.insert(index, value) is the same
     [SHAPE-8.undefined]  a run-time index out of range is undefined: any value
     """
-    core, part = sig.x.shape, sig.operands[-1].shape
-    n = len(core)
-    starts = _starts(index, core, part)
-    lead = np.broadcast_shapes(_split(x, n)[0], _split(value, n)[0], *(s.shape for s in starts))
-    y = np.array(np.broadcast_to(x, lead + core))
+    tile_shape, part = sig.x.shape, sig.operands[-1].shape
+    n = len(tile_shape)
+    starts = _starts(index, tile_shape, part)
+    batch_shape = np.broadcast_shapes(_split(x, n)[0], _split(value, n)[0], *(s.shape for s in starts))
+    y = np.array(np.broadcast_to(x, batch_shape + tile_shape))
     if _uniform(starts):
         y[(..., *(slice(int(s), int(s) + p) for s, p in zip(map(_only, starts), part, strict=True)))] = value
     else:
-        y[_coordinates(lead, starts, lead, part)] = value
+        y[_coordinates(batch_shape, starts, batch_shape, part)] = value
     return y
 
 
-def _starts(index: tuple, core: tuple[int, ...], part: tuple[int, ...]) -> list[np.ndarray]:
+def _starts(index: tuple, tile_shape: tuple[int, ...], part: tuple[int, ...]) -> list[np.ndarray]:
     """First element of the part on each axis, clamped into the tile."""
     return [np.clip(np.asarray(i, dtype=np.int64), 0, c // p - 1) * p
-            for i, c, p in zip(index, core, part, strict=True)]
+            for i, c, p in zip(index, tile_shape, part, strict=True)]
 
 
 def _uniform(starts: list[np.ndarray]) -> bool:
-    """All blocks take the same part, so a slice does."""
+    """Whether all blocks take the same part, so that a slice selects it."""
     return all(s.size == 1 for s in starts)
 
 
@@ -415,19 +415,20 @@ def _only(s: np.ndarray) -> int:
     return s.reshape(-1)[0]
 
 
-def _coordinates(own: tuple[int, ...], starts: list[np.ndarray], lead: tuple[int, ...],
+def _coordinates(own: tuple[int, ...], starts: list[np.ndarray], batch_shape: tuple[int, ...],
                  part: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Index arrays, one per axis of a carrier with leading dimensions `own` (all of them or none), that select each
-    block's own part."""
-    rank = len(lead) + len(part)
+    """Index arrays, one per axis of a carrier, that select the part of each block. `own` are the leading dimensions of
+    the carrier: `batch_shape`, or ()."""
+    rank = len(batch_shape) + len(part)
 
     def along(k: int, size: int) -> np.ndarray:
         return np.arange(size).reshape((1,) * k + (size,) + (1,) * (rank - k - 1))
 
     blocks = [along(k, size) for k, size in enumerate(own)]
-    cores = [np.reshape(s, (1,) * (len(lead) - np.ndim(s)) + np.shape(s) + (1,) * len(part)) + along(len(lead) + k, p)
-             for k, (s, p) in enumerate(zip(starts, part, strict=True))]
-    return (*blocks, *cores)
+    first = len(batch_shape)
+    within = [np.reshape(s, (1,) * (first - np.ndim(s)) + np.shape(s) + (1,) * len(part)) + along(first + k, p)
+              for k, (s, p) in enumerate(zip(starts, part, strict=True))]
+    return (*blocks, *within)
 
 
 @op(item_rule, public=False, method=("tile", "item"))

@@ -1,7 +1,7 @@
-"""Arrays seen otherwise: slices, tiled views, raw memory, foreign pointers.
+"""Other ways to see an array: slices, tiled views, raw memory, foreign pointers.
 
-Tiled views and raw memory are structure of the compilation: what reaches the IR is the array, with the tile shape and
-steps of the view as attributes.
+Tiled views and raw memory exist while a kernel is compiled only: the IR has the array, with the tile shape and steps of
+the view as attributes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ import numpy as np
 from cutile.dtypes import foreign_pointer_dtype, info, int32, int64
 from cutile.ir.build import Builder
 from cutile.ir.terms import NONE, Const, Leaf, RawMemory, Term, View, describe, is_scalar, is_tile
-from cutile.ops._access import beside, fill_of, hints, mask_arg, padding_scalar_or_tile, stored, tile_index, tile_origin
+from cutile.ops._access import (
+    fill_of,
+    hints,
+    mask_arg,
+    padding_scalar_or_tile,
+    stored,
+    tile_index,
+    tile_origin,
+    with_rank,
+)
 from cutile.ops._access import padding_mode as mode_arg
 from cutile.ops._access import tile_shape as shape_of_tile
 from cutile.ops._arguments import (
@@ -193,7 +202,7 @@ def view_store(array, index, tile, /, *, steps, check_bounds, latency, allow_tma
     [TVOP-6]  where steps are smaller than the tile, tiles overlap, and the store that comes later stays
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
-    array.put(tile_origin(index, sig), beside(tile, len(shape), rank), shape or (1,) * rank, range(rank), steps)
+    array.put(tile_origin(index, sig), with_rank(tile, len(shape), rank), shape or (1,) * rank, range(rank), steps)
 
 
 @op(_view_tiles, operands="array", exact=True, public=False, method=("view", "num_tiles"),
@@ -272,12 +281,12 @@ def load_offset(array, offset, mask, padding_value, /, *, latency, sig):
     [RAW-5.sign]  signed offsets keep their sign: negative ones lie below the first element
     [RAW-5.unsigned]  unsigned offsets of every width count with their whole value
     """
-    core = sig.result.shape
+    shape = sig.result.shape
     if padding_value is None:
-        fill = np.full((1,) * len(core), fill_of(UNDETERMINED, sig.x.dtype))
+        fill = np.full((1,) * len(shape), fill_of(UNDETERMINED, sig.x.dtype))
     else:
-        fill = beside(padding_value, sig.operands[-1].ndim, len(core))
-    return array.raw.gather((offset,), mask, fill, core)
+        fill = with_rank(padding_value, sig.operands[-1].ndim, len(shape))
+    return array.raw.gather((offset,), mask, fill, shape)
 
 
 @op(_store_offset, operands="array offset value mask?", effect=WRITE, accesses=OFFSETS, exact=True, public=False,

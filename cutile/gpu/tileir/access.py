@@ -1,4 +1,4 @@
-"""What rules about memory share: views, indices, pointers, bounds, hints, orders; bool is a byte in memory."""
+"""Views, indices, pointers, bounds, hints and orders, for the rules about memory. In memory, bool is a byte."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ def memory_attributes(n: nodes.Op) -> dict:
 
 
 def hints(l: Lowering, n: nodes.Op) -> dict | None:
-    """latency and allow_tma as Tile IR writes them: for the target, or for all of them. A version that has no hints for
-    the target goes without."""
+    """latency and allow_tma as Tile IR writes them: for the target, or for all targets.
+
+    None if the version has no hints for the target.
+    """
     given = {k: n.attrs[k] for k in ("latency", "allow_tma") if n.attrs.get(k) is not None}
     architecture = "default" if l.target is None else l.target.tool_name
     return {architecture: given} if given and takes_hint(l.version, architecture) else None
@@ -94,7 +96,7 @@ def tensor_view(l: Lowering, a: Array) -> Value:
 
 def tile_view(l: Lowering, a: Array, shape: tuple[int, ...], *, order: Sequence[int] = (), steps: Sequence[int] = (),
               padding: PaddingMode = PaddingMode.UNDETERMINED) -> Value:
-    """The array cut into tiles; with steps that differ from the shape, tiles that overlap or leave gaps [13.3]."""
+    """The array cut into tiles. If steps differ from the shape, tiles overlap or leave gaps [13.3]."""
     check_packed(l, a)
     view = tensor_view(l, a)
     t = _tiles_type(view, shape, order, steps, PADDINGS[padding])
@@ -124,7 +126,7 @@ def _tiles_type(view: Value, shape: tuple[int, ...], order: Sequence[int], steps
 
 
 def make_views(l: Lowering, a: Array, users: Sequence[nodes.Op]) -> None:
-    """Make the views that these accesses need here, where the array is defined and so outside the loops that use it."""
+    """Make the views that these accesses need where the array is defined, outside the loops that use it."""
     a.view = arrays.tensor_view(l.b, a)
     for n in users:
         if "axis" in n.attrs:  # positions along one axis: a view of its own

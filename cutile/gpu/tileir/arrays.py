@@ -19,7 +19,7 @@ from cutile.ir import nodes
 from cutile.ops import memory
 from cutile.types import ArrayType, ListType, TileType
 
-FAR = 1 << 31  # the assembler multiplies constant strides by sizes of tiles, and crashes where that overflows
+FAR = 1 << 31  # the assembler multiplies constant strides by tile sizes, and crashes if that overflows
 Dim = int | Value  # a size or stride: known now, or a scalar of the array's index dtype
 
 
@@ -88,11 +88,11 @@ def parameter(b: Builder, t: TileType | ArrayType | ListType, arguments: Iterato
 
 def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strides: Sequence[Value],
             facts: ArrayFacts) -> Array:
-    """An array of which the facts hold: what is constant becomes a number, the rest an assumption about the value."""
+    """An array with what is known of it: constants become numbers, the rest becomes assumptions about values."""
     if (d := power_of_two(facts.base_addr_divisible_by)) > 1:
         base = b.assume(base, DivBy(d))
     dims = zip(sizes, t.static_shape, facts.shape_constant, facts.shape_divisible_by, strict=True)
-    signed = info(t.index_dtype).kind == "i"  # bounds are of signed numbers: of others they would promise too much
+    signed = info(t.index_dtype).kind == "i"  # bounds read numbers as signed ones
     known_sizes = tuple(_dim(b, v, _first(s, c), d, 0 if signed else None) for v, s, c, d in dims)
     rows = zip(strides, t.static_strides, facts.stride_constant, facts.stride_divisible_by,
                facts.stride_lower_bound_incl, strict=True)
@@ -106,7 +106,7 @@ def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strid
 
 
 def divisors_of(arrays_known: Mapping[nodes.Value, Any]) -> Callable[[nodes.Op], int]:
-    """What the facts about parameters say of sizes and strides that a kernel asks for."""
+    """Known divisors of the sizes and strides that a kernel asks for."""
 
     def known(n: nodes.Op) -> int:
         facts = arrays_known.get(n.operands[0]) if n.op is memory.array_dim else None
@@ -153,7 +153,7 @@ def carried(b: Builder, x: Lowered, t: TileType | ArrayType | ListType) -> list[
 
 
 def uncarried(t: TileType | ArrayType | ListType, values: Iterator[Value], like: Lowered | None = None) -> Lowered:
-    """The inverse of `carried`. What was known of an array is lost, but for what its type says."""
+    """The inverse of `carried`. Of what was known of an array, only its type is left."""
     if isinstance(t, ArrayType):
         base = next(values)
         sizes = tuple(next(values) if s is None else s for s in t.static_shape)

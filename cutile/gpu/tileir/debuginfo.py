@@ -1,4 +1,4 @@
-"""Source positions in the bytecode: for each operation where it stands, in which function, and who called that.
+"""Source positions in the bytecode: the line, function and call chain of each operation.
 
 Each position names its scope, a subprogram; a call chain is a call site whose callee is the position and whose caller
 is the position of the call. The subprogram of the kernel carries the entry's name as linkage name.
@@ -27,7 +27,7 @@ class DebugInfo:
         self._functions: list[FunctionInfo] = []
 
     def function(self, name: str, loc: Span | None) -> FunctionInfo:
-        """The positions of one entry. Without a position of its own its operations have none either."""
+        """The positions of one entry. If the entry has none, its operations have none."""
         if loc is None:
             return FunctionInfo(self, name, 0, [])
         info = FunctionInfo(self, name, len(self._functions) + 1, [self.position(loc, name)])

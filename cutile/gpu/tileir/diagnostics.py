@@ -19,7 +19,7 @@ _EMPTY = ("failed to compile Tile IR program", "input does not correspond to Til
 
 
 def errors(output: str) -> list[str]:
-    """The errors that say something, without their places and the names of the tool's inside."""
+    """The errors that say something, without positions and internal names of the tool."""
     said = [m[1].strip() for line in output.splitlines() if (m := _ERROR.search(line))]
     return [_plain(text) for text in said if not text.startswith(_EMPTY)]
 
@@ -38,7 +38,7 @@ def _plain(text: str) -> str:
 
 
 def location(output: str, spans: Iterable[Span] = ()) -> Span | None:
-    """Where the first error with a place is, with its call chain; the very span out of `spans` if it is among them."""
+    """The position of the first error that has one, with its call chain. If `spans` has it, that very span."""
     for line in output.splitlines():
         if "error: " not in line:
             continue

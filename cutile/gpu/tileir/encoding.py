@@ -32,7 +32,7 @@ def int_list(values, width: int) -> bytes:
 
 
 def table(entries, width: int, before: int = 0) -> bytes:
-    """A count, an offset of `width` bytes for each entry, the entries; `before` bytes stand ahead in the section."""
+    """A count, an offset of `width` bytes for each entry, the entries; `before` bytes precede it in the section."""
     count = varint(len(entries))
     out = [count, PADDING * (-(before + len(count)) % width)]
     offset = 0

@@ -1,4 +1,4 @@
-"""From typed IR to a Tile IR module: what stands around the rules, and what rules have at hand.
+"""From typed IR to a Tile IR module: everything but the lowering rules, and what the rules may use.
 
 A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node. It has
 
@@ -16,8 +16,8 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.needs(feature, operation, attribute=None)     the same, for what needs a newer operation, or attribute of one
     l.target, l.version (target is None where the module is for all targets)
 
-Order of work: PASSES, then one walk. Arrays that control flow hands
-on are carried as pointer, sizes and strides, since Tile IR carries no views.
+Order of work: PASSES, then one walk. Branches and loops carry an array as its pointer, sizes and strides, because Tile
+IR carries no views.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ PASSES = (flatten_frames, structured_exits, dce, cse, licm, loop_split, dce)
 
 
 def prepared(kernel: Kernel) -> Kernel:
-    """The kernel as the walk wants it."""
+    """The kernel after PASSES."""
     for change in PASSES:
         kernel = change(kernel)
     return kernel
@@ -179,7 +179,7 @@ class Lowering:
         return self._divisors.get(v, 1)
 
     def before_broadcast(self, v: nodes.Value) -> nodes.Value:
-        """The tile that v repeats: what is computed from it element by element takes less work there."""
+        """The tile that v repeats, or v: computing element by element takes less work there."""
         while v in self.broadcasts:
             v = self.broadcasts[v]
         return v
@@ -188,7 +188,7 @@ class Lowering:
         raise TileUnsupportedFeatureError(text, self.b.loc, help=help)
 
     def region(self, body: Region, values: Sequence[Value]) -> tuple[Value, ...]:
-        """The nodes of a combine body on these values; what its Yield hands out."""
+        """Lower the body of a combine function on these values; the values that it yields."""
         self._values.update(zip(body.params, values, strict=True))
         found: list[Yield] = []
         node, loc = self.node, self.b.loc
@@ -201,7 +201,7 @@ class Lowering:
         return tuple(self._values[v] for v in found[0].operands)
 
     def memory(self, name: str, operands: Sequence = (), /, result=None, **attrs) -> Any:
-        """Append an operation that takes and gives a token, ordered as the node says. Its results but the token."""
+        """Append an operation that takes and gives a token, ordered like the node. Its results without the token."""
         access = self._plan.of(self.node)
         alone = self.node in self._apart
         token = self._apart[self.node] if alone else self._join([self._tokens.get(k) for k in access.waits])
@@ -237,7 +237,7 @@ class Lowering:
             make_views(self, x, self._viewed[v])
 
     def _flat(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[Value]:
-        """What carries these values and tokens."""
+        """The Tile IR values that carry these values and tokens."""
         carried = [x for v in values for x in arrays.carried(self.b, self._values[v], v.type)]
         return carried + self._token_values(keys)
 
@@ -261,13 +261,13 @@ class Lowering:
             self._unreachable()
 
     def _located(self, span: Span) -> Span:
-        """The span as the module can express it: a chain of calls that begins in the kernel itself."""
+        """The span as the module can express it: its chain of calls begins in the kernel itself."""
         if span.call_site is None and (span.function, span.filename) != self._home:
             return replace(span, filename=self.kernel.span.filename, function=self.kernel.span.function)
         return span
 
     def _unreachable(self) -> None:
-        """End a region whose end control never reaches."""
+        """End a region whose end is never reached."""
         if self._loops:
             self.b.op("continue", [self._loops[-1].arguments])
         else:
@@ -326,7 +326,7 @@ class Lowering:
         self._unflat(n.results, keys, results, n.inits)
 
     def _counted_loop(self, n: For, keys, start: Value, stop: Value, step: Value, inits: list[Value]):
-        """A For that something breaks out of: Tile IR's own cannot be left."""
+        """A For with a break: Tile IR's own `for` cannot be left, so this becomes a `loop`."""
         with self.b.loop([start, *inits], self._flat_types(n.results, keys)) as loop:
             counter, *carried = loop.arguments
             more = self.b.op("cmpi", [counter, stop], comparison_predicate="less_than", signedness="signed")

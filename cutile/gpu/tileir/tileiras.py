@@ -1,7 +1,7 @@
 """Running `tileiras`, NVIDIA's assembler of Tile IR: which versions it reads, bytecode to cubin.
 
-The tool runs in an environment of our own making: with CUDA_HOME or CUDA_PATH set it would load that toolkit's libnvvm
-and fail without a word. Whatever goes wrong comes back as an error of cutile at the user's line.
+The tool runs in a clean environment: with CUDA_HOME or CUDA_PATH set it loads that toolkit's libnvvm and fails
+without a message. Every failure becomes an error of cutile at the user's line.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A folder for each run of the assembler, with what the tool writes for itself in it.
+"""A folder for each run of the assembler and its temporary files.
 
-It is removed afterwards. Of a process that was killed it stays behind, and the next that runs the assembler removes it:
-it is known by its name, its owner and its mode, and as abandoned by its lock, which ended with the process.
+It is removed afterwards. If the process is killed, the next process that runs the assembler removes it: name, owner and
+mode identify such a folder, and it is abandoned if nobody holds its lock, which ends with the process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cutile.gpu.filelock import free, hold
 
 _PREFIX = "cutile-tileiras-"
 _NAME = re.compile(_PREFIX + "[a-z0-9_]{8}")
-_ABANDONED = 3600  # seconds after which a folder is not in use any more, where that cannot be told by a lock
+_ABANDONED = 3600  # seconds after which a folder counts as abandoned where there are no locks
 
 _looked_through: set[str] = set()
 
@@ -49,7 +49,7 @@ def _made() -> tuple[str, int | None]:
             return folder, None
         try:
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        except FileNotFoundError:  # another process took it for abandoned, before it was locked
+        except FileNotFoundError:  # another process removed it before it was locked
             continue
         if hold(fd) is not False and os.path.exists(folder):
             return folder, fd
