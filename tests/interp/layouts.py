@@ -45,3 +45,9 @@ def per_block(x, lead, core=0):
     x = np.asarray(x)
     tail = x.shape[x.ndim - core:]
     return list(np.broadcast_to(x, lead + tail).reshape(-1, *tail))
+
+
+def same_place(other, base, a):
+    """The elements of `other`, a copy of `base`, that lie where `a` lies in it."""
+    offset = a.__array_interface__["data"][0] - base.__array_interface__["data"][0] if a.size else 0
+    return np.ndarray(a.shape, a.dtype, other, offset, a.strides)

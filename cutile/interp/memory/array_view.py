@@ -147,20 +147,21 @@ class ArrayView(Rows):
     def view(self, origin, shape, order, steps=None) -> np.ndarray | None:
         if not self.bounds.fixed:
             return None
-        memory, convert = self._memory(origin, shape)
+        buffer = self.buffer
+        memory, convert = (buffer.stored, False) if buffer.plain else self._memory(origin, shape)
         tile = self._full(memory, origin, shape, order, steps)
         if tile is None:
             return None
         v = tile.of(memory)
-        if convert or self.buffer.may_change:
-            return self.buffer.convert(v) if convert else v.copy()
+        if convert or buffer.may_change:
+            return buffer.convert(v) if convert else v.copy()
         v.setflags(write=False)
         return v
 
     def tile(self, origin, shape, order, fill, steps=None) -> np.ndarray:
-        memory, convert = self._memory(origin, shape)
-        where = locate(memory.strides, self.bounds, origin, shape, order, steps or shape)
         buffer = self.buffer
+        memory, convert = (buffer.stored, False) if buffer.plain else self._memory(origin, shape)
+        where = locate(memory.strides, self.bounds, origin, shape, order, steps or shape)
         return tile_copy.read(memory, where, fill, buffer.carrier, buffer.convert if convert else None,
                               buffer.may_change)
 
@@ -180,11 +181,10 @@ class ArrayView(Rows):
         return v if v.flags.aligned else None
 
     def _memory(self, origin: Sequence[Index], shape: tuple[int, ...]) -> tuple[StridedMemory, bool]:
-        """Where to read tiles from, and whether what is read must be converted to carriers."""
-        buffer = self.buffer
-        if buffer.plain or buffer.converted is not None:
-            return buffer.converted or buffer.stored, False
-        return buffer.reading(prod(shape) * prod(prod(j.shape) for j in origin))
+        """Where to read tiles from that are not stored as carriers, and whether they must be converted."""
+        if self.buffer.converted is not None:
+            return self.buffer.converted, False
+        return self.buffer.reading(prod(shape) * prod(prod(j.shape) for j in origin))
 
     def _full(self, memory: StridedMemory, origin: Sequence[Index], shape: tuple[int, ...], order: Sequence[int],
               steps: Sequence[int] | None) -> StridedTile | None:

@@ -96,7 +96,7 @@ class ForeignView(Rows):
                 inside, i = inside & fits, np.where(fits, i, 0)
             at = i * beside(s * itemsize, rank) + at
         ok, coords = self.buffer.locate(np.asarray(at, np.int64).reshape(np.shape(at) or (1,) * rank))
-        return ok & inside, coords
+        return ok if inside is True else ok & inside, coords
 
     def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:
         return elements.take(self.buffer, self.coordinates(indices, len(tile_shape)), mask, fill, tile_shape)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cutile import dtypes as dt
 from cutile.interp.memory import tile_access
 from cutile.interp.memory.array_view import wrap
-from tests.interp.layouts import coordinates, layouts, leads, per_block
+from tests.interp.layouts import coordinates, layouts, leads, per_block, same_place
 
 FILL = np.float32(-99)
 SETTINGS = settings(max_examples=60, deadline=None)
@@ -97,19 +97,13 @@ def test_put_writes_its_own_elements_only(case):
         assert a[at] in allowed.get(at, [before.reshape(-1)[int(_flat(base, a, at))]])
     a[...] = 0
     untouched = before.copy()
-    _same_place(untouched, base, a)[...] = 0
+    same_place(untouched, base, a)[...] = 0
     assert np.array_equal(base, untouched)
 
 
 def _flat(base, a, at):
     address = a.__array_interface__["data"][0] + sum(s * i for s, i in zip(a.strides, at))
     return (address - base.__array_interface__["data"][0]) // base.itemsize
-
-
-def _same_place(other, base, a):
-    """The elements of `other`, a copy of `base`, that lie where `a` lies in it."""
-    offset = a.__array_interface__["data"][0] - base.__array_interface__["data"][0] if a.size else 0
-    return np.ndarray(a.shape, a.dtype, other, offset, a.strides)
 
 
 def test_blocks_that_store_to_one_place_leave_the_last():
@@ -128,124 +122,6 @@ def test_interior_and_edges_need_no_index_arrays(monkeypatch):
     padded = np.full((144, 128), FILL)
     padded[:100, :70] = a
     assert np.array_equal(got[:, :, 0], padded.reshape(9, 16, 4, 32).swapaxes(1, 2))
-
-
-# ------------------------------------------------------------------ elements
-
-
-@st.composite
-def index_cases(draw):
-    base, a = draw(layouts(0))
-    lead = draw(leads())
-    core = tuple(draw(st.sampled_from([1, 2, 4])) for _ in range(draw(st.integers(0, 2))))
-    dtype = draw(st.sampled_from([np.int8, np.int32, np.int64, np.uint64]))
-
-    def tile():
-        shape = (lead if draw(st.booleans()) else ()) + core
-        count = int(np.prod(shape))
-        return np.array([draw(st.integers(-2, 10)) for _ in range(count)]).astype(dtype).reshape(shape)
-
-    indices = [tile() for _ in a.shape]
-    mask = None
-    if draw(st.booleans()):
-        mask = np.array([draw(st.booleans()) for _ in range(int(np.prod(core)))]).reshape(core)
-    return base, a, lead, core, indices, mask
-
-
-def index_elements(a, lead, core, indices, mask):
-    """Per block and element of the index tiles: coordinates, or None where nothing is there."""
-    flat = [per_block(i, lead, len(core)) for i in indices]
-    for n in range(int(np.prod(lead))):
-        for x in np.ndindex(core):
-            at = tuple(int(i[n][x]) for i in flat)
-            ok = all(0 <= c < s for c, s in zip(at, a.shape)) and (mask is None or mask[x])
-            yield n, x, at if ok else None
-
-
-@SETTINGS
-@given(index_cases())
-def test_gather(case):
-    base, a, lead, core, indices, mask = case
-    fill = np.arange(-1, -1 - int(np.prod(core)), -1, dtype=np.float32).reshape(core)
-    got = wrap(a, dt.float32).gather(indices, mask, fill, core)
-    assert got.dtype == np.float32
-    blocks = per_block(got, lead, len(core))
-    for n, x, at in index_elements(a, lead, core, indices, mask):
-        assert blocks[n][x] == (fill[x] if at is None else a[at])
-
-
-@SETTINGS
-@given(index_cases())
-def test_scatter_leaves_the_last_value(case):
-    base, a, lead, core, indices, mask = case
-    value = np.arange(1000, 1000 + int(np.prod(lead + core)), dtype=np.float32).reshape(lead + core)
-    want = base.copy()
-    target = _same_place(want, base, a)
-    blocks = per_block(value, lead, len(core))
-    for n, x, at in index_elements(a, lead, core, indices, mask):
-        if at is not None:
-            target[at] = blocks[n][x]
-    wrap(a, dt.float32).scatter(indices, value, mask, core)
-    assert np.array_equal(base, want)
-
-
-@SETTINGS
-@given(layouts(0), st.lists(st.integers(-60, 600), min_size=4, max_size=4))
-def test_raw_offsets_reach_own_elements_only(layout, offsets):
-    base, a = layout
-    own = {sum(s // 4 * i for s, i in zip(a.strides, at)): a[at] for at in np.ndindex(a.shape)}
-    view = wrap(a, dt.float32)
-    offsets = np.array([*offsets, *list(own)[:3]], np.int64)
-    got = view.raw.gather((offsets,), None, np.full(1, FILL), offsets.shape)
-    assert got.tolist() == [own.get(o, FILL) for o in offsets.tolist()]
-    before = base.copy()
-    view.raw.scatter((offsets,), np.full(offsets.shape, 7, np.float32), None, offsets.shape)
-    for at in np.ndindex(a.shape):
-        if sum(s // 4 * i for s, i in zip(a.strides, at)) in offsets:
-            assert a[at] == 7
-            _same_place(before, base, a)[at] = 7
-    assert np.array_equal(base, before)
-
-
-def test_raw_offsets_into_an_array_that_overlaps_itself():
-    line = np.arange(10, dtype=np.float32)
-    a = np.lib.stride_tricks.as_strided(line, (4, 3), (8, 4), writeable=True)  # offsets 0 … 8, several names each
-    got = wrap(a, dt.float32).raw.gather((np.arange(-1, 11),), None, np.full(1, FILL), (12,))
-    assert got.tolist() == [FILL, *range(9), FILL, FILL]
-
-
-@SETTINGS
-@given(layouts(2), leads(), st.data())
-def test_rows(layout, lead, data):
-    base, a = layout
-    axis = data.draw(st.integers(0, a.ndim - 1))
-    shape = tuple(data.draw(st.sampled_from([1, 2, 4])) for _ in a.shape)
-    varies = lead if data.draw(st.booleans()) else ()
-    count = int(np.prod(varies)) * shape[axis]
-    sparse = np.array([data.draw(st.integers(-2, 10)) for _ in range(count)], np.int32).reshape((*varies, shape[axis]))
-    starts = [data.draw(coordinates(lead, -2, 8)) for _ in range(a.ndim - 1)]
-    got = wrap(a, dt.float32).rows(axis, sparse, starts, shape, FILL)
-    value = np.arange(1000, 1000 + int(np.prod(lead + shape)), dtype=np.float32).reshape(lead + shape)
-    begins = [per_block(s, lead) for s in starts]
-    places = per_block(sparse, lead, 1)
-    allowed: dict = {}
-    for n, block in enumerate(per_block(got, lead, a.ndim)):
-        for x in np.ndindex(shape):
-            others = iter(begins)
-            first = [int(places[n][x[k]] if k == axis else next(others)[n]) for k in range(a.ndim)]
-            at = tuple(c if k == axis else c + x[k] for k, c in enumerate(first))
-            inside = min(first) >= 0 and all(c < s for c, s in zip(at, a.shape))
-            assert block[x] == (a[at] if inside else FILL)
-            if inside:
-                allowed.setdefault(at, []).append(per_block(value, lead, a.ndim)[n][x])
-    before = base.copy()
-    old = _same_place(before, base, a).copy()
-    wrap(a, dt.float32).put_rows(axis, sparse, starts, value, shape)
-    for at in np.ndindex(a.shape):
-        assert a[at] in allowed.get(at, [old[at]])
-    a[...] = 0
-    _same_place(before, base, a)[...] = 0
-    assert np.array_equal(base, before)
 
 
 # ------------------------------------------------------------------ wrap
