@@ -94,9 +94,9 @@ _ATTRIBUTES = {kind: [n for n in dir(cls) if isinstance(getattr(cls, n), propert
 
 
 def _method(t: Term, kind: str, name: str) -> Term:
-    o = methods().get((kind, name))
-    if o is not None:
-        return Bound(Static(o), t)
+    op = methods().get((kind, name))
+    if op is not None:
+        return Bound(Static(op), t)
     names = [n for k, n in methods() if k == kind] + _ATTRIBUTES[kind]
     own = {"tile": OF_TILES, "array": OF_ARRAYS}.get(kind, {})
     if name in own:

@@ -40,12 +40,12 @@ def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term]
     if is_poisoned(func) or any(map(is_poisoned, args)) or any(map(is_poisoned, kwargs.values())):
         return POISON
     match func:
-        case Static(OpDef() as o):
-            return op_calls.call_op(c, o, args, kwargs, spans)
+        case Static(OpDef() as op):
+            return op_calls.call_op(c, op, args, kwargs, spans)
         case Static(Method() as m):
             return op_calls.call_unbound_method(c, m, args, kwargs, spans)
-        case Bound(Static(OpDef() as o), receiver):
-            return op_calls.call_op(c, o, args, kwargs, spans, receiver)
+        case Bound(Static(OpDef() as op), receiver):
+            return op_calls.call_op(c, op, args, kwargs, spans, receiver)
         case Bound():
             return call(c, func.func, (func.receiver, *args), kwargs)
         case Closure():

@@ -41,9 +41,9 @@ def call_of(name: str) -> str | None:
 @functools.cache
 def _calls() -> dict[str, str]:
     """How to call each op, by its name: as a method, if there is no function."""
-    called = {name: _call(f"{_RECEIVERS[kind]}.{name}", [*o.__signature__.parameters.values()][1:])
-              for (kind, name), o in methods().items()}
-    public = {n: o.__signature__.parameters.values() for n, o in registry().items() if o.public}
+    called = {name: _call(f"{_RECEIVERS[kind]}.{name}", [*op.__signature__.parameters.values()][1:])
+              for (kind, name), op in methods().items()}
+    public = {n: op.__signature__.parameters.values() for n, op in registry().items() if op.public}
     return called | {n: _call(f"ct.{n}", parameters) for n, parameters in public.items()}
 
 

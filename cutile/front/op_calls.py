@@ -17,7 +17,7 @@ from cutile.front.proxies import Method, method_signature
 from cutile.front.scope import Scope
 from cutile.ir.terms import POISON, Term, Tuple, is_poisoned
 from cutile.ops._constants import const_term
-from cutile.ops._op import PURE, OpDef
+from cutile.ops._op import PURE, REDUCTION, SCAN, OpDef
 
 Spans = Callable[[], Mapping[str, Span]]  # gives the spans of arguments by parameter, when an error asks for one
 
@@ -52,9 +52,9 @@ class Parameters:
 
 
 @functools.cache
-def parameters_of(o: OpDef | Method, method: bool = False) -> Parameters:
+def parameters_of(op: OpDef | Method, method: bool = False) -> Parameters:
     """The parameters of an op, called as a function or (`method`) as a method."""
-    parameters = signature_of(o, method).parameters.values()
+    parameters = signature_of(op, method).parameters.values()
     star = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), None)
     return Parameters(
         tuple(p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)),
@@ -63,14 +63,14 @@ def parameters_of(o: OpDef | Method, method: bool = False) -> Parameters:
 
 
 @functools.cache
-def signature_of(o: OpDef | Method, method: bool) -> inspect.Signature:
+def signature_of(op: OpDef | Method, method: bool) -> inspect.Signature:
     """The signature of an op; that of a method is without the receiver."""
-    return method_signature(o) if method else o.__signature__
+    return method_signature(op) if method else op.__signature__
 
 
-def bind(o: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> dict[str, Term]:
+def bind(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> dict[str, Term]:
     """The terms by parameter, in the order of the signature. TileTypeError if the arguments do not fit it."""
-    parameters = parameters_of(o, method)
+    parameters = parameters_of(op, method)
     given = dict(zip(parameters.positional, args, strict=False))
     fits = (
         (len(args) <= len(parameters.positional) or parameters.star is not None)
@@ -82,13 +82,13 @@ def bind(o: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[
         given[parameters.star] = Tuple(tuple(args[len(parameters.positional):]))
     terms = {n: given.get(n, default) for n, default in parameters.defaults.items()}
     if not fits or None in terms.values():
-        raise _error(o, method, args, kwargs)
+        raise _error(op, method, args, kwargs)
     return terms
 
 
-def _error(o: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
+def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
     """The error for arguments that do not fit. A misspelt keyword is named before the parameter that lacks it."""
-    name, signature = f".{o.spelling}" if method else o.__qualname__, signature_of(o, method)
+    name, signature = f".{op.spelling}" if method else op.__qualname__, signature_of(op, method)
     help = f"its signature is {name}{_plain(signature)}"
     unknown = next((k for k in kwargs if k not in signature.parameters), None)
     if unknown is not None:
@@ -120,17 +120,17 @@ def check_count(name: str, args: Sequence[Term], *counts: int) -> None:
 # ------------------------------------------------------------------ calling
 
 
-def call_op(c: Context, o: OpDef, args: tuple[Term, ...], kwargs: dict[str, Term], spans: ArgumentSpans | None,
+def call_op(c: Context, op: OpDef, args: tuple[Term, ...], kwargs: dict[str, Term], spans: ArgumentSpans | None,
             receiver: Term | None = None) -> Term:
     """An op called by the user: as a function, or as a method of `receiver`."""
     method = receiver is not None
     try:
-        terms = bind(o, method, args, kwargs)
+        terms = bind(op, method, args, kwargs)
     except TileTypeError as e:
         return c.report(e)
     if method:
-        terms = {next(iter(parameters_of(o).defaults)): receiver, **terms}
-    return apply(c, o, terms, spans and functools.partial(spans.by_parameter, parameters_of(o, method).positional))
+        terms = {next(iter(parameters_of(op).defaults)): receiver, **terms}
+    return apply(c, op, terms, spans and functools.partial(spans.by_parameter, parameters_of(op, method).positional))
 
 
 def call_unbound_method(c: Context, m: Method, args: tuple[Term, ...], kwargs: dict[str, Term],
@@ -146,26 +146,26 @@ def call_unbound_method(c: Context, m: Method, args: tuple[Term, ...], kwargs: d
                  spans and functools.partial(spans.by_parameter, positional))
 
 
-def apply(c: Context, o: OpDef, terms: dict[str, Term], spans: Spans | None = None) -> Term:
+def apply(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None = None) -> Term:
     """Type one application of an op to terms by parameter; parameters with a default may be left out.
 
     An error about an argument that `spans` knows points at this argument [EXC-4].
     """
     if any(map(is_poisoned, terms.values())):
         return POISON
-    if c.combining and (o.effect != PURE or o.family in ("reduce", "scan")):
+    if c.combining and (op.effect != PURE or op.accumulates in (REDUCTION, SCAN)):
         return c.report(TileSyntaxError(
-            f"{o.spelling}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
+            f"{op.spelling}() cannot be used inside the function given to {c.combining}(): only pure arithmetic can",
             help="do it before or after, or pass a further tile to the reduction"))
-    for name, default in parameters_of(o).defaults.items():
+    for name, default in parameters_of(op).defaults.items():
         if name not in terms and default is not None:
             terms[name] = default
-    return c.attempt(_apply_rule, c, o, terms, spans)
+    return c.attempt(_apply_rule, c, op, terms, spans)
 
 
-def _apply_rule(c: Context, o: OpDef, terms: dict[str, Term], spans: Spans | None) -> Term:
+def _apply_rule(c: Context, op: OpDef, terms: dict[str, Term], spans: Spans | None) -> Term:
     try:
-        return o.rule(c, o, **terms)
+        return op.rule(c, op, **terms)
     except TileError as e:
         e.loc = e.loc or (spans().get(e.argument) if spans else None)
         raise

@@ -67,9 +67,9 @@ class Method:
         return f"<method {self.__qualname__}>"
 
 
-def method_signature(o: OpDef) -> inspect.Signature:
+def method_signature(op: OpDef) -> inspect.Signature:
     """The signature of an op as a method: without the receiver, and all parameters may be given by name [METH-1]."""
-    _, *rest = o.__signature__.parameters.values()
+    _, *rest = op.__signature__.parameters.values()
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([p.replace(kind=kind) if p.kind is p.POSITIONAL_ONLY else p for p in rest])
 

@@ -35,7 +35,7 @@ def capture(c: Context, obj: Any, name: str) -> Term:
     if from_foreign(obj) is not None:
         return Static(obj)
     if isinstance(obj, tuple):  # torch.Size and named tuples, too
-        items = tuple(capture(c, o, f"{name}[{i}]") for i, o in enumerate(tuple.__iter__(obj)))
+        items = tuple(capture(c, item, f"{name}[{i}]") for i, item in enumerate(tuple.__iter__(obj)))
         return Tuple(items, tuple_class(obj))
     if is_record(obj):
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}

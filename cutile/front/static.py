@@ -274,7 +274,7 @@ def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTy
     if isinstance(obj, types.MethodType) and isinstance(obj.__func__, Method):
         return Bound(Static(obj.__func__.op), _to_term(c, obj.__self__, construct, cls))
     if isinstance(obj, tuple):
-        items = tuple(_to_term(c, o, construct, cls) for o in tuple.__iter__(obj))
+        items = tuple(_to_term(c, item, construct, cls) for item in tuple.__iter__(obj))
         return Tuple(items, python_objects.tuple_class(obj))
     if python_objects.is_record(obj):
         return Record(
@@ -318,13 +318,13 @@ STATIC_OPS = frozenset({op for _, op, _ in operators.BINARY.values()} | {
 
 def _eager(c: Context):
     """What a call of an op does while static code runs."""
-    def apply(o: OpDef, args: tuple, kwargs: dict) -> Any:
-        if o not in STATIC_OPS:
-            name = f"{'ct' if o.public else ''}.{o.spelling}"
+    def apply(op: OpDef, args: tuple, kwargs: dict) -> Any:
+        if op not in STATIC_OPS:
+            name = f"{'ct' if op.public else ''}.{op.spelling}"
             raise TileStaticEvalError(f"{name}() cannot be called inside {c.static}()",
                                       help="call it in tile code and use the result here")
         terms = [_to_term(c, a, "static_eval") for a in args]
-        t = c.call(Static(o), terms, {k: const_term(v) for k, v in kwargs.items()})
+        t = c.call(Static(op), terms, {k: const_term(v) for k, v in kwargs.items()})
         if is_poisoned(t):
             raise c.errors[-1]
         return to_python(c, t)
