@@ -63,7 +63,7 @@ def test_rows_of_a_table_have_its_columns(page):
 WIDTH = 120
 FOLDERS = ("cutile", "conformance", "tests", "examples", "benchmarks", "tools", "docs")
 WRITTEN = [p for p in [*ROOT.glob("*.*"), *(p for f in FOLDERS for p in sorted((ROOT / f).rglob("*.*")))]
-           if p.suffix in (".md", ".py") and "build" not in p.parts]
+           if p.suffix in (".md", ".py", ".c", ".cpp") and "build" not in p.parts]
 
 
 def prose(path: Path) -> Iterator[tuple[int, str]]:

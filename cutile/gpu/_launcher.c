@@ -384,9 +384,9 @@ static int read_stream(PyObject *stream, PyObject *readers, uint64_t *out)
     return PyErr_Occurred() == NULL;
 }
 
-/* Tells PyTorch which tensors are written to; NO, with nothing done, if one of them requires grad while grad mode is
-   on: that is for Python to decide. written: None, or a function that raises the versions of tensors, a function that says
-   whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). */
+/* Tells PyTorch which tensors are written to. NO, with nothing done, if one of them requires grad while grad mode is
+   on: Python decides about that. `written` is None, or a function that raises the versions of tensors, a function that
+   says whether grad mode is on, and the positions of the tensors among the arguments (autograd.for_c). */
 static int told(PyObject *written, PyObject *args)
 {
     if (written == Py_None)
