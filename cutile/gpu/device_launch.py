@@ -34,23 +34,29 @@ def prepare(program: Kernel, name: str, constraints: Sequence[Any], symbol: str,
     if function is None:
         function = device.function(build(program, constraints, device.target, options, symbol), symbol)
         loaded.keep(key, function)
-    return DeviceLaunch(name, device, function, packing([p.type for p in program.params], dims))
+    types = [p.type for p in program.params]
+    return DeviceLaunch(name, device, function, packing(types, dims), traced=trace.on(trace.LAUNCHES))
 
 
 class DeviceLaunch:
-    """A launch of a loaded kernel, for arguments of one layout. Threads may run it at the same time."""
+    """A launch of a loaded kernel, for arguments of one layout. Threads may run it at the same time.
 
-    __slots__ = ("name", "device", "function", "packing", "_buffers", "_launch", "_record")
+    traced  whether it tells of each run, as CUTILE_DEBUG asks for
+    """
 
-    def __init__(self, name: str, device: Device, function: Any, packing: Packing):
-        self.name, self.device, self.function, self.packing = name, device, function, packing
+    __slots__ = ("name", "device", "function", "packing", "traced", "_buffers", "_launch", "_record")
+
+    def __init__(self, name: str, device: Device, function: Any, packing: Packing, traced: bool = False):
+        self.name, self.device, self.function, self.packing, self.traced = name, device, function, packing, traced
         self._buffers: list[ParameterBuffer] = []
         self._record: bytes | None = None
         self._launch = device.driver.api.cuLaunchKernel
 
     def still_valid(self) -> bool:
-        """Whether CUTILE_BACKEND does not ask for the interpreter."""
-        return settings.untouched("BACKEND") or settings.get("BACKEND") is None
+        """Whether CUTILE_BACKEND does not ask for the interpreter, and CUTILE_DEBUG for what it does."""
+        if settings.untouched("BACKEND", "DEBUG"):
+            return not self.traced
+        return settings.get("BACKEND") is None and trace.on(trace.LAUNCHES) == self.traced
 
     def run(self, grid: tuple[int, int, int], stream: Any, values: Sequence[Any], dependent: bool) -> None:
         """Queue a launch on a stream. `values` are addresses, numbers and lists of addresses.
@@ -58,7 +64,7 @@ class DeviceLaunch:
         DriverError where the driver refuses; RuntimeError for a list of arrays while a graph is captured.
         """
         number = handle(stream)
-        if not settings.untouched("DEBUG"):
+        if self.traced:
             trace.say(trace.LAUNCHES, f"{self.name} grid {grid} runs on {self.device}")
         if 0 in grid:
             return

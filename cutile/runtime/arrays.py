@@ -104,13 +104,11 @@ _TENSOR_DTYPES: dict[Any, DType] = {}  # of tensors in GPU memory that were read
 
 def read_torch(t: Any, key: list, values: list) -> None:
     try:
-        if t.is_cuda and (dtype := _TENSOR_DTYPES.get(t.dtype)) is not None and not t.is_neg():
+        if t.is_cuda and not t.is_neg():
             pointer = t.data_ptr()
-            part = TORCH, dtype, t.shape, t.stride(), t.get_device(), pointer & 15, True
-            key.append(part)
-            values.append(pointer)
-            return
-    except (RuntimeError, ValueError):  # what is wrong with it is found out below
+            key.append((TORCH, _TENSOR_DTYPES[t.dtype], t.shape, t.stride(), t.get_device(), pointer & 15, True))
+            return values.append(pointer)
+    except (KeyError, RuntimeError, ValueError):  # a dtype not met before, or what is wrong is found out below
         pass
     read_torch_subclass(t, key, values)
 
@@ -191,12 +189,11 @@ _CUPY_DTYPES: dict[Any, DType] = {}  # of arrays that were read
 
 
 def read_cupy(a: Any, key: list, values: list) -> None:
-    dtype = _CUPY_DTYPES.get(a.dtype)
-    if dtype is None:
-        dtype = _CUPY_DTYPES[a.dtype] = _interface_dtype(a, a.dtype.str)
-    memory = a.data
+    dtype, memory = a.dtype, a.data
+    if dtype not in _CUPY_DTYPES:
+        _CUPY_DTYPES[dtype] = _interface_dtype(a, dtype.str)
     pointer = memory.ptr
-    key.append((CUPY, dtype, a.shape, a.strides, memory.device_id, pointer & 15, True))
+    key.append((CUPY, _CUPY_DTYPES[dtype], a.shape, a.strides, memory.device_id, pointer & 15, True))
     values.append(pointer)
 
 

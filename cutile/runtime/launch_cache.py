@@ -24,12 +24,12 @@ LIMIT = 1000  # launches in the LaunchCache of a kernel
 
 @functools.cache
 def extension() -> Any:
-    """The compiled module, loaded when something runs on a GPU; None where it was not built."""
+    """The compiled module, loaded when something runs on a GPU; None where it was not built, or from older sources."""
     try:
         from cutile.gpu import _launcher
     except ImportError:
         return None
-    return _launcher
+    return _launcher if hasattr(_launcher, "LaunchCache") else None
 
 
 def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:

@@ -45,20 +45,14 @@ class LaunchPlan:
     written     the tensors of PyTorch that must be told that they are written to
     """
 
-    __slots__ = ("program", "ordinal", "dims", "repeatable", "written", "prepared", "used", "_prepare")
+    __slots__ = ("program", "ordinal", "dims", "repeatable", "written", "prepare", "prepared", "used")
 
     def __init__(self, program: TypedProgram, prepare: Callable[[Any], PreparedLaunch], ordinal: int | None,
                  dims: list[Any], repeatable: bool, written: tuple[Written, ...]):
-        self.program, self._prepare, self.ordinal, self.dims = program, prepare, ordinal, dims
+        self.program, self.prepare, self.ordinal, self.dims = program, prepare, ordinal, dims
         self.repeatable, self.written = repeatable, written
         self.prepared: PreparedLaunch | None = None
         self.used = False  # lately (LruDict)
-
-    def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
-        prepared = self.prepared
-        if prepared is None or not prepared.still_valid():
-            prepared = self.prepared = self._prepare(stream)
-        prepared.run(grid, stream, values, dependent)
 
 
 def run(kernel: Kernel, grid: Grid, values: tuple, stream: Any, dependent: bool) -> LaunchPlan:
@@ -66,7 +60,10 @@ def run(kernel: Kernel, grid: Grid, values: tuple, stream: Any, dependent: bool)
     plan, launch_values = find(kernel, values, stream)
     if plan.written:
         before_writing(plan.written, values)
-    plan.run(grid, stream, launch_values, dependent)
+    prepared = plan.prepared
+    if prepared is None or not prepared.still_valid():
+        prepared = plan.prepared = plan.prepare(stream)
+    prepared.run(grid, stream, launch_values, dependent)
     return plan
 
 
