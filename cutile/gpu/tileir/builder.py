@@ -138,7 +138,7 @@ class Builder:
 
     @contextmanager
     def at(self, span: Span | None) -> Iterator[None]:
-        """What is built inside comes from `span`; None keeps the source as it is."""
+        """Operations built inside get this position; None changes nothing."""
         before = self.loc
         self.loc = before if span is None else span
         try:
@@ -148,9 +148,9 @@ class Builder:
 
     def op(self, name: str, operands: Sequence = (), /, result=None, loc: Span | None = None, **attrs):
         """Append an operation and return its results (see the head of this module)."""
-        made = self._append(name, operands, result, loc, attrs)
-        results = made.results
-        if any(r.variadic for r in made.spec.results) or len(results) > 1:
+        operation = self._append(name, operands, result, loc, attrs)
+        results = operation.results
+        if any(r.variadic for r in operation.spec.results) or len(results) > 1:
             return results
         return results[0] if results else None
 
@@ -178,16 +178,16 @@ class Builder:
              loc: Span | None = None) -> Region:
         """Counts from `lower` while below `upper`. Arguments: the counter, then the carried values."""
         carried = [v.type for v in init]
-        made = self._append("for", [lower, upper, step, init], carried, loc, {"unsignedCmp": unsigned})
-        return Region(self, made, [lower.type, *carried])
+        operation = self._append("for", [lower, upper, step, init], carried, loc, {"unsignedCmp": unsigned})
+        return Region(self, operation, [lower.type, *carried])
 
     def loop(self, init: Sequence[Value] = (), results: Sequence[ty.Type] | None = None,
              loc: Span | None = None) -> Region:
         """Runs until a break. Arguments: the carried values. `results`: types of what break carries, by default
         those of the carried values."""
         carried = [v.type for v in init]
-        made = self._append("loop", [init], carried if results is None else results, loc, {})
-        return Region(self, made, carried)
+        operation = self._append("loop", [init], carried if results is None else results, loc, {})
+        return Region(self, operation, carried)
 
     def reduce(self, operands: Sequence[Value], dim: int, identities: Sequence, loc: Span | None = None) -> Region:
         """Along `dim`, which the results lack. Arguments: for each operand an element and what is accumulated."""
@@ -206,8 +206,8 @@ class Builder:
             raise self.misuse(f"{name} of {len(operands)} operands takes as many identities", loc)
         attrs["identities"] = tuple(i if isinstance(i, Identity) else constants.identity(v.type.element, i)
                                     for v, i in zip(operands, attrs["identities"]))
-        made = self._append(name, [operands], results, loc, attrs)
-        return Region(self, made, [ty.Tile(v.type.element) for v in operands for _ in range(2)])
+        operation = self._append(name, [operands], results, loc, attrs)
+        return Region(self, operation, [ty.Tile(v.type.element) for v in operands for _ in range(2)])
 
     def _append(self, name: str, operands: Sequence, result, loc: Span | None, attrs: dict) -> Operation:
         loc = self.loc if loc is None else loc
@@ -221,9 +221,9 @@ class Builder:
         ins = self._operands(spec, operands, attrs, loc)
         attributes = self._attributes(spec, attrs, ins, loc)
         types = self._result_types(spec, ins, result, loc)
-        made = Operation(spec, ins, attributes, tuple(Value(t, self.block) for t in types), loc)
-        self.block.ops.append(made)
-        return made
+        operation = Operation(spec, ins, attributes, tuple(Value(t, self.block) for t in types), loc)
+        self.block.ops.append(operation)
+        return operation
 
     def _operands(self, spec: Spec, given: Sequence, attrs: dict, loc) -> tuple:
         if len(given) > len(spec.operands):
@@ -313,11 +313,11 @@ class Builder:
 class Region:
     """An operation with one region, open inside `with`. `arguments` are the region's, `results` the operation's."""
 
-    def __init__(self, builder: Builder, made: Operation, arg_types: Sequence[ty.Type] = ()):
-        self._builder, self._made = builder, made
+    def __init__(self, builder: Builder, operation: Operation, arg_types: Sequence[ty.Type] = ()):
+        self._builder, self._operation = builder, operation
         self._block = Block(arg_types)
         self._outer: Block | None = None
-        made.regions.append(self._block)
+        operation.regions.append(self._block)
 
     @property
     def arguments(self) -> tuple[Value, ...]:
@@ -325,7 +325,7 @@ class Region:
 
     @property
     def results(self) -> tuple[Value, ...]:
-        return self._made.results
+        return self._operation.results
 
     def __enter__(self) -> Region:
         self._outer, self._builder.block = self._builder.block, self._block
@@ -335,19 +335,19 @@ class Region:
         self._builder.block = self._outer
         self._block.open = False
         if kind is None and not self._block.terminated:
-            raise self._builder.misuse(f"a region of {self._made.spec.name} ends without a terminator")
+            raise self._builder.misuse(f"a region of {self._operation.spec.name} ends without a terminator")
 
 
 class If:
     """An if. `then` and `otherwise` are regions; a branch that is not written yields nothing."""
 
-    def __init__(self, builder: Builder, made: Operation):
-        self._builder, self._made = builder, made
-        self.then, self.otherwise = Region(builder, made), Region(builder, made)
+    def __init__(self, builder: Builder, operation: Operation):
+        self._builder, self._operation = builder, operation
+        self.then, self.otherwise = Region(builder, operation), Region(builder, operation)
 
     @property
     def results(self) -> tuple[Value, ...]:
-        return self._made.results
+        return self._operation.results
 
     def __enter__(self) -> If:
         return self
@@ -360,4 +360,4 @@ class If:
                 if self.results:
                     raise self._builder.misuse("a branch of an if with results is not written")
                 with region:
-                    self._builder.op("yield", loc=self._made.loc)
+                    self._builder.op("yield", loc=self._operation.loc)

@@ -52,7 +52,7 @@ def section(name: str, data: bytes, alignment: int, position: int) -> bytes:
 
 
 class Tables:
-    """What the sections share: strings, constants, types, each numbered."""
+    """Strings, constants and types, each numbered; the sections share them."""
 
     def __init__(self, version: ty.Version):
         self.version = version
@@ -70,7 +70,7 @@ class Tables:
     def type(self, t: ty.Type) -> int:
         n = self._types.get(t)
         if n is None:
-            data = self._encoded(t)  # numbers what it is made of first
+            data = self._encoded(t)  # numbers its parts first
             n = self._types[t] = len(self._type_data)
             self._type_data.append(data)
         return n
@@ -92,7 +92,7 @@ def _pointer(tables: Tables, t: ty.Pointer) -> bytes:
 
 
 def _no_pointer_attr(tables: Tables) -> bytes:
-    """From 13.4 on a pointer and a tensor view can say more of their memory; we never do."""
+    """From 13.4 on, pointers and tensor views have a further attribute, which is always absent here."""
     return varint(0) if tables.version >= (13, 4) else b""
 
 
@@ -106,7 +106,7 @@ def _tensor_view(tables: Tables, t: ty.TensorView) -> bytes:
 
 
 def _view(middle: Callable[[Tables, ty.View], bytes], tables: Tables, t: ty.View) -> bytes:
-    """The views share their frame: whether there is padding, shape, what differs, the padding."""
+    """What views have in common: whether there is padding, the shape, then `middle`, then the padding."""
     padding = b"" if t.padding is None else varint(ty.PADDINGS.index(t.padding))
     shape = int_list(t.tile_shape, 4)
     if tables.version >= (13, 3):
@@ -144,7 +144,7 @@ def _predicate(tables: Tables, p) -> bytes:
 
 
 def _maybe(*values: int | None) -> bytes:
-    """A bit for each value that is there, then those values."""
+    """A bit for each value, whether it is there, then those that are."""
     flags = sum(1 << i for i, v in enumerate(values) if v is not None)
     return bytes((flags,)) + b"".join(signed_varint(v) for v in values if v is not None)
 
@@ -212,28 +212,28 @@ class FunctionWriter:
             self.numbers[v] = self.next
             self.next += 1
 
-    def _op(self, made: Operation) -> bytes:
-        spec = made.spec
-        self.loc(made.loc)
+    def _op(self, operation: Operation) -> bytes:
+        spec = operation.spec
+        self.loc(operation.loc)
         out = [varint(spec.opcode)]
         if spec.counts_results:
-            out.append(varint(len(made.results)))
-        out += [varint(self.tables.type(r.type)) for r in made.results]
-        out.append(self._flags(made))
-        out += [self._attr(a, made.attrs[a.name]) for a in spec.attrs]
-        out += self._operands(made)
+            out.append(varint(len(operation.results)))
+        out += [varint(self.tables.type(r.type)) for r in operation.results]
+        out.append(self._flags(operation))
+        out += [self._attr(a, operation.attrs[a.name]) for a in spec.attrs]
+        out += self._operands(operation)
         if spec.regions:
             out.append(varint(spec.regions))
-            out += [self._region(r) for r in made.regions]
-        self._number(made.results)
+            out += [self._region(r) for r in operation.regions]
+        self._number(operation.results)
         return b"".join(out)
 
-    def _flags(self, made: Operation) -> bytes:
-        spec = made.spec
+    def _flags(self, operation: Operation) -> bytes:
+        spec = operation.spec
         if not spec.flags or spec.flags_since > self.version:
             return b""
-        there = {o.name for o, x in zip(spec.operands, made.operands) if x is not None and x != ()}
-        there |= {name for name, value in made.attrs.items() if value is not None and value is not False}
+        there = {o.name for o, x in zip(spec.operands, operation.operands) if x is not None and x != ()}
+        there |= {name for name, value in operation.attrs.items() if value is not None and value is not False}
         return varint(sum(1 << bit for bit, name in enumerate(spec.flags) if name in there))
 
     def _attr(self, attr: Attr, value) -> bytes:
@@ -242,14 +242,14 @@ class FunctionWriter:
         codes = _ENUM_CODES.get(attr.kind)
         return codes[value] if codes else _ATTRS[attr.kind](self.tables, value)
 
-    def _operands(self, made: Operation) -> list[bytes]:
+    def _operands(self, operation: Operation) -> list[bytes]:
         numbers = self.numbers
-        if not made.spec.segmented:
-            uses = [varint(numbers[v]) for v in made.uses()]
-            counted = any(o.variadic or o.optional for o in made.spec.operands)
+        if not operation.spec.segmented:
+            uses = [varint(numbers[v]) for v in operation.uses()]
+            counted = any(o.variadic or o.optional for o in operation.spec.operands)
             return [varint(len(uses)), *uses] if counted else uses
         out = []
-        for operand, x in zip(made.spec.operands, made.operands):
+        for operand, x in zip(operation.spec.operands, operation.operands):
             if operand.variadic:
                 out.append(varint(len(x)))
                 out += [varint(numbers[v]) for v in x]

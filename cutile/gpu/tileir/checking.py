@@ -1,4 +1,4 @@
-"""What the builder checks by rule: types of results, values of attributes, and what a bytecode version has."""
+"""Checks of the builder: types of results, values of attributes, and what a bytecode version has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers as the bits that Tile IR stores."""
+"""The bits in which Tile IR stores numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NUMPY = {
 def constant(type: ty.Tile, data) -> Constant:
     """`data`: one number for all elements, or an array-like of the tile's shape.
 
-    Integers wrap. Floats must be values of the type already, apart from NaN: rounding is the caller's business.
+    Integers wrap. Floats must be values of the type already, apart from NaN: the caller rounds.
     """
     element, values = type.element, np.asarray(data)
     if element is not ty.i1 and element not in _NUMPY:
@@ -38,7 +38,7 @@ def constant(type: ty.Tile, data) -> Constant:
 
 
 def _as(element: ty.Scalar, values: np.ndarray) -> np.ndarray:
-    """The elements as they are stored, on the little-endian machines that have GPUs."""
+    """The elements as they are stored. Machines with GPUs are little-endian."""
     target = np.dtype(_NUMPY[element])
     if element.kind == "i" and values.dtype.kind not in "biu":
         mask = (1 << element.bits) - 1

@@ -11,7 +11,7 @@ class MalformedBytecode(ValueError):
 
 
 class Cursor:
-    """A place in some bytes."""
+    """A position in a sequence of bytes."""
 
     def __init__(self, data: bytes, at: int = 0):
         self.data, self.at = data, at

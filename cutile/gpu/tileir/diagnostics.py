@@ -1,6 +1,6 @@
-"""Reading what `tileiras` prints: the reason of a failure, and the place in the user's source that it names.
+"""Reading what `tileiras` prints: the reason of a failure, and the position in the user's source that it names.
 
-A place is printed as `loc("file":line:column)`; inside a call it is a call site, the innermost place first.
+A position is printed as `loc("file":line:column)`; inside a call it is a call site, the innermost position first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from cutile.errors import Span
 
 _ERROR = re.compile(r"\berror: (.*)")
-_PLACE = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+)\)'
+_POSITION = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+)\)'
                     r'(?: in #?[\w.]*di_subprogram\w*<[^\n]*?\bname = "([^"]*)")?')
 # Lines that follow the reason and say only that something went wrong.
 _EMPTY = ("failed to compile Tile IR program", "input does not correspond to Tile IR bytecode",
@@ -42,23 +42,23 @@ def location(output: str, spans: Iterable[Span] = ()) -> Span | None:
     for line in output.splitlines():
         if "error: " not in line:
             continue
-        places = [(m[1], int(m[2]), int(m[3]), m[4] or "?") for m in _PLACE.finditer(line.split("error: ", 1)[0])]
-        if places:
-            return _among(places, spans) or _span(places)
+        positions = [(m[1], int(m[2]), int(m[3]), m[4] or "?") for m in _POSITION.finditer(line.split("error: ", 1)[0])]
+        if positions:
+            return _among(positions, spans) or _span(positions)
     return None
 
 
-def _among(places: list[tuple[str, int, int, str]], spans: Iterable[Span]) -> Span | None:
-    wanted = [p[:3] for p in places]
+def _among(positions: list[tuple[str, int, int, str]], spans: Iterable[Span]) -> Span | None:
+    wanted = [p[:3] for p in positions]
     for span in spans:
         if [(s.filename, s.line, s.col + 1) for s in reversed(span.frames())] == wanted:
             return span
     return None
 
 
-def _span(places: list[tuple[str, int, int, str]]) -> Span:
+def _span(positions: list[tuple[str, int, int, str]]) -> Span:
     span = None
-    for file, line, column, function in reversed(places):
+    for file, line, column, function in reversed(positions):
         col = max(column - 1, 0)
         span = Span(file, line, col, line, col + 1, function, span)
     return span

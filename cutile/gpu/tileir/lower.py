@@ -208,10 +208,10 @@ class Lowering:
         if token is not None:
             attrs["token"] = token
         out = self.b.op(name, operands, result=result, **attrs)
-        *values, made = out if isinstance(out, tuple) else (out,)
-        if made is not None:
-            self._happened(access.joins + (access.becomes if alone else ()), made)
-            self._tokens.update(dict.fromkeys(() if alone else access.becomes, made))
+        *values, own = out if isinstance(out, tuple) else (out,)
+        if own is not None:
+            self._happened(access.joins + (access.becomes if alone else ()), own)
+            self._tokens.update(dict.fromkeys(() if alone else access.becomes, own))
         return values[0] if len(values) == 1 else tuple(values) or None
 
     # -------------------------------------------------------------- tokens
@@ -281,11 +281,11 @@ class Lowering:
         if rule is None:
             raise TileInternalError(f"op {n.op.name} has no lowering to Tile IR", n.span)
         try:
-            made = rule(self, n)
+            lowered = rule(self, n)
         except TileError as e:
             e.loc = e.loc or n.span
             raise
-        results = made if isinstance(made, tuple) else () if made is None else (made,)
+        results = lowered if isinstance(lowered, tuple) else () if lowered is None else (lowered,)
         for v, x in zip(n.results, results, strict=True):
             self._define(v, x)
 
@@ -298,8 +298,8 @@ class Lowering:
         before = self._tokens
         self._on_yield.append(lambda y: self.b.op("yield", [self._flat(y.operands, keys)]))
         with self.b.if_(self.get(n.cond), types) as branch:
-            for made, region in ((branch.then, n.then), (branch.otherwise, n.orelse)):
-                with made:
+            for lowered, region in ((branch.then, n.then), (branch.otherwise, n.orelse)):
+                with lowered:
                     self._tokens = dict(before)
                     self._region(region)
         self._on_yield.pop()

@@ -191,13 +191,13 @@ _ATTRS: dict[str, Callable[[Tables, Cursor], object]] = {
 
 
 class FunctionReader:
-    """The body of one entry. `places` are its positions, its own first."""
+    """The body of one entry. `positions`: its own first, then those of its operations."""
 
-    def __init__(self, tables: Tables, cursor: Cursor, places: list[Span | None]):
+    def __init__(self, tables: Tables, cursor: Cursor, positions: list[Span | None]):
         self.tables, self.cursor = tables, cursor
         self.version = tables.version
         self.values: list[Value] = []
-        self.places = iter(places[1:])
+        self.positions = iter(positions[1:])
 
     def body(self, block: Block, end: int) -> None:
         self.values = list(block.args)
@@ -210,7 +210,7 @@ class FunctionReader:
         if opcode not in BY_OPCODE or BY_OPCODE[opcode].since > self.version:
             raise MalformedBytecode(f"opcode {opcode:#x} is not known in {ty.version_text(self.version)}")
         spec = BY_OPCODE[opcode]
-        loc = next(self.places, None)
+        loc = next(self.positions, None)
         count = cursor.varint() if spec.counts_results else len([r for r in spec.results if r.since <= self.version])
         results = tuple(Value(tables.type(cursor), block) for _ in range(count))
         flags = cursor.varint() if spec.flags and spec.flags_since <= self.version else 0
@@ -218,12 +218,12 @@ class FunctionReader:
         attrs = {a.name: self._attr(a, there) for a in spec.attrs}
         operands = self._operands(spec, there)
         attrs |= {a.name: spec.filled(a, operands) for a in spec.attrs if a.since > self.version}
-        made = Operation(spec, operands, attrs, results, loc)
-        block.ops.append(made)
+        operation = Operation(spec, operands, attrs, results, loc)
+        block.ops.append(operation)
         if spec.regions:
             if cursor.varint() != spec.regions:
                 raise MalformedBytecode(f"{spec.name} has another number of regions than {spec.regions}")
-            made.regions = [self._region() for _ in range(spec.regions)]
+            operation.regions = [self._region() for _ in range(spec.regions)]
         self.values += results
 
     def _attr(self, attr: Attr, there: set[str]):
@@ -268,7 +268,7 @@ class FunctionReader:
 
 
 def _debug(tables: Tables, data: bytes) -> list[list[Span | None]]:
-    """For each function the places of itself and its operations."""
+    """For each function the positions of itself and its operations."""
     cursor = Cursor(data)
     count = cursor.varint()
     cursor.align(4)
@@ -288,7 +288,7 @@ def _debug(tables: Tables, data: bytes) -> list[list[Span | None]]:
             case (di.LOC, scope, file, line, column):
                 function = tables.strings[entries[scope - 1][3]]
                 return Span(tables.strings[file], line, column - 1, line, column, function, site)
-        raise MalformedBytecode(f"debug entry {n} is no place")
+        raise MalformedBytecode(f"debug entry {n} is no position")
 
     def known(n: int) -> Span | None:
         if n not in spans:
@@ -306,7 +306,7 @@ def _fields(entry: bytes) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _entry(tables: Tables, cursor: Cursor, places: list[list[Span | None]]) -> Entry:
+def _entry(tables: Tables, cursor: Cursor, positions: list[list[Span | None]]) -> Entry:
     name, signature = tables.string(cursor), tables.type(cursor)
     flags, index = cursor.byte(), cursor.varint()
     if flags & ~HAS_HINTS != IS_KERNEL or not isinstance(signature, ty.Function):
@@ -315,7 +315,7 @@ def _entry(tables: Tables, cursor: Cursor, places: list[list[Span | None]]) -> E
     if flags & HAS_HINTS:
         _tag(cursor, "OptimizationHints")
         hints = _hints(tables, cursor)
-    own = places[index - 1] if index else [None]
+    own = positions[index - 1] if index else [None]
     entry = Entry(name, Block(signature.inputs), hints, own[0])
     length = cursor.varint()
     FunctionReader(tables, cursor, own).body(entry.block, cursor.at + length)
@@ -323,11 +323,11 @@ def _entry(tables: Tables, cursor: Cursor, places: list[list[Span | None]]) -> E
 
 
 def _global(tables: Tables, cursor: Cursor) -> Global:
-    made = Global(tables.string(cursor), tables.type(cursor), tables.constants[cursor.varint()], cursor.varint())
+    variable = Global(tables.string(cursor), tables.type(cursor), tables.constants[cursor.varint()], cursor.varint())
     if tables.version >= (13, 3):
-        made.visibility = ENUMS["Visibility"][cursor.varint()]
-        made.constant = bool(cursor.varint())
-    return made
+        variable.visibility = ENUMS["Visibility"][cursor.varint()]
+        variable.constant = bool(cursor.varint())
+    return variable
 
 
 def decode(data: bytes) -> Program:
@@ -340,9 +340,9 @@ def decode(data: bytes) -> Program:
         if "global" in found:
             cursor = Cursor(found["global"])
             program.globals = [_global(tables, cursor) for _ in range(cursor.varint())]
-        places = _debug(tables, found["debug"]) if "debug" in found else []
+        positions = _debug(tables, found["debug"]) if "debug" in found else []
         cursor = Cursor(found["func"])
-        program.entries = [_entry(tables, cursor, places) for _ in range(cursor.varint())]
+        program.entries = [_entry(tables, cursor, positions) for _ in range(cursor.varint())]
     except (IndexError, KeyError, UnicodeDecodeError, RecursionError) as e:
         raise MalformedBytecode(f"the bytecode refers to something that is not there: {e}") from e
     return program

@@ -32,7 +32,7 @@ def workplace() -> Iterator[Path]:
     if parent not in _looked_through:  # once in each process
         _looked_through.add(parent)
         _clear_away(parent)
-    folder, fd = _made()
+    folder, fd = _new_folder()
     try:
         yield Path(folder)
     finally:
@@ -41,7 +41,7 @@ def workplace() -> Iterator[Path]:
             os.close(fd)
 
 
-def _made() -> tuple[str, int | None]:
+def _new_folder() -> tuple[str, int | None]:
     """A new folder, and what holds its lock; None on Windows, where folders have none."""
     while True:
         folder = tempfile.mkdtemp(prefix=_PREFIX)

@@ -1,7 +1,7 @@
 """What element-wise ops share, and the rule of those that are one operation of Tile IR.
 
-Their `tileir=` names it, or two: that of integers and that of floats. Which attributes an operation takes, and since
-which version there is one or the other, says the table of operations (opcodes.py).
+Their `tileir=` names it, or two: that of integers and that of floats. The table of operations (opcodes.py) says which
+attributes an operation takes, and from which version on it and they exist.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The table of lowering rules, and how to write one.
 
 An element-wise op that is one operation of Tile IR needs none: its `tileir=` says which. Any other op has a rule, which
-puts the operations that stand for one IR op into the module, and returns what its results are: a Tile IR value
-for each tile, an `Array` or `List` record (arrays.py) for each array or list; one of them, a tuple of several, None for
-no results.
+appends the operations for one IR node to the module and returns the results: a Tile IR value for each tile, an `Array`
+or `List` record (arrays.py) for each array or list; one of them, a tuple of several, or None for no results.
 
     @rule(exp2)
     def _(l: Lowering, n: nodes.Op):

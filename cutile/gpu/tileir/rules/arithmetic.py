@@ -1,4 +1,4 @@
-"""Lowering of arithmetic. Quotients and remainders of other rounding than Tile IR's are spelled out."""
+"""Lowering of quotients and remainders, whose rounding differs from that of Tile IR's operations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def _floor(l, x: Value, y: Value, sign: str) -> Value:
 
 
 def _with_sign_of_divisor(l, r: Value, y: Value, floating: bool) -> Value:
-    """A remainder of the truncated quotient as one of the floor: plus y where it is not zero and their signs differ."""
+    """The remainder of floor division from that of truncated division: plus y where it is not zero and signs differ."""
     zero = l.b.constant(r.type, 0)
     signs = [compare(l, "less_than", v, zero, floating=floating) for v in (r, y)]
     wrong = l.op("andi", [l.op("xori", signs), compare(l, "not_equal", r, zero, floating=floating)])

@@ -27,7 +27,7 @@ def _mode(l, kind: str, dtype) -> str:
     return f"u{kind}" if kind in ("max", "min") and info(dtype).kind == "u" else kind
 
 
-def _places(l, n) -> tuple:
+def _pointers_and_updates(l, n) -> tuple:
     """Pointers and mask of an atomic, and its updates."""
     if "check_bounds" in n.attrs:
         array, index, *updates = n.op.group(n.operands, n.layout)
@@ -39,7 +39,7 @@ def _places(l, n) -> tuple:
 
 def _updates(kind: str):
     def lower(l, n):
-        pointers, mask, (update,) = _places(l, n)
+        pointers, mask, (update,) = _pointers_and_updates(l, n)
         update = broadcast(l, update, pointers.type.shape)
         mode = _mode(l, kind, n.operands[0].type.dtype)
         return l.memory("atomic_rmw_tko", [pointers, update, mask], mode=mode, **memory_attributes(n))
@@ -49,7 +49,7 @@ def _updates(kind: str):
 
 @rule(atomics.atomic_cas, atomics.atomic_cas_offset)
 def _cas(l, n):
-    pointers, mask, updates = _places(l, n)
+    pointers, mask, updates = _pointers_and_updates(l, n)
     expected, desired = (broadcast(l, u, pointers.type.shape) for u in updates)
     old = l.memory("atomic_cas_tko", [pointers, expected, desired, mask], **memory_attributes(n))
     return old if mask is None else l.op("select", [mask, old, expected])  # [ATOM-6.cas]

@@ -63,7 +63,7 @@ def _float_to_float(l, x: Value, src: DType, dst: DType, mode: RoundingMode | No
 
 
 def _int_to_float(l, x: Value, to: ty.Scalar, sign: str) -> Value:
-    """Rounded once; to the formats of little range by way of f16 [CAST-4]."""
+    """A cast rounded once; formats of 8 and fewer bits go through f16 [CAST-4]."""
     if x.type.element is ty.i1:
         x = resized(l, x, ty.i32, signed=False)
     near = ty.f16 if to.bits <= 8 else to
@@ -79,17 +79,17 @@ def _bitcast(l, n):
 
 
 def _with_bits(l, x: Value) -> Value:
-    """A tile of which every bit of memory is one of Tile IR."""
+    """The tile with all bits that it has in memory: tfloat32 as f32."""
     return float_to(l, x, ty.f32) if x.type.element is ty.tf32 else x
 
 
-def carrier(element: ty.Scalar | ty.Pointer) -> ty.Scalar | ty.Pointer:
-    """A type of as many values for what Tile IR does not do with a format that it does not compute with."""
+def replacement(element: ty.Scalar | ty.Pointer) -> ty.Scalar | ty.Pointer:
+    """The element type that stands for a format with which Tile IR does not compute, where values are only moved."""
     return {ty.tf32: ty.f32, ty.e4m3: ty.i8, ty.e5m2: ty.i8, ty.e8m0: ty.i8, ty.e5m3: ty.i8}.get(element, element)
 
 
-def carried(l, x: Value, element: ty.Scalar | ty.Pointer) -> Value:
-    """Into a carrier, or back."""
+def retyped(l, x: Value, element: ty.Scalar | ty.Pointer) -> Value:
+    """A tile converted to its replacement type, or back."""
     if ty.tf32 in (x.type.element, element):
         return float_to(l, x, element)
     return _cast_bits(l, x, element)

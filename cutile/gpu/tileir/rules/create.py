@@ -1,4 +1,4 @@
-"""Lowering of tiles made of constants and scalars."""
+"""Lowering of ops that make tiles of constants and scalars."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _stack(l, n):
 
 
 def joined(l, tiles: list[Value]) -> Value:
-    """Tiles of one type, a power of two of them, end to end: halves, then their halves."""
+    """Tiles of one type, a power of two of them, joined end to end as a tree of pairs."""
     if len(tiles) == 1:
         return tiles[0]
     half = len(tiles) // 2

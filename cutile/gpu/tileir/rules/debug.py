@@ -1,4 +1,4 @@
-"""Lowering of what a kernel says while it runs."""
+"""Lowering of print and assertions."""
 
 from __future__ import annotations
 

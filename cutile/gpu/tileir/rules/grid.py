@@ -30,7 +30,7 @@ def _num_tiles(l, n):
     view = next((v for t, v in a.tiles.items() if t.tile_shape == shape and t.dim_map == order), None)
     if view is None or isinstance(size, int) or a.type.index_dtype is not int32:
         return rounded_up(l, a, size, shape[axis])
-    # asked of a view that loads use, the bound of their loop is known to be no negative number; divided, it is not
+    # the assembler knows that this is not negative, which helps loops over tiles; it does not know it of a quotient
     return l.op("get_index_space_shape", [view], result=[ty.tile(ty.i32)] * len(shape))[axis]
 
 

@@ -1,4 +1,4 @@
-"""Lowering of the functions of floats, and of powers, which are spelled out where Tile IR has no operation."""
+"""Lowering of isnan, atan2 and powers. Where Tile IR has no operation, they are computed by others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _isnan(l, n):
 
 @rule(math.atan2)
 def _atan2(l, n):
-    """Two zeros that the assembler sees become NaN there; beside a zero y, an x of zero may be 1 with its sign."""
+    """The assembler folds atan2 of two zeros to NaN. So where both are zero, x becomes 1 with the sign of x."""
     l.needs("atan2", "atan2")
     y, x = map(l.get, n.operands)
     zero, one = (l.b.constant(x.type, k) for k in (0, 1))
@@ -43,7 +43,7 @@ def _pow(l, n):
 
 
 def _negative_exponent(l, x: Value, y: Value, power: Value) -> Value:
-    """What an integer power truncates to: 1 or -1 for those, else 0 [POW-3]."""
+    """The power, where a negative exponent gives the truncated result: 1 or -1 for these bases, else 0 [POW-3]."""
     zero, one, minus = (l.b.constant(x.type, k) for k in (0, 1, -1))
     is_one, is_minus = (compare(l, "equal", x, k, floating=False) for k in (one, minus))
     odd = compare(l, "not_equal", l.op("andi", [y, one]), zero, floating=False)
@@ -79,7 +79,7 @@ def _by_squaring(l, x: Value, e: Value, multiply: str) -> Value:
 
 
 def _squared(l, power: Value, base: Value, rest: Value, multiply: str) -> tuple[Value, Value, Value]:
-    """One bit of the exponent later."""
+    """The next step: one bit of the exponent."""
     one, zero = l.b.constant(rest.type, 1), l.b.constant(rest.type, 0)
     odd = compare(l, "not_equal", l.op("andi", [rest, one]), zero, floating=False)
     power = l.op("select", [odd, l.op(multiply, [power, base]), power])

@@ -1,4 +1,4 @@
-"""Lowering of loads, stores, gather, scatter, advanced indexing, and of what arrays and lists say of themselves."""
+"""Lowering of loads, stores, gather, scatter, advanced indexing; of sizes, strides and items of arrays and lists."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SHORT = 8  # bytes of a row
 
 
 def _may_be_paired(a: Array, shape: Sequence[int]) -> bool:
-    """Two of something, in short rows of elements of 8 or 16 bits, of an array whose strides are known here."""
+    """Whether tiles are pairs of short rows of elements of 8 or 16 bits, and all strides are known."""
     item, dims = info(a.type.dtype).storage.itemsize, [n for n in shape if n > 1]
     return item <= 2 and a.type.dtype is not float4_e2m1fn and len(dims) > 1 and dims[0] == 2 \
         and dims[-1] * item <= SHORT and all(isinstance(s, int) for s in a.strides)
@@ -87,15 +87,15 @@ def _sparse(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[Value]]
     a: Array = l.array(n.operands[0])
     check_packed(l, a, n.attrs["axis"])
     view, axis, rank = tensor_view(l, a), n.attrs["axis"], a.type.ndim
-    made = l.op("make_gather_scatter_view", [view],
-                result=ty.GatherScatterView(n.attrs["shape"], view.type, axis, PADDINGS[padding]))
+    sparse = l.op("make_gather_scatter_view", [view],
+                  result=ty.GatherScatterView(n.attrs["shape"], view.type, axis, PADDINGS[padding]))
     index = [_narrow(l, v) for v in n.operands[2:1 + rank]]
     index.insert(axis, _narrow(l, n.operands[1]))
-    return made, index
+    return sparse, index
 
 
 def _narrow(l, v) -> Value:
-    """A position as an i32 that is read as unsigned: what does not fit becomes the largest one, out of every range."""
+    """A position as an i32 that is read as unsigned. What does not fit becomes the largest number, out of range."""
     x, dtype = l.get(v), v.type.dtype
     if dtype.bitwidth <= 32:
         return resized(l, x, ty.i32, signed=is_signed(dtype))

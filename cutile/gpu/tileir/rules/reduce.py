@@ -12,7 +12,7 @@ from cutile.gpu.tileir.constants import bits_of
 from cutile.gpu.tileir.program import Identity
 from cutile.gpu.tileir.rules._regular import compare, is_float, options, signedness
 from cutile.gpu.tileir.rules._rule import rule
-from cutile.gpu.tileir.rules.convert import carried, carrier
+from cutile.gpu.tileir.rules.convert import replacement, retyped
 from cutile.ops import reduce
 
 # The integer and the float operation, by the `tileir` of an op.
@@ -20,7 +20,7 @@ STEPS = {"add": ("addi", "addf"), "mul": ("muli", "mulf"), "max": ("maxi", "maxf
 
 
 def identity(kind: str, dtype: DType) -> int | float:
-    """What a built-in reduction or scan begins with, and what changes no result [RED-6, D-14]."""
+    """The initial value of a built-in reduction or scan, which changes no result [RED-6, D-14]."""
     if kind == "mul":
         return 1
     if kind == "add":
@@ -45,16 +45,16 @@ def fold(l, n, region: Region, kind: str) -> Value:
 
 
 def combine(l, n, region: Region) -> tuple[Value, ...]:
-    """Fill the region of a user's reduction or scan: what was combined before comes first [RED-10].
+    """Fill the region of a user's reduction or scan: the function gets what was combined before first [RED-10].
 
-    So it does among the region's arguments, measured on a GPU; the text of the Tile IR specification has it second.
+    Measured on a GPU, that is the first of the region's arguments, too; the Tile IR specification says the second.
     """
     own = [ty.of_dtype(v.type.dtype) for v in n.operands]
     with region:
         given = [region.arguments[k::2] for k in (0, 1)]
-        combined = l.region(n.region, [carried(l, x, t) for half in given for x, t in zip(half, own, strict=True)])
-        l.op("yield", [[carried(l, x, carrier(t)) for x, t in zip(combined, own, strict=True)]])
-    return tuple(carried(l, x, t) for x, t in zip(region.results, own, strict=True))
+        combined = l.region(n.region, [retyped(l, x, t) for half in given for x, t in zip(half, own, strict=True)])
+        l.op("yield", [[retyped(l, x, replacement(t)) for x, t in zip(combined, own, strict=True)]])
+    return tuple(retyped(l, x, t) for x, t in zip(region.results, own, strict=True))
 
 
 def combined_operands(l, n) -> tuple[list[Value], list[Identity]]:
@@ -65,23 +65,23 @@ def combined_operands(l, n) -> tuple[list[Value], list[Identity]]:
             l.unsupported(f"{n.op.name}() of float4_e2m1fn, of which Tile IR has no single elements",
                           help="convert first: x.astype(ct.float16)")
         x = l.get(v)
-        to = carrier(x.type.element)
-        values.append(carried(l, x, to))
+        to = replacement(x.type.element)
+        values.append(retyped(l, x, to))
         bits = bits_of(x.type.element, start)
         identities.append(Identity(to, bits << 13 if to is ty.f32 is not x.type.element else bits))
     return values, identities
 
 
 def alone(l, x: Value) -> Value:
-    """The elements as they are, each through a reduction of its own, which the assembler does not look through."""
+    """The same elements, each passed through a reduction of its own: the assembler does not optimise across it."""
     own, shape = x.type.element, x.type.shape
-    x = reshaped(l, carried(l, x, carrier(own)), (*shape, 1))
+    x = reshaped(l, retyped(l, x, replacement(own)), (*shape, 1))
     floating = x.type.element.kind == "f"
     region = l.b.reduce([x], len(shape), [-math.inf if floating else 0])
     with region:  # never run; it would change nothing
         step = l.op("maxf", region.arguments, propagate_nan=True) if floating else l.op("ori", region.arguments)
         l.op("yield", [[step]])
-    return carried(l, region.results[0], own)
+    return retyped(l, region.results[0], own)
 
 
 def flushed(l, x: Value) -> Value:
@@ -104,12 +104,12 @@ def _reduced(l, n):
     return combine(l, n, l.b.reduce(values, axis_of(n), identities))
 
 
-# ------------------------------------------------------------------ places of the largest and smallest
+# ------------------------------------------------------------------ positions of the largest and smallest
 
 
 @rule(reduce.argmax, reduce.argmin)
-def _place(l, n):
-    """Elements side by side with their positions; the start loses against any element."""
+def _arg(l, n):
+    """Reduce elements together with their positions; the identity loses against any element."""
     v, k = n.operands[0], axis_of(n)
     x, kind = l.get(v), n.op.tileir
     shape = x.type.shape
@@ -118,9 +118,9 @@ def _place(l, n):
     worst = math.nan if is_float(v) and not n.attrs["propagate_nan"] else identity(kind, v.type.dtype)
     region = l.b.reduce([x, spread(l, line, shape)], k, [worst, 2**31 - 1])
     with region:
-        element, best, place, best_place = region.arguments
-        better = _is_better(l, n, kind, (element, place), (best, best_place))
-        l.op("yield", [[l.op("select", [better, element, best]), l.op("select", [better, place, best_place])]])
+        element, best, position, best_position = region.arguments
+        better = _is_better(l, n, kind, (element, position), (best, best_position))
+        l.op("yield", [[l.op("select", [better, element, best]), l.op("select", [better, position, best_position])]])
     return region.results[1]
 
 

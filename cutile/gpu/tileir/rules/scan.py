@@ -27,8 +27,8 @@ def _scanned(l, n):
     return tuple(_settled(l, x) for x in results)
 
 
-# The assembler of release 13.5 fails on reshapes of what a scan made, at any distance, where the tile has fewer
-# elements than the block has threads, usually 128 or 256 (docs/assembler-bugs.md, 5).
+# The assembler of release 13.5 fails on reshapes of the result of a scan, also later in the kernel, if the tile has
+# fewer elements than the block has threads, usually 128 or 256 (docs/assembler-bugs.md, 5).
 FEW = 256
 
 

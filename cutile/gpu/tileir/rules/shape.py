@@ -1,4 +1,4 @@
-"""Lowering of what only moves elements."""
+"""Lowering of ops that only move elements."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ def _insert(l, n):
 
 # ------------------------------------------------------------------ parts of columns
 #
-# The assembler of release 13.5 gets the place wrong of some parts that are one element long in the last axis. These
-# are taken as rows: of a tile that holds each part as a row, or of one of rank 1 if parts are single elements.
+# The assembler of release 13.5 takes some parts that are one element long in the last axis from a wrong position. So
+# these are extracted as rows of a tile that holds each part as a row, or of a tile of rank 1 if parts are single
+# elements.
 
 
 def _misplaced(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
@@ -92,7 +93,7 @@ def _in_rows(l, x: Value, part: tuple[int, ...]) -> Value:
 
 
 def _out_of_rows(l, x: Value, part: tuple[int, ...], whole: tuple[int, ...]) -> Value:
-    """What `_in_rows` was given."""
+    """The inverse of `_in_rows`."""
     if prod(part) == 1:
         return reshaped(l, x, whole)
     counts, rank = _counts(part, whole), len(whole)
@@ -103,7 +104,7 @@ def _out_of_rows(l, x: Value, part: tuple[int, ...], whole: tuple[int, ...]) -> 
 
 
 def _row(l, position: list[Value], part: tuple[int, ...], whole: tuple[int, ...]) -> list[Value]:
-    """Where a part is among the rows."""
+    """The index of a part among the rows."""
     row = position[0]
     for i, n in zip(position[1:], _counts(part, whole)[1:], strict=True):
         row = l.op("addi", [l.op("muli", [row, l.b.constant(row.type, n)]), i])
