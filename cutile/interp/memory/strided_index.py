@@ -27,14 +27,23 @@ class StridedIndex(NamedTuple):
 
     @property
     def min(self) -> int:
-        return self.start + sum(d * (n - 1) for d, n in zip(self.steps, self.shape, strict=True) if d < 0)
+        out = self.start
+        for d, n in zip(self.steps, self.shape, strict=True):
+            if d < 0:
+                out += d * (n - 1)
+        return out
 
     @property
     def max(self) -> int:
-        return self.start + sum(d * (n - 1) for d, n in zip(self.steps, self.shape, strict=True) if d > 0)
+        out = self.start
+        for d, n in zip(self.steps, self.shape, strict=True):
+            if d > 0:
+                out += d * (n - 1)
+        return out
 
-    def scale(self, factor: int) -> StridedIndex:
-        return StridedIndex(self.start * factor, tuple(d * factor for d in self.steps), self.shape)
+    def scale(self, factor: int, distance: int = 0) -> StridedIndex:
+        """The index times a factor, plus a distance."""
+        return StridedIndex(self.start * factor + distance, tuple([d * factor for d in self.steps]), self.shape)
 
     def shift(self, distance: int) -> StridedIndex:
         return StridedIndex(self.start + distance, self.steps, self.shape)

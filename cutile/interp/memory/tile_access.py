@@ -100,21 +100,33 @@ def classify(strides: tuple[int, ...], start: tuple[int, ...], stop: tuple[int, 
     begins = [_begin(j, step, start[k]) for j, step, k in zip(origin, steps, order, strict=True)]
     if any(isinstance(b, np.ndarray) for b in begins):  # some index is negative
         return None
-    batch_shape = np.broadcast_shapes(*(b.shape for b in begins if isinstance(b, StridedIndex)))
+    batch_shape = _broadcast([b.shape for b in begins if isinstance(b, StridedIndex)])
     tiles = _Tiles(tuple(_along(b, batch_shape) for b in begins), batch_shape, shape, tuple(strides[k] for k in order))
     limits = [stop[k] for k in order]
     if all(0 <= b.min and b.max + n <= limit for b, n, limit in zip(tiles.begins, shape, limits, strict=True)):
-        return Full(tiles.strided(tiles.whole()))
+        return Full(tiles.strided(batch_shape, tiles.begins, shape, (0,) * len(shape)))
     boxes = _boxes(tiles, limits)
     if boxes is None:
         return None
-    return Clipped(batch_shape + shape, tuple((box.key, tiles.strided(box)) for box in boxes))
+    return Clipped(batch_shape + shape, tuple((box.key, tiles.part(box)) for box in boxes))
+
+
+def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """np.broadcast_shapes for shapes that go together, in a tenth of the time."""
+    out = [1] * max(map(len, shapes), default=0)
+    for s in shapes:
+        for a, n in enumerate(s, len(out) - len(s)):
+            if n > 1:
+                out[a] = n
+    return tuple(out)
 
 
 def _along(begin: int | StridedIndex, batch_shape: tuple[int, ...]) -> StridedIndex:
     """Over all batch axes."""
-    if isinstance(begin, int):
+    if type(begin) is int:
         return StridedIndex(begin, (0,) * len(batch_shape), batch_shape)
+    if len(begin.steps) == len(batch_shape):
+        return begin
     return StridedIndex(begin.start, (0,) * (len(batch_shape) - begin.ndim) + begin.steps, batch_shape)
 
 
@@ -155,22 +167,29 @@ class _Tiles(NamedTuple):
                             tuple(d if len(r) > 1 else 0 for d, r in zip(b.steps, box.blocks, strict=True)),
                             tuple(map(len, box.blocks)))
 
-    def strided(self, box: _Box) -> StridedTile:
-        begins = [self.begin(dim, box) for dim in range(len(self.shape))]
-        offset = sum((b.start + r.start) * s for b, r, s in zip(begins, box.elements, self.strides, strict=True))
-        across = tuple(sum(b.steps[a] * s for b, s in zip(begins, self.strides, strict=True))
-                       for a in range(len(self.batch_shape)))
-        shape = tuple(map(len, (*box.blocks, *box.elements)))
-        return StridedTile(offset, shape, (*across, *self.strides), self._disjoint(begins))
+    def part(self, box: _Box) -> StridedTile:
+        return self.strided(tuple(map(len, box.blocks)), [self.begin(dim, box) for dim in range(len(self.shape))],
+                            tuple(map(len, box.elements)), [r.start for r in box.elements])
+
+    def strided(self, batch_shape: tuple[int, ...], begins: Sequence[StridedIndex], shape: tuple[int, ...],
+                first: Sequence[int]) -> StridedTile:
+        """The elements of tiles that begin there, `shape` many from the elements `first` on."""
+        offset, across = 0, [0] * len(batch_shape)
+        for b, e, s in zip(begins, first, self.strides, strict=True):
+            offset += (b.start + e) * s
+            for a, d in enumerate(b.steps):
+                across[a] += d * s
+        return StridedTile(offset, batch_shape + shape, (*across, *self.strides), self._disjoint(begins))
 
     def _disjoint(self, begins: Sequence[StridedIndex]) -> bool:
         """Each batch axis moves the tiles along one dimension of their own, by their extent at least."""
-        moves = [(a, abs(d) >= n) for b, n in zip(begins, self.shape, strict=True)
-                 for a, d in enumerate(b.steps) if d]
-        axes = [a for a, _ in moves]
-        one_each = all(sum(map(bool, b.steps)) <= 1 for b in begins)
-        return one_each and all(far for _, far in moves) and 0 not in self.strides \
-            and sorted(axes) == [a for a, n in enumerate(begins[0].shape if begins else ()) if n > 1]
+        moving: list[int] = []
+        for b, n in zip(begins, self.shape, strict=True):
+            axes = [a for a, d in enumerate(b.steps) if d]
+            if len(axes) > 1 or axes and abs(b.steps[axes[0]]) < n:
+                return False
+            moving += axes
+        return 0 not in self.strides and sorted(moving) == [a for a, n in enumerate(self.batch_shape) if n > 1]
 
 
 def _boxes(tiles: _Tiles, limits: Sequence[int]) -> list[_Box] | None:
@@ -247,7 +266,7 @@ def _begin(j: int | Index, step: int, base: Coord) -> int | StridedIndex | np.nd
     if isinstance(base, int):
         regular = j if type(j) is StridedIndex else as_strided_index(j)
         if regular is not None and 0 <= regular.min and regular.max < OUTSIDE // step:
-            return regular.scale(step).shift(base)
+            return regular.scale(step, base)
     i = j.array() if type(j) is StridedIndex else j.astype(np.int64, copy=False)
     wrong = (i < 0) | (i >= OUTSIDE // step)
     return (np.where(wrong, OUTSIDE, i * step) if wrong.any() else i * step) + base
