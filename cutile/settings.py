@@ -14,9 +14,9 @@ from contextvars import Context, ContextVar
 from types import MappingProxyType
 from typing import Any
 
+from cutile._support import environment
+from cutile._support.environment import PREFIX
 from cutile._support.structs import structure
-
-PREFIX = "CUTILE_"
 
 
 class SettingError(ValueError):
@@ -163,7 +163,7 @@ def get(name: str) -> Any:
     known = _known.get()
     if known is not None and name in known:
         return known[name]
-    text = _in_environment(name)
+    text = environment.text_of(name)
     value = _from_text(name, text) if text else _TABLE[name].default  # an empty variable counts as unset
     if known is not None and known is not _USUAL:
         known[name] = value
@@ -184,8 +184,8 @@ def folder(name: str) -> str | None:
 
 
 def untouched(*names: str) -> bool:
-    """Whether settings, for no names all that the interpreter asks for, have their defaults because nobody spoke of
-    them. Launches ask it, so it is quick.
+    """Whether none of these settings is set or overridden, so that all have their defaults; for no names, whether none
+    is that the interpreter asks for. Launches ask it, so it is quick.
     """
     if _overrides.get():
         return False
@@ -193,48 +193,23 @@ def untouched(*names: str) -> bool:
         known = _known.get()
         if known is not None:
             return known is _USUAL
-        behind = getattr(os.environ, "_data", None)
-        return behind is not None and behind.keys().isdisjoint(_keys(INTERPRETED))
-    behind = getattr(os.environ, "_data", None)
-    return not any(map(_in_environment, names)) if behind is None else behind.keys().isdisjoint(_keys(names))
+    return environment.none_set(names or INTERPRETED)
 
 
 def watch(*names: str) -> tuple | None:
     """What gpu/_launcher.c has to look at to know what `untouched` says; None where only `untouched` knows."""
-    behind = getattr(os.environ, "_data", None)
-    if type(behind) is not dict:
-        return None
-    return (_overrides.get, vars(os), "environ", os.environ, behind, *_keys(names))
-
-
-def _in_environment(name: str) -> str | None:
-    """The text of a setting's variable. os.environ raises and catches a KeyError, twice, to say that one is not set,
-    which takes longer than all else that a launch does; the dictionary behind it says so at once.
-    """
-    variable = PREFIX + name
-    behind = getattr(os.environ, "_data", None)
-    if behind is not None and _encoded(variable) not in behind:
-        return None
-    return os.environ.get(variable)
+    watched = environment.watch(names)
+    return None if watched is None else (_overrides.get, *watched)
 
 
 INTERPRETED = tuple(s.name for s in _TABLE.values() if not s.device)  # what the interpreter asks for
 _USUAL: dict[str, Any] = {name: _TABLE[name].default for name in INTERPRETED}
 
 
-@functools.cache
-def _keys(names: tuple[str, ...]) -> tuple:
-    return tuple(_encoded(PREFIX + n) for n in names)
-
-
-@functools.cache
-def _encoded(variable: str) -> Any:
-    """The variable as the dictionary behind os.environ spells it."""
-    return os.environ.encodekey(variable)
-
-
 class steady:  # used like a function
-    """Look each variable that the interpreter asks for up once only in here, `with steady():`, during a launch."""
+    """In here, `with steady():`, each variable that the interpreter asks for is looked up once, so that a launch sees
+    it as one value.
+    """
 
     __slots__ = ("_token",)
 
@@ -281,7 +256,7 @@ def _convert(name: str, given: Any) -> Any:
         raise SettingError(f"{setting.variable} is {given!r}; it accepts {setting.accepts}") from None
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=256)  # prepared launches under CUTILE_CHECK ask each time
 def _from_text(name: str, text: str) -> Any:
     return _convert(name, text)
 

@@ -111,7 +111,7 @@ def _blocks(grid: Dim3, kernel: str) -> Iterable[Dim3]:
     return []
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # the search takes as long as a tenth of an unprepared launch, or more
 def chunk_of(grid: Dim3, blocks: int) -> Dim3:
     """The extent of a chunk of at most so many blocks: about as long as wide, chunks about equal."""
     extent = [1, 1, 1]
