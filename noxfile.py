@@ -26,10 +26,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def check(session: nox.Session) -> None:
-    """Lint, and the tests that hold the layers together."""
+    """Lint, and the tests of what holds the project together: layers, pages, the registry of ops."""
     session.install("-e", ".[test]", "ruff")
     session.run("ruff", "check", *SOURCES)
-    session.run("pytest", "tests/test_layers.py", "tests/ops/test_registry.py", "-q")
+    tests = [f"tests/{name}.py" for name in ("test_layers", "test_mirror", "test_references", "test_docs",
+                                             "ops/test_registry")]
+    session.run("pytest", *tests, "-q")
 
 
 @nox.session

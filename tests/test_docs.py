@@ -16,7 +16,7 @@ from cutile.bounds import bounds
 from cutile.ops import math as math_ops
 from cutile.ops._op import _REGISTRY
 from cutile.types import TileType
-from tests.gpu.tileir.rules.programs import names
+from tests.gpu.tileir.rules.small_kernels import names
 from tools.docgen import __main__ as generate
 from tools.docgen.marking import wrapped
 

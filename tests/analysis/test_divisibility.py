@@ -12,7 +12,7 @@ from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
 from cutile.ops import debug
 from tests.front.compiling import A1, I32, typed
-from tests.passes.programs import program, trace
+from tests.passes.random_programs import program, trace
 
 
 @pytest.mark.parametrize("seed", range(40))

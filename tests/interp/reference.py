@@ -1,4 +1,4 @@
-"""The plainest way to run a program of tests.interp.programs: walk the IR with Python integers. An oracle."""
+"""The plainest way to run a program of tests.interp.ir_programs: walk the IR with Python integers. An oracle."""
 
 from __future__ import annotations
 

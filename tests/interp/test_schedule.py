@@ -22,7 +22,7 @@ from cutile.ir.nodes import Continue, For, If, Kernel, Region, Return, Value, Wh
 from cutile.ops import create, debug
 from cutile.types import ArrayType, ListType, TileType
 from tests.front.compiling import A1, typed
-from tests.interp.programs import B1, I32, Code
+from tests.interp.ir_programs import B1, I32, Code
 
 
 def simple(*, stop: bool = False) -> Kernel:

@@ -15,7 +15,7 @@ from cutile import settings as options
 from cutile.ir.check import check
 from cutile.ir.text import parse, to_text
 from tests.interp import reference
-from tests.interp.programs import RandomKernel
+from tests.interp.ir_programs import RandomKernel
 
 GRIDS = ((1, 1, 1), (5, 1, 1), (3, 2, 1), (2, 3, 2), (1, 4, 1), (1, 2, 3))
 

@@ -12,7 +12,7 @@ from cutile.ir.walk import walk
 from cutile.passes.cse import cse
 from cutile.passes.dce import dce
 from tests.front.compiling import A1, F32, I32, typed
-from tests.passes.programs import program, trace
+from tests.passes.random_programs import program, trace
 
 
 @pytest.mark.parametrize("seed", range(60))

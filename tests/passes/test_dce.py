@@ -9,7 +9,7 @@ from cutile.ir.nodes import Bind, Op
 from cutile.ir.walk import uses, walk
 from cutile.passes.dce import dce, removable
 from tests.front.compiling import A1, I32, typed
-from tests.passes.programs import program, trace
+from tests.passes.random_programs import program, trace
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -8,7 +8,7 @@ from cutile.ir.nodes import Frame, Return, While
 from cutile.ir.walk import walk
 from cutile.passes.flatten_frames import flatten_frames
 from tests.front.compiling import I32, typed
-from tests.passes.programs import program, trace
+from tests.passes.random_programs import program, trace
 
 
 @pytest.mark.parametrize("seed", range(80))

@@ -9,7 +9,7 @@ from cutile.ir.nodes import For, Op
 from cutile.ir.walk import walk
 from cutile.passes.licm import licm
 from tests.front.compiling import A1, F32, I32, typed
-from tests.passes.programs import program, trace
+from tests.passes.random_programs import program, trace
 
 
 @pytest.mark.parametrize("seed", range(60))

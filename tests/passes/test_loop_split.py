@@ -11,7 +11,7 @@ from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
 from tests.front.compiling import A1, I32, typed
-from tests.passes.programs import program, trace
+from tests.passes.random_programs import program, trace
 
 
 def nodes(kernel, kind) -> int:

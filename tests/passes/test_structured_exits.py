@@ -8,7 +8,7 @@ from cutile.ir.nodes import For, Return, While
 from cutile.ir.walk import walk
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.structured_exits import structured_exits
-from tests.passes.programs import program, trace
+from tests.passes.random_programs import program, trace
 
 
 def returns_in_loops(kernel) -> int:

@@ -5,7 +5,7 @@ a kernel run by the interpreter and its bytecode run here agree only if the lowe
 """
 
 from tests.tileir_eval.launch import Pointer, evaluate
+from tests.tileir_eval.messages import AssertionFailed
 from tests.tileir_eval.registry import EvaluationError
-from tests.tileir_eval.says import AssertionFailed
 
 __all__ = ["AssertionFailed", "EvaluationError", "Pointer", "evaluate"]

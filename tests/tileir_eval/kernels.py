@@ -21,7 +21,7 @@ from cutile.runtime.arguments import array_of
 from cutile.types import ArrayType, ListType
 from tests.tileir_eval.disassembled import check
 from tests.tileir_eval.launch import evaluate
-from tests.tileir_eval.says import AssertionFailed
+from tests.tileir_eval.messages import AssertionFailed
 
 VERSION = "13.4"
 SYMBOL = "kernel"

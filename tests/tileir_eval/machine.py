@@ -15,7 +15,7 @@ import numpy as np
 
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.program import Block, Operation
-from tests.tileir_eval import combine, floats, formats, integers, memory, says, shapes  # noqa: F401  fill the tables
+from tests.tileir_eval import combine, floats, formats, integers, memory, messages, shapes  # noqa: F401  fill tables
 from tests.tileir_eval.ordering import Order
 from tests.tileir_eval.registry import ELEMENTWISE, OF_WORLD, PURE, EvaluationError, of_world, require
 from tests.tileir_eval.space import Space

@@ -15,10 +15,10 @@ from cutile.gpu.tileir.opcodes import OPS
 from cutile.gpu.tileir.types import f32, i32, ptr, tile
 from tests.gpu.tileir.samples import SAMPLES, bytecode
 from tests.interp import reference
-from tests.interp.programs import RandomKernel
+from tests.interp.ir_programs import RandomKernel
 from tests.tileir_eval import AssertionFailed, EvaluationError, Pointer, evaluate, machine, registry
 from tests.tileir_eval.kernels import SYMBOL, bytecode_of, instead_of_interpreter
-from tests.tileir_eval.programs import pointers, run
+from tests.tileir_eval.small_programs import pointers, run
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 NEEDS = {"histogram": "skimage", "image_filter": "skimage", "digits": "sklearn"}

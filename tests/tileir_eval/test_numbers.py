@@ -10,7 +10,7 @@ import pytest
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.types import bf16, f16, f32, f64, i1, i8, i16, i32, i64, tf32, tile
 from tests.tileir_eval import EvaluationError
-from tests.tileir_eval.programs import evaluated
+from tests.tileir_eval.small_programs import evaluated
 
 inf, nan = math.inf, math.nan
 TINY = 2.0**-149  # the smallest subnormal of f32

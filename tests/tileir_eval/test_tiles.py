@@ -10,7 +10,7 @@ from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Bounded, DivBy, SameElements
 from cutile.gpu.tileir.types import f16, f32, i1, i8, i16, i32, i64, ptr, tile
 from tests.tileir_eval import EvaluationError, Pointer
-from tests.tileir_eval.programs import evaluated, pointers, run, store
+from tests.tileir_eval.small_programs import evaluated, pointers, run, store
 
 
 def one(build) -> list:

@@ -149,7 +149,7 @@ def test_arrays_pass_through_branches_and_loops():
 def test_random_control_flow(seed):
     from cutile.gpu.compile import compile_kernel
     from cutile.gpu.tileir import tileiras
-    from tests.interp.programs import RandomKernel
+    from tests.interp.ir_programs import RandomKernel
 
     kernel = RandomKernel(Random(seed), 40).make()
     tileiras.disassemble(compile_kernel(kernel, [None], "sm_90", "13.4"))

@@ -10,7 +10,7 @@ from cutile import interp, settings
 from cutile.ir.nodes import Continue, For, If, Region, Return, Value, Yield
 from cutile.ops import debug
 from cutile.ops._op import OpDef
-from tests.interp.programs import I32, Code
+from tests.interp.ir_programs import I32, Code
 
 
 @ct.kernel

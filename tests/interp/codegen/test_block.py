@@ -18,7 +18,7 @@ from cutile import interp, settings
 from cutile.errors import Span
 from cutile.ir.nodes import Frame, Region, Return, Value
 from cutile.ops._op import OpDef
-from tests.interp.programs import I32, Code
+from tests.interp.ir_programs import I32, Code
 
 # ------------------------------------------------------------------ kernels; tests count lines from their `def`
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cutile as ct
 from cutile.types import RoundingMode
-from tests.gpu.tileir.rules.programs import FLOATS, INTEGERS, NUMBERS, assemble, attributes, names, sampled, tile
+from tests.gpu.tileir.rules.small_kernels import FLOATS, INTEGERS, NUMBERS, assemble, attributes, names, sampled, tile
 from tests.gpu.tileir.tool import needs_tool
 
 F32, I32, U8, F16 = tile(ct.float32), tile(ct.int32), tile(ct.uint8), tile(ct.float16)

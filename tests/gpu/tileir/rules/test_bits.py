@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import cutile as ct
-from tests.gpu.tileir.rules.programs import INTEGERS, assemble, attributes, names, sampled, tile
+from tests.gpu.tileir.rules.small_kernels import INTEGERS, assemble, attributes, names, sampled, tile
 from tests.gpu.tileir.tool import needs_tool
 
 I32, U32, B1 = tile(ct.int32), tile(ct.uint32), tile(ct.bool_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cutile as ct
 from cutile.dtypes import ARITHMETIC
-from tests.gpu.tileir.rules.programs import assemble, attributes, names, sampled, tile
+from tests.gpu.tileir.rules.small_kernels import assemble, attributes, names, sampled, tile
 from tests.gpu.tileir.tool import needs_tool
 
 F32, I32, U32, B1 = (tile(d) for d in (ct.float32, ct.int32, ct.uint32, ct.bool_))

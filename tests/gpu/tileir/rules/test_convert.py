@@ -9,7 +9,7 @@ from cutile.dtypes import NUMERIC, bool_
 from cutile.errors import TileError
 from cutile.ops.convert import check_cast
 from cutile.types import RoundingMode
-from tests.gpu.tileir.rules.programs import Case, assemble, attributes, names, refused, sampled, tile
+from tests.gpu.tileir.rules.small_kernels import Case, assemble, attributes, names, refused, sampled, tile
 from tests.gpu.tileir.tool import needs_tool
 
 F32, F64, F16, I8, I32, U8, U64, B1, TF32 = (tile(d) for d in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
-from tests.gpu.tileir.rules.programs import (
+from tests.gpu.tileir.rules.small_kernels import (
     INTEGERS,
     NUMBERS,
     SINGLE,

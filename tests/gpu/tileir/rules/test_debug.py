@@ -11,7 +11,7 @@ from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
 from cutile.types import ArrayType
 from tests.gpu.tileir.lowering import TARGETS, typed, usual
-from tests.gpu.tileir.rules.programs import SINGLE, attributes, operations, scalar, tile
+from tests.gpu.tileir.rules.small_kernels import SINGLE, attributes, operations, scalar, tile
 from tests.gpu.tileir.tool import needs_tool
 
 

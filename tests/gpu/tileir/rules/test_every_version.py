@@ -22,7 +22,7 @@ from tests.gpu.tileir.rules import (
     test_select,
     test_shape,
 )
-from tests.gpu.tileir.rules.programs import Case, add, program
+from tests.gpu.tileir.rules.small_kernels import Case, add, program
 from tests.gpu.tileir.tool import needs_tool
 
 OLDER = ("13.1", "13.2", "13.3")  # the newest is in the files themselves

@@ -6,7 +6,7 @@ import pytest
 
 import cutile as ct
 from cutile.types import RoundingMode
-from tests.gpu.tileir.rules.programs import (
+from tests.gpu.tileir.rules.small_kernels import (
     FLOATS,
     INTEGERS,
     assemble,

@@ -6,7 +6,7 @@ import pytest
 
 import cutile as ct
 from cutile.ops.mma import ACCUMULATORS, SCALE_BLOCKS
-from tests.gpu.tileir.rules.programs import assemble, attributes, names, operations, refused, sampled, tile
+from tests.gpu.tileir.rules.small_kernels import assemble, attributes, names, operations, refused, sampled, tile
 from tests.gpu.tileir.tool import needs_tool
 
 

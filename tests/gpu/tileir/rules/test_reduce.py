@@ -9,7 +9,7 @@ import pytest
 import cutile as ct
 from cutile.gpu.tileir.rules.reduce import identity
 from cutile.types import RoundingMode
-from tests.gpu.tileir.rules.programs import (
+from tests.gpu.tileir.rules.small_kernels import (
     FLOATS,
     NUMBERS,
     SINGLE,

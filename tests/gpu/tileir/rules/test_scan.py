@@ -5,7 +5,7 @@ from __future__ import annotations
 import cutile as ct
 from cutile.dtypes import info
 from cutile.types import RoundingMode
-from tests.gpu.tileir.rules.programs import (
+from tests.gpu.tileir.rules.small_kernels import (
     FLOATS,
     NUMBERS,
     SINGLE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import cutile as ct
 from cutile.dtypes import NUMERIC
-from tests.gpu.tileir.rules.programs import assemble, names, sampled, scalar, tile
+from tests.gpu.tileir.rules.small_kernels import assemble, names, sampled, scalar, tile
 from tests.gpu.tileir.tool import needs_tool
 
 B1 = tile(ct.bool_)

@@ -6,7 +6,7 @@ import pytest
 
 import cutile as ct
 from cutile.dtypes import NUMERIC
-from tests.gpu.tileir.rules.programs import (
+from tests.gpu.tileir.rules.small_kernels import (
     SINGLE,
     assemble,
     attributes,

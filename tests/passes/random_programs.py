@@ -9,7 +9,7 @@ from random import Random
 from cutile import interp, settings
 from cutile.ir.check import check
 from cutile.ir.nodes import Kernel
-from tests.interp.programs import RandomKernel
+from tests.interp.ir_programs import RandomKernel
 
 GRIDS = ((1, 1, 1), (5, 1, 1), (3, 2, 1))
 
