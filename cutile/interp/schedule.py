@@ -21,6 +21,7 @@ from cutile.interp.codegen.emit import Program, is_breakpoint
 from cutile.interp.exec.capacity import FEW_AXES, check_sizes
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
+from cutile.ops._op import PRODUCT, REDUCTION, SCAN
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
 # Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
@@ -114,7 +115,7 @@ class Facts:
 
 def facts(kernel: Kernel) -> Facts:
     check_sizes(kernel)
-    largest, families, stops, unbatchable, stepwise = 1, set(), False, None, False
+    largest, accumulated, stops, unbatchable, stepwise = 1, set(), False, None, False
     axes = max(map(_axes_of, kernel.params), default=0)
     for n in walk(kernel.body):
         for v in results_of(n):
@@ -124,13 +125,13 @@ def facts(kernel: Kernel) -> Facts:
             if isinstance(v.type, ListType) and isinstance(n, If | For | While):
                 unbatchable = f"line {n.span.line} chooses between lists of arrays"
         if isinstance(n, Op):
-            families.add(n.op.family)
+            accumulated.add(n.op.accumulates)
             stops = stops or is_breakpoint(n)
-            stepwise = stepwise or n.op.family == "scan" and not _is_one_call(n)
+            stepwise = stepwise or n.op.accumulates == SCAN and not _is_one_call(n)
     if axes > FEW_AXES:
         unbatchable = f"{axes} axes leave NumPy too few for blocks"
-    budget = SCAN_BUDGET if stepwise else MATMUL_BUDGET if "mma" in families else \
-        ROW_BUDGET if families & {"reduce", "scan"} else BUDGET
+    budget = SCAN_BUDGET if stepwise else MATMUL_BUDGET if PRODUCT in accumulated else \
+        ROW_BUDGET if accumulated & {REDUCTION, SCAN} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
     return Facts(largest, budget, stops, unbatchable, why)
