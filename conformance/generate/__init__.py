@@ -4,8 +4,8 @@
     program.source("cuda.tile")     # an ordinary kernel, its arrays and its launch, as a file to run or to paste
     reference.run(program)          # what it means, from NumPy alone
 
-The generator knows the language from its specification: it keeps its own types, its own promotion table, and beside
-every op that it writes the op's meaning in NumPy. It imports no implementation.
+The generator knows the language from its specification: it has its own types and promotion table, and for every op that
+it writes the op's meaning in NumPy. It imports no implementation.
 """
 
 from conformance.generate.build import Options, generate

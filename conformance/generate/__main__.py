@@ -1,9 +1,9 @@
 """Generate programs and count what occurs in them: ops, ops x dtypes, statements.
 
-Prints a summary, measured against what 100,000 programs must have, scaled to their number, and at least one of
-everything (so a thousand programs fall short of it). `--details` lists all that falls short, `--report FILE` writes all
-counts as JSON, and `--merge` adds such files up. The exit status is 1 if anything falls short. With `--print`, the
-programs themselves come out.
+Prints a summary, compared with the counts that 100,000 programs must have, scaled to the number of programs, and with
+at least one of everything (so a thousand programs fall short). `--details` lists all that falls short, `--report FILE`
+writes all counts as JSON, and `--merge` adds such files up. The exit status is 1 if anything falls short. `--print`
+prints the programs themselves.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from conformance.generate.core import Gen, Options, T
 from conformance.generate.dtypes import FLOATS, INTS
 from conformance.generate.tree import Expr, Let, Program
 
-# Expressions of tiles alone, by weight: what helpers and kernels are made of.
+# Expressions of tiles alone, by weight, for helpers and kernels.
 PURE: dict[Callable, int] = {
     elementwise.arithmetic: 12, elementwise.multiply_add: 5, elementwise.divide: 4, elementwise.whole_division: 5,
     elementwise.extremes: 4,
@@ -27,7 +27,7 @@ PURE: dict[Callable, int] = {
     structural.folded: 10, structural.reduced: 6, structural.running: 4, structural.product: 7,
     structural.twice: 4, structural.chosen: 2, narrow.moving: 9, narrow.created: 3,
 }
-# Expressions that the kernel alone can have.
+# Expressions that only a kernel can have.
 IN_KERNEL: dict[Callable, int] = {
     control.ternary: 3, control.connective: 3, loads.sizes: 9, control.scalars: 2, structural.scaled_product: 2,
     idioms.idiom: 20, forms.parameter: 3,
@@ -100,7 +100,7 @@ def begun(rng: Random, options: Options) -> Gen:
 
 
 def ended(g: Gen, name: Any) -> Program:
-    """The program, with stores of what would be lost."""
+    """The program, with stores of the values that nothing has used."""
     stores.remaining(g, 4)
     return Program(name, g.params, g.helpers, g.out, g.grid, g.features)
 

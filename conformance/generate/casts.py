@@ -1,4 +1,4 @@
-"""Productions: casts, and tiles whose bits are taken for others."""
+"""Productions: casts, bitcasts, bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIRECTED = {("f64", "f32"): ("RZ", "RM", "RP", "RN"), ("f32", "f16"): ("RZ", "RN
 def cast(g: Gen) -> Expr:
     if g.chance(0.2):
         (a, b), modes = g.pick(tuple(DIRECTED.items()))
-        if g.options.official:  # whose assembler fails on the others
+        if g.options.official:  # its assembler fails on the others
             modes = tuple(m for m in modes if m not in ("RM", "RP"))
         return g.cast(g.want(a, g.shape(), mag=CAP.get(b)), b, g.pick(modes))
     a = g.dtype(ALL)
@@ -30,7 +30,7 @@ SAME_WIDTH = (("i8", "u8", "e4m3", "e5m2"), ("i16", "u16", "f16", "bf16"), ("i32
 
 
 def number_bits(g: Gen, d: str, shape: tuple) -> Expr | None:
-    """A tile whose bits the language fixes: no NaN, whose bits an implementation may choose, and nothing left open."""
+    """A tile whose bits the language fixes: nothing left open, and no NaN, whose bits an implementation may choose."""
     if DTYPES[d].restricted:
         return None if not g.memory else loads.tile_load(g, d, shape)
     x = g.want(d, shape, clean=True)

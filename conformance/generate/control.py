@@ -1,4 +1,4 @@
-"""Statements with statements in them: branches, loops, helpers, early exits."""
+"""Statements that hold statements: branches, loops, helpers, early exits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def copied(e: Expr) -> Expr:
 
 
 def carried(g: Gen, n: int) -> list[Var]:
-    """Variables of their own, for loops and branches to assign."""
+    """New variables that loops and branches assign."""
     out = []
     for _ in range(n):
         d = g.dtype((*INTS, *FLOATS, *FLOATS, "b1"))
@@ -130,7 +130,7 @@ def connective(g: Gen) -> Expr:
 
 
 def bounds(g: Gen) -> tuple[tuple[Expr, ...], int]:
-    """The arguments of range, and how often the loop runs at most."""
+    """The arguments of range, and the largest number of rounds."""
     kind, n = g.rng.randrange(4), g.pick((1, 2, 3, 4))
     if kind == 0:
         return (number(n),), n
@@ -172,7 +172,7 @@ def constructed(e: Expr, d: str) -> Expr:
 
 
 def escape(g: Gen, values: list[Var]) -> None:
-    """Perhaps: leave the loop, or go on with the next round, in the middle of the body."""
+    """A break or continue in the middle of a body, or nothing."""
     if g.memory and g.chance(0.4):
         kind = g.pick(("break", "break", "continue", "continue", "return"))
         cond = g.condition()
@@ -206,7 +206,7 @@ def while_loop(g: Gen, body) -> None:
 
 
 def unrolled(g: Gen, body) -> None:
-    """A loop at compile time. Its variable is a constant, so only statements that stay legal may read it."""
+    """A compile-time loop. Its variable is a constant, so only statements that stay legal may read it."""
     (v,) = carried(g, 1)
     name, fresh = g.fresh("k"), g.fresh("k")
     target, text, values = g.pick(ITEMS)
@@ -222,7 +222,7 @@ def unrolled(g: Gen, body) -> None:
     g.out.append(Each(name, names, target.format(*names), items, stmts))
 
 
-# What a loop at compile time goes over: its target, the text, and the numbers of each round.
+# For a compile-time loop: its target, the text that it iterates over, and the numbers of each round.
 ITEMS = (
     ("{0}", "(0, 1)", ((0,), (1,))), ("{0}", "(3, 1, 2)", ((3,), (1,), (2,))), ("{0}", "[5]", ((5,),)),
     ("{0}", "range(1, 7, 2)", ((1,), (3,), (5,))), ("{0}, {1}", "enumerate((4, 2))", ((0, 4), (1, 2))),
@@ -235,7 +235,7 @@ ITEMS = (
 
 
 def helper(g: Gen, expression, nested: bool = False) -> None:
-    """A function of its own and a call of it. Nested ones may read the variables around them."""
+    """A helper function and a call of it. Nested ones may read the variables around them."""
     name = g.fresh("f")
     args = [g.want(g.dtype((*INTS, *FLOATS)), g.shape()) for _ in range(g.pick((1, 2)))]
     args = [a if isinstance(a, Var) else g.let(a) for a in args]

@@ -1,4 +1,4 @@
-"""A program under construction: what is in scope, the arrays, and how a tile of a wanted type comes about."""
+"""A program under construction: what is in scope, the arrays, and ways to get a tile of a wanted type."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MEMORY, PURE = "memory", "pure"
 class Options:
     """What programs may contain.
 
-    official   leave out what is known to fail in the official implementation, and what its GPU of the day lacks
+    official   leave out what is known to fail in the official implementation, and what the GPU at hand lacks
     statements about how many statements the kernel has at its top level
     """
 
@@ -63,10 +63,10 @@ class Gen:
         self.counters: list[Var] = []  # of the loops around
         self.joined: list[Var] = []  # variables that branches and loops assign
         self.memory = True  # arrays can be reached
-        self.trips = 1  # how often the place being written runs, at most
+        self.trips = 1  # how often the code being written runs, at most
         self.depth = 0
         self.names = 0
-        self.only = ""  # the dtype of what is being written, where it is one that is asked for
+        self.only = ""  # the dtype that was asked for, if one was
         self.grid = self.pick(((1,), (2,), (3,), (4,), (5,), (2, 2), (3, 2), (1, 3), (2, 1, 2)))
         self.blocks = prod(self.grid)
         self.block = Var("b", (), T("i32"), None)  # the number of the block
@@ -132,8 +132,8 @@ class Gen:
 
     def want(self, dtype: str, shape: tuple[int, ...], clean: bool = False, mag: float | None = None,
              tile: bool = False) -> Expr:
-        """A tile of that type. `clean`: nothing is left open about its value; `mag`: of at most that magnitude;
-        `tile`: a scalar, too, is no constant.
+        """A tile of that type. `clean`: the language fixes its value; `mag`: log2 of the largest magnitude;
+        `tile`: not a constant, even if it is a scalar.
         """
         clean = clean and not self.chance(0.02)
         e = self.find(dtype, shape, clean, tile) or self.convert(dtype, shape, clean, tile) or self.make(dtype, shape)
@@ -151,7 +151,7 @@ class Gen:
         return self.use(self.pick(fresh if fresh and self.chance(0.75) else found[-6:]))
 
     def convert(self, dtype: str, shape: tuple[int, ...], clean: bool, tile: bool) -> Expr | None:
-        """From a tile in scope, by a cast, a reshape or a broadcast."""
+        """A tile in scope, cast, reshaped or broadcast."""
         ways = []
         for v in self.scope[-24:]:
             t = v.t
@@ -180,7 +180,7 @@ class Gen:
         return self.filled(dtype, shape)
 
     def filled(self, dtype: str, shape: tuple[int, ...]) -> Expr:
-        """A tile that no memory gives: full, zeros, ones, an arange or the block's number, cast."""
+        """A tile that is not loaded: full, zeros, ones, an arange or the block's number, cast."""
         d, ct = DTYPES[dtype], f"ct.{DTYPES[dtype].name}"
         text = shape_text(shape)
         if dtype in INTS and len(shape) == 1 and self.chance(0.6):
@@ -230,7 +230,7 @@ class Gen:
                     (("astype", dtype), ("astype from", a.short)), min(e.mag, CAP.get(dtype, 40)), e.soft)
 
     def bounded(self, e: Expr, dtype: str) -> Expr:
-        """A float tile of numbers that an integer dtype has."""
+        """A float tile whose elements fit an integer dtype."""
         if e.t.d.restricted:
             e = self.cast(e, "f32")
         low, high = (0.0, 100.0) if dtype[0] == "u" else (-100.0, 100.0)
@@ -302,7 +302,7 @@ class Gen:
 
 
 def number(n: int | float, dtype: str = "i32") -> Expr:
-    """A number in the source, as a value of the dtype that it gets there."""
+    """A literal, as a value of the dtype that it gets."""
     value = np.asarray(n).astype(DTYPES[dtype].host)
     return Expr(f"({n})" if n < 0 else repr(n), (), T(dtype), lambda _: value, constant=True)
 

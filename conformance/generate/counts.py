@@ -1,4 +1,4 @@
-"""How often each op, each op x dtype and each kind of statement occurs in many programs, against what is demanded."""
+"""How often each op, each op x dtype and each kind of statement occurs in many programs, and how often they must."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Counts:
     """Sums over programs: two of them add up with `+`, and go through JSON with `json` and `Counts.of`."""
 
     programs: int = 0
-    soft: int = 0  # programs in which something that rounding leaves open reaches a store
+    soft: int = 0  # programs that store a value with free rounding
     ops: Counter = field(default_factory=Counter)  # by (op, dtype)
     kinds: Counter = field(default_factory=Counter)
     sizes: Counter = field(default_factory=Counter)  # programs by the number of their ops
     nested: Counter = field(default_factory=Counter)  # programs by the number of their branches and loops
-    shapes: set = field(default_factory=set)  # what programs are but for their numbers, as a hash of 64 bits
+    shapes: set = field(default_factory=set)  # hashes of 64 bits of the programs without their numbers
 
     def add(self, p: Program) -> None:
         statements = list(p.statements())
@@ -52,7 +52,7 @@ class Counts:
         return Counts(**{n: a[n] | b[n] if isinstance(a[n], set) else a[n] + b[n] for n in a})
 
     def json(self) -> dict[str, Any]:
-        """The sums as what JSON has, the hashes in hexadecimal one after another."""
+        """The sums as JSON values; the hashes are one string of hexadecimal digits."""
         out: dict[str, Any] = {f.name: dict(v) if isinstance(v := getattr(self, f.name), Counter) else v
                                for f in fields(self)}
         return out | {"ops": {f"{o}|{d}": n for (o, d), n in sorted(self.ops.items())},
@@ -60,7 +60,7 @@ class Counts:
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> Counts:
-        """What `json` gave."""
+        """The inverse of `json`."""
         number: Callable = lambda n: Counter({int(k): v for k, v in data[n].items()})
         hashes = data["shapes"]
         return cls(data["programs"], data["soft"], Counter({tuple(k.split("|")): n for k, n in data["ops"].items()}),
@@ -117,7 +117,7 @@ class Counts:
 
 
 def median(histogram: Counter) -> int:
-    """The lower median of numbers that are counted by their size."""
+    """The lower median; `sizes` counts how often each number occurs."""
     rest = (histogram.total() + 1) // 2
     for size, n in sorted(histogram.items()):
         rest -= n

@@ -35,7 +35,7 @@ def spell(g: Gen, name: str, options: str = "") -> str:
 
 
 def literal(g: Gen, d: str) -> Expr:
-    """A number beside a tile of dtype d, as a value of that dtype."""
+    """A literal that meets a tile of dtype d, as a value of that dtype."""
     v = g.literal(d)
     if isinstance(v, float) and DTYPES[d].kind == "f" and g.chance(0.3) and v == int(v):
         v = int(v)
@@ -174,7 +174,7 @@ def function(g: Gen) -> Expr:
     row = FUNCTIONS[name]
     d = g.dtype((*FLOATS, *FLOATS, *ARITHMETIC))
     r = d if d in FLOATS else "f32"
-    x = g.want(d, g.shape(), mag=row.most, tile=True)  # of a constant it has the precision of Python
+    x = g.want(d, g.shape(), mag=row.most, tile=True)  # constants are computed in Python's precision
     if d in INTS:
         x = Expr("({0} & 7)", (x,), x.t, lambda _, v: v & v.dtype.type(7), (("bitwise_and", d),), 3, x.soft)
     if row.positive and r == d and g.chance(0.8):

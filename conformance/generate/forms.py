@@ -1,4 +1,4 @@
-"""Statements by their form: assignments of every kind, context managers, what is said and asserted, parameters."""
+"""Statements by their form: assignments of every kind, context managers, prints and assertions, parameters."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def annotated(g: Gen) -> None:
 
 
 def swapped(g: Gen) -> None:
-    """a, b = b, a: of variables alike, and not within a loop, where a use before would see the other. The number of the
-    block stays what it is: stores rely on its range.
+    """a, b = b, a: of variables of one type, outside loops, where an earlier use would see the other. Never the number
+    of the block: stores rely on its range.
     """
     own = [v for v in g.scope if v is not g.block]
     alike = [(v, w) for v in own for w in own[-8:] if v is not w and v.t == w.t]
@@ -157,7 +157,7 @@ def {f}(p):
 
 
 def with_block(g: Gen, body) -> None:
-    """A body between what a manager does before and after it, or two of them."""
+    """A with statement of one manager or two."""
     values = carried(g, 1)
     outer = manager(g)
     inner = manager(g) if g.chance(0.3) else None
@@ -176,7 +176,7 @@ def with_block(g: Gen, body) -> None:
 
 
 def leave(g: Gen) -> None:
-    """Perhaps: out of the body, and so through the end of the manager."""
+    """An exit from the body through the end of the manager, or nothing."""
     if g.memory and g.chance(0.4):
         kind = g.pick(("break", "continue", "return") if g.counters else ("return",))
         g.out.append(If(g.condition(), [Leave(kind)], []))
@@ -216,7 +216,7 @@ def never(g: Gen, statement, orelse: list | None = None) -> None:
 
 
 def said(g: Gen) -> None:
-    """print and printf. What they write is not compared, so blocks do not get there."""
+    """print and printf. What they write is not compared, so no block reaches them."""
     x, y = g.want(g.dtype(ALL), g.shape()), g.want(g.dtype((*INTS, *FLOATS)), ())
     letter = "f" if y.t.d.kind == "f" else "d"
     text, args = g.pick((
@@ -240,7 +240,7 @@ def static_assert(g: Gen) -> None:
 
 
 def untaken(g: Gen) -> None:
-    """A branch of a constant condition that is not taken: nothing in it is looked at."""
+    """A branch that a constant condition does not take: it is not compiled."""
     x = g.want(g.dtype(ALL), g.shape(), tile=True)
     x = g.use(x if isinstance(x, Var) else g.let(x))
     text, holds = g.pick((("{0}.ndim > 3", False), ("{0} is None", False), (f"{{0}}.dtype == ct.{x.t.d.name}", True),
@@ -265,7 +265,7 @@ def idle(g: Gen) -> None:
 
 
 def parameter(g: Gen) -> Expr:
-    """What the host passes beside arrays: a constant, a 64-bit number, a bool, items of a tuple."""
+    """A parameter that is no array: a constant, a 64-bit number, a bool, items of a tuple."""
     kind, name = g.rng.randrange(5), g.fresh("n")
     d = g.dtype((*INTS, *FLOATS))
     if kind == 0:

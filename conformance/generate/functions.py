@@ -1,9 +1,9 @@
-"""The functions of one float operand, a row each: what a program may feed them, and what they give.
+"""The functions of one float operand, one row each: which arguments programs give them, and how large results are.
 
     "exp": Function(np.exp, most=3, gives=12, modes=("FULL", "APPROX"))
 
-A row is all that the generator knows of such a function: which dtypes it takes (language.py), how it is counted and
-called follows. Integers and bool_ are converted to float32 [UN-1].
+A row is all that the generator knows of such a function; its dtypes, its counts and its calls follow from it. Integers
+and bool_ are converted to float32 [UN-1].
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Function:
     """exact      the function in longdouble
     most       log2 of the largest argument that programs give it
     gives      about log2 of the largest result
-    positive   defined for positive arguments alone: most programs give it such
+    positive   defined for positive arguments only, which most programs give it
     modes      its rounding modes
     ftz        whether it has flush_to_zero
     free       whether implementations may differ in the result without a rounding mode

@@ -1,5 +1,5 @@
-"""Ways of writing a computation that are about the language, not about numbers: functions and how they are called,
-dataclasses, enumerations, tuples, evaluation at compile time. Each is a text, and beside it what it computes.
+"""Ways to write a computation: functions and calls of every form, dataclasses, enumerations, tuples, evaluation at
+compile time. Each is a text with its meaning.
 
 The numbers are integers of any dtype, which wrap, so that the meaning is NumPy's own.
 """

@@ -1,7 +1,7 @@
-"""What there is in the language, by name: the ops with the dtypes that they take, and the kinds of statements.
+"""What the language has, by name: the ops with the dtypes that they take, and the kinds of statements.
 
-Names that are no function of the API stand for what syntax does: "ternary" for `x if c else y`, "where" and so on for
-the functions. Where an op has several operands, the dtype is that of the first.
+Names that are no function of the API stand for syntax: "ternary" is `x if c else y`. If an op has several operands, the
+dtype is that of the first.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from conformance.generate.structural import MMA
 NUMBERS, IN_MEMORY = (*INTS, *FLOATS), (*ARITHMETIC, "e4m3", "e5m2", "e8m0", "e2m1")
 WORDS = ("add", "max", "min", "and", "or", "xor")
 
-# The dtypes of each op of the language: what its counts are kept by.
+# The dtypes of each op of the language, by which it is counted.
 ALLOWED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("add", "sub", "mul", "floordiv", "mod", "cdiv", "minimum", "maximum", "pow"), NUMBERS),
     **dict.fromkeys(("truediv", "negative", "abs", "positive", *FUNCTIONS), ARITHMETIC),
@@ -43,7 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "static_assert": ALL, "print": ALL, "printf": NUMBERS,
     **{i.name: INTS for i in idioms.IDIOMS},
 }
-# Ops whose dtype is of no account.
+# Ops that are counted without a dtype.
 OTHERS = (
     "bid", "num_blocks", "num_tiles", "view_num_tiles", "array_dim", "list_len", "assume_divisible_by", "tiled_view",
     "get_raw_memory", "foreign_pointer", "Slice", "connective", "constant", "parameter", "assert_", "static_exception",

@@ -42,7 +42,7 @@ def input_array(g: Gen, dtype: str, rank: int, least: tuple[int, ...] = ()) -> A
 
 
 def made(g: Gen, a: Arr) -> str:
-    """The host expression of an input array: packed, transposed, reversed, or a window of a larger one."""
+    """The host expression of an input array: packed, transposed, reversed, or part of a larger one."""
     d, shape = DTYPES[a.dtype], a.shape
     low, high = limits(g, d)
     dtype = NP.get(a.dtype, f"np.{d.name}")
@@ -88,7 +88,7 @@ def starts(index: tuple, tile: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def padding(g: Gen, d: D, ragged: bool) -> tuple[str, float]:
-    """How a load says it, and the value. Where nothing is outside, it may be left out."""
+    """The padding of a load as text, and its value. It may be left out if nothing is outside."""
     if not ragged and g.chance(0.7):
         return "", 0
     name = g.pick(("ZERO", "ZERO", *(PADS if d.kind == "f" and not d.restricted else ())))
@@ -143,7 +143,7 @@ def view_load(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
 
 
 def gather(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
-    """Indices are any integers: what is out of range gives the padding value."""
+    """A gather. Indices are any integers; those out of range give the padding value."""
     rank = g.pick((1, 1, 2)) if shape else 1
     a = input_array(g, dtype, rank, (8,) * rank)
     index = [lane_index(g, shape, n) for n in a.shape]
@@ -199,7 +199,7 @@ def raw_load(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
 
 
 def from_slice(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
-    """A load of a slice of an array: the slice starts at a run-time place."""
+    """A load of a slice of an array: the slice starts at a run-time position."""
     tile = shape or (1,)
     a = input_array(g, dtype, len(tile), tile)
     axis = g.rng.randrange(len(tile))
@@ -241,7 +241,7 @@ def from_list(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
 
 
 def foreign(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
-    """A load through an array made of a pointer, sizes and strides: a packed array in other clothes."""
+    """A load through an array made of a pointer, sizes and strides."""
     d = DTYPES[dtype]
     a = Arr(g.fresh("x"), dtype, (prod(shape),))
     g.arrays.append(a)
@@ -256,7 +256,7 @@ def foreign(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
 
 
 def advanced(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
-    """Rows picked by a tile of indices, windows along the other axes."""
+    """A load of the rows at a tile of indices, and of ranges along the other axes."""
     a = input_array(g, dtype, len(shape), shape)
     sparse = g.rng.randrange(len(shape))
     entries, args = [], []

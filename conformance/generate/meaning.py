@@ -26,7 +26,7 @@ def convert(x: np.ndarray, a: D, b: D, mode: str = "RN") -> np.ndarray:
     if a.kind == "f" and b.kind in "iu":
         low, high = span(b.short)
         y = np.trunc(x.astype(WIDE))
-        y = np.where((y >= low) & (y <= high), y, 0)  # what is outside is undefined: programs do not get there
+        y = np.where((y >= low) & (y <= high), y, 0)  # out of range is undefined: programs avoid it
         return np.array([int(v) for v in y.reshape(-1)], object).reshape(y.shape).astype(b.host)
     if b.kind == "f":
         return to_float(x.astype(WIDE) if a.host.kind != "V" else x.astype(np.float64), b, mode)

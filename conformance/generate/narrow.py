@@ -1,5 +1,5 @@
-"""Tiles of the formats that only new GPUs have, and what can be done with a format that has no arithmetic: its elements
-are made, moved, chosen, packed and read back.
+"""Tiles of the formats that only new GPUs have. These have no arithmetic: their elements are made, moved, chosen,
+packed and read back.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def made(g: Gen, d: str, shape: tuple[int, ...]) -> Expr:
 
 
 def rounded(g: Gen, d: str, shape: tuple[int, ...]) -> Expr:
-    """Floats that are no NaN, nor negative where the format has no sign, in that format."""
+    """Floats cast to that format: no NaN, and no negative numbers if the format has no sign."""
     a = g.pick(FLOATS)
     x = g.want(a, shape, clean=True)
     v, host = g.use(x if isinstance(x, Var) else g.let(x)), DTYPES[a].host
@@ -76,7 +76,7 @@ def packed(g: Gen) -> Expr:
 
 
 def back(g: Gen) -> Expr:
-    """In a format that can be added and stored."""
+    """A tile cast to a format that can be added and stored."""
     d = g.dtype(RESTRICTED)
     x = g.want(d, g.shape(), clean=True)
     if d == "e2m1" and prod(x.t.shape) % 2 == 0 and x.t.shape:  # the first of two elements is the low half of a byte
@@ -89,7 +89,7 @@ def back(g: Gen) -> Expr:
 
 
 def created(g: Gen) -> Expr:
-    """A tile that an op makes of nothing, of any dtype."""
+    """A tile of any dtype that an op makes without operands."""
     d = g.pick(EVERY if g.options.sm_100 and g.chance(0.15) else tuple(x for x in EVERY if x not in SM100))
     if d in SM100:
         g.features.add("sm_100")

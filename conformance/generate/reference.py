@@ -1,4 +1,4 @@
-"""Running a generated program from its tree: one block after another, in NumPy, with the meanings that it carries."""
+"""Running a generated program from its tree: one block after another, in NumPy, with the meanings in the tree."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _numbers(memory: dict[str, Any]) -> dict[str, np.ndarray]:
     return {n: np.asarray(v, kinds[type(v)]) for n, v in memory.items() if type(v) in kinds and v < 2**31}
 
 
-GO = "go"  # how a list of statements ends, if not by break, continue or return
+GO = "go"  # a list of statements ends without break, continue or return
 
 
 def execute(stmts: list, env: dict, ctx: Block) -> tuple[str, Any]:

@@ -43,7 +43,7 @@ def holder(g: Gen, dtype: str) -> str:
 
 
 def store(g: Gen, e: Expr) -> None:
-    """Each block a tile of its own, some of them hanging over the edge."""
+    """A store of one tile per block; some tiles reach beyond the edge."""
     d = e.t.dtype
     if not DTYPES[d].arrays or d in SM100 and g.chance(0.4):
         e = g.cast(e, "f32")
@@ -114,7 +114,7 @@ def view_store(g: Gen, e: Expr, tile: tuple, to: str) -> None:
 
 
 def scatter(g: Gen, e: Expr, tile: tuple, to: str) -> None:
-    """The block's own elements in another order, masked, with a few beyond the end."""
+    """A scatter of the block's own elements in another order, masked, with a few beyond the end."""
     n = tile[0]
     name, cast = output(g, to, (n * g.blocks - g.pick((0, 0, 1 if n > 1 else 0)),)), convert(e, to)
     odd = g.pick((1, 3, 5))
@@ -149,7 +149,7 @@ def raw_store(g: Gen, e: Expr, tile: tuple, to: str) -> None:
 
 
 def advanced_store(g: Gen, e: Expr, tile: tuple, to: str) -> None:
-    """Rows in another order, windows along the other axes."""
+    """A store of rows in another order, and of ranges along the other axes."""
     axis = g.rng.randrange(len(tile))
     sizes = tuple(n * (g.blocks if k == axis else 1) for k, n in enumerate(tile))
     name, cast, n = output(g, e.t.dtype, sizes), convert(e, e.t.dtype), tile[axis]
@@ -173,7 +173,7 @@ def atomic(g: Gen) -> None:
 
 
 def shared_atomic(g: Gen) -> None:
-    """All blocks on the same elements: integers, one op, old values not looked at."""
+    """Atomics of all blocks on the same elements: integers, one op, old values unused."""
     name, d = g.pick(COMMUTING), g.pick(SHARED)
     n = g.pick((1, 4, 8, 13))
     fill = "ones" if name == "and" else "zeros"
@@ -194,7 +194,7 @@ def shared_atomic(g: Gen) -> None:
 
 
 def own_atomic(g: Gen) -> None:
-    """Elements that one block alone touches, each once: any dtype, and the old value counts."""
+    """Atomics on elements that only one block touches, each once: any dtype, and the old value is used."""
     name = g.pick(("add", "xchg", "add", "xchg", "xchg", *COMMUTING))
     d = g.pick({"add": (*SHARED, *FLOATS), "xchg": (*SHARED, "f32", "f64")}.get(name, SHARED))
     n = g.pick((2, 4, 8))
@@ -246,7 +246,7 @@ def own_cas(g: Gen) -> None:
 
 
 def view_atomic(g: Gen) -> None:
-    """All blocks on the same tile of a view."""
+    """Atomics of all blocks on the same tile of a view."""
     name, d = g.pick(COMMUTING), g.pick(SHARED)
     tile = g.pick(((4,), (8,), (2, 4)))
     sizes = tuple(n * 2 - g.pick((0, 1)) for n in tile)
@@ -266,7 +266,7 @@ def view_atomic(g: Gen) -> None:
 
 
 def remaining(g: Gen, count: int) -> None:
-    """Store what branches and loops left, and what nobody has read yet, the last first."""
+    """Store the variables of branches and loops, and those that nothing has read yet, the last first."""
     seen = list(reversed(g.scope))
     joined = [v for v in seen if v in g.joined]
     left = [v for v in seen if v.text in g.unused and v not in joined]

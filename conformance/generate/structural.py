@@ -172,7 +172,7 @@ def folded(g: Gen) -> Expr:
 def chosen(g: Gen) -> Expr:
     """A reduction or scan of any dtype that takes the value of the least key."""
     name, shape = g.pick(("reduce", "scan")), g.shape(1)
-    d = g.dtype(ARITHMETIC if g.options.official else ANY)  # there formats without arithmetic do not assemble
+    d = g.dtype(ARITHMETIC if g.options.official else ANY)  # formats without arithmetic do not assemble there
     x, axis = g.want(d, shape, clean=True), g.rng.randrange(len(shape))
     n = shape[axis]
     c, r = g.rng.randrange(n), shape if name == "scan" else shape[:axis] + shape[axis + 1:]
@@ -240,7 +240,7 @@ def reduced(g: Gen) -> Expr:
 
 
 def no_nan(g: Gen, x: Expr) -> Expr:
-    """With 0 for NaN, for which an infinity is no identity of max and min."""
+    """The tile with 0 for NaN: with NaN, an infinity is no identity of max and min."""
     v, d = g.use(g.let(x)), x.t.dtype
     return Expr("ct.where(ct.isnan({0}), 0.0, {1})", (v, v), x.t,
                 lambda _, a, b: np.where(np.isnan(a.astype(np.float64)), np.zeros_like(b), b),
@@ -248,7 +248,7 @@ def no_nan(g: Gen, x: Expr) -> Expr:
 
 
 def two_operands(g: Gen, name: str, shape: tuple, axis: int, wrap, flag: bool, extra: str, r: tuple) -> Expr:
-    """The least of each row with the place where it stands; or, as a scan, the composition of affine maps."""
+    """The least of each row with its position; or, as a scan, the composition of affine maps."""
     if name == "scan":
         d = g.dtype(INTS)
         x, y = g.want(d, shape, clean=True), g.want(d, shape, clean=True)
@@ -286,7 +286,7 @@ def running(g: Gen) -> Expr:
 
 
 def twice(g: Gen) -> Expr:
-    """One op on the same operands in two ways: only an attribute tells them apart."""
+    """One op on the same operands twice, with different attributes."""
     if g.chance(0.5):
         d, shape = g.dtype(INTS), g.shape(1)
         x, axis = g.use(g.let(g.want(d, shape, clean=True))), g.rng.randrange(len(shape))

@@ -1,4 +1,4 @@
-"""A generated program as a tree: what is printed as source, what the reference runs, what the shrinker cuts.
+"""A generated program as a tree: it prints as source, the reference runs it, the shrinker cuts it.
 
 Expressions and statements carry their source as a template over their operands, and their meaning as a function of
 the running block and the operands' values.
@@ -21,8 +21,8 @@ class Expr:
     ops   which ops it applies, as (op, dtype) for the counts
     mag   about log2 of the largest magnitude, to keep values tame
     soft  what the language leaves open about the value: 0 nothing, 1 a multiply-add may be fused, 2 rounding errors
-    constant  whether it may be a number already when the kernel is compiled: then it has no attributes of a tile, and
-        an op that Python cannot do on it is an error. If None: a scalar of operands that all may be
+    constant  whether it may be a compile-time number: then it has no attributes of a tile, and an op that Python cannot
+        do on it is an error. If None: whether it is a scalar of operands that all may be
     """
 
     text: str
@@ -113,7 +113,7 @@ class Do:
 
 @dataclass(eq=False)
 class Text:
-    """Lines that mean nothing to the reference: a definition that it need not know, or one of the module by `name`."""
+    """Lines that the reference ignores: a definition that it need not know, or one of the module by `name`."""
 
     name: str
     text: list[str]
@@ -157,8 +157,8 @@ class For:
 
 @dataclass(eq=False)
 class Each:
-    """A loop at compile time over `expr`, whose value is a list of the rounds' values, each a tuple of those of
-    `names`, of which `name` is the first; `target` is how they are written.
+    """A compile-time loop over `expr`. The value of `expr` lists, for each round, the values of `names` as a tuple.
+    `name` is the first of them, and `target` their text.
     """
 
     name: str
@@ -186,8 +186,8 @@ class While:
 
 @dataclass(eq=False)
 class With:
-    """`with expr as name`: the value of `expr` is what the manager was given, from which `enter` makes what it yields;
-    `leave` is what it does in the end. One that has only another one in it is written with it in one line.
+    """`with expr as name`: the value of `expr` is the manager's argument, from which `enter` computes what it yields;
+    `leave` runs at the end. If the body is another With alone, both are written in one line.
     """
 
     name: str
