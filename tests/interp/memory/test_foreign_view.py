@@ -47,7 +47,7 @@ def test_an_array_at_a_pointer_reads_and_writes_own_elements_only(layout, data):
     own = {sum(s // 4 * i for s, i in zip(a.strides, at)): at for at in np.ndindex(a.shape)}
     first, size = data.draw(st.integers(-4, 40)), [data.draw(st.integers(0, 5)) for _ in range(2)]
     steps = [data.draw(st.integers(-3, 7)) for _ in range(2)]
-    order = data.draw(st.permutations([0, 1]))
+    order = tuple(data.draw(st.permutations([0, 1])))
     buffer = wrap(a, dt.float32).buffer
     view = array_at([buffer], np.asarray(0), np.asarray(4 * first), [np.asarray(n) for n in size],
                     [np.asarray(s) for s in steps], dt.int32)
