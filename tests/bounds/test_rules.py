@@ -85,7 +85,7 @@ def test_contraction():
     ("rsqrt", lambda t: ct.rsqrt(t)), ("atan2", lambda t: ct.atan2(t, t + 1)), ("prod", lambda t: ct.prod(t) + t),
 ])
 def test_another_implementation_stays_within(name, body):
-    """One whose exp2 is off by as much as it may be."""
+    """An implementation whose exp2 is as far off as it may be."""
     x = data(low=0.25, high=1.5)
     value, bound = of(lambda t: body(ct.exp2(t)), x, np.zeros(N, np.float16 if name == "f16" else np.float32))
     for sign in (-1, 1):

@@ -29,7 +29,7 @@ def apply(b: Builder, op: OpDef, *args, **kwargs):
 
 
 class CombineBench(Bench):
-    """Runs regions too: over whole carriers, all of whose axes lead."""
+    """Runs regions too: over whole carriers, all of whose axes are batch axes."""
 
     def __init__(self, ctx=None):
         super().__init__(ctx)
@@ -54,7 +54,7 @@ class CombineBench(Bench):
             self.combined += 1
             known = dict(zip(region.params, carriers, strict=True))
 
-            def value(v):  # a captured value leads with its blocks, in front of the axes of the tiles
+            def value(v):  # the batch axes of a captured value stand in front of the axes of the tiles
                 return known[v] if v in known else self.known[v].reshape(np.shape(self.known[v]) + (1,) * core)
 
             for n in region.nodes:

@@ -1,6 +1,6 @@
 """A bench for ops: apply a typing rule as tile code would, then run what it built.
 
-Every result is checked against its type: the carrier's dtype exactly, the core shape as the trailing axes.
+Every result is checked against its type: the carrier's dtype exactly, the tile's shape as the trailing axes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Bench:
         self.done = 0
 
     def tile(self, values, dtype: DType, shape: tuple[int, ...] | None = None) -> Leaf:
-        """A run-time tile; `shape` is the core shape where `values` have leading axes."""
+        """A run-time tile; `shape` is the tile's shape if `values` have batch axes."""
         x = np.asarray(values, dtype=info(dtype).carrier)
         return self.given(x, TileType(dtype, x.shape if shape is None else shape))
 
@@ -58,7 +58,7 @@ class Bench:
         return op.rule(self.b, op, **{n: term(x) for n, x in bound.arguments.items()})
 
     def node(self, op: OpDef, *terms: Leaf, result: TileType, **attrs) -> Leaf:
-        """What a pass makes, or another rule: no typing rule."""
+        """A node as passes and other rules make it, without its typing rule."""
         return Leaf(self.b.op1(op, *(t.value for t in terms), result=result, **attrs))
 
     def ops(self) -> list[str]:

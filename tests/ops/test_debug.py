@@ -16,7 +16,7 @@ from tests.ops.ruling import SPAN, Bench, term
 
 
 class Blocks:
-    """The running blocks, as far as printing and failing need them: `count` blocks along one leading axis, or one."""
+    """Running blocks for printing and failing: `count` blocks along one batch axis, or one block."""
 
     def __init__(self, count=None):
         self.count, self.out, self.failures = count, [], []

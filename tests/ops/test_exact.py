@@ -108,7 +108,7 @@ def test_fma_beside_a_tie_between_subnormals():
 @pytest.mark.parametrize("shapes", [[(5, 1, 9, 32)] * 3, [(5, 1, 9, 32), (32,), (9, 1)], [(1, 7, 32), (5, 1, 1), ()]],
                          ids=str)
 def test_fma_of_much_goes_part_by_part(monkeypatch, dtype, shapes):
-    """Ties, subnormals and repeated axes among it; the result is that of all at once, wherever it goes."""
+    """With ties, subnormals and repeated axes; the result is that of all at once, also in `out`."""
     x, y, z = (np.resize(v, shape) for v, shape in zip(near_ties(dtype, 2000), shapes))
     x = np.where(np.resize([True] * 6 + [False], x.shape), x, np.ldexp(x, FORMATS[dtype][1])).astype(np.float32)
     y = np.broadcast_to(y, np.broadcast_shapes(y.shape, (9, 32) if y.ndim == 1 else y.shape))

@@ -123,7 +123,7 @@ def test_nan_and_infinity_come_through():
 
 @given(st.data())
 def test_bits_depend_on_the_operands_alone(data):
-    """Not on leading axes, broadcasting or memory layout."""
+    """Not on batch axes, broadcasting or memory layout."""
     m, n, k = (data.draw(st.sampled_from([1, 2, 8, 32])) for _ in range(3))
     x, y = values(float32, (3, 1, 1, m, k)), values(float32, (1, 2, 1, k, n))
     acc = values(float32, (m, n))
@@ -131,7 +131,7 @@ def test_bits_depend_on_the_operands_alone(data):
     def odd(a):
         return np.moveaxis(np.ascontiguousarray(np.moveaxis(a, -1, 0)), 0, -1)
 
-    def strange(a):  # sizes of 1 have no say in NumPy's notion of contiguous, whatever their strides
+    def strange(a):  # NumPy ignores the strides of axes of size 1 when it says contiguous
         strides = [7 * a.itemsize if d == 1 else s for d, s in zip(a.shape, a.strides, strict=True)]
         return np.lib.stride_tricks.as_strided(a, a.shape, strides)
 

@@ -172,7 +172,7 @@ def test_narrow_sums_are_halving_trees_by_default_too():
 @pytest.mark.parametrize("portable", [False, True])
 @given(st.data())
 def test_a_sum_depends_on_its_row_alone(portable, data):
-    """Equal bits for any number of leading axes, any memory layout, any neighbours."""
+    """Equal bits for any number of batch axes, any memory layout, any neighbours."""
     shape = data.draw(st.sampled_from([(8,), (1024,), (4, 256), (256, 4), (16, 1), (2, 128, 2)]))
     axis = data.draw(st.integers(0, len(shape) - 1))
     dtype = data.draw(st.sampled_from([float32, float64, bfloat16]))

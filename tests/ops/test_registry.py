@@ -18,7 +18,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 
 def composite(o) -> bool:
-    """The rule makes other ops, so no node of this one exists, and the body is the page alone."""
+    """Whether the rule makes other ops: no node of this one exists, and its function has a docstring only."""
 
     def empty():
         """A page."""

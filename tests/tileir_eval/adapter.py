@@ -29,13 +29,13 @@ class Ordered(TileIR):
     """Also checks that tokens order the accesses of a block that meet in memory."""
 
     name = "cutile:tileir, ordered"
-    # Overlapping arguments are promised to be apart, so nothing orders their accesses.
+    # The bytecode promises that overlapping arguments do not overlap, so nothing orders their accesses.
     features = TileIR.features - {"overlap"}
     options = {"ordered": True}
 
 
 class Disassembled(Ordered):
-    """Also has NVIDIA's disassembler read each kernel, which must find in it what our reader does."""
+    """Also checks that NVIDIA's disassembler reads each kernel as our reader does."""
 
     name = "cutile:tileir, disassembled"
     options = {**Ordered.options, "disassembled": True}

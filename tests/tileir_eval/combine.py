@@ -1,9 +1,9 @@
 """Reductions, scans and matrix products.
 
-A combine region is run on many elements at once: its operations on scalars do as well on arrays of any one shape.
+A combine region is run on many elements at once: its operations on scalars work just as well on arrays of one shape.
 Regions with anything else in them are run element by element. Reductions pair the halves of the dimension, a power of
 two, again and again; scans go one by one. Both begin with the identity only where that is asked for: Tile IR allows it,
-a right identity changes nothing, and programs with a wrong one are found so.
+a right identity changes nothing, and a wrong one shows.
 
 Of each pair of region arguments the first is what was combined before. The text of the specification says the second;
 on a GPU it was measured to be the first, and NVIDIA's own front end hands them on so.

@@ -1,8 +1,7 @@
 """Bytecode as NVIDIA's disassembler reads it, compared with what our own reader says of it.
 
-Our reader and our writer share their tables of facts, and with them their mistakes. The disassembler has its own, so
-what both readers say of each operation must be the same: its name, the words of its attributes, the types of its
-results.
+Our reader and our writer share their tables of facts, and so their mistakes. The disassembler has its own tables. Both
+readers must agree on each operation: its name, the words of its attributes, the types of its results.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ WORDS = frozenset(w for words in ENUMS.values() for w in words) | {
 
 
 def disassembler() -> Path:
-    """Where it is: TILEIRDISASM of the environment, or beside the assembler. FileNotFoundError if nowhere."""
+    """Its path: TILEIRDISASM of the environment, or beside the assembler. FileNotFoundError if there is none."""
     given = os.environ.get("TILEIRDISASM")
     return Path(given) if given else toolchain.find_tool().disassembler
 

@@ -1,7 +1,7 @@
 """Floating-point arithmetic, functions and comparisons, and conversions to and from floats.
 
-Every operation rounds once. Functions are computed in float64, those of f64 in the machine's long double; how far a GPU
-may be from that is not the evaluator's business. Approximate modes (approx, full) are computed exactly.
+Every operation rounds once. Functions are computed in float64, those of f64 in the machine's long double; the
+evaluator does not say how far a GPU may be from that. Approximate modes (approx, full) are computed exactly.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _compiled: WeakKeyDictionary[Kernel, dict[tuple, bytes]] = WeakKeyDictionary()
 
 
 def facts_of(kernel: Kernel, leaves: Sequence[Any]) -> tuple:
-    """What a launch with these arguments knows of each parameter."""
+    """The facts about each parameter that a launch with these arguments knows."""
     return tuple(_facts(p.type, x) for p, x in zip(kernel.params, leaves, strict=True))
 
 

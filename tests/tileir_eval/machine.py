@@ -44,7 +44,7 @@ class World:
         return 0 if self.order is None else self.order.access(kind, what, np.ravel(addresses), token)
 
     def undetermined(self, element: ty.Scalar) -> np.ndarray:
-        """What reads as anything: zero, or with `poison` NaN and the lowest integer."""
+        """A value that may be anything: zero, or with `poison` NaN and the lowest integer."""
         dtype = formats.carrier(element)
         if not self.poison:
             return np.zeros((), dtype)
@@ -86,7 +86,7 @@ WAITS = {"atomic_cas_tko", "atomic_rmw_tko"}
 
 
 class Prepared:
-    """An entry as steps: (kind, function, places of the operands, places of the results)."""
+    """An entry as steps: (kind, function, positions of the operands, positions of the results)."""
 
     def __init__(self, block: Block):
         self._places: dict[Any, int] = {}
@@ -119,7 +119,7 @@ class Prepared:
 
 
 def finished(g: Iterator) -> Any:
-    """What a generator returns, however often it hands over."""
+    """What a generator returns after it has handed over any number of times."""
     while True:
         try:
             next(g)

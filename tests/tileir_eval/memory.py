@@ -16,7 +16,7 @@ from tests.tileir_eval.ordering import ATOMIC, READ, WRITE
 from tests.tileir_eval.registry import described, of_world, pure, require, where
 from tests.tileir_eval.shapes import half_bytes
 
-FAR = np.uint64(1 << 62)  # a place beyond the end of any tensor
+FAR = np.uint64(1 << 62)  # an address beyond the end of any tensor
 
 # ------------------------------------------------------------------ views
 
@@ -225,7 +225,7 @@ def _unsigned_pick(pick, element):
 
 
 def _modify(o: Operation, element: ty.Scalar):
-    """What becomes of an element."""
+    """The new value of an element."""
     mode = o.attrs["mode"]
     floating = element in formats.FLOATS
     require(floating == (mode == "addf") or mode == "xchg", f"no {mode} of {element}", o)
@@ -237,7 +237,7 @@ def _modify(o: Operation, element: ty.Scalar):
 
 
 def _rounds(addresses: np.ndarray) -> list[np.ndarray]:
-    """The places of the first element at each address, of the second, and so on."""
+    """The positions of the first element at each address, of the second, and so on."""
     order = np.argsort(addresses, kind="stable")
     begins = np.flatnonzero(np.diff(addresses[order], prepend=-1))
     which = np.arange(order.size) - np.repeat(begins, np.diff(begins, append=order.size))

@@ -26,7 +26,7 @@ class EvaluationError(Exception):
 Maker = Callable[[Operation], Callable[..., Any]]
 
 PURE: dict[str, Maker] = {}
-ELEMENTWISE: set[str] = set()  # those that do as well with operands of any one shape
+ELEMENTWISE: set[str] = set()  # operations that also accept operands of any one shape
 OF_WORLD: dict[str, Maker] = {}
 
 
@@ -48,13 +48,13 @@ def of_world(*names: str) -> Callable[[Maker], Maker]:
 
 
 def require(holds: Any, text: str, o: Operation) -> None:
-    """EvaluationError, with the place in the source, unless something holds."""
+    """EvaluationError, with the position in the source, unless something holds."""
     if not holds:
         raise EvaluationError(f"{described(o)}: {text}")
 
 
 def described(o: Operation) -> str:
-    """The operation and its place in the source."""
+    """The operation and its position in the source."""
     return o.spec.name if o.loc is None else f"{o.spec.name} (line {o.loc.line} of {o.loc.filename})"
 
 

@@ -62,7 +62,7 @@ Case = tuple[Callable, tuple[TileType, ...]]
 
 
 def dtypes_of(kernel: Kernel) -> set[DType]:
-    """Those of its arrays."""
+    """The dtypes of its arrays."""
     return {p.type.dtype for p in kernel.params}
 
 
@@ -77,7 +77,7 @@ def module(cases: Iterable[Case], target: str = "sm_90", version: str = "13.4") 
 
 
 def add(m: Module, kernel: Kernel, target: str, symbol: str) -> None:
-    """One entry more."""
+    """Add an entry."""
     known = [usual(p.type) for p in kernel.params]
     module_of(kernel, known, target, symbol=symbol, module=m)
 
@@ -103,7 +103,7 @@ def operations(f: Callable, *kinds: TileType, target: str = "sm_90", version: st
 
 
 def names(f: Callable, *kinds: TileType, **options) -> list[str]:
-    """Names of what the function becomes, without what loads, stores and constants are."""
+    """Names of the operations of the function, without loads, stores and constants."""
     about = ("make_", "load_", "store_", "assume", "constant", "return", "yield", "continue")
     return [o.spec.name for o in operations(f, *kinds, **options) if not o.spec.name.startswith(about)]
 

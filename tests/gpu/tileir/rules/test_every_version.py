@@ -36,7 +36,7 @@ WHERE = [(target, version) for target in TARGETS for version in OLDER]
 
 
 def assembled(cases: list[Case], target: str, version: str) -> tuple[int, int]:
-    """How many are assembled, as one module, and how many refused. An error of the assembler is one of the test."""
+    """How many are assembled, as one module, and how many are refused. An error of the assembler fails the test."""
     m, refused = Module(version), 0
     for k, (f, kinds) in enumerate(cases):
         before = len(m.program.entries)

@@ -95,7 +95,7 @@ def test_older_versions_multiply_themselves():
 
 @needs_tool
 def test_atan2_of_zeros_that_the_assembler_sees():
-    """It makes NaN of them; code without that constant is code without that mistake."""
+    """It folds them to NaN: code that lacks this constant lacks the mistake."""
     def zeros(x):
         return ct.atan2((x - x).astype(ct.float32), ct.zeros((16,), ct.float32))
 

@@ -268,7 +268,7 @@ def broadcast_rows(x, y):
     ((0, 1), (None, None)), ((None, 0), (None, None)), ((0, 0), (None, None)), ((0, 1), (0, 8)), ((8, 1), (0, 8)),
     ((-8, 1), (0, None)), ((0, -1), (4, 0)), ((4, 1), (4, 4))])
 def test_constants_below_1(strides, sizes):
-    """They are values of the view, constants all the same; those that Tile IR has stay in its type."""
+    """They are constant operands of the view; constants that Tile IR allows are part of its type."""
     t = ArrayType(ct.float32, 2, static_shape=sizes, static_strides=strides)
     made = module(broadcast_rows, t, A2, target="sm_100", facts=[nothing_known(t), usual(A2)])
     view = next(o for o in made.program.entries[0].block.ops if o.spec.name == "make_tensor_view")

@@ -45,7 +45,7 @@ def moving(x):
 
 
 def spelled_out(x):
-    """What is a loop elsewhere, which no region takes."""
+    """Powers, which are loops elsewhere: regions take no loops."""
     return ct.reduce(x, 0, lambda a, b: a ** b, 1), ct.scan(x, 1, lambda a, b: a ** 3 // 7 + b % 5, 0)
 
 

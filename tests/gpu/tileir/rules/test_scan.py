@@ -79,7 +79,7 @@ def test_what_was_combined_comes_first():
 
 
 def reshapes(x):
-    """Reshapes that split the axis of a scan, of a result itself and of what is made of it."""
+    """Reshapes that split the axis of a scan: of the result itself, and of values computed from it."""
     a, b = ct.cumsum(x, 1), ct.cumprod(x, 0, reverse=True)
     return a.reshape((4, 4, 2)), (a * 2).reshape((8, 4)), b.reshape((2, 2, 8)), b.reshape((2, 16))
 
@@ -94,7 +94,7 @@ def reshapes_of_own(x):
 @sampled([*((reshapes, (tile(d, 4, 8),)) for d in NUMBERS),
           *((reshapes_of_own, (tile(d, 4, 8),)) for d in (*SINGLE, ct.bool_))])
 def test_results_are_reshaped(target, cases):
-    """The assembler fails on some of these where it gets them as they are."""
+    """The assembler fails on some of these unless the scan is lowered otherwise."""
     assemble(cases, target)
 
 

@@ -64,7 +64,7 @@ def test_operations():
     (lambda x: x.insert((1, 0), x.extract((0, 0), (1, 8))), (4, 8)),
 ])
 def test_parts_of_columns_are_taken_as_rows(f, shape):
-    """The assembler takes some of them from another place."""
+    """The assembler takes some of them from a wrong position."""
     made = [o for o in operations(f, F48) if o.spec.name in ("extract", "insert")]
     assert made[-1].results[0].type.shape == shape
 
