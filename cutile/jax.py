@@ -37,7 +37,7 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
     """Call a kernel from JAX, inside of jax.jit or outside [JAX-2…7].
 
     grid     tuple of up to three non-negative ints
-    kernel   a function decorated with @cutile.runtime.kernel
+    kernel   a function decorated with @cutile.kernel
     args     one for each parameter: jax.Array (an input, which the kernel must not store to), OutputPlaceholder,
              InputOutput, bool, int or float (a bool is passed as int32), anything for a Constant parameter, or a tuple
     Gives the output array, or a tuple of them in the order of the arguments. Arrays are packed, the last axis fastest.

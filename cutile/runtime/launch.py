@@ -31,7 +31,7 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
     stream       where a launch on GPU arrays is queued: a stream of PyTorch, CuPy, Numba or cuda.core, an int handle,
                  or None, the default stream of their GPU. Launches on CPU arrays ignore it, and run before this returns
     grid         tuple of up to three non-negative ints
-    kernel       a function decorated with @cutile.runtime.kernel
+    kernel       a function decorated with @cutile.kernel
     kernel_args  tuple with one argument per parameter; its arrays decide where the kernel runs
     programmatic_dependent_launch   on a GPU, let it start before the kernel that was queued before it has ended
     TypeError, ValueError or OverflowError for wrong arguments; RuntimeError for a tensor of PyTorch that requires grad,
