@@ -20,7 +20,7 @@ __all__ = ["InputOutput", "OutputPlaceholder", "cutile_call"]
 
 @dataclass
 class OutputPlaceholder:
-    """An output buffer to allocate: its shape and dtype. What the kernel does not store to is undefined."""
+    """An output buffer to allocate, by shape and dtype. Elements that the kernel does not store are undefined."""
 
     shape: tuple[int, ...]
     dtype: Any
@@ -28,7 +28,7 @@ class OutputPlaceholder:
 
 @dataclass
 class InputOutput:
-    """An input array that is also an output: the result has what the kernel left in it, `array` itself stays."""
+    """An input array that is also an output: the result is the array after the kernel; `array` itself is unchanged."""
 
     array: Any
 
@@ -66,7 +66,7 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
 
 @dataclass(frozen=True)
 class _Array:
-    """An array among the arguments, by its place among XLA's buffers; for typing, packed memory of a GPU."""
+    """An array argument, by its position among XLA's buffers. For typing it acts as packed GPU memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -84,7 +84,7 @@ ALIGNMENT = 256  # of all buffers of XLA, in bytes [JAX-6]
 
 @dataclass
 class _Call:
-    """What XLA has to know of a call."""
+    """The description of a call for XLA."""
 
     jax: Any
     inputs: list = field(default_factory=list)
@@ -144,7 +144,7 @@ class _Call:
         return _Array(shape, dtype, at, to)
 
     def runner(self, grid: tuple[int, ...], kernel: Kernel, values: tuple) -> Any:
-        """What XLA calls with buffers of outputs and inputs."""
+        """The function that XLA calls with the buffers of outputs and inputs."""
 
         def run(context: Any, outputs: Sequence[Any], *inputs: Any) -> None:
             buffers = [*outputs, *inputs]
@@ -167,7 +167,9 @@ CPU = 1  # DLPack's kDLCPU
 
 
 class _Buffer:
-    """A buffer of XLA as an array by DLPack. Nothing waits: the launch goes to the stream that computes it."""
+    """A buffer of XLA as an array with DLPack. Nothing waits for it: the launch is queued on the stream that computes
+    it.
+    """
 
     def __init__(self, buffer: Any):
         self.buffer = buffer

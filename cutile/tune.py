@@ -1,9 +1,10 @@
 """Find the fastest of several configurations of a kernel by running them [TUNE-1…11].
 
-Times are those of a launch: on GPU arrays by the GPU's clock (gpu/timing.py), in the interpreter by the wall clock. On
-a GPU every configuration is warmed up and sampled; then the fastest that is not yet known precisely is sampled again,
-until the best few are. The interpreter ignores hints: configurations that differ in nothing else are one kernel there,
-which is measured once, by a few samples. After each run, what the kernel may have stored to is as it was before.
+A sample is the time of one launch: on GPU arrays by the GPU's clock (gpu/timing.py), in the interpreter by the wall
+clock. On a GPU, every configuration is warmed up and sampled. Then the fastest one that is not yet precise is sampled
+again, until the best few are precise. The interpreter ignores hints: there, configurations that differ only in hints
+are one kernel, which is measured once, by a few samples. After each run, arrays that the kernel may have stored to are
+restored.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ WARM_UPS, WARM_UPS_HERE = 3, 1  # on a GPU, in the interpreter
 BATCH = 5  # samples a round
 MIN_SAMPLES, MAX_SAMPLES = 5, 1000
 MAX_SECONDS = 5.0  # accumulated time of one configuration
-TOP = 5  # configurations that must be known precisely
+TOP = 5  # configurations that must be precise
 MARGIN, MARGIN_US = 0.01, 0.5  # relative or absolute error margin that counts as precise
 
 
@@ -51,7 +52,7 @@ class Measurement(Generic[T]):
 class TuningResult(Generic[T]):
     """All configurations that ran, those that failed as (config, exception class, message), and the fastest.
 
-    note   what there is to know about the times; empty where there is nothing
+    note   what else to know about the times; may be empty
     """
 
     best: Measurement[T]
@@ -87,7 +88,7 @@ class _Candidate:
     mean: float = 0.0
     squares: float = field(default=0.0, repr=False)
     here: bool = False  # it runs in the interpreter
-    twin: _Candidate | None = None  # that is the same kernel there
+    twin: _Candidate | None = None  # another configuration that is the same kernel there
     failure: Exception | None = None
 
     def start(self, seen: dict[tuple, _Candidate]) -> None:
@@ -124,16 +125,16 @@ class _Candidate:
                 break
 
     def run(self, args: tuple) -> float:
-        """The time of a launch, after which the arrays are as they were before."""
+        """The time of a launch. Afterwards the arrays are as before."""
         run = functools.partial(launch.launch, self.clocks.stream, self.grid, self.kernel, args)
         found = self._plan(args)
         if found is None:
-            return _wall_clock(run)  # which tells what is wrong
+            return _wall_clock(run)  # raises the error
         with restored(*found, self.clocks.stream):
             return self.clocks.of(found[0])(run)
 
     def _plan(self, args: tuple) -> tuple[launch_plan.LaunchPlan, list] | None:
-        """What launches with these arguments do; None if they fail."""
+        """The launch plan and launch values for these arguments; None if they are wrong."""
         try:
             return launch_plan.find(self.kernel, args, self.clocks.stream)
         except Exception:
@@ -157,7 +158,7 @@ class _Candidate:
 
 
 def _identity(plan: Any, values: Sequence[Any], grid: tuple[int, int, int]) -> tuple:
-    """What decides how long a launch takes in the interpreter, but for what the arrays hold."""
+    """Equal for launches that take equally long in the interpreter, apart from the contents of arrays."""
     dims = plan.dims if plan.ordinal is not None else values
     parts = [_layout(d) if isinstance(p.type, ArrayType | ListType) else number_key(v)
              for p, v, d in zip(plan.program.kernel.params, values, dims, strict=True)]
@@ -271,7 +272,7 @@ def _candidate(config, clocks: _Clocks, grid_fn, kernel, args_fn, hints_fn) -> _
 
 
 def _refine(candidates: list[_Candidate]) -> None:
-    """Sample until the best few are precise, then whatever might still be among them [TUNE-4]."""
+    """Sample until the best few are precise, then those that might still be among the best few [TUNE-4]."""
     while sum(c.converged for c in candidates) < min(TOP, len(candidates)):
         min((c for c in candidates if not c.converged), key=lambda c: c.mean).batch()
     cutoff = max(sorted(c.mean for c in candidates if c.converged)[:TOP])

@@ -23,7 +23,7 @@ def need_numeric(dtype: Any, what: str) -> None:
 
 @structure(frozen=True)
 class ScalarConstraint:
-    """A scalar parameter of a dtype. TypeError for what is no numeric dtype."""
+    """A scalar parameter of a numeric dtype. TypeError for anything else."""
 
     dtype: DType
 
@@ -110,7 +110,7 @@ class ArrayConstraint:
 
 
 def _number(value: Any) -> str:
-    """How messages show a number that may be of any size."""
+    """A number of any size, as messages show it."""
     long = isinstance(value, int) and value.bit_length() > 256
     return f"a number of {value.bit_length()} bits" if long else repr(value)
 
@@ -163,7 +163,7 @@ def _check_constants(what: str, constants: tuple, divisors: tuple, low: tuple) -
 
 
 def _unless(constants: tuple, values: tuple, default: Any) -> tuple:
-    """A predicate where no constant makes it redundant."""
+    """The values of a predicate, without those that a constant makes redundant."""
     return tuple(v if c is None else default for c, v in zip(constants, values, strict=True))
 
 
@@ -180,7 +180,7 @@ def check_groups(groups: Any) -> tuple[str, ...]:
 
 @structure(frozen=True)
 class ListConstraint:
-    """A list of arrays: what holds for each element, and which other parameters the list's own table may alias."""
+    """A list of arrays: what holds for each array, and which other parameters the list's own table may alias."""
 
     element: ArrayConstraint
     alias_groups: tuple[str, ...]
@@ -235,7 +235,7 @@ def normalise(p: Any) -> ParameterConstraint:
 
 
 def walk(parameters: Sequence[ParameterConstraint]) -> Iterator[ParameterConstraint]:
-    """Constraints in order, those of tuples in place of the tuples."""
+    """Constraints in order, with those of the items in the place of a tuple."""
     for p in parameters:
         if isinstance(p, TupleConstraint):
             yield from walk(p.items)

@@ -29,7 +29,7 @@ _DTYPES = {code: d for d, code in CODES.items()}
 def demangle_kernel_name(symbol: str) -> tuple[str, KernelSignature]:
     """The function's name and the signature in a symbol; alias groups are called group0, group1, …
 
-    ValueError naming the place for what is no such symbol: only what `mangle_kernel_name` writes is one.
+    ValueError, naming the position, for any text that `mangle_kernel_name` would not write.
     """
     if not isinstance(symbol, str):
         raise TypeError(f"a kernel name is a string, not {type(symbol).__name__}")
@@ -57,7 +57,7 @@ def _shown(symbol: str) -> str:
     return repr(symbol if len(symbol) <= 200 else symbol[:200] + "…")
 
 
-# Limits, so that what a name makes this process do is in proportion to what names of kernels are.
+# Limits, so that no name can make this process work much longer than the name of a kernel would.
 LONGEST = 1 << 16
 _DIGITS = r"[0-9]{1,1000}(?![0-9])"
 

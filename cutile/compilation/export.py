@@ -73,7 +73,7 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
 
 
 def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
-    """The signatures by the symbols of their entry points, which differ. TypeError, ValueError. [EXP-2]"""
+    """The signatures by the symbols of their entry points. ValueError if two have the same; TypeError [EXP-2]."""
     if isinstance(signatures, KernelSignature) or not isinstance(signatures, Iterable):
         raise TypeError(f"signatures is a list of KernelSignature, not {signatures!r:.200}")
     found: dict[str, KernelSignature] = {}
@@ -105,7 +105,7 @@ def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Ta
     return module.to_bytes()
 
 
-# ------------------------------------------------------------------ signature → what the front end and lowering take
+# ------------------------------------------------------------------ signature → types of arguments
 
 
 def arg_types(kernel: Kernel, signature: KernelSignature) -> list[ArgType]:
@@ -151,7 +151,7 @@ def _arg_type(name: str, p: ParameterConstraint, spec: ParameterSpec) -> ArgType
 
 
 def _check_fits(name: str, value: bool | int | float, dtype: DType) -> None:
-    """A constant for a parameter that is annotated as an integer: launches refuse the same."""
+    """Refuse a constant for a parameter that is annotated as an integer, as launches do."""
     if isinstance(value, bool | float):
         raise TypeError(f"parameter `{name}` is annotated as {dtype.name}, but its constant is {value!r}")
     low, high = int_range(dtype)
@@ -168,7 +168,7 @@ def _array_type(name: str, p: ArrayConstraint, annotation: ArrayAnnotation) -> A
 
 
 def _static(name: str, what: str, constants: tuple[int | None, ...], dims: tuple[int, ...]) -> tuple[int | None, ...]:
-    """The constants of the dims that the annotation lists; only these are constants of the language [ARR-3]."""
+    """The constants of the dims that the annotation lists. Only these are constants in the kernel [ARR-3]."""
     n = len(constants)
     for d in dims:
         if not -n <= d < n:

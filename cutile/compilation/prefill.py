@@ -1,12 +1,11 @@
-"""Filling the cache ahead of launches, on a machine without a GPU if need be.
+"""Filling the cache ahead of launches, also on a machine without a GPU.
 
     from cutile.compilation.prefill import prefill
 
     x, y = np.empty((4096, 4096), np.float32), np.empty((4096, 4096), np.float32)
     prefill(softmax_rows, [(x, y, 1, 4096)], ["sm_90", "sm_100"])
 
-A folder that was filled so (CUTILE_CACHE_DIR names it) serves launches on other machines, with or without an assembler
-there.
+A folder filled this way (CUTILE_CACHE_DIR names it) serves launches on other machines, with or without an assembler.
 """
 
 from __future__ import annotations
@@ -30,7 +29,8 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
     calls    the arguments of one launch each; arrays in host memory stand for arrays of the same layout on a GPU
     targets  for example ["sm_90"]
     threads  how many assemblers run at once; None is one for each processor
-    TypeErrors of launches, TileErrors of kernels that do not compile: the first in order, after all have been tried.
+    TypeErrors as launches raise them, TileErrors of kernels that do not compile. All calls are tried; then the first
+    error in order is raised.
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"prefill() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
@@ -41,7 +41,7 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
                 for arguments in understood for t in wanted]
         try:
             wait(done)
-        except BaseException:  # Ctrl-C: those that run come to their end, no other begins
+        except BaseException:  # Ctrl-C: finish those that run, and begin no other
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     for d in done:

@@ -1,7 +1,7 @@
 """What the compiler of a kernel knows about its array parameters beyond their types.
 
-The fields have the names of `compilation.ArrayConstraint` and `ListConstraint`, so a constraint is a fact as it
-stands. Per-dimension fields are sequences, one entry for each dimension.
+The fields have the names of `compilation.ArrayConstraint` and `ListConstraint`, so a constraint can be used as a fact.
+Per-dimension fields are sequences with one item per dimension.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from cutile.types import ArrayType
 
 @structure(frozen=True, slots=True)
 class ArrayFacts:
-    """`None` and 1 say nothing. Sizes and strides count elements, `base_addr_divisible_by` bytes."""
+    """Facts about an array. `None` and 1 stand for "nothing known". Sizes and strides are in elements,
+    `base_addr_divisible_by` is in bytes.
+    """
 
     shape_constant: Sequence[int | None]
     stride_constant: Sequence[int | None]
@@ -29,7 +31,7 @@ class ArrayFacts:
 
 @structure(frozen=True, slots=True)
 class ListFacts:
-    """`element` holds for every array of the list."""
+    """Facts about a list of arrays. `element` holds for each array."""
 
     element: ArrayFacts
     alias_groups: Sequence[str] = ()
@@ -42,9 +44,9 @@ def nothing_known(t: ArrayType) -> ArrayFacts:
 
 
 def of_parameters(constraints: Sequence[Any]) -> list[Any]:
-    """What is known of each parameter of the IR, from the constraints of the Python function's parameters.
+    """Facts about each parameter of the IR, from the constraints of the Python function's parameters.
 
-    A tuple's items stand in its place, a constant has no parameter, and of a scalar nothing is known (None).
+    A tuple gives the facts of its items, a constant none, a scalar None.
     """
     out: list[Any] = []
     for c in constraints:

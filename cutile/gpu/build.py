@@ -1,6 +1,6 @@
-"""A typed kernel to machine code of a GPU: found in the cache, or lowered, assembled and kept there.
+"""A typed kernel to machine code of a GPU: taken from the cache, or lowered, assembled and put there.
 
-Threads that want the same code at once wait for the first of them, and so do processes that share a cache.
+Threads that want the same code at the same time wait for the first of them; so do processes that share a cache.
 """
 
 from __future__ import annotations
@@ -27,43 +27,43 @@ if TYPE_CHECKING:
 
 def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], target: Target, options: Options,
           symbol: str) -> bytes:
-    """The cubin of a kernel that the front end typed and fma went over.
+    """The cubin of a kernel that was typed and went through the fma pass. Threads may call it at the same time.
 
     constraints  what is known of each parameter of the Python function
     symbol       name of the entry
-    TileErrors for what the target lacks and what the assembler refuses; FileNotFoundError where the code is not in the
-    cache and there is no assembler to make it. Safe in threads.
+    TileErrors for what the target lacks and what the assembler refuses; FileNotFoundError if the code is not in the
+    cache and there is no assembler.
     """
     known = assumptions.of_parameters(constraints)
     lineinfo = settings.get("LINEINFO")
     text = key_text(program, known, target, options, symbol, lineinfo)
     key = digest(text)
 
-    def made() -> tuple[bytes, dict[str, Any]]:
-        return _made(program, known, target, options, symbol, lineinfo)
+    def compile_it() -> tuple[bytes, dict[str, Any]]:
+        return _compiled(program, known, target, options, symbol, lineinfo)
 
-    return _one_at_a_time(key, lambda: _kept(key, text, program.name, made))
+    return _one_at_a_time(key, lambda: _from_cache(key, text, program.name, compile_it))
 
 
-def _kept(key: str, text: str, name: str, made: Callable[[], tuple[bytes, dict[str, Any]]]) -> bytes:
-    """The code of a key out of the cache, else made and put there."""
-    kept = cache.current()
-    if kept is None:
-        return made()[0]
-    release = _release(kept)
-    cubin = kept.get(key, release)
+def _from_cache(key: str, text: str, name: str, compile_it: Callable[[], tuple[bytes, dict[str, Any]]]) -> bytes:
+    """The code of a key from the cache on disk; if it is not there, it is compiled and put there."""
+    disk = cache.current()
+    if disk is None:
+        return compile_it()[0]
+    release = _release(disk)
+    cubin = disk.get(key, release)
     if cubin is None:
-        with kept.lock(key):
-            cubin = kept.get(key, release)  # another process may have made it meanwhile
+        with disk.lock(key):
+            cubin = disk.get(key, release)  # another process may have made it meanwhile
             if cubin is None:
-                cubin, metadata = made()
-                kept.put(key, release, cubin, text, metadata)
+                cubin, metadata = compile_it()
+                disk.put(key, release, cubin, text, metadata)
                 return cubin
     trace.say(trace.TIMINGS, f"{name}: GPU code {key[:8]} was in the cache")
     return cubin
 
 
-def _release(kept: cache.Cache) -> str | None:
+def _release(disk: cache.Cache) -> str | None:
     """The release of the assembler; None without one."""
     try:
         tool = find_tool()
@@ -72,12 +72,12 @@ def _release(kept: cache.Cache) -> str | None:
     if tool.packaged:
         return tool.packaged
     file = os.stat(tool.path)
-    return kept.noted(f"tool-{digest(f'{tool.path} {file.st_mtime_ns} {file.st_size}')}", lambda: tool.version)
+    return disk.noted(f"tool-{digest(f'{tool.path} {file.st_mtime_ns} {file.st_size}')}", lambda: tool.version)
 
 
-def _made(program: nodes.Kernel, known: Sequence[Any], target: Target, options: Options, symbol: str,
-          lineinfo: bool) -> tuple[bytes, dict[str, Any]]:
-    """The code, and what the cache notes about it."""
+def _compiled(program: nodes.Kernel, known: Sequence[Any], target: Target, options: Options, symbol: str,
+              lineinfo: bool) -> tuple[bytes, dict[str, Any]]:
+    """The code, and its metadata for the cache."""
     from cutile.gpu import compile as gpu  # lowering is loaded when it is needed
     from cutile.gpu.tileir import tileiras
     from cutile.ir.walk import walk
@@ -98,7 +98,7 @@ def _made(program: nodes.Kernel, known: Sequence[Any], target: Target, options: 
 
 
 class _Flight:
-    """Code in the making, and what came of it. It is there as long as threads make it or wait for it."""
+    """Code that a thread compiles, then its result. It lives as long as threads compile it or wait for it."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -110,9 +110,9 @@ _flights: WeakValueDictionary[str, _Flight] = WeakValueDictionary()
 
 
 def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
-    """Make the code of a key in one thread; others wait. Where it failed each tries for itself, for its own error.
+    """Make the code of a key in one thread while others wait. If that fails, each of them tries, for its own error.
 
-    What is held is held by `with` alone: no interrupt gets between it and the lock.
+    Locks are held by `with` alone, so that no interrupt comes between taking one and releasing it.
     """
     with _guard:
         flight = _flights.setdefault(key, _Flight())
@@ -123,7 +123,7 @@ def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
 
 
 def _forget() -> None:
-    """In a forked child the threads of the parent are not there to land."""
+    """Forget all flights in a forked child, which does not have the threads that were to finish them."""
     global _guard, _flights
     _guard, _flights = threading.Lock(), WeakValueDictionary()
 

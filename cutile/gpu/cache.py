@@ -1,14 +1,14 @@
 """Compiled GPU code on disk: one file per key and release of the assembler, safe among processes and threads.
 
-A file is written beside its place and renamed into it, and carries a checksum: what is half there or damaged is as if
-it were not there. Its time of modification is the time of its last use. Where the folder cannot be used cutile says so
-once and works without; and so where others could have put code there.
+A file is written under a temporary name and renamed, and it carries a checksum: an incomplete or damaged file counts as
+missing. Its time of modification is the time of its last use. If the folder cannot be used, or if other users could
+have put code there, cutile warns once and works without it.
 
-With an assembler installed, an entry must be of its release. Without one any will do, the newest first: so a cache
-filled on one machine serves another that only launches.
+With an assembler installed, an entry must be of its release. Without one, an entry of any release will do, the newest
+first, so that a cache filled on one machine serves another that only launches.
 
-Only regular files of the names given here are entries, and only what has the name of a temporary file of ours, is this
-user's and is written by nobody is cleared away: whatever else lies in the folder is left alone.
+Only regular files with the names given here are entries. A temporary file is removed only if its name is one of ours,
+it belongs to this user and no process is writing it. Everything else in the folder is left alone.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from cutile._support.structs import structure
 from cutile.gpu.filelock import exclusive, free, hold
 
 SUFFIX = ".cutile"
-_MAGIC = "cutile 1"  # the layout of an entry; another is not read
+_MAGIC = "cutile 1"  # the layout of an entry; files of other layouts are not read
 _ENTRY = re.compile(r"[0-9a-f]{32}\.[\w.+-]+\.cutile", re.ASCII)
 _TEMPORARY = re.compile(r"\.tmp-\d+-\d+-\d+", re.ASCII)
-_ABANDONED = 3600  # seconds after which nobody writes a temporary file any more, where that cannot be told by a lock
-_SETTLED = 1  # seconds after which who writes one has locked it
+_ABANDONED = 3600  # seconds after which a temporary file counts as abandoned, where there are no locks to tell
+_SETTLED = 1  # seconds after which a process that writes one has locked it
 _PATIENCE = 120  # seconds to wait for another process that makes the same code
 _HEAD = 1 << 14  # more than the lines before the data take
 _LARGEST = 256 << 20  # bytes of an entry
@@ -65,7 +65,7 @@ class Entry:
         return self.path.name.removesuffix(SUFFIX).partition(".")[2]
 
     def metadata(self) -> dict[str, Any]:
-        """What was noted when it was made, each of the type that it should have. Empty for a damaged file."""
+        """The metadata given to `pack`, without values of the wrong type. Empty for a damaged file."""
         import json
 
         try:
@@ -77,7 +77,7 @@ class Entry:
         return {k: v for k, v in noted.items() if _sound(k, v)}
 
     def parts(self) -> tuple[bytes, str]:
-        """The code, and the text that its key is the hash of, of which the end is left out where it is very long.
+        """The code, and the text whose hash is the key; a very long text is cut.
 
         ValueError for a damaged file, OSError.
         """
@@ -94,7 +94,7 @@ class Entry:
 
 
 def _sound(name: str, value: Any) -> bool:
-    """Whether something noted is what stands there usually."""
+    """Whether a value of the metadata is of the right type, and no absurd number."""
     if isinstance(value, bool) or not isinstance(value, _NOTED.get(name, ())):
         return False
     return isinstance(value, str) or abs(value) < _NO_NUMBER
@@ -115,7 +115,7 @@ def _first_line(body: bytes, size: int) -> bytes:
 
 
 def unpack(data: bytes) -> tuple[bytes, bytes]:
-    """The code of an entry, and what stands before it. ValueError for what is no whole entry."""
+    """The code of an entry, and the bytes before it. ValueError for an incomplete or damaged entry."""
     head, _, body = data.partition(b"\n")
     size = int(head.rpartition(b" ")[2])
     if head + b"\n" != _first_line(body, size):
@@ -159,7 +159,7 @@ class Cache:
             self.shrink()
 
     def noted(self, name: str, ask: Callable[[], str]) -> str:
-        """A word that takes time to find out and stays the same, such as the version of a tool."""
+        """A word that is slow to find out and never changes, such as the version of a tool: kept in a file."""
         path = self.folder / name
         try:
             word = _read(path, _HEAD).decode("ascii")
@@ -184,7 +184,7 @@ class Cache:
         return True
 
     def lock(self, key: str) -> AbstractContextManager[bool]:
-        """To make the code of a key alone. Keys share a fixed number of locks, so that none is left to be removed."""
+        """Held while the code of a key is made. Keys share a fixed number of lock files, which are never removed."""
         return exclusive(self.folder / "locks" / key[:2], _PATIENCE)
 
     def entries(self) -> Iterator[Entry]:
@@ -194,7 +194,7 @@ class Cache:
                 yield Entry(path, found.st_size, found.st_mtime)
 
     def shrink(self) -> None:
-        """Remove what was not used for longest until the limit is kept, and what broken-off writes left."""
+        """Remove the entries used least recently until the limit is kept, and abandoned temporary files."""
         self._clear_away()
         entries = sorted(self.entries(), key=lambda e: e.used)
         total = sum(e.size for e in entries)
@@ -205,8 +205,7 @@ class Cache:
             total -= e.size
 
     def clear(self, older: float = 0.0) -> list[Entry]:
-        """Remove entries that were not used for so many seconds, and what broken-off writes left; which entries went.
-        """
+        """Remove entries not used for `older` seconds, and abandoned temporary files. Returns the entries."""
         self._clear_away()
         return [e for e in self.entries() if (not older or time.time() - e.used >= older) and _remove(e.path)]
 
@@ -246,7 +245,7 @@ _ITSELF = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
 
 
 def _read(path: Path, limit: int) -> bytes:
-    """So many bytes of a regular file. ValueError for what is none, such as a link or a pipe, OSError."""
+    """The first `limit` bytes of a regular file. ValueError for a link, a pipe and the like; OSError."""
     try:
         fd = os.open(path, os.O_RDONLY | _ITSELF)
     except OSError as e:
@@ -269,14 +268,14 @@ def _store(temporary: Path, path: Path, data: bytes) -> None:
         hold(f.fileno())
         f.write(data)
         f.flush()
-        if os.name != "nt":  # which moves no open file
+        if os.name != "nt":  # Windows cannot move an open file
             os.replace(temporary, path)
     if os.name == "nt":
         os.replace(temporary, path)
 
 
 def _remove_if_abandoned(path: Path, found: os.stat_result) -> None:
-    """Remove a temporary file that is this user's and that nobody writes."""
+    """Remove a temporary file of this user's that no process is writing."""
     age = time.time() - found.st_mtime
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid() or age < _SETTLED:
         return
@@ -286,7 +285,7 @@ def _remove_if_abandoned(path: Path, found: os.stat_result) -> None:
 
 
 def _touch(path: Path) -> None:
-    """Note a use. In a folder that can only be read there is none."""
+    """Record a use; in a read-only folder uses are not recorded."""
     itself = {"follow_symlinks": False} if os.utime in os.supports_follow_symlinks else {}
     try:
         os.utime(path, **itself)
@@ -310,15 +309,15 @@ def _numbers(release: str) -> list[int]:
 
 
 def current() -> Cache | None:
-    """The cache that the settings name; None where it is switched off, and, with a warning, where it is not trusted."""
+    """The cache that the settings name; None if it is switched off or, with a warning, if it is not trusted."""
     if not settings.get("CACHE"):
         return None
     where, named = folder(), settings.get("CACHE_DIR") is not None
     if not os.path.isdir(where):
         try:
-            os.makedirs(where, 0o775 if named else 0o700)  # before it is looked at, so that nobody makes it afterwards
+            os.makedirs(where, 0o775 if named else 0o700)  # before the check, so that no other user makes it after it
         except OSError:
-            pass  # which is said when something is to be kept
+            pass  # `Cache` warns when it cannot write
     why = distrusted(where)
     if why is not None:
         _warn(where, f"compiled GPU code is not taken from {where} ({why})")
@@ -327,8 +326,9 @@ def current() -> Cache | None:
 
 
 def distrusted(where: Path) -> str | None:
-    """Why other users may have put code into a folder; None if only root and this user, or the group of a folder that
-    CUTILE_CACHE_DIR names, could."""
+    """Why other users may have put code into a folder; None if only root and this user could, or the group of a folder
+    that CUTILE_CACHE_DIR names.
+    """
     if not hasattr(os, "geteuid"):
         return None
     try:
@@ -346,11 +346,11 @@ def distrusted(where: Path) -> str | None:
 
 
 def folder() -> Path:
-    """CUTILE_CACHE_DIR, or `cutile` in the user's cache folder. ValueError for a home folder that is none."""
+    """CUTILE_CACHE_DIR, or `cutile` in the user's cache folder. ValueError for a home folder that does not exist."""
     given = settings.folder("CACHE_DIR")
     if given is not None:
         return Path(given)
-    if sys.platform == "linux":  # what platformdirs says, without the time of its import
+    if sys.platform == "linux":  # as platformdirs would say, without importing it
         usual = os.path.expanduser(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache")
         if usual.startswith("~"):  # a user without a home
             import tempfile

@@ -1,8 +1,8 @@
-"""What the machine code of a kernel depends on, as text that can be read and compared. Its hash is the cache's key.
+"""All that the machine code of a kernel depends on, as text that can be read and compared. Its hash is the cache key.
 
-The typed IR says what the kernel does, wherever its source stands. Its spans count only with line information, and
-then files are named as they are imported, so that a copy of a project in another folder has the same text. The
-release of the assembler is no part of it: see cache.py.
+The typed IR says what the kernel does; the location of its source does not matter. Spans are part of the text only with
+line information, with files named as they are imported, so that a copy of a project in another folder has the same
+text. The release of the assembler is not part of it: see cache.py.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from cutile.gpu.target import Target
 from cutile.ir import nodes
 from cutile.ir.text import to_text
 
-# What of the package has a say from typed IR to bytecode.
+# The sources of this package that decide how typed IR becomes bytecode.
 _SOURCES = ("dtypes.py", "types.py", "ir", "ops", "analysis", "passes", "gpu")
 
 
 def key_text(program: nodes.Kernel, facts: Sequence[Any], target: Target, options: Any, symbol: str,
              lineinfo: bool) -> str:
-    """The arguments of `build`, of the options what they are on the target, and which cutile this is."""
+    """The arguments of `build`, with the options as they are on the target, and a hash of the sources of cutile."""
     head = [f"cutile {sources()}", f"target {target.tool_name}", f"symbol {symbol}", str(options.on(target.tool_name)),
             f"lineinfo {lineinfo}", f"hints {settings.get('HINTS')}", *(f"parameter {f!r}" for f in facts)]
     return "\n".join([*head, to_text(program, lineinfo, file=portable)])
@@ -39,17 +39,17 @@ def digest(text: str) -> str:
 
 @functools.cache
 def sources() -> str:
-    """A hash of the sources that make bytecode out of IR: an edit of a working copy counts like a new release."""
+    """A hash of the sources that turn IR into bytecode: editing them has the effect of a new release."""
     root, h = os.path.dirname(os.path.dirname(__file__)), hashlib.sha256()
     for part in _SOURCES:
         for name, path in sorted(_files(os.path.join(root, part), part)):
-            with open(path, "rb", buffering=0) as f:  # a hundred files, for each process: nothing but the reading
+            with open(path, "rb", buffering=0) as f:  # every process reads a hundred files: unbuffered is quickest
                 h.update(b"%s\0%d\0" % (name.encode(), os.fstat(f.fileno()).st_size) + f.read())
     return h.hexdigest()[:16]
 
 
 def _files(path: str, name: str) -> Iterator[tuple[str, str]]:
-    """The Python files in a folder, or the file itself: names in the package, paths."""
+    """Name in the package and path of each Python file in a folder, or of the file itself."""
     if name.endswith(".py"):
         yield name, path
     elif "." not in name and not name.endswith("__pycache__"):
@@ -58,7 +58,7 @@ def _files(path: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def portable(file: str) -> str:
-    """A source file as it is found from `sys.path`; what is no file, such as a notebook's cell, by its content."""
+    """A source file, named relative to `sys.path`; a notebook's cell or other source without a file, by its content."""
     if not os.path.isfile(file):
         return f"<{digest(''.join(lines_of(file)))}>"
     folders = [os.path.join(os.path.abspath(p), "") for p in sys.path]

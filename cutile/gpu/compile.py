@@ -16,8 +16,8 @@ from cutile.gpu.tileir.opcodes import HINT_SINCE, HINTS_FREE
 from cutile.ir.nodes import Kernel, Op
 from cutile.ir.walk import walk
 
-# Compiler options of a kernel that travel in the bytecode, under their names there. opt_level is a flag of the
-# assembler.
+# Compiler options of a kernel that are part of the bytecode, with their names there. opt_level is a flag of the
+# assembler instead.
 ENTRY_HINTS = {"num_ctas": "num_cta_in_cga", "occupancy": "occupancy", "num_worker_warps": "num_worker_warps_per_cta"}
 ACCESS_HINTS = ("latency", "allow_tma")  # of loads and stores, by their names in the language and there
 USUAL_WARPS = (4, 8)
@@ -26,9 +26,9 @@ USUAL_WARPS = (4, 8)
 def compile_kernel(kernel: Kernel, signature: Sequence[Any] | None = None, target: Target | str | None = None,
                    version: str | ty.Version | None = None, options: Any = None, *,
                    symbol: str | None = None) -> bytes:
-    """The bytecode of a kernel that the front end typed and fma went over.
+    """The bytecode of a kernel that was typed and went through the fma pass.
 
-    signature   what is known of each IR parameter: facts.ArrayFacts, facts.ListFacts or constraints of theirs, None
+    signature   what is known of each IR parameter: assumptions.ArrayFacts, ListFacts, a constraint, or None
     target      "sm_90"; None for all targets
     version     of the bytecode; None is the newest that the installed assembler reads
     options     the kernel's compiler options (options.Options)
@@ -40,7 +40,7 @@ def compile_kernel(kernel: Kernel, signature: Sequence[Any] | None = None, targe
 def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Target | str | None = None,
               version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None,
               module: Module | None = None) -> Module:
-    """`compile_kernel` before it is written; with `module`, one more entry of it."""
+    """The module that `compile_kernel` writes. With `module`, the kernel becomes one more entry of that one."""
     where = None if target is None else parse_target(target)
     module = module or Module(version)
     if where is None:
@@ -52,9 +52,9 @@ def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Ta
 
 
 def entry_hints(options: Any, target: Target | None, version: ty.Version) -> dict[str, dict[str, int]]:
-    """The options as the bytecode has them: for the target, or for each one where they may differ [KERN-4, EXP-5].
+    """The options in the form of the bytecode: for the target, or for each target that they differ on [KERN-4, EXP-5].
 
-    What a version has no name for it goes without, with a warning: these are hints.
+    Options that a version of the bytecode has no name for are left out; they are only hints.
     """
     if options is None:
         return {}
@@ -80,7 +80,9 @@ def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
 
 
 def _warn_of_dropped_hints(kernel: Kernel, options: Any, target: Target, version: ty.Version) -> None:
-    """A UserWarning at the line of each hint of the author that this version cannot carry to the target."""
+    """A UserWarning for each hint of the author that this version of the bytecode cannot express for the target, at the
+    line of the hint.
+    """
     given: dict[str, tuple[Any, Span | None]] = {}
     if options is not None:
         on_target = options.on(target.tool_name)

@@ -1,7 +1,7 @@
 """The CUDA driver through cuda-python: GPUs, their contexts, loaded kernels, and what its errors mean.
 
-`driver()` is the one place where the bindings come in; tests put an object in their place with `replace`. Nothing is
-imported or called before the first launch on a GPU.
+`driver()` alone imports the bindings; tests use another object in their place (`replace`). Nothing is imported or
+called before the first launch on a GPU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DriverError(TileError, RuntimeError):
     code: str = ""
 
 
-# What the driver's errors mean to who launches, and what to do. Others are told by the driver's own words.
+# What errors of the driver mean to users, and what to do. For other errors, the driver's own words are shown.
 MEANINGS: dict[str, tuple[str, str | None]] = {
     "CUDA_ERROR_NO_DEVICE": ("there is no GPU", "pass arrays in host memory to run the kernel in the interpreter"),
     "CUDA_ERROR_NOT_INITIALIZED": (
@@ -64,7 +64,7 @@ MEANINGS: dict[str, tuple[str, str | None]] = {
 
 
 class Driver:
-    """The driver in this process. `api` is `cuda.bindings.driver` or what stands for it."""
+    """The driver in this process. `api` is `cuda.bindings.driver` or a replacement."""
 
     def __init__(self, api: Any):
         self.api = api
@@ -73,7 +73,7 @@ class Driver:
         self.ask("CUDA cannot be initialised", api.cuInit(0))
 
     def ask(self, doing: str, answer: tuple) -> Any:
-        """The value that a call answered; DriverError saying what could not be done."""
+        """The value that a call returned. DriverError, saying what could not be done, if it returned an error."""
         if answer[0]:
             raise self.error(doing, answer[0])
         return answer[1] if len(answer) > 1 else None
@@ -97,7 +97,7 @@ class Driver:
         return self.ask("GPUs cannot be counted", self.api.cuDeviceGetCount())
 
     def address(self, name: str) -> int:
-        """Where a call of the driver is in memory; like the bindings, of the kind that their variable asks for."""
+        """The address of a function of the driver, in the variant that the bindings' variable asks for."""
         per_thread = 2 if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") != "0" else 0
         answer = self.api.cuGetProcAddress(name.encode(), 12000, per_thread)
         self.ask(f"the driver has no {name}", answer)
@@ -112,7 +112,7 @@ class Driver:
         return self.ask(f"there is no GPU {ordinal}", self.api.cuDeviceGet(ordinal))
 
     def name(self, ordinal: int) -> str:
-        """What its maker calls a GPU."""
+        """The product name of a GPU."""
         answer = self.ask("the GPU has no name", self.api.cuDeviceGetName(256, self.handle(ordinal)))
         return answer.decode().rstrip("\0")
 
@@ -156,14 +156,14 @@ class Device:
         self.context = driver.ask(f"GPU {ordinal} cannot be used",
                                   driver.api.cuDevicePrimaryCtxRetain(driver.handle(ordinal)))
         self.context_number = int(self.context)
-        self._modules: dict[bytes, Any] = {}  # never unloaded: a CUDA graph may hold their kernels
+        self._modules: dict[bytes, Any] = {}  # by hash of the code; never unloaded: a CUDA graph may hold their kernels
         self._lock = threading.Lock()
 
     def __str__(self) -> str:
         return f"GPU {self.ordinal} ({self.target})"
 
     def enter(self) -> bool:
-        """Make the context the thread's current one; whether `leave` has to undo it."""
+        """Make the GPU's context current in this thread; returns whether `leave` must be called."""
         found, current = self.driver.api.cuCtxGetCurrent()
         if not found and int(current) == self.context_number:
             return False
@@ -175,7 +175,7 @@ class Device:
 
     @contextmanager
     def current(self) -> Iterator[Any]:
-        """With the context current, the driver's calls."""
+        """The functions of the driver, with the GPU's context current."""
         entered = self.enter()
         try:
             yield self.driver.api
@@ -184,7 +184,7 @@ class Device:
                 self.leave()
 
     def function(self, cubin: bytes, symbol: str) -> Any:
-        """The handle of a kernel; its module is loaded once. May be called while a graph is captured."""
+        """The handle of a kernel; its module is loaded only once. May be called while a CUDA graph is captured."""
         ask = self.driver.ask
         with self._lock, self.current() as api, _relaxed(self.driver):
             key = hashlib.sha256(cubin).digest()
@@ -197,7 +197,7 @@ class Device:
 
 @contextmanager
 def _relaxed(driver: Driver) -> Iterator[None]:
-    """Let this thread make calls, such as loading a module, that would spoil a capture elsewhere in it."""
+    """Let this thread make calls, such as loading a module, that would otherwise end a capture of its own."""
     api = driver.api
     mode = driver.ask("the capture mode cannot be changed", api.cuThreadExchangeStreamCaptureMode(
         api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
@@ -218,8 +218,9 @@ _driver: Driver | None = None
 
 
 def driver() -> Driver:
-    """The driver; TileUnsupportedFeatureError where cuda-python or the driver itself is missing, DriverError where
-    it does not start."""
+    """The driver. TileUnsupportedFeatureError if cuda-python or the driver itself is missing, DriverError if it does
+    not start.
+    """
     global _driver
     if _driver is None:
         with _lock:
@@ -229,7 +230,7 @@ def driver() -> Driver:
 
 
 def replace(new: Driver | None) -> None:
-    """Put another driver in place; None starts anew at the next launch."""
+    """Use another driver; None: start the real one anew at the next launch."""
     global _driver
     _driver = new
 
@@ -243,14 +244,14 @@ def _start() -> Driver:
         return Driver(api)
     except DriverError:
         raise
-    except Exception as e:  # the bindings look for the driver's library at the first call, and say so in many ways
+    except Exception as e:  # the bindings load the driver's library at the first call, and fail in many ways
         raise TileUnsupportedFeatureError(
             f"launching on a GPU needs NVIDIA's driver, which this machine does not have ({type(e).__name__})",
             help="pass arrays in host memory to run the kernel in the interpreter") from None
 
 
 def _anew() -> None:
-    """In a forked child: handles of the parent mean nothing there, and nobody lets go of its lock."""
+    """Start anew in a forked child: handles of the parent are invalid there, and its lock may be held for ever."""
     global _lock
     _lock = threading.Lock()
     replace(None)

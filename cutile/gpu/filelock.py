@@ -24,10 +24,10 @@ _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 
 @contextmanager
 def exclusive(file: Path, patience: float) -> Iterator[bool]:
-    """Hold the lock of a file, which is made; gives whether it is held.
+    """Hold the lock of a file, which is created; yields whether it is held.
 
-    It is not where the file system has no locks, and where another holds it for longer than `patience` seconds: what
-    it guards must be right without it, and only done twice.
+    It is not held if the file system has no locks, or if another process holds it for longer than `patience` seconds.
+    Without the lock, work may be done twice, but must still be right.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -42,7 +42,7 @@ def exclusive(file: Path, patience: float) -> Iterator[bool]:
 
 
 def _opened(file: Path) -> int:
-    """The file, which is made; through no link, neither in its place nor in that of its folder."""
+    """The file, created if need be. OSError if the file or its folder is a link."""
     how = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     if os.open not in os.supports_dir_fd:
         return os.open(file, how, 0o666)
@@ -54,7 +54,7 @@ def _opened(file: Path) -> int:
 
 
 def hold(fd: int) -> bool | None:
-    """Lock an open file or folder until it is closed; False where another holds it, None where there are no locks."""
+    """Lock an open file or folder until it is closed; False if another process holds it, None without locks."""
     try:
         _try(fd)
         return True
@@ -66,7 +66,9 @@ def hold(fd: int) -> bool | None:
 
 @contextmanager
 def free(path: Path) -> Iterator[bool | None]:
-    """Whether nobody holds the lock of a file or folder, which nobody gets in here; None where that cannot be told."""
+    """Yields whether no process holds the lock of a file or folder, and keeps others from it meanwhile; None if that
+    cannot be told.
+    """
     if os.name == "nt":
         yield None
         return

@@ -1,9 +1,9 @@
-"""Hints of loads and stores that the author left open, chosen by what the kernel does. They change speed alone.
+"""Hints of loads and stores that the author left open, chosen by what the kernel does. They change only the speed.
 
-Where a tile moves by TMA, the assembler makes a kernel of two groups of warps that fills a multiprocessor with one
-block: right for one that feeds tensor cores in a loop, while the next tiles arrive. A block that loads, computes a
-little and stores waits for memory by itself then, where many small blocks would hide each other's waiting.
-docs/hints.md has the figures.
+If a kernel moves tiles by TMA, the assembler gives it two groups of warps, and one block fills a multiprocessor. That
+is right for a kernel that feeds tensor cores in a loop while the next tiles arrive. A kernel that loads, computes a
+little and stores is better off with many small blocks, which run while others wait for memory. docs/hints.md has the
+figures.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ TMA_SINCE = 90
 
 
 def choose_hints(kernel: Kernel, target: Target | None) -> Kernel:
-    """The kernel, its frames dropped, with `allow_tma=False` on the stores of tiles and on the loads outside loops that
-    leave it open, if nothing in it multiplies matrices: a loop's next tiles may arrive while it works on one. A kernel
-    that asks for TMA anywhere stays as it is. CUTILE_HINTS=0 turns this off."""
+    """Set `allow_tma=False` on all stores of tiles and on loads outside of loops, in a kernel without frames.
+
+    Loads in loops keep TMA, since the next tiles may arrive while the loop works on one. A kernel that multiplies
+    matrices, or that sets `allow_tma` anywhere, is returned as it is. CUTILE_HINTS=0 turns this off.
+    """
     if not settings.get("HINTS") or target is not None and target.number < TMA_SINCE:
         return kernel
     ops = [n for n in walk(kernel.body) if isinstance(n, Op)]

@@ -26,9 +26,9 @@ class Outcome:
 
 
 def run(command: list[str], limit: float | None, folder: Path | None = None, merged: bool = True) -> Outcome:
-    """Run a command to its end, or for `limit` seconds. `folder` is where it works and puts its temporary files.
+    """Run a command to its end, or for `limit` seconds. `folder` is its working folder and that of its temporary files.
 
-    `merged`: what it writes to stderr stands among what it writes to stdout; else only after it, and only if it fails.
+    merged  stderr is part of the output, in order; otherwise it is appended only if the command fails
     """
     environment = {k: os.environ[k] for k in KEPT if k in os.environ}
     environment["PATH"] = absolute(environment.get("PATH"))
@@ -61,23 +61,23 @@ def version_of(path: Path) -> str:
 
 @functools.cache
 def _dies_with_us() -> tuple[str, ...]:
-    """What to put in front of a command that must not outlive this process, however that ends; nothing where unknown.
+    """A prefix for commands that ends them with this process, however that ends; empty if there is no such prefix.
 
-    `run` sees to exceptions, Ctrl-C among them. This is for signals after which no Python runs.
+    `run` handles exceptions, Ctrl-C among them. This is for signals after which no Python code runs.
     """
     tool = on_path("setpriv", os.environ.get("PATH")) if sys.platform == "linux" else None
     if tool is None:
         return ()
     prefix = (tool, "--pdeathsig", "KILL")
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    try:  # old releases know no such option
+    try:  # old releases lack the option
         return prefix if subprocess.run([*prefix, tool, "--version"], **quiet, timeout=10).returncode == 0 else ()
     except (OSError, subprocess.SubprocessError):
         return ()
 
 
 def _kill(process: subprocess.Popen) -> None:
-    """End the tool and what it started."""
+    """Kill the tool and the processes that it started."""
     if os.name == "posix":
         try:
             os.killpg(process.pid, signal.SIGKILL)

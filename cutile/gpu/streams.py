@@ -11,7 +11,7 @@ TAKEN = ("None (the default stream), a stream of PyTorch, CuPy, Numba or cuda.co
 
 
 def _numba(stream: Any) -> int:
-    """Numba keeps a ctypes pointer, of which a null one has the value None."""
+    """Numba has a ctypes pointer, whose value is None if it is null."""
     return int(getattr(stream.handle, "value", stream.handle) or 0)
 
 
@@ -23,22 +23,22 @@ def _protocol(stream: Any) -> int:
     return int(handle)
 
 
-# By the attribute that a stream is known by, in the order in which they are looked for.
+# How streams are read, by the attribute that tells their kind; the first attribute that a stream has counts.
 _READERS: tuple[tuple[str, Callable[[Any], int]], ...] = (
     ("cuda_stream", attrgetter("cuda_stream")),  # PyTorch
-    ("__cuda_stream__", _protocol),  # cuda.core, and whoever follows it
-    ("ptr", attrgetter("ptr")),  # what looks like a stream of CuPy
+    ("__cuda_stream__", _protocol),  # cuda.core, and others with its protocol
+    ("ptr", attrgetter("ptr")),  # like a stream of CuPy
     ("handle", _numba),
 )
 
-by_type: dict[type, Callable[[Any], int]] = {  # of the classes that were met
+by_type: dict[type, Callable[[Any], int]] = {  # classes met so far
     int: lambda stream: stream,
     type(None): lambda stream: 0,
 }
 
 
 def handle(stream: Any) -> int:
-    """The handle of a stream; 0 is the default stream. TypeError for what is no stream."""
+    """The handle of a stream; 0 is the default stream. TypeError if it is no stream."""
     read = by_type.get(type(stream))
     if read is None:
         read = by_type[type(stream)] = _reader(stream)
@@ -55,6 +55,6 @@ def _reader(stream: Any) -> Callable[[Any], int]:
         for name, read in _READERS:
             if hasattr(stream, name):
                 return read
-        if hasattr(stream, "__index__") or type(stream).__name__ == "CUstream":  # the latter of cuda.bindings
+        if hasattr(stream, "__index__") or type(stream).__name__ == "CUstream":  # of cuda.bindings
             return int
     raise TypeError(f"launch() cannot use an object of type {type(stream).__name__} as its stream; it takes {TAKEN}")

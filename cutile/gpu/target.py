@@ -6,8 +6,8 @@
 [ARCH-2.scales]  float8_e8m0fnu and float4_e2m1fn need sm_100
 [ARCH-2.e5m3]  float8_e5m3fnu needs sm_107
 
-What the assembler does beyond ARCH-2 was found by asking it: it takes e5m3fnu for sm_107 alone, and releases from 13.5
-on also take the float8 dtypes for sm_89, which 13.4 refuses; we keep to what every release takes.
+Where ARCH-2 says nothing, the assembler was tried: it takes e5m3fnu for sm_107 only, and releases from 13.5 on also
+take the float8 dtypes for sm_89, which 13.4 refuses. cutile accepts what every release takes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ARCHITECTURES = (80, 86, 87, 88, 89, 90, 100, 103, 107, 110, 120, 121)
 
 @structure(frozen=True, slots=True)
 class Target:
-    """An architecture. `suffix` is the letter of names such as sm_90a, which the assembler does without."""
+    """An architecture. `suffix` is the letter of names such as sm_90a, which the assembler does not need."""
 
     number: int
     suffix: str = ""
@@ -49,8 +49,8 @@ _NAME = re.compile(r"sm_([0-9]{1,4})([a-z]?)")
 
 
 def parse_target(name: str | Target) -> Target:
-    """`"sm_90"` or `"sm_90a"`. TypeError for what is no string, ValueError for what is no such name,
-    TileUnsupportedFeatureError for an unknown one; each lists those that there are.
+    """The target of a name such as `"sm_90"` or `"sm_90a"`. TypeError if it is no string, ValueError for another form,
+    TileUnsupportedFeatureError for an unknown target; each lists the known ones.
     """
     if isinstance(name, Target):
         return name
@@ -66,9 +66,9 @@ def parse_target(name: str | Target) -> Target:
 
 
 def of_device(major: int, minor: int) -> Target:
-    """The target for a device of compute capability `major.minor`: itself, or the newest older one of its generation.
+    """The target for a device of compute capability `major.minor`: that one, or the newest older one of its generation.
 
-    TileUnsupportedFeatureError where there is none.
+    TileUnsupportedFeatureError if there is none.
     """
     number = 10 * major + minor
     for known in reversed(ARCHITECTURES):
@@ -91,8 +91,8 @@ def _since(first: int) -> tuple[int, ...]:
     return tuple(n for n in ARCHITECTURES if n >= first)
 
 
-# What only some architectures have; what is not listed all have. Hints (num_ctas, allow_tma, …) are none of it: an
-# architecture that cannot follow one ignores it.
+# Features that only some architectures have. Hints (num_ctas, allow_tma, …) are not listed: an architecture that cannot
+# follow one ignores it.
 FEATURES: dict[str | DType, tuple[int, ...]] = {
     dtypes.float8_e4m3fn: _since(90),
     dtypes.float8_e5m2: _since(90),
@@ -103,9 +103,9 @@ FEATURES: dict[str | DType, tuple[int, ...]] = {
     "atomic addition of bfloat16": _since(90),
 }
 
-# First bytecode version of a feature of the language [VER-*]. Where one operation of Tile IR, or an attribute of it, is
-# what a feature needs, `Lowering.needs` takes the version from the table of operations; a feature of one op stands with
-# that op (`since=`). What older versions can express by other means is not listed.
+# First bytecode version of a feature of the language [VER-*]. Not listed: features that need one operation of Tile IR
+# or one of its attributes (`Lowering.needs` takes the version from the table of operations), features of one op
+# (`since=` of that op), and features that older versions can express by other means.
 FEATURE_SINCE: dict[str | DType, ty.Version] = {
     dtypes.float8_e8m0fnu: (13, 2),
     dtypes.float4_e2m1fn: (13, 3),
@@ -116,12 +116,12 @@ FEATURE_SINCE: dict[str | DType, ty.Version] = {
 
 
 def supports(target: Target | None, feature: str | DType) -> bool:
-    """Whether a target has a feature; None stands for every target, of which nothing is checked [EXP-5]."""
+    """Whether a target has a feature. None stands for every target; then nothing is checked [EXP-5]."""
     return target is None or target.number in FEATURES.get(feature, ARCHITECTURES)
 
 
 def check(target: Target | None, feature: str | DType, loc: Span | None = None) -> None:
-    """TileUnsupportedFeatureError, naming the targets that have it, where a target lacks a feature."""
+    """TileUnsupportedFeatureError, naming the targets that have the feature, if this target lacks it."""
     if supports(target, feature):
         return
     raise TileUnsupportedFeatureError(
@@ -132,8 +132,9 @@ def check(target: Target | None, feature: str | DType, loc: Span | None = None) 
 
 def check_version(version: ty.Version, feature: str | DType, loc: Span | None = None,
                   since: ty.Version | None = None) -> None:
-    """TileUnsupportedFeatureError where a bytecode version lacks a feature [VER-*], which came with version `since`:
-    by default with the one that the table says, or with the first."""
+    """TileUnsupportedFeatureError if a bytecode version lacks a feature [VER-*] that came with version `since`; by
+    default the version in the table, or the first one.
+    """
     if since is None:
         since = FEATURE_SINCE.get(feature, version)
     if version < since:

@@ -1,4 +1,4 @@
-"""How long launches take on a GPU, by its own clock: between two events on the stream."""
+"""How long launches take on a GPU: the time between two events on the stream, by the clock of the GPU."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 from cutile.gpu.driver import Device
 
-FLUSH = 256 << 20  # bytes that are written before a launch; no L2 cache holds as many
+FLUSH = 256 << 20  # bytes that are written before a launch: more than any L2 cache holds
 
 
 class EventClock:
     """Times launches on one stream of a GPU.
 
-    flush  write over the L2 cache before each launch. That also keeps the GPU busy until all is queued; without it,
-           the time of a short kernel has the time of its launch in it
+    flush  overwrite the L2 cache before each launch. That also keeps the GPU busy until the launch is queued; without
+           it, the time of a short kernel includes the time to launch it
     """
 
     def __init__(self, device: Device, stream: int, flush: bool):
@@ -34,7 +34,7 @@ class EventClock:
             raise
 
     def __call__(self, launch: Callable[[], Any]) -> float:
-        """Run what queues a launch on the stream, and wait for it; microseconds it took on the GPU."""
+        """Call `launch`, which queues a launch on the stream, and wait for it; returns its microseconds on the GPU."""
         ask, stream = self.device.driver.ask, self.stream
         start, end = self._events
         with self.device.current() as api:

@@ -1,7 +1,7 @@
-"""Where `tileiras` is on this machine, and which release.
+"""Where `tileiras` is on this machine, and which release it is.
 
-Packages are found by the names of their metadata folders, without importlib.metadata: its import would be a good part
-of the time from a warm cache to a running kernel.
+Packages are found by the names of their metadata folders. importlib.metadata would do the same, but importing it would
+take a good part of the time of a first launch with a warm cache.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class Tool:
 def find_tool() -> Tool:
     """pip packages, then PATH, then toolkits: CUDA_HOME, CUDA_PATH, the usual folders. FileNotFoundError if nowhere.
 
-    The current folder counts for nothing, whether it got into sys.path by itself or is what a relative name in PATH
-    or CUDA_HOME means: who works in a folder does not want to run what lies in it.
+    The current folder is never searched, whether it stands in sys.path or a relative name in PATH or CUDA_HOME means
+    it: to work in a folder must not mean to run programs that lie in it.
     """
     try:
         here = os.getcwd()
@@ -74,7 +74,7 @@ def _same(folder: str, here: str) -> bool:
 
 
 def _of_packages(folders: Sequence[str]) -> tuple[Tool | None, str]:
-    """The tool of the pip packages, or what is wrong with them ("" if they are not there at all)."""
+    """The tool of the pip packages, or what is wrong with them ("" if none is installed)."""
     found = _installed(folders)
     if PACKAGES[0] not in found:
         return None, ""
@@ -100,7 +100,7 @@ def _installed(folders: Sequence[str]) -> dict[str, tuple[str, Path]]:
     for folder in folders:
         try:
             entries = os.listdir(folder)
-        except OSError:  # archives, and folders that are not there
+        except OSError:  # an archive, or a folder that does not exist
             continue
         for entry in entries:
             name, _, version = entry.removesuffix(".dist-info").partition("-")
@@ -111,7 +111,7 @@ def _installed(folders: Sequence[str]) -> dict[str, tuple[str, Path]]:
 
 
 def _recorded(metadata: Path, name: str) -> Path | None:
-    """The file of this name among those that a package installed."""
+    """The file of this name among the files that a package installed."""
     try:
         lines = (metadata / "RECORD").read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class ConstantAnnotation:
-    """In `Annotated[T, ConstantAnnotation()]`: the argument is embedded in the kernel as a constant [ANN-1]."""
+    """The argument is embedded in the kernel as a constant [ANN-1]. Used in `Annotated[T, ConstantAnnotation()]`."""
 
     def __repr__(self) -> str:
         return "ConstantAnnotation()"

@@ -1,7 +1,8 @@
 """What PyTorch's autograd has to know of a launch: which tensors the kernel may store to.
 
-It saves tensors for gradients and tells by their versions that one was written to meanwhile. Its own operations raise
-the version of what they write, and refuse a leaf; a kernel writes past them, so a launch does both for it.
+Autograd saves tensors for gradients, and tells by their versions whether one was written to meanwhile. Operations of
+PyTorch raise the version of the tensors that they write to, and refuse to write to a leaf that requires grad. Kernels
+bypass these operations, so a launch does both.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from cutile.runtime.annotations import ParameterSpec
 
 @structure(frozen=True, slots=True)
 class Written:
-    """A tensor that a kernel may store to: where it stands among the arguments, and what messages call it."""
+    """A tensor that a kernel may store to: its path in the arguments, and its name in messages."""
 
     path: tuple[int, ...]
     name: str
@@ -37,7 +38,7 @@ def written_tensors(kernel: Kernel, values: Sequence[Any], specs: Iterable[Param
 
 def _leaves(values: Sequence[Any], specs: Iterable[ParameterSpec],
             outer: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
-    """Place and value of each argument that is a parameter of the typed kernel: items of tuples, but no constants."""
+    """Path and value of each flat argument: items of tuples are flat arguments, constants are not."""
     for i, (value, spec) in enumerate(zip(values, specs, strict=True)):
         if type(value) is tuple:
             yield from _leaves(value, map(spec.item, range(len(value))), (*outer, i))
@@ -54,7 +55,7 @@ def _tensors(path: tuple[int, ...], name: str, leaf: Any, tensor: type) -> Itera
 
 
 def before_writing(written: Iterable[Written], values: Sequence[Any]) -> None:
-    """Raise the versions of tensors that a launch is about to write to; those made in inference mode have none.
+    """Raise the versions of tensors that a launch is about to write to. Tensors made in inference mode have none.
 
     RuntimeError naming the parameter for a leaf that requires grad, or a view of one, while grad mode is on.
     """
@@ -65,19 +66,19 @@ def before_writing(written: Iterable[Written], values: Sequence[Any]) -> None:
         for i in w.path:
             t = t[i]
         if grad and (type(t) is not torch.Tensor or t.requires_grad):
-            with torch._C.DisableTorchFunctionSubclass():  # else a subclass's own code would answer
+            with torch._C.DisableTorchFunctionSubclass():  # so that no code of a subclass runs
                 _refuse_leaf(w.name, t)
         tensors.append(t)
     try:
         torch._C._increment_version(tensors)
-    except TypeError:  # before PyTorch 2.6 it takes one, and none of inference mode
+    except TypeError:  # before PyTorch 2.6 it takes a single tensor, and none made in inference mode
         for t in tensors:
             if not t.is_inference():
                 torch._C._increment_version(t)
 
 
 def for_c(written: Sequence[Written]) -> tuple | None:
-    """As gpu/_launcher.c takes them, which knows of no tensors in tuples and lists."""
+    """The tensors in the form that gpu/_launcher.c takes. It runs no launch with tensors in tuples or lists."""
     if not written:
         return None
     torch = sys.modules["torch"]

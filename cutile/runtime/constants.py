@@ -1,4 +1,4 @@
-"""Constants: what of a value that is embedded in a kernel counts, and when two are the same [SPEC-1]."""
+"""Constant arguments: the value that is embedded in the kernel, and the key that tells two of them apart [SPEC-1]."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cutile.ir.terms import plain
 
 
 def plain_constant(value: Any) -> Any:
-    """What else a subclass of int, float or str has is no part of a constant; NumPy scalars and enum members stay."""
+    """A constant without what a subclass of int, float or str adds to it. NumPy scalars and enum members stay."""
     return value if issubclass(type(value), np.generic | enum.Enum) else plain(value)
 
 
 def constant_key(value: Any) -> tuple:
     """Equal for the same constant: 1, True and 1.0 differ, 0.0 and -0.0 differ, NaN equals itself [SPEC-1]."""
-    if type(value) is int:  # most are
+    if type(value) is int:  # the usual case
         return (int, value)
     value = plain_constant(value)
     if isinstance(value, np.generic):
         return (type(value), value.tobytes())
     if isinstance(value, float):
         return (type(value), struct.pack("<d", value))
-    if isinstance(value, enum.Enum) and value._name_ is not None:  # whatever it says that it equals
+    if isinstance(value, enum.Enum) and value._name_ is not None:  # its own __eq__ does not count
         return (type(value), value._name_)
     return (type(value), value)

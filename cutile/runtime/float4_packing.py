@@ -1,7 +1,7 @@
-"""Arrays of float4_e2m1fn in CPU memory, two elements to a byte, as PyTorch has them.
+"""Arrays of float4_e2m1fn in CPU memory, packed two elements to a byte as in PyTorch.
 
-The interpreter takes such elements one a byte, as ml_dtypes has them. So a launch runs on copies, and what it may have
-stored is packed again. Arrays that overlap have copies that overlap, so that each sees what is stored through another.
+The interpreter takes such elements one to a byte, as in ml_dtypes. So a launch runs on copies, and arrays that it may
+have stored to are packed again. Copies of overlapping arrays overlap as well: each sees what is stored through another.
 """
 
 from __future__ import annotations
@@ -18,18 +18,16 @@ from cutile.errors import refusal
 from cutile.ir.nodes import Kernel
 
 _STORAGE = INFO[float4_e2m1fn].storage
-_EFFORT = 100_000  # of NumPy, to find out whether arrays of which one lies inside another have a byte in common
+_EFFORT = 100_000  # the work that np.may_share_memory may do to find out whether two arrays have a byte in common
 
 
 class PackedArray:
-    """An array of pairs: neighbours along the last axis share a byte, the first has its low half.
+    """An array of pairs: two neighbours along the last axis share a byte, the first one in its low half.
 
-    pairs    NumPy array of uint8, a view of the memory. TypeError where bytes do not lie one after another along its
-             last axis, for then elements do not either
+    pairs    NumPy array of uint8, a view of the memory. TypeError if it is not contiguous along its last axis, since
+             its elements would not be either
     pointer, shape, strides, ndim, size   of the elements; strides are in elements
     """
-
-    itemsize = _STORAGE.itemsize  # of an element for itself
 
     def __init__(self, pairs: np.ndarray):
         if pairs.ndim == 0:
@@ -44,7 +42,7 @@ class PackedArray:
         self.strides = (*(2 * s for s in pairs.strides[:-1]), 1)
 
     def unpack(self, copy: np.ndarray) -> None:
-        """Fill a copy, which may be written to where this array may."""
+        """Fill a copy. It is writable if this array is."""
         codes = copy.view(np.uint8)
         codes[..., 0::2], codes[..., 1::2] = self.pairs & 15, self.pairs >> 4
         copy.flags.writeable = self.pairs.flags.writeable
@@ -92,8 +90,8 @@ def _items(value: Any) -> list[Any]:
 
 
 def _refuse_shared(arrays: Sequence[tuple[str, Any, bool]]) -> None:
-    """TypeError if a packed array and one of another kind share memory that the kernel stores to: on a copy, what is
-    stored through one would not be seen through the other.
+    """TypeError if a packed array and an array of another kind share memory that the kernel stores to: since the kernel
+    runs on a copy, what is stored through one would not be seen through the other.
     """
     packed = [x for x in arrays if isinstance(x[1], PackedArray)]
     others = [x for x in arrays if isinstance(x[1], np.ndarray)]
@@ -108,7 +106,7 @@ def _refuse_shared(arrays: Sequence[tuple[str, Any, bool]]) -> None:
 
 
 def _copies(arrays: Sequence[PackedArray]) -> dict[int, np.ndarray]:
-    """Arrays with the same elements, one a byte, by the id of the packed one."""
+    """Arrays with the same elements, one to a byte, by the id of the packed array."""
     copies = {id(a): np.empty(a.shape, _STORAGE) for a in arrays if not a.size}
     for low, high, together in _stretches([a for a in arrays if a.size]):
         memory = np.empty(2 * (high - low), np.uint8)
@@ -120,7 +118,7 @@ def _copies(arrays: Sequence[PackedArray]) -> dict[int, np.ndarray]:
 
 
 def _stretches(arrays: Sequence[PackedArray]) -> Iterator[tuple[int, int, list[PackedArray]]]:
-    """Stretches of memory, apart from each other, that cover the arrays: first byte, end, and the arrays in each."""
+    """Disjoint stretches of memory that cover the arrays: first byte, end, and the arrays in each."""
     low, high, together = 0, 0, []
     for a in sorted(arrays, key=lambda a: np.lib.array_utils.byte_bounds(a.pairs)):
         start, end = np.lib.array_utils.byte_bounds(a.pairs)

@@ -1,7 +1,7 @@
-"""CUTILE_BACKEND=interp: a launch on GPU arrays, run by the interpreter on copies of them.
+"""CUTILE_BACKEND=interp: a launch on GPU arrays that the interpreter runs on copies of them.
 
-Memory is copied in whole extents: arrays that overlap on the GPU are views of one buffer here, so that each sees what
-is stored through the other.
+Memory is copied in whole extents: copies of arrays that overlap on the GPU are views of one buffer, so that each sees
+what is stored through the other.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _extents(t: Any, value: Any, dims: Any, stored: bool) -> Iterator[tuple[int,
 
 
 def merged(parts: Sequence[tuple[int, int, bool]]) -> list[Extent]:
-    """Extents, apart from each other, that cover sorted parts (low, high, stored)."""
+    """Disjoint extents that cover parts (low, high, stored), which are sorted."""
     out: list[Extent] = []
     for low, high, stored in parts:
         if not out or low >= out[-1].high:

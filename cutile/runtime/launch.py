@@ -18,7 +18,7 @@ from cutile.runtime.kernel import Kernel
 
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
 
-_MISSING: Any = object()  # in the place of an argument that was not given
+_MISSING: Any = object()  # the default of kernel_args, for a better error message
 _WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced tensors have none; a "
         "torch.library.custom_op around it can be in the graph")
 
@@ -54,11 +54,11 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
     """A launch that C code does not run; returns the error to raise, for users, if there is one."""
     if kernel_args is _MISSING:
         return TypeError(_three(stream, grid))
-    if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():  # in full, as it is quicker
+    if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():  # without a call in the usual mode
         return float_mode.run(_run, stream, grid, kernel, kernel_args, dependent)
     if not isinstance(kernel, Kernel):
         return TypeError(_no_kernel(kernel))
-    if not kernel.plans:  # a repeated launch does without
+    if not kernel.plans:  # not for repeated launches
         _warn_of_misspelt_settings()
     try:
         dims = _grid(grid)
@@ -80,7 +80,7 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
 
 
 def _as_documented(f: Any) -> inspect.Signature:
-    """Its signature, without the default that is there for the error message."""
+    """The signature of `launch` without the default that only the error message needs."""
     given = inspect.signature(f)
     return given.replace(parameters=[p.replace(default=p.empty) if p.default is _MISSING else p
                                      for p in given.parameters.values()])
@@ -99,7 +99,7 @@ def _warn_of_misspelt_settings() -> None:
 
 
 def _three(first: Any, second: Any) -> str:
-    """What is wrong with a launch of three arguments."""
+    """The error message of a launch with three arguments."""
     if isinstance(second, Kernel):
         return (f"launch() takes the stream first, and it is missing: write ct.launch(None, grid, {second.__name__}, "
                 f"arguments), or a stream in the place of None for arrays in GPU memory")
@@ -119,7 +119,7 @@ def _no_kernel(obj: Any) -> str:
 def _grid(grid: Any) -> tuple[int, int, int]:
     """The grid, padded with ones [LAUNCH-3]."""
     if type(grid) is tuple and len(grid) == 1 and type(grid[0]) is int and 0 <= grid[0] <= GRID_LIMIT:
-        return (grid[0], 1, 1)  # most are
+        return (grid[0], 1, 1)  # the usual case
     if not isinstance(grid, tuple):
         hint = f"; write ({grid},)" if isinstance(grid, int) else ""
         raise refusal(TypeError(f"grid must be a tuple of at most three ints, got {type(grid).__name__}{hint}"))

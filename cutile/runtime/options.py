@@ -14,8 +14,8 @@ _UNSET = object()
 class ByTarget:
     """An option value per GPU target: `ByTarget(sm_90=2, sm_100=4, default=1)`.
 
-    A target that is not listed takes `default`; without a default, the option's own. ValueError for a key that is not
-    sm_ and digits.
+    On a target that is not listed the value is `default`; without one, the default of the option. ValueError for a name
+    that is not sm_ and digits.
     """
 
     __hash__ = None
@@ -34,7 +34,7 @@ class ByTarget:
 
     @property
     def key(self) -> tuple:
-        """Equal for those that are equal, and hashable."""
+        """A hashable key; equal for equal objects."""
         return ByTarget, self._default, frozenset(self._targets.items())
 
     def values(self) -> list[Any]:
@@ -50,7 +50,7 @@ class ByTarget:
         return f"ByTarget({', '.join(parts)})"
 
 
-# What each option may be besides None (where its default is None).
+# The values of each option. An option whose default is None may also be None.
 _ALLOWED: dict[str, range | tuple[int, ...]] = {
     "num_ctas": (1, 2, 4, 8, 16),
     "occupancy": range(1, 33),
@@ -76,7 +76,7 @@ class Options:
 
     @property
     def key(self) -> tuple:
-        """Equal for equal options, and hashable."""
+        """A hashable key; equal for equal options."""
         return tuple(v.key if isinstance(v := getattr(self, name), ByTarget) else v for name in _DEFAULTS)
 
     def on(self, target: str) -> Options:

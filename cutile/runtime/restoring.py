@@ -1,4 +1,4 @@
-"""Launches that leave arrays as they were: what a launch may store to is kept before it and put back after it."""
+"""Launches that leave arrays as they were: what a launch may store to is copied before it and restored after it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[N
     """Around launches on a stream with a plan and launch values, as `launch_plan.find` gives them: afterwards the
     arrays that the kernel may store to are as before, also if a launch fails or is interrupted.
 
-    On a GPU, memory is kept in whole stretches, from the first element of an array to the last.
+    On a GPU, memory is copied in whole stretches, from the first element of an array to the last.
     """
     restore = (_on_host if plan.ordinal is None else _on_gpu)(plan, values, stream)
     try:
@@ -28,7 +28,7 @@ def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[N
     except BaseException:
         try:
             _surely(restore)
-        except Exception:  # what went wrong first is what counts: a GPU that failed may do nothing more
+        except Exception:  # the first error counts; a GPU that failed may do nothing more
             pass
         raise
     _surely(restore)
