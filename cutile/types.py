@@ -14,7 +14,7 @@ from cutile.dtypes import INFO, DType, int32
 
 
 class RoundingMode(enum.Enum):
-    """How the result of an op is rounded [data-model §9]. Each op says which modes it accepts; others are an error.
+    """How the result of an op is rounded [ENUM-1]. Each op says which modes it accepts; others are an error.
 
     RN, RZ, RM and RP are modes of IEEE 754: to the nearest value, ties to even; toward zero; down; up. FULL and APPROX
     allow errors, which docs/freedoms.md lists. RA rounds to the nearest value, ties away from zero. No op accepts RZI.

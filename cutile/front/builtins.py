@@ -119,7 +119,7 @@ def _slice(c: Context, *args: Term) -> Term:
 
 
 def _range(c: Context, *args: Term) -> Term:
-    """[LOOP-1, LOOP-2, IDX-4]"""
+    """range(…) [LOOP-1, LOOP-2, IDX-4]."""
     check_count("range", args, 1, 2, 3)
     start, stop, step = {1: (loose(0), *args, loose(1)), 2: (*args, loose(1)), 3: args}[len(args)]
     for name, t in (("start", start), ("stop", stop), ("step", step)):
@@ -140,7 +140,7 @@ def _getattr(c: Context, *args: Term) -> Term:
 
 
 def _pointer_dtype(c: Context, *args: Term) -> Term:
-    """[FPTR-1]"""
+    """ct.foreign_pointer_dtype(d) [FPTR-1]."""
     check_count("foreign_pointer_dtype", args, 1)
     d = from_foreign(args[0].obj) if isinstance(args[0], Static) else None
     if d is None or info(d).kind == "p":

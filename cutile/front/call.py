@@ -1,4 +1,4 @@
-"""Calls of any term: ops, functions of the user, builtins, classes [execution-model §2, §5]."""
+"""Calls of any term: ops, functions of the user, builtins, classes [CALL-*, FN-*]."""
 
 from __future__ import annotations
 

@@ -53,14 +53,14 @@ _REPLACEMENTS = {
 }
 
 
-# Packages whose Python functions are not compiled: they are for the host. (dataclasses.asdict and its kin need lists.)
+# Packages whose Python functions are for the host, so that they are not compiled.
 _HOST_PACKAGES = frozenset({"cutile", "dataclasses", "functools", "numpy", "torch", "jax", "cupy", "scipy", "triton",
                            "numba"})
 
 
 def of_the_host(fn: types.FunctionType) -> bool:
-    """Whether a function is for the host: of such a package, or made by functools around a user's function, whose
-    module it then claims.
+    """Whether a function is for the host: from one of these packages, or a wrapper of functools. A wrapper has the
+    module name of the user's function that it wraps.
     """
     return root_package(fn) in _HOST_PACKAGES or fn.__code__.co_filename == functools.__file__
 

@@ -85,7 +85,7 @@ def seeing(t: Term, scopes: list[Scope]) -> Term:
 
 
 def scope_of(closure: Closure, call_site: Span | None) -> Scope:
-    """A fresh activation of a function that tile code defined."""
+    """A new activation of a function that tile code defined."""
     outer = closure.captured.scopes[closure.scope] if isinstance(closure.scope, int) else closure.scope
     return Scope(closure.definition, outer.globals, outer.cells, outer, call_site)
 

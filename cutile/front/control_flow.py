@@ -86,7 +86,7 @@ def before_terminator(c: Context, region: Region) -> Iterator[None]:
 
 
 def run_cleanups(c: Context, s: Scope, depth: int) -> bool:
-    """Type the exit code of the context managers that were entered since `depth` were open, the innermost first.
+    """Type the exit code of the open context managers but the outermost `depth`, the innermost first.
 
     False if control does not reach the end of the exit code.
     """

@@ -1,4 +1,4 @@
-"""Expressions: from Python's syntax to terms [execution-model §4]."""
+"""Expressions: from Python's syntax to terms [EX-*]."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
 
 
 def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
-    """The term of an expression that is only given a name or thrown away, so that its value may be unusable: it may
-    have different types on different paths [JOIN-2].
+    """The term of an expression that is only given a name, or thrown away. So it may be `Unusable`: it may have
+    different types on different paths [JOIN-2].
     """
     c.nested += 1
     try:

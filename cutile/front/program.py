@@ -124,8 +124,8 @@ def _parameter(c: Context, name: str, t: ArgType, params: list[tuple[str, Value]
 
 def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition,
                        arg_types: Sequence[ArgType]) -> None:
-    """Add a note to a type error in whose source a constant parameter stands that was given a value of another type
-    than its annotation says: annotations of constants are not checked [ANN-1].
+    """Add a note to a type error about source that names a constant parameter, if the launch gave this parameter a
+    value of another type than its annotation says. Launches do not check these annotations [ANN-1].
     """
     where = e.loc.frames()[0] if e.loc else None
     if not isinstance(e, TileTypeError) or where is None or where.filename is not definition.filename:

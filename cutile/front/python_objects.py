@@ -1,4 +1,4 @@
-"""Python objects outside the kernel as terms, and what tile code has to know of them [data-model §1, CV-*, DC-*]."""
+"""Python objects outside the kernel as terms, and what tile code has to know of them [OBJ-*]."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def is_value(obj: Any) -> bool:
 
 
 def declaration(obj: Any) -> Any:
-    """What `@ct.function` declares of an object, or None. Not of a decorator's result, to which functools.wraps copies
-    the attribute.
+    """What `@ct.function` declares of an object, or None. functools.wraps copies the attribute to what a decorator
+    makes of the function; this copy does not count.
     """
     space = getattr(obj, "_cutile_function", None)
     return space if space is not None and getattr(obj, "__wrapped__", None) is space.fn else None

@@ -1,6 +1,6 @@
-"""Static constructs: Python that runs while the kernel is compiled [execution-model §8].
+"""Static constructs: Python that runs while the kernel is compiled [SEVAL-*].
 
-Python itself runs the argument of ct.static_eval and its kin, under the user's file name and positions. It sees the
+Python itself runs the argument of ct.static_eval and the others, under the user's file name and positions. It sees the
 names of the kernel: constants as Python values, run-time tiles and arrays as proxies (proxies.py).
 """
 

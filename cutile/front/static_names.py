@@ -1,4 +1,4 @@
-"""The static constructs, ct.static_eval and its kin, and how a call of one is recognised [execution-model §8].
+"""The static constructs, ct.static_eval and the others, and how a call of one is recognised [SEVAL-*].
 
 Kernels recognise a construct by the object that its name denotes, so that aliases of the module work [SEVAL-1].
 """

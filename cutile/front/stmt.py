@@ -1,4 +1,4 @@
-"""Statements: assignment, `if`, `return`, `with`; loops are in loops.py [execution-model §4, §6, §7].
+"""Statements: assignment, `if`, `return`, `with`; loops are in loops.py [ST-*].
 
 `statements` types statements until control leaves. The sides of a branch work on copies of the scope's variables, and
 the copies are joined after it (control_flow.py).
