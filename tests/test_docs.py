@@ -18,7 +18,7 @@ from cutile.ops._op import _REGISTRY
 from cutile.types import TileType
 from tests.gpu.tileir.rules.small_kernels import names
 from tools.docgen import __main__ as generate
-from tools.docgen.marking import wrapped
+from tools.docgen.markdown import wrapped
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -14,7 +14,7 @@ from cutile import settings
 from cutile.ops import FAMILIES
 from cutile.ops._op import OpDef, registry
 from tools.docgen import conformance_pages, error_examples, error_messages, op_clauses, stubs
-from tools.docgen.marking import plain, row, wrapped
+from tools.docgen.markdown import plain, row, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
 _COLUMNS = re.compile(r"\S {3,}\S")

@@ -9,7 +9,7 @@ from typing import Any
 
 from conformance.harness import known_differences
 from conformance.harness.clauses import clauses
-from tools.docgen.marking import plain
+from tools.docgen.markdown import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "docs" / "conformance"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from cutile import errors
 from cutile.front import syntax
-from tools.docgen.marking import plain, row
+from tools.docgen.markdown import plain, row
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issubclass(c, errors.TileError)}
