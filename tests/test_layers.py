@@ -106,6 +106,7 @@ def test_the_conformance_suite_sees_only_public_names():
 
 # ------------------------------------------------------------------ cycles
 
+
 def module_imports(root: Path) -> dict[str, set[str]]:
     """The modules of the package that each module imports."""
     files = {".".join(p.relative_to(root).with_suffix("").parts).removesuffix(".__init__"): p
