@@ -148,7 +148,7 @@ def _tile_views(n: Op, find: Callable, kernel: Kernel, grid: Dim3, chunks: list,
     """Where the tile of an op lies, for each chunk; None where it is no part of an array of packed elements."""
     i = kernel.params.index(n.operands[0])
     m, written = args[i].buffer, n.op.effect != READ
-    if not m.plain or m.line is None or m.may_change and not written:
+    if not m.plain or m.flat is None or m.may_change and not written:
         return [None] * len(chunks)
     found = (find(args[i], BlockGrid(Launch(grid), origin, extent)) for origin, extent in chunks)
     return [v if v is None else _tile_view(i, written, v, m.array) for v in found]

@@ -198,7 +198,7 @@ class ArrayView(Rows):
     # -- elements
 
     def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:
-        if out is not None and mask is None and self._is_line():
+        if out is not None and mask is None and self._is_vector():
             x = self.buffer.take_below(self.bounds.stop[0], indices[0], out)
             if x is not None:
                 return x
@@ -211,13 +211,13 @@ class ArrayView(Rows):
 
     def update(self, kind, indices, operands, mask, tile_shape, batch_shape, old=True):
         shape = batch_shape + tile_shape
-        if not old and mask is None and self._is_line() \
+        if not old and mask is None and self._is_vector() \
                 and self.buffer.count_below(kind, self.bounds.stop[0], indices[0], operands[0], shape):
             return atomics.unseen(self.buffer.carrier, shape)
         at = elements.coordinates(self.bounds, indices, len(tile_shape))
         return elements.update(self.buffer, kind, at, mask, operands, shape, old)
 
-    def _is_line(self) -> bool:
+    def _is_vector(self) -> bool:
         """Of rank 1, from the first element of the buffer on, the same for all blocks."""
         return self.bounds.fixed and self.start == (0,)
 
@@ -251,7 +251,7 @@ def _array_in(buffer: Buffer, offset: Coord, size: tuple[Coord, ...], steps: tup
               index_dtype: DType) -> ArrayView | ForeignView:
     a = buffer.array
     uniform = all(isinstance(c, int) for c in (offset, *size, *steps))
-    if uniform and buffer.line is not None and min(steps, default=0) >= 0:
+    if uniform and buffer.flat is not None and min(steps, default=0) >= 0:
         first, odd = divmod(offset, a.itemsize)
         reach = sum(s * (n - 1) for s, n in zip(steps, size, strict=True))
         if not odd and min(size, default=1) > 0 and 0 <= first and first + reach < a.size:

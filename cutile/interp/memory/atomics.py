@@ -50,19 +50,19 @@ def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
     some = None if whole else keep
     at = chosen(buffer, some, coords, shape)
     if isinstance(at, tuple) and not at:
-        line, at = buffer.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)
+        flat, at = buffer.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)
     else:
-        line = buffer.array if isinstance(at, tuple) else buffer.line
+        flat = buffer.array if isinstance(at, tuple) else buffer.flat
     if not old and _at_once(buffer.dtype, kind):
         x = operands[0]
         one = alone(x)  # one number for all is much faster than many equal ones
         x = buffer.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
-        if one and counts(buffer.dtype, kind, line, at):
-            add_counts(line, at, x)
+        if one and counts(buffer.dtype, kind, flat, at):
+            add_counts(flat, at, x)
         else:
-            UFUNCS[kind].at(line, at, x)
+            UFUNCS[kind].at(flat, at, x)
         return keep, nothing
-    before = _in_order(buffer, kind, line, at, [kept(x, shape, some) for x in operands])
+    before = _in_order(buffer, kind, flat, at, [kept(x, shape, some) for x in operands])
     if not old or whole:
         return keep, before.reshape(shape) if old else nothing
     seen = nothing.copy()
@@ -92,39 +92,39 @@ def alone(x: np.ndarray) -> bool:
     return x.size == 1 or not any(x.strides)
 
 
-def counts(dtype, kind: str, line: np.ndarray, at: Position) -> bool:
+def counts(dtype, kind: str, flat: np.ndarray, at: Position) -> bool:
     """Whether to count the updates of each element and add the sum once. Integers wrap, so the result is the same."""
-    return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and line.size <= at.size
+    return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and flat.size <= at.size
 
 
-def add_counts(line: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable = lambda part: True) -> bool:
+def add_counts(flat: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable = lambda part: True) -> bool:
     """Add x to each element as often as its position occurs. False, with nothing done, if `exist` denies some part of
     the positions.
     """
-    size, n = line.size, max(1 << 15, 4 * line.size)  # positions that stay in the cache with their 64-bit copies
+    size, n = flat.size, max(1 << 15, 4 * flat.size)  # positions that stay in the cache with their 64-bit copies
     total = 0
     for part in [at[i:i + n] for i in range(0, at.size, n)] if at.size > n else [at]:
         if not exist(part):
             return False
         total += np.bincount(part, minlength=size)
-    line += total.astype(line.dtype) * x
+    flat += total.astype(flat.dtype) * x
     return True
 
 
-def _in_order(buffer, kind: str, line: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
+def _in_order(buffer, kind: str, flat: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
     """All updates in order; the value before each."""
     if values[0].size == 1:  # locks, tickets and flags
-        before = buffer.convert(line[at]) if not buffer.plain else line[at]
-        line[at] = buffer.store(_once(buffer.dtype, kind, before, values))
+        before = buffer.convert(flat[at]) if not buffer.plain else flat[at]
+        flat[at] = buffer.store(_once(buffer.dtype, kind, before, values))
         return before
     order, first = _groups(buffer, at)
     count = np.diff(np.append(first, len(order)))
     at = tuple(c[order] for c in at) if isinstance(at, tuple) else at[order]
     values = [v[order] for v in values]
     heads = tuple(c[first] for c in at) if isinstance(at, tuple) else at[first]
-    start = buffer.convert(line[heads]) if not buffer.plain else line[heads]
+    start = buffer.convert(flat[heads]) if not buffer.plain else flat[heads]
     before, after = _run(buffer.dtype, kind, start, values, first, count)
-    line[heads] = buffer.store(after)
+    flat[heads] = buffer.store(after)
     out = np.empty_like(before)
     out[order] = before
     return out

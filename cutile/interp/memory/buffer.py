@@ -30,7 +30,7 @@ class Buffer:
     """The memory of one array argument, for one launch. `writable`: stores are possible. `plain`: it holds carriers."""
 
     may_change = True  # the kernel may store to this memory, so loads copy; true until the launch knows better
-    line: np.ndarray | None = None  # the elements one after another, if they lie so
+    flat: np.ndarray | None = None  # the elements one after another, if they lie so
     low = 0  # where the first byte is, counted from element (0, …)
     number: int | None = None  # by which foreign pointers know it
     at_pointer: Callable | None = None  # (buffer, byte offset, …) → the array there; set once a pointer is made
@@ -43,7 +43,7 @@ class Buffer:
         self.carrier, self.plain = _carried(dtype)
         memory, strides = array, array.strides
         if array.flags.c_contiguous:
-            self.line = array if len(strides) == 1 else array.reshape(-1)
+            self.flat = array if len(strides) == 1 else array.reshape(-1)
         else:
             self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0)
             memory = _bytes_of(array)
@@ -102,38 +102,38 @@ class Buffer:
         if isinstance(at, tuple):
             x = np.asarray(source[at])
         else:
-            line = self.line if source is self.array else source.reshape(-1)
+            flat = self.flat if source is self.array else source.reshape(-1)
             if out is not None and out.shape == at.shape and not convert and not self.may_change:
                 for positions, part in _parts(at, out):
-                    line.take(positions, None, part, "clip")
+                    flat.take(positions, None, part, "clip")
                 return out
-            x = np.asarray(line.take(at, mode="clip"))
+            x = np.asarray(flat.take(at, mode="clip"))
         return self.convert(x) if convert else x
 
     def take_below(self, high: int, at: np.ndarray, out: np.ndarray) -> np.ndarray | None:
         """The elements of a 1-d array at positions in 0 … high-1, in `out`. None, with nothing done, if a position lies
         elsewhere or `out` does not fit.
         """
-        line = self.line
-        if line is None or not self.plain or self.may_change or out.shape != at.shape or at.dtype.kind != "i" \
+        flat = self.flat
+        if flat is None or not self.plain or self.may_change or out.shape != at.shape or at.dtype.kind != "i" \
                 or not all_below(at, high):
             return None
         for positions, part in _parts(at, out):
-            line.take(positions, None, part, "clip")
+            flat.take(positions, None, part, "clip")
         return out
 
     def count_below(self, kind: str, high: int, at: np.ndarray, x: np.ndarray, shape: tuple[int, ...]) -> bool:
         """Update the elements of a 1-d array at positions in 0 … high-1, by counting. False, with nothing done, if a
         position lies elsewhere or the update is of another kind.
         """
-        line = self.line
-        return line is not None and atomics.alone(x) and at.shape == shape and at.dtype.kind == "i" \
-            and atomics.counts(self.dtype, kind, line, at) \
-            and atomics.add_counts(line, at.reshape(-1), x.flat[0], lambda i: all_below(i, high))
+        flat = self.flat
+        return flat is not None and atomics.alone(x) and at.shape == shape and at.dtype.kind == "i" \
+            and atomics.counts(self.dtype, kind, flat, at) \
+            and atomics.add_counts(flat, at.reshape(-1), x.flat[0], lambda i: all_below(i, high))
 
     def position(self, coords: Sequence[np.ndarray]) -> Position:
         """Coordinates as a flat position where elements lie one after another, else unchanged."""
-        if self.line is None or not coords:
+        if self.flat is None or not coords:
             return tuple(c.astype(np.int64, copy=False) for c in coords)
         at = coords[0]
         for k in range(1, len(coords)):

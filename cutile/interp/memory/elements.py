@@ -114,7 +114,7 @@ def put(buffer: Buffer, at: Coordinates, mask: np.ndarray | None, value: np.ndar
     if isinstance(position, tuple):
         buffer.array[position] = value if position else value[-1]
     else:
-        buffer.line[position] = value
+        buffer.flat[position] = value
 
 
 def update(buffer: Buffer, kind: str, at: Coordinates, mask: np.ndarray | None, operands: Sequence[np.ndarray],

@@ -130,7 +130,7 @@ def _along(begin: int | StridedIndex, batch_shape: tuple[int, ...]) -> StridedIn
     return StridedIndex(begin.start, (0,) * (len(batch_shape) - begin.ndim) + begin.steps, batch_shape)
 
 
-class _Box(NamedTuple):
+class _TileBox(NamedTuple):
     """Some blocks, and some elements of their tiles: a range for each batch axis and for each dimension of the tile."""
 
     blocks: tuple[range, ...]
@@ -140,11 +140,11 @@ class _Box(NamedTuple):
     def key(self) -> tuple[slice, ...]:
         return tuple(slice(r.start, r.stop) for r in (*self.blocks, *self.elements))
 
-    def with_blocks(self, axis: int, blocks: range) -> _Box:
-        return _Box((*self.blocks[:axis], blocks, *self.blocks[axis + 1:]), self.elements)
+    def with_blocks(self, axis: int, blocks: range) -> _TileBox:
+        return _TileBox((*self.blocks[:axis], blocks, *self.blocks[axis + 1:]), self.elements)
 
-    def with_elements(self, dim: int, elements: range) -> _Box:
-        return _Box(self.blocks, (*self.elements[:dim], elements, *self.elements[dim + 1:]))
+    def with_elements(self, dim: int, elements: range) -> _TileBox:
+        return _TileBox(self.blocks, (*self.elements[:dim], elements, *self.elements[dim + 1:]))
 
 
 class _Tiles(NamedTuple):
@@ -157,17 +157,17 @@ class _Tiles(NamedTuple):
     shape: tuple[int, ...]
     strides: tuple[int, ...]
 
-    def whole(self) -> _Box:
-        return _Box(tuple(map(range, self.batch_shape)), tuple(map(range, self.shape)))
+    def whole(self) -> _TileBox:
+        return _TileBox(tuple(map(range, self.batch_shape)), tuple(map(range, self.shape)))
 
-    def begin(self, dim: int, box: _Box) -> StridedIndex:
+    def begin(self, dim: int, box: _TileBox) -> StridedIndex:
         """Where the tiles of a box begin along a dimension."""
         b = self.begins[dim]
         return StridedIndex(b.start + sum(d * r.start for d, r in zip(b.steps, box.blocks, strict=True)),
                             tuple(d if len(r) > 1 else 0 for d, r in zip(b.steps, box.blocks, strict=True)),
                             tuple(map(len, box.blocks)))
 
-    def part(self, box: _Box) -> StridedTile:
+    def part(self, box: _TileBox) -> StridedTile:
         return self.strided(tuple(map(len, box.blocks)), [self.begin(dim, box) for dim in range(len(self.shape))],
                             tuple(map(len, box.elements)), [r.start for r in box.elements])
 
@@ -192,11 +192,11 @@ class _Tiles(NamedTuple):
         return 0 not in self.strides and sorted(moving) == [a for a, n in enumerate(self.batch_shape) if n > 1]
 
 
-def _boxes(tiles: _Tiles, limits: Sequence[int]) -> list[_Box] | None:
+def _boxes(tiles: _Tiles, limits: Sequence[int]) -> list[_TileBox] | None:
     """The parts of the tiles that exist; None if these are too many boxes, or none can be made."""
     boxes = [tiles.whole()]
     for dim, limit in enumerate(limits):
-        cut: list[_Box] = []
+        cut: list[_TileBox] = []
         for box in boxes:
             parts = _cut(box, tiles.begin(dim, box), dim, tiles.shape[dim], limit)
             if parts is None:
@@ -208,7 +208,7 @@ def _boxes(tiles: _Tiles, limits: Sequence[int]) -> list[_Box] | None:
     return boxes
 
 
-def _cut(box: _Box, begin: StridedIndex, dim: int, extent: int, limit: int) -> list[_Box] | None:
+def _cut(box: _TileBox, begin: StridedIndex, dim: int, extent: int, limit: int) -> list[_TileBox] | None:
     """The parts of a box whose coordinates along a dimension lie in 0 … limit-1."""
     if begin.min >= 0 and begin.max + extent <= limit:
         return [box]
@@ -220,7 +220,8 @@ def _cut(box: _Box, begin: StridedIndex, dim: int, extent: int, limit: int) -> l
     return _cut_along(box, begin, moving[0], dim, extent, limit) if len(moving) == 1 else None
 
 
-def _cut_along(box: _Box, begin: StridedIndex, axis: int, dim: int, extent: int, limit: int) -> list[_Box] | None:
+def _cut_along(box: _TileBox, begin: StridedIndex, axis: int, dim: int, extent: int,
+               limit: int) -> list[_TileBox] | None:
     """`_cut` where the tiles move along one batch axis only: one box of blocks inside, and one for each at an edge."""
     step, first = begin.steps[axis], box.blocks[axis].start
     positions = range(len(box.blocks[axis]))
