@@ -247,25 +247,29 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
     """
     options = {"effect": ATOMIC, "exact": True}
     indexed = op(_by_index(row, "update"), name=f"atomic_{kind}", operands="array *indices update",
-                 accesses=ELEMENTS, **options,
+                 accesses=ELEMENTS, tileir=kind, **options,
                  signature=lambda array, indices, update, /, *, check_bounds=True, memory_order=ACQ_REL,
                  memory_scope=DEVICE: None)(by_index)
     offset = op(_by_offset(row, "update"), name=f"atomic_{kind}_offset", operands="array offset update mask?",
-                accesses=OFFSETS, public=False, method=("raw", f"atomic_{kind}_offset"), **options,
+                accesses=OFFSETS, tileir=kind, public=False, method=("raw", f"atomic_{kind}_offset"), **options,
                 signature=lambda raw, offset, update, /, *, mask=None, memory_order=ACQ_REL,
                 memory_scope=DEVICE: None)(by_offset)
     if kind == "xchg":
         return indexed, offset, None
     tiled = op(_by_tile(row), name=f"view_atomic_store_{kind}", operands="array *index update", accesses=TILES,
-               public=False, method=("view", f"atomic_store_{kind}"), **options,
+               tileir=kind, public=False, method=("view", f"atomic_store_{kind}"), **options,
                signature=lambda view, index, update, /: None)(by_tile)
     return indexed, offset, tiled
 
 
-atomic_xchg, atomic_xchg_offset, _ = _define("xchg")
-atomic_add, atomic_add_offset, view_atomic_store_add = _define("add")
-atomic_max, atomic_max_offset, view_atomic_store_max = _define("max")
-atomic_min, atomic_min_offset, view_atomic_store_min = _define("min")
-atomic_and, atomic_and_offset, view_atomic_store_and = _define("and")
-atomic_or, atomic_or_offset, view_atomic_store_or = _define("or")
-atomic_xor, atomic_xor_offset, view_atomic_store_xor = _define("xor")
+_FORMS = {kind: _define(kind) for kind in KINDS}
+BY_INDEX, BY_OFFSET = (tuple(forms[k] for forms in _FORMS.values()) for k in (0, 1))
+BY_TILE = tuple(forms[2] for forms in _FORMS.values() if forms[2] is not None)
+
+atomic_xchg, atomic_xchg_offset, _ = _FORMS["xchg"]
+atomic_add, atomic_add_offset, view_atomic_store_add = _FORMS["add"]
+atomic_max, atomic_max_offset, view_atomic_store_max = _FORMS["max"]
+atomic_min, atomic_min_offset, view_atomic_store_min = _FORMS["min"]
+atomic_and, atomic_and_offset, view_atomic_store_and = _FORMS["and"]
+atomic_or, atomic_or_offset, view_atomic_store_or = _FORMS["or"]
+atomic_xor, atomic_xor_offset, view_atomic_store_xor = _FORMS["xor"]

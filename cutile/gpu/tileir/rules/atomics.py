@@ -14,12 +14,14 @@ from cutile.gpu.tileir.access import (
 )
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import atomics
-from cutile.ops._op import lookup
+from cutile.ops._op import ELEMENTS
 
 BF16_ADD = "atomic addition of bfloat16"
 
 
-def _mode(l, kind: str, dtype) -> str:
+def _mode(l, n) -> str:
+    """The mode of Tile IR for the kind of update that the op names as its `tileir`."""
+    kind, dtype = n.op.tileir, n.operands[0].type.dtype
     if kind == "add" and info(dtype).floating:
         if dtype is bfloat16:
             l.check(BF16_ADD)
@@ -29,7 +31,7 @@ def _mode(l, kind: str, dtype) -> str:
 
 def _pointers_and_updates(l, n) -> tuple:
     """Pointers and mask of an atomic, and its updates."""
-    if "check_bounds" in n.attrs:
+    if n.op.accesses.unit == ELEMENTS:
         array, index, *updates = n.op.group(n.operands, n.layout)
         pointers, mask = element_pointers(l, l.array(array), index, updates[0].type.shape, n.attrs["check_bounds"])
         return pointers, mask, [l.get(u) for u in updates]
@@ -37,14 +39,11 @@ def _pointers_and_updates(l, n) -> tuple:
     return offset_pointers(l, l.array(array), offset), given and l.get(given), [l.get(u) for u in updates]
 
 
-def _updates(kind: str):
-    def lower(l, n):
-        pointers, mask, (update,) = _pointers_and_updates(l, n)
-        update = broadcast(l, update, pointers.type.shape)
-        mode = _mode(l, kind, n.operands[0].type.dtype)
-        return l.memory("atomic_rmw_tko", [pointers, update, mask], mode=mode, **memory_attributes(n))
-
-    return lower
+@rule(*atomics.BY_INDEX, *atomics.BY_OFFSET)
+def _update(l, n):
+    pointers, mask, (update,) = _pointers_and_updates(l, n)
+    update = broadcast(l, update, pointers.type.shape)
+    return l.memory("atomic_rmw_tko", [pointers, update, mask], mode=_mode(l, n), **memory_attributes(n))
 
 
 @rule(atomics.atomic_cas, atomics.atomic_cas_offset)
@@ -55,28 +54,15 @@ def _cas(l, n):
     return old if mask is None else l.op("select", [mask, old, expected])  # [ATOM-6.cas]
 
 
-def _tiles(kind: str):
-    def lower(l, n):
-        l.needs("atomic_store of a tiled view", "atomic_red_view_tko")
-        a, update = l.array(n.operands[0]), l.get(n.operands[-1])
-        mode = _mode(l, kind, a.type.dtype)
-        shape = update.type.shape or (1,) * a.type.ndim
-        if not a.type.ndim:
-            return _one(l, a, update, mode)
-        view = tile_view(l, a, shape, steps=n.attrs["steps"])
-        index = tile_index(l, a, n.operands[1:-1])
-        l.memory("atomic_red_view_tko", [view, index, reshaped(l, update, shape)], mode=mode,
-                 memory_ordering_semantics="relaxed", memory_scope="device")
-
-    return lower
-
-
-def _one(l, a, update, mode: str) -> None:
-    """The one element of an array of rank 0."""
-    l.memory("atomic_rmw_tko", [a.base, update], mode=mode, memory_ordering_semantics="relaxed", memory_scope="device")
-
-
-for _kind in atomics.KINDS:
-    rule(lookup(f"atomic_{_kind}"), lookup(f"atomic_{_kind}_offset"))(_updates(_kind))
-    if _kind != "xchg":
-        rule(lookup(f"view_atomic_store_{_kind}"))(_tiles(_kind))
+@rule(*atomics.BY_TILE)
+def _update_tile(l, n):
+    l.needs("atomic_store of a tiled view", "atomic_red_view_tko")
+    a, update, mode = l.array(n.operands[0]), l.get(n.operands[-1]), _mode(l, n)
+    order = {"memory_ordering_semantics": "relaxed", "memory_scope": "device"}
+    if not a.type.ndim:  # one element
+        l.memory("atomic_rmw_tko", [a.base, update], mode=mode, **order)
+        return
+    shape = update.type.shape or (1,) * a.type.ndim
+    view = tile_view(l, a, shape, steps=n.attrs["steps"])
+    index = tile_index(l, a, n.operands[1:-1])
+    l.memory("atomic_red_view_tko", [view, index, reshaped(l, update, shape)], mode=mode, **order)
