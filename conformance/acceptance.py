@@ -44,6 +44,8 @@ class Difference:
 
 @dataclass
 class Comparison:
+    """Counts of compared programs, and the differences."""
+
     programs: int = 0
     not_reached: int = 0
     differences: list[Difference] = field(default_factory=list)
@@ -109,6 +111,7 @@ def report(c: Comparison, known: known_differences.Known) -> Iterator[str]:
 
 
 def unlisted(c: Comparison, known: known_differences.Known) -> list[Difference]:
+    """The differences that the list of known ones does not explain."""
     return [d for d in c.differences if known.explains(_plain(d.test)) is None]
 
 

@@ -64,6 +64,8 @@ class Acceptance(Adapter):
 
 
 class Cutile(Acceptance):
+    """cutile, which types kernels without running them."""
+
     name = "cutile:acceptance"
     module = "cutile"
 

@@ -15,6 +15,8 @@ from conformance.adapters.device import Device, NoArray
 
 
 class CudaTile(Device):
+    """The official implementation on a GPU."""
+
     name = "cuda.tile"
     module = "cuda.tile"
     package = "cuda-tile"

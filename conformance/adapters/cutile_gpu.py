@@ -5,6 +5,8 @@ from conformance.adapters.device import Device
 
 
 class Gpu(Device):
+    """cutile on a GPU."""
+
     name = "cutile:gpu"
     module = "cutile"
     features = AHEAD_OF_TIME | {"negative strides"}

@@ -13,6 +13,8 @@ BITS = {1: np.uint8, 2: np.int16}
 
 
 class Torch(Interp):
+    """The interpreter on tensors."""
+
     name = "cutile:torch"
     features = Interp.features - {"negative strides", "float4 arrays"}
 

@@ -18,6 +18,8 @@ _ESCAPED = re.compile(r"\\([*_<])")
 
 @dataclass(frozen=True)
 class Clause:
+    """One falsifiable statement about the language."""
+
     id: str
     text: str
     chapter: str  # the name of its file
@@ -40,6 +42,7 @@ def clauses() -> dict[str, Clause]:
 
 
 def parse(text: str, chapter: str) -> list[Clause]:
+    """The clauses of a page of the spec."""
     out: list[Clause] = []
     for line in _ESCAPED.sub(r"\1", text).splitlines():
         if m := _LINE.match(line):

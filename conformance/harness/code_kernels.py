@@ -14,6 +14,7 @@ from conformance.harness.number_formats import FORMATS, values, width
 
 
 def dtype(name: str):
+    """The implementation's dtype of a name."""
     return getattr(ct, name)
 
 
@@ -133,4 +134,5 @@ def made(fn: Callable, dst: str, n: int) -> np.ndarray:
 
 
 def apply_nullary(kernel: object, dst: str, n: int) -> np.ndarray:
+    """Run a kernel of `nullary`. Gives the codes of `n` results."""
     return run(kernel, np.zeros(n, np.bool_ if dst == "bool_" else f"u{width(dst) // 8}"), n)

@@ -94,6 +94,7 @@ def flushed(x: float) -> float:
 
 
 def chosen(a, b, smaller, propagate):
+    """minimum (`smaller`) or maximum of two floats; a NaN wins if `propagate`, else the other operand."""
     if a != a or b != b:
         return math.nan if propagate else b if a != a else a
     if a == b == 0:

@@ -30,6 +30,7 @@ def forward(dtype: Any = None, ndim: int = 1, **more: Any) -> Any:
 
 
 def scalar(dtype: Any) -> Any:
+    """A scalar parameter."""
     return c.ScalarConstraint(dtype)
 
 
@@ -39,6 +40,7 @@ def arrays(element: Any, groups: Sequence[str] = (), alias: bool = False) -> Any
 
 
 def signature(*parameters: Any, convention: Any = V2, symbol: str | None = None) -> Any:
+    """A signature with these parameters."""
     return c.KernelSignature(list(parameters), convention, symbol)
 
 
@@ -54,6 +56,7 @@ def bytecode(kernel: Any, *signatures: Any, target: str | None = "sm_90", versio
 
 
 def cubin(kernel: Any, *signatures: Any, target: str = "sm_90", version: str | None = None) -> bytes:
+    """A cubin; it needs an assembler."""
     out = io.BytesIO()
     c.export_kernel(kernel, signatures, out, gpu_code=target, output_format="cubin", bytecode_version=version)
     return out.getvalue()

@@ -1,4 +1,4 @@
-"""Functions from the coordinates of a block to the index of the tile that it accesses."""
+"""Functions from the coordinates of a block to the index of the tile that it accesses: LOOKS, each of another form."""
 
 from __future__ import annotations
 

@@ -25,6 +25,8 @@ TESTS = ""  # lines before any section
 
 @dataclass(frozen=True)
 class Difference:
+    """A line of a list."""
+
     pattern: str
     reason: str
     says: str  # the clause or policy

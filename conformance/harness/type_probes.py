@@ -51,6 +51,7 @@ def constant(f: Callable[[], Any]) -> tuple[Any, Any]:
 
 
 def is_constant(value: Any) -> bool:
+    """Whether a value that static code has seen is a constant."""
     return not isinstance(value, ct.Tile)
 
 
@@ -138,6 +139,7 @@ def _judge(k: Any, want: str | None, error: str, *shorts: str) -> None:
 
 
 def counting(*shape, dtype=np.float32):
+    """An array of 0, 1, 2, … in row-major order."""
     return np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
 
 

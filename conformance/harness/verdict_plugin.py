@@ -16,11 +16,13 @@ from conformance.harness import lambdas
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
+    """Load the suite with the two changes."""
     lambdas.install(asserts=False)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item):
+    """Write the verdicts of a test's kernels, and the error that ended the test, if any."""
     from conformance.harness.api import impl
 
     impl.verdicts.clear()

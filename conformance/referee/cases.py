@@ -67,6 +67,7 @@ def text(program: Program, verdict: Verdict, found: First | None, names: tuple[s
 
 
 def file(folder: Path, page: str, seed: object, names: tuple[str, str]) -> Path:
+    """Write a page. Gives its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{'-'.join(re.sub(r'[^a-z0-9]+', '_', n.lower()) for n in names)}-{seed}.md"
     path.write_text(page)

@@ -45,6 +45,7 @@ def same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def failure(e: BaseException) -> str:
+    """The class of an error and the first line of its text."""
     return f"{type(e).__name__}: {str(e).strip().splitlines()[0] if str(e).strip() else ''}"
 
 

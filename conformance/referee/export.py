@@ -35,6 +35,8 @@ ASSEMBLED = "assembled"
 
 @dataclass(frozen=True)
 class Settings:
+    """What to export, and where."""
+
     folder: Path
     apis: tuple[str, ...]
     target: str
@@ -114,6 +116,7 @@ def digest(program: Program, signature: Any) -> str:
 
 
 def path_of(folder: Path, seed: int, api: str) -> Path:
+    """The file of a seed's cubin for an API."""
     return folder / f"{seed}.{api}.cubin"
 
 

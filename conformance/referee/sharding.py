@@ -37,6 +37,8 @@ class Work(Protocol):
 
 @dataclass(frozen=True)
 class Done:
+    """A seed with its result."""
+
     seed: int
     value: Any
 

@@ -45,6 +45,7 @@ def settle(program: Program, step: Callable, accepted: Callable[[Program], bool]
 
 
 def measure(p: Program) -> int:
+    """The size of a program: the length of its source."""
     return len(p.source())
 
 
@@ -62,6 +63,7 @@ def rebuilt(stmts: list, path: tuple, new: list) -> list:
 
 
 def changed(s: Any, **fields: Any) -> Any:
+    """A statement with some fields changed."""
     return type(s)(**{**{n: getattr(s, n) for n in s.__dataclass_fields__}, **fields})
 
 
@@ -74,6 +76,7 @@ def places(stmts: list, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
 
 
 def replaced(p: Program, path: tuple, new: list) -> Program:
+    """The program with the statement at a path replaced by several."""
     return p.with_(body=rebuilt(p.body, path, new))
 
 
@@ -129,15 +132,18 @@ def alternatives(e: Expr) -> Iterator[Expr]:
 
 
 def one(t: T) -> Expr:
+    """A tile of ones, in place of any expression of its type."""
     return Expr(f"ct.ones({t.shape}, ct.{t.d.name})", (), t, lambda _: np.ones(t.shape, t.d.host), (("ones", t.dtype),))
 
 
 def smaller_grid(p: Program) -> Iterator[Program]:
+    """The program with one block."""
     if max(p.grid) > 1:
         yield p.with_(grid=(1,) * len(p.grid))
 
 
 def used_only(p: Program) -> Iterator[Program]:
+    """The program without parameters and helpers that nothing names."""
     q = used_only_now(p)
     if len(q.params) + len(q.helpers) < len(p.params) + len(p.helpers):
         yield q
@@ -166,6 +172,7 @@ def closed(p: Program) -> bool:
 
 
 def effects(stmts: list) -> Iterator[Do]:
+    """The statements that are there for their effect, those in branches and loops too."""
     for s in stmts:
         if isinstance(s, Do):
             yield s

@@ -44,6 +44,7 @@ def spelling(o: OpDef) -> str:
 
 
 def clauses() -> str:
+    """The page of all clauses of ops."""
     out = [f"# Operations\n\n{NOTE} The clauses are written in the docstrings of cutile/ops."]
     for family, ops in families().items():
         lines = [f"- [{i}]  {plain(text)}" for o in ops for i, text in op_clauses.clauses(o).items()]
@@ -53,6 +54,7 @@ def clauses() -> str:
 
 
 def op_pages() -> str:
+    """The page of all ops."""
     out = [f"# Operations\n\n{NOTE} Small print gives the ids of clauses, which the conformance suite tests.\n"]
     for family, ops in families().items():
         shown = [o for o in ops if o.public or o.method]
@@ -117,6 +119,7 @@ combined is free, and so is the rounding that depends on it.
 
 
 def freedoms() -> str:
+    """The page of freedoms."""
     rows = []
     for o in registry().values():
         if o.freedom:
@@ -125,6 +128,7 @@ def freedoms() -> str:
 
 
 def settings_page() -> str:
+    """The page of settings."""
     rows = "\n".join(row((f"`{s.variable}`", plain(s.accepts), _default(s.default), plain(s.doc)))
                      for s in settings.table().values())
     return f"# Settings\n\n{NOTE}\n\n| variable | accepts | default | for |\n|---|---|---|---|\n{rows}\n"
@@ -156,6 +160,7 @@ cutile; `CUTILE_DEBUG=1` shows them.
 
 
 def error_page() -> str:
+    """The page of errors."""
     return ERRORS.format(note=NOTE, examples=error_examples.page(), messages=error_messages.tables())
 
 

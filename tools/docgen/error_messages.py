@@ -37,6 +37,8 @@ MESSAGE_AT = {"invalid": 2}
 
 @dataclass(frozen=True, order=True)
 class Message:
+    """A message of an error class, as a template, with its advice."""
+
     text: str
     help: str
     cls: str

@@ -205,6 +205,7 @@ def _operator(name: str, other: str | None, result: str) -> str:
 
 
 def integer_operators() -> Iterator[str]:
+    """The operators of an integer scalar, with an overload for ints."""
     def both(name: str, result: str, otherwise: str) -> Iterator[str]:
         for other, gives in (("int", result), ("_Tilelike", otherwise)):
             yield "    @overload"
@@ -222,6 +223,7 @@ def integer_operators() -> Iterator[str]:
 
 
 def attribute(name: str, result: str, doc: str) -> str:
+    """A property."""
     return f'    @property\n    def {name}(self) -> {result}:\n        """{doc}"""\n'
 
 
@@ -242,10 +244,12 @@ def members(cls: type) -> Iterator[str]:
 
 
 def class_of(name: str, doc: str | None, *parts: str) -> str:
+    """A class of these parts."""
     return f"class {name}:\n" + "\n".join(filter(None, [quoted(doc, "    "), *parts]))
 
 
 def classes() -> Iterator[str]:
+    """The classes of values in tile code."""
     for cls in proxies.RECEIVERS:
         more = ["    __hash__: ClassVar[None]\n", "\n".join(operators()) + "\n"] if cls is proxies.Tile else []
         yield class_of(cls.__name__, cls.__doc__, *members(cls), *more)
@@ -264,6 +268,7 @@ def literal(cls: type[enum.Enum]) -> str:
 
 
 def imports() -> str:
+    """The import statements of the stub."""
     errors = {"errors": tuple(v for v in vars(ct).values() if isinstance(v, type) and issubclass(v, BaseException))}
     names = {module: [o.__name__ for o in objects] for module, objects in {**REEXPORTED, **errors}.items()}
     names["runtime.annotations"] += ["Constant", "IndexedWithInt64", "ScalarInt64"]
@@ -277,6 +282,7 @@ def imports() -> str:
 
 
 def stub(note: str) -> str:
+    """The whole file."""
     order = [m.__name__.rpartition(".")[2] for m in FAMILIES]
     ops: list[OpDef] = sorted((o for o in registry().values() if o.public), key=lambda o: order.index(o.family))
     head = HEAD.format(doc=ct.__doc__, note=note, imports=imports(), enums="\n".join(map(literal, ENUMS)))
