@@ -79,12 +79,12 @@ def _bare(found: dict) -> Callable[[], None]:
     prepared = next(iter(kernel.plans.values())).prepared
     api = prepared.device.driver.api
     prepared.device.enter()
-    frame = prepared.packing.frame()
+    buffer = prepared.packing.buffer()
     memory = prepared.device.driver.ask("no memory", api.cuMemAlloc(3 * 4096))
-    parameters = frame.fill([int(memory) + 4096 * k for k in range(3)])
+    parameters = buffer.fill([int(memory) + 4096 * k for k in range(3)])
     function, call = prepared.function, api.cuLaunchKernel
 
-    def launch(frame=frame) -> None:  # the frame keeps the parameters alive
+    def launch(buffer=buffer) -> None:  # the buffer keeps the parameters alive
         call(function, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 0)
 
     return launch
