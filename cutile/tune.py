@@ -99,7 +99,7 @@ class _Candidate:
             plan, values = found
             self.here = plan.ordinal is None or settings.get("BACKEND") == "interp"
             if self.here:
-                self.twin = seen.setdefault(_identity(plan, values, launch._grid(self.grid)), self)
+                self.twin = seen.setdefault(_identity(plan, values, launch.padded_grid(self.grid)), self)
                 if self.twin is not self:
                     if self.twin.failure is not None:
                         raise self.twin.failure

@@ -61,7 +61,7 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
     if not kernel.plans:  # not for repeated launches
         _warn_of_misspelt_settings()
     try:
-        dims = _grid(grid)
+        dims = padded_grid(grid)
         if type(kernel_args) is not tuple:
             if not isinstance(kernel_args, tuple):
                 return TypeError(f"kernel_args must be a tuple, got {type(kernel_args).__name__}"
@@ -116,7 +116,7 @@ def _no_kernel(obj: Any) -> str:
     return f"the third argument of launch() must be a kernel, got {type(obj).__name__}"
 
 
-def _grid(grid: Any) -> tuple[int, int, int]:
+def padded_grid(grid: Any) -> tuple[int, int, int]:
     """The grid, padded with ones [LAUNCH-3]."""
     if type(grid) is tuple and len(grid) == 1 and type(grid[0]) is int and 0 <= grid[0] <= GRID_LIMIT:
         return (grid[0], 1, 1)  # the usual case

@@ -37,9 +37,9 @@ class PreparedLaunch(Protocol):
 
 
 class LaunchPlan:
-    """What launches with arguments of one key do.
+    """What launches of a kernel with arguments of one launch key do.
 
-    prepare     makes the prepared launch, when it first runs or is no longer valid, for a launch on a stream
+    prepare     called with the stream, makes the prepared launch: at the first run, and when it is no longer valid
     ordinal     of the GPU that it is for; None for the interpreter. `dims`: sizes and strides of its arrays there
     repeatable  whether later launches with this key use it
     written     the tensors of PyTorch that must be told that they are written to
