@@ -56,6 +56,9 @@ def test_traits_fit_each_other(o):
     assert not (o.elementwise and o.moves_data) and not (o.accumulates and (o.elementwise or o.moves_data))
     if o.elementwise or o.moves_data or o.accumulates:
         assert o.effect == PURE and o.operands or composite(o)
+    assert not o.modes or "rounding_mode" in o.__signature__.parameters
+    assert not o.divides or len(o.operands) == 2
+    assert o.error_bound is None or o.elementwise
 
 
 @pytest.mark.parametrize("o", [o for o in OPS if o.accesses], ids=lambda o: o.name)

@@ -45,7 +45,8 @@ def spelling(o: OpDef) -> str:
 
 def clauses() -> str:
     """The page of all clauses of ops."""
-    out = [f"# Operations\n\n{NOTE} The clauses are written in the docstrings of cutile/ops."]
+    out = [f"# Operations\n\n{NOTE} The clauses are written in cutile/ops: in the docstrings of ops, and those of a family "
+           "with its typing rule."]
     for family, ops in families().items():
         lines = [f"- [{i}]  {plain(text)}" for o in ops for i, text in op_clauses.clauses(o).items()]
         if lines:
