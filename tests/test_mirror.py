@@ -21,6 +21,7 @@ TESTED_ELSEWHERE = {
     "compilation/demangling": ("compilation/test_mangling.py", "what is mangled is demangled again"),
     "compilation/launch_signature": ("compilation/test_derive.py", "a launch derives constraints and a symbol"),
     "front/assignment": ("front/test_stmt.py", "targets stand in statements"),
+    "front/attribute_lookup": ("front/test_dependencies.py", "dependencies are looked up with it"),
     "front/attributes": ("front/test_expr.py", "attributes stand in expressions"),
     "front/callables": ("front/test_call.py", "what may be called shows in calls"),
     "front/conditions": ("front/test_expr.py", "conditions stand in expressions"),

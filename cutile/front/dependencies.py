@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import inspect
 import itertools
 import operator
 import sys
@@ -18,6 +17,7 @@ from typing import Any, NamedTuple
 
 from cutile.errors import TileStaticEvalError
 from cutile.front import object_state
+from cutile.front.attribute_lookup import class_attribute, is_plain_attribute, is_plain_lookup, look_up, own_attribute
 from cutile.front.bytecode_names import FREE, IMPORT, Use, mentioned, uses
 from cutile.front.object_state import Snapshot
 from cutile.front.scope import MISSING
@@ -114,7 +114,7 @@ class Dependencies:
         Launches compare with what it left.
         """
         for at, (container, key, then) in list(self._lookups.items()):
-            now = _look_up(container, key)
+            now = look_up(container, key)
             if now is not then:
                 _record_change(at, container, then, now)
                 self.add(container, key, now, again=True)
@@ -200,7 +200,7 @@ class Dependencies:
         for cls in owner.__mro__:
             if self._is_users(cls.__module__):
                 for name in names & vars(cls).keys():
-                    self.add(owner, name, _of_class(owner, name))
+                    self.add(owner, name, class_attribute(owner, name))
                     self._pending.append(_Reached(vars(cls)[name], name, f"{cls.__name__}.{name}"))
 
     def _function(self, fn: types.FunctionType, name: str) -> None:
@@ -230,7 +230,7 @@ class Dependencies:
             self.add(sys.modules, name, obj)
             return obj
         if use.how == FREE:
-            obj = _look_up(cells[use.name], None)
+            obj = look_up(cells[use.name], None)
             self.add(cells[use.name], None, obj)
             return obj
         obj = fn.__globals__.get(use.name, MISSING)
@@ -254,11 +254,11 @@ class Dependencies:
             self._snapshots[id(obj), read] = object_state.snapshot(obj, read)
             return None  # metadata holds nothing to follow
         elif isinstance(obj, type):
-            found = _of_class(obj, name) if _is_plain(type(obj), name) else MISSING
+            found = class_attribute(obj, name) if is_plain_attribute(type(obj), name) else MISSING
             if hasattr(type(found), "__get__") and not isinstance(found, types.FunctionType):
                 return MISSING
         else:
-            found = _own(obj, name) if _is_plain(type(obj), name) else MISSING
+            found = own_attribute(obj, name) if is_plain_attribute(type(obj), name) else MISSING
         if found is not MISSING:
             self.add(obj, name, found)
         return found
@@ -280,7 +280,7 @@ class Dependencies:
         (dicts, names, objs), (owners, attributes, values), others = self._by_kind or self._sort_by_kind()
         if not all(map(operator.is_, map(dict.get, dicts, names, _MISSING), objs)) \
                 or not all(map(operator.is_, map(getattr, owners, attributes, _MISSING), values)) \
-                or any(_look_up(container, key) is not obj for container, key, obj in others) \
+                or any(look_up(container, key) is not obj for container, key, obj in others) \
                 or self._snapshots and not all(map(Snapshot.same, self._snapshots.values())):
             return self._changed_by_static_code()
         return True
@@ -289,7 +289,7 @@ class Dependencies:
         """Whether all changes were made by static code, of this or another program: then they do not count."""
         rows, snapshots = {}, {}
         for at, (container, key, then) in self._lookups.items():
-            now = _look_up(container, key)
+            now = look_up(container, key)
             if now is not then:
                 if _latest(at, container, then) is not now:
                     return False
@@ -315,7 +315,7 @@ class Dependencies:
             if type(container) is dict:
                 found.append(row)
             else:
-                (plain if _is_quick(*row) else others).append(row)
+                (plain if is_plain_lookup(*row) else others).append(row)
         self._by_kind = _columns(found), _columns(plain), others
         return self._by_kind
 
@@ -327,7 +327,7 @@ class Dependencies:
         """
         found = [(c, "cell_contents" if k is None else k, c if type(c) is dict and obj is MISSING else obj)
                  for c, k, obj in self._lookups.values()]
-        simple = all((type(c) in _SIMPLE and type(k) is str or _is_quick(c, k, obj)) and obj is not MISSING
+        simple = all((type(c) in _SIMPLE and type(k) is str or is_plain_lookup(c, k, obj)) and obj is not MISSING
                      for c, k, obj in found) and not any(c is obj for c, _, obj in self._lookups.values())
         return tuple(itertools.chain.from_iterable(found)) if simple and not self._snapshots else self.unchanged
 
@@ -367,57 +367,3 @@ def _cannot_be_compared(what: str, name: str) -> TileStaticEvalError:
 def _columns(rows: list[tuple]) -> tuple:
     """Rows of three as three columns."""
     return tuple(zip(*rows, strict=True)) or ((), (), ())
-
-
-def _is_quick(container: Any, key: Any, obj: Any) -> bool:
-    """Whether `getattr(container, key)` gives `obj` and runs no code of the user."""
-    cls = type(container)
-    if type(key) is not str or issubclass(cls, types.ModuleType):
-        return False
-    if cls is type and type(obj) is types.FunctionType:
-        return True
-    if issubclass(cls, type):
-        return _is_plain(cls, key) and (type(obj) is types.FunctionType or not hasattr(type(obj), "__get__"))
-    return cls is types.FunctionType or _is_plain(cls, key) and _own(container, key) is not MISSING
-
-
-def _is_plain(cls: type, name: str) -> bool:
-    """Whether an attribute of instances is looked up as `object` does it, without a descriptor that runs code."""
-    if cls.__getattribute__ not in _LOOKUPS or name.startswith("__"):
-        return False
-    raw = next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), MISSING)
-    return type(raw) is types.MemberDescriptorType or not hasattr(type(raw), "__get__")
-
-
-_LOOKUPS = (object.__getattribute__, types.FunctionType.__getattribute__, type.__getattribute__)
-
-
-def _own(obj: Any, name: str) -> Any:
-    """The value of a plain attribute; MISSING if only __getattr__ might find one."""
-    for c in type(obj).__mro__:
-        if name in vars(c):
-            return getattr(obj, name, MISSING)
-    space = getattr(obj, "__dict__", None)
-    return space.get(name, MISSING) if type(space) is dict else MISSING
-
-
-def _of_class(cls: type, name: str) -> Any:
-    """`inspect.getattr_static(cls, name, MISSING)`, ten times as fast where the attribute exists."""
-    for c in cls.__mro__:
-        if name in c.__dict__:
-            return c.__dict__[name]
-    return inspect.getattr_static(cls, name, MISSING)
-
-
-def _look_up(container: Any, key: Any) -> Any:
-    """The object that is in a container now, or MISSING."""
-    try:
-        if key is None:
-            return container.cell_contents
-        if type(container) is dict:
-            return container.get(key, MISSING)
-        if isinstance(container, type):
-            return _of_class(container, key)
-        return getattr(container, key, MISSING)
-    except ValueError:  # an empty cell
-        return MISSING
