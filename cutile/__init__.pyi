@@ -489,8 +489,7 @@ def static_iter(iterable: Iterable[_T]) -> Iterable[_T]:
     [SEVAL-7].
 
     `iterable` is evaluated as by ct.static_eval. More than 1000 items are a TileStaticEvalError. The loop cannot be
-    left
-    by return, break or continue. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
+    left by return, break or continue. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
     On the host it returns `iterable`.
     """
 

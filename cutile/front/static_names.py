@@ -40,8 +40,8 @@ def static_assert(condition, message=None, /):
 def static_iter(iterable):
     """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop: its body is compiled once per item [SEVAL-7].
 
-    `iterable` is evaluated as by ct.static_eval. More than 1000 items are a TileStaticEvalError. The loop cannot be left
-    by return, break or continue. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
+    `iterable` is evaluated as by ct.static_eval. More than 1000 items are a TileStaticEvalError. The loop cannot be
+    left by return, break or continue. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
     On the host it returns `iterable`.
     """
     return iterable
