@@ -6,18 +6,19 @@ the array: by proof where sizes are constants, or for the sizes and grid of a la
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cutile._support.structs import structure
 from cutile.analysis.affine import AffineIndex, Variable, affine_scalars
 from cutile.dtypes import int_range
-from cutile.ir.nodes import Kernel, Node, Op, Value
-from cutile.ir.walk import definitions, walk
+from cutile.ir.nodes import Kernel, Op, Value
+from cutile.ir.walk import walk
 from cutile.ops import memory, views
 from cutile.ops._op import TILES
 from cutile.types import ArrayType, MemoryOrder, MemoryScope, PaddingMode
 
+PARTS = (memory.list_item_op, views.slice_)  # ops that give a part of what they take
 INSIDE, CLIPPED, UNKNOWN = "inside", "clipped", "unknown"
 
 
@@ -73,11 +74,13 @@ class Access:
 
 def accesses(kernel: Kernel) -> dict[Op, Access]:
     """The accesses of a kernel in program order."""
-    nodes = list(walk(kernel.body))
-    if not any(isinstance(n, Op) and n.op.accesses for n in nodes):
+    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
+    found = [n for n in ops if n.op.accesses]
+    if not found:
         return {}
-    function, source = affine_scalars(kernel), definitions(kernel.body)
-    return {n: _access(n, function, source) for n in nodes if isinstance(n, Op) and n.op.accesses}
+    function = affine_scalars(ops)
+    parts = {n.results[0]: n for n in ops if n.op in PARTS}
+    return {n: _access(n, function, parts) for n in found}
 
 
 def tile_indices(n: Op) -> range:
@@ -88,7 +91,7 @@ def tile_indices(n: Op) -> range:
     return range(first, first + n.layout[first])
 
 
-def _access(n: Op, function, source: Mapping[Value, Node]) -> Access:
+def _access(n: Op, function: Callable[[Value], AffineIndex], parts: Mapping[Value, Op]) -> Access:
     how, attrs, named = n.op.accesses, n.attrs, n.op.named(n.operands, n.layout)
     rank = n.operands[0].type.ndim
     shape = _shape(n, named)
@@ -98,7 +101,7 @@ def _access(n: Op, function, source: Mapping[Value, Node]) -> Access:
         shape = shape or (1,) * rank
         tiles = {"index": tuple(map(function, named["index"])), "order": order,
                  "steps": tuple(attrs.get("steps") or shape)}
-    return Access(n, array_path(n.operands[0], function, source), how.unit, n.op.effect, shape,
+    return Access(n, _path(n.operands[0], function, parts), how.unit, n.op.effect, shape,
                   mask=named.get(how.mask), padding=named.get(how.padding) or attrs.get("padding_mode"),
                   memory_order=attrs.get("memory_order", MemoryOrder.WEAK),
                   memory_scope=attrs.get("memory_scope", MemoryScope.NONE),
@@ -112,10 +115,10 @@ def _shape(n: Op, named: Mapping[str, Any]) -> tuple[int, ...]:
     return (values[-1] if values else n.results[0]).type.shape
 
 
-def array_path(v: Value, function, source: Mapping[Value, Node]) -> ArrayPath:
+def _path(v: Value, function: Callable[[Value], AffineIndex], parts: Mapping[Value, Op]) -> ArrayPath:
     """How an array value comes from a parameter."""
     steps: list[Item | Slice] = []
-    while isinstance(n := source.get(v), Op) and n.op in (memory.list_item_op, views.slice_):
+    while (n := parts.get(v)) is not None:
         first, *others = map(function, n.operands[1:])
         steps.append(Slice(n.attrs["axis"], first, others[0]) if n.op is views.slice_ else Item(first))
         v = n.operands[0]

@@ -6,13 +6,12 @@ of whole numbers: it holds modulo 2^n, n being the width of the scalar's dtype, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from cutile._support.structs import structure
 from cutile.dtypes import info
-from cutile.ir.nodes import Kernel, Op, Value
-from cutile.ir.walk import walk
+from cutile.ir.nodes import Op, Value
 from cutile.ops import arithmetic, create, grid
 from cutile.types import TileType
 
@@ -70,15 +69,15 @@ class AffineIndex:
         return least, most
 
 
-def affine_scalars(kernel: Kernel) -> Callable[[Value], AffineIndex]:
-    """The function of every scalar of a kernel. The variables of one that is not affine are itself."""
+def affine_scalars(ops: Iterable[Op]) -> Callable[[Value], AffineIndex]:
+    """The function of every scalar of a program, by its ops in order. One that is not affine is its own variable."""
     found: dict[Value, AffineIndex] = {}
 
     def of(v: Value) -> AffineIndex:
         return found.get(v) or AffineIndex(0, ((v, 1),))
 
-    for n in walk(kernel.body):
-        rule = _RULES.get(n.op) if isinstance(n, Op) else None
+    for n in ops:
+        rule = _RULES.get(n.op)
         if rule is not None and _is_integer(n.results[0]):
             function = rule(n, *map(of, n.operands))
             if function is not None and len(function.terms) <= MAX_TERMS:

@@ -42,7 +42,7 @@ def test_least_and_greatest_value(f, ends):
 
 def indices(kernel):
     """The functions of the tile indices of each load and store."""
-    of = affine_scalars(kernel)
+    of = affine_scalars(n for n in walk(kernel.body) if isinstance(n, Op))
     return [of(v) for n in walk(kernel.body) if isinstance(n, Op) and n.op in (memory.load, memory.store)
             for v in n.op.named(n.operands, n.layout)["index"]]
 

@@ -19,7 +19,7 @@ import numpy as np
 from cutile.analysis.affine import AffineIndex
 from cutile.dtypes import float32, info
 from cutile.errors import Span
-from cutile.interp.codegen.batch_analysis import BatchPlan, coefficients, plan_batch
+from cutile.interp.codegen.batch_analysis import BatchPlan, block_function, plan_batch
 from cutile.interp.codegen.emit import (
     CTX,
     Needs,
@@ -47,6 +47,7 @@ from cutile.interp.codegen.py_ast import (
     unpack,
 )
 from cutile.interp.exec import block_set, divergence, merge
+from cutile.interp.exec.block_set import BlockFunction
 from cutile.interp.exec.divergence import Combine, MergePoint, RegionCode
 from cutile.interp.exec.merge import Kind, Rank
 from cutile.interp.memory.loop_tiles import LoopTiles
@@ -101,6 +102,7 @@ class Unit:
     def __init__(self, program: Program, needs: Needs, plan: BatchPlan, exits: Exits, root: Region):
         self.program, self.needs, self.plan, self.exits, self.queue = program, needs, plan, exits, deque()
         self.records = 0
+        self.functions: dict[BlockFunction, BlockFunction] = {}  # of block indices: equal ones are one object
         self.depths = depths(root)
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
@@ -266,7 +268,9 @@ class Body:
 
     def block_index(self, index: AffineIndex) -> ast.expr:
         """A tile index that is an affine function of block indices."""
-        return call(attribute(load(CTX), "index"), map(constant, coefficients(index)))
+        function = block_function(index)
+        return call(attribute(load(CTX), "index"), [self.unit.ref(self.unit.functions.setdefault(function, function),
+                                                                  "index")])
 
     def target(self, store: Op) -> ast.expr:
         """The view of memory that a store writes to, or None."""

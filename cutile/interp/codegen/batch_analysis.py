@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from cutile.analysis.access import Access, accesses, tile_indices
-from cutile.analysis.affine import AffineIndex, BlockIndex, Variable
+from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.dtypes import float32, info, int32, tfloat32
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
@@ -24,7 +24,7 @@ from cutile.ops._op import ATOMIC, PRODUCT, PURE, READ, REDUCTION, WRITE, OpDef,
 from cutile.types import ArrayType, TileType
 
 if TYPE_CHECKING:
-    from cutile.interp.exec.block_set import BlockSet
+    from cutile.interp.exec.block_set import BlockFunction, BlockSet
     from cutile.interp.memory.array import Array
 
 LARGEST = 1 << 16  # bytes of a constant that is kept
@@ -65,7 +65,7 @@ class BatchPlan:
 
     def find_view(self, n: Op, array: Array, ctx: BlockSet) -> np.ndarray | None:
         """The tile of a regular op for all blocks as one view of the array, if it lies inside."""
-        indices = [ctx.index(*coefficients(self.indices[n, i])) if (n, i) in self.indices
+        indices = [ctx.index(block_function(self.indices[n, i])) if (n, i) in self.indices
                    else self.constants[n.operands[i]] for i in tile_indices(n)]
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
         return (n.op.view or n.op.target)(array, indices, sig=sig, ctx=ctx, **n.attrs)
@@ -277,10 +277,9 @@ def _fits(n: Op, v: Value) -> bool:
 # ------------------------------------------------------------------ affine functions as code
 
 
-def coefficients(index: AffineIndex) -> tuple[int, tuple[int, int, int]]:
-    """What `BlockSet.index` takes: the constant, and the coefficient of the block index along each grid axis."""
-    def of(axis: int) -> int:
-        variable: Variable = BlockIndex(axis)
-        return index.coefficient(variable)
-
-    return index.constant, (of(0), of(1), of(2))
+def block_function(index: AffineIndex) -> BlockFunction:
+    """What `BlockSet.index` takes, of a function of block indices alone."""
+    found = [index.constant, 0, 0, 0]
+    for variable, coefficient in index.terms:
+        found[1 + variable.axis] = coefficient
+    return tuple(found)

@@ -23,6 +23,7 @@ from cutile.ops._op import Sig
 from cutile.types import TileType
 
 Dim3 = tuple[int, int, int]  # along the grid axes: the coordinates of a block, or an extent
+BlockFunction = tuple[int, int, int, int]  # a constant, and the coefficient of the block index along each grid axis
 LOWEST, HIGHEST = int(np.iinfo(INDEX).min), int(np.iinfo(INDEX).max)
 
 
@@ -74,8 +75,9 @@ class BlockSet:
             self._coords = self.coordinates()
         return self._coords[axis]
 
-    def index(self, constant: int, coefficients: Dim3) -> StridedIndex | np.ndarray:
-        """constant + Σ coefficients[k]·bid(k), in the place of a tile index of dtype int32."""
+    def index(self, function: BlockFunction) -> StridedIndex | np.ndarray:
+        """The function of block indices, in the place of a tile index of dtype int32."""
+        constant, *coefficients = function
         total = sum(c * self.bid(k).astype(np.int64) for k, c in enumerate(coefficients) if c)
         return (total + constant).astype(INDEX)
 
@@ -154,13 +156,13 @@ class BlockGrid(BlockSet):
             self._axes = tuple(map(np.arange, self.extent))
         return self._axes
 
-    def index(self, constant, coefficients):
+    def index(self, function):
         if self._axes is None or all(
-                n == whole for n, whole, c in zip(self.batch_shape, self.extent, coefficients, strict=True) if c):
-            found = _strided_index(constant, coefficients, self.origin, self.extent)
+                n == whole for n, whole, c in zip(self.batch_shape, self.extent, function[1:], strict=True) if c):
+            found = _strided_index(function, self.origin, self.extent)
             if found is not None:
                 return found
-        return super().index(constant, coefficients)
+        return super().index(function)
 
     def coordinates(self):
         shapes = ((-1, 1, 1), (1, -1, 1), (1, 1, -1))
@@ -193,8 +195,9 @@ class BlockGrid(BlockSet):
 
 
 @functools.lru_cache(maxsize=1024)
-def _strided_index(constant: int, coefficients: Dim3, origin: Dim3, extent: Dim3) -> StridedIndex | None:
+def _strided_index(function: BlockFunction, origin: Dim3, extent: Dim3) -> StridedIndex | None:
     """`BlockSet.index` of all blocks of a chunk; None if it does not fit in the dtype of an index, where it wraps."""
+    constant, *coefficients = function
     shape = tuple(n if c else 1 for n, c in zip(extent, coefficients, strict=True))
     steps = tuple(c if n > 1 else 0 for n, c in zip(shape, coefficients, strict=True))
     found = StridedIndex(constant + sum(c * o for c, o in zip(coefficients, origin, strict=True)), steps, shape)

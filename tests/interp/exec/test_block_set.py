@@ -33,7 +33,7 @@ COEFFICIENTS = st.tuples(*[st.sampled_from([0, 0, 1, 1, -2, 3, 1 << 30])] * 3)
 def test_an_index_is_that_function_of_the_block_indices(extent, seed, constant, coefficients):
     whole = grid(extent, (1, 0, 2))
     for ctx in (whole, *random_subsets(np.random.default_rng(seed), whole)):
-        got = ctx.index(constant, coefficients)
+        got = ctx.index((constant, *coefficients))
         exact = [constant + sum(c * i for c, i in zip(coefficients, b)) for b in ctx.blocks()]
         wrapped = np.array(exact, np.int64).astype(np.int32).tolist()
         if isinstance(got, StridedIndex):
@@ -42,7 +42,7 @@ def test_an_index_is_that_function_of_the_block_indices(extent, seed, constant, 
         else:
             assert got.dtype == np.int32
         assert np.broadcast_to(got, ctx.batch_shape).ravel().tolist() == wrapped
-    assert isinstance(whole.index(1, (1, 2, 0)), StridedIndex)
+    assert isinstance(whole.index((1, 1, 2, 0)), StridedIndex)
 
 
 @pytest.mark.parametrize("block", [(0, 0, 0), (2, 1, 5)])
