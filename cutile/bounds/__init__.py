@@ -25,7 +25,7 @@ from cutile.bounds.walk import Inconclusive, Walker
 from cutile.dtypes import float64, info
 from cutile.interp.exec.block_set import Launch, Single
 from cutile.interp.memory import array_view
-from cutile.interp.schedule import facts
+from cutile.interp.schedule import properties_of
 from cutile.ir.nodes import Kernel as Program
 from cutile.ir.nodes import Value
 from cutile.ops import _numeric
@@ -115,7 +115,7 @@ def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool) -> str | None:
     """Run all blocks. The reason if nothing can be said, else None."""
-    if (waiting := facts(program).waiting) is not None:
+    if (waiting := properties_of(program).waiting) is not None:
         return f"{waiting}, and which comes first is free"
     launch = Launch(grid, settings.get("STEP_LIMIT"))
     try:

@@ -46,7 +46,7 @@ class ExecutionPlan(NamedTuple):
 
 
 class CompiledKernel:
-    """A typed kernel with what the interpreter derives from it: facts, code for each schedule, execution plans.
+    """A typed kernel with what the interpreter derives from it: properties, code for each schedule, execution plans.
 
     Whoever launches the kernel repeatedly keeps it. Threads may share one: if two of them derive the same thing at the
     same time, one result is dropped.
@@ -62,8 +62,8 @@ class CompiledKernel:
         """Type and name of each parameter, and whether the kernel stores to it."""
         return self._once(("params",), _params)
 
-    def facts(self) -> Facts:
-        return self._once(("facts",), facts)
+    def properties(self) -> KernelProperties:
+        return self._once(("properties",), properties_of)
 
     def plan(self, asked: str | None, usual: bool) -> ExecutionPlan:
         """How a launch runs if `asked` for a schedule, under the settings of now; `usual` if all have their defaults.
@@ -77,7 +77,7 @@ class CompiledKernel:
         return self._made.setdefault(key, self._plan(asked)) if found is None else found
 
     def _plan(self, asked: str | None) -> ExecutionPlan:
-        known = self.facts()
+        known = self.properties()
         schedule, why = choose(known, asked)
         check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
         try:
@@ -103,7 +103,7 @@ def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
 
 
 @dataclass(frozen=True)
-class Facts:
+class KernelProperties:
     """What the choice of schedule and chunk needs to know about a kernel."""
 
     value_bytes: int  # of its largest tile
@@ -113,7 +113,7 @@ class Facts:
     waiting: str | None = None  # where its blocks wait for each other
 
 
-def facts(kernel: Kernel) -> Facts:
+def properties_of(kernel: Kernel) -> KernelProperties:
     check_sizes(kernel)
     largest, accumulated, stops, unbatchable, stepwise = 1, set(), False, None, False
     axes = max(map(_axes_of, kernel.params), default=0)
@@ -134,7 +134,7 @@ def facts(kernel: Kernel) -> Facts:
         ROW_BUDGET if accumulated & {REDUCTION, SCAN} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
-    return Facts(largest, budget, stops, unbatchable, why)
+    return KernelProperties(largest, budget, stops, unbatchable, why)
 
 
 def _axes_of(v: Value) -> int:
@@ -149,29 +149,29 @@ def _is_one_call(scan: Op) -> bool:
         and not scan.attrs["flush_to_zero"] and scan.attrs["rounding_mode"] in (None, RoundingMode.RN)
 
 
-def choose(f: Facts, asked: str | None) -> tuple[str, str]:
-    """The schedule for a launch of a kernel with these facts, and why."""
+def choose(properties: KernelProperties, asked: str | None) -> tuple[str, str]:
+    """The schedule for a launch of a kernel with these properties, and why."""
     asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
     if asked not in (None, *EMITTERS):
         raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch', 'block' and 'interleave'")
-    if f.waiting and asked != "interleave":  # under another one, blocks would wait for ever
-        return "interleave", f.waiting
+    if properties.waiting and asked != "interleave":  # under another one, blocks would wait for ever
+        return "interleave", properties.waiting
     if asked in ("block", "interleave"):
         return asked, why
     if settings.get("BLOCK") is not None:
         return "block", "CUTILE_BLOCK"
-    if f.unbatchable:
-        return "block", f.unbatchable
+    if properties.unbatchable:
+        return "block", properties.unbatchable
     if asked:
         return asked, why
-    if f.breakpoint:
+    if properties.breakpoint:
         return "block", "the kernel has a breakpoint"
     if debugger.attached():
         return "block", "a debugger is attached"
     return "batch", "default"
 
 
-def most_blocks(f: Facts, streams: bool) -> int:
+def most_blocks(properties: KernelProperties, streams: bool) -> int:
     """How many blocks of a chunk the budget allows."""
-    budget = STREAM_BUDGET if streams else f.budget
-    return max(1, min(budget // f.value_bytes, MAX_BLOCKS))
+    budget = STREAM_BUDGET if streams else properties.budget
+    return max(1, min(budget // properties.value_bytes, MAX_BLOCKS))

@@ -38,28 +38,28 @@ def simple(*, stop: bool = False) -> Kernel:
 
 
 def test_batch_is_the_default():
-    assert schedule.choose(schedule.facts(simple()), None)[0] == "batch"
+    assert schedule.choose(schedule.properties_of(simple()), None)[0] == "batch"
 
 
 def test_the_argument_comes_before_the_setting():
     with settings.override(SCHEDULE="block"):
-        assert schedule.choose(schedule.facts(simple()), None) == ("block", "CUTILE_SCHEDULE")
-        assert schedule.choose(schedule.facts(simple()), "batch") == ("batch", "asked for")
+        assert schedule.choose(schedule.properties_of(simple()), None) == ("block", "CUTILE_SCHEDULE")
+        assert schedule.choose(schedule.properties_of(simple()), "batch") == ("batch", "asked for")
 
 
 def test_a_breakpoint_means_block():
-    assert schedule.choose(schedule.facts(simple(stop=True)), None) == ("block", "the kernel has a breakpoint")
-    assert schedule.choose(schedule.facts(simple(stop=True)), "batch")[0] == "batch"
+    assert schedule.choose(schedule.properties_of(simple(stop=True)), None) == ("block", "the kernel has a breakpoint")
+    assert schedule.choose(schedule.properties_of(simple(stop=True)), "batch")[0] == "batch"
 
 
 def test_a_debugger_means_block(monkeypatch):
     monkeypatch.setattr(debugger, "attached", lambda: True)
-    assert schedule.choose(schedule.facts(simple()), None) == ("block", "a debugger is attached")
+    assert schedule.choose(schedule.properties_of(simple()), None) == ("block", "a debugger is attached")
 
 
 def test_one_block_only(capsys):
     with settings.override(BLOCK=(2, 0, 0)):
-        assert schedule.choose(schedule.facts(simple()), None) == ("block", "CUTILE_BLOCK")
+        assert schedule.choose(schedule.properties_of(simple()), None) == ("block", "CUTILE_BLOCK")
         interp.run(simple(), (5,), [])
     assert capsys.readouterr().out == "block 2\n"
 
@@ -85,7 +85,7 @@ def test_what_a_kernel_remembers_of_a_launch_depends_on_settings(monkeypatch, ca
 
 def test_unknown_schedules():
     with pytest.raises(ValueError, match="no schedule 'fast'"):
-        schedule.choose(schedule.facts(simple()), "fast")
+        schedule.choose(schedule.properties_of(simple()), "fast")
 
 
 def test_a_choice_between_lists_is_not_batched():
@@ -95,7 +95,7 @@ def test_a_choice_between_lists_is_not_batched():
     sides = [Region([Yield((v,), c.span())]) for v in (a, b)]
     c.add(If(cond, *sides, (r,), c.span()))
     c.add(Return((), c.span()))
-    name, why = schedule.choose(schedule.facts(c.kernel(("a", a), ("b", b))), "batch")
+    name, why = schedule.choose(schedule.properties_of(c.kernel(("a", a), ("b", b))), "batch")
     assert name == "block" and "lists" in why
 
 
@@ -164,7 +164,7 @@ def test_kernels_that_a_global_names_are_freed(monkeypatch):
 def test_what_is_derived_is_derived_once():
     compiled = schedule.CompiledKernel(simple())
     plan = compiled.plan(None, True)
-    assert compiled.plan(None, True) is plan and compiled.facts() is compiled.facts()
+    assert compiled.plan(None, True) is plan and compiled.properties() is compiled.properties()
     assert compiled.plan("batch", False).code is plan.code  # another plan, with the same code
     with settings.override(CHECK=not settings.get("CHECK")):
         assert compiled.plan("batch", False).code is not plan.code
@@ -193,8 +193,8 @@ def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
 @hypothesis_settings(deadline=None, max_examples=50)
 @given(st.tuples(*[st.integers(1, 20)] * 3), st.integers(1, 1 << 20))
 def test_chunks_cover_the_grid_once(grid, value_bytes):
-    f = schedule.Facts(value_bytes, schedule.BUDGET, False, None)
-    extent = run_blocks.chunk_of(grid, schedule.most_blocks(f, False))
+    properties = schedule.KernelProperties(value_bytes, schedule.BUDGET, False, None)
+    extent = run_blocks.chunk_of(grid, schedule.most_blocks(properties, False))
     blocks = max(1, min(schedule.BUDGET // value_bytes, schedule.MAX_BLOCKS))
     assert extent[0] * extent[1] * extent[2] <= blocks
     total = 0
@@ -221,7 +221,7 @@ def test_chunks_are_large_where_python_steps_through_a_scan(dtype, scan, budget)
     def k(a):
         scan(ct.load(a, 0, 4).astype(dtype))
 
-    assert schedule.facts(typed(k, A1)).budget == budget
+    assert schedule.properties_of(typed(k, A1)).budget == budget
 
 
 @pytest.mark.parametrize("name", ["batch", "block", "interleave"])
