@@ -44,7 +44,7 @@ class TileView(NamedTuple):
 class GridLaunch(NamedTuple):
     """A launch that is prepared for one grid and arrays of one layout."""
 
-    function: Callable  # (ctx, *arguments, *views), as emit_batch makes it
+    function: Callable  # (ctx, *arguments, *views), as codegen/batch.py makes it
     context: contextvars.Context  # it runs in a copy of this
     grid: Dim3
     arrays: list[int]  # which parameters are arrays

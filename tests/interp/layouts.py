@@ -20,16 +20,16 @@ def layouts(draw, min_rank=1, max_rank=3):
 
 
 @st.composite
-def leads(draw):
+def batch_shapes(draw):
     return draw(st.sampled_from([(), (3,), (5,), (1, 1, 1), (4, 1, 1), (2, 3, 1), (2, 1, 2), (1, 3, 2)]))
 
 
 @st.composite
-def coordinates(draw, lead, low, high):
+def coordinates(draw, batch_shape, low, high):
     """An index carrier: uniform, affine or arbitrary over some of the leading axes."""
-    shape = tuple(n if draw(st.booleans()) else 1 for n in lead)
+    shape = tuple(n if draw(st.booleans()) else 1 for n in batch_shape)
     kind = draw(st.sampled_from(["uniform", "affine", "affine", "any"]))
-    if kind == "uniform" or not lead:
+    if kind == "uniform" or not batch_shape:
         return np.asarray(draw(st.integers(low, high)), np.int32)
     if kind == "any":
         return np.array([draw(st.integers(low, high)) for _ in range(int(np.prod(shape)))], np.int32).reshape(shape)
@@ -40,11 +40,11 @@ def coordinates(draw, lead, low, high):
     return c.astype(np.int32)
 
 
-def per_block(x, lead, core=0):
-    """The values of each block of `lead`, in order."""
+def per_block(x, batch_shape, core=0):
+    """The values of each block of `batch_shape`, in order."""
     x = np.asarray(x)
     tail = x.shape[x.ndim - core:]
-    return list(np.broadcast_to(x, lead + tail).reshape(-1, *tail))
+    return list(np.broadcast_to(x, batch_shape + tail).reshape(-1, *tail))
 
 
 def same_place(other, base, a):

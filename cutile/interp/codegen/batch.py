@@ -1,6 +1,6 @@
 """The batch schedule's code: straight-line Python over carriers with batch axes, one function per nested region.
 
-Every region of the IR becomes a function of the running set, the loop's own values and what the region captures;
+Every region of the IR becomes a function of the running blocks, the loop's own values and what the region captures;
 `exec/divergence.py` runs them. Locals are deleted after their last use, so that the allocator reuses memory that is in
 the cache. The functions carry the user's file, names and positions, for tracebacks and coverage.
 """

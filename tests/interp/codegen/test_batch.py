@@ -186,13 +186,13 @@ def test_a_loop_that_ends_along_one_axis_stays_a_box():
     c = Code()
     x = c.bid(0)
     loop(c, x, c.bid(1))
-    assert [lead for _, lead in run(c)] == [(3, 3, 1), (2, 3, 1), (1, 3, 1), (4, 3, 1)]
+    assert [batch_shape for _, batch_shape in run(c)] == [(3, 3, 1), (2, 3, 1), (1, 3, 1), (4, 3, 1)]
 
 
 def test_lanes_leave_a_loop_as_they_finish():
     c = Code()
     loop(c, c.add_(c.bid(0), c.bid(1)), c.const(0))
-    assert [lead for _, lead in run(c, (2, 2))] == [(3,), (1,), (2, 2, 1)]
+    assert [batch_shape for _, batch_shape in run(c, (2, 2))] == [(3,), (1,), (2, 2, 1)]
 
 
 def test_a_uniform_branch_runs_one_side():

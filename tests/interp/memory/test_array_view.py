@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from cutile import dtypes as dt
 from cutile.interp.memory import tile_access
 from cutile.interp.memory.array_view import wrap
-from tests.interp.layouts import coordinates, layouts, leads, per_block, same_place
+from tests.interp.layouts import batch_shapes, coordinates, layouts, per_block, same_place
 
 FILL = np.float32(-99)
 SETTINGS = settings(max_examples=60, deadline=None)
@@ -25,24 +25,24 @@ SETTINGS = settings(max_examples=60, deadline=None)
 @st.composite
 def cases(draw):
     base, a = draw(layouts())
-    lead = draw(leads())
+    batch_shape = draw(batch_shapes())
     tile = tuple(draw(st.sampled_from([1, 2, 4, 8])) for _ in a.shape)
     order = tuple(draw(st.permutations(range(a.ndim))))
     steps = draw(st.one_of(st.none(), st.tuples(*[st.integers(1, 5)] * a.ndim)))
-    origin = [draw(coordinates(lead, -2, 5)) for _ in a.shape]
+    origin = [draw(coordinates(batch_shape, -2, 5)) for _ in a.shape]
     bounds = None
     if draw(st.booleans()) and a.ndim:
         axis = draw(st.integers(0, a.ndim - 1))
-        bounds = axis, draw(coordinates(lead, -1, 5)), draw(coordinates(lead, -1, 9))
-    return base, a, lead, tile, order, steps, origin, bounds
+        bounds = axis, draw(coordinates(batch_shape, -1, 5)), draw(coordinates(batch_shape, -1, 9))
+    return base, a, batch_shape, tile, order, steps, origin, bounds
 
 
-def elements(a, lead, tile, order, steps, origin, bounds):
+def elements(a, batch_shape, tile, order, steps, origin, bounds):
     """For each block, for each element of its tile: the coordinates of the array element, or None."""
-    blocks = [per_block(o, lead) for o in origin]
-    limits = [(per_block(b, lead) for b in bounds[1:])] if bounds else []
+    blocks = [per_block(o, batch_shape) for o in origin]
+    limits = [(per_block(b, batch_shape) for b in bounds[1:])] if bounds else []
     limits = [list(x) for x in limits[0]] if bounds else None
-    for n in range(int(np.prod(lead))):
+    for n in range(int(np.prod(batch_shape))):
         out = {}
         for x in itertools.product(*map(range, tile)):
             at, inside = [0] * a.ndim, True
@@ -67,12 +67,13 @@ def view_of(a, bounds, **options):
 @SETTINGS
 @given(cases(), st.booleans())
 def test_tile_reads_what_lies_there(case, may_change):
-    base, a, lead, tile, order, steps, origin, bounds = case
+    base, a, batch_shape, tile, order, steps, origin, bounds = case
     view = view_of(a, bounds)
     view.buffer.may_change = may_change
     got = view.tile(origin, tile, order, FILL, steps)
-    assert got.dtype == np.float32 and got.ndim in (len(tile), len(tile) + len(lead))
-    for block, want in zip(per_block(got, lead, len(tile)), elements(a, lead, tile, order, steps, origin, bounds)):
+    assert got.dtype == np.float32 and got.ndim in (len(tile), len(tile) + len(batch_shape))
+    wanted = elements(a, batch_shape, tile, order, steps, origin, bounds)
+    for block, want in zip(per_block(got, batch_shape, len(tile)), wanted):
         for x, at in want.items():
             assert block[x] == (FILL if at is None else a[at])
     if may_change:
@@ -84,10 +85,11 @@ def test_tile_reads_what_lies_there(case, may_change):
 @SETTINGS
 @given(cases())
 def test_put_writes_its_own_elements_only(case):
-    base, a, lead, tile, order, steps, origin, bounds = case
-    value = np.arange(1000, 1000 + int(np.prod(lead + tile)), dtype=np.float32).reshape(lead + tile)
+    base, a, batch_shape, tile, order, steps, origin, bounds = case
+    value = np.arange(1000, 1000 + int(np.prod(batch_shape + tile)), dtype=np.float32).reshape(batch_shape + tile)
     allowed: dict = {}
-    for block, want in zip(per_block(value, lead, len(tile)), elements(a, lead, tile, order, steps, origin, bounds)):
+    wanted = elements(a, batch_shape, tile, order, steps, origin, bounds)
+    for block, want in zip(per_block(value, batch_shape, len(tile)), wanted):
         for x, at in want.items():
             if at is not None:
                 allowed.setdefault(at, []).append(block[x])

@@ -12,7 +12,7 @@ import cutile as ct
 from cutile import dtypes as dt
 from cutile import settings
 from cutile.interp.memory.array_view import wrap
-from tests.interp.layouts import leads, per_block
+from tests.interp.layouts import batch_shapes, per_block
 
 N = 100_000  # positions: several parts
 
@@ -22,9 +22,9 @@ def positions(high: int, dtype=np.int32) -> np.ndarray:
 
 
 def update(memory: np.ndarray, at: np.ndarray, x, old: bool = False):
-    lead = at.shape[:3]
+    batch_shape = at.shape[:3]
     view = wrap(memory, dt.of_storage(memory.dtype))
-    return view.update("add", (at,), (np.asarray(x, memory.dtype),), None, at.shape[3:], lead, old)
+    return view.update("add", (at,), (np.asarray(x, memory.dtype),), None, at.shape[3:], batch_shape, old)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int32, np.uint64])
@@ -107,9 +107,9 @@ PYTHON = {"add": lambda a, b: a + b, "max": max, "min": min, "and": lambda a, b:
 
 
 @hypothesis_settings(max_examples=60, deadline=None)
-@given(st.sampled_from([*PYTHON, "cas"]), st.sampled_from([dt.int32, dt.uint32, dt.int64, dt.uint64]), leads(),
+@given(st.sampled_from([*PYTHON, "cas"]), st.sampled_from([dt.int32, dt.uint32, dt.int64, dt.uint64]), batch_shapes(),
        st.lists(st.integers(-1, 4), min_size=1, max_size=40), st.integers(0, 2**32 - 1), st.booleans())
-def test_updates_of_integers_are_a_sequence(kind, dtype, lead, places, seed, transposed):
+def test_updates_of_integers_are_a_sequence(kind, dtype, batch_shape, places, seed, transposed):
     rng = np.random.default_rng(seed)
     i = dt.info(dtype)
     a = rng.integers(0, 3, 8).astype(i.storage)
@@ -117,12 +117,12 @@ def test_updates_of_integers_are_a_sequence(kind, dtype, lead, places, seed, tra
     index = np.array(places, np.int32)
     core = index.shape
     lo, hi = (0, 3) if kind == "cas" else dt.int_range(dtype)
-    operands = [rng.integers(lo, hi, lead + core, dtype=i.storage, endpoint=True)
+    operands = [rng.integers(lo, hi, batch_shape + core, dtype=i.storage, endpoint=True)
                 for _ in range(2 if kind == "cas" else 1)]
     want, olds = array.copy(), []
-    for n in range(int(np.prod(lead))):
+    for n in range(int(np.prod(batch_shape))):
         for x, p in enumerate(places):
-            values = [int(per_block(o, lead, 1)[n][x]) for o in operands]
+            values = [int(per_block(o, batch_shape, 1)[n][x]) for o in operands]
             if not 0 <= p < len(want):
                 olds.append(0)
                 continue
@@ -133,10 +133,10 @@ def test_updates_of_integers_are_a_sequence(kind, dtype, lead, places, seed, tra
     for old in (True, False):
         copy = a.copy()
         view = wrap(copy[::2] if transposed else copy[:4], dtype)
-        done, seen = view.update(kind, [index], operands, None, core, lead, old)
+        done, seen = view.update(kind, [index], operands, None, core, batch_shape, old)
         assert np.array_equal(view.buffer.array, want)
-        assert done.shape == lead + core
-        assert per_block(done, lead, 1)[0].tolist() == [0 <= p < 4 for p in places]
+        assert done.shape == batch_shape + core
+        assert per_block(done, batch_shape, 1)[0].tolist() == [0 <= p < 4 for p in places]
         if old:
             assert seen.dtype == i.carrier and seen.ravel().tolist() == olds
     untouched = copy[1::2] if transposed else copy[4:]

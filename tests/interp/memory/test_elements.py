@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from cutile import dtypes as dt
 from cutile.interp.memory.array_view import wrap
-from tests.interp.layouts import layouts, leads, per_block, same_place
+from tests.interp.layouts import batch_shapes, layouts, per_block, same_place
 
 FILL = np.float32(-99)
 SETTINGS = settings(max_examples=60, deadline=None)
@@ -17,12 +17,12 @@ SETTINGS = settings(max_examples=60, deadline=None)
 @st.composite
 def index_cases(draw):
     base, a = draw(layouts(0))
-    lead = draw(leads())
+    batch_shape = draw(batch_shapes())
     core = tuple(draw(st.sampled_from([1, 2, 4])) for _ in range(draw(st.integers(0, 2))))
     dtype = draw(st.sampled_from([np.int8, np.int32, np.int64, np.uint64]))
 
     def tile():
-        shape = (lead if draw(st.booleans()) else ()) + core
+        shape = (batch_shape if draw(st.booleans()) else ()) + core
         count = int(np.prod(shape))
         return np.array([draw(st.integers(-2, 10)) for _ in range(count)]).astype(dtype).reshape(shape)
 
@@ -30,13 +30,13 @@ def index_cases(draw):
     mask = None
     if draw(st.booleans()):
         mask = np.array([draw(st.booleans()) for _ in range(int(np.prod(core)))]).reshape(core)
-    return base, a, lead, core, indices, mask
+    return base, a, batch_shape, core, indices, mask
 
 
-def index_elements(a, lead, core, indices, mask):
+def index_elements(a, batch_shape, core, indices, mask):
     """Per block and element of the index tiles: coordinates, or None where nothing is there."""
-    flat = [per_block(i, lead, len(core)) for i in indices]
-    for n in range(int(np.prod(lead))):
+    flat = [per_block(i, batch_shape, len(core)) for i in indices]
+    for n in range(int(np.prod(batch_shape))):
         for x in np.ndindex(core):
             at = tuple(int(i[n][x]) for i in flat)
             ok = all(0 <= c < s for c, s in zip(at, a.shape)) and (mask is None or mask[x])
@@ -46,24 +46,24 @@ def index_elements(a, lead, core, indices, mask):
 @SETTINGS
 @given(index_cases())
 def test_gather(case):
-    base, a, lead, core, indices, mask = case
+    base, a, batch_shape, core, indices, mask = case
     fill = np.arange(-1, -1 - int(np.prod(core)), -1, dtype=np.float32).reshape(core)
     got = wrap(a, dt.float32).gather(indices, mask, fill, core)
     assert got.dtype == np.float32
-    blocks = per_block(got, lead, len(core))
-    for n, x, at in index_elements(a, lead, core, indices, mask):
+    blocks = per_block(got, batch_shape, len(core))
+    for n, x, at in index_elements(a, batch_shape, core, indices, mask):
         assert blocks[n][x] == (fill[x] if at is None else a[at])
 
 
 @SETTINGS
 @given(index_cases())
 def test_scatter_leaves_the_last_value(case):
-    base, a, lead, core, indices, mask = case
-    value = np.arange(1000, 1000 + int(np.prod(lead + core)), dtype=np.float32).reshape(lead + core)
+    base, a, batch_shape, core, indices, mask = case
+    value = np.arange(1000, 1000 + int(np.prod(batch_shape + core)), dtype=np.float32).reshape(batch_shape + core)
     want = base.copy()
     target = same_place(want, base, a)
-    blocks = per_block(value, lead, len(core))
-    for n, x, at in index_elements(a, lead, core, indices, mask):
+    blocks = per_block(value, batch_shape, len(core))
+    for n, x, at in index_elements(a, batch_shape, core, indices, mask):
         if at is not None:
             target[at] = blocks[n][x]
     wrap(a, dt.float32).scatter(indices, value, mask, core)

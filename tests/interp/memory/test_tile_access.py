@@ -18,17 +18,18 @@ SETTINGS = settings(max_examples=150, deadline=None)
 
 
 @st.composite
-def lines(draw, lead):
-    moves = [draw(st.integers(-2, 2)) if n > 1 and draw(st.booleans()) else 0 for n in lead]
-    shape = tuple(n if d or draw(st.booleans()) else 1 for n, d in zip(lead, moves))
+def strided_indices(draw, batch_shape):
+    moves = [draw(st.integers(-2, 2)) if n > 1 and draw(st.booleans()) else 0 for n in batch_shape]
+    shape = tuple(n if d or draw(st.booleans()) else 1 for n, d in zip(batch_shape, moves))
     return StridedIndex(draw(st.integers(-1, 4)), tuple(moves), shape)
 
 
 @st.composite
 def cases(draw):
     _, a = draw(layouts())
-    lead = draw(st.sampled_from([(1, 1, 1), (4, 1, 1), (2, 3, 1), (2, 1, 2)]))
-    origin = [draw(st.one_of(lines(lead), st.integers(-1, 3).map(lambda i: np.asarray(i, np.int32)))) for _ in a.shape]
+    batch_shape = draw(st.sampled_from([(1, 1, 1), (4, 1, 1), (2, 3, 1), (2, 1, 2)]))
+    numbers = st.integers(-1, 3).map(lambda i: np.asarray(i, np.int32))
+    origin = [draw(st.one_of(strided_indices(batch_shape), numbers)) for _ in a.shape]
     tile = tuple(draw(st.sampled_from([1, 2, 4])) for _ in a.shape)
     steps = draw(st.one_of(st.none(), st.tuples(*[st.integers(1, 3)] * a.ndim)))
     return a, origin, tile, tuple(draw(st.permutations(range(a.ndim)))), steps
