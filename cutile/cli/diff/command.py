@@ -16,8 +16,8 @@ from cutile.cli.diff.backends import BACKENDS
 from cutile.cli.diff.compare import Difference, Report, difference, times
 from cutile.errors import TileError
 from cutile.runtime.kernel import Kernel
-from cutile.runtime.launch import _grid
 from cutile.runtime.launch import launch as original
+from cutile.runtime.launch import padded_grid
 
 
 class _Reached(BaseException):
@@ -64,7 +64,7 @@ def caught(file: str, name: str, arguments: list[str], number: int, backends: tu
             seen.append(kernel.__name__)
         if not (isinstance(kernel, Kernel) and kernel.__name__ == name and seen.count(name) == number):
             return original(stream, grid, kernel, args, **options)
-        reports.append(difference(kernel, _grid(grid), args, backends))
+        reports.append(difference(kernel, padded_grid(grid), args, backends))
         raise _Reached
 
     with _replaced(instead), _as_script(file, arguments):
