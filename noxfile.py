@@ -111,6 +111,13 @@ def seeded(session: nox.Session) -> None:
 
 
 @nox.session
+def digests(session: nox.Session) -> None:
+    """Whether every conformance program compiles to the bytecode recorded. Minutes; `-- record` records it anew."""
+    session.install("-e", ".[gpu,test]")  # some tests export cubins
+    session.run("python", "-m", "tests.digests", *(session.posargs or ["compare"]))
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Write the generated pages."""
     session.install("-e", ".")
