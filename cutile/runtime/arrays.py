@@ -189,11 +189,13 @@ _CUPY_DTYPES: dict[Any, DType] = {}  # of arrays that were read
 
 
 def read_cupy(a: Any, key: list, values: list) -> None:
-    dtype, memory = a.dtype, a.data
-    if dtype not in _CUPY_DTYPES:
-        _CUPY_DTYPES[dtype] = _interface_dtype(a, dtype.str)
+    memory = a.data
     pointer = memory.ptr
-    key.append((CUPY, _CUPY_DTYPES[dtype], a.shape, a.strides, memory.device_id, pointer & 15, True))
+    try:
+        dtype = _CUPY_DTYPES[a.dtype]
+    except KeyError:
+        dtype = _CUPY_DTYPES[a.dtype] = _interface_dtype(a, a.dtype.str)
+    key.append((CUPY, dtype, a.shape, a.strides, memory.device_id, pointer & 15, True))
     values.append(pointer)
 
 
