@@ -112,8 +112,8 @@ class Array(Protocol):
 # ------------------------------------------------------------------ in terms of these
 
 
-class Rows:
-    """Accesses that are made of the others."""
+class ArrayBase:
+    """What arrays have besides the primitives of the protocol, made of these."""
 
     def rows(self: Array, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: Shape,
              fill) -> np.ndarray:

@@ -13,7 +13,7 @@ import numpy as np
 
 from cutile.dtypes import DType, info, int32
 from cutile.interp.memory import atomics, elements, foreign_view, tile_copy
-from cutile.interp.memory.array import Array, Rows
+from cutile.interp.memory.array import Array, ArrayBase
 from cutile.interp.memory.buffer import Buffer, as_ndarray
 from cutile.interp.memory.elements import coord, shape_of
 from cutile.interp.memory.foreign_view import ForeignView
@@ -49,7 +49,7 @@ def _steps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, inde
     return steps, (0,) * len(shape)
 
 
-class ArrayView(Rows):
+class ArrayView(ArrayBase):
     """Per axis `start` in the coordinates of the buffer and `size`, each an int or an int64 array over the batch axes;
     `steps` are strides in elements. `whole`: it is all of the buffer, which spares looking.
     """

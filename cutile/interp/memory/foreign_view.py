@@ -11,7 +11,7 @@ import numpy as np
 
 from cutile.dtypes import DType, info
 from cutile.interp.memory import elements
-from cutile.interp.memory.array import Rows, tile_elements
+from cutile.interp.memory.array import ArrayBase, tile_elements
 from cutile.interp.memory.buffer import Buffer
 from cutile.interp.memory.elements import beside, coord, shape_of
 from cutile.interp.memory.tile_access import Coord
@@ -19,7 +19,7 @@ from cutile.interp.memory.tile_access import Coord
 FAR = 1 << 55  # elements from the first one that raw memory reaches in both directions; none exists beyond
 
 
-class ForeignView(Rows):
+class ForeignView(ArrayBase):
     """Element (i0, …) lies `offset` + Σ steps[k]·i_k·item size bytes after element (0, …) of a buffer.
 
     The offset (bytes), sizes and steps (elements) are each an int or an array over the batch axes. Indices begin at

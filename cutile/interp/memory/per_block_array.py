@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from cutile.dtypes import info
-from cutile.interp.memory.array import Array, Rows
+from cutile.interp.memory.array import Array, ArrayBase
 from cutile.interp.memory.buffer import Buffer
 
 Operand = tuple[np.ndarray | None, int]  # a value with batch axes, and the rank of its tiles
@@ -25,7 +25,7 @@ def of_blocks(x: np.ndarray | None, rank: int, batch_shape: tuple[int, ...], blo
     return x[tuple(np.zeros_like(i) if n == 1 else i for i, n in zip(at, axes, strict=True))]
 
 
-class PerBlockArray(Rows):
+class PerBlockArray(ArrayBase):
     """views[which], where `which` has batch axes. A number out of range means an array without elements.
 
     Every request goes to each of the views, for the blocks that it stands for.
