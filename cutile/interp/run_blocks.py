@@ -16,13 +16,11 @@ import numpy as np
 
 from cutile import settings
 from cutile.dtypes import info
-from cutile.interp.exec import turns
 from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch, Single, show
 from cutile.interp.exec.capacity import not_enough, too_many_axes
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.per_block_array import ArrayList
 from cutile.interp.schedule import CompiledKernel, ExecutionPlan
-from cutile.interp.show import Tile
 from cutile.ir.nodes import Kernel, Value
 from cutile.ops import _numeric
 from cutile.types import ListType, TileType
@@ -61,6 +59,8 @@ def _run(kernel: Kernel, plan: ExecutionPlan, launch: Launch, values: list, exte
                 for b, shown in _one_by_one(kernel, launch, values):
                     plan.function(Single(launch, b), b, *shown)
             else:
+                from cutile.interp.exec import turns  # loaded when it is needed
+
                 waiting = (turns.Block(plan.function, launch, b, shown)
                            for b, shown in _one_by_one(kernel, launch, values))
                 turns.run(waiting, launch, settings.get("SEED"))
@@ -94,6 +94,8 @@ def _print(launch: Launch) -> None:
 
 def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Dim3, list]]:
     """Each block with the arguments as a debugger shows them."""
+    from cutile.interp.show import Tile  # loaded when it is needed
+
     shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
              for v, a in zip(kernel.params, values, strict=True)]
     return ((b, shown) for b in _blocks(launch.grid, kernel.name))

@@ -6,17 +6,18 @@ and as the oracle of batching. `interleave` lets blocks take turns, for kernels 
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from cutile import settings
+from cutile._support.structs import structure
 from cutile.analysis.memory_effects import written_params
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
 from cutile.errors import TileRecursionError
 from cutile.interp import debugger
-from cutile.interp.codegen import batch, block, interleave
 from cutile.interp.codegen.emit import Program, is_breakpoint
 from cutile.interp.exec.capacity import FEW_AXES, check_sizes
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
@@ -32,7 +33,7 @@ SCAN_BUDGET = 16 << 20  # kernels with a scan that Python steps through, an elem
 STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 
-EMITTERS = {"batch": batch, "block": block, "interleave": interleave}  # by schedule
+SCHEDULES = ("batch", "block", "interleave")  # each has an emitter of that name in codegen, loaded when it is needed
 
 
 class ExecutionPlan(NamedTuple):
@@ -81,7 +82,7 @@ class CompiledKernel:
         schedule, why = choose(known, asked)
         check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
         try:
-            code = self._once(("code", schedule, check, limited), lambda kernel: EMITTERS[schedule].compile_kernel(
+            code = self._once(("code", schedule, check, limited), lambda kernel: _emitter(schedule).compile_kernel(
                 kernel, check=check, step_limit=limited))
         except RecursionError:
             raise TileRecursionError(
@@ -94,6 +95,10 @@ class CompiledKernel:
         return self._made.setdefault(key, derive(self.kernel)) if found is None else found
 
 
+def _emitter(schedule: str) -> ModuleType:
+    return importlib.import_module(f"cutile.interp.codegen.{schedule}")
+
+
 def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
     stored = written_params(kernel)
     return [(p.type, name, p in stored) for p, name in zip(kernel.params, kernel.param_names, strict=True)]
@@ -102,7 +107,7 @@ def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
 # ------------------------------------------------------------------ the choice
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class KernelProperties:
     """What the choice of schedule and chunk needs to know about a kernel."""
 
@@ -152,7 +157,7 @@ def _is_one_call(scan: Op) -> bool:
 def choose(properties: KernelProperties, asked: str | None) -> tuple[str, str]:
     """The schedule for a launch of a kernel with these properties, and why."""
     asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
-    if asked not in (None, *EMITTERS):
+    if asked not in (None, *SCHEDULES):
         raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch', 'block' and 'interleave'")
     if properties.waiting and asked != "interleave":  # under another one, blocks would wait for ever
         return "interleave", properties.waiting

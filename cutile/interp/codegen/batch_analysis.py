@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.analysis.access import Access, accesses, tile_indices
 from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.dtypes import float32, info, int32, tfloat32
@@ -33,7 +33,7 @@ COMPUTED = 1 << 24  # elements of a constant that is computed at all
 Operand = tuple[Op, int]  # an op, and the number of one of its operands
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class BatchPlan:
     constants: Mapping[Value, np.ndarray]
     accesses: Mapping[Op, Access]

@@ -11,12 +11,12 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
 
+from cutile._support.structs import field, structure
 from cutile.dtypes import info
 from cutile.interp.codegen.py_ast import Position, attribute, call, constant, function, load, set_position, tuple_of
 from cutile.interp.exec import checking
@@ -31,7 +31,7 @@ CTX = ".ctx"
 BLOCK = "__block__"
 
 
-@dataclass
+@structure
 class Program:
     """The functions of one kernel under construction, and the objects they refer to."""
 

@@ -4,8 +4,7 @@ of them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from cutile._support.structs import structure
 from cutile.errors import Span
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Node, Op, Region, regions_of
@@ -44,7 +43,7 @@ class Exits:
         return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class Scope:
     """The user's function that an emitted one belongs to, and the exit records of Break, Continue and Return."""
 

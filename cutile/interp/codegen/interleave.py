@@ -10,12 +10,12 @@ from __future__ import annotations
 import ast
 from collections import deque
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.interp import debugger
 from cutile.interp.codegen.block import Function, combine_elements, emit_kernel
@@ -41,7 +41,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
     return emit_kernel(kernel, Turns(Program(check, step_limit), Needs(kernel.body, shown=True), deque(), pauses))
 
 
-@dataclass(frozen=True)
+@structure(frozen=True)
 class Pauses:
     """The regions in which a kernel pauses, at any depth, and its waiting loops with their state."""
 

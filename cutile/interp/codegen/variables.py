@@ -8,9 +8,9 @@ it changes, so that the cost of a branch depends on what it assigns only.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from cutile._support.structs import field, structure
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Value
 
@@ -115,7 +115,7 @@ class Variables:
                 self._set(name, Binding(held[0].time, values) if values else None)
 
 
-@dataclass
+@structure
 class Loop:
     """A loop being emitted. `claims`: what each variable that its body assigns is assumed to hold when an iteration
     begins.

@@ -12,17 +12,17 @@ Nothing is split or copied as long as all blocks agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import repeat
 
 import numpy as np
 
+from cutile._support.structs import structure
 from cutile.errors import Span, TileStepLimitError, TileValueError
 from cutile.interp.exec.block_set import BlockSet, Widened, widen
 from cutile.interp.exec.merge import Part, Rank, merge, narrow
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class RegionCode:
     """The emitted function of a region, the ranks of what it captures, and whether blocks may leave it early."""
 
@@ -36,7 +36,7 @@ class RegionCode:
         return out if self.leaving else (ctx, out)
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class MergePoint:
     """Where paths meet: the ranks of the values that arrive, and the source of the node."""
 
@@ -251,7 +251,7 @@ def while_loop(ctx: BlockSet, inits: tuple, cond: RegionCode | None, cond_values
 # ------------------------------------------------------------------ combine functions of reduce and scan
 
 
-@dataclass(slots=True)
+@structure(slots=True)
 class Combine:
     """The user's function of a reduce or scan in the batch schedule, with the ranks of what it captures."""
 
