@@ -12,7 +12,7 @@ from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
 from cutile.gpu.tileir.checking import takes_hint
 from cutile.gpu.tileir.lower import lower
-from cutile.gpu.tileir.opcodes import HINT_SINCE, HINTS_FREE
+from cutile.gpu.tileir.operations import HINT_SINCE, HINTS_FREE
 from cutile.ir.nodes import Kernel, Op
 from cutile.ir.walk import walk
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.read import decode
+from cutile.gpu.tileir.bytecode_reader import decode
 from tests.gpu.fake_driver import CODES, Attribute
 from tests.tileir_eval import Pointer, evaluate
 

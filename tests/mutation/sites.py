@@ -28,7 +28,7 @@ from random import Random
 
 ROOT = Path(__file__).parents[2]
 NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/hints.py", "cutile/gpu/tileir/tileiras.py",
-              "cutile/gpu/toolchain.py", "cutile/gpu/tileir/workplace.py", "cutile/gpu/tileir/diagnostics.py",
+              "cutile/gpu/toolchain.py", "cutile/gpu/tileir/work_folder.py", "cutile/gpu/tileir/diagnostics.py",
               "cutile/gpu/tileir/debuginfo.py"}
 
 

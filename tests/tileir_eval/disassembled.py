@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from cutile.gpu import toolchain
-from cutile.gpu.tileir.opcodes import ENUMS, OPS, Attr
+from cutile.gpu.tileir.bytecode_reader import decode
+from cutile.gpu.tileir.operations import ENUMS, OPS, Attr
 from cutile.gpu.tileir.program import Block, Operation, Program
-from cutile.gpu.tileir.read import decode
 
 PRINTED = {"pow": "fpowf", "unsignedCmp": "unsigned"}  # the disassembler's own names
 NAMES = frozenset(PRINTED.get(n, n) for n in OPS)

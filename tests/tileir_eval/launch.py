@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.program import Entry, Global, Program
-from cutile.gpu.tileir.read import decode
 from tests.tileir_eval import formats
 from tests.tileir_eval.machine import Prepared, World, finished, run
 from tests.tileir_eval.ordering import Order

@@ -11,7 +11,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.types import f32, i32, ptr, tile
 from tests.gpu.tileir.samples import SAMPLES, bytecode
 from tests.interp import reference

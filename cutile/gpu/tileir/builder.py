@@ -8,7 +8,7 @@
     c = b.constant(tile(f32, (64,)), 1.0)                  # one number for all elements, or an array of the shape
     y = b.op("addf", [c, c], flush_to_zero=True)           # rounding_mode="nearest_even" is the default
 
-`b.op(name, operands, result=None, loc=None, **attributes)` does any operation of `opcodes.OPS`, whose rows say what
+`b.op(name, operands, result=None, loc=None, **attributes)` does any operation of `operations.OPS`, whose rows say what
 it takes. `operands` has one entry for each operand of the row: a value, a list of values where the row says `*`, or
 None where it says `?`; trailing ones that may be absent can be left out, and those can be named too (`token=t`).
 `result` is the type of the result where the row has no rule for it (a list of types where it says `*`). It returns
@@ -50,11 +50,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cutile.errors import Span, TileInternalError, TileUnsupportedFeatureError
-from cutile.gpu.tileir import constants
+from cutile.gpu.tileir import number_bits
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode import encode
+from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.checking import RESULT_RULES, check_hints, check_type, too_old, wrong_value
-from cutile.gpu.tileir.opcodes import ENUM_SINCE, OPS, Attr, Operand, Spec
+from cutile.gpu.tileir.operations import ENUM_SINCE, OPS, Attr, Operand, Spec
 from cutile.gpu.tileir.program import (
     Block,
     Bounded,
@@ -107,7 +107,7 @@ class Module:
         """A variable in global memory, whose address `get_global` takes."""
         if self.version < (13, 3) and (constant or visibility != "public"):
             raise TileUnsupportedFeatureError(too_old("a constant or private variable", (13, 3), self.version))
-        value = constants.constant(type, data)
+        value = number_bits.constant(type, data)
         self.program.globals.append(Global(name, type, value, alignment, constant, visibility))
 
     def to_bytes(self) -> bytes:
@@ -156,7 +156,7 @@ class Builder:
 
     def constant(self, type: ty.Tile, data, loc: Span | None = None) -> Value:
         """A tile known now: `data` is one number for all elements, or an array-like of the tile's shape."""
-        value = data if isinstance(data, Constant) else constants.constant(type, data)
+        value = data if isinstance(data, Constant) else number_bits.constant(type, data)
         return self.op("constant", result=type, value=value, loc=loc)
 
     def assume(self, value: Value, predicate: Predicate, loc: Span | None = None) -> Value:
@@ -204,7 +204,7 @@ class Builder:
               loc: Span | None) -> Region:
         if len(attrs["identities"]) != len(operands):
             raise self.misuse(f"{name} of {len(operands)} operands takes as many identities", loc)
-        attrs["identities"] = tuple(i if isinstance(i, Identity) else constants.identity(v.type.element, i)
+        attrs["identities"] = tuple(i if isinstance(i, Identity) else number_bits.identity(v.type.element, i)
                                     for v, i in zip(operands, attrs["identities"]))
         operation = self._append(name, [operands], results, loc, attrs)
         return Region(self, operation, [ty.Tile(v.type.element) for v in operands for _ in range(2)])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.opcodes import ENUMS, HINT_SINCE, HINTS_FREE, Attr
+from cutile.gpu.tileir.operations import ENUMS, HINT_SINCE, HINTS_FREE, Attr
 from cutile.gpu.tileir.program import Bounded, Constant, DivBy, Hints, Identity, SameElements, Value
 
 # How the type of a result follows from the first operand.

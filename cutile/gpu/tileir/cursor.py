@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode import MAGIC, SECTIONS
+from cutile.gpu.tileir.bytecode_writer import MAGIC, SECTIONS
 
 
 class MalformedBytecode(ValueError):

@@ -39,7 +39,7 @@ from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import make_views
 from cutile.gpu.tileir.arrays import Array, Lowered
 from cutile.gpu.tileir.builder import Builder, Module, Value
-from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._regular import rule_of
 from cutile.ir import nodes
 from cutile.ir.check import falls_through

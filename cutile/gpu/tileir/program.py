@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from cutile._support.structs import field, structure
 from cutile.errors import Span
-from cutile.gpu.tileir.opcodes import Spec
+from cutile.gpu.tileir.operations import Spec
 from cutile.gpu.tileir.types import Function, Tile, Type
 
 

@@ -25,10 +25,10 @@ from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutE
 from cutile.gpu.process import Outcome, run
 from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode import encode
+from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.diagnostics import first_error, location
 from cutile.gpu.tileir.program import Program
-from cutile.gpu.tileir.workplace import workplace
+from cutile.gpu.tileir.work_folder import work_folder
 from cutile.gpu.toolchain import Tool, find_tool
 
 # ------------------------------------------------------------------ what it is
@@ -103,7 +103,7 @@ def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo:
     tool = tool or find_tool()
     flags = [f"--gpu-name={target.tool_name}", f"-O{opt_level}"]
     flags += ["--device-debug"] * device_debug + ["--lineinfo"] * (lineinfo and not device_debug)
-    with workplace() as folder:
+    with work_folder() as folder:
         source, cubin = folder / "kernel.tileirbc", folder / "kernel.cubin"
         source.write_bytes(code)
         command = [str(tool.path), *flags, str(source), "-o", str(cubin)]
@@ -119,7 +119,7 @@ def disassemble(code: bytes, *, debug_info: bool = False, tool: Tool | None = No
     tool = tool or find_tool()
     if not tool.disassembler.is_file():
         raise FileNotFoundError(f"{tool.path} has no tileirdisasm beside it")
-    with workplace() as folder:
+    with work_folder() as folder:
         source = folder / "kernel.tileirbc"
         source.write_bytes(code)
         command = [str(tool.disassembler), *["-g"] * debug_info, str(source)]

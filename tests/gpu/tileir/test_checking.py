@@ -6,7 +6,7 @@ import pytest
 from cutile.errors import TileUnsupportedFeatureError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.checking import check_hints, check_type, takes_hint, type_since, wrong_value
-from cutile.gpu.tileir.opcodes import ENUMS, Attr
+from cutile.gpu.tileir.operations import ENUMS, Attr
 from cutile.gpu.tileir.program import Bounded, Constant, DivBy
 
 RIGHT = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cutile.gpu.tileir.bytecode import MAGIC
+from cutile.gpu.tileir.bytecode_writer import MAGIC
 from cutile.gpu.tileir.cursor import Cursor, MalformedBytecode, sections, table
 
 

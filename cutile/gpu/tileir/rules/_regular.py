@@ -1,14 +1,14 @@
 """What element-wise ops share, and the rule of those that are one operation of Tile IR.
 
-Their `tileir=` names it, or two: that of integers and that of floats. The table of operations (opcodes.py) says which
-attributes an operation takes, and from which version on it and they exist.
+Their `tileir=` names the operation, or a pair: that of integers and that of floats. The table of operations
+(operations.py) says which attributes it takes, and since which version it and they exist.
 """
 
 from __future__ import annotations
 
 from cutile.dtypes import info
 from cutile.gpu.tileir.builder import Value
-from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._rule import RULES, Rule
 from cutile.ir import nodes
 from cutile.ops._op import OpDef

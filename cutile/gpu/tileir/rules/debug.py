@@ -7,7 +7,7 @@ from cutile.dtypes import float64, info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import is_signed, resized
 from cutile.gpu.tileir.builder import Value
-from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import float_to
 from cutile.ops import debug

@@ -6,7 +6,7 @@ from cutile.dtypes import info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import broadcast
 from cutile.gpu.tileir.builder import Value
-from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._regular import compare, elementwise, is_float
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import float_to

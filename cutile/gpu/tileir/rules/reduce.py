@@ -8,7 +8,7 @@ from cutile.dtypes import DType, float4_e2m1fn, info, int_range
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import reshaped, spread
 from cutile.gpu.tileir.builder import Region, Value
-from cutile.gpu.tileir.constants import bits_of
+from cutile.gpu.tileir.number_bits import bits_of
 from cutile.gpu.tileir.program import Identity
 from cutile.gpu.tileir.rules._regular import compare, is_float, options, signedness
 from cutile.gpu.tileir.rules._rule import rule

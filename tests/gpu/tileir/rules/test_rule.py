@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cutile.errors import TileInternalError
-from cutile.gpu.tileir.opcodes import OPS
+from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._regular import rule_of
 from cutile.gpu.tileir.rules._rule import RULES, rule
 from cutile.ops import arithmetic

@@ -2,7 +2,7 @@
 
 A table of facts, in the order of the opcodes. Up to opcode 0x75 they are those of BytecodeOpcodes.td, Ops.td and
 AttrDefs.td of the Tile IR specification (NVIDIA/cuda-tile 13.3); what 13.4 adds was found by giving
-`tileirdisasm` bytecode to read. `tests/gpu/tileir/test_opcodes.py` writes each row and has that tool read it.
+`tileirdisasm` bytecode to read. `tests/gpu/tileir/test_operations.py` writes each row and has that tool read it.
 
 How a row is read (names are the specification's, except where it has none):
 

@@ -26,7 +26,7 @@ _looked_through: set[str] = set()
 
 
 @contextmanager
-def workplace() -> Iterator[Path]:
+def work_folder() -> Iterator[Path]:
     """A folder of one's own."""
     parent = tempfile.gettempdir()
     if parent not in _looked_through:  # once in each process

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from cutile.gpu.tileir import workplace as places
-from cutile.gpu.tileir.workplace import workplace
+from cutile.gpu.tileir import work_folder as places
+from cutile.gpu.tileir.work_folder import work_folder
 from tests.gpu.tileir.test_tileiras import CODE, posix, stand_in
 from tests.other_users import give_away
 
@@ -29,7 +29,7 @@ def parent(tmp_path, monkeypatch):
 def test_it_is_removed_with_what_is_in_it(parent):
     for error in (None, KeyError, KeyboardInterrupt):
         try:
-            with workplace() as folder:
+            with work_folder() as folder:
                 assert folder.parent == parent and os.listdir(parent) == [folder.name]
                 (folder / "a").mkdir()
                 (folder / "a" / "b").write_text("x")
@@ -41,9 +41,9 @@ def test_it_is_removed_with_what_is_in_it(parent):
 
 
 def test_two_at_once(parent):
-    with workplace() as one, workplace() as two:
+    with work_folder() as one, work_folder() as two:
         places._looked_through.clear()
-        with workplace() as three:  # looks through them
+        with work_folder() as three:  # looks through them
             assert len({one, two, three}) == 3 and set(parent.iterdir()) == {one, two, three}
 
 
@@ -61,8 +61,8 @@ def test_the_tool_works_there(parent, monkeypatch, tmp_path_factory):
 
 
 HELD = """import sys, time
-from cutile.gpu.tileir.workplace import workplace
-with workplace() as folder:
+from cutile.gpu.tileir.work_folder import work_folder
+with work_folder() as folder:
     (folder / "half").write_text("x")
     print(folder, flush=True)
     time.sleep(60)
@@ -75,13 +75,13 @@ def test_what_a_killed_process_leaves_goes_with_the_next(parent, sent):
     env = {**os.environ, "TMPDIR": str(parent)}
     killed = subprocess.Popen([sys.executable, "-c", HELD], env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     left = Path(killed.stdout.readline().strip())
-    with workplace():
+    with work_folder():
         assert left.is_dir()  # while the other runs
     killed.send_signal(sent)
     killed.communicate()
     assert left.is_dir()
     places._looked_through.clear()
-    with workplace():
+    with work_folder():
         assert not left.exists()
     assert os.listdir(parent) == []
 
@@ -102,7 +102,7 @@ def test_what_is_of_others_stays(parent, name, make):
     _folder(parent / "folder")
     make(parent / name)
     os.utime(parent / name, (1, 1), follow_symlinks=False)
-    with workplace():
+    with work_folder():
         pass
     assert sorted(os.listdir(parent)) == sorted([name, "folder"]) and os.listdir(parent / "folder") == ["x"]
 
@@ -110,7 +110,7 @@ def test_what_is_of_others_stays(parent, name, make):
 def test_what_is_of_another_user_stays(parent):
     _folder(parent / NAME)
     give_away(parent / NAME)
-    with workplace():
+    with work_folder():
         pass
     assert os.listdir(parent) == [NAME]
 
@@ -124,7 +124,7 @@ def test_where_there_are_no_locks_age_decides(parent, monkeypatch, age, stays):
     monkeypatch.setattr(places, "free", lambda path: contextlib.nullcontext(None))
     _folder(parent / NAME)
     os.utime(parent / NAME, (time.time() - age,) * 2)
-    with workplace() as folder:
+    with work_folder() as folder:
         assert folder.is_dir()
     assert (parent / NAME).exists() == stays
 
@@ -148,5 +148,5 @@ def test_a_new_folder_that_another_process_takes_for_abandoned(parent, monkeypat
 
     monkeypatch.setattr(places.tempfile, "mkdtemp", make)
     monkeypatch.setattr(places, "hold", lock)
-    with workplace() as folder:
+    with work_folder() as folder:
         assert str(folder) == made[2] and folder.is_dir()

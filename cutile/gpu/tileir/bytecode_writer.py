@@ -16,7 +16,7 @@ from cutile.errors import TileInternalError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.debuginfo import DebugInfo
 from cutile.gpu.tileir.encoding import PADDING, Interned, int_list, signed_varint, table, varint
-from cutile.gpu.tileir.opcodes import ENUMS, Attr
+from cutile.gpu.tileir.operations import ENUMS, Attr
 from cutile.gpu.tileir.program import (
     Block,
     Bounded,

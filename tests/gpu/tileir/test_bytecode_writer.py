@@ -5,7 +5,7 @@ import pytest
 from cutile.errors import TileInternalError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
-from cutile.gpu.tileir.bytecode import Tables, section
+from cutile.gpu.tileir.bytecode_writer import Tables, section
 
 
 def test_a_section_begins_where_it_is_aligned():

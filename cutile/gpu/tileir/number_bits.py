@@ -1,4 +1,4 @@
-"""The bits in which Tile IR stores numbers."""
+"""How Tile IR stores numbers as bits."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _as(element: ty.Scalar, values: np.ndarray) -> np.ndarray:
 
 
 def _booleans(values: np.ndarray) -> bytes:
-    """A bit for each element from the lowest on; one value for all is a whole byte."""
+    """One bit per element, lowest first; a single value for all is stored as 0x00 or 0xff."""
     values = values.astype(bool)
     if values.ndim == 0:
         return b"\xff" if values else b"\x00"

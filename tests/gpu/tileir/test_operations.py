@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from cutile.gpu.tileir import tileiras
-from cutile.gpu.tileir.opcodes import BY_OPCODE, ENUM_SINCE, ENUMS, OPS
+from cutile.gpu.tileir.operations import BY_OPCODE, ENUM_SINCE, ENUMS, OPS
 from tests.gpu.tileir.samples import SAMPLES, bytecode
 from tests.gpu.tileir.tool import needs_tool
 

@@ -1,6 +1,6 @@
-"""Reading bytecode back into a program: the round-trip oracle of the writer, and the source of `python -m cutile show`.
+"""Reading bytecode back into a module. Tests use it: what was written must read back as it was.
 
-It reads what `bytecode` writes, by the same table of operations, and refuses everything else.
+It reads what `bytecode_writer` writes, by the same table of operations, and refuses everything else.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from functools import partial
 from cutile.errors import Span
 from cutile.gpu.tileir import debuginfo as di
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.bytecode import ATTR_TAGS, DYNAMIC, HAS_HINTS, IS_KERNEL, TYPE_TAGS
+from cutile.gpu.tileir.bytecode_writer import ATTR_TAGS, DYNAMIC, HAS_HINTS, IS_KERNEL, TYPE_TAGS
 from cutile.gpu.tileir.cursor import Cursor, MalformedBytecode, sections, table
-from cutile.gpu.tileir.opcodes import BY_OPCODE, ENUMS, Attr, Spec
+from cutile.gpu.tileir.operations import BY_OPCODE, ENUMS, Attr, Spec
 from cutile.gpu.tileir.program import (
     Block,
     Bounded,

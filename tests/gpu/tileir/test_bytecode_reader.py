@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutile.errors import Span
-from cutile.gpu.tileir.bytecode import encode
+from cutile.gpu.tileir.bytecode_reader import decode
+from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.cursor import MalformedBytecode
 from cutile.gpu.tileir.program import Block, Operation
-from cutile.gpu.tileir.read import decode
 from tests.gpu.tileir.samples import Module, add, available, bytecode, vector_add
 
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")

@@ -4,7 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from cutile.gpu.tileir import constants, tileiras
+from cutile.gpu.tileir import number_bits, tileiras
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
 from cutile.gpu.tileir.types import tile
@@ -61,28 +61,28 @@ def test_rank_two_is_in_order():
 
 
 def test_bits():
-    assert constants.bits_of(ty.f32, -0.0) == 0x8000_0000
-    assert constants.bits_of(ty.f64, -0.0) == 1 << 63
-    assert constants.bits_of(ty.bf16, 1.0) == 0x3F80
-    assert constants.bits_of(ty.tf32, 1.5) == 0x3FC00000 >> 13
-    assert constants.bits_of(ty.e5m2, float("inf")) == 0x7C
-    assert constants.bits_of(ty.i8, -1) == 0xFF
-    assert constants.bits_of(ty.i64, 2**64 - 1) == 2**64 - 1
+    assert number_bits.bits_of(ty.f32, -0.0) == 0x8000_0000
+    assert number_bits.bits_of(ty.f64, -0.0) == 1 << 63
+    assert number_bits.bits_of(ty.bf16, 1.0) == 0x3F80
+    assert number_bits.bits_of(ty.tf32, 1.5) == 0x3FC00000 >> 13
+    assert number_bits.bits_of(ty.e5m2, float("inf")) == 0x7C
+    assert number_bits.bits_of(ty.i8, -1) == 0xFF
+    assert number_bits.bits_of(ty.i64, 2**64 - 1) == 2**64 - 1
 
 
 def test_data_of_the_dtypes_own_numpy_types():
     data = np.array([1.5, -2], ml_dtypes.bfloat16)
-    assert constants.constant(tile(ty.bf16, (2,)), data).data == data.tobytes()
-    assert constants.constant(tile(ty.e5m3, (2,)), [1.0, 2.0]).data == b"\x78\x80"
+    assert number_bits.constant(tile(ty.bf16, (2,)), data).data == data.tobytes()
+    assert number_bits.constant(tile(ty.e5m3, (2,)), [1.0, 2.0]).data == b"\x78\x80"
 
 
 def test_identities():
-    assert constants.identity(ty.i32, -5).bits == 0xFFFF_FFFB
-    assert constants.identity(ty.i32, 4.0).bits == 4
+    assert number_bits.identity(ty.i32, -5).bits == 0xFFFF_FFFB
+    assert number_bits.identity(ty.i32, 4.0).bits == 4
     for wrong in (0.5, float("inf")):
         with pytest.raises(ValueError, match="is no i32"):
-            constants.identity(ty.i32, wrong)
+            number_bits.identity(ty.i32, wrong)
 
 
 def test_no_warning_escapes():
-    constants.constant(tile(ty.f16, (2,)), [1e9, float("nan")])
+    number_bits.constant(tile(ty.f16, (2,)), [1e9, float("nan")])
