@@ -43,4 +43,4 @@ def prose(doc: str) -> str:
 
 def clauses(o: OpDef) -> dict[str, str]:
     """The clauses of an op."""
-    return parse_clauses(o.meaning.__doc__ or "")
+    return parse_clauses(o.__doc__ or "")
