@@ -1,7 +1,7 @@
 """Every access to memory of a program, described once: which array, where in it, under which conditions.
 
-`accesses` makes one plain record for each op that reads or writes an array. `lies` says whether its tiles lie inside
-the array: by proof where sizes are constants, or for the sizes and grid of a launch.
+`accesses` makes one plain record for each op that reads or writes an array. `where_tiles_lie` says whether its tiles
+lie inside the array, for the sizes that the kernel's types or a launch give.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutile.ops import memory, views
 from cutile.ops._op import TILES
 from cutile.types import ArrayType, MemoryOrder, MemoryScope, PaddingMode
 
-PARTS = (memory.list_item_op, views.slice_)  # ops that give a part of what they take
+PARTS = (memory.list_item_op, views.slice_)  # ops whose result is a part of their operand
 INSIDE, CLIPPED, UNKNOWN = "inside", "clipped", "unknown"
 
 
@@ -40,8 +40,8 @@ class Slice:
 
 @structure(frozen=True, slots=True)
 class ArrayPath:
-    """Which array: the steps that lead to it from `root`, a parameter or, where control flow or a foreign pointer gives
-    the array, that value.
+    """How to come to an array: by `steps` from `root`, which is a parameter, or a value that control flow or a foreign
+    pointer gives.
     """
 
     root: Value
@@ -52,9 +52,9 @@ class ArrayPath:
 class Access:
     """One op that reads or writes an array.
 
-    Of tiles (unit TILES), dimension i has shape[i] elements and runs along array axis order[i]; tile j along it begins
-    at element j·steps[i], j being index[i]; single elements are tiles of ones. Otherwise `shape` is that of the index
-    tiles and `index`, `order` and `steps` are empty: the access is irregular.
+    With unit TILES, dimension i of the tile has shape[i] elements and runs along array axis order[i], where it begins
+    at element index[i]·steps[i]; a single element is a tile of shape (1, …). With any other unit the access is
+    irregular: `shape` is that of the index tiles, and `index`, `order` and `steps` are empty.
     """
 
     op: Op
@@ -66,10 +66,10 @@ class Access:
     order: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     mask: Value | None = None
-    padding: PaddingMode | Value | None = None  # of what is read where nothing is
+    padding: PaddingMode | Value | None = None  # what a read returns for elements outside the array
     memory_order: MemoryOrder = MemoryOrder.WEAK
     memory_scope: MemoryScope = MemoryScope.NONE
-    check_bounds: bool = True  # else the program promises that it lies inside
+    check_bounds: bool = True  # False: the program promises that the access lies inside the array
 
 
 def accesses(kernel: Kernel) -> dict[Op, Access]:
@@ -129,35 +129,33 @@ def _path(v: Value, function: Callable[[Value], AffineIndex], parts: Mapping[Val
 
 
 def sizes_of(access: Access) -> tuple[int | None, ...]:
-    """The sizes of the array that are constants."""
+    """The sizes of the array as far as its type knows them; None for others."""
     t = access.op.operands[0].type
     return t.static_shape if isinstance(t, ArrayType) else ()
 
 
-def lies(access: Access, sizes: Sequence[int | None], ranges: Mapping[Variable, range]) -> str:
+def where_tiles_lie(access: Access, sizes: Sequence[int | None], ranges: Mapping[Variable, range]) -> str:
     """Where the tiles lie in an array of these sizes if variables take the values of these ranges.
 
-    INSIDE if all lie inside; CLIPPED if one reaches over an edge or lies outside; UNKNOWN if too little is known.
-
-    With the constants of the array's type and of loops this is a proof, with the sizes and the grid of a launch an
-    answer for that launch.
+    INSIDE if all lie inside; CLIPPED if one reaches over an edge or lies outside; UNKNOWN if too little is known. If
+    sizes and ranges come from the kernel, this holds for every launch, otherwise for the launch that they come from.
     """
     if access.unit != TILES:
         return UNKNOWN
-    found = [_along(access, i, sizes[k], ranges) for i, k in enumerate(access.order)]
+    found = [_where_along(access, i, sizes[k], ranges) for i, k in enumerate(access.order)]
     return CLIPPED if CLIPPED in found else UNKNOWN if UNKNOWN in found else INSIDE
 
 
-def never_cut(access: Access, multiples: Sequence[int]) -> bool:
-    """Whether no tile reaches over an edge of an array whose sizes are multiples of these numbers: a tile that begins
-    inside ends inside, because its extent divides the size and where it begins.
+def never_clipped(access: Access, multiples: Sequence[int]) -> bool:
+    """Whether no tile reaches over an edge of an array whose sizes are multiples of these numbers: the extent of a tile
+    divides both the size and the coordinate where the tile begins, so a tile that begins inside ends inside.
     """
     return access.unit == TILES and all(
         step % n == 0 and multiples[k] % n == 0
         for n, step, k in zip(access.shape, access.steps, access.order, strict=True))
 
 
-def _along(access: Access, dim: int, size: int | None, ranges: Mapping[Variable, range]) -> str:
+def _where_along(access: Access, dim: int, size: int | None, ranges: Mapping[Variable, range]) -> str:
     extent = access.index[dim].extent(ranges)
     if extent is None or size is None or not _fits(access, dim, *extent):
         return UNKNOWN
@@ -166,7 +164,7 @@ def _along(access: Access, dim: int, size: int | None, ranges: Mapping[Variable,
 
 
 def _fits(access: Access, dim: int, first: int, last: int) -> bool:
-    """Whether the index has these values: it is computed in its dtype, and counts in the index dtype of the array."""
+    """Whether the index takes these values without wrapping: they fit its dtype and the array's index dtype."""
     index = access.op.operands[tile_indices(access.op)[dim]]
     array = access.op.operands[0].type
     bounds = [int_range(t) for t in (index.type.dtype, array.index_dtype)]

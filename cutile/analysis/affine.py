@@ -1,7 +1,8 @@
 """Integer scalars as affine functions of block indices, loop counters and other scalars.
 
-Sums, differences, and products with constants are followed; every other scalar stands for itself. The function is that
-of whole numbers: it holds modulo 2^n, n being the width of the scalar's dtype, so exactly where its value fits in.
+Sums, differences, and products with constants are followed; every other scalar is a variable of its own. The function
+is computed without wrapping: it equals the scalar if its value fits the scalar's dtype, else modulo 2^n, where n is
+the width of the dtype.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cutile.ir.nodes import Op, Value
 from cutile.ops import arithmetic, create, grid
 from cutile.types import TileType
 
-MAX_TERMS = 8  # of a function; a sum of more stands for itself
+MAX_TERMS = 8  # of a function; a scalar with more is a variable of its own
 
 
 @structure(frozen=True, slots=True)
@@ -58,7 +59,9 @@ class AffineIndex:
         return AffineIndex(self.constant + other.constant, tuple((v, k) for v, k in total.items() if k))
 
     def extent(self, ranges: Mapping[Variable, range]) -> tuple[int, int] | None:
-        """The least and the greatest value where each variable takes the values of a range; None if one has none."""
+        """The least and the greatest value if each variable takes the values of its range; None if the range of a
+        variable is empty or unknown.
+        """
         least = most = self.constant
         for v, k in self.terms:
             values = ranges.get(v)
@@ -70,7 +73,7 @@ class AffineIndex:
 
 
 def affine_scalars(ops: Iterable[Op]) -> Callable[[Value], AffineIndex]:
-    """The function of every scalar of a program, by its ops in order. One that is not affine is its own variable."""
+    """Returns what maps each scalar of a program to its affine function. `ops`: the program's ops, in order."""
     found: dict[Value, AffineIndex] = {}
 
     def of(v: Value) -> AffineIndex:

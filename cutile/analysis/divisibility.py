@@ -23,8 +23,8 @@ def _power_of_two(n: int) -> int:
 
 
 def divisibility(kernel: Kernel, known: Callable[[Op], int] = lambda n: 1) -> dict[Value, int]:
-    """For each integer scalar, a divisor above 1, if one is known. `known` gives divisors of results of ops that have
-    no rule here, such as the size of an array.
+    """For each integer scalar, a divisor above 1, if one is known. `known` returns a divisor of the result of an op
+    that has no rule here, as one that reads the size of an array.
     """
     found: dict[Value, int] = {}
     for n in walk(kernel.body):
@@ -53,11 +53,11 @@ def _product(n: Op, d: list[int]) -> int:
     return d[0] * d[1]
 
 
-def _either(n: Op, d: list[int]) -> int:
+def _greatest(n: Op, d: list[int]) -> int:
     return max(d)
 
 
-def _same(n: Op, d: list[int]) -> int:
+def _of_operand(n: Op, d: list[int]) -> int:
     """A cast between integers keeps the low bits."""
     return d[0] if _is_integer(n.operands[0]) else 1
 
@@ -66,6 +66,6 @@ _RULES: dict[Any, Callable[[Op, list[int]], int]] = {
     create.constant: lambda n, d: _power_of_two(n.attrs["value"]),
     grid.assume_divisible_by: lambda n, d: max(d[0], _power_of_two(n.attrs["divisor"])),
     arithmetic.add: _least, arithmetic.sub: _least, arithmetic.minimum: _least, arithmetic.maximum: _least,
-    arithmetic.negative: _same, arithmetic.mul: _product, bits.bitwise_and: _either, bits.bitwise_or: _least,
-    convert.astype: _same,
+    arithmetic.negative: _of_operand, arithmetic.mul: _product, bits.bitwise_and: _greatest, bits.bitwise_or: _least,
+    convert.astype: _of_operand,
 }

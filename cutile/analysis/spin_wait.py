@@ -2,18 +2,19 @@
 
 A loop waits if something that other blocks may change decides how long it runs: the result of an atomic, or of a load
 from memory that the kernel stores to, reaches the condition of the loop or of a Break, Continue or Return in it. A
-plain branch on such a value waits for nobody. Two things do not count:
+plain branch on such a value waits for nobody. Nor does a loop wait because of
 
-* `atomic_add` of a number known not to be zero: a loop on that makes progress by itself, as with a counter that hands
-  out work;
-* WEAK loads in a loop that stores to the same memory: it works in place (a sort, an iteration until convergence), and
+* an `atomic_add` of a number known not to be zero: the loop itself changes the memory, for example a counter that
+  hands out work;
+* a WEAK load, if the loop stores to the same memory: it works in place (a sort, an iteration until convergence), and
   nothing may wait through WEAK accesses [MEM-2].
 
 The state of a waiting loop consists of the carried values that decide what an iteration does: where it branches, which
 elements it reads and writes, and the values it writes. If the state repeats and memory has not changed in between, all
 later iterations repeat too.
 
-The flow of values is followed through branches, loops and calls without regard to order, so both answers are supersets.
+The flow of values is followed through branches, loops and calls without regard to order. So the analysis may report a
+loop that does not wait, or too large a state; never too little.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from cutile._support.structs import field, structure
-from cutile.analysis.memory_effects import is_written, memory_classes
+from cutile.analysis.aliasing import is_written, memory_classes
 from cutile.ir.nodes import (
     Break,
     Continue,
@@ -55,14 +56,14 @@ def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
     flow = _Flow(kernel)
     found: dict[Loop, tuple[Value, ...]] = {}
     for loop, sources in flow.sources.items():
-        if not sources.isdisjoint(flow.behind(flow.exits[loop])):
-            state = flow.behind([*flow.exits[loop], *flow.acts[loop]])
+        if not sources.isdisjoint(flow.backward_slice(flow.exits[loop])):
+            state = flow.backward_slice([*flow.exits[loop], *flow.acts[loop]])
             found[loop] = tuple(v for v in loop.params if v in state)
     return found
 
 
 def _may_wait(n: Node) -> bool:
-    """Whether a node can make a loop wait: a While, or an If around a Break, Continue or Return."""
+    """Whether a node can decide how long a loop runs: a While, or an If around a Break, Continue or Return."""
     return isinstance(n, While) or isinstance(n, If) and any(
         isinstance(m, Break | Continue | Return) for b in regions_of(n) for m in b.nodes)
 
@@ -73,8 +74,8 @@ class _Nesting:
 
     node: Node | None
     outer: _Nesting | None
-    loops: tuple[Loop, ...] = ()  # around it, including those of callers
-    is_cond: bool = False  # of a While
+    loops: tuple[Loop, ...] = ()  # around the region, those of callers too
+    is_cond: bool = False  # the region is the condition of a While
 
     def inside(self, n: Node) -> Iterator[tuple[Region, _Nesting]]:
         """The regions nested in a node of this region."""
@@ -92,13 +93,13 @@ class _Nesting:
 
 @structure(slots=True)
 class _Flow:
-    """Which values each value is made from, and what stands in each loop."""
+    """From which values each value is made, and for each loop the values that decide about it."""
 
     kernel: Kernel
     made_from: dict[Value, list[Value]] = field(default_factory=lambda: defaultdict(list))
-    exits: dict[Loop, list[Value]] = field(default_factory=lambda: defaultdict(list))  # conditions
-    acts: dict[Loop, list[Value]] = field(default_factory=lambda: defaultdict(list))  # other operands that matter
-    sources: dict[Loop, set[Value]] = field(default_factory=lambda: defaultdict(set))  # what others may change
+    exits: dict[Loop, list[Value]] = field(default_factory=lambda: defaultdict(list))  # decide how long it runs
+    acts: dict[Loop, list[Value]] = field(default_factory=lambda: defaultdict(list))  # decide what an iteration does
+    sources: dict[Loop, set[Value]] = field(default_factory=lambda: defaultdict(set))  # other blocks may change these
 
     def __post_init__(self) -> None:
         written, known, memory = is_written(self.kernel), _nonzero(self.kernel), memory_classes(self.kernel)
@@ -125,7 +126,7 @@ class _Flow:
                 if array not in stored[loop]:
                     self.sources[loop].update(n.results)
 
-    def behind(self, values: Iterable[Value]) -> set[Value]:
+    def backward_slice(self, values: Iterable[Value]) -> set[Value]:
         """These values and all that they are made from."""
         seen: set[Value] = set()
         pending = list(values)
@@ -183,7 +184,9 @@ class _Flow:
             self.link(results_of(nesting.node), n.operands)
 
     def leave(self, n: Break | Continue | Return, nesting: _Nesting) -> None:
-        """Values arrive at the loop or call that is left or continued; the conditions on the way decide whether."""
+        """The operands become values of the loop or call that is left or continued, if the conditions of the Ifs in
+        between hold.
+        """
         conds: list[Value] = []
         for outer in nesting.chain():
             if isinstance(outer, If):
@@ -203,7 +206,7 @@ class _Flow:
 
 
 def _may_change(n: Op, written, known: set[Value]) -> bool:
-    """Whether the op may give other results when it runs again."""
+    """Whether other blocks may change what the op returns, so that a loop may wait for them to do so."""
     if n.op.effect == READ:
         return any(written(v) for v in n.operands)
     if n.op.effect != ATOMIC:

@@ -1,15 +1,19 @@
 """Which memory accesses wait for which, within a block [MEM-4].
 
-Memory falls into classes: two accesses of different classes never meet. Program order is kept
+Memory falls into classes (`aliasing.memory_classes`): two accesses of different classes never meet. Program order is
+kept
 
 [MEM-4.load]  between a load and every earlier store or atomic of its class
 [MEM-4.store]  between a store or atomic and every earlier access of its class
 [MEM-4.acquire]  between any access and the latest earlier acquire
 [MEM-4.release]  between a release and all earlier accesses
-[MEM-4.print]  between what prints, or waits for other grids, and all accesses
-[MEM-4.loads]  but not between two loads
-[MEM-4.assert]  nor around an assert
-[MEM-4.apart]  nor between the stores of different iterations of an innermost loop, if each goes to a tile of its own
+[MEM-4.print]  between all accesses and an op that prints or is a barrier between grids
+
+It is not kept
+
+[MEM-4.loads]  between two loads
+[MEM-4.assert]  between an assert and any access
+[MEM-4.apart]  between the stores of different iterations of an innermost loop, if each goes to a tile of its own
 
 A back end carries one token for each `Key`. `Tokens` says which of them an access waits for, and which it joins or
 becomes. Branches and loops carry the tokens that something in them changes.
@@ -22,7 +26,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from cutile._support.structs import field, structure
 from cutile.analysis.access import Access, accesses
-from cutile.analysis.memory_effects import memory_classes
+from cutile.analysis.aliasing import memory_classes
 from cutile.ir.nodes import For, Kernel, Op, Region, Value, While, regions_of
 from cutile.ir.walk import definitions, regions, walk
 from cutile.ops import debug, grid
@@ -40,7 +44,9 @@ ACQUIRE: Key = ("acquire", None)
 
 @structure(frozen=True, slots=True)
 class Tokens:
-    """The tokens that a node waits for, those that its token joins, and those that become its token alone."""
+    """How a node goes with tokens: it waits for those in `waits`. After it, those in `joins` stand for what they stood
+    for and the node, those in `becomes` for the node alone.
+    """
 
     waits: tuple[Key, ...]
     joins: tuple[Key, ...]
@@ -80,8 +86,8 @@ class Ordering:
 def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlapping: Sequence[Value] = ()) -> Ordering:
     """The tokens of a kernel.
 
-    `together`: groups of parameters that may be the same memory; `overlapping`: parameters of which two elements may
-    be.
+    `together`: groups of parameters that may be the same memory; `overlapping`: parameters in which two elements may be
+    the same memory.
     """
     class_of = memory_classes(kernel, together)
     ops = [n for n in walk(kernel.body)
@@ -89,21 +95,21 @@ def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlappi
     written = {class_of(n.operands[0]) for n in ops if n.op.effect in (WRITE, ATOMIC)}
     fenced = any(n.op in FENCES or _order(n) in (*ACQUIRES, *RELEASES) for n in ops)
     classes = list(dict.fromkeys(class_of(n.operands[0]) for n in ops if n.op not in FENCES))
-    tracked = [c for c in classes if fenced or c in written]
-    plan = Ordering()
+    tracked = [memory for memory in classes if fenced or memory in written]
+    found = Ordering()
     for n in ops:
         if n.op in FENCES:
-            plan.tokens[n] = _fence(tracked)
-        elif (c := class_of(n.operands[0])) in tracked:
-            plan.tokens[n] = _access(n, c, tracked)
-    plan._find_changed(kernel.body)
-    apart = {class_of(v) for v in overlapping}
+            found.tokens[n] = _fence(tracked)
+        elif (memory := class_of(n.operands[0])) in tracked:
+            found.tokens[n] = _access(n, memory, tracked)
+    found._find_changed(kernel.body)
+    overlapping_classes = {class_of(v) for v in overlapping}
     loops = [n for n in walk(kernel.body) if isinstance(n, For)]
-    described = accesses(kernel) if loops and plan.tokens else {}
+    described = accesses(kernel) if loops and found.tokens else {}
     for loop in loops:
-        if found := _apart(loop, plan, class_of, apart, described):
-            plan.apart[loop] = found
-    return plan
+        if stores := _stores_apart(loop, found, class_of, overlapping_classes, described):
+            found.apart[loop] = stores
+    return found
 
 
 def _order(n: Op) -> MemoryOrder:
@@ -111,44 +117,49 @@ def _order(n: Op) -> MemoryOrder:
 
 
 def _fence(classes: Sequence[Value]) -> Tokens:
-    """It waits for everything before it, and everything after waits for it."""
-    return Tokens((*(("any", c) for c in classes), ACQUIRE), (), (ACQUIRE,))
+    """A fence waits for everything before it, and everything after waits for it."""
+    return Tokens((*(("any", k) for k in classes), ACQUIRE), (), (ACQUIRE,))
 
 
-def _access(n: Op, c: Value, classes: Sequence[Value]) -> Tokens:
+def _access(n: Op, memory: Value, classes: Sequence[Value]) -> Tokens:
     order, reads = _order(n), n.op.effect == READ
-    waits: tuple[Key, ...] = (("write" if reads else "any", c), ACQUIRE)
+    waits: tuple[Key, ...] = (("write" if reads else "any", memory), ACQUIRE)
     if order in RELEASES:
         waits = (*(("any", k) for k in classes), ACQUIRE)
     acquires = (ACQUIRE,) if order in ACQUIRES else ()
     if reads:
-        return Tokens(waits, (("any", c),), acquires)
-    return Tokens(waits, (), (("any", c), ("write", c), *acquires))
+        return Tokens(waits, (("any", memory),), acquires)
+    return Tokens(waits, (), (("any", memory), ("write", memory), *acquires))
 
 
 # ------------------------------------------------------------------ stores of different iterations
 
 
-def _apart(loop: For, plan: Ordering, class_of, overlapping: set[Value],
-           described: Mapping[Op, Access]) -> dict[Op, Value]:
-    """The stores of an innermost loop that never meet one another, with their classes: such a store is the only access
-    of its class in the loop, its array comes from outside, and its tile index moves with the counter."""
+def _stores_apart(loop: For, order: Ordering, class_of, overlapping: set[Value],
+                  described: Mapping[Op, Access]) -> dict[Op, Value]:
+    """The stores of an innermost loop that go to another tile in each iteration, with their classes: such a store is
+    the only access of its class in the loop, its array comes from outside, and its tile index moves with the counter.
+
+    `overlapping`: classes in which two elements may be the same memory.
+    """
     nodes = list(walk(loop.body))
     if any(isinstance(n, For | While) for n in nodes):
         return {}
-    found = [n for n in nodes if isinstance(n, Op) and n in plan.tokens]
-    if any(ACQUIRE in plan.tokens[n].becomes for n in found):  # fences too: each access waits for the latest one
+    found = [n for n in nodes if isinstance(n, Op) and n in order.tokens]
+    if any(ACQUIRE in order.tokens[n].becomes for n in found):  # fences too: each access waits for the latest one
         return {}
     counts = Counter(class_of(n.operands[0]) for n in found)
     inside = {*definitions(loop.body), *loop.params}
-    return {n: c for n in found
-            if n.op.effect == WRITE and counts[c := class_of(n.operands[0])] == 1 and c not in overlapping
+    return {n: memory for n in found
+            if n.op.effect == WRITE and counts[memory := class_of(n.operands[0])] == 1 and memory not in overlapping
             and _order(n) is MemoryOrder.WEAK and n.operands[0] not in inside
             and _moves(described[n], loop, inside)}
 
 
 def _moves(access: Access, loop: For, inside: set[Value]) -> bool:
-    """Some tile index is the counter plus or minus what stays the same, and tiles do not overlap along that axis."""
+    """Whether some tile index is the counter, or minus the counter, plus a number that is the same in each iteration,
+    and tiles do not overlap along that axis.
+    """
     return any(abs(i.coefficient(loop.iv)) == 1 and inside.isdisjoint(i.without(loop.iv).variables) and step >= n
                for i, step, n in zip(access.index, access.steps, access.shape, strict=False))
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from cutile import settings
 from cutile._support.structs import structure
-from cutile.analysis.memory_effects import written_params
+from cutile.analysis.aliasing import written_params
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
 from cutile.errors import TileRecursionError

@@ -1,5 +1,5 @@
-"""Compute once what is computed twice: an op without effect is replaced by the result of an earlier equal one that is
-visible there.
+"""Compute once what is computed twice: an op without effect is replaced by the results of an equal op that is visible
+at its place.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ def cse(kernel: Kernel) -> Kernel:
 
 
 def key_of(n: Op) -> Hashable | None:
-    """A key that is equal for ops that compute the same; None for an op that cannot be merged. Numbers of different
-    kinds differ, and so do zeros of different sign."""
+    """A key that is equal for ops that compute the same; None for an op that cannot be merged. 1, 1.0 and True differ,
+    and so do 0.0 and -0.0.
+    """
     if n.op.effect != PURE or n.region is not None or n.op is breakpoint_op or "ctx" in n.op.given and n.operands:
         return None
     attrs = tuple((k, _exact(v)) for k, v in n.attrs.items())
@@ -40,7 +41,7 @@ def _exact(value: Any) -> Hashable:
 
 def _region(region: Region, seen: Seen, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
     nodes: list[Node] = []
-    own: list[Hashable] = []  # what this region adds to `seen`, until its end
+    own: list[Hashable] = []  # keys that this region adds to `seen`; they leave it at the end of the region
     for old in region.nodes:
         n = substitute(old, new)
         if isinstance(n, Op) and (key := key_of(n)) is not None:

@@ -1,6 +1,6 @@
-"""Drop what nobody needs: ops without effect whose results are unused, and Binds, which only a debugger reads.
+"""Drop pure ops whose results are unused, and all Binds.
 
-A weak or relaxed load whose result is unused counts as an op without effect [LOAD-8].
+Weak and relaxed loads are dropped like pure ops [LOAD-8].
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Replace each call by the body of the function, so that no Frame is left.
 
 The operands of a Return at the end of the body replace the results of the frame. After an If with an early return, the
-rest of the body moves into the branch that goes on; where both branches go on, the body becomes a loop that runs once
-and ends by Break. Nodes that control cannot reach are dropped.
+rest of the body moves into the branch that does not return. If both branches may fall through, the body is put in a
+loop that runs once, and Returns become Breaks. Nodes that control cannot reach are dropped.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ def flatten_frames(kernel: Kernel) -> Kernel:
 
 
 def _cut(n: Node) -> list[Node] | None:
-    """The node without what control cannot reach in its regions."""
+    """The node without the nodes of its regions that control cannot reach; None if there are none."""
     regions = tuple(regions_of(n))
     cut = [reachable(b) for b in regions]
     return None if all(a is b for a, b in zip(regions, cut, strict=True)) else [with_regions(n, cut)]
 
 
 def reachable(region: Region) -> Region:
+    """The region up to the first node from which control does not go on to the next."""
     for i, n in enumerate(region.nodes[:-1]):
         if isinstance(n, TERMINATORS) or not falls_through(n):
             return replace(region, nodes=region.nodes[:i + 1])
@@ -57,9 +58,9 @@ def reachable(region: Region) -> Region:
 
 
 def _frame(n: Frame, new: dict[Value, Value]) -> list[Node]:
-    """The frame with one Return, at the end of its body, if it has any; or a loop that stands for the frame.
+    """The frame with its Returns merged into one at the end, or a loop in place of the frame.
 
-    Replacements for the results of Ifs are added to `new`.
+    `new` receives the values that replace results of Ifs.
     """
     body = reachable(out_of_loops(reachable(n.body), tuple(v.type for v in n.results)))
     holding = holders(body, Return)
@@ -67,7 +68,7 @@ def _frame(n: Frame, new: dict[Value, Value]) -> list[Node]:
         moved: dict[Value, Value] = {}
         try:
             nodes = unrolled(_ended(body.nodes, [], n.results, holding, moved))[::-1]
-        except _BothGoOn:
+        except _BothFallThrough:
             broken = mapped(body, lambda e: Break(e.operands, e.span) if isinstance(e, Return) else e)
             return [While(None, (), (), broken, n.results, n.span)]
         new.update(moved)
@@ -77,16 +78,16 @@ def _frame(n: Frame, new: dict[Value, Value]) -> list[Node]:
     return [n if body is n.body else replace(n, body=body)]
 
 
-class _BothGoOn(Exception):
-    """Both branches of an If with an early return go on, so what follows it would be needed twice."""
+class _BothFallThrough(Exception):
+    """Both branches of an If with an early return may fall through, so the nodes after it would be needed twice."""
 
 
 def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], holding: set[Node],
            moved: dict[Value, Value]) -> Generator[Any, Any, list[Node]]:
-    """Nodes and the rest of the body after them, ending in a Yield of what it returns. The last node comes first, here
-    and in `rest`; `moved` says what became of the results of Ifs.
+    """Nodes followed by `rest`, ending in a Yield of what the function returns. `rest` and the result are in reverse
+    order. `moved`: values that replace results of Ifs.
 
-    Nothing returns from inside a loop any more.
+    No loop among the nodes holds a Return.
     """
     out = rest
     for n in reversed(nodes):
@@ -95,13 +96,13 @@ def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], 
         elif n not in holding:
             out.append(n)
         else:
-            going_on = [b for b in regions_of(n) if b.nodes and isinstance(b.nodes[-1], Yield)]
-            if len(going_on) == 2:
-                raise _BothGoOn
+            falling_through = [b for b in regions_of(n) if b.nodes and isinstance(b.nodes[-1], Yield)]
+            if len(falling_through) == 2:
+                raise _BothFallThrough
             branches = []
             for b in regions_of(n):
                 inner, after = b.nodes, []
-                if b in going_on:
+                if b in falling_through:
                     *inner, last = inner
                     moved.update(zip(n.results, last.operands, strict=True))
                     after = out
@@ -117,9 +118,9 @@ def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], 
 
 
 def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
-    """The region with the body of each frame in its place. `new` maps values to their replacements."""
+    """The region with each frame replaced by its body. `new` maps values to their replacements."""
     out: list[Node] = []
-    inside: list[tuple[Frame | None, Any]] = [(None, iter(region.nodes))]  # frames entered, and their nodes to come
+    inside: list[tuple[Frame | None, Any]] = [(None, iter(region.nodes))]  # entered frames, each with its next nodes
     while inside:
         frame, nodes = inside[-1]
         n = next(nodes, None)
@@ -143,7 +144,7 @@ def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Reg
 
 
 def _renamed(n: Node, new: dict[Value, Value]) -> Node:
-    """The node with its values replaced, until none has a replacement."""
+    """The node with each value replaced, through chains of replacements."""
     read = shown_values(n.template) if isinstance(n, Bind) else uses_of(n)
     final = {}
     for v in read:
@@ -152,5 +153,5 @@ def _renamed(n: Node, new: dict[Value, Value]) -> Node:
             chain.append(v)
             v = new[v]
         final.update(dict.fromkeys(chain, v))
-    new.update(final)  # the next to ask has one step to go
+    new.update(final)  # so that the next look-up takes one step
     return substitute(n, final) if final else n

@@ -1,26 +1,27 @@
 """Form fused multiply-adds, as the language does [MACH-7].
 
-A float add or sub is replaced where one of its operands is the product of a `mul` that nothing else uses:
+A float `add` or `sub` is replaced if one of its operands is the product of a `mul` that nothing else uses:
 
 [MACH-7.add]  x*y + z and z + x*y become fma(x, y, z)
 [MACH-7.sub]  x*y - z becomes fma(x, y, -z)
 [MACH-7.rsub]  z - x*y becomes fma(-x, y, z)
 [MACH-7.left]  if both operands qualify, the left one is fused
 
-The exact conditions:
+The exact conditions, where `add` stands for `sub` too:
 
 [MACH-7.dtype]  float16, bfloat16, float32 and float64 are fused, integers never
-[MACH-7.options]  `mul` and add have equal rounding mode (None is RN) and flush_to_zero
+[MACH-7.options]  `mul` and `add` have equal rounding mode (None is RN) and flush_to_zero
 [MACH-7.direct]  the operand is the product itself: no cast, reshape or broadcast in between, and no result of an If or
     a loop
 [MACH-7.single]  nothing else uses the product. Every operand position that reads it counts, Yield, Continue, Break and
-    Return included, also in code whose own result is unused; two positions of one node are two uses. A Bind is none
-[MACH-7.block]  the product is visible to the add, so the `mul` stands in the same block or an enclosing one, also
-    outside a loop that holds the add
-[MACH-7.call]  a call is as if inlined: `mul` or add may stand in a callee whose only Return ends its body. What such a
-    Return hands out counts as used where the call's result is
+    Return included, also in code whose own result is unused; two positions of one node are two uses. A Bind does not
+    count
+[MACH-7.region]  the product is visible to the `add`: the `mul` stands in the same region or an enclosing one, also
+    outside a loop that holds the `add`
+[MACH-7.call]  a call is as if inlined: `mul` or `add` may stand in a callee whose only Return ends its body. A value
+    that such a Return hands out counts as used where the result of the call is used
 
-A product that some Bind shows stays, for the debugger alone; any other fused `mul` is removed.
+A fused `mul` is removed, unless a Bind shows its product to the debugger.
 """
 
 from __future__ import annotations
@@ -48,12 +49,12 @@ def fma(kernel: Kernel) -> Kernel:
 class _Plan:
     """What to change at each node."""
 
-    fusions: dict[Op, tuple[int, Value, Value]] = field(default_factory=dict)  # add -> side of the product, factors
-    gone: set[Op] = field(default_factory=set)  # muls whose product nobody reads or shows any more
+    fusions: dict[Op, tuple[int, Value, Value]] = field(default_factory=dict)  # add → side of the product, factors
+    gone: set[Op] = field(default_factory=set)  # muls to remove
     frame_of: dict[Return, Frame] = field(default_factory=dict)  # frames that change, by their Return
-    dropped: dict[Frame, set[int]] = field(default_factory=lambda: defaultdict(set))  # their results that are gone
-    # Factors that they newly hand out.
-    extra: dict[Frame, dict[Value, Value]] = field(default_factory=lambda: defaultdict(dict))  # inside -> outside
+    dropped: dict[Frame, set[int]] = field(default_factory=lambda: defaultdict(set))  # positions of removed results
+    # Factors that a frame hands out in addition: the value inside the frame → the new result.
+    extra: dict[Frame, dict[Value, Value]] = field(default_factory=lambda: defaultdict(dict))
 
     def change(self, old: Node, n: Node) -> list[Node] | None:
         if old in self.fusions:
@@ -68,12 +69,12 @@ class _Plan:
         return None
 
     def passed(self, values: tuple[Value, ...], frame: Frame, factors: Iterable[Value]) -> tuple[Value, ...]:
-        """What the frame hands out now: without products that are gone, with factors at the end."""
+        """The results of a frame, or the operands of its Return, after the change: dropped ones go, factors follow."""
         return (*(v for i, v in enumerate(values) if i not in self.dropped[frame]), *factors)
 
 
 def _fused(add: Node, side: int, x: Value, y: Value) -> list[Node]:
-    """The nodes that stand for an add or sub whose operand `side` is x*y. The result keeps its value."""
+    """The nodes that replace an add or sub whose operand `side` is x*y. They define the same result value."""
     nodes: list[Node] = []
 
     def negative(v: Value) -> Value:
@@ -92,7 +93,10 @@ def _fused(add: Node, side: int, x: Value, y: Value) -> list[Node]:
 
 
 class _Uses:
-    """Who uses and who makes which value, as if calls of straight functions were inlined."""
+    """Where values are made and how often they are used, as if straight frames were inlined.
+
+    A frame is straight if its only Return ends its body.
+    """
 
     def __init__(self, kernel: Kernel):
         nodes = list(walk(kernel.body))
@@ -106,7 +110,7 @@ class _Uses:
                 self.aliases[self.origin(v)[0]].append((frame, v))
 
     def origin(self, v: Value) -> tuple[Value, list[Frame]]:
-        """What `v` is inside the straight frames that return it, and these frames, innermost first."""
+        """The value that straight frames hand out as `v`, and these frames, innermost first."""
         frames: list[Frame] = []
         while (n := self.defined.get(v)) in self.straight:
             frames.append(n)
@@ -114,14 +118,14 @@ class _Uses:
         return v, frames[::-1]
 
     def product(self, v: Value) -> tuple[Op | None, list[Frame]]:
-        """The `mul` of the product that `v` is, if nothing else uses it, and the frames on its way."""
+        """The `mul` that makes `v`, if `v` is its only use, else None; and the frames that hand out the product."""
         root, frames = self.origin(v)
         n = self.defined.get(root)
         return n if isinstance(n, Op) and n.op is arithmetic.mul and self.count[root] == 1 else None, frames
 
 
 def _only_return(frame: Frame) -> Return | None:
-    """The Return of a frame that can be inlined as straight code."""
+    """The Return of a straight frame; None for other frames."""
     found = returns(frame.body)
     return found[0] if len(found) == 1 and found[0] is frame.body.nodes[-1] else None
 
@@ -154,7 +158,7 @@ def _alike(mul: Op, add: Op) -> bool:
 
 
 def _brought_out(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> Value:
-    """A factor as the add sees it: a new result of each frame on the product's way that it is defined in."""
+    """A factor as the add sees it: for each frame on the way that defines it, a new result of that frame."""
     for frame in frames:
         if uses.home.get(v) is not frame.body:
             continue
@@ -168,7 +172,7 @@ def _brought_out(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> Val
 
 
 def _remove(plan: _Plan, mul: Op, uses: _Uses) -> None:
-    """Take a fused product away, unless a Bind shows it here or where it came by a call."""
+    """Remove a fused product, unless a Bind shows it, inside a frame or as the result of one."""
     aliases = uses.aliases[mul.results[0]]
     if uses.bound.isdisjoint((*mul.results, *(v for _, v in aliases))):
         plan.gone.add(mul)

@@ -1,4 +1,5 @@
-"""Move ops without effect out of loops if their operands come from outside: they give the same in every iteration.
+"""Move ops without effect out of loops if their operands come from outside: they compute the same value in every
+iteration.
 
 A loop may have no iteration, so what is moved must be harmless: an integer division stays unless its divisor is a
 constant other than zero.
@@ -49,5 +50,5 @@ def _harmless(n: Op, source: dict[Value, Node]) -> bool:
 
 
 def _hands_on(n: Op) -> bool:
-    """Whether all elements of the result are those of one operand, in another form."""
+    """Whether all elements of the result are elements of one operand, moved or cast."""
     return len(n.operands) == 1 and (n.op.moves_data or n.op is convert.astype)

@@ -5,8 +5,9 @@
         else: B                           for j in range(mid, stop):
         rest                                  B; rest
 
-for a step of 1, an If in the body itself, and an x that is the same in every iteration. Neither half has the branch,
-which suits the two halves of a causal attention. Loops with a Break, and those with loops inside, stay.
+for a step of 1, an If in the body itself, and an x that is the same in every iteration. Neither half has the branch: in
+causal attention, for example, only the second half applies the mask. Loops with a Break or Return, and those with loops
+inside, stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with
 from cutile.ops import arithmetic, compare, create
 from cutile.passes.structured_exits import has_break
 
-# For `counter op x`: whether the condition holds in the first half, and whether the half ends behind x.
+# For `counter op x`: whether the condition holds in the first half, and whether x itself belongs to the first half.
 CONDITIONS = {
     compare.less: (True, False), compare.less_equal: (True, True),
     compare.greater_equal: (False, False), compare.greater: (False, True),
@@ -47,7 +48,7 @@ def _split(n: For, source: dict[Value, Node]) -> list[Node] | None:
 
 
 def _condition(c: Node | None, n: For, inside: dict[Value, Node]) -> tuple[Value, bool, bool] | None:
-    """The bound of a comparison of the counter, and its entry in CONDITIONS."""
+    """What the counter is compared with, and the entry of the comparison in CONDITIONS."""
     if not isinstance(c, Op) or c.op not in CONDITIONS:
         return None
     x, y = c.operands
@@ -58,7 +59,7 @@ def _condition(c: Node | None, n: For, inside: dict[Value, Node]) -> tuple[Value
     return bound, *CONDITIONS[op]
 
 
-def _halves(n: For, cond: Value, bound: Value, first: bool, behind: bool) -> list[Node]:
+def _halves(n: For, cond: Value, bound: Value, first: bool, inclusive: bool) -> list[Node]:
     nodes: list[Node] = []
 
     def make(op, *operands: Value, **attrs) -> Value:
@@ -67,15 +68,15 @@ def _halves(n: For, cond: Value, bound: Value, first: bool, behind: bool) -> lis
         return v
 
     options = {"rounding_mode": None, "flush_to_zero": False}
-    if behind:  # bound + 1, which may be too large a number; never above stop
+    if inclusive:  # min(bound, stop - 1) + 1, because bound + 1 may overflow
         one = make(create.constant, value=1)
         last = make(arithmetic.minimum, bound, make(arithmetic.sub, n.stop, one, **options), **_choice())
         bound = make(arithmetic.add, last, one, **options)
     mid = make(arithmetic.maximum, n.start, bound, **_choice())
     mid = make(arithmetic.minimum, mid, n.stop, **_choice())
-    middle = tuple(Value(v.type) for v in n.results)
-    for side, start, stop, inits, results in ((first, n.start, mid, n.inits, middle),
-                                              (not first, mid, n.stop, middle, n.results)):
+    carried = tuple(Value(v.type) for v in n.results)
+    for side, start, stop, inits, results in ((first, n.start, mid, n.inits, carried),
+                                              (not first, mid, n.stop, carried, n.results)):
         new: dict[Value, Value] = {}
         iv, *params = (_fresh(v, new) for v in (n.iv, *n.params))
         body = Region(_copied(n.body.nodes, new, {cond: side}))
@@ -104,14 +105,14 @@ def _copied(nodes: list[Node], new: dict[Value, Value], known: dict[Value, bool]
             if isinstance(out[-1], Yield):
                 new.update(zip(n.results, out.pop().operands, strict=True))
                 continue
-            return out  # it continued: nothing behind it is reached
+            return out  # the branch ends by Continue: control does not reach the nodes after the If
         n = substitute(n, new)
         out.append(_own(n, new, known))
     return out
 
 
 def _own(n: Node, new: dict[Value, Value], known: dict[Value, bool]) -> Node:
-    """A node whose operands are substituted, with values and regions of its own."""
+    """The node, its operands already substituted, with new results and copies of its regions."""
     inner = [Region(_copied(b.nodes, _params(b, new), known), tuple(new[v] for v in b.params)) for b in regions_of(n)]
     n = with_regions(n, inner) if inner else replace(n)  # no node stands in two places
     results = results_of(n)
@@ -119,6 +120,7 @@ def _own(n: Node, new: dict[Value, Value], known: dict[Value, bool]) -> Node:
 
 
 def _params(b: Region, new: dict[Value, Value]) -> dict[Value, Value]:
+    """`new`, with new values for the params of a region."""
     for v in b.params:
         _fresh(v, new)
     return new

@@ -1,7 +1,8 @@
 """Take Returns out of loops: the loop ends by Break, and a Return follows it.
 
-A flag among the results of the loop says whether to return, and further results what; neither is needed if the loop
-ends in no other way. Afterwards every Return is at the end of its function's body or of branches of Ifs in it.
+A flag among the results of the loop says whether to return, and further results carry what to return. A loop that can
+only end by Return needs no flag. Afterwards every Return is at the end of its function's body or of a branch of an If
+in it.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def _out_of_loops(body: Region, types: tuple[LeafType, ...], holding: set[Node])
 
 
 def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
-    """The loop with each Return in it a Break, and the Return behind it."""
+    """The loop with each Return in it turned into a Break, and a Return after the loop."""
     endless = isinstance(n, While) and n.cond is None
     returned = tuple(Value(t) for t in types)
     if endless and not has_break(n.body):
@@ -83,7 +84,7 @@ def _loop(n: For | While, types: tuple[LeafType, ...]) -> list[Node]:
 
 
 def has_break(region: Region) -> bool:
-    """A Break of the loop whose body this is."""
+    """Whether this loop body has a Break of its loop."""
     return any(isinstance(n, Break) for n in walk(region, lambda n: isinstance(n, If)))
 
 
@@ -94,7 +95,7 @@ def _constant(nodes: list[Node], t: TileType, value, span: Span) -> Value:
 
 
 def _nothing(nodes: list[Node], t: LeafType, span: Span) -> Value:
-    """Some value of the type, for where nobody reads it."""
+    """A value of the type for places where nobody reads it."""
     if not isinstance(t, TileType) or info(t.dtype).kind == "p":
         raise TileUnsupportedFeatureError(
             f"{t.describe()} is handed out of a loop that can also end otherwise, which GPU code cannot express", span,

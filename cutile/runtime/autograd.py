@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from cutile._support.structs import structure
-from cutile.analysis.memory_effects import written_params
+from cutile.analysis.aliasing import written_params
 from cutile.errors import refusal
 from cutile.ir.nodes import Kernel
 from cutile.runtime.annotations import ParameterSpec

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile.analysis.memory_effects import written_params
+from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO, float4_e2m1fn
 from cutile.errors import refusal
 from cutile.ir.nodes import Kernel

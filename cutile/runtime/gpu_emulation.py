@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
-from cutile.analysis.memory_effects import written_params
+from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO
 from cutile.gpu.driver import Driver, driver
 from cutile.gpu.streams import handle

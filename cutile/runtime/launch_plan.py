@@ -13,7 +13,7 @@ import numpy as np
 
 from cutile import settings
 from cutile._support import opaque
-from cutile.analysis.memory_effects import written_params
+from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO
 from cutile.errors import refusal
 from cutile.runtime.arguments import Argument, understand_read

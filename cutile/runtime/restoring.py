@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile.analysis.memory_effects import written_params
+from cutile.analysis.aliasing import written_params
 from cutile.runtime.float4_packing import PackedArray
 from cutile.runtime.launch_plan import LaunchPlan
 

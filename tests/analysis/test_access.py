@@ -15,10 +15,10 @@ from cutile.analysis.access import (
     Item,
     Slice,
     accesses,
-    lies,
-    never_cut,
+    never_clipped,
     sizes_of,
     tile_indices,
+    where_tiles_lie,
 )
 from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, READ, ROWS, TILES, WRITE, registry
@@ -77,7 +77,7 @@ def test_irregular_accesses():
     assert all(x.index == x.steps == () for x in (gather, scatter, add, store, rows))
     assert [x.shape for x in (gather, scatter, add, store, rows)] == [(8,)] * 4 + [(8, 4)]
     assert gather.mask is not None and gather.padding.type.dtype is ct.float32 and store.mask is not None
-    assert all(lies(x, (64, 64), {}) == UNKNOWN and not never_cut(x, (8, 8)) for x in (gather, rows))
+    assert all(where_tiles_lie(x, (64, 64), {}) == UNKNOWN and not never_clipped(x, (8, 8)) for x in (gather, rows))
 
 
 def test_paths():
@@ -116,12 +116,12 @@ def test_where_tiles_lie_is_what_the_numbers_say(size, grid, multiple):
                           (second, [b + j - 1 for b in range(grid) for j in range(3)])):
         elements = np.array([t * 8 + np.arange(8) for t in tiles])
         want = INSIDE if elements.min() >= 0 and elements.max() < size else CLIPPED
-        assert lies(access, (size,), ranges) == want
-        assert lies(access, (None,), ranges) == lies(access, (size,), {}) == UNKNOWN
-    if size % multiple == 0 and never_cut(first, (multiple,)):
+        assert where_tiles_lie(access, (size,), ranges) == want
+        assert where_tiles_lie(access, (None,), ranges) == where_tiles_lie(access, (size,), {}) == UNKNOWN
+    if size % multiple == 0 and never_clipped(first, (multiple,)):
         begins = [16 * b for b in range(grid) if 16 * b < size]
         assert all(b + 8 <= size for b in begins)
-    assert never_cut(first, (multiple,)) == (multiple == 8)
+    assert never_clipped(first, (multiple,)) == (multiple == 8)
 
 
 def test_constants_are_proof():
@@ -131,8 +131,8 @@ def test_constants_are_proof():
 
     k, (load,) = described(kernel, ArrayType(ct.float32, 1, static_shape=(32,)))
     (counter,) = load.index[0].variables
-    assert sizes_of(load) == (32,) and lies(load, sizes_of(load), {counter: range(4)}) == INSIDE
-    assert lies(load, sizes_of(load), {counter: range(5)}) == CLIPPED
+    assert sizes_of(load) == (32,) and where_tiles_lie(load, sizes_of(load), {counter: range(4)}) == INSIDE
+    assert where_tiles_lie(load, sizes_of(load), {counter: range(5)}) == CLIPPED
 
 
 def test_an_index_that_wraps_is_unknown():
@@ -140,8 +140,8 @@ def test_an_index_that_wraps_is_unknown():
         ct.load(a, ct.bid(0) * 1073741824, 8)
 
     _, (load,) = described(kernel, A1)
-    assert lies(load, (64,), {BlockIndex(0): range(1)}) == INSIDE
-    assert lies(load, (64,), {BlockIndex(0): range(5)}) == UNKNOWN
+    assert where_tiles_lie(load, (64,), {BlockIndex(0): range(1)}) == INSIDE
+    assert where_tiles_lie(load, (64,), {BlockIndex(0): range(5)}) == UNKNOWN
 
 
 def test_operands_that_are_tile_indices():

@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cutile import interp
-from cutile.analysis.memory_effects import written_params
+from cutile.analysis.aliasing import written_params
 from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import ListConstraint
 from cutile.compilation.derive import array_constraint

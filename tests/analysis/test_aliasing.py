@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
-from cutile.analysis.memory_effects import is_written, memory_classes, written_params
+from cutile.analysis.aliasing import is_written, memory_classes, written_params
 from cutile.types import ListType
 from tests.front.compiling import A1, I32, typed
 

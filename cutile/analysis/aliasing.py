@@ -1,9 +1,8 @@
-"""Which parameters a kernel may store to. A launcher refuses read-only arrays for these, and loads of all others need
-no copy.
+"""Which values of a kernel may be the same memory, and which parameters it may store to.
 
-Arrays reach an access through slices, list items, branches, loops, calls and foreign pointers. All values that may
-stand for the same array form one class, by union-find over everything that passes an array on. So the answer may name
-a parameter too many, but never one too few.
+Slices, list items, branches, loops, calls and foreign pointers pass arrays on. All values that may be the same memory
+form one class, by union-find over every node that passes an array on. So the answer may name a parameter too many, but
+never one too few. The arguments of a launch may overlap besides; that is not known here.
 """
 
 from __future__ import annotations
@@ -45,9 +44,10 @@ def is_written(kernel: Kernel) -> Callable[[Value], bool]:
 
 
 def memory_classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> Callable[[Value], Value]:
-    """A function from each array, list or pointer value to one value for all that may be the same memory.
+    """Returns what maps an array, list or pointer value to the representative of its class: two values with different
+    representatives are never the same memory.
 
-    Parameters in one group of `together` may be the same memory too.
+    `together`: groups of parameters whose arguments may be the same memory.
     """
     classes = _Classes()
     for group in together:
@@ -84,7 +84,7 @@ def _is_memory(v: Value) -> bool:
 
 
 def _targets(kernel: Kernel, classes: _Classes) -> list[Value]:
-    """Unite values that may be the same memory. Gives the arrays of stores and atomics."""
+    """Unite values that may be the same memory. Returns the arrays that stores and atomics write to."""
     targets: list[Value] = []
     # With each region: (params, results) of the innermost loop, results of the innermost frame.
     pending: list[tuple[Region, tuple, tuple]] = [(kernel.body, ((), ()), ())]
@@ -118,7 +118,7 @@ def _unite(n: Node, classes: _Classes, loop: tuple, frame: tuple) -> None:
 
 
 def _inside(n: Node, loop: tuple, frame: tuple) -> tuple[tuple, tuple]:
-    """The innermost loop and frame of the regions nested in a node."""
+    """For the regions nested in a node: params and results of the innermost loop, results of the innermost frame."""
     if isinstance(n, Frame):
         return ((), ()), n.results
     return ((n.params, n.results) if isinstance(n, For | While) else loop), frame
