@@ -1,4 +1,4 @@
-"""Small tools that every room may use; they know nothing of tiles, kernels or arrays.
+"""Small tools that every room may use. They may not know tiles, kernels or any room; `trace` reads a setting.
 
 Where a tool replaces one of the standard library, its docstring gives the measured gain.
 """

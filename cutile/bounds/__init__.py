@@ -9,6 +9,8 @@ The kernel's typed program runs on pairs (value, error). The value is what the i
 an implementation may be from it. It is 0 where the language fixes every bit. Ops that leave something open
 (transcendentals, the order of sums and matrix products: docs/freedoms.md) add to it, and later ops pass it on. It is
 inf where nothing can be said, as after a comparison whose sides may change places.
+
+In: a kernel, a grid, arguments. Out: a value and a bound for each array. This room may not know GPUs.
 """
 
 from __future__ import annotations

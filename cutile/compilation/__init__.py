@@ -1,4 +1,8 @@
-"""Compiling ahead of time: signatures, calling conventions, kernel names, export [compilation.md]."""
+"""Compiling ahead of time: signatures, calling conventions, kernel names, export [compilation.md].
+
+In: a kernel and signatures, or the arguments of a launch. Out: bytecode, cubins, C headers; what a launch compiles for.
+It may not know the interpreter.
+"""
 
 from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import (

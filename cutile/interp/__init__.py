@@ -1,9 +1,11 @@
 """The interpreter: a back end of the IR that runs kernels on NumPy arrays.
 
 In: a typed program, a grid, NumPy arrays and numbers. Out: what the kernel stores and prints. It may not know the front
-end or any syntax of the user's, nor GPUs. `launch` starts from host arrays, `schedule` chooses how blocks run,
-`codegen` makes Python code that carries the user's file, lines and names, `run_blocks` runs it over a grid with what is
-in `exec`, `memory` stands behind arrays, `prepared` shortens repeated launches.
+end, the user's syntax or GPUs.
+
+`launch` starts from host arrays. `schedule` chooses how blocks run. `codegen` makes Python code that carries the user's
+file, lines and names. `run_blocks` runs that code over a grid; `exec` has the running blocks, `memory` the arrays that
+they access. `prepared` keeps what launches over one grid have in common.
 """
 
 from cutile.interp.launch import HostLaunch, launch, run

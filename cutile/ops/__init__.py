@@ -1,4 +1,9 @@
-"""All ops, by family. Importing this package fills the registry."""
+"""All ops, a module for each family. Importing this package fills the registry.
+
+In: to type a call, its terms and the builder of the IR; to compute, NumPy arrays. Out: terms and nodes; NumPy arrays.
+It may not know the front end, passes or back ends: these read what an op declares (`_op.py`). Modules with an
+underscore hold what families share; other rooms may use them too.
+"""
 
 from cutile.ops import (
     arithmetic,
