@@ -94,14 +94,14 @@ def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
 
 def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Target | None,
               version: str | None) -> bytes:
-    from cutile.gpu import assumptions
-    from cutile.gpu import compile as gpu  # the back end is loaded when it is needed
+    from cutile.gpu import to_bytecode as bytecode  # the back end is loaded when it is needed
+    from cutile.gpu.facts import of_parameters
 
-    module = gpu.Module(version)
+    module = bytecode.Module(version)
     for symbol, s in signatures.items():
         program = typed(kernel, arg_types(kernel, s)).kernel
-        known = assumptions.of_parameters(s.parameters)
-        gpu.module_of(program, known, target, version, kernel.options, symbol=symbol, module=module)
+        facts = of_parameters(s.parameters)
+        bytecode.module_of(program, facts, target, version, kernel.options, symbol=symbol, module=module)
     return module.to_bytes()
 
 

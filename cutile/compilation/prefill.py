@@ -18,7 +18,7 @@ from typing import Any
 
 from cutile._support.float_mode import in_usual_mode
 from cutile.compilation.launch_signature import of_launch
-from cutile.gpu.build import build
+from cutile.gpu.cubin import build
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.kernel import Kernel
 

@@ -8,9 +8,9 @@ import inspect
 import types
 
 from cutile.errors import TileTypeError
+from cutile.front.advice import hint, nearest
 from cutile.front.context import Context
 from cutile.front.foreign_names import OF_ARRAYS, OF_TILES, STRANGERS
-from cutile.front.hints import hint, nearest
 from cutile.front.proxies import RECEIVERS, Method
 from cutile.front.python_objects import capture
 from cutile.ir.terms import (

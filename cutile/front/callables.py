@@ -7,8 +7,8 @@ import sys
 import types
 from typing import Any
 
+from cutile.front.advice import call_of, hint
 from cutile.front.foreign_names import CAUTIONS, OTHERWISE
-from cutile.front.hints import call_of, hint
 from cutile.front.python_objects import declaration
 from cutile.front.static_names import KEYWORDS
 from cutile.ir.terms import Bound, Closure, Static, Term

@@ -9,12 +9,12 @@ from itertools import chain
 
 from cutile.errors import TileError, TileSyntaxError, TileTypeError
 from cutile.front import attributes, callables, error_recovery, items, python_objects, static, static_names
+from cutile.front.advice import call_of, hint, nearest
 from cutile.front.assignment import assign
 from cutile.front.conditions import choose, short_circuit, truth, truth_term
 from cutile.front.context import Context
 from cutile.front.definition import assigned_names, nested_definition
 from cutile.front.foreign_names import VARIABLES
-from cutile.front.hints import call_of, hint, nearest
 from cutile.front.op_calls import ArgumentSpans
 from cutile.front.operators import binary, unary
 from cutile.front.scope import MISSING, Scope, Var, home_of, of_generator

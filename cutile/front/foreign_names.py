@@ -1,4 +1,4 @@
-"""Names of other libraries, and what to write instead of them in tile code; errors advise it (hints.py).
+"""Names of other libraries, and what to write instead of them in tile code; errors advise it (advice.py).
 
 The libraries are NumPy, SciPy, PyTorch, JAX, Triton and CUDA C++. A test runs the advice and compares it with NumPy. A
 name that is not in these tables gets no advice unless it is a misspelling: wrong advice costs more than none.

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from cutile._support.structs import structure
 from cutile.errors import Span, TileError, TileSyntaxError, TileTypeError
+from cutile.front.advice import nearest
 from cutile.front.context import Context
 from cutile.front.foreign_names import PARAMETERS
-from cutile.front.hints import nearest
 from cutile.front.proxies import Method, method_signature
 from cutile.front.scope import Scope
 from cutile.ir.terms import POISON, Term, Tuple, is_poisoned

@@ -10,8 +10,8 @@ from cutile import settings
 from cutile._support import trace
 from cutile._support.lru import LruDict
 from cutile.errors import refusal
-from cutile.gpu.assumptions import of_parameters
 from cutile.gpu.driver import Device, driver
+from cutile.gpu.facts import of_parameters
 from cutile.gpu.parameters import Packing, ParameterBuffer, packing
 from cutile.gpu.streams import handle
 from cutile.ir.nodes import Kernel
@@ -23,10 +23,10 @@ def prepare(program: Kernel, name: str, constraints: Sequence[Any], symbol: str,
             dims: Sequence[Any], loaded: LruDict[tuple, Any]) -> DeviceLaunch:
     """A launch of a typed kernel on a GPU, for arrays with these sizes and strides (parameters.packing).
 
-    constraints, symbol, options   what the kernel is compiled for, as gpu.build takes them
+    constraints, symbol, options   what the kernel is compiled for, as gpu.cubin.build takes them
     loaded   of the program: handles of what was compiled of it and loaded; one that is missing is added
     """
-    from cutile.gpu.build import build  # which a launch of loaded code does without
+    from cutile.gpu.cubin import build  # which a launch of loaded code does without
 
     device = driver().device(ordinal)
     key = tuple(of_parameters(constraints)), options.key, device

@@ -56,7 +56,7 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
             cache.kinds[type(value)] = kind
     prepared: Any = plan.prepared
     if not hasattr(prepared, "record") or cache.lookup(values) in (prepared, NotImplemented):
-        return  # an emulated launch, one that is there already, or one that C code cannot read
+        return  # a launch on host copies, one that is there already, or one that C code cannot read
     if (record := prepared.record(c)) is None:
         return
     comparisons = plan.program.dependencies.comparisons()

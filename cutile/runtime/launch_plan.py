@@ -190,9 +190,9 @@ def _on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument]
         streams.handle(stream)  # what is no stream is refused before anything is compiled
         if settings.get("BACKEND") == "interp":
             from cutile.interp import HostLaunch
-            from cutile.runtime.gpu_emulation import EmulatedLaunch
+            from cutile.runtime.host_copies import HostCopyLaunch
 
-            return EmulatedLaunch(HostLaunch(_compiled(program), repeatable=False), ordinal, dims)
+            return HostCopyLaunch(HostLaunch(_compiled(program), repeatable=False), ordinal, dims)
         from cutile.compilation.launch_signature import of_launch
 
         constraints, symbol = of_launch(kernel, arguments)

@@ -64,13 +64,13 @@ def _on_host(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
 def _on_gpu(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
     from cutile.gpu.driver import driver
     from cutile.gpu.streams import handle
-    from cutile.runtime import gpu_emulation
+    from cutile.runtime import host_copies
 
     d, number = driver(), handle(stream)
     device, api, kept = d.device(plan.ordinal), d.api, []
     with device.current():
         try:
-            for e in gpu_emulation.stored_extents(plan.program.kernel, values, plan.dims):
+            for e in host_copies.stored_extents(plan.program.kernel, values, plan.dims):
                 size = e.high - e.low
                 buffer = d.ask(f"there are no {size:,} bytes of GPU memory to keep what the kernel may change",
                                api.cuMemAllocAsync(size, number))

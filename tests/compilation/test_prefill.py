@@ -13,8 +13,8 @@ import cutile as ct
 from cutile.compilation import prefill as prefilling
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.prefill import prefill
-from cutile.gpu import build as building
 from cutile.gpu import cache
+from cutile.gpu import cubin as building
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.toolchain import Tool
@@ -108,10 +108,10 @@ def test_code_that_is_there_needs_no_lowering(tmp_path):
         "import sys\nimport numpy as np\nimport cutile as ct\nfrom cutile.compilation.prefill import prefill\n"
         "@ct.kernel\ndef double(a, b):\n    ct.store(b, (ct.bid(0),), ct.load(a, (ct.bid(0),), (64,)) * 2)\n"
         "prefill(double, [(np.empty(64), np.empty(64))], ['sm_90'])\n"
-        "heavy = ('cutile.gpu.compile', 'cutile.gpu.tileir.tileiras', 'subprocess', 'json', 'importlib.metadata')\n"
+        "heavy = ('cutile.gpu.to_bytecode', 'cutile.gpu.tileir.tileiras', 'subprocess', 'json', 'importlib.metadata')\n"
         "print([m for m in heavy if m in sys.modules])\n")
     environment = {**os.environ, "CUTILE_CACHE_DIR": str(tmp_path / "kept"), "CUTILE_CACHE": "1", "CUTILE_DEBUG": "",
                    "PYTHONPATH": str(Path(__file__).parents[2])}
     said = [subprocess.run([sys.executable, str(tmp_path / "k.py")], capture_output=True, text=True, check=True,
                            env=environment).stdout for _ in range(2)]
-    assert "cutile.gpu.compile" in said[0] and said[1] == "[]\n"
+    assert "cutile.gpu.to_bytecode" in said[0] and said[1] == "[]\n"

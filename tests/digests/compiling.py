@@ -12,8 +12,8 @@ from typing import Any
 
 from cutile.compilation.launch_signature import of_launch
 from cutile.errors import Span
-from cutile.gpu import compile as compiling
-from cutile.gpu.assumptions import of_parameters
+from cutile.gpu import to_bytecode as compiling
+from cutile.gpu.facts import of_parameters
 from cutile.gpu.target import ARCHITECTURES
 from cutile.gpu.tileir.builder import Module
 from cutile.ir.nodes import Kernel
@@ -57,9 +57,9 @@ _module_of = compiling.module_of
 def listen(heard: Callable[[Launch, Any, Any], None]) -> None:
     """From now on whatever is compiled ahead of time is told to `heard`: launch, target and version."""
 
-    def module_of(program, signature=None, target=None, version=None, options=None, *, symbol=None, module=None):
-        heard(Launch(program, tuple(signature or ()), options, symbol), target, version)
-        return _module_of(program, signature, target, version, options, symbol=symbol, module=module)
+    def module_of(program, facts=None, target=None, version=None, options=None, *, symbol=None, module=None):
+        heard(Launch(program, tuple(facts or ()), options, symbol), target, version)
+        return _module_of(program, facts, target, version, options, symbol=symbol, module=module)
 
     compiling.module_of = module_of
 

@@ -9,7 +9,7 @@ import pytest
 import cutile as ct
 from cutile.dtypes import of_storage
 from cutile.front import foreign_names
-from cutile.front.hints import call_of, hint, nearest
+from cutile.front.advice import call_of, hint, nearest
 from tests.front.compiling import A1, cell, refused
 
 f32, i32, u32 = np.float32, np.int32, np.uint32

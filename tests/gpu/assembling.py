@@ -26,11 +26,11 @@ from conformance.adapters.cutile_interp import Interp
 from cutile.compilation import CallingConvention, KernelSignature
 from cutile.compilation.export import arg_types
 from cutile.errors import TileError, TileUnsupportedFeatureError
-from cutile.gpu import assumptions
-from cutile.gpu.compile import module_of
+from cutile.gpu.facts import of_parameters
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.to_bytecode import module_of
 from cutile.ir import nodes
 from cutile.ir.text import to_text
 from cutile.runtime.kernel import typed
@@ -74,7 +74,7 @@ class Collect(Interp):
         convention = CallingConvention.cutile_python_v2()
         signature = KernelSignature.from_kernel_args(kernel, tuple(kernel_args), convention, symbol="k")
         program = typed(kernel, arg_types(kernel, signature)).kernel
-        known = assumptions.of_parameters(signature.parameters)
+        known = of_parameters(signature.parameters)
         key = f"{to_text(program, False)}\n{known}\n{kernel.options}"
         test = os.environ.get("PYTEST_CURRENT_TEST", "?").removesuffix(" (call)")
         self.programs.setdefault(key, Program(program, known, kernel.options, test))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cutile.dtypes import int64
-from cutile.gpu import build as building
+from cutile.gpu import cubin as building
 from cutile.gpu import driver as drivers
 from cutile.gpu.driver import Driver
 from cutile.types import ArrayType, ListType
@@ -100,7 +100,7 @@ class FakeDriver:
         return Driver(self)
 
     def build(self, program: Any, constraints: Sequence[Any], target: Any, options: Any, symbol: str) -> bytes:
-        """In the place of gpu.build.build: an image that says which it is, of a kernel with known parameters."""
+        """In the place of gpu.cubin.build: an image that says which it is, of a kernel with known parameters."""
         self.built.append({"constraints": list(constraints), "target": str(target), "options": options,
                            "symbol": symbol})
         image = f"cubin {len(self.built)}".encode()

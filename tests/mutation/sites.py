@@ -1,7 +1,7 @@
 """Places where the sources that give kernels their meaning can be mutated. Each mutant is one edit of text.
 
 The sources form groups, each with a draw of its own. Files that give no kernel a meaning are left out: advice in
-errors (`foreign_names.py`, `hints.py`), finding and running the assembler and reading its output, and positions for
+errors (`foreign_names.py`, `advice.py`), finding and running the assembler and reading its output, and positions for
 debuggers of GPUs.
 
 Kinds: `operator`, `comparison`, `constant`, `axis` (a constant that names an axis or is the index of a subscript) and
@@ -27,7 +27,7 @@ from pathlib import Path
 from random import Random
 
 ROOT = Path(__file__).parents[2]
-NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/hints.py", "cutile/gpu/tileir/tileiras.py",
+NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/advice.py", "cutile/gpu/tileir/tileiras.py",
               "cutile/gpu/toolchain.py", "cutile/gpu/tileir/work_folder.py", "cutile/gpu/tileir/diagnostics.py",
               "cutile/gpu/tileir/debuginfo.py"}
 

@@ -16,7 +16,7 @@ import warnings
 import numpy as np
 
 import cutile as ct
-from cutile.gpu import build
+from cutile.gpu import cubin
 
 SECONDS = 60  # before the alarm ends a child
 
@@ -51,7 +51,7 @@ def launch(kernel, constant: int) -> None:
 
 def build_something(name: str) -> None:
     """The work of threads that need GPU code, without the assembler."""
-    build._one_at_a_time(name, lambda: time.sleep(0.001) or b"code")
+    cubin._one_at_a_time(name, lambda: time.sleep(0.001) or b"code")
 
 
 def child(n: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.gpu import build as building
+from cutile.gpu import cubin as building
 from tests.front.compiling import cell
 from tests.gpu.arrays import Cuda, at
 from tests.gpu.fake_driver import installed

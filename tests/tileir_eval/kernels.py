@@ -14,7 +14,7 @@ from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import ListConstraint
 from cutile.compilation.derive import array_constraint
 from cutile.errors import TileAssertionError
-from cutile.gpu.compile import compile_kernel
+from cutile.gpu.to_bytecode import to_bytecode
 from cutile.ir.nodes import Kernel
 from cutile.runtime.annotations import ArrayAnnotation
 from cutile.runtime.arguments import array_of
@@ -49,7 +49,7 @@ def bytecode_of(kernel: Kernel, leaves: Sequence[Any]) -> bytes:
     facts = facts_of(kernel, leaves)
     known = _compiled.setdefault(kernel, {})
     if facts not in known:
-        known[facts] = compile_kernel(kernel, facts, None, VERSION, symbol=SYMBOL)
+        known[facts] = to_bytecode(kernel, facts, None, VERSION, symbol=SYMBOL)
     return known[facts]
 
 

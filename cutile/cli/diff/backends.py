@@ -32,7 +32,7 @@ def _interpreter(schedule: str | None) -> Backend:
 
 def _gpu(program: Kernel, grid: tuple[int, int, int], values: list) -> None:
     """Run on GPU 0; the arrays are copied there and back."""
-    from cutile.gpu.build import build
+    from cutile.gpu.cubin import build
     from cutile.gpu.device_launch import DeviceLaunch
     from cutile.gpu.parameters import packing
     from cutile.runtime.options import Options

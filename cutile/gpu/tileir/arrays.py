@@ -12,7 +12,7 @@ from typing import Any
 
 from cutile._support.structs import field, structure
 from cutile.dtypes import info
-from cutile.gpu.assumptions import ArrayFacts, nothing_known, power_of_two
+from cutile.gpu.facts import ArrayFacts, nothing_known, power_of_two
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Bounded, Builder, DivBy, Value
 from cutile.ir import nodes

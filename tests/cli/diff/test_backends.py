@@ -8,8 +8,9 @@ import pytest
 
 import cutile as ct
 from cutile.cli.diff.compare import difference
-from cutile.gpu import assumptions, build, driver
-from cutile.gpu.compile import compile_kernel
+from cutile.gpu import cubin, driver
+from cutile.gpu.facts import of_parameters
+from cutile.gpu.to_bytecode import to_bytecode
 from tests.gpu.evaluating import EvaluatingDriver
 
 
@@ -17,8 +18,8 @@ from tests.gpu.evaluating import EvaluatingDriver
 def gpu(monkeypatch):
     """The driver; `ops` of its machine code can be changed by the test."""
     api = EvaluatingDriver()
-    monkeypatch.setattr(build, "build", lambda program, constraints, target, options, symbol: compile_kernel(
-        program, assumptions.of_parameters(constraints), str(target), "13.4", symbol=symbol))
+    monkeypatch.setattr(cubin, "build", lambda program, constraints, target, options, symbol: to_bytecode(
+        program, of_parameters(constraints), str(target), "13.4", symbol=symbol))
     driver.replace(driver.Driver(api))
     yield api
     driver.replace(None)

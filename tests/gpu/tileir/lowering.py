@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from cutile.front.program import ArgType, compile_kernel
-from cutile.gpu.assumptions import ArrayFacts, ListFacts
-from cutile.gpu.compile import module_of
+from cutile.gpu.facts import ArrayFacts, ListFacts
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.to_bytecode import module_of
 from cutile.ir.check import check
 from cutile.ir.nodes import Kernel
 from cutile.passes.fma import fma

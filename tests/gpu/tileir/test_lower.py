@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 import cutile as ct
-from cutile.gpu.assumptions import ArrayFacts
+from cutile.gpu.facts import ArrayFacts
 from cutile.types import ArrayType, ListType, TileType
 from tests.gpu.tileir.lowering import assemble, module, text, usual
 from tests.gpu.tileir.tool import needs_tool
@@ -147,12 +147,12 @@ def test_arrays_pass_through_branches_and_loops():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_control_flow(seed):
-    from cutile.gpu.compile import compile_kernel
     from cutile.gpu.tileir import tileiras
+    from cutile.gpu.to_bytecode import to_bytecode
     from tests.interp.ir_programs import RandomKernel
 
     kernel = RandomKernel(Random(seed), 40).make()
-    tileiras.disassemble(compile_kernel(kernel, [None], "sm_90", "13.4"))
+    tileiras.disassemble(to_bytecode(kernel, [None], "sm_90", "13.4"))
 
 
 # ------------------------------------------------------------------ tokens

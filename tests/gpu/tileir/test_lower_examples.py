@@ -8,10 +8,10 @@ import time
 import pytest
 
 from cutile import interp
-from cutile.gpu.compile import module_of
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.to_bytecode import module_of
 from cutile.ir.text import parse, to_text
 from tests.gpu.tileir.lowering import usual
 from tests.gpu.tileir.tool import needs_tool

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutile.dtypes import info, int32
-from cutile.gpu.assumptions import power_of_two
+from cutile.gpu.facts import power_of_two
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import resized
 from cutile.gpu.tileir.arrays import Array, Dim

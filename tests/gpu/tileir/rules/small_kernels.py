@@ -9,10 +9,10 @@ import pytest
 
 import cutile as ct
 from cutile.dtypes import ARITHMETIC, NUMERIC, DType, float4_e2m1fn, info
-from cutile.gpu.compile import module_of
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.to_bytecode import module_of
 from cutile.ir.nodes import Kernel
 from cutile.types import ArrayType, TileType
 from tests.front.compiling import cell

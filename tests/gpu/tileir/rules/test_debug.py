@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
-from cutile.gpu.compile import module_of
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.to_bytecode import module_of
 from cutile.types import ArrayType
 from tests.gpu.tileir.lowering import TARGETS, typed, usual
 from tests.gpu.tileir.rules.small_kernels import SINGLE, attributes, operations, scalar, tile

@@ -10,11 +10,11 @@ import pytest
 import cutile as ct
 from cutile import dtypes
 from cutile.dtypes import INFO, float4_e2m1fn, float8_e5m3fnu, float8_e8m0fnu
-from cutile.gpu.assumptions import nothing_known
-from cutile.gpu.compile import module_of
+from cutile.gpu.facts import nothing_known
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.to_bytecode import module_of
 from cutile.ops import atomics
 from cutile.ops._op import ATOMIC, READ, WRITE, registry
 from cutile.types import ArrayType, ListType, TileType

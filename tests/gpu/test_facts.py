@@ -4,7 +4,7 @@ import pytest
 
 import cutile as ct
 from cutile.compilation import ConstantConstraint, ListConstraint, ScalarConstraint, TupleConstraint
-from cutile.gpu.assumptions import nothing_known, of_parameters, power_of_two
+from cutile.gpu.facts import nothing_known, of_parameters, power_of_two
 from cutile.types import ArrayType
 from tests.compilation.test_mangling import array
 

@@ -38,7 +38,7 @@ class Extent:
               d.api.cuMemcpyHtoD(self.low, self.copy.ctypes.data, self.copy.nbytes))
 
 
-class EmulatedLaunch:
+class HostCopyLaunch:
     """A launch on GPU arrays that the interpreter runs on copies of them.
 
     inner    what the interpreter prepared
@@ -75,7 +75,7 @@ class EmulatedLaunch:
 
 
 def stored_extents(kernel: Kernel, values: Sequence[Any], dims: Sequence[Any]) -> list[Extent]:
-    """The memory that a kernel may store to, of launch values as `EmulatedLaunch.run` takes them."""
+    """The memory that a kernel may store to, of launch values as `HostCopyLaunch.run` takes them."""
     stored = written_params(kernel)
     return merged(sorted(e for p, v, n in zip(kernel.params, values, dims, strict=True) if p in stored
                          for e in _extents(p.type, v, n, True)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import cutile as ct
-from cutile.gpu.assumptions import power_of_two
-from cutile.gpu.compile import compile_kernel, entry_hints, module_of
+from cutile.gpu.facts import power_of_two
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.to_bytecode import entry_hints, module_of, to_bytecode
 from cutile.runtime.options import ByTarget, Options
 from cutile.types import ArrayType
 from tests.gpu.tileir.lowering import typed
@@ -52,7 +52,7 @@ def test_one_module_of_many_kernels():
     for symbol in ("first", "second"):
         module_of(kernel, None, "sm_90a", symbol=symbol, module=m)
     assert [e.name for e in m.program.entries] == ["first", "second"]
-    assert compile_kernel(kernel, None, "sm_90", "13.1").startswith(b"\x7fTileIR")
+    assert to_bytecode(kernel, None, "sm_90", "13.1").startswith(b"\x7fTileIR")
 
 
 def test_powers_of_two():

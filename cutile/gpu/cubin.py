@@ -14,8 +14,9 @@ from weakref import WeakValueDictionary
 
 from cutile import settings
 from cutile._support import trace
-from cutile.gpu import assumptions, cache
+from cutile.gpu import cache
 from cutile.gpu.cache_key import digest, key_text
+from cutile.gpu.facts import of_parameters
 from cutile.gpu.target import Target
 from cutile.gpu.toolchain import find_tool
 from cutile.ir import nodes
@@ -34,13 +35,13 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
     TileErrors for what the target lacks and what the assembler refuses; FileNotFoundError if the code is not in the
     cache and there is no assembler.
     """
-    known = assumptions.of_parameters(constraints)
+    facts = of_parameters(constraints)
     lineinfo = settings.get("LINEINFO")
-    text = key_text(program, known, target, options, symbol, lineinfo)
+    text = key_text(program, facts, target, options, symbol, lineinfo)
     key = digest(text)
 
     def compile_it() -> tuple[bytes, dict[str, Any]]:
-        return _compiled(program, known, target, options, symbol, lineinfo)
+        return _compiled(program, facts, target, options, symbol, lineinfo)
 
     return _one_at_a_time(key, lambda: _from_cache(key, text, program.name, compile_it))
 
@@ -75,16 +76,16 @@ def _release(disk: cache.Cache) -> str | None:
     return disk.noted(f"tool-{digest(f'{tool.path} {file.st_mtime_ns} {file.st_size}')}", lambda: tool.version)
 
 
-def _compiled(program: nodes.Kernel, known: Sequence[Any], target: Target, options: Options, symbol: str,
+def _compiled(program: nodes.Kernel, facts: Sequence[Any], target: Target, options: Options, symbol: str,
               lineinfo: bool) -> tuple[bytes, dict[str, Any]]:
     """The code, and its metadata for the cache."""
-    from cutile.gpu import compile as gpu  # lowering is loaded when it is needed
+    from cutile.gpu import to_bytecode as bytecode  # lowering is loaded when it is needed
     from cutile.gpu.tileir import tileiras
     from cutile.ir.walk import walk
 
     start = time.perf_counter()
     with trace.timed(f"lowering {program.name}"):
-        code = gpu.compile_kernel(program, known, target, options=options, symbol=symbol)
+        code = bytecode.to_bytecode(program, facts, target, options=options, symbol=symbol)
     if trace.on(trace.TILE_IR):
         trace.say(trace.TILE_IR, f"Tile IR of {program.name}\n{tileiras.disassemble(code)}")
     with trace.timed(f"assembling {program.name} for {target}"):

@@ -21,9 +21,9 @@ import cutile as ct
 from cutile import settings
 from cutile.compilation import ArrayConstraint, CallingConvention, KernelSignature
 from cutile.compilation.export import arg_types
-from cutile.gpu import build as building
 from cutile.gpu import cache, cache_key, process, toolchain
-from cutile.gpu.build import build
+from cutile.gpu import cubin as building
+from cutile.gpu.cubin import build
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.toolchain import Tool
@@ -188,10 +188,10 @@ def test_settings_that_change_code_are_in_the_key(compiled, folder):
 def test_keys_are_the_same_in_every_process(folder):
     """Nothing in it depends on the hash seed, on addresses or on the order of dictionaries."""
     program = ("import runpy, sys; sys.path.insert(0, sys.argv[1])\n"
-               "from tests.gpu import test_build as t\n"
-               "from cutile.gpu import build\n"
+               "from tests.gpu import test_cubin as t\n"
+               "from cutile.gpu import cubin\n"
                "def show(key, make): print(key); sys.exit()\n"
-               "build._one_at_a_time = show\n"
+               "cubin._one_at_a_time = show\n"
                "t.cache_key.sources = lambda: 'these'\n"
                "t.of(t.kernel_of(t.Path(sys.argv[2])), t.array(alias_groups=()))\n")
     root = str(Path(__file__).parents[2])

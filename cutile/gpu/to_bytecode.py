@@ -23,24 +23,23 @@ ACCESS_HINTS = ("latency", "allow_tma")  # of loads and stores, by their names i
 USUAL_WARPS = (4, 8)
 
 
-def compile_kernel(kernel: Kernel, signature: Sequence[Any] | None = None, target: Target | str | None = None,
-                   version: str | ty.Version | None = None, options: Any = None, *,
-                   symbol: str | None = None) -> bytes:
+def to_bytecode(kernel: Kernel, facts: Sequence[Any] | None = None, target: Target | str | None = None,
+                version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None) -> bytes:
     """The bytecode of a kernel that was typed and went through the fma pass.
 
-    signature   what is known of each IR parameter: assumptions.ArrayFacts, ListFacts, a constraint, or None
-    target      "sm_90"; None for all targets
-    version     of the bytecode; None is the newest that the installed assembler reads
-    options     the kernel's compiler options (options.Options)
-    symbol      name of the entry
+    facts    of each IR parameter: facts.ArrayFacts, facts.ListFacts, an array constraint or list constraint, or None
+    target   "sm_90"; None for all targets
+    version  of the bytecode; None is the newest that the installed assembler reads
+    options  the kernel's compiler options (options.Options)
+    symbol   name of the entry
     """
-    return module_of(kernel, signature, target, version, options, symbol=symbol).to_bytes()
+    return module_of(kernel, facts, target, version, options, symbol=symbol).to_bytes()
 
 
-def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Target | str | None = None,
+def module_of(kernel: Kernel, facts: Sequence[Any] | None = None, target: Target | str | None = None,
               version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None,
               module: Module | None = None) -> Module:
-    """The module that `compile_kernel` writes. With `module`, the kernel becomes one more entry of that one."""
+    """The module that `to_bytecode` writes. With `module`, the kernel becomes one more entry of that one."""
     where = None if target is None else parse_target(target)
     module = module or Module(version)
     if where is None:
@@ -48,7 +47,7 @@ def module_of(kernel: Kernel, signature: Sequence[Any] | None = None, target: Ta
     elif module.version < HINTS_FREE:
         _warn_of_dropped_hints(kernel, options, where, module.version)
     hints = entry_hints(options, where, module.version)
-    return lower(kernel, signature, target=where, hints=hints, symbol=symbol, module=module)
+    return lower(kernel, facts, target=where, hints=hints, symbol=symbol, module=module)
 
 
 def entry_hints(options: Any, target: Target | None, version: ty.Version) -> dict[str, dict[str, int]]:

@@ -6,7 +6,7 @@ import pytest
 import cutile as ct
 from cutile import settings
 from cutile.gpu import driver as drivers
-from cutile.runtime import gpu_emulation
+from cutile.runtime import host_copies
 from tests.gpu.arrays import Cuda, at
 from tests.gpu.fake_driver import FakeDriver
 
@@ -125,5 +125,5 @@ def test_memory_that_cannot_be_copied(gpu):
 
 
 def test_extents():
-    found = gpu_emulation.merged([(0, 8, False), (4, 12, True), (6, 7, False), (12, 20, False), (30, 31, True)])
+    found = host_copies.merged([(0, 8, False), (4, 12, True), (6, 7, False), (12, 20, False), (30, 31, True)])
     assert [(e.low, e.high, e.stored) for e in found] == [(0, 12, True), (12, 20, False), (30, 31, True)]
