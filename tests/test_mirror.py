@@ -32,7 +32,7 @@ TESTED_ELSEWHERE = {
     "front/records": ("front/test_call.py", "dataclasses are made by calls"),
     "front/static_names": ("front/test_static.py", "the constructs are tested by what they do"),
     "gpu/tileir/arrays": ("gpu/tileir/rules/test_memory.py", "arrays are lowered for loads and stores"),
-    "gpu/tileir/program": ("gpu/tileir/test_builder.py", "it is plain data, which the builder makes"),
+    "gpu/tileir/module": ("gpu/tileir/test_builder.py", "it is plain data, which the builder makes"),
     "gpu/tileir/rules/_regular": ("gpu/tileir/rules/test_math.py", "elementwise ops go through it"),
     "gpu/tileir/rules/atomics": ("gpu/tileir/rules/test_memory.py", "atomics are accesses to memory"),
     "gpu/tileir/rules/views": ("gpu/tileir/rules/test_memory.py", "views are arrays of which tiles are loaded"),

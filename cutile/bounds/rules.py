@@ -38,21 +38,21 @@ def spacing(x: np.ndarray, dtype: DType) -> np.ndarray:
 
 def errors(n: Op, xs: list, es: list[Error], ys: tuple, contraction: bool) -> list[Error]:
     """The errors of an op's results."""
-    free = own(n, xs, ys)
+    free = own_freedom(n, xs, ys)
     fused = contraction and n.op is arithmetic.fma
     if free is None and not fused and all(e is None for e in es):
         return [None] * len(ys)
     zero = [np.zeros(np.shape(x)) if e is None else e for x, e in zip(xs, es, strict=True)]
     moved = any(e is not None for e in es)
     with np.errstate(all="ignore"):
-        out = rule_of(n.op)(n, xs, zero, ys) if moved else [np.zeros(np.shape(y)) for y in ys]
+        out = error_rule(n.op)(n, xs, zero, ys) if moved else [np.zeros(np.shape(y)) for y in ys]
         if fused:
             out = [out[0] + spacing(xs[0] * xs[1], n.results[0].type.dtype) + spacing(ys[0], n.results[0].type.dtype)]
-        return [finished(n, v.type.dtype, np.asarray(y), np.broadcast_to(e, np.shape(y)), free)
+        return [with_rounding(n, v.type.dtype, np.asarray(y), np.broadcast_to(e, np.shape(y)), free)
                 for v, y, e in zip(n.results, ys, out, strict=True)]
 
 
-def finished(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> Error:
+def with_rounding(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> Error:
     """The error plus rounding and the op's own freedom; where an integer, overflow or NaN is uncertain, inf."""
     e = np.where(np.isnan(e), INF, e)  # 0 times unknown
     if not info(dtype).floating:
@@ -68,16 +68,16 @@ def finished(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> 
     return e if e.any() else None
 
 
-def own(n: Op, xs: list, ys: tuple) -> Error:
+def own_freedom(n: Op, xs: list, ys: tuple) -> Error:
     """What the op leaves open by itself, for exact operands."""
     dtype = getattr(n.results[0].type, "dtype", None) if n.results else None
     if dtype is None or not info(dtype).floating:
         return None
     ulp = ulp_of(n.op.freedom, n.attrs.get("rounding_mode"))
-    if ulp is not None and dtype in ulp.most:
+    if ulp is not None and dtype in ulp.limit:
         y = np.asarray(ys[0], np.float64)
         exact = ~np.isfinite(y) | (ulp.exact_at_zero & (np.asarray(xs[0], np.float64) == 0))
-        return np.where(exact, 0.0, (ulp.most[dtype] + 1) * spacing(y, dtype))
+        return np.where(exact, 0.0, (ulp.limit[dtype] + 1) * spacing(y, dtype))
     if any(isinstance(f, Order) for f in n.op.freedom):
         return ORDER.get(n.op, _any_order)(n, xs, ys, dtype)
     return None
@@ -86,7 +86,7 @@ def own(n: Op, xs: list, ys: tuple) -> Error:
 # ------------------------------------------------------------------ order of sums and products
 
 
-def unit(dtype: DType) -> float:
+def unit_roundoff(dtype: DType) -> float:
     """Half a unit in the last place of 1: the relative error of one rounding."""
     return 2.0 ** -(info(dtype).format.mantissa + 1)
 
@@ -104,16 +104,16 @@ def _count(n: Op) -> int:
 
 def _sum(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
     total = np.add.reduce(np.abs(np.asarray(xs[0], np.float64)), axis=n.attrs["axis"])
-    return _zero_if_one(n, 2 * (_count(n) - 1) * unit(dtype) * total)
+    return _zero_if_one(n, 2 * (_count(n) - 1) * unit_roundoff(dtype) * total)
 
 
 def _prod(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
     tiny = spacing(np.zeros(()), dtype)
-    return _zero_if_one(n, 2 * _count(n) * (unit(dtype) * np.abs(np.asarray(ys[0], np.float64)) + tiny))
+    return _zero_if_one(n, 2 * _count(n) * (unit_roundoff(dtype) * np.abs(np.asarray(ys[0], np.float64)) + tiny))
 
 
 def _cumsum(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
-    return _zero_if_one(n, 2 * (_count(n) - 1) * unit(dtype) * _accumulate(np.add, np.abs(xs[0]), n))
+    return _zero_if_one(n, 2 * (_count(n) - 1) * unit_roundoff(dtype) * _accumulate(np.add, np.abs(xs[0]), n))
 
 
 def _zero_if_one(n: Op, e: np.ndarray) -> Error:
@@ -130,7 +130,7 @@ def _accumulate(f: np.ufunc, x: np.ndarray, n: Op) -> np.ndarray:
 
 def _mma(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
     x, y, acc = (np.abs(np.asarray(v, np.float64)) for v in _factors(n, xs))
-    u = unit(dtype)
+    u = unit_roundoff(dtype)
     if n.operands[0].type.dtype in (float8_e4m3fn, float8_e5m2):
         u = max(u, F8_ACCUMULATION)
     return 2 * (x.shape[-1] + 1) * u * (np.matmul(x, y) + acc)
@@ -275,7 +275,7 @@ def _powi(n, xs, es, ys):
     x, k, e, ek = np.asarray(xs[0], np.float64), np.asarray(xs[1], np.float64), es[0], es[1]
     y = np.abs(np.asarray(ys[0], np.float64))
     relative = np.abs(k) * e / np.where(np.abs(x) > 2 * e, np.abs(x) - e, np.nan)
-    moved = y * np.expm1(relative) + 4 * np.abs(k) * unit(n.results[0].type.dtype) * y
+    moved = y * np.expm1(relative) + 4 * np.abs(k) * unit_roundoff(n.results[0].type.dtype) * y
     grown = np.abs(x) + e
     low = np.where(k > 0, np.power(grown, np.maximum(k, 0)) + y, INF)  # near zero only positive powers are known
     moved = np.where(np.isnan(relative), low, moved)
@@ -290,7 +290,7 @@ RULES: dict[OpDef, Callable] = {
 }
 
 
-def rule_of(op: OpDef) -> Callable:
+def error_rule(op: OpDef) -> Callable:
     if op.error_bound is not None:
         return declared
     return RULES.get(op, moves if op.moves_data else unknown)

@@ -25,7 +25,7 @@ from cutile.types import PaddingMode, TileType
 Pair = tuple[Any, Any]
 ADDS = {atomics.atomic_add, atomics.atomic_add_offset, atomics.view_atomic_store_add}
 EXCHANGES = {atomics.atomic_xchg, atomics.atomic_xchg_offset}
-SWAPS = {atomics.atomic_cas, atomics.atomic_cas_offset}  # what they write depends on a comparison
+COMPARE_AND_SWAP = {atomics.atomic_cas, atomics.atomic_cas_offset}  # what they write depends on a comparison
 
 
 class Inconclusive(Exception):
@@ -51,14 +51,14 @@ class Walker:
         self.env.update(zip(vs, pairs, strict=False))
 
     @deep
-    def region(self, b: Region) -> tuple[type, list[Pair]] | None:
+    def region(self, region: Region) -> tuple[type, list[Pair]] | None:
         """Run a region: how it ends (the class of its terminator) and what it gives."""
-        for n in b.nodes:
+        for n in region.nodes:
             if isinstance(n, ir.TERMINATORS):
                 return type(n), self.get(n.operands)
-            left = RUN[type(n)](self, n)
-            if left is not None:
-                return left
+            ended = RUN[type(n)](self, n)
+            if ended is not None:
+                return ended
         return None
 
     def decide(self, pair: Pair, what: str, n: Node) -> Any:
@@ -74,10 +74,10 @@ class Walker:
         """A name for a value: nothing to do."""
 
     def if_(self, n: ir.If) -> tuple | None:
-        left = self.region(n.then if self.decide(self.env[n.cond], "the branch", n) else n.orelse)
-        if left is not None and left[0] is ir.Yield:
-            return self.put(n.results, left[1])
-        return left
+        ended = self.region(n.then if self.decide(self.env[n.cond], "the branch", n) else n.orelse)
+        if ended is not None and ended[0] is ir.Yield:
+            return self.put(n.results, ended[1])
+        return ended
 
     def for_(self, n: ir.For) -> tuple | None:
         start, stop, step = (int(self.decide(p, "the loop", n)) for p in self.get((n.start, n.stop, n.step)))
@@ -106,8 +106,8 @@ class Walker:
         return self.put(n.results, now)
 
     def frame(self, n: ir.Frame) -> tuple | None:
-        left = self.region(n.body)
-        return self.put(n.results, left[1]) if left is not None and left[0] is ir.Return else left
+        ended = self.region(n.body)
+        return self.put(n.results, ended[1]) if ended is not None and ended[0] is ir.Return else ended
 
     # -------------------------------------------------------------- ops
 
@@ -152,7 +152,7 @@ class Walker:
     def sig(self, n: Op) -> Sig:
         """The types of an op when it moves errors: tiles of float64 where they hold errors."""
         a = n.op.accesses
-        moved = (*a.values, a.padding) if a is not None and n.op not in SWAPS else ()
+        moved = (*a.values, a.padding) if a is not None and n.op not in COMPARE_AND_SWAP else ()
         operands = tuple(_as_error(v.type) if name in moved else v.type
                          for name, v in zip(n.op.flat_names(n.layout), n.operands, strict=True))
         return Sig(operands, tuple(_as_error(v.type) for v in n.results))

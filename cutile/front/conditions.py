@@ -42,7 +42,7 @@ def truth(c: Context, t: Term) -> bool | Value:
             if info(t.type.dtype).kind == "p":
                 c.report(TileTypeError(f"{phrase(t)} cannot be used as a condition"))
                 return Value(TileType(bool_))
-            return value_of(c, compare.truth(c, t))
+            return value_of(c, compare.as_bool(c, t))
         case Static():
             return bool(t.obj) if t.obj is None or isinstance(t.obj, str | enum.Enum) else True
         case Tuple():

@@ -239,7 +239,7 @@ def _poison(dtype: DType):
     return i.carrier.type(int_range(dtype)[0])
 
 
-def tile_origin(index: Sequence[np.ndarray], sig: Sig) -> Sequence[np.ndarray]:
+def in_index_dtype(index: Sequence[np.ndarray], sig: Sig) -> Sequence[np.ndarray]:
     """Tile indices; those wider than the index dtype of the array are cast to it [IDX-2]."""
     for i in index:
         if i.dtype.itemsize > _NARROWEST:

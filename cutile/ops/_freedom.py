@@ -21,11 +21,11 @@ class Ulp:
     `exact_at_zero`: every implementation gives the exact result where the first operand is zero.
     """
 
-    most: dict[DType, int]
+    limit: dict[DType, int]
     exact_at_zero: bool = False
 
     def __str__(self) -> str:
-        return ", ".join(f"{d.name} {n} ulp" for d, n in self.most.items())
+        return ", ".join(f"{d.name} {n} ulp" for d, n in self.limit.items())
 
 
 @structure(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class When:
 
     def __str__(self) -> str:
         """Modes with freedoms are those of float32 results [RM-2]."""
-        parts = (f"{f.most[float32]} ulp" if isinstance(f, Ulp) else str(f) for f in self.freedoms)
+        parts = (f"{f.limit[float32]} ulp" if isinstance(f, Ulp) else str(f) for f in self.freedoms)
         return f"{self.mode.name}: {'; '.join(parts)}"
 
 

@@ -17,26 +17,26 @@ _SERIES = (1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320)  # what follows
 
 def sinh(x) -> np.ndarray:
     """(e + e / (1 + e)) / 2, where e = exp(|x|) - 1."""
-    a, plain = _magnitude(x, 711.0)
+    a, finite = _magnitude(x, 711.0)
     high, low, k = _expm1_scaled(a)
     large = np.ldexp(_total(*_plus(high, low, 1.0)), k - 1)  # the half of exp(|x|), which itself may overflow
     e = _unscaled(high, low, np.minimum(k, 1000))
     half = _total(*_add(*e, *_divide(*e, *_plus(*e, 1.0)))) * 0.5
-    return np.where(plain, np.copysign(np.where(a > 100.0, large, half), x), x)
+    return np.where(finite, np.copysign(np.where(a > 100.0, large, half), x), x)
 
 
 def tanh(x) -> np.ndarray:
     """e / (e + 2), where e = exp(2 |x|) - 1."""
-    a, plain = _magnitude(x, 30.0)
+    a, finite = _magnitude(x, 30.0)
     e = _unscaled(*_expm1_scaled(2.0 * a))
     y = np.copysign(_total(*_divide(*e, *_plus(*e, 2.0))), x)
-    return np.where(plain, y, np.where(np.isnan(x), x, np.sign(x)))
+    return np.where(finite, y, np.where(np.isnan(x), x, np.sign(x)))
 
 
 def _magnitude(x, top: float) -> tuple[np.ndarray, np.ndarray]:
     """|x|, at most `top`, and where x is finite."""
-    plain = np.isfinite(x)
-    return np.minimum(np.abs(np.where(plain, x, 0.0)), top), plain
+    finite = np.isfinite(x)
+    return np.minimum(np.abs(np.where(finite, x, 0.0)), top), finite
 
 
 def _expm1_scaled(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

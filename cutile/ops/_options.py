@@ -14,10 +14,10 @@ from cutile.types import RoundingMode
 RN, RZ, RM, RP = RoundingMode.RN, RoundingMode.RZ, RoundingMode.RM, RoundingMode.RP
 FULL, APPROX = RoundingMode.FULL, RoundingMode.APPROX
 
-DIRECTED = (RN, RZ, RM, RP)  # add, sub, mul, sums and products [RM-1]
+IEEE_MODES = (RN, RZ, RM, RP)  # add, sub, mul, sums and products [RM-1]
 
 # Templates of clauses.
-DIRECTED_CLAUSES = """
+IEEE_CLAUSES = """
 [RM-1.{name}.RN]  RN, which None means: to nearest, ties to even
 [RM-1.{name}.RZ]  RZ: toward zero
 [RM-1.{name}.RM]  RM: toward minus infinity

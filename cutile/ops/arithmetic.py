@@ -19,16 +19,16 @@ from cutile.ir.terms import Const, Leaf, Term, Tuple
 from cutile.ops import _numeric
 from cutile.ops._arguments import const_bool, invalid, refuse, tile_arg
 from cutile.ops._constants import encode, fold, is_const
-from cutile.ops._directed import fma64_directed
 from cutile.ops._error_bounds import of_fma, of_larger, of_product, of_quotient, of_sign, of_sum
+from cutile.ops._fma64 import fma64_directed
 from cutile.ops._freedom import any_, ulp, when
 from cutile.ops._op import Sig, made_elsewhere, op, typing_rule
 from cutile.ops._options import (
     APPROX,
-    DIRECTED,
-    DIRECTED_CLAUSES,
     FLUSHING,
     FULL,
+    IEEE_CLAUSES,
+    IEEE_MODES,
     OTHER_MODES,
     RN,
     check_flush,
@@ -78,17 +78,17 @@ def both_loose(x: Term, y: Term) -> bool:
 
 
 @typing_rule(elementwise=True, divides=True, clauses=_NOT_BOTH_BOOL)
-def division(b: Builder, op, x: Term, y: Term) -> Term:
+def division_rule(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of floordiv, mod and cdiv."""
     return _pair(b, op, x, y, {}, lambda dtype: None)
 
 
-@typing_rule(elementwise=True, modes=DIRECTED, clauses=f"""
-{_NOT_BOTH_BOOL}{DIRECTED_CLAUSES}{OTHER_MODES}
+@typing_rule(elementwise=True, modes=IEEE_MODES, clauses=f"""
+{_NOT_BOTH_BOOL}{IEEE_CLAUSES}{OTHER_MODES}
 [RM-2.{{name}}.int]  a rounding mode with an integer result: TileTypeError
 [RM-2.{{name}}.const]  between constants the options do not count: they fold as without
 {FLUSHING}""")
-def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
+def rounded_rule(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of add, sub and mul."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
     attrs = {"rounding_mode": None if mode is RN else mode, "flush_to_zero": flush}
@@ -107,7 +107,7 @@ def rounded_pair(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to
 {FLUSHING}
 [FTZ-1.{{name}}.const]  between constants the options do not count: they fold as without
 """)
-def choosing_pair(b: Builder, op, x: Term, y: Term, flush_to_zero: Term, propagate_nan: Term) -> Term:
+def extremum_rule(b: Builder, op, x: Term, y: Term, flush_to_zero: Term, propagate_nan: Term) -> Term:
     """Rule of minimum and maximum."""
     flush, propagate = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
     attrs = {"flush_to_zero": flush, "propagate_nan": propagate}
@@ -132,8 +132,8 @@ def _defaults(attrs: dict) -> dict:
     return {name: None if name == "rounding_mode" else False for name in attrs}
 
 
-@typing_rule(elementwise=True, divides=True, modes=(*DIRECTED, FULL, APPROX), clauses=DIRECTED_CLAUSES + FLUSHING)
-def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
+@typing_rule(elementwise=True, divides=True, modes=(*IEEE_MODES, FULL, APPROX), clauses=IEEE_CLAUSES + FLUSHING)
+def truediv_rule(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
     """Rule of truediv: the result is a float [PROMO-6]."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
     x, y = operand_pair(op, x, y)
@@ -149,7 +149,7 @@ def divided(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero
 
 
 @typing_rule(elementwise=True, divides=True, clauses=_NOT_BOTH_BOOL)
-def quotient_and_remainder(b: Builder, op, x: Term, y: Term) -> Term:
+def divmod_rule(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of divmod."""
     x, y = operand_pair(op, x, y)
     dtype = None if both_loose(x, y) else common_dtype(x, y, what="divmod()")
@@ -165,7 +165,7 @@ def quotient_and_remainder(b: Builder, op, x: Term, y: Term) -> Term:
 
 
 @typing_rule(elementwise=True)
-def signed_copy(b: Builder, op, x: Term) -> Term:
+def negative_rule(b: Builder, op, x: Term) -> Term:
     """Rule of negative: bool becomes int32 first."""
     x = arithmetic_arg(op, "x", x)
     if is_const(x) and x.loose:
@@ -177,7 +177,7 @@ def signed_copy(b: Builder, op, x: Term) -> Term:
 
 
 @typing_rule(elementwise=True)
-def unchanged(b: Builder, op, x: Term) -> Term:
+def positive_rule(b: Builder, op, x: Term) -> Term:
     """Rule of unary plus, which at most converts a mask."""
     x = arithmetic_arg(op, "x", x)
     return fold(op, [x]) if is_const(x) and x.loose else _without_bool(b, x)
@@ -188,7 +188,7 @@ def _without_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
 
 
 @typing_rule(elementwise=True)
-def magnitude(b: Builder, op, x: Term) -> Term:
+def abs_rule(b: Builder, op, x: Term) -> Term:
     """Rule of abs: unsigned integers and masks come back as they are."""
     x = arithmetic_arg(op, "x", x)
     dtype = x.type.dtype
@@ -213,7 +213,7 @@ def _rounded(name: str, plain: Callable, x, y, mode: RoundingMode | None, flush:
     return _numeric.flush(z) if flush else z
 
 
-@op(rounded_pair, loose=operator.add, tileir=("addi", "addf"), error_bound=of_sum)
+@op(rounded_rule, loose=operator.add, tileir=("addi", "addf"), error_bound=of_sum)
 def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Sum of two tiles, element by element: `x + y`.
 
@@ -227,7 +227,7 @@ def add(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("add", np.add, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(rounded_pair, loose=operator.sub, tileir=("subi", "subf"), error_bound=of_sum)
+@op(rounded_rule, loose=operator.sub, tileir=("subi", "subf"), error_bound=of_sum)
 def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Difference of two tiles, element by element: `x - y`.
 
@@ -241,7 +241,7 @@ def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(rounded_pair, loose=operator.mul, tileir=("muli", "mulf"), error_bound=of_product)
+@op(rounded_rule, loose=operator.mul, tileir=("muli", "mulf"), error_bound=of_product)
 def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Product of two tiles, element by element: `x * y`.
 
@@ -256,7 +256,7 @@ def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("mul", np.multiply, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(divided, loose=operator.truediv, tileir="divf",
+@op(truediv_rule, loose=operator.truediv, tileir="divf",
     freedom=(when(FULL, ulp(2)), when(APPROX, ulp(2), any_("a divisor beyond 2**126"))), error_bound=of_quotient)
 def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Quotient of two tiles, element by element: `x / y`.
@@ -281,7 +281,7 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("truediv", np.divide, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(division, loose=operator.floordiv, freedom=any_("integers, y == 0"))
+@op(division_rule, loose=operator.floordiv, freedom=any_("integers, y == 0"))
 def floordiv(x, y, /, *, sig):
     """Quotient rounded toward minus infinity: `x // y`.
 
@@ -300,7 +300,7 @@ def floordiv(x, y, /, *, sig):
     return _numeric.float_floordiv(x, y, dtype) if info(dtype).floating else _numeric.floordiv(x, y)
 
 
-@op(division, loose=operator.mod, freedom=any_("integers, y == 0"))
+@op(division_rule, loose=operator.mod, freedom=any_("integers, y == 0"))
 def mod(x, y, /, *, sig):
     """Remainder with the sign of the divisor: `x % y`.
 
@@ -327,7 +327,7 @@ def _cdiv(x, y):
     return -(-x // y)
 
 
-@op(division, loose=_cdiv, host=_cdiv, freedom=any_("integers, y == 0"))
+@op(division_rule, loose=_cdiv, host=_cdiv, freedom=any_("integers, y == 0"))
 def cdiv(x, y, /, *, sig):
     """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
 
@@ -347,7 +347,7 @@ def cdiv(x, y, /, *, sig):
     return _numeric.cdiv(x, y)
 
 
-@op(quotient_and_remainder, freedom=any_("y == 0"))
+@op(divmod_rule, freedom=any_("y == 0"))
 def divmod(x, y, /):
     """The pair (x // y, x % y) of integers.
 
@@ -369,7 +369,7 @@ def _chosen(choose: Callable, x, y, flush: bool, propagate_nan: bool):
     return choose(x, y, propagate_nan)
 
 
-@op(choosing_pair, short="min", loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger)
+@op(extremum_rule, short="min", loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger)
 def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The smaller of two tiles, element by element; `min(x, y)` in tile code.
 
@@ -379,7 +379,7 @@ def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan)
 
 
-@op(choosing_pair, short="max", loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger)
+@op(extremum_rule, short="max", loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger)
 def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The greater of two tiles, element by element; `max(x, y)` in tile code.
 
@@ -389,7 +389,7 @@ def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     return _chosen(_numeric.maximum, x, y, flush_to_zero, propagate_nan)
 
 
-@op(signed_copy, loose=operator.neg, exact=True, tileir=("negi", "negf"), error_bound=of_sign)
+@op(negative_rule, loose=operator.neg, exact=True, tileir=("negi", "negf"), error_bound=of_sign)
 def negative(x, /):
     """`-x`.
 
@@ -402,7 +402,7 @@ def negative(x, /):
     return np.negative(x)
 
 
-@op(unchanged, loose=operator.pos, exact=True, public=False, error_bound=of_sign)
+@op(positive_rule, loose=operator.pos, exact=True, public=False, error_bound=of_sign)
 def positive(x, /):
     """`+x`.
 
@@ -414,7 +414,7 @@ def positive(x, /):
     return x
 
 
-@op(magnitude, loose=builtins.abs, exact=True, tileir=("absi", "absf"), error_bound=of_sign)
+@op(abs_rule, loose=builtins.abs, exact=True, tileir=("absi", "absf"), error_bound=of_sign)
 def abs(x, /):
     """Absolute value; `abs(x)` in tile code.
 

@@ -14,11 +14,11 @@ from cutile.ir.terms import NONE, Const, Leaf, Term, describe
 from cutile.ops._access import (
     ATOMIC_ORDERS,
     element_indices,
+    in_index_dtype,
     mask_arg,
     memory_arguments,
     stored,
     tile_index,
-    tile_origin,
 )
 from cutile.ops._arguments import array_arg, const_bool, invalid, tile_arg
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, TILES, OpDef, op
@@ -32,13 +32,13 @@ INTS: tuple[DType, ...] = (int32, uint32, int64, uint64)
 
 @structure(frozen=True, slots=True)
 class Kind:
-    """An update: what it does in words and as a formula, the array dtypes that have it, whether the update needs
-    exactly that dtype."""
+    """A kind of update: what it does in words and as a formula, which array dtypes have it, and whether the update must
+    have the dtype of the array."""
 
     text: str
     formula: str
     dtypes: tuple[DType, ...]
-    exact: bool = False
+    same_dtype: bool = False
 
 
 KINDS = {
@@ -63,14 +63,14 @@ def _check_dtype(op: OpDef, kind: Kind, dtype: DType) -> None:
 
 def _update_value(b: Builder, op: OpDef, kind: Kind, name: str, t: Term, dtype: DType, shape: tuple[int, ...]):
     x = tile_arg(op, name, t)
-    if kind.exact and x.type.dtype is not dtype:
+    if kind.same_dtype and x.type.dtype is not dtype:
         hint = f"write ct.{dtype.name}({x.value})" if isinstance(x, Const) else f"convert it: x.astype(ct.{dtype.name})"
         invalid(op, name, f"expected dtype {dtype.name}, that of the array, got {describe(x)}"
                           f"{f' of dtype {x.type.dtype.name}' if isinstance(x, Const) else ''}", help=hint)
     return stored(b, op, name, x, dtype, shape, what="update")
 
 
-def _by_index(kind: Kind, *names: str):
+def _index_rule(kind: Kind, *names: str):
     def rule(b: Builder, op, array, indices, check_bounds, memory_order, memory_scope, **updates) -> Term:
         a = array_arg(op, "array", array)
         dtype = a.type.dtype
@@ -84,7 +84,7 @@ def _by_index(kind: Kind, *names: str):
     return rule
 
 
-def _by_offset(kind: Kind, *names: str):
+def _offset_rule(kind: Kind, *names: str):
     def rule(b: Builder, op, raw, offset, mask, memory_order, memory_scope, **updates) -> Term:
         a, o = raw_arg(op, raw), offset_arg(op, offset)
         dtype, shape = a.type.dtype, o.type.shape
@@ -97,7 +97,7 @@ def _by_offset(kind: Kind, *names: str):
     return rule
 
 
-def _by_tile(kind: Kind):
+def _tile_rule(kind: Kind):
     def rule(b: Builder, op, view, index, update) -> Term:
         v = view_arg(op, view)
         t = v.array.type
@@ -114,7 +114,7 @@ def _by_tile(kind: Kind):
 # ------------------------------------------------------------------ compare and swap
 
 
-@op(_by_index(CAS, "expected", "desired"), operands="array *indices expected desired", effect=ATOMIC,
+@op(_index_rule(CAS, "expected", "desired"), operands="array *indices expected desired", effect=ATOMIC,
     accesses=ELEMENTS, exact=True,
     signature=lambda array, indices, expected, desired, /, *, check_bounds=True, memory_order=ACQ_REL,
     memory_scope=DEVICE: None)
@@ -151,7 +151,7 @@ def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_ord
     return np.where(done, old, expected)
 
 
-@op(_by_offset(CAS, "expected", "desired"), operands="array offset expected desired mask?", effect=ATOMIC,
+@op(_offset_rule(CAS, "expected", "desired"), operands="array offset expected desired mask?", effect=ATOMIC,
     accesses=OFFSETS, exact=True, public=False, method=("raw", "atomic_cas_offset"),
     signature=lambda raw, offset, expected, desired, /, *, mask=None, memory_order=ACQ_REL, memory_scope=DEVICE: None)
 def atomic_cas_offset(array, offset, expected, desired, mask, /, *, memory_order, memory_scope, want_old, sig, ctx):
@@ -211,7 +211,7 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
         return old
 
     def by_tile(array, index, update, /, *, steps, sig, ctx):
-        array.update_tile(kind, tile_origin(index, sig), update, sig.operands[-1].shape, steps, ctx.batch_shape)
+        array.update_tile(kind, in_index_dtype(index, sig), update, sig.operands[-1].shape, steps, ctx.batch_shape)
 
     by_index.__doc__ = f"""Atomically {row.text}; the values before.
 
@@ -246,17 +246,17 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
     [TVOP-4.{kind}.result]  the result is None
     """
     options = {"effect": ATOMIC, "exact": True}
-    indexed = op(_by_index(row, "update"), name=f"atomic_{kind}", operands="array *indices update",
+    indexed = op(_index_rule(row, "update"), name=f"atomic_{kind}", operands="array *indices update",
                  accesses=ELEMENTS, tileir=kind, **options,
                  signature=lambda array, indices, update, /, *, check_bounds=True, memory_order=ACQ_REL,
                  memory_scope=DEVICE: None)(by_index)
-    offset = op(_by_offset(row, "update"), name=f"atomic_{kind}_offset", operands="array offset update mask?",
+    offset = op(_offset_rule(row, "update"), name=f"atomic_{kind}_offset", operands="array offset update mask?",
                 accesses=OFFSETS, tileir=kind, public=False, method=("raw", f"atomic_{kind}_offset"), **options,
                 signature=lambda raw, offset, update, /, *, mask=None, memory_order=ACQ_REL,
                 memory_scope=DEVICE: None)(by_offset)
     if kind == "xchg":
         return indexed, offset, None
-    tiled = op(_by_tile(row), name=f"view_atomic_store_{kind}", operands="array *index update", accesses=TILES,
+    tiled = op(_tile_rule(row), name=f"view_atomic_store_{kind}", operands="array *index update", accesses=TILES,
                tileir=kind, public=False, method=("view", f"atomic_store_{kind}"), **options,
                signature=lambda view, index, update, /: None)(by_tile)
     return indexed, offset, tiled

@@ -46,7 +46,7 @@ def _loose(t: Term) -> bool:
 [PROMO-8.{short}]  two tiles of different dtypes: TileTypeError
 [PROMO-8.{short}.literal]  a literal takes the dtype of the tile; bool_ with an integer gives an integer
 """)
-def bitwise_pair(b: Builder, op, x: Term, y: Term) -> Term:
+def bitwise_rule(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of and, or, xor: two tiles must have one dtype, a literal adapts [PROMO-8]."""
     x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
     if _loose(x) and _loose(y):
@@ -75,7 +75,7 @@ def bitwise_pair(b: Builder, op, x: Term, y: Term) -> Term:
 [BIT-4.{short}.operator]  the operator equals the function
 [PROMO-9.{short}]  the result has the promoted dtype of both operands
 """)
-def shift_pair(b: Builder, op, x: Term, y: Term) -> Term:
+def shift_rule(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of the shifts: both operands promote together [PROMO-9]."""
     x, y = tile_arg(op, "x", x), tile_arg(op, "y", y)
     if _loose(x) and _loose(y):
@@ -91,7 +91,7 @@ def shift_pair(b: Builder, op, x: Term, y: Term) -> Term:
 
 
 @typing_rule(elementwise=True)
-def complement(b: Builder, op, x: Term) -> Term:
+def bitwise_not_rule(b: Builder, op, x: Term) -> Term:
     """Rule of bitwise_not."""
     x = _bits_arg(op, "x", x)
     if is_const(x):
@@ -113,7 +113,7 @@ def _loose_lshift(x, y):
 # ------------------------------------------------------------------ meanings
 
 
-@op(bitwise_pair, short="and", loose=operator.and_, exact=True, tileir="andi")
+@op(bitwise_rule, short="and", loose=operator.and_, exact=True, tileir="andi")
 def bitwise_and(x, y, /):
     """Bitwise and: `x & y`.
 
@@ -122,7 +122,7 @@ def bitwise_and(x, y, /):
     return np.bitwise_and(x, y)
 
 
-@op(bitwise_pair, short="or", loose=operator.or_, exact=True, tileir="ori")
+@op(bitwise_rule, short="or", loose=operator.or_, exact=True, tileir="ori")
 def bitwise_or(x, y, /):
     """Bitwise or: `x | y`.
 
@@ -131,7 +131,7 @@ def bitwise_or(x, y, /):
     return np.bitwise_or(x, y)
 
 
-@op(bitwise_pair, short="xor", loose=operator.xor, exact=True, tileir="xori")
+@op(bitwise_rule, short="xor", loose=operator.xor, exact=True, tileir="xori")
 def bitwise_xor(x, y, /):
     """Bitwise exclusive or: `x ^ y`.
 
@@ -140,7 +140,7 @@ def bitwise_xor(x, y, /):
     return np.bitwise_xor(x, y)
 
 
-@op(complement, loose=_loose_not, exact=True)
+@op(bitwise_not_rule, loose=_loose_not, exact=True)
 def bitwise_not(x, /):
     """Bitwise complement: `~x`.
 
@@ -154,7 +154,7 @@ def bitwise_not(x, /):
     return np.invert(x)
 
 
-@op(shift_pair, short="left", loose=_loose_lshift, exact=True, tileir="shli",
+@op(shift_rule, short="left", loose=_loose_lshift, exact=True, tileir="shli",
     freedom=any_("amounts of the width or more, or negative"))
 def bitwise_lshift(x, y, /):
     """Shift to the left: `x << y`.
@@ -165,7 +165,7 @@ def bitwise_lshift(x, y, /):
     return _numeric.shift_left(x, y)
 
 
-@op(shift_pair, short="right", loose=operator.rshift, exact=True, tileir="shri",
+@op(shift_rule, short="right", loose=operator.rshift, exact=True, tileir="shri",
     freedom=any_("amounts of the width or more, or negative"))
 def bitwise_rshift(x, y, /):
     """Shift to the right: `x >> y`.

@@ -26,7 +26,7 @@ from cutile.ops._promotion import cast, common_dtype, meet
 [CMP-3.{short}.range]  an integer tile against a literal beyond its range: TileValueError
 [CMP-3.{short}.float]  an integer tile against a float literal compares in float32
 """)
-def compared(b: Builder, op, x: Term, y: Term) -> Term:
+def comparison_rule(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of the comparisons: operands promote and broadcast, the result is bool_ [CMP-1]."""
     x, y = _ordered_arg(op, "x", x), _ordered_arg(op, "y", y)
     if is_const(x, y) and x.loose and y.loose:
@@ -47,7 +47,7 @@ def _ordered_arg(op, name: str, t: Term) -> Const | Leaf:
     return t
 
 
-def truth(b: Builder, term: Term, *, op: OpDef | str = "bool", name: str = "x") -> Const | Leaf:
+def as_bool(b: Builder, term: Term, *, op: OpDef | str = "bool", name: str = "x") -> Const | Leaf:
     """A tile as bool_: non-zero is true, NaN too, -0.0 is not [COND-1]. Constants stay constant and as loose."""
     t = tile_arg(op, name, term)
     if info(t.type.dtype).kind == "p":
@@ -58,9 +58,9 @@ def truth(b: Builder, term: Term, *, op: OpDef | str = "bool", name: str = "x") 
 
 
 @typing_rule(elementwise=True)
-def negated(b: Builder, op, x: Term) -> Term:
+def logical_not_rule(b: Builder, op, x: Term) -> Term:
     """Rule of `not x` [COND-3]."""
-    t = truth(b, x, op="not", name="x")
+    t = as_bool(b, x, op="not", name="x")
     if isinstance(t, Const):
         return Const(not t.value, bool_, t.loose)
     return Leaf(b.op1(op, t.value, result=t.type))
@@ -69,7 +69,7 @@ def negated(b: Builder, op, x: Term) -> Term:
 # ------------------------------------------------------------------ meanings
 
 
-@op(compared, short="eq", loose=operator.eq, exact=True, tileir="equal", error_bound=of_comparison)
+@op(comparison_rule, short="eq", loose=operator.eq, exact=True, tileir="equal", error_bound=of_comparison)
 def equal(x, y, /):
     """`x == y`, element by element.
 
@@ -80,7 +80,7 @@ def equal(x, y, /):
     return np.equal(x, y)
 
 
-@op(compared, short="ne", loose=operator.ne, exact=True, tileir="not_equal", error_bound=of_comparison)
+@op(comparison_rule, short="ne", loose=operator.ne, exact=True, tileir="not_equal", error_bound=of_comparison)
 def not_equal(x, y, /):
     """`x != y`, element by element.
 
@@ -91,7 +91,7 @@ def not_equal(x, y, /):
     return np.not_equal(x, y)
 
 
-@op(compared, short="lt", loose=operator.lt, exact=True, tileir="less_than", error_bound=of_comparison)
+@op(comparison_rule, short="lt", loose=operator.lt, exact=True, tileir="less_than", error_bound=of_comparison)
 def less(x, y, /):
     """`x < y`, element by element.
 
@@ -102,7 +102,7 @@ def less(x, y, /):
     return np.less(x, y)
 
 
-@op(compared, short="le", loose=operator.le, exact=True, tileir="less_than_or_equal", error_bound=of_comparison)
+@op(comparison_rule, short="le", loose=operator.le, exact=True, tileir="less_than_or_equal", error_bound=of_comparison)
 def less_equal(x, y, /):
     """`x <= y`, element by element.
 
@@ -113,7 +113,7 @@ def less_equal(x, y, /):
     return np.less_equal(x, y)
 
 
-@op(compared, short="gt", loose=operator.gt, exact=True, tileir="greater_than", error_bound=of_comparison)
+@op(comparison_rule, short="gt", loose=operator.gt, exact=True, tileir="greater_than", error_bound=of_comparison)
 def greater(x, y, /):
     """`x > y`, element by element.
 
@@ -124,7 +124,8 @@ def greater(x, y, /):
     return np.greater(x, y)
 
 
-@op(compared, short="ge", loose=operator.ge, exact=True, tileir="greater_than_or_equal", error_bound=of_comparison)
+@op(comparison_rule, short="ge", loose=operator.ge, exact=True, tileir="greater_than_or_equal",
+    error_bound=of_comparison)
 def greater_equal(x, y, /):
     """`x >= y`, element by element.
 
@@ -135,7 +136,7 @@ def greater_equal(x, y, /):
     return np.greater_equal(x, y)
 
 
-@op(negated, exact=True, public=False)
+@op(logical_not_rule, exact=True, public=False)
 def logical_not(x, /):
     """`not x`, element by element.
 

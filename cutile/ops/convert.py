@@ -80,7 +80,7 @@ def check_cast(op_name: str, src: DType, dst: DType, mode: RoundingMode | None) 
 
 
 @typing_rule(elementwise=True)
-def cast_to(b: Builder, op, x: Term, dtype: Term, rounding_mode: Term) -> Term:
+def astype_rule(b: Builder, op, x: Term, dtype: Term, rounding_mode: Term) -> Term:
     """Rule of astype. Constants fold where they round to nearest [CAST-11]."""
     x = tile_arg(op, "x", x)
     dst, mode = numeric_dtype_arg(op, "dtype", dtype), rounding_arg(op, rounding_mode)
@@ -93,7 +93,7 @@ def cast_to(b: Builder, op, x: Term, dtype: Term, rounding_mode: Term) -> Term:
 
 
 @typing_rule(elementwise=True)
-def reinterpreted(b: Builder, op, x: Term, dtype: Term) -> Term:
+def bitcast_rule(b: Builder, op, x: Term, dtype: Term) -> Term:
     """Rule of bitcast; the result is never constant [BITC-1]."""
     x = _has_bits(op, tile_arg(op, "x", x))
     src, dst = x.type.dtype, _dtype_with_bits(op, dtype)
@@ -103,7 +103,7 @@ def reinterpreted(b: Builder, op, x: Term, dtype: Term) -> Term:
     return Leaf(b.op1(op, value_of(b, x), result=x.type.with_dtype(dst)))
 
 
-def packed(b: Builder, op, x: Term) -> Term:
+def pack_rule(b: Builder, op, x: Term) -> Term:
     """Rule of pack_to_bytes."""
     x = _has_bits(op, tile_arg(op, "x", x))
     bits = x.type.size * x.type.dtype.bitwidth
@@ -112,7 +112,7 @@ def packed(b: Builder, op, x: Term) -> Term:
     return Leaf(b.op1(op, value_of(b, x), result=TileType(uint8, (bits // 8,))))
 
 
-def unpacked(b: Builder, op, x: Term, dtype: Term) -> Term:
+def unpack_rule(b: Builder, op, x: Term, dtype: Term) -> Term:
     """Rule of unpack_from_bytes."""
     x = tile_arg(op, "x", x)
     if x.type.dtype is not uint8 or x.type.ndim != 1:
@@ -202,7 +202,7 @@ def _builtin(python: type, x: Term, help: str) -> Term:
 # ------------------------------------------------------------------ meanings
 
 
-@op(cast_to, operands="x", exact=True, method=("tile", "astype"),
+@op(astype_rule, operands="x", exact=True, method=("tile", "astype"),
     since={"casts to float8_e8m0fnu": (13, 3), "float casts with a rounding mode other than RN": (13, 4)},
     signature=lambda x, dtype, /, *, rounding_mode=None: None,
     freedom=any_("float to integer out of range, NaN to integer, and zero or negative numbers to float8_e8m0fnu"))
@@ -254,7 +254,7 @@ def astype(x, *, rounding_mode=None, sig, out=None):
     return _numeric.convert(x, sig.x.dtype, sig.result.dtype, rounding_mode or RN, out)
 
 
-@op(reinterpreted, operands="x", exact=True, signature=lambda x, /, dtype: None)
+@op(bitcast_rule, operands="x", exact=True, signature=lambda x, /, dtype: None)
 def bitcast(x, *, sig):
     """The bits of the elements read as another dtype of the same width.
 
@@ -270,7 +270,7 @@ def bitcast(x, *, sig):
     return _numeric.from_bits(_numeric.to_bits(x, sig.x.dtype), sig.result.dtype)
 
 
-@op(packed, exact=True)
+@op(pack_rule, exact=True)
 def pack_to_bytes(x, /, *, sig):
     """The elements as bytes.
 
@@ -289,7 +289,7 @@ def pack_to_bytes(x, /, *, sig):
     return np.ascontiguousarray(bits, bits.dtype.newbyteorder("<")).view(np.uint8)
 
 
-@op(unpacked, operands="x", exact=True, signature=lambda x, /, dtype: None)
+@op(unpack_rule, operands="x", exact=True, signature=lambda x, /, dtype: None)
 def unpack_from_bytes(x, *, sig):
     """Elements from their bytes: the inverse of pack_to_bytes.
 

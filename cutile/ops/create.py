@@ -39,7 +39,7 @@ def _number_arg(op, name: str, t: Term) -> Const | Leaf:
 
 
 @typing_rule(moves_data=True)
-def filled(b: Builder, op, shape: Term, fill_value: Term, dtype: Term) -> Term:
+def full_rule(b: Builder, op, shape: Term, fill_value: Term, dtype: Term) -> Term:
     """Rule of full: a constant fill converts as a constant, a run-time one is cast [FACT-1]."""
     dims = shape_arg(op, "shape", shape)
     fill = _number_arg(op, "fill_value", fill_value)
@@ -59,7 +59,7 @@ def _fill(b: Builder, dims: tuple[int, ...], fill: Const | Leaf) -> Const | Leaf
     return Leaf(b.op1(full, value_of(b, fill), result=TileType(fill.type.dtype, dims), shape=dims))
 
 
-def filled_with(number: int):
+def filled_with_rule(number: int):
     """Rule of zeros and ones [FACT-2]."""
 
     def rule(b: Builder, op, shape: Term, dtype: Term) -> Term:
@@ -69,7 +69,7 @@ def filled_with(number: int):
     return rule
 
 
-def counted(b: Builder, op, size: Term, dtype: Term, start: Term, step: Term) -> Term:
+def arange_rule(b: Builder, op, size: Term, dtype: Term, start: Term, step: Term) -> Term:
     """Rule of arange: iota, times step unless it is 1, plus start unless it is 0 [FACT-3]."""
     n, d = const_int(op, "size", size), numeric_dtype_arg(op, "dtype", dtype)
     check_dim(op, "size", n, (n,))
@@ -114,7 +114,7 @@ def _arithmetic(b: Builder, op, x: Term, y: Term) -> Term:
 
 
 @typing_rule(moves_data=True)
-def stacked(b: Builder, op, value: Term, dtype: Term) -> Term:
+def astile_rule(b: Builder, op, value: Term, dtype: Term) -> Term:
     """Rule of astile: a scalar is cast; a nested tuple of scalars becomes a tile, row by row [FACT-4]."""
     d = numeric_dtype_arg(op, "dtype", dtype)
     if is_tile(value):
@@ -155,7 +155,7 @@ def constant(value, *, sig):
     return carry(value, sig.result.dtype)
 
 
-@op(filled, signature=lambda shape, fill_value, dtype: None, operands="fill_value", exact=True)
+@op(full_rule, signature=lambda shape, fill_value, dtype: None, operands="fill_value", exact=True)
 def full(fill_value, /, *, shape):
     """A tile of one value: `full(shape, fill_value, dtype)`.
 
@@ -179,7 +179,7 @@ def full(fill_value, /, *, shape):
     return repeated(np.reshape(fill_value, dims + (1,) * len(shape)), dims + shape)
 
 
-@op(filled_with(1))
+@op(filled_with_rule(1))
 def ones(shape, dtype):
     """A tile of ones; stands in the IR as full(shape, 1, dtype).
 
@@ -189,7 +189,7 @@ def ones(shape, dtype):
     """
 
 
-@op(filled_with(0))
+@op(filled_with_rule(0))
 def zeros(shape, dtype):
     """A tile of zeros; stands in the IR as full(shape, 0, dtype).
 
@@ -200,7 +200,7 @@ def zeros(shape, dtype):
     """
 
 
-@op(counted)
+@op(arange_rule)
 def arange(size, /, *, dtype, start=0, step=1):
     """start + i * step for i = 0 … size-1; stands in the IR as iota, mul, add and casts.
 
@@ -219,7 +219,7 @@ def arange(size, /, *, dtype, start=0, step=1):
     """
 
 
-@op(stacked)
+@op(astile_rule)
 def astile(value, /, *, dtype):
     """A tile of the scalars in a nested tuple; stands in the IR as stack_scalars and casts.
 
@@ -241,7 +241,7 @@ def iota(*, sig):
     return np.arange(sig.result.shape[0]).astype(info(sig.result.dtype).carrier)
 
 
-@op(stacked, public=False, signature=lambda value, /, *, dtype: None, operands="*items", exact=True)
+@op(astile_rule, public=False, signature=lambda value, /, *, dtype: None, operands="*items", exact=True)
 def stack_scalars(items, /, *, shape):
     """Scalars of one dtype as a tile, in row-major order.
 

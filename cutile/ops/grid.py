@@ -15,7 +15,7 @@ from cutile.types import TileType
 # ------------------------------------------------------------------ typing rules
 
 
-def block_scalar(b: Builder, op, axis: Term) -> Term:
+def block_rule(b: Builder, op, axis: Term) -> Term:
     """Rule of bid and num_blocks."""
     k = const_int(op, "axis", axis)
     if k not in (0, 1, 2):
@@ -36,7 +36,7 @@ def order_arg(op, name: str, t: Term, rank: int) -> tuple[int, ...]:
     return order
 
 
-def tiles_scalar(b: Builder, op, array: Term, axis: Term, shape: Term, order: Term) -> Term:
+def num_tiles_rule(b: Builder, op, array: Term, axis: Term, shape: Term, order: Term) -> Term:
     """Rule of num_tiles."""
     array = array_arg(op, "array", array)
     rank = array.type.ndim
@@ -54,7 +54,7 @@ def tiles_scalar(b: Builder, op, array: Term, axis: Term, shape: Term, order: Te
                       order=order_arg(op, "order", order, rank)))
 
 
-def assumed(b: Builder, op, x: Term, divisor: Term) -> Term:
+def assume_rule(b: Builder, op, x: Term, divisor: Term) -> Term:
     """Rule of assume_divisible_by: a constant is checked here and now."""
     x = int_scalar_arg(op, "x", x, signed=False)
     d = const_int(op, "divisor", divisor)
@@ -67,7 +67,7 @@ def assumed(b: Builder, op, x: Term, divisor: Term) -> Term:
     return Leaf(b.op1(op, x.value, result=x.type, divisor=d))
 
 
-def ordering(b: Builder, op) -> Term:
+def dependency_rule(b: Builder, op) -> Term:
     """Rule of the grid dependency ops."""
     b.op(op, results=())
     return NONE
@@ -76,7 +76,7 @@ def ordering(b: Builder, op) -> Term:
 # ------------------------------------------------------------------ meanings
 
 
-@op(block_scalar, exact=True)
+@op(block_rule, exact=True)
 def bid(axis, *, ctx):
     """Index of the running block along a grid axis.
 
@@ -94,7 +94,7 @@ def bid(axis, *, ctx):
     return ctx.bid(axis)
 
 
-@op(block_scalar, exact=True)
+@op(block_rule, exact=True)
 def num_blocks(axis, *, ctx):
     """Number of blocks along a grid axis.
 
@@ -113,7 +113,7 @@ def num_blocks(axis, *, ctx):
     return ctx.num_blocks(axis)
 
 
-@op(tiles_scalar, exact=True, freedom=any_("more than 2**31-1 tiles"))
+@op(num_tiles_rule, exact=True, freedom=any_("more than 2**31-1 tiles"))
 def num_tiles(array, /, axis, shape, order="C"):
     """Number of tiles of `shape` along an axis of the tile space of an array.
 
@@ -137,7 +137,7 @@ def num_tiles(array, /, axis, shape, order="C"):
     return ((n - 1) // shape[axis] + 1).astype(np.int32)
 
 
-@op(assumed, operands="x", exact=True, freedom=any_("a false claim"))
+@op(assume_rule, operands="x", exact=True, freedom=any_("a false claim"))
 def assume_divisible_by(x, divisor):
     """x, with the promise that it is a multiple of `divisor`.
 
@@ -154,7 +154,7 @@ def assume_divisible_by(x, divisor):
     return x
 
 
-@op(ordering, operands="", effect=HOST)
+@op(dependency_rule, operands="", effect=HOST)
 def grid_dependency_control_wait():
     """Wait until the grids that this launch depends on are done; all their memory is visible then.
 
@@ -163,7 +163,7 @@ def grid_dependency_control_wait():
     """
 
 
-@op(ordering, operands="", effect=HOST)
+@op(dependency_rule, operands="", effect=HOST)
 def grid_dependency_control_launch_dependents():
     """Permit the grids that depend on this launch to start.
 

@@ -24,10 +24,10 @@ from cutile.ops._numeric import wide
 from cutile.ops._op import OpDef, op, typing_rule
 from cutile.ops._options import (
     APPROX,
-    DIRECTED,
-    DIRECTED_CLAUSES,
     FLUSHING,
     FULL,
+    IEEE_CLAUSES,
+    IEEE_MODES,
     OTHER_MODES,
     RN,
     check_flush,
@@ -56,16 +56,16 @@ def _float_clauses(o: OpDef) -> str:
     lines = ["[UN-1.{name}.dtype]  integers and bool_ are converted to float32; floats keep their dtype",
              "[UN-1.{name}.restricted]  a restricted float: TileTypeError"]
     if free := ulp_of(o.freedom):
-        lines += [f"[UN-4.{{name}}.f32]  float32: within {free.most[float32]} ulp of the exact value",
-                  f"[UN-4.{{name}}.f64]  float64: within {free.most[float64]} ulp",
-                  f"[UN-4.{{name}}.f16]  float16 and bfloat16: within {free.most[float16]} ulp"]
+        lines += [f"[UN-4.{{name}}.f32]  float32: within {free.limit[float32]} ulp of the exact value",
+                  f"[UN-4.{{name}}.f64]  float64: within {free.limit[float64]} ulp",
+                  f"[UN-4.{{name}}.f16]  float16 and bfloat16: within {free.limit[float16]} ulp"]
     lines += ["[UN-4.{name}.const]  constants fold", "[UN-4.{name}.nan]  {name}(nan) is NaN"]
     if FULL in o.modes:
         lines.append("[RM-1.{name}.FULL]  FULL is the default")
     if RN in o.modes:
-        lines.append(DIRECTED_CLAUSES)
+        lines.append(IEEE_CLAUSES)
     if approximate := ulp_of(o.freedom, APPROX) if APPROX in o.modes else None:
-        lines.append(f"[RM-1.{{name}}.APPROX]  APPROX: within {approximate.most[float32]} ulp")
+        lines.append(f"[RM-1.{{name}}.APPROX]  APPROX: within {approximate.limit[float32]} ulp")
     if o.modes:
         lines += [OTHER_MODES, "[RM-2.{name}]  a rounding mode with a result other than float32: TileTypeError"]
     if "flush_to_zero" in o.__signature__.parameters:
@@ -107,7 +107,7 @@ def _fold_float(op, xs: list[Const], dtype: DType) -> Const:
 [UN-2.{name}.int]  an integer or bool_ tile: TileTypeError
 [UN-2.{name}.special]  infinities, NaN and zeros of either sign stay as they are
 """)
-def to_integral(b: Builder, op, x: Term) -> Term:
+def to_integral_rule(b: Builder, op, x: Term) -> Term:
     """Rule of floor and ceil: floats only; loose constants give an int [UN-2, LOOSE-5]."""
     x = number_arg(op, "x", x)
     if is_const(x) and x.loose:
@@ -117,7 +117,7 @@ def to_integral(b: Builder, op, x: Term) -> Term:
 
 
 @typing_rule(elementwise=True)
-def nan_test(b: Builder, op, x: Term) -> Term:
+def isnan_rule(b: Builder, op, x: Term) -> Term:
     """Rule of isnan: floats only, but loose integers are no NaN [UN-3]."""
     x = number_arg(op, "x", x)
     if is_const(x) and x.loose:
@@ -152,7 +152,7 @@ def float_binary(b: Builder, op, x1: Term, x2: Term) -> Term:
 
 
 @typing_rule(elementwise=True)
-def power(b: Builder, op, x: Term, y: Term) -> Term:
+def pow_rule(b: Builder, op, x: Term, y: Term) -> Term:
     """Rule of pow: an integer power of a float, or a power in the common dtype [POW-1…3]."""
     x, y = number_arg(op, "x", x), number_arg(op, "y", y)
     if is_const(x, y) and x.loose and y.loose:
@@ -199,7 +199,7 @@ def _integer_power_of(b: Builder, x: Const | Leaf, n: Const | Leaf) -> Term:
 @typing_rule(elementwise=True)
 def integer_power_rule(b: Builder, op, x: Term, n: Term) -> Term:
     """Rule of powi, which only tests and tools call: pow makes powi nodes itself."""
-    return power(b, pow, x, n)
+    return pow_rule(b, pow, x, n)
 
 
 # ------------------------------------------------------------------ constants
@@ -344,7 +344,7 @@ def tanh(x, /, *, rounding_mode=None, sig, out=None):
     return wide(np.tanh, x, out=out)
 
 
-@op(float_unary, loose=math.sqrt, tileir="sqrt", modes=(*DIRECTED, APPROX),
+@op(float_unary, loose=math.sqrt, tileir="sqrt", modes=(*IEEE_MODES, APPROX),
     freedom=when(APPROX, ulp(1, exact_at_zero=True)), error_bound=monotone(np.sqrt, least=0))
 def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Square root of each element.
@@ -383,7 +383,7 @@ def rsqrt(x, /, *, flush_to_zero=False):
     return 1.0 / wide(np.sqrt, x)  # two roundings to float64 hardly ever show in a narrower result
 
 
-@op(to_integral, loose=math.floor, exact=True, tileir="floor", error_bound=monotone(np.floor))
+@op(to_integral_rule, loose=math.floor, exact=True, tileir="floor", error_bound=monotone(np.floor))
 def floor(x, /):
     """The largest integral value that is not greater, for each element.
 
@@ -393,7 +393,7 @@ def floor(x, /):
     return np.floor(x)
 
 
-@op(to_integral, loose=math.ceil, exact=True, tileir="ceil", error_bound=monotone(np.ceil))
+@op(to_integral_rule, loose=math.ceil, exact=True, tileir="ceil", error_bound=monotone(np.ceil))
 def ceil(x, /):
     """The smallest integral value that is not less, for each element.
 
@@ -404,7 +404,7 @@ def ceil(x, /):
     return np.ceil(x)
 
 
-@op(nan_test, loose=math.isnan, exact=True, error_bound=of_nan_test)
+@op(isnan_rule, loose=math.isnan, exact=True, error_bound=of_nan_test)
 def isnan(x, /):
     """Whether each element is NaN.
 
@@ -435,7 +435,7 @@ def atan2(x1, x2, /):
     return wide(np.arctan2, x1, x2)
 
 
-@op(power, loose=_loose_pow, freedom=ulp(1), tileir="pow",
+@op(pow_rule, loose=_loose_pow, freedom=ulp(1), tileir="pow",
     error_bound=monotone_in_each(np.power, lambda x, y, ex, ey: x - ex > 0))
 def pow(x, y, /, *, sig):
     """x to the power of y, element by element: `x ** y`.

@@ -18,12 +18,12 @@ from cutile.ops._access import (
     element_indices,
     fill_of,
     hints,
+    in_index_dtype,
     mask_arg,
     memory_arguments,
     padding_scalar_or_tile,
     stored,
     tile_index,
-    tile_origin,
     tile_shape,
     with_rank,
 )
@@ -155,7 +155,7 @@ def _store_advanced(b: Builder, op, array, indices, tile, latency, allow_tma) ->
 
 def _load_view(array, index, /, *, shape, order, sig, **_hints):
     dims = shape or (1,) * sig.x.ndim
-    x = array.view(tile_origin(index, sig), dims, order)
+    x = array.view(in_index_dtype(index, sig), dims, order)
     return x if shape or x is None else x.reshape(x.shape[:x.ndim - len(dims)])
 
 
@@ -213,7 +213,7 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
     [PAD-2]  a float format without the value: unspecified; TileTypeError here
     """
     dims = shape or (1,) * sig.x.ndim
-    origin = tile_origin(index, sig)
+    origin = in_index_dtype(index, sig)
     x = array.view(origin, dims, order)
     if x is None:
         x = array.tile(origin, dims, order, fill_of(padding_mode, sig.x.dtype))
@@ -221,7 +221,7 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
 
 
 def _store_target(array, index, /, *, order, sig, ctx, **_hints):
-    return array.target(tile_origin(index, sig), sig.operands[-1].shape, order, ctx.batch_shape)
+    return array.target(in_index_dtype(index, sig), sig.operands[-1].shape, order, ctx.batch_shape)
 
 
 @op(_store, operands="array *index tile", effect=WRITE, accesses=TILES, exact=True, target=_store_target,
@@ -252,7 +252,7 @@ def store(array, index, tile, /, *, order, check_bounds=True, latency=None, allo
     [STORE-5.race]  where blocks store to one element, the value of one of them stays
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
-    array.put(tile_origin(index, sig), with_rank(tile, len(shape), rank), shape or (1,) * rank, order)
+    array.put(in_index_dtype(index, sig), with_rank(tile, len(shape), rank), shape or (1,) * rank, order)
 
 
 @op(_load_advanced, operands="array sparse *starts", effect=READ, accesses=ROWS, exact=True,

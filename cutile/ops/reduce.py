@@ -22,7 +22,7 @@ from cutile.ops._combine import combine_args, combine_region, combined, cut, num
 from cutile.ops._constants import is_const
 from cutile.ops._freedom import order
 from cutile.ops._op import REDUCTION, OpDef, Sig, op, typing_rule
-from cutile.ops._options import DIRECTED, DIRECTED_CLAUSES, check_flush, float_options, flush_arg, rounding_arg
+from cutile.ops._options import IEEE_CLAUSES, IEEE_MODES, check_flush, float_options, flush_arg, rounding_arg
 from cutile.ops._promotion import value_of
 from cutile.ops.shape import reshaped
 from cutile.types import RoundingMode, TileType
@@ -50,9 +50,9 @@ def _axes(op: OpDef, axis: Term, ndim: int) -> tuple[int, ...]:
 
 def _axis(op: OpDef, t: Term, ndim: int) -> int:
     """One axis. A user who gives a tile instead may mean the larger or smaller of two tiles."""
-    if op in OF_TWO and is_tile(t) and (t.type.shape or info(t.type.dtype).floating):
+    if op in NAME_OF_TWO and is_tile(t) and (t.type.shape or info(t.type.dtype).floating):
         invalid(op, "axis", f"expected an integer constant, got {describe(t)}",
-                help=f"the {OF_TWO[op]} of two is ct.{op.name}imum(x, y)")
+                help=f"the {NAME_OF_TWO[op]} of two is ct.{op.name}imum(x, y)")
     return axis_arg(op, "axis", t, ndim)
 
 
@@ -79,9 +79,9 @@ def _along(b: Builder, op: OpDef, x: Const | Leaf, axis: int, dtype: DType, attr
     return Leaf(b.op1(op, value_of(b, x), result=TileType(dtype, shape), axis=axis, **attrs))
 
 
-@typing_rule(accumulates=REDUCTION, modes=DIRECTED, clauses=f"""
+@typing_rule(accumulates=REDUCTION, modes=IEEE_MODES, clauses=f"""
 {_REDUCTION}
-{DIRECTED_CLAUSES.replace("RM-1", "RED-7")}
+{IEEE_CLAUSES.replace("RM-1", "RED-7")}
 [RED-7.{{name}}.mode]  any other rounding mode, or one with a dtype that is no float: TileTypeError
 [RED-7.{{name}}.ftz]  flush_to_zero makes subnormal elements and results zeros
 """)
@@ -375,4 +375,4 @@ def reduce(xs, /, *, axis, identity, combine, sig: Sig):
     return xs if len(xs) > 1 else xs[0]
 
 
-OF_TWO = {max: "larger", min: "smaller"}  # what Python's max and min give of two
+NAME_OF_TWO = {max: "larger", min: "smaller"}  # what Python's max and min give of two

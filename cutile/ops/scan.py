@@ -17,21 +17,21 @@ from cutile.ops._arguments import axis_arg, const_bool
 from cutile.ops._combine import combine_args, combine_region, combined, numeric_arg, step, widen_bool
 from cutile.ops._freedom import order
 from cutile.ops._op import SCAN, Sig, op, typing_rule
-from cutile.ops._options import DIRECTED, DIRECTED_CLAUSES, OTHER_MODES, float_options, flush_arg, rounding_arg
+from cutile.ops._options import IEEE_CLAUSES, IEEE_MODES, OTHER_MODES, float_options, flush_arg, rounding_arg
 from cutile.ops._promotion import value_of
 from cutile.types import RoundingMode
 
 # ------------------------------------------------------------------ typing rules
 
 
-@typing_rule(accumulates=SCAN, modes=DIRECTED, clauses=f"""
+@typing_rule(accumulates=SCAN, modes=IEEE_MODES, clauses=f"""
 [SCAN-2.{{name}}.axis]  axis is an integer constant, negative ones counting from the end; else TileTypeError
 [SCAN-2.{{name}}.rank]  a scalar has no axis to scan: TileTypeError
 [SCAN-2.{{name}}.const]  reverse is a bool constant; else TileTypeError
 [SCAN-3.{{name}}.bool]  bool_ gives int32
 [SCAN-3.{{name}}.restricted]  a restricted float dtype is a TileTypeError
 [SCAN-5.{{name}}.order]  the order inside a prefix is unspecified
-{DIRECTED_CLAUSES}{OTHER_MODES}
+{IEEE_CLAUSES}{OTHER_MODES}
 [RM-2.{{name}}.int]  a rounding mode with a dtype that is no float: TileTypeError
 [FTZ-1.{{name}}]  flush_to_zero makes subnormal elements and results zeros
 [FTZ-1.{{name}}.dtype]  flush_to_zero with a dtype other than float32: TileTypeError

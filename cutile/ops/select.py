@@ -10,22 +10,22 @@ from cutile.ops._arguments import tile_arg
 from cutile.ops._error_bounds import of_choice
 from cutile.ops._op import op, typing_rule
 from cutile.ops._promotion import broadcast, cast, common_dtype, common_shape, value_of
-from cutile.ops.compare import truth
+from cutile.ops.compare import as_bool
 from cutile.types import TileType
 
 
 @typing_rule(elementwise=True)
-def chosen(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
+def where_rule(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
     """Rule of where: x and y promote together, all three broadcast."""
     cond, x, y = tile_arg(op, "cond", cond), tile_arg(op, "x", x), tile_arg(op, "y", y)
     dtype = common_dtype(x, y, what="where()")
     shape = common_shape("where()", cond, x, y)
-    cond, x, y = truth(b, cond, op=op, name="cond"), cast(b, x, dtype), cast(b, y, dtype)
+    cond, x, y = as_bool(b, cond, op=op, name="cond"), cast(b, x, dtype), cast(b, y, dtype)
     values = [value_of(b, broadcast(b, t, shape)) for t in (cond, x, y)]
     return Leaf(b.op1(op, *values, result=TileType(dtype, shape)))
 
 
-@op(chosen, exact=True, tileir="select", error_bound=of_choice)
+@op(where_rule, exact=True, tileir="select", error_bound=of_choice)
 def where(cond, x, y, /):
     """x where cond is true, y elsewhere.
 

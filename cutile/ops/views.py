@@ -16,11 +16,11 @@ from cutile.ir.terms import NONE, Const, Leaf, RawMemory, Term, View, describe, 
 from cutile.ops._access import (
     fill_of,
     hints,
+    in_index_dtype,
     mask_arg,
     padding_scalar_or_tile,
     stored,
     tile_index,
-    tile_origin,
     with_rank,
 )
 from cutile.ops._access import padding_mode as mode_arg
@@ -180,7 +180,7 @@ def view_load(array, index, /, *, shape, steps, padding_mode, check_bounds, late
     """
     t = sig.x
     fill = fill_of(padding_mode, t.dtype)
-    x = array.tile(tile_origin(index, sig), shape or (1,) * t.ndim, range(t.ndim), fill, steps)
+    x = array.tile(in_index_dtype(index, sig), shape or (1,) * t.ndim, range(t.ndim), fill, steps)
     return x if shape else x.reshape(x.shape[:x.ndim - t.ndim])
 
 
@@ -202,7 +202,7 @@ def view_store(array, index, tile, /, *, steps, check_bounds, latency, allow_tma
     [TVOP-6]  where steps are smaller than the tile, tiles overlap, and the store that comes later stays
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
-    array.put(tile_origin(index, sig), with_rank(tile, len(shape), rank), shape or (1,) * rank, range(rank), steps)
+    array.put(in_index_dtype(index, sig), with_rank(tile, len(shape), rank), shape or (1,) * rank, range(rank), steps)
 
 
 @op(_view_tiles, operands="array", exact=True, public=False, method=("view", "num_tiles"),

@@ -69,7 +69,7 @@ def listen(heard: Callable[[Launch, Any, Any], None]) -> None:
 
 def without_positions(module: Module) -> bytes:
     """The bytecode of a module, as it is where nothing has a position."""
-    for e in module.program.entries:
+    for e in module.contents.entries:
         e.loc = None
     return module.to_bytes()
 
@@ -78,7 +78,7 @@ def positions(module: Module) -> str:
     """Where each operation stands, in the order of the bytecode."""
     first: dict[str, int] = {}
     out = []
-    for e in module.program.entries:
+    for e in module.contents.entries:
         out.append(_said(e.loc, first))
         waiting = [e.block]
         while waiting:

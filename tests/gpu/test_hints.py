@@ -14,7 +14,7 @@ X, Y = ArrayType(ct.float32, 2), ArrayType(ct.float32, 1)
 
 def kept(code, *kinds, target: str | None = "sm_90", **options) -> list[tuple[str, dict]]:
     """The accesses to tiles, those of nested blocks last, with the hints of each for the target."""
-    pending, found = [module(code, *kinds, target=target, **options).program.entries[0].block], []
+    pending, found = [module(code, *kinds, target=target, **options).contents.entries[0].block], []
     while pending:
         for o in pending.pop(0).ops:
             if o.spec.name in ("load_view_tko", "store_view_tko"):
@@ -111,4 +111,4 @@ def test_nothing_else_changes():
 
 def _operations(m) -> list:
     return [(o.spec.name, {k: v for k, v in o.attrs.items() if k != "optimization_hints"}, [r.type for r in o.results])
-            for o in m.program.entries[0].block.ops]
+            for o in m.contents.entries[0].block.ops]

@@ -51,7 +51,7 @@ def test_one_module_of_many_kernels():
     m = Module("13.3")
     for symbol in ("first", "second"):
         module_of(kernel, None, "sm_90a", symbol=symbol, module=m)
-    assert [e.name for e in m.program.entries] == ["first", "second"]
+    assert [e.name for e in m.contents.entries] == ["first", "second"]
     assert to_bytecode(kernel, None, "sm_90", "13.1").startswith(b"\x7fTileIR")
 
 

@@ -15,7 +15,7 @@ FREE = [o for o in registry().values() if o.freedom]
 
 
 def test_units_by_dtype():
-    assert ulp(3).most == {float16: 1, bfloat16: 1, float32: 3, float64: 1} and ulp(3, 2).most[float64] == 2
+    assert ulp(3).limit == {float16: 1, bfloat16: 1, float32: 3, float64: 1} and ulp(3, 2).limit[float64] == 2
 
 
 @pytest.mark.parametrize("op, mode, most", [
@@ -25,7 +25,7 @@ def test_units_by_dtype():
 ])
 def test_a_mode_has_its_own(op, mode, most):
     found = ulp_of(op.freedom, mode)
-    assert (found and found.most[float32]) == most
+    assert (found and found.limit[float32]) == most
 
 
 @pytest.mark.parametrize("freedom, text", [

@@ -61,7 +61,7 @@ def unit_of(value, dtype: DType):
 
 def assert_within(op, got: np.ndarray, exact: list, dtype: DType, ulps: float | None = None):
     free = ulp_of(op.freedom)
-    bound = ulps if ulps is not None else free.most[dtype] if free else 0.5
+    bound = ulps if ulps is not None else free.limit[dtype] if free else 0.5
     top = info(dtype).format.max
     for g, e in zip(got.reshape(-1).tolist(), exact, strict=True):
         if abs(e) > top:

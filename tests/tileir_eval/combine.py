@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from cutile.gpu.tileir.program import Operation
+from cutile.gpu.tileir.module import Operation
 from tests.tileir_eval import formats
 from tests.tileir_eval.registry import pure
 

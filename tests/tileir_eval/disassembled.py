@@ -15,8 +15,8 @@ from pathlib import Path
 
 from cutile.gpu import toolchain
 from cutile.gpu.tileir.bytecode_reader import decode
+from cutile.gpu.tileir.module import Block, Operation, TileModule
 from cutile.gpu.tileir.operations import ENUMS, OPS, Attr
-from cutile.gpu.tileir.program import Block, Operation, Program
 
 PRINTED = {"pow": "fpowf", "unsignedCmp": "unsigned"}  # the disassembler's own names
 NAMES = frozenset(PRINTED.get(n, n) for n in OPS)
@@ -50,7 +50,7 @@ def _printed(name: str) -> str:
     return PRINTED.get(name, name)
 
 
-def _operations(program: Program) -> Iterator[Operation]:
+def _operations(program: TileModule) -> Iterator[Operation]:
     """All operations in the order in which they are printed."""
     def inside(block: Block) -> Iterator[Operation]:
         for o in block.ops:

@@ -15,7 +15,7 @@ import numpy as np
 
 from cutile import dtypes
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.program import Operation
+from cutile.gpu.tileir.module import Operation
 from cutile.ops import _numeric
 from cutile.types import RoundingMode
 from tests.tileir_eval import formats

@@ -9,7 +9,7 @@ import numpy as np
 
 from cutile import dtypes
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.program import Constant
+from cutile.gpu.tileir.module import Constant
 from cutile.ops import _numeric
 
 FLOATS = {

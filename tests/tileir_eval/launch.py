@@ -12,7 +12,7 @@ import numpy as np
 
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_reader import decode
-from cutile.gpu.tileir.program import Entry, Global, Program
+from cutile.gpu.tileir.module import Entry, Global, TileModule
 from tests.tileir_eval import formats
 from tests.tileir_eval.machine import Prepared, World, finished, run
 from tests.tileir_eval.ordering import Order
@@ -52,7 +52,7 @@ def evaluate(bytecode: bytes, entry: str, grid: Sequence[int], args: Sequence[An
 
 
 @functools.lru_cache(maxsize=1024)
-def _program(bytecode: bytes) -> Program:
+def _program(bytecode: bytes) -> TileModule:
     return decode(bytecode)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.program import Block, Operation
+from cutile.gpu.tileir.module import Block, Operation
 from tests.tileir_eval import combine, floats, formats, integers, memory, messages, shapes  # noqa: F401  fill tables
 from tests.tileir_eval.ordering import Order
 from tests.tileir_eval.registry import ELEMENTWISE, OF_WORLD, PURE, EvaluationError, of_world, require

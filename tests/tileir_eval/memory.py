@@ -9,7 +9,7 @@ from functools import reduce
 import numpy as np
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.program import Operation
+from cutile.gpu.tileir.module import Operation
 from cutile.ops import _numeric
 from tests.tileir_eval import formats
 from tests.tileir_eval.ordering import ATOMIC, READ, WRITE

@@ -9,7 +9,7 @@ import re
 
 import numpy as np
 
-from cutile.gpu.tileir.program import Operation
+from cutile.gpu.tileir.module import Operation
 from tests.tileir_eval import formats
 from tests.tileir_eval.registry import EvaluationError, of_world, require, where
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cutile.gpu.tileir.program import Operation
+from cutile.gpu.tileir.module import Operation
 
 
 class EvaluationError(Exception):

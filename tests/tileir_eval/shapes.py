@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.program import Bounded, DivBy, Operation
+from cutile.gpu.tileir.module import Bounded, DivBy, Operation
 from cutile.ops import _numeric
 from tests.tileir_eval import formats
 from tests.tileir_eval.registry import pure, require

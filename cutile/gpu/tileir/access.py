@@ -54,7 +54,7 @@ def is_signed(dtype: DType) -> bool:
     return info(dtype).kind == "i"
 
 
-def broadcast(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
+def scalar_as_tile(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
     """A scalar as a tile."""
     if v.type.shape == shape:
         return v
@@ -63,7 +63,7 @@ def broadcast(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
     return v if v.type.shape == shape else l.op("broadcast", [v], result=ty.tile(v.type.element, shape))
 
 
-def spread(l: Lowering, x: Value, dims: tuple[int, ...]) -> Value:
+def broadcast_to(l: Lowering, x: Value, dims: tuple[int, ...]) -> Value:
     """x at a shape that it broadcasts to: new axes in front, then axes of size 1 repeated."""
     x = reshaped(l, x, (1,) * (len(dims) - len(x.type.shape)) + x.type.shape)
     return x if x.type.shape == dims else l.op("broadcast", [x], result=ty.tile(x.type.element, dims))
@@ -163,21 +163,22 @@ def element_pointers(l: Lowering, a: Array, index: Sequence[nodes.Value], shape:
         v = l.before_broadcast(v)
         i = resized(l, l.get(v), ty.i64, signed=is_signed(v.type.dtype))
         if check:
-            limit = broadcast(l, arrays.wide_dim(l.b, a, size), i.type.shape)
-            inside = spread(l, l.op("cmpi", [i, limit], comparison_predicate="less_than", signedness="unsigned"), shape)
+            limit = scalar_as_tile(l, arrays.wide_dim(l.b, a, size), i.type.shape)
+            inside = l.op("cmpi", [i, limit], comparison_predicate="less_than", signedness="unsigned")
+            inside = broadcast_to(l, inside, shape)
             mask = inside if mask is None else l.op("andi", [mask, inside])
         if stride != 1:
-            i = l.op("muli", [i, broadcast(l, arrays.wide_dim(l.b, a, stride), i.type.shape)])
-        i = spread(l, i, shape)
+            i = l.op("muli", [i, scalar_as_tile(l, arrays.wide_dim(l.b, a, stride), i.type.shape)])
+        i = broadcast_to(l, i, shape)
         offset = i if offset is None else l.op("addi", [offset, i])
-    base = broadcast(l, a.base, shape)
+    base = scalar_as_tile(l, a.base, shape)
     return base if offset is None else l.op("offset", [base, offset]), mask
 
 
 def offset_pointers(l: Lowering, a: Array, offset: nodes.Value) -> Value:
     """Pointers at offsets from the first element, counted in elements [RAW-5]."""
     i = resized(l, l.get(offset), ty.i64, signed=is_signed(offset.type.dtype))
-    return l.op("offset", [broadcast(l, a.base, offset.type.shape), i])
+    return l.op("offset", [scalar_as_tile(l, a.base, offset.type.shape), i])
 
 
 def both(l: Lowering, x: Value | None, y: Value | None) -> Value | None:
@@ -191,7 +192,7 @@ def load_pointers(l: Lowering, n: nodes.Op, pointers: Value, mask: Value | None,
     if mask is None:
         padding = None
     elif padding is not None:
-        padding = to_memory(l, broadcast(l, padding, pointers.type.shape), dtype)
+        padding = to_memory(l, scalar_as_tile(l, padding, pointers.type.shape), dtype)
     v = l.memory("load_ptr_tko", [pointers, mask, padding], optimization_hints=hints(l, n), **memory_attributes(n))
     return from_memory(l, v, dtype)
 
@@ -200,6 +201,6 @@ def store_pointers(l: Lowering, n: nodes.Op, pointers: Value, value: Value, mask
     if dtype is float4_e2m1fn:
         l.unsupported("Tile IR stores no elements of float4_e2m1fn by positions or offsets",
                       help="store a whole tile with ct.store, or convert to another dtype first: x.astype(ct.float16)")
-    value = to_memory(l, broadcast(l, value, pointers.type.shape), dtype)
+    value = to_memory(l, scalar_as_tile(l, value, pointers.type.shape), dtype)
     l.memory("store_ptr_tko", [pointers, value, mask], optimization_hints=hints(l, n), **memory_attributes(n))
 

@@ -54,8 +54,7 @@ from cutile.gpu.tileir import number_bits
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.checking import RESULT_RULES, check_hints, check_type, too_old, wrong_value
-from cutile.gpu.tileir.operations import ENUM_SINCE, OPS, Attr, Operand, Spec
-from cutile.gpu.tileir.program import (
+from cutile.gpu.tileir.module import (
     Block,
     Bounded,
     Constant,
@@ -66,12 +65,13 @@ from cutile.gpu.tileir.program import (
     Identity,
     Operation,
     Predicate,
-    Program,
     SameElements,
+    TileModule,
     Value,
 )
+from cutile.gpu.tileir.operations import ENUM_SINCE, OPS, Attr, Operand, Spec
 
-__all__ = ["Module", "EntryBuilder", "Builder", "Region", "If", "DivBy", "Bounded", "SameElements", "Value"]
+__all__ = ["Module", "EntryHandle", "Builder", "OpenRegion", "If", "DivBy", "Bounded", "SameElements", "Value"]
 
 
 class Module:
@@ -82,16 +82,16 @@ class Module:
             from cutile.gpu.tileir.tileiras import newest_version  # most modules say their version
 
             version = newest_version()
-        self.program = Program(ty.parse_version(version), producer)
+        self.contents = TileModule(ty.parse_version(version), producer)
 
     @property
     def version(self) -> ty.Version:
-        return self.program.version
+        return self.contents.version
 
     def entry(self, name: str, arg_types: Sequence[ty.Type], *, hints: Hints | None = None,
-              loc: Span | None = None) -> EntryBuilder:
+              loc: Span | None = None) -> EntryHandle:
         """A kernel that the host can launch."""
-        if any(e.name == name for e in self.program.entries):
+        if any(e.name == name for e in self.contents.entries):
             raise TileInternalError(f"the module has an entry named {name!r} already", loc)
         for t in arg_types:
             if not isinstance(t, ty.Tile) or t.shape:
@@ -99,8 +99,8 @@ class Module:
             check_type(self.version, t, loc)
         check_hints(self.version, hints or {}, loc)
         entry = Entry(name, Block(arg_types), hints or None, loc)
-        self.program.entries.append(entry)
-        return EntryBuilder(entry, Builder(self, entry.block, loc))
+        self.contents.entries.append(entry)
+        return EntryHandle(entry, Builder(self, entry.block, loc))
 
     def variable(self, name: str, type: ty.Tile, data, *, alignment: int = 0, constant: bool = False,
                  visibility: str = "public") -> None:
@@ -108,14 +108,14 @@ class Module:
         if self.version < (13, 3) and (constant or visibility != "public"):
             raise TileUnsupportedFeatureError(too_old("a constant or private variable", (13, 3), self.version))
         value = number_bits.constant(type, data)
-        self.program.globals.append(Global(name, type, value, alignment, constant, visibility))
+        self.contents.globals.append(Global(name, type, value, alignment, constant, visibility))
 
     def to_bytes(self) -> bytes:
         """The bytecode. TileInternalError where a block has no terminator."""
-        return encode(self.program)
+        return encode(self.contents)
 
 
-class EntryBuilder:
+class EntryHandle:
     """An entry and the builder of its body."""
 
     def __init__(self, entry: Entry, body: Builder):
@@ -175,39 +175,39 @@ class Builder:
         return If(self, self._append("if", [condition], results, loc, {}))
 
     def for_(self, lower: Value, upper: Value, step: Value, init: Sequence[Value] = (), *, unsigned: bool = False,
-             loc: Span | None = None) -> Region:
+             loc: Span | None = None) -> OpenRegion:
         """Counts from `lower` while below `upper`. Arguments: the counter, then the carried values."""
         carried = [v.type for v in init]
         operation = self._append("for", [lower, upper, step, init], carried, loc, {"unsignedCmp": unsigned})
-        return Region(self, operation, [lower.type, *carried])
+        return OpenRegion(self, operation, [lower.type, *carried])
 
     def loop(self, init: Sequence[Value] = (), results: Sequence[ty.Type] | None = None,
-             loc: Span | None = None) -> Region:
+             loc: Span | None = None) -> OpenRegion:
         """Runs until a break. Arguments: the carried values. `results`: types of what break carries, by default
         those of the carried values."""
         carried = [v.type for v in init]
         operation = self._append("loop", [init], carried if results is None else results, loc, {})
-        return Region(self, operation, carried)
+        return OpenRegion(self, operation, carried)
 
-    def reduce(self, operands: Sequence[Value], dim: int, identities: Sequence, loc: Span | None = None) -> Region:
+    def reduce(self, operands: Sequence[Value], dim: int, identities: Sequence, loc: Span | None = None) -> OpenRegion:
         """Along `dim`, which the results lack. Arguments: for each operand an element and what is accumulated."""
         results = [ty.Tile(v.type.element, v.type.shape[:dim] + v.type.shape[dim + 1:]) for v in operands]
         return self._fold("reduce", operands, results, {"dim": dim, "identities": identities}, loc)
 
     def scan(self, operands: Sequence[Value], dim: int, identities: Sequence, *, reverse: bool = False,
-             loc: Span | None = None) -> Region:
+             loc: Span | None = None) -> OpenRegion:
         """Like reduce, keeping every step: results have the types of the operands."""
         attrs = {"dim": dim, "identities": identities, "reverse": reverse}
         return self._fold("scan", operands, [v.type for v in operands], attrs, loc)
 
     def _fold(self, name: str, operands: Sequence[Value], results: list[ty.Type], attrs: dict,
-              loc: Span | None) -> Region:
+              loc: Span | None) -> OpenRegion:
         if len(attrs["identities"]) != len(operands):
             raise self.misuse(f"{name} of {len(operands)} operands takes as many identities", loc)
         attrs["identities"] = tuple(i if isinstance(i, Identity) else number_bits.identity(v.type.element, i)
                                     for v, i in zip(operands, attrs["identities"]))
         operation = self._append(name, [operands], results, loc, attrs)
-        return Region(self, operation, [ty.Tile(v.type.element) for v in operands for _ in range(2)])
+        return OpenRegion(self, operation, [ty.Tile(v.type.element) for v in operands for _ in range(2)])
 
     def _append(self, name: str, operands: Sequence, result, loc: Span | None, attrs: dict) -> Operation:
         loc = self.loc if loc is None else loc
@@ -310,7 +310,7 @@ class Builder:
         return TileInternalError(text, self.loc if loc is None else loc)
 
 
-class Region:
+class OpenRegion:
     """An operation with one region, open inside `with`. `arguments` are the region's, `results` the operation's."""
 
     def __init__(self, builder: Builder, operation: Operation, arg_types: Sequence[ty.Type] = ()):
@@ -327,7 +327,7 @@ class Region:
     def results(self) -> tuple[Value, ...]:
         return self._operation.results
 
-    def __enter__(self) -> Region:
+    def __enter__(self) -> OpenRegion:
         self._outer, self._builder.block = self._builder.block, self._block
         return self
 
@@ -343,7 +343,7 @@ class If:
 
     def __init__(self, builder: Builder, operation: Operation):
         self._builder, self._operation = builder, operation
-        self.then, self.otherwise = Region(builder, operation), Region(builder, operation)
+        self.then, self.otherwise = OpenRegion(builder, operation), OpenRegion(builder, operation)
 
     @property
     def results(self) -> tuple[Value, ...]:

@@ -13,8 +13,7 @@ from cutile.gpu.tileir import debuginfo as di
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_writer import ATTR_TAGS, DYNAMIC, HAS_HINTS, IS_KERNEL, TYPE_TAGS
 from cutile.gpu.tileir.cursor import Cursor, MalformedBytecode, sections, table
-from cutile.gpu.tileir.operations import BY_OPCODE, ENUMS, Attr, Spec
-from cutile.gpu.tileir.program import (
+from cutile.gpu.tileir.module import (
     Block,
     Bounded,
     Constant,
@@ -24,14 +23,15 @@ from cutile.gpu.tileir.program import (
     Hints,
     Identity,
     Operation,
-    Program,
     SameElements,
+    TileModule,
     Value,
 )
+from cutile.gpu.tileir.operations import BY_OPCODE, ENUMS, Attr, Spec
 from cutile.ir.recursion import deep
 
 
-class Tables:
+class TablesReader:
     """Strings, types and constants by number."""
 
     def __init__(self, version: ty.Version, found: dict[str, bytes]):
@@ -78,23 +78,23 @@ def _table_of(found: dict[str, bytes], name: str, width: int) -> list[bytes]:
 _SCALARS = {s.tag: s for s in ty.SCALARS}
 
 
-def _pointer(tables: Tables, cursor: Cursor) -> ty.Pointer:
+def _pointer(tables: TablesReader, cursor: Cursor) -> ty.Pointer:
     tables.no_pointer_attr(cursor)
     return ty.Pointer(tables.type(cursor))
 
 
-def _tile(tables: Tables, cursor: Cursor) -> ty.Tile:
+def _tile(tables: TablesReader, cursor: Cursor) -> ty.Tile:
     return ty.Tile(tables.type(cursor), cursor.ints(8))
 
 
-def _tensor_view(tables: Tables, cursor: Cursor) -> ty.TensorView:
+def _tensor_view(tables: TablesReader, cursor: Cursor) -> ty.TensorView:
     tables.no_pointer_attr(cursor)
     element = tables.type(cursor)
     shape, strides = (tuple(None if d == DYNAMIC else d for d in cursor.ints(8)) for _ in range(2))
     return ty.TensorView(element, shape, strides)
 
 
-def _view(middle: Callable, tables: Tables, cursor: Cursor) -> ty.View:
+def _view(middle: Callable, tables: TablesReader, cursor: Cursor) -> ty.View:
     early = tables.version >= (13, 3)
     padded = cursor.varint() if early else None
     shape = cursor.ints(4)
@@ -104,22 +104,22 @@ def _view(middle: Callable, tables: Tables, cursor: Cursor) -> ty.View:
     return make(shape, ty.PADDINGS[cursor.varint()] if padded else None)
 
 
-def _partition(tables: Tables, cursor: Cursor) -> Callable:
+def _partition(tables: TablesReader, cursor: Cursor) -> Callable:
     view, dim_map = tables.type(cursor), cursor.ints(4)
     return lambda shape, padding: ty.PartitionView(shape, view, dim_map, padding)
 
 
-def _strided(tables: Tables, cursor: Cursor) -> Callable:
+def _strided(tables: TablesReader, cursor: Cursor) -> Callable:
     steps, view, dim_map = cursor.ints(4), tables.type(cursor), cursor.ints(4)
     return lambda shape, padding: ty.StridedView(shape, steps, view, dim_map, padding)
 
 
-def _gather_scatter(tables: Tables, cursor: Cursor) -> Callable:
+def _gather_scatter(tables: TablesReader, cursor: Cursor) -> Callable:
     view, sparse = tables.type(cursor), cursor.varint()
     return lambda shape, padding: ty.GatherScatterView(shape, view, sparse, padding)
 
 
-_TYPES: dict[int, Callable[[Tables, Cursor], ty.Type]] = {TYPE_TAGS[t]: read for t, read in {
+_TYPES: dict[int, Callable[[TablesReader, Cursor], ty.Type]] = {TYPE_TAGS[t]: read for t, read in {
     ty.Pointer: _pointer, ty.Tile: _tile, ty.TensorView: _tensor_view, ty.Token: lambda tables, cursor: ty.token,
     ty.PartitionView: partial(_view, _partition), ty.StridedView: partial(_view, _strided),
     ty.GatherScatterView: partial(_view, _gather_scatter),
@@ -140,7 +140,7 @@ def _maybe(cursor: Cursor) -> list[int | None]:
     return [cursor.signed() if flags & bit else None for bit in (1, 2)]
 
 
-def _predicate(tables: Tables, cursor: Cursor):
+def _predicate(tables: TablesReader, cursor: Cursor):
     match _tag(cursor, "DivBy", "Bounded", "SameElements"):
         case "DivBy":
             return DivBy(cursor.varint(), *_maybe(cursor))
@@ -150,7 +150,7 @@ def _predicate(tables: Tables, cursor: Cursor):
             return SameElements(cursor.ints(8))
 
 
-def _identity(tables: Tables, cursor: Cursor) -> Identity:
+def _identity(tables: TablesReader, cursor: Cursor) -> Identity:
     tag, t = _tag(cursor, "Integer", "Float"), tables.type(cursor)
     if not isinstance(t, ty.Scalar):
         raise MalformedBytecode(f"an identity of type {t}")
@@ -159,7 +159,7 @@ def _identity(tables: Tables, cursor: Cursor) -> Identity:
     return Identity(t, cursor.byte() if t.bits <= 8 else cursor.signed() & ((1 << 64) - 1))
 
 
-def _hints(tables: Tables, cursor: Cursor) -> Hints:
+def _hints(tables: TablesReader, cursor: Cursor) -> Hints:
     out: dict[str, dict[str, int | bool]] = {}
     for _ in range(cursor.varint()):
         values = out[tables.string(cursor)] = {}
@@ -170,14 +170,14 @@ def _hints(tables: Tables, cursor: Cursor) -> Hints:
     return out
 
 
-def _hint(tables: Tables, cursor: Cursor) -> int | bool:
+def _hint(tables: TablesReader, cursor: Cursor) -> int | bool:
     if _tag(cursor, "Bool", "Integer") == "Bool":
         return bool(cursor.byte())
     tables.type(cursor)
     return cursor.varint()
 
 
-_ATTRS: dict[str, Callable[[Tables, Cursor], object]] = {
+_ATTRS: dict[str, Callable[[TablesReader, Cursor], object]] = {
     "bool": lambda tables, cursor: bool(cursor.byte()),
     "int": lambda tables, cursor: cursor.varint(),
     "str": lambda tables, cursor: tables.string(cursor),
@@ -193,7 +193,7 @@ _ATTRS: dict[str, Callable[[Tables, Cursor], object]] = {
 class FunctionReader:
     """The body of one entry. `positions`: its own first, then those of its operations."""
 
-    def __init__(self, tables: Tables, cursor: Cursor, positions: list[Span | None]):
+    def __init__(self, tables: TablesReader, cursor: Cursor, positions: list[Span | None]):
         self.tables, self.cursor = tables, cursor
         self.version = tables.version
         self.values: list[Value] = []
@@ -267,7 +267,7 @@ class FunctionReader:
         return block
 
 
-def _debug(tables: Tables, data: bytes) -> list[list[Span | None]]:
+def _debug(tables: TablesReader, data: bytes) -> list[list[Span | None]]:
     """For each function the positions of itself and its operations."""
     cursor = Cursor(data)
     count = cursor.varint()
@@ -306,7 +306,7 @@ def _fields(entry: bytes) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _entry(tables: Tables, cursor: Cursor, positions: list[list[Span | None]]) -> Entry:
+def _entry(tables: TablesReader, cursor: Cursor, positions: list[list[Span | None]]) -> Entry:
     name, signature = tables.string(cursor), tables.type(cursor)
     flags, index = cursor.byte(), cursor.varint()
     if flags & ~HAS_HINTS != IS_KERNEL or not isinstance(signature, ty.Function):
@@ -322,7 +322,7 @@ def _entry(tables: Tables, cursor: Cursor, positions: list[list[Span | None]]) -
     return entry
 
 
-def _global(tables: Tables, cursor: Cursor) -> Global:
+def _global(tables: TablesReader, cursor: Cursor) -> Global:
     variable = Global(tables.string(cursor), tables.type(cursor), tables.constants[cursor.varint()], cursor.varint())
     if tables.version >= (13, 3):
         variable.visibility = ENUMS["Visibility"][cursor.varint()]
@@ -330,19 +330,19 @@ def _global(tables: Tables, cursor: Cursor) -> Global:
     return variable
 
 
-def decode(data: bytes) -> Program:
+def decode(data: bytes) -> TileModule:
     """The program that some bytecode holds. MalformedBytecode where it cannot be read."""
     version, found = sections(data)
     try:
-        tables = Tables(version, found)
+        tables = TablesReader(version, found)
         producer = tables.strings[Cursor(found["producer"]).varint()] if "producer" in found else None
-        program = Program(version, producer)
+        module = TileModule(version, producer)
         if "global" in found:
             cursor = Cursor(found["global"])
-            program.globals = [_global(tables, cursor) for _ in range(cursor.varint())]
+            module.globals = [_global(tables, cursor) for _ in range(cursor.varint())]
         positions = _debug(tables, found["debug"]) if "debug" in found else []
         cursor = Cursor(found["func"])
-        program.entries = [_entry(tables, cursor, positions) for _ in range(cursor.varint())]
+        module.entries = [_entry(tables, cursor, positions) for _ in range(cursor.varint())]
     except (IndexError, KeyError, UnicodeDecodeError, RecursionError) as e:
         raise MalformedBytecode(f"the bytecode refers to something that is not there: {e}") from e
-    return program
+    return module

@@ -16,8 +16,7 @@ from cutile.errors import TileInternalError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.debuginfo import DebugInfo
 from cutile.gpu.tileir.encoding import PADDING, Interned, int_list, signed_varint, table, varint
-from cutile.gpu.tileir.operations import ENUMS, Attr
-from cutile.gpu.tileir.program import (
+from cutile.gpu.tileir.module import (
     Block,
     Bounded,
     Constant,
@@ -27,10 +26,11 @@ from cutile.gpu.tileir.program import (
     Hints,
     Identity,
     Operation,
-    Program,
     SameElements,
+    TileModule,
     Value,
 )
+from cutile.gpu.tileir.operations import ENUMS, Attr
 from cutile.ir.recursion import deep
 
 MAGIC = b"\x7fTileIR\x00"
@@ -51,7 +51,7 @@ def section(name: str, data: bytes, alignment: int, position: int) -> bytes:
     return head + PADDING * (-(position + len(head)) % alignment) + data
 
 
-class Tables:
+class TablesWriter:
     """Strings, constants and types, each numbered; the sections share them."""
 
     def __init__(self, version: ty.Version):
@@ -87,25 +87,25 @@ class Tables:
         return table(self._type_data, 4)
 
 
-def _pointer(tables: Tables, t: ty.Pointer) -> bytes:
+def _pointer(tables: TablesWriter, t: ty.Pointer) -> bytes:
     return _no_pointer_attr(tables) + varint(tables.type(t.pointee))
 
 
-def _no_pointer_attr(tables: Tables) -> bytes:
+def _no_pointer_attr(tables: TablesWriter) -> bytes:
     """From 13.4 on, pointers and tensor views have a further attribute, which is always absent here."""
     return varint(0) if tables.version >= (13, 4) else b""
 
 
-def _tile(tables: Tables, t: ty.Tile) -> bytes:
+def _tile(tables: TablesWriter, t: ty.Tile) -> bytes:
     return varint(tables.type(t.element)) + int_list(t.shape, 8)
 
 
-def _tensor_view(tables: Tables, t: ty.TensorView) -> bytes:
+def _tensor_view(tables: TablesWriter, t: ty.TensorView) -> bytes:
     dims = [int_list([DYNAMIC if d is None else d for d in dims], 8) for dims in (t.shape, t.strides)]
     return _no_pointer_attr(tables) + varint(tables.type(t.element)) + dims[0] + dims[1]
 
 
-def _view(middle: Callable[[Tables, ty.View], bytes], tables: Tables, t: ty.View) -> bytes:
+def _view(middle: Callable[[TablesWriter, ty.View], bytes], tables: TablesWriter, t: ty.View) -> bytes:
     """What views have in common: whether there is padding, the shape, then `middle`, then the padding."""
     padding = b"" if t.padding is None else varint(ty.PADDINGS.index(t.padding))
     shape = int_list(t.tile_shape, 4)
@@ -114,19 +114,19 @@ def _view(middle: Callable[[Tables, ty.View], bytes], tables: Tables, t: ty.View
     return shape + middle(tables, t) + bytes((bool(padding),)) + padding
 
 
-def _partition(tables: Tables, t: ty.PartitionView) -> bytes:
+def _partition(tables: TablesWriter, t: ty.PartitionView) -> bytes:
     return varint(tables.type(t.tensor_view)) + int_list(t.dim_map, 4)
 
 
-def _strided(tables: Tables, t: ty.StridedView) -> bytes:
+def _strided(tables: TablesWriter, t: ty.StridedView) -> bytes:
     return int_list(t.traversal_strides, 4) + varint(tables.type(t.tensor_view)) + int_list(t.dim_map, 4)
 
 
-def _gather_scatter(tables: Tables, t: ty.GatherScatterView) -> bytes:
+def _gather_scatter(tables: TablesWriter, t: ty.GatherScatterView) -> bytes:
     return varint(tables.type(t.tensor_view)) + varint(t.sparse_dim)
 
 
-_TYPES: dict[type, Callable[[Tables, ty.Type], bytes]] = {
+_TYPES: dict[type, Callable[[TablesWriter, ty.Type], bytes]] = {
     ty.Pointer: _pointer, ty.Tile: _tile, ty.TensorView: _tensor_view, ty.Token: lambda tables, t: b"",
     ty.PartitionView: partial(_view, _partition), ty.StridedView: partial(_view, _strided),
     ty.GatherScatterView: partial(_view, _gather_scatter),
@@ -134,7 +134,7 @@ _TYPES: dict[type, Callable[[Tables, ty.Type], bytes]] = {
 }
 
 
-def _predicate(tables: Tables, p) -> bytes:
+def _predicate(tables: TablesWriter, p) -> bytes:
     if isinstance(p, DivBy):
         return varint(ATTR_TAGS["DivBy"]) + varint(p.divisor) + _maybe(p.every, p.along)
     if isinstance(p, Bounded):
@@ -149,18 +149,18 @@ def _maybe(*values: int | None) -> bytes:
     return bytes((flags,)) + b"".join(signed_varint(v) for v in values if v is not None)
 
 
-def _identities(tables: Tables, identities: tuple[Identity, ...]) -> bytes:
+def _identities(tables: TablesWriter, identities: tuple[Identity, ...]) -> bytes:
     return varint(len(identities)) + b"".join(_identity(tables, i) for i in identities)
 
 
-def _identity(tables: Tables, i: Identity) -> bytes:
+def _identity(tables: TablesWriter, i: Identity) -> bytes:
     head = varint(tables.type(i.type))
     if i.type.kind == "i":
         return varint(ATTR_TAGS["Integer"]) + head + varint(i.bits)
     return varint(ATTR_TAGS["Float"]) + head + (bytes((i.bits,)) if i.type.bits <= 8 else signed_varint(i.bits))
 
 
-def _hints(tables: Tables, hints: Hints) -> bytes:
+def _hints(tables: TablesWriter, hints: Hints) -> bytes:
     out = varint(len(hints))
     for arch, values in hints.items():
         out += varint(tables.string(arch)) + varint(ATTR_TAGS["Dictionary"]) + varint(len(values))
@@ -169,17 +169,17 @@ def _hints(tables: Tables, hints: Hints) -> bytes:
     return out
 
 
-def _hint(tables: Tables, value: int | bool) -> bytes:
+def _hint(tables: TablesWriter, value: int | bool) -> bytes:
     if isinstance(value, bool):
         return varint(ATTR_TAGS["Bool"]) + bytes((value,))
     return varint(ATTR_TAGS["Integer"]) + varint(tables.type(ty.i32)) + varint(value)
 
 
-def _bools(tables: Tables, values) -> bytes:
+def _bools(tables: TablesWriter, values) -> bytes:
     return varint(len(values)) + bytes(map(bool, values))
 
 
-_ATTRS: dict[str, Callable[[Tables, object], bytes]] = {
+_ATTRS: dict[str, Callable[[TablesWriter, object], bytes]] = {
     "bool": lambda tables, x: bytes((x,)),
     "int": lambda tables, x: varint(x),
     "str": lambda tables, x: varint(tables.string(x)),
@@ -196,7 +196,7 @@ _ENUM_CODES = {name: {v: varint(i) for i, v in enumerate(values)} for name, valu
 class FunctionWriter:
     """The body of one entry. Values are numbered in order; those of a region are forgotten at its end."""
 
-    def __init__(self, tables: Tables, loc: Callable[[object], None]):
+    def __init__(self, tables: TablesWriter, loc: Callable[[object], None]):
         self.tables = tables
         self.version = tables.version
         self.loc = loc
@@ -274,7 +274,7 @@ def _terminated(block: Block) -> list[Operation]:
     return block.ops
 
 
-def _function(tables: Tables, debug: DebugInfo, entry: Entry) -> bytes:
+def _function(tables: TablesWriter, debug: DebugInfo, entry: Entry) -> bytes:
     name, signature = tables.string(entry.name), tables.type(entry.type)
     function = debug.function(entry.name, entry.loc)
     body = FunctionWriter(tables, function.add).body(entry.block)
@@ -284,26 +284,26 @@ def _function(tables: Tables, debug: DebugInfo, entry: Entry) -> bytes:
                      varint(len(body)), body))
 
 
-def _global(tables: Tables, g: Global) -> bytes:
+def _global(tables: TablesWriter, g: Global) -> bytes:
     fields = [tables.string(g.name), tables.type(g.type), tables.constant(g.value), g.alignment]
     if tables.version >= (13, 3):
         fields += [ENUMS["Visibility"].index(g.visibility), int(g.constant)]
     return b"".join(map(varint, fields))
 
 
-def encode(program: Program) -> bytes:
+def encode(module: TileModule) -> bytes:
     """The whole file."""
-    tables = Tables(program.version)
+    tables = TablesWriter(module.version)
     debug = DebugInfo(tables.string)
-    globals_ = varint(len(program.globals)) + b"".join(_global(tables, g) for g in program.globals)
-    functions = varint(len(program.entries)) + b"".join(_function(tables, debug, e) for e in program.entries)
+    globals_ = varint(len(module.globals)) + b"".join(_global(tables, g) for g in module.globals)
+    functions = varint(len(module.entries)) + b"".join(_function(tables, debug, e) for e in module.entries)
     functions += PADDING * (-len(functions) % 8)
-    producer = varint(tables.string(program.producer)) if program.producer and program.version >= (13, 3) else b""
-    sections = [("global", globals_ if program.globals else b"", 1), ("func", functions, 8),
+    producer = varint(tables.string(module.producer)) if module.producer and module.version >= (13, 3) else b""
+    sections = [("global", globals_ if module.globals else b"", 1), ("func", functions, 8),
                 ("constant", table(list(tables.constants), 8) if tables.constants else b"", 8),
                 ("debug", debug.section(), 8), ("type", tables.type_table(), 4), ("producer", producer, 1),
                 ("string", table(list(tables.strings), 4), 4)]
-    out = bytearray(MAGIC + bytes(program.version) + b"\0\0")
+    out = bytearray(MAGIC + bytes(module.version) + b"\0\0")
     for name, data, alignment in sections:
         if data:
             out += section(name, data, alignment, len(out))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.module import Bounded, Constant, DivBy, Hints, Identity, SameElements, Value
 from cutile.gpu.tileir.operations import ENUMS, HINT_SINCE, HINTS_FREE, Attr
-from cutile.gpu.tileir.program import Bounded, Constant, DivBy, Hints, Identity, SameElements, Value
 
 # How the type of a result follows from the first operand.
 RESULT_RULES: dict[str, Callable[[Value], ty.Type]] = {

@@ -40,7 +40,7 @@ from cutile.gpu.tileir.access import make_views
 from cutile.gpu.tileir.arrays import Array, Lowered
 from cutile.gpu.tileir.builder import Builder, Module, Value
 from cutile.gpu.tileir.operations import OPS
-from cutile.gpu.tileir.rules._regular import rule_of
+from cutile.gpu.tileir.rules._regular import lowering_rule
 from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
@@ -58,7 +58,7 @@ from cutile.types import ArrayType, ListType, TileType
 PASSES = (flatten_frames, structured_exits, dce, cse, licm, loop_split, dce)
 
 
-def prepared(kernel: Kernel) -> Kernel:
+def after_passes(kernel: Kernel) -> Kernel:
     """The kernel after PASSES."""
     for change in PASSES:
         kernel = change(kernel)
@@ -76,7 +76,7 @@ def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target 
     module  one to add the entry to
     """
     module = module or Module(version)
-    kernel = choose_hints(prepared(kernel), target)
+    kernel = choose_hints(after_passes(kernel), target)
     facts = facts or (None,) * len(kernel.params)
     for p in kernel.params:
         check_dtype(p, module.version, target, kernel.span)
@@ -236,15 +236,15 @@ class Lowering:
         if v in self._viewed and isinstance(x, Array) and x.type.ndim:
             make_views(self, x, self._viewed[v])
 
-    def _flat(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[Value]:
+    def _carried(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[Value]:
         """The Tile IR values that carry these values and tokens."""
         carried = [x for v in values for x in arrays.carried(self.b, self._values[v], v.type)]
         return carried + self._token_values(keys)
 
-    def _flat_types(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[ty.Type]:
+    def _carried_types(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[ty.Type]:
         return [t for v in values for t in arrays.carried_types(v.type)] + [ty.token] * len(keys)
 
-    def _unflat(self, values: Sequence[nodes.Value], keys: Sequence[Key], given: Iterable[Value],
+    def _uncarried(self, values: Sequence[nodes.Value], keys: Sequence[Key], given: Iterable[Value],
                 like: Sequence[nodes.Value] = ()) -> None:
         it = iter(given)
         known = [self._values.get(v) for v in like] or [None] * len(values)
@@ -277,7 +277,7 @@ class Lowering:
         self.node = n
         for v in n.results:
             check_dtype(v, self.version, self.target, n.span)
-        rule = rule_of(n.op)
+        rule = lowering_rule(n.op)
         if rule is None:
             raise TileInternalError(f"op {n.op.name} has no lowering to Tile IR", n.span)
         try:
@@ -294,9 +294,9 @@ class Lowering:
     def _if(self, n: If) -> None:
         goes_on = falls_through(n)
         keys = self._plan.changed((n.then, n.orelse)) if goes_on else ()
-        types = self._flat_types(n.results, keys) if goes_on else []
+        types = self._carried_types(n.results, keys) if goes_on else []
         before = self._tokens
-        self._on_yield.append(lambda y: self.b.op("yield", [self._flat(y.operands, keys)]))
+        self._on_yield.append(lambda y: self.b.op("yield", [self._carried(y.operands, keys)]))
         with self.b.if_(self.get(n.cond), types) as branch:
             for lowered, region in ((branch.then, n.then), (branch.otherwise, n.orelse)):
                 with lowered:
@@ -305,12 +305,12 @@ class Lowering:
         self._on_yield.pop()
         self._tokens = before
         if goes_on:
-            self._unflat(n.results, keys, branch.results)
+            self._uncarried(n.results, keys, branch.results)
 
     def _for(self, n: For) -> None:
         keys = self._plan.changed((n.body,))
         start, stop, step = (self.get(v) for v in (n.start, n.stop, n.step))
-        inits = self._flat(n.inits, keys)
+        inits = self._carried(n.inits, keys)
         apart = {op: self._join([self._tokens.get(("any", c)), self._tokens.get(("acquire", None))])
                  for op, c in self._plan.apart.get(n, {}).items()}
         self._apart.update(apart)
@@ -323,11 +323,11 @@ class Lowering:
                 self._body(n, _Loop(keys, loop.arguments[1:]), loop.arguments[1:])
             results = loop.results
         self._tokens = before
-        self._unflat(n.results, keys, results, n.inits)
+        self._uncarried(n.results, keys, results, n.inits)
 
     def _counted_loop(self, n: For, keys, start: Value, stop: Value, step: Value, inits: list[Value]):
         """A For with a break: Tile IR's own `for` cannot be left, so this becomes a `loop`."""
-        with self.b.loop([start, *inits], self._flat_types(n.results, keys)) as loop:
+        with self.b.loop([start, *inits], self._carried_types(n.results, keys)) as loop:
             counter, *carried = loop.arguments
             more = self.b.op("cmpi", [counter, stop], comparison_predicate="less_than", signedness="signed")
             self._leave_unless(more, carried)
@@ -344,7 +344,7 @@ class Lowering:
 
     def _body(self, n: For | While, loop: _Loop, carried: Sequence[Value]) -> None:
         """The body of a loop, in its region."""
-        self._unflat(n.params, loop.keys, carried, n.inits)
+        self._uncarried(n.params, loop.keys, carried, n.inits)
         self._loops.append(loop)
         if isinstance(n, While) and n.cond is not None:
             self._condition(n, loop.keys)
@@ -356,28 +356,28 @@ class Lowering:
         self._on_yield.append(found.append)
         self._region(n.cond)
         self._on_yield.pop()
-        self._leave_unless(self.get(found[0].operands[0]), self._flat(n.params, keys))
+        self._leave_unless(self.get(found[0].operands[0]), self._carried(n.params, keys))
 
     def _while(self, n: While) -> None:
         keys = self._plan.changed((n.body,) if n.cond is None else (n.cond, n.body))
         goes_on = falls_through(n)
         before = dict(self._tokens)
-        types = self._flat_types(n.results, keys) if goes_on else []
-        with self.b.loop(self._flat(n.inits, keys), types) as loop:
+        types = self._carried_types(n.results, keys) if goes_on else []
+        with self.b.loop(self._carried(n.inits, keys), types) as loop:
             self._body(n, _Loop(keys, loop.arguments), loop.arguments)
         self._tokens = before
         if goes_on:
-            self._unflat(n.results, keys, loop.results)
+            self._uncarried(n.results, keys, loop.results)
 
     def _yield(self, n: Yield) -> None:
         self._on_yield[-1](n)
 
     def _break(self, n: Break) -> None:
-        self.b.op("break", [self._flat(n.operands, self._loops[-1].keys)])
+        self.b.op("break", [self._carried(n.operands, self._loops[-1].keys)])
 
     def _continue(self, n: Continue) -> None:
         loop = self._loops[-1]
-        values = self._flat(n.operands, loop.keys)
+        values = self._carried(n.operands, loop.keys)
         if loop.counter is not None:
             values = [self.b.op("addi", [loop.counter, loop.step]), *values]
         self.b.op("continue", [values])

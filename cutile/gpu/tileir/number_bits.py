@@ -9,7 +9,7 @@ import numpy as np
 
 from cutile import dtypes
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.program import Constant, Identity
+from cutile.gpu.tileir.module import Constant, Identity
 from cutile.ops._encoding import to_bits
 
 _NUMPY = {

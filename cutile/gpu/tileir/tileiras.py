@@ -27,7 +27,7 @@ from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.diagnostics import first_error, location
-from cutile.gpu.tileir.program import Program
+from cutile.gpu.tileir.module import TileModule
 from cutile.gpu.tileir.work_folder import work_folder
 from cutile.gpu.toolchain import Tool, find_tool
 
@@ -47,7 +47,7 @@ def versions(tool: Tool | None = None) -> tuple[ty.Version, ...]:
 
 def _reads(tool: Tool, version: ty.Version) -> bool:
     try:
-        assemble(encode(Program(version)), "sm_120", tool=tool)
+        assemble(encode(TileModule(version)), "sm_120", tool=tool)
     except TileCompilerExecutionError:
         return False
     return True

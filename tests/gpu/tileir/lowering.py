@@ -51,7 +51,7 @@ def text(fn, *kinds, **options) -> str:
 def ops(fn, *kinds, **options) -> list[str]:
     """The names of the operations in order, nested ones too."""
     found: list[str] = []
-    pending = [module(fn, *kinds, **options).program.entries[0].block]
+    pending = [module(fn, *kinds, **options).contents.entries[0].block]
     while pending:
         for o in pending.pop(0).ops:
             found.append(o.spec.name)

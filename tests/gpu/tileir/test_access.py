@@ -25,7 +25,7 @@ def copy(mode):
 @pytest.mark.parametrize("dtype, mode", EVERY, ids=str)
 def test_padding_of_a_view(dtype, mode):
     array = ArrayType(dtype, 1)
-    made = [o for o in module(copy(mode), array, array, target="sm_100").program.entries[0].block.ops
+    made = [o for o in module(copy(mode), array, array, target="sm_100").contents.entries[0].block.ops
             if o.spec.name == "make_partition_view"]
     assert {o.results[0].type.padding for o in made} - {None} == {mode.value}
 

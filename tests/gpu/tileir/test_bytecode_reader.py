@@ -8,7 +8,7 @@ from cutile.errors import Span
 from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.cursor import MalformedBytecode
-from cutile.gpu.tileir.program import Block, Operation
+from cutile.gpu.tileir.module import Block, Operation
 from tests.gpu.tileir.samples import Module, add, available, bytecode, vector_add
 
 VERSIONS = ("13.1", "13.2", "13.3", "13.4")
@@ -46,7 +46,7 @@ def test_what_was_built_is_read_back(version):
     module = vector_add(version, LOCS)
     for i, name in enumerate(available(version)):
         add(module, name, f"k{i}")
-    built, again = module.program, decode(module.to_bytes())
+    built, again = module.contents, decode(module.to_bytes())
     assert again.version == built.version
     assert again.producer == (built.producer if version >= "13.3" else None)
     assert again.globals == built.globals
@@ -66,7 +66,7 @@ def test_the_comparison_sees_a_difference():
         x = b.constant(SAMPLE_TYPE, 1)
         b.op("addf", [x, x], rounding_mode=mode)
         b.op("return")
-        return shape(m.program.entries[0].block)
+        return shape(m.contents.entries[0].block)
 
     from tests.gpu.tileir.samples import F as SAMPLE_TYPE
     assert built("zero") != built("nearest_even")

@@ -5,7 +5,7 @@ import pytest
 from cutile.errors import TileInternalError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.builder import Module
-from cutile.gpu.tileir.bytecode_writer import Tables, section
+from cutile.gpu.tileir.bytecode_writer import TablesWriter, section
 
 
 def test_a_section_begins_where_it_is_aligned():
@@ -32,13 +32,13 @@ VIEW = ty.TensorView(ty.f32, (None, 8), (8, 1))
     ((13, 3), b"\x0f" + b"\1" + b"\1\4\0\0\0" + b"\1" + b"\1\1\0\0\0" + b"\2"),
 ])
 def test_padding_of_a_view_is_flagged_behind_and_from_13_3_on_ahead(version, data):
-    tables = Tables(version)
+    tables = TablesWriter(version)
     tables.type(ty.PartitionView((4,), VIEW, (1,), "nan"))
     assert tables.type_table().endswith(data)
 
 
 def test_a_type_is_written_once_and_after_its_parts():
-    tables = Tables((13, 1))
+    tables = TablesWriter((13, 1))
     numbers = [tables.type(ty.tile(ty.ptr(ty.f32), (8,))), tables.type(ty.tile(ty.ptr(ty.f32), (8,))),
                tables.type(ty.f32), tables.type(ty.ptr(ty.f32))]
     assert numbers == [2, 2, 0, 1]

@@ -6,8 +6,8 @@ import pytest
 from cutile.errors import TileUnsupportedFeatureError
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.checking import check_hints, check_type, takes_hint, type_since, wrong_value
+from cutile.gpu.tileir.module import Bounded, Constant, DivBy
 from cutile.gpu.tileir.operations import ENUMS, Attr
-from cutile.gpu.tileir.program import Bounded, Constant, DivBy
 
 RIGHT = {
     "unit": True, "bool": False, "int": 3, "str": "x", "i32s": (1, 2), "bools": (True, False),

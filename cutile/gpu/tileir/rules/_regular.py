@@ -46,7 +46,7 @@ def elementwise(l, n: nodes.Op) -> Value:
     return l.op(name, [l.get(v) for v in n.operands], **options(l, n, name))
 
 
-def rule_of(op: OpDef) -> Rule | None:
+def lowering_rule(op: OpDef) -> Rule | None:
     """The rule of an op, None where it has none."""
     return RULES.get(op, elementwise if op.elementwise and op.tileir is not None else None)
 

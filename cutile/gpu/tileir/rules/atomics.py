@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from cutile.dtypes import bfloat16, info
 from cutile.gpu.tileir.access import (
-    broadcast,
     element_pointers,
     memory_attributes,
     offset_pointers,
     reshaped,
+    scalar_as_tile,
     tile_index,
     tile_view,
 )
@@ -42,14 +42,14 @@ def _pointers_and_updates(l, n) -> tuple:
 @rule(*atomics.BY_INDEX, *atomics.BY_OFFSET)
 def _update(l, n):
     pointers, mask, (update,) = _pointers_and_updates(l, n)
-    update = broadcast(l, update, pointers.type.shape)
+    update = scalar_as_tile(l, update, pointers.type.shape)
     return l.memory("atomic_rmw_tko", [pointers, update, mask], mode=_mode(l, n), **memory_attributes(n))
 
 
 @rule(atomics.atomic_cas, atomics.atomic_cas_offset)
 def _cas(l, n):
     pointers, mask, updates = _pointers_and_updates(l, n)
-    expected, desired = (broadcast(l, u, pointers.type.shape) for u in updates)
+    expected, desired = (scalar_as_tile(l, u, pointers.type.shape) for u in updates)
     old = l.memory("atomic_cas_tko", [pointers, expected, desired, mask], **memory_attributes(n))
     return old if mask is None else l.op("select", [mask, old, expected])  # [ATOM-6.cas]
 

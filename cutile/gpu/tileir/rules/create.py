@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.access import broadcast, reshaped
+from cutile.gpu.tileir.access import reshaped, scalar_as_tile
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import create
@@ -16,7 +16,7 @@ def _constant(l, n):
 
 @rule(create.full)
 def _full(l, n):
-    return broadcast(l, l.get(n.operands[0]), n.attrs["shape"])
+    return scalar_as_tile(l, l.get(n.operands[0]), n.attrs["shape"])
 
 
 @rule(create.iota)
@@ -26,13 +26,13 @@ def _iota(l, n):
 
 @rule(create.stack_scalars)
 def _stack(l, n):
-    return reshaped(l, joined(l, [reshaped(l, l.get(v), (1,)) for v in n.operands]), n.attrs["shape"])
+    return reshaped(l, _concatenated(l, [reshaped(l, l.get(v), (1,)) for v in n.operands]), n.attrs["shape"])
 
 
-def joined(l, tiles: list[Value]) -> Value:
+def _concatenated(l, tiles: list[Value]) -> Value:
     """Tiles of one type, a power of two of them, joined end to end as a tree of pairs."""
     if len(tiles) == 1:
         return tiles[0]
     half = len(tiles) // 2
-    x, y = joined(l, tiles[:half]), joined(l, tiles[half:])
+    x, y = _concatenated(l, tiles[:half]), _concatenated(l, tiles[half:])
     return l.op("cat", [x, y], dim=0, result=ty.tile(x.type.element, (2 * x.type.shape[0],)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cutile.dtypes import info
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.access import broadcast
+from cutile.gpu.tileir.access import scalar_as_tile
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._regular import compare, elementwise, is_float
@@ -55,7 +55,7 @@ def _negative_exponent(l, x: Value, y: Value, power: Value) -> Value:
 @rule(math.powi)
 def _powi(l, n):
     x, e = map(l.get, n.operands)
-    e = broadcast(l, e, x.type.shape)
+    e = scalar_as_tile(l, e, x.type.shape)
     if l.version >= OPS["fpowi"].since:
         return l.op("fpowi", [x, e])
     wide = float_to(l, x, ty.f32) if x.type.element in (ty.f16, ty.bf16) else x  # [POW-1.wide]

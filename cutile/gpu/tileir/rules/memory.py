@@ -29,7 +29,7 @@ from cutile.gpu.tileir.access import (
 from cutile.gpu.tileir.arrays import Array, List
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._rule import rule
-from cutile.gpu.tileir.rules.reduce import alone
+from cutile.gpu.tileir.rules.reduce import behind_a_barrier
 from cutile.ops import memory, views
 from cutile.types import PaddingMode
 
@@ -48,7 +48,7 @@ def _load(l, n):
     v = l.memory("load_view_tko", [view, tile_index(l, a, n.operands[1:])], optimization_hints=hints(l, n),
                  **in_bounds(l, n, rank), **memory_attributes(n))
     if _may_be_paired(a, shape):
-        v = alone(l, v)
+        v = behind_a_barrier(l, v)
     return reshaped(l, from_memory(l, v, dtype), n.attrs["shape"])
 
 
@@ -81,7 +81,7 @@ def _store(l, n):
 # ------------------------------------------------------------------ positions along one axis
 
 
-def _sparse(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[Value]]:
+def _by_positions(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[Value]]:
     """The view whose axis `axis` is indexed by positions, and the index."""
     l.needs("advanced indexing", "make_gather_scatter_view")
     a: Array = l.array(n.operands[0])
@@ -104,15 +104,15 @@ def _narrow(l, v) -> Value:
 
 
 @rule(memory.load_advanced_indexing)
-def _load_sparse(l, n):
-    view, index = _sparse(l, n, n.attrs["padding_mode"])
+def _load_by_positions(l, n):
+    view, index = _by_positions(l, n, n.attrs["padding_mode"])
     v = l.memory("load_view_tko", [view, index], optimization_hints=hints(l, n), **memory_attributes(n))
     return from_memory(l, v, n.results[0].type.dtype)
 
 
 @rule(memory.store_advanced_indexing)
-def _store_sparse(l, n):
-    view, index = _sparse(l, n)
+def _store_by_positions(l, n):
+    view, index = _by_positions(l, n)
     value = to_memory(l, l.get(n.operands[-1]), n.operands[-1].type.dtype)
     l.memory("store_view_tko", [value, view, index], optimization_hints=hints(l, n), **memory_attributes(n))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutile.gpu.tileir.access import spread
+from cutile.gpu.tileir.access import broadcast_to
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._regular import is_float, signedness
 from cutile.gpu.tileir.rules._rule import rule
@@ -12,7 +12,7 @@ from cutile.ops import mma
 def _batched(l, v, acc: Value) -> Value:
     """An operand with the batch of the accumulator."""
     x = l.get(v)
-    return spread(l, x, acc.type.shape[:-2] + x.type.shape[-2:])
+    return broadcast_to(l, x, acc.type.shape[:-2] + x.type.shape[-2:])
 
 
 @rule(mma.mma)

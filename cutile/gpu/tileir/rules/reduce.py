@@ -6,10 +6,10 @@ import math
 
 from cutile.dtypes import DType, float4_e2m1fn, info, int_range
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.access import reshaped, spread
-from cutile.gpu.tileir.builder import Region, Value
+from cutile.gpu.tileir.access import broadcast_to, reshaped
+from cutile.gpu.tileir.builder import OpenRegion, Value
+from cutile.gpu.tileir.module import Identity
 from cutile.gpu.tileir.number_bits import bits_of
-from cutile.gpu.tileir.program import Identity
 from cutile.gpu.tileir.rules._regular import compare, is_float, options, signedness
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import replacement, retyped
@@ -35,7 +35,7 @@ def axis_of(n) -> int:
     return n.operands[0].type.ndim + n.attrs["axis"]
 
 
-def fold(l, n, region: Region, kind: str) -> Value:
+def fold(l, n, region: OpenRegion, kind: str) -> Value:
     """Fill the region of a built-in reduction or scan. In the order of the arguments the assembler knows the reduction,
     and overlaps more of an attention loop with it (docs/hints.md)."""
     name = STEPS[kind][is_float(n.operands[0])]
@@ -44,7 +44,7 @@ def fold(l, n, region: Region, kind: str) -> Value:
     return region.results[0]
 
 
-def combine(l, n, region: Region) -> tuple[Value, ...]:
+def combine(l, n, region: OpenRegion) -> tuple[Value, ...]:
     """Fill the region of a user's reduction or scan: the function gets what was combined before first [RED-10].
 
     Measured on a GPU, that is the first of the region's arguments, too; the Tile IR specification says the second.
@@ -72,7 +72,7 @@ def combined_operands(l, n) -> tuple[list[Value], list[Identity]]:
     return values, identities
 
 
-def alone(l, x: Value) -> Value:
+def behind_a_barrier(l, x: Value) -> Value:
     """The same elements, each passed through a reduction of its own: the assembler does not optimise across it."""
     own, shape = x.type.element, x.type.shape
     x = reshaped(l, retyped(l, x, replacement(own)), (*shape, 1))
@@ -116,7 +116,7 @@ def _arg(l, n):
     line = l.op("iota", result=ty.tile(ty.i32, (shape[k],)))
     line = l.op("reshape", [line], result=ty.tile(ty.i32, (shape[k], *(1,) * (len(shape) - k - 1))))
     worst = math.nan if is_float(v) and not n.attrs["propagate_nan"] else identity(kind, v.type.dtype)
-    region = l.b.reduce([x, spread(l, line, shape)], k, [worst, 2**31 - 1])
+    region = l.b.reduce([x, broadcast_to(l, line, shape)], k, [worst, 2**31 - 1])
     with region:
         element, best, position, best_position = region.arguments
         better = _is_better(l, n, kind, (element, position), (best, best_position))

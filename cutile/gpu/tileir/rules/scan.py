@@ -6,7 +6,15 @@ from math import prod
 
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._rule import rule
-from cutile.gpu.tileir.rules.reduce import alone, axis_of, combine, combined_operands, flushed, fold, identity
+from cutile.gpu.tileir.rules.reduce import (
+    axis_of,
+    behind_a_barrier,
+    combine,
+    combined_operands,
+    flushed,
+    fold,
+    identity,
+)
 from cutile.ops import scan
 
 
@@ -17,14 +25,14 @@ def _folded(l, n):
     if n.attrs["flush_to_zero"]:  # no step need flush the first element
         x = flushed(l, x)
     region = l.b.scan([x], axis_of(n), [identity(kind, v.type.dtype)], reverse=n.attrs["reverse"])
-    return _settled(l, fold(l, n, region, kind))
+    return _protected(l, fold(l, n, region, kind))
 
 
 @rule(scan.scan)
 def _scanned(l, n):
     values, identities = combined_operands(l, n)
     results = combine(l, n, l.b.scan(values, axis_of(n), identities, reverse=n.attrs["reverse"]))
-    return tuple(_settled(l, x) for x in results)
+    return tuple(_protected(l, x) for x in results)
 
 
 # The assembler of release 13.5 fails on reshapes of the result of a scan, also later in the kernel, if the tile has
@@ -32,5 +40,5 @@ def _scanned(l, n):
 FEW = 256
 
 
-def _settled(l, x: Value) -> Value:
-    return x if prod(x.type.shape) >= FEW else alone(l, x)
+def _protected(l, x: Value) -> Value:
+    return x if prod(x.type.shape) >= FEW else behind_a_barrier(l, x)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from cutile.gpu.tileir import types as ty
-from cutile.gpu.tileir.access import is_signed, reshaped, resized, spread
+from cutile.gpu.tileir.access import broadcast_to, is_signed, reshaped, resized
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.ops import shape
@@ -19,7 +19,7 @@ def _reshape(l, n):
 @rule(shape.broadcast_to)
 def _broadcast(l, n):
     l.broadcasts[n.results[0]] = n.operands[0]
-    return spread(l, l.get(n.operands[0]), n.attrs["shape"])
+    return broadcast_to(l, l.get(n.operands[0]), n.attrs["shape"])
 
 
 @rule(shape.permute)
@@ -43,7 +43,7 @@ def _extract(l, n):
     if not index:
         return whole
     part, position = dims or (1,) * len(index), _position(l, index)
-    if _misplaced(part, whole.type.shape):
+    if _is_column_part(part, whole.type.shape):
         whole, position = _in_rows(l, whole, part), _row(l, position, part, whole.type.shape)
         part = (1,) * (len(position) - 1) + (prod(part),)
     return reshaped(l, l.op("extract", [whole, position], result=ty.tile(whole.type.element, part)), dims)
@@ -57,7 +57,7 @@ def _insert(l, n):
         return l.get(value)
     part, whole, position = l.get(value), l.get(x), _position(l, index)
     size, dims = part.type.shape, whole.type.shape
-    if not _misplaced(size, dims):
+    if not _is_column_part(size, dims):
         return l.op("insert", [part, whole, position])
     position = _row(l, position, size, dims)
     rows = l.op("insert", [reshaped(l, part, (1,) * (len(position) - 1) + (prod(size),)), _in_rows(l, whole, size),
@@ -72,7 +72,7 @@ def _insert(l, n):
 # elements.
 
 
-def _misplaced(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
+def _is_column_part(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
     return len(whole) > 1 and part[-1] < whole[-1] and part[-1] == 1
 
 

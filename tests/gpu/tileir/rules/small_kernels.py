@@ -85,7 +85,7 @@ def add(m: Module, kernel: Kernel, target: str, symbol: str) -> None:
 def assemble(cases: Iterable[Case], target: str = "sm_90", version: str = "13.4") -> bytes:
     """The cubin."""
     m = module(cases, target, version)
-    assert m.program.entries
+    assert m.contents.entries
     cubin = tileiras.assemble(m.to_bytes(), parse_target(target), opt_level=0)
     assert cubin
     return cubin
@@ -93,7 +93,7 @@ def assemble(cases: Iterable[Case], target: str = "sm_90", version: str = "13.4"
 
 def operations(f: Callable, *kinds: TileType, target: str = "sm_90", version: str = "13.4") -> list:
     """The operations of the kernel in order, nested ones too."""
-    pending = [module([(f, kinds)], target, version).program.entries[0].block]
+    pending = [module([(f, kinds)], target, version).contents.entries[0].block]
     found = []
     while pending:
         for o in pending.pop(0).ops:

@@ -39,16 +39,16 @@ def assembled(cases: list[Case], target: str, version: str) -> tuple[int, int]:
     """How many are assembled, as one module, and how many are refused. An error of the assembler fails the test."""
     m, refused = Module(version), 0
     for k, (f, kinds) in enumerate(cases):
-        before = len(m.program.entries)
+        before = len(m.contents.entries)
         try:
             add(m, program(f, *kinds), target, f"case_{k}")
         except ct.TileUnsupportedFeatureError as e:
             refused += 1
-            del m.program.entries[before:]  # as far as it came
+            del m.contents.entries[before:]  # as far as it came
             assert e.loc is not None
-    if m.program.entries:
+    if m.contents.entries:
         assert tileiras.assemble(m.to_bytes(), parse_target(target), opt_level=0)
-    return len(m.program.entries), refused
+    return len(m.contents.entries), refused
 
 
 def sample() -> list:

@@ -138,7 +138,7 @@ def test_indices_are_widened_before_they_are_broadcast():
         k = i + ct.arange(16, dtype=ct.int32)
         ct.scatter(a, (k[:, None], k[None, :]), 0)
 
-    made = module(kernel, ArrayType(ct.int32, 2), I32).program.entries[0].block.ops
+    made = module(kernel, ArrayType(ct.int32, 2), I32).contents.entries[0].block.ops
     shapes = {o.results[0].type.shape for o in made if o.spec.name in ("exti", "muli", "cmpi")}
     assert shapes == {(), (16, 1), (1, 16)}
 
@@ -176,7 +176,7 @@ def test_bool_is_a_byte_in_memory():
 
     found = ops(kernel, ArrayType(ct.bool_, 1))
     assert found.count("cmpi") == 4 and found.count("exti") >= 2  # two loads, two bounds; two stores and a padding
-    t = module(kernel, ArrayType(ct.bool_, 1)).program.entries[0].block.args[0].type
+    t = module(kernel, ArrayType(ct.bool_, 1)).contents.entries[0].block.args[0].type
     assert str(t) == "tile<ptr<i8>>"
 
 
@@ -271,7 +271,7 @@ def test_constants_below_1(strides, sizes):
     """They are constant operands of the view; constants that Tile IR allows are part of its type."""
     t = ArrayType(ct.float32, 2, static_shape=sizes, static_strides=strides)
     made = module(broadcast_rows, t, A2, target="sm_100", facts=[nothing_known(t), usual(A2)])
-    view = next(o for o in made.program.entries[0].block.ops if o.spec.name == "make_tensor_view")
+    view = next(o for o in made.contents.entries[0].block.ops if o.spec.name == "make_tensor_view")
 
     def kept(dims):
         return tuple(d if d is not None and d > 0 else None for d in dims)

@@ -6,7 +6,7 @@ import pytest
 
 from cutile.errors import TileInternalError
 from cutile.gpu.tileir.operations import OPS
-from cutile.gpu.tileir.rules._regular import rule_of
+from cutile.gpu.tileir.rules._regular import lowering_rule
 from cutile.gpu.tileir.rules._rule import RULES, rule
 from cutile.ops import arithmetic
 from cutile.ops._op import registry
@@ -17,7 +17,7 @@ NEVER_NODES = {"positive", "tiled_view", "get_raw_memory", "expand_dims", "trans
 
 
 def test_no_rule_is_missing():
-    assert {o.name for o in registry().values() if rule_of(o) is None} == NEVER_NODES
+    assert {o.name for o in registry().values() if lowering_rule(o) is None} == NEVER_NODES
 
 
 def test_regular_ops_name_operations_and_have_no_rule():

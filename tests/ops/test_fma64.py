@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from cutile.ops._directed import fma64_directed
+from cutile.ops._fma64 import fma64_directed
 from cutile.types import RoundingMode
 
 NUMBERS = [0.0, -0.0, 1.0, -1.0, 1 / 3, -0.1, 1 + 2.0**-52, 2.0**-1074, -(2.0**-1022), 1e308, -1e308, 2.0**-600]

@@ -140,7 +140,7 @@ class Global:
 
 
 @structure(slots=True)
-class Program:
+class TileModule:
     """What one bytecode file holds."""
 
     version: tuple[int, int]
