@@ -171,3 +171,4 @@ def test_the_op_that_hacking_adds(added):
     exact, unknown = (bounds(kernel, (1,), (x, y, got)).arrays[-1].bound for kernel in (k, inexact))
     assert not exact.any() and np.isinf(unknown).all()
     assert set(generate.op_clauses.clauses(added)) == {"MY-1.fmod.value", "MY-1.fmod.zero"}
+    assert "[MY-1" not in generate.clauses() and "`MY-1" in generate.op_pages()

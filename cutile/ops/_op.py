@@ -145,11 +145,11 @@ class OpDef:
                  accumulates: str | None = None, accesses: str | None = None,
                  divides: bool = False, modes: tuple[RoundingMode, ...] = (),
                  clauses: str | Callable[[OpDef], str] | None = None, short: str | None = None,
-                 since: Mapping[str, tuple[int, int]] = NOTHING):
+                 language: bool = True, since: Mapping[str, tuple[int, int]] = NOTHING):
         self.meaning = meaning
         self.name = name or meaning.__name__
         self.__name__ = self.__qualname__ = self.name
-        self.clauses, self.short = clauses, short or self.name
+        self.language, self.clauses, self.short = language, clauses if language else None, short or self.name
         self.__module__ = meaning.__module__
         self.__wrapped__ = meaning
         self.family = meaning.__module__.rpartition(".")[2]
@@ -308,7 +308,8 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     accesses     TILES, ROWS, ELEMENTS or OFFSETS, of an op that reads or writes an array; see Accesses
     clauses      what holds for every op of a family, a clause a line: a template, or a function of the op that gives
                  one, with {name} and {short} for the op's. The op's own docstring comes after them; a clause there
-                 replaces that of the same id. `clauses=None`: an op that has the rule, but is none of the language
+                 replaces that of the same id
+    language     False: an op of your own. It does not have the clauses of its family, and the spec leaves its own out
     short        the op's name in ids of clauses, where it has another there
     signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
               give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`

@@ -104,7 +104,7 @@ def test_clauses_of_a_family():
         """A page."""
 
     first = op(rule, name="first", short="t")(own)
-    without = op(rule, name="without", clauses=None)(none)
+    without = op(rule, name="without", language=False)(none)
     assert not clauses(without)
     second = op(rule, name="second")(none)
     for name in ("first", "second", "without"):

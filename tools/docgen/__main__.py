@@ -44,11 +44,12 @@ def spelling(o: OpDef) -> str:
 
 
 def clauses() -> str:
-    """The page of all clauses of ops."""
+    """The page of all clauses of the language that ops state."""
     out = [f"# Operations\n\n{NOTE} The clauses are written in cutile/ops: in the docstrings of ops, and those of a family "
            "with its typing rule."]
     for family, ops in families().items():
-        lines = [f"- [{i}]  {plain(text)}" for o in ops for i, text in op_clauses.clauses(o).items()]
+        lines = [f"- [{i}]  {plain(text)}" for o in ops if o.language
+                 for i, text in op_clauses.clauses(o).items()]
         if lines:
             out.append(f"\n## {family}\n\n" + "\n".join(lines))
     return "\n".join(out) + "\n"
