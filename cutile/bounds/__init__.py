@@ -6,9 +6,9 @@
     b.arrays[i].value, b.arrays[i].bound     # of the i-th array among the arguments
 
 The kernel's typed program runs on pairs (value, error). The value is what the interpreter gives. The error is how far
-an implementation may be from it. It is 0 where the language fixes every bit. Ops that leave something open
-(transcendentals, the order of sums and matrix products: docs/freedoms.md) add to it, and later ops pass it on. It is
-inf where nothing can be said, as after a comparison whose sides may change places.
+an implementation may be from it. The error is 0 where the language fixes every bit. Ops that leave something open
+(transcendentals, the order of sums and matrix products: docs/freedoms.md) add to the error, and later ops pass it on.
+The error is inf where nothing can be said, as after a comparison whose sides may change places.
 
 In: a kernel, a grid, arguments. Out: a value and a bound for each array. This room may not know GPUs.
 """
@@ -41,7 +41,7 @@ __all__ = ["Bounded", "Bounds", "bounds", "of_program"]
 
 @dataclass(frozen=True)
 class Bounded:
-    """An array argument afterwards: `value` as the interpreter leaves it, and a `bound` (float64) for each element."""
+    """An array argument after the run: `value` as the interpreter leaves it, `bound` of each element in float64."""
 
     name: str
     value: np.ndarray
@@ -50,7 +50,7 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Bounds:
-    """All array arguments in order; arrays in tuples and lists count one by one.
+    """All array arguments in order; those in tuples and lists one by one.
 
     `inconclusive` names a decision that implementations may take differently (a branch, a loop, an index), if the run
     met one: then nothing is known of any array, and every bound is inf.
@@ -63,8 +63,8 @@ class Bounds:
 def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: bool = False) -> Bounds:
     """Run a kernel on copies of its arguments, blocks one after another, and say how far implementations may differ.
 
-    grid, args   as for ct.launch; arrays in CPU memory. Arguments that overlap are taken for separate.
-    contraction  whether fusing a multiply and an add counts as free, too
+    grid, args   as for ct.launch; arrays in CPU memory. Overlapping arguments are treated as separate.
+    contraction  whether implementations may also choose to fuse a multiply and an add, or not
     Raises TypeError and ValueError for arguments and TileError for a kernel, as a launch would.
     """
     arguments = kernel.understand(args)
@@ -74,7 +74,7 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
 
 @in_usual_mode
 def of_program(program: Program, grid: Sequence[int], values: Sequence[Any], *, contraction: bool = False) -> Bounds:
-    """The same for a typed program. `values`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
+    """`bounds` for a typed program. `values`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
     shadows: list[tuple[str, array_view.ArrayView, np.ndarray]] = []
     pairs = [_pair(p, name, value, shadows)
              for p, name, value in zip(program.params, program.param_names, values, strict=True)]
@@ -107,7 +107,7 @@ def _array(t: ArrayType, name: str, a: np.ndarray, shadows: list) -> tuple[array
 
 
 def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Memory for an array with the same strides, counted in elements."""
+    """Uninitialised memory with the strides of `a`, counted in elements."""
     steps = [s // a.itemsize for s in a.strides]
     low = sum(s * (n - 1) for s, n in zip(steps, a.shape, strict=True) if s < 0 < n)
     high = sum(s * (n - 1) for s, n in zip(steps, a.shape, strict=True) if s > 0 < n)
@@ -116,7 +116,7 @@ def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool) -> str | None:
-    """Run all blocks. The reason if nothing can be said, else None."""
+    """Run all blocks. Returns None, or the reason why nothing can be said."""
     if (waiting := properties_of(program).waiting) is not None:
         return f"{waiting}, and which comes first is free"
     launch = Launch(grid, settings.get("STEP_LIMIT"))

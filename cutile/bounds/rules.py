@@ -1,9 +1,9 @@
-"""How errors pass through an op: given operands with errors, how far may its result be from the interpreter's?
+"""How far an op's result may be off, given operands with errors.
 
-An error is an absolute distance. The distance that the exact result may move follows from what an op declares (its
-`error_bound`, or that it moves data), or from its rule here. Rounding to the dtype, and what the op itself leaves open
-(its `freedom`), are added at the end. Integers and booleans are either right (0) or unknown (inf). An op that declares
-nothing and has no rule makes unknown elements of inexact ones.
+An error is an absolute distance. How far the exact result may move follows from what an op declares (its `error_bound`,
+or that it moves data), or from its rule here. Rounding to the dtype, and what the op itself leaves open (its
+`freedom`), are added at the end. Integers and booleans are either right (0) or unknown (inf). If an op declares nothing
+and has no rule, each result element that an inexact operand reaches is unknown.
 """
 
 from __future__ import annotations
@@ -21,15 +21,16 @@ from cutile.ops._op import REDUCTION, OpDef, Sig
 
 Error = np.ndarray | None
 INF = np.inf
-F8_ACCUMULATION = 2.0**-12  # what the tensor cores of Hopper keep while they sum products of float8 [MEAS-15]
+F8_ACCUMULATION = 2.0**-12  # relative rounding of Hopper's tensor cores while they sum products of float8 [MEAS-15]
 
-# Ops besides those that move data whose results are never rounded: elements of operands, negated or cut to integers.
+# Ops whose results are never rounded, besides those that move data: each result is an operand's element, perhaps
+# negated or rounded to an integer.
 UNROUNDED = {arithmetic.minimum, arithmetic.maximum, arithmetic.negative, arithmetic.positive, arithmetic.abs,
              math.floor, math.ceil, select.where, reduce.max, reduce.min}
 
 
 def spacing(x: np.ndarray, dtype: DType) -> np.ndarray:
-    """One unit in the last place of numbers of that size, as float64."""
+    """One unit in the last place of numbers of the size of x, as float64."""
     f = info(dtype).format
     x = np.abs(np.asarray(x, np.float64))
     _, e = np.frexp(np.where(np.isfinite(x) & (x > 0), x, 2.0**f.emin))
@@ -53,7 +54,7 @@ def errors(n: Op, xs: list, es: list[Error], ys: tuple, contraction: bool) -> li
 
 
 def with_rounding(n: Op, dtype: DType, y: np.ndarray, e: np.ndarray, free: Error) -> Error:
-    """The error plus rounding and the op's own freedom; where an integer, overflow or NaN is uncertain, inf."""
+    """Add rounding and the op's freedom. Where an integer, overflow or NaN is uncertain, the error is inf."""
     e = np.where(np.isnan(e), INF, e)  # 0 times unknown
     if not info(dtype).floating:
         e = np.where(e > 0, INF, 0.0) if free is None else np.where(e + free > 0, INF, 0.0)
@@ -92,7 +93,7 @@ def unit_roundoff(dtype: DType) -> float:
 
 
 def _any_order(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
-    """An op whose order is free, of which nothing more is known."""
+    """Of an op whose order is free: nothing is known of its result."""
     return np.full(np.shape(ys[0]), INF)
 
 
@@ -145,7 +146,7 @@ def _factors(n: Op, xs: list) -> tuple:
 
 
 def _combined(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
-    """A user's function: a float sum or product has a bound, one that does not round is exact, others are unknown."""
+    """Order of a user's combine function: known for one float sum or product, none if nothing rounds, else unknown."""
     if _count(n) <= 2 and n.op.accumulates == REDUCTION:
         return None
     rounded = _rounded(n.region)
@@ -173,7 +174,7 @@ ORDER: dict[OpDef, Callable] = {
 
 
 def unknown(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
-    """Elements that an inexact operand may reach are unknown: those at its position if shapes allow, else all."""
+    """Each result element that an inexact operand may reach is unknown: the one at its position, or all."""
     out = []
     for y in ys:
         reached = np.zeros(np.shape(y), bool)
@@ -187,7 +188,7 @@ def unknown(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
 
 
 def moves(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
-    """Errors move with their elements. Index operands keep their values."""
+    """Errors move with their elements: the meaning runs on them. Operands called index are passed as they are."""
     names = n.op.flat_names(n.layout)
     grouped = n.op.group([x if name == "index" else e for name, x, e in zip(names, xs, es, strict=True)], n.layout)
     keywords = dict(n.attrs)
@@ -197,7 +198,7 @@ def moves(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
 
 
 def declared(n: Op, xs: list, es: list, ys: tuple) -> list[np.ndarray]:
-    """By the error bound that the op declares."""
+    """Applies the error bound that the op declares."""
     return [n.op.error_bound(*(np.asarray(x, np.float64) for x in xs), *es, np.asarray(ys[0], np.float64))]
 
 
@@ -260,7 +261,7 @@ def _matrix(n, xs, es, ys):
 
 
 def _function(n, xs, es, ys):
-    """A reduction or scan whose function only picks elements passes errors on; any other is unknown."""
+    """Of a user's function: known if it only picks elements or is one sum, else unknown."""
     reduces = n.op.accumulates == REDUCTION
     if len(xs) == 1 and not _rounded(n.region) and info(n.results[0].type.dtype).floating:
         ops = {m.op for m in walk(n.region) if isinstance(m, Op)}

@@ -1,7 +1,7 @@
 """Running typed IR on pairs (value, error), one block at a time, straight from the nodes.
 
-The error of a tile is None if it is zero, else float64 of the tile's shape. An array or pointer is paired with one over
-an array of errors, so loads and stores move errors as they move values.
+The error of a tile is None if it is zero, else float64 of the tile's shape. The error of an array or pointer is a
+second array or pointer, into memory that holds errors. So loads and stores move errors as they move values.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from cutile.types import PaddingMode, TileType
 Pair = tuple[Any, Any]
 ADDS = {atomics.atomic_add, atomics.atomic_add_offset, atomics.view_atomic_store_add}
 EXCHANGES = {atomics.atomic_xchg, atomics.atomic_xchg_offset}
-COMPARE_AND_SWAP = {atomics.atomic_cas, atomics.atomic_cas_offset}  # what they write depends on a comparison
+COMPARE_AND_SWAP = {atomics.atomic_cas, atomics.atomic_cas_offset}  # what these write depends on a comparison
 
 
 class Inconclusive(Exception):
@@ -37,7 +37,7 @@ class Inconclusive(Exception):
 
 
 class Walker:
-    """One block. `values_only` is set inside combine functions: the rule of the reduction accounts for their errors."""
+    """Runs one block. `values_only` is set inside combine functions: the rule of the reduction has their errors."""
 
     def __init__(self, ctx: BlockSet, contraction: bool):
         self.ctx, self.contraction = ctx, contraction
@@ -52,7 +52,7 @@ class Walker:
 
     @deep
     def region(self, region: Region) -> tuple[type, list[Pair]] | None:
-        """Run a region: how it ends (the class of its terminator) and what it gives."""
+        """Run a region. Returns the class of its terminator and the pairs it hands out, or None without one."""
         for n in region.nodes:
             if isinstance(n, ir.TERMINATORS):
                 return type(n), self.get(n.operands)
@@ -123,7 +123,7 @@ class Walker:
                            ATOMIC) or any(not isinstance(v.type, TileType) for v in (*n.operands, *n.results)):
             errors = self.through_memory(n, xs, es, ys)
         elif any(info(v.type.dtype).kind == "p" for v in n.results if isinstance(v.type, TileType)):
-            errors = self.apply(n, [x if e is None else e for x, e in pairs], self.sig(n))
+            errors = self.apply(n, [x if e is None else e for x, e in pairs], self.error_sig(n))
         else:
             errors = rules.errors(n, xs, es, ys, self.contraction)
         self.put(n.results, list(zip(ys, errors, strict=True)))
@@ -149,8 +149,8 @@ class Walker:
 
     # -------------------------------------------------------------- memory
 
-    def sig(self, n: Op) -> Sig:
-        """The types of an op when it moves errors: tiles of float64 where they hold errors."""
+    def error_sig(self, n: Op) -> Sig:
+        """The Sig with which an op moves errors: float64 tiles where they are errors."""
         a = n.op.accesses
         moved = (*a.values, a.padding) if a is not None and n.op not in COMPARE_AND_SWAP else ()
         operands = tuple(_as_error(v.type) if name in moved else v.type
@@ -159,7 +159,7 @@ class Walker:
 
     def through_memory(self, n: Op, xs: list, es: list, ys: tuple) -> list:
         """Errors of an op that reads or writes memory, or that makes one array of another."""
-        sig = self.sig(n)
+        sig = self.error_sig(n)
         moved = [t is not v.type for t, v in zip(sig.operands, n.operands, strict=True)]
         shadows = []
         for v, x, e, m in zip(n.operands, xs, es, moved, strict=True):
@@ -178,7 +178,8 @@ class Walker:
         return [_or_none(y) for y in self.apply(n, shadows, sig, **padding)]
 
     def atomic(self, n: Op, shadows: list, es: list, ys: tuple, sig: Sig) -> list:
-        """Errors of an atomic. Each addition of floats rounds once more; which old value a block sees is free."""
+        """Errors of an atomic. Each addition of floats rounds once more. Which old value a block sees is free, so every
+        old value is unknown."""
         inexact = any(e is not None and isinstance(v.type, TileType) and np.any(e)
                       for v, e in zip(n.operands, es, strict=True))
         floating = bool(ys) and info(n.results[0].type.dtype).floating

@@ -1,4 +1,4 @@
-"""Views, indices, pointers, bounds, hints and orders, for the rules about memory. In memory, bool is a byte."""
+"""What rules about memory share: views, indices, pointers, bounds, hints, orders. In memory, a bool is a byte."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def memory_attributes(n: nodes.Op) -> dict:
 
 
 def hints(l: Lowering, n: nodes.Op) -> dict | None:
-    """latency and allow_tma as Tile IR writes them: for the target, or for all targets.
+    """The hints latency and allow_tma, for the target or for all targets.
 
     None if the version has no hints for the target.
     """
@@ -55,7 +55,7 @@ def is_signed(dtype: DType) -> bool:
 
 
 def scalar_as_tile(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
-    """A scalar as a tile."""
+    """A scalar as a tile of that shape."""
     if v.type.shape == shape:
         return v
     if len(v.type.shape) != len(shape):
@@ -64,7 +64,7 @@ def scalar_as_tile(l: Lowering, v: Value, shape: tuple[int, ...]) -> Value:
 
 
 def broadcast_to(l: Lowering, x: Value, dims: tuple[int, ...]) -> Value:
-    """x at a shape that it broadcasts to: new axes in front, then axes of size 1 repeated."""
+    """x broadcast to a shape: new axes in front, then axes of size 1 repeated."""
     x = reshaped(l, x, (1,) * (len(dims) - len(x.type.shape)) + x.type.shape)
     return x if x.type.shape == dims else l.op("broadcast", [x], result=ty.tile(x.type.element, dims))
 
@@ -96,7 +96,7 @@ def tensor_view(l: Lowering, a: Array) -> Value:
 
 def tile_view(l: Lowering, a: Array, shape: tuple[int, ...], *, order: Sequence[int] = (), steps: Sequence[int] = (),
               padding: PaddingMode = PaddingMode.UNDETERMINED) -> Value:
-    """The array cut into tiles. If steps differ from the shape, tiles overlap or leave gaps [13.3]."""
+    """The array cut into tiles. If steps differ from the shape, tiles overlap or leave gaps (needs 13.3)."""
     check_packed(l, a)
     view = tensor_view(l, a)
     t = _tiles_type(view, shape, order, steps, PADDINGS[padding])
@@ -126,7 +126,7 @@ def _tiles_type(view: Value, shape: tuple[int, ...], order: Sequence[int], steps
 
 
 def make_views(l: Lowering, a: Array, users: Sequence[nodes.Op]) -> None:
-    """Make the views that these accesses need where the array is defined, outside the loops that use it."""
+    """Make the views that these accesses need where the array is defined: outside the loops that use them."""
     a.view = arrays.tensor_view(l.b, a)
     for n in users:
         if "axis" in n.attrs:  # positions along one axis: a view of its own
@@ -145,7 +145,7 @@ def tile_index(l: Lowering, a: Array, index: Sequence[nodes.Value]) -> list[Valu
 
 
 def in_bounds(l: Lowering, n: nodes.Op, rank: int) -> dict:
-    """The promise that check_bounds=False makes."""
+    """The attribute `inbounds`, if check_bounds=False promises it."""
     if n.attrs["check_bounds"]:
         return {}
     l.needs("check_bounds=False", "load_view_tko", "inbounds")
@@ -157,7 +157,7 @@ def in_bounds(l: Lowering, n: nodes.Op, rank: int) -> dict:
 
 def element_pointers(l: Lowering, a: Array, index: Sequence[nodes.Value], shape: tuple[int, ...],
                      check: bool) -> tuple[Value, Value | None]:
-    """Pointers to the elements at tiles of indices, and where these are in range: None if that is not asked [IDX-3]."""
+    """Pointers to the elements at tiles of indices, and a mask of those in range, None if `check` is False [IDX-3]."""
     offset, mask = None, None
     for v, size, stride in zip(index, a.sizes, a.strides, strict=True):
         v = l.before_broadcast(v)
@@ -182,13 +182,13 @@ def offset_pointers(l: Lowering, a: Array, offset: nodes.Value) -> Value:
 
 
 def both(l: Lowering, x: Value | None, y: Value | None) -> Value | None:
-    """Two masks at once, of which either may be absent."""
+    """The mask where both x and y hold. Either may be None, which holds everywhere."""
     return l.op("andi", [x, y]) if x is not None and y is not None else x if y is None else y
 
 
 def load_pointers(l: Lowering, n: nodes.Op, pointers: Value, mask: Value | None, padding: Value | None,
                   dtype: DType) -> Value:
-    """Elements at pointers; where the mask is False, the padding."""
+    """Load the elements at pointers. Where the mask is False, the result is the padding."""
     if mask is None:
         padding = None
     elif padding is not None:

@@ -1,6 +1,6 @@
 """Arrays and lists while a kernel is lowered: a pointer with sizes and strides, a table with a length.
 
-Order of entry arguments [CC-*]: the leaves of the Python parameters in order. An array of rank n is a pointer, n sizes
+Order of entry arguments [CC-*]: the IR parameters in order. An array of rank n is a pointer, n sizes
 and n strides, all 2n of them whatever is known about them; a list is a pointer to its table and an int32 length, and
 its table has 1 + 2n words of 64 bits for each array.
 """
@@ -27,8 +27,8 @@ Dim = int | Value  # a size or stride: known now, or a scalar of the array's ind
 class Array:
     """An array value. `wide`: strides may be negative, so that views of it compute with 64 bits.
 
-    `divisor`: of the address, in bytes; `stride_divisors`: of the strides. `view` is its tensor view if one was made
-    where the array is defined, `tiles` the partitions of it made there.
+    `divisor`: the address in bytes is a multiple of it; `stride_divisors`: the same of each stride. `view` is the
+    tensor view if it is made already, `tiles` are the partition views already made.
     """
 
     type: ArrayType
@@ -88,11 +88,11 @@ def parameter(b: Builder, t: TileType | ArrayType | ListType, arguments: Iterato
 
 def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strides: Sequence[Value],
             facts: ArrayFacts) -> Array:
-    """An array with what is known of it: constants become numbers, the rest becomes assumptions about values."""
+    """An array with what is known of it: known sizes and strides become ints, other facts become `assume`."""
     if (d := power_of_two(facts.base_addr_divisible_by)) > 1:
         base = b.assume(base, DivBy(d))
     dims = zip(sizes, t.static_shape, facts.shape_constant, facts.shape_divisible_by, strict=True)
-    signed = info(t.index_dtype).kind == "i"  # bounds read numbers as signed ones
+    signed = info(t.index_dtype).kind == "i"  # `Bounded` reads numbers as signed: none for unsigned ones
     known_sizes = tuple(_dim(b, v, _first(s, c), d, 0 if signed else None) for v, s, c, d in dims)
     rows = zip(strides, t.static_strides, facts.stride_constant, facts.stride_divisible_by,
                facts.stride_lower_bound_incl, strict=True)
@@ -106,7 +106,7 @@ def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strid
 
 
 def divisors_of(arrays_known: Mapping[nodes.Value, Any]) -> Callable[[nodes.Op], int]:
-    """Known divisors of the sizes and strides that a kernel asks for."""
+    """A function: the divisor known of the size or stride that a node reads, 1 for any other node."""
 
     def known(n: nodes.Op) -> int:
         facts = arrays_known.get(n.operands[0]) if n.op is memory.array_dim else None
@@ -153,7 +153,7 @@ def carried(b: Builder, x: Lowered, t: TileType | ArrayType | ListType) -> list[
 
 
 def uncarried(t: TileType | ArrayType | ListType, values: Iterator[Value], like: Lowered | None = None) -> Lowered:
-    """The inverse of `carried`. Of what was known of an array, only its type is left."""
+    """The inverse of `carried`. Only what the type says is still known of an array."""
     if isinstance(t, ArrayType):
         base = next(values)
         sizes = tuple(next(values) if s is None else s for s in t.static_shape)
@@ -183,9 +183,9 @@ def wide_dim(b: Builder, a: Array, d: Dim) -> Value:
 
 
 def tensor_view(b: Builder, a: Array) -> Value:
-    """The array as Tile IR sees it. Its sizes and strides are read as unsigned numbers, hence `wide`.
+    """The tensor view of an array. Tile IR reads sizes and strides as unsigned, hence `wide`.
 
-    Tile IR has no constant below 1 there: such a size or stride is a value, a negative one modulo 2**64.
+    It has no constants below 1 there, so those are passed as values, negative ones modulo 2**64.
     """
     shape = tuple(d if isinstance(d, int) and d > 0 else None for d in a.sizes)
     strides = tuple(d if isinstance(d, int) and 0 < d < FAR else None for d in a.strides)

@@ -8,32 +8,31 @@
     c = b.constant(tile(f32, (64,)), 1.0)                  # one number for all elements, or an array of the shape
     y = b.op("addf", [c, c], flush_to_zero=True)           # rounding_mode="nearest_even" is the default
 
-`b.op(name, operands, result=None, loc=None, **attributes)` does any operation of `operations.OPS`, whose rows say what
-it takes. `operands` has one entry for each operand of the row: a value, a list of values where the row says `*`, or
-None where it says `?`; trailing ones that may be absent can be left out, and those can be named too (`token=t`).
-`result` is the type of the result where the row has no rule for it (a list of types where it says `*`). It returns
-the value, a tuple of values where the row has several results or `*`, and None where there are none. In a version in
-which a result does not exist yet (print_tko's token in 13.1) that result is left out. Enumerations are written as
-their names (`mode="addf"`).
+`b.op(name, operands, result=None, loc=None, **attributes)` appends any operation of `operations.OPS`, whose rows say
+what it takes. `operands` has one entry for each operand of the row: a value, a list of values where the row says `*`,
+or None where it says `?`. Optional operands at the end may be left out, or given by name (`token=t`). `result` is the
+type of the result where the row has no rule for it (a list of types where it says `*`). `op` returns the value; a tuple
+of values where the row has several results or `*`; None where it has none. Results that the version does not have yet
+(print_tko's token in 13.1) are left out. Enumerations are written as their names (`mode="addf"`).
 
 Structured control flow:
 
     with b.if_(cond, [t]) as branch:                       # results of type t
         with branch.then:      b.op("yield", [[x]])
-        with branch.otherwise: b.op("yield", [[y]])        # both must be written when there are results
+        with branch.otherwise: b.op("yield", [[y]])        # if the `if` has results, both branches must be filled
     (z,) = branch.results
     with b.for_(lo, hi, step, [init], unsigned=False) as loop:     # no break in it; ends with continue
         i, acc = loop.arguments
         b.op("continue", [[b.op("addi", [acc, i])]])
-    with b.loop([init], results=[t]) as loop:              # ends with continue or break; results: what break carries
+    with b.loop([init], results=[t]) as loop:              # ends with continue or break, which hands out `results`
         (x,) = loop.arguments
         ...
     with b.reduce([x], dim=0, identities=[0.0]) as r:      # also b.scan(..., reverse=False)
-        element, accumulated = r.arguments                 # pairs, one for each operand, all of shape ()
+        element, accumulated = r.arguments                 # for each operand such a pair, both of shape ()
         b.op("yield", [[b.op("addf", [accumulated, element])]])
     (s,) = r.results
 
-`break`, `continue` and `return` may end an if's branch. Outside its region a value of it cannot be used.
+`break`, `continue` and `return` may end an if's branch. A value can be used only inside the region that defines it.
 
     b.constant(type, data) · b.assume(x, DivBy(16)) · b.tensor_view(base, type, sizes, strides)
     with b.at(span): ...                                   # source of what is built inside
@@ -75,7 +74,7 @@ __all__ = ["Module", "EntryHandle", "Builder", "OpenRegion", "If", "DivBy", "Bou
 
 
 class Module:
-    """A bytecode file in the making."""
+    """A bytecode file under construction; `contents` is what it holds so far."""
 
     def __init__(self, version: str | ty.Version | None = None, *, producer: str | None = "cutile"):
         if version is None:
@@ -104,7 +103,7 @@ class Module:
 
     def variable(self, name: str, type: ty.Tile, data, *, alignment: int = 0, constant: bool = False,
                  visibility: str = "public") -> None:
-        """A variable in global memory, whose address `get_global` takes."""
+        """A variable in global memory. The operation `get_global` returns its address."""
         if self.version < (13, 3) and (constant or visibility != "public"):
             raise TileUnsupportedFeatureError(too_old("a constant or private variable", (13, 3), self.version))
         value = number_bits.constant(type, data)
@@ -116,7 +115,7 @@ class Module:
 
 
 class EntryHandle:
-    """An entry and the builder of its body."""
+    """An entry: `body` is the builder of its operations, `arguments` are the values of its parameters."""
 
     def __init__(self, entry: Entry, body: Builder):
         self.entry = entry
@@ -138,7 +137,7 @@ class Builder:
 
     @contextmanager
     def at(self, span: Span | None) -> Iterator[None]:
-        """Operations built inside get this position; None changes nothing."""
+        """Within the `with` block, operations get this position; None changes nothing."""
         before = self.loc
         self.loc = before if span is None else span
         try:
@@ -160,12 +159,12 @@ class Builder:
         return self.op("constant", result=type, value=value, loc=loc)
 
     def assume(self, value: Value, predicate: Predicate, loc: Span | None = None) -> Value:
-        """The same value, of which the compiler may take the predicate for granted."""
+        """The same value; the compiler may rely on the predicate."""
         return self.op("assume", [value], predicate=predicate, loc=loc)
 
     def tensor_view(self, base: Value, type: ty.TensorView, sizes: Sequence[Value], strides: Sequence[Value],
                     loc: Span | None = None) -> Value:
-        """A view of memory; `sizes` and `strides` are values for those dimensions that the type leaves open."""
+        """A view of memory. `sizes` and `strides` have a value for each dimension that is None in the type."""
         for what, values, dims in (("sizes", sizes, type.shape), ("strides", strides, type.strides)):
             if len(values) != dims.count(None):
                 raise self.misuse(f"{type} needs {dims.count(None)} {what}, not {len(values)}")
@@ -176,27 +175,32 @@ class Builder:
 
     def for_(self, lower: Value, upper: Value, step: Value, init: Sequence[Value] = (), *, unsigned: bool = False,
              loc: Span | None = None) -> OpenRegion:
-        """Counts from `lower` while below `upper`. Arguments: the counter, then the carried values."""
+        """A loop that counts from `lower` while below `upper`. Its region's arguments: counter, carried values."""
         carried = [v.type for v in init]
         operation = self._append("for", [lower, upper, step, init], carried, loc, {"unsignedCmp": unsigned})
         return OpenRegion(self, operation, [lower.type, *carried])
 
     def loop(self, init: Sequence[Value] = (), results: Sequence[ty.Type] | None = None,
              loc: Span | None = None) -> OpenRegion:
-        """Runs until a break. Arguments: the carried values. `results`: types of what break carries, by default
-        those of the carried values."""
+        """A loop that runs until a break. Its region's arguments: the carried values.
+
+        `results`: the types of the values that break hands out; by default those of the carried values.
+        """
         carried = [v.type for v in init]
         operation = self._append("loop", [init], carried if results is None else results, loc, {})
         return OpenRegion(self, operation, carried)
 
     def reduce(self, operands: Sequence[Value], dim: int, identities: Sequence, loc: Span | None = None) -> OpenRegion:
-        """Along `dim`, which the results lack. Arguments: for each operand an element and what is accumulated."""
+        """A reduction along `dim`, which is dropped from the results.
+
+        Its region's arguments: for each operand, an element and the accumulated value.
+        """
         results = [ty.Tile(v.type.element, v.type.shape[:dim] + v.type.shape[dim + 1:]) for v in operands]
         return self._fold("reduce", operands, results, {"dim": dim, "identities": identities}, loc)
 
     def scan(self, operands: Sequence[Value], dim: int, identities: Sequence, *, reverse: bool = False,
              loc: Span | None = None) -> OpenRegion:
-        """Like reduce, keeping every step: results have the types of the operands."""
+        """Like reduce, but every partial result is kept: results have the types of the operands."""
         attrs = {"dim": dim, "identities": identities, "reverse": reverse}
         return self._fold("scan", operands, [v.type for v in operands], attrs, loc)
 
@@ -311,7 +315,7 @@ class Builder:
 
 
 class OpenRegion:
-    """An operation with one region, open inside `with`. `arguments` are the region's, `results` the operation's."""
+    """A region of an operation, filled inside `with`. `arguments`: of the region; `results`: of the operation."""
 
     def __init__(self, builder: Builder, operation: Operation, arg_types: Sequence[ty.Type] = ()):
         self._builder, self._operation = builder, operation
@@ -339,7 +343,7 @@ class OpenRegion:
 
 
 class If:
-    """An if. `then` and `otherwise` are regions; a branch that is not written yields nothing."""
+    """An if. `then` and `otherwise` are its regions; a branch that is not filled yields nothing."""
 
     def __init__(self, builder: Builder, operation: Operation):
         self._builder, self._operation = builder, operation

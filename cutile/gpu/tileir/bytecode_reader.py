@@ -191,7 +191,7 @@ _ATTRS: dict[str, Callable[[TablesReader, Cursor], object]] = {
 
 
 class FunctionReader:
-    """The body of one entry. `positions`: its own first, then those of its operations."""
+    """Reads the body of one entry. `positions`: that of the entry first, then those of its operations."""
 
     def __init__(self, tables: TablesReader, cursor: Cursor, positions: list[Span | None]):
         self.tables, self.cursor = tables, cursor
@@ -242,7 +242,7 @@ class FunctionReader:
         fixed = [o for o in spec.operands if not o.variadic]
         if len(fixed) == len(spec.operands):
             return self._row(len(fixed))
-        row = self._row(self.cursor.varint())  # only the last operand of a row is ever variadic
+        row = self._row(self.cursor.varint())  # only the last operand of an operation may be variadic
         return (*row[:len(fixed)], row[len(fixed):])
 
     def _row(self, n: int) -> tuple[Value, ...]:
@@ -268,7 +268,7 @@ class FunctionReader:
 
 
 def _debug(tables: TablesReader, data: bytes) -> list[list[Span | None]]:
-    """For each function the positions of itself and its operations."""
+    """For each function: its own position, then those of its operations."""
     cursor = Cursor(data)
     count = cursor.varint()
     cursor.align(4)
@@ -331,7 +331,7 @@ def _global(tables: TablesReader, cursor: Cursor) -> Global:
 
 
 def decode(data: bytes) -> TileModule:
-    """The program that some bytecode holds. MalformedBytecode where it cannot be read."""
+    """The module that some bytecode holds. Raises MalformedBytecode if it cannot be read."""
     version, found = sections(data)
     try:
         tables = TablesReader(version, found)

@@ -1,4 +1,4 @@
-"""Writing the bytecode of a program: header, then sections, each a table or a list of functions.
+"""Writing the bytecode of a module: header, then sections, each a table or a list of functions.
 
     file     "\\x7fTileIR\\0" major:u8 minor:u8 tag:u16 section* 0x00
     section  id:u8 (high bit: aligned) length:varint [alignment:varint padding] data
@@ -92,7 +92,7 @@ def _pointer(tables: TablesWriter, t: ty.Pointer) -> bytes:
 
 
 def _no_pointer_attr(tables: TablesWriter) -> bytes:
-    """From 13.4 on, pointers and tensor views have a further attribute, which is always absent here."""
+    """From 13.4 on a pointer or tensor view says whether it has an attribute; ours never have."""
     return varint(0) if tables.version >= (13, 4) else b""
 
 
@@ -106,7 +106,7 @@ def _tensor_view(tables: TablesWriter, t: ty.TensorView) -> bytes:
 
 
 def _view(middle: Callable[[TablesWriter, ty.View], bytes], tables: TablesWriter, t: ty.View) -> bytes:
-    """What views have in common: whether there is padding, the shape, then `middle`, then the padding."""
+    """A view: whether it has padding, its shape, then what this kind of view adds (`middle`), then the padding."""
     padding = b"" if t.padding is None else varint(ty.PADDINGS.index(t.padding))
     shape = int_list(t.tile_shape, 4)
     if tables.version >= (13, 3):
@@ -144,7 +144,7 @@ def _predicate(tables: TablesWriter, p) -> bytes:
 
 
 def _maybe(*values: int | None) -> bytes:
-    """A bit for each value, whether it is there, then those that are."""
+    """Optional values: a byte with a bit for each that is there, then those values."""
     flags = sum(1 << i for i, v in enumerate(values) if v is not None)
     return bytes((flags,)) + b"".join(signed_varint(v) for v in values if v is not None)
 
@@ -194,7 +194,7 @@ _ENUM_CODES = {name: {v: varint(i) for i, v in enumerate(values)} for name, valu
 
 
 class FunctionWriter:
-    """The body of one entry. Values are numbered in order; those of a region are forgotten at its end."""
+    """Writes the body of one entry. Values are numbered in order; at the end of a region its numbers become free."""
 
     def __init__(self, tables: TablesWriter, loc: Callable[[object], None]):
         self.tables = tables
@@ -292,7 +292,7 @@ def _global(tables: TablesWriter, g: Global) -> bytes:
 
 
 def encode(module: TileModule) -> bytes:
-    """The whole file."""
+    """The bytecode of a module: the whole file."""
     tables = TablesWriter(module.version)
     debug = DebugInfo(tables.string)
     globals_ = varint(len(module.globals)) + b"".join(_global(tables, g) for g in module.globals)

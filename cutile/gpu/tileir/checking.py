@@ -9,7 +9,7 @@ from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.module import Bounded, Constant, DivBy, Hints, Identity, SameElements, Value
 from cutile.gpu.tileir.operations import ENUMS, HINT_SINCE, HINTS_FREE, Attr
 
-# How the type of a result follows from the first operand.
+# How a named rule gives the type of a result: from the first operand.
 RESULT_RULES: dict[str, Callable[[Value], ty.Type]] = {
     "token": lambda _: ty.token,
     "i32": lambda _: ty.Tile(ty.i32),
@@ -47,17 +47,17 @@ _KINDS: dict[str, Callable[[Attr, object], str | None]] = {
 
 
 def wrong_value(attr: Attr, value) -> str | None:
-    """What an attribute's value should be, None if it is right."""
+    """Says what an attribute's value should be; None if the value is right."""
     return _KINDS.get(attr.kind, _enum)(attr, value)
 
 
 def takes_hint(version: ty.Version, name: str) -> bool:
-    """Whether a version takes an architecture or a hint by that name."""
+    """Whether a version accepts this name, of an architecture or of a hint."""
     return HINT_SINCE.get(name, HINTS_FREE) <= version
 
 
 def check_hints(version: ty.Version, hints: Hints, loc: Span | None = None) -> None:
-    """TileUnsupportedFeatureError where the version does not take an architecture or a hint by that name."""
+    """Raises TileUnsupportedFeatureError if the version does not accept the name of an architecture or hint."""
     for name in (*hints, *(n for values in hints.values() for n in values)):
         if not takes_hint(version, name):
             since = HINT_SINCE.get(name, HINTS_FREE)
@@ -65,7 +65,7 @@ def check_hints(version: ty.Version, hints: Hints, loc: Span | None = None) -> N
 
 
 def check_type(version: ty.Version, t: ty.Type, loc: Span | None = None) -> None:
-    """TileUnsupportedFeatureError where the version lacks a type or something it is made of."""
+    """Raises TileUnsupportedFeatureError if the version lacks a type or a part of it."""
     since = type_since(t)
     if since > version:
         raise TileUnsupportedFeatureError(too_old(f"the type {t}", since, version), loc)

@@ -1,4 +1,4 @@
-"""Taking bytecode apart: numbers, tables, sections."""
+"""Taking bytecode apart: a cursor over its bytes, its sections, its tables, and the error if it is malformed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from cutile.gpu.tileir.bytecode_writer import MAGIC, SECTIONS
 
 
 class MalformedBytecode(ValueError):
-    """Not bytecode, or bytecode with something that this package does not write."""
+    """Bytes that are no bytecode, or that use something this package never writes."""
 
 
 class Cursor:

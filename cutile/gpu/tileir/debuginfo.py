@@ -1,7 +1,7 @@
 """Source positions in the bytecode: the line, function and call chain of each operation.
 
-Each position names its scope, a subprogram; a call chain is a call site whose callee is the position and whose caller
-is the position of the call. The subprogram of the kernel carries the entry's name as linkage name.
+A position names its subprogram as scope. For an inlined call, a call site joins two positions: the callee is the
+position itself, the caller is where the call stands. The kernel's subprogram has the entry's name as linkage name.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ UNKNOWN = 0  # the number of "no position", which is in no table
 
 
 class DebugInfo:
-    """The debug section in the making. `string` numbers a text."""
+    """The debug section under construction. `string(text)` returns the number of a text."""
 
     def __init__(self, string: Callable[[str], int]):
         self._string = string
         self._numbers: dict[tuple[int, ...], int] = {}
-        self._spans: dict[tuple[str, int], tuple[int, Span]] = {}  # by identity: chains are long, and calls share them
+        # Keyed by identity: comparing long chains is slow, and calls share them. The Span keeps the id alive.
+        self._spans: dict[tuple[str, int], tuple[int, Span]] = {}
         self._lines: dict[tuple[str, str], int] = {}
         self._functions: list[FunctionInfo] = []
 
@@ -57,7 +58,7 @@ class DebugInfo:
     def _subprogram(self, span: Span, entry: str) -> int:
         kernel = span.call_site is None
         linkage = entry if kernel else f"{entry}${span.function}"
-        line = self._lines.setdefault((linkage, span.filename), span.line)  # the first one seen stands for its def
+        line = self._lines.setdefault((linkage, span.filename), span.line)  # stands in for that of the def
         file = self._file(span.filename)
         unit = self._attr(COMPILE_UNIT, file)
         return self._attr(SUBPROGRAM, file, line, self._string(span.function), self._string(linkage), unit, line)
@@ -70,7 +71,7 @@ class DebugInfo:
         return self._numbers.setdefault(fields, len(self._numbers) + 1)
 
     def section(self) -> bytes:
-        """The section's data, empty where nothing has a position."""
+        """The section's data; empty if nothing has a position."""
         if not self._functions:
             return b""
         out = bytearray(varint(len(self._functions)))

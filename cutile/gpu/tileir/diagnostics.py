@@ -13,13 +13,13 @@ from cutile.errors import Span
 _ERROR = re.compile(r"\berror: (.*)")
 _POSITION = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(\d+):(\d+)\)'
                     r'(?: in #?[\w.]*di_subprogram\w*<[^\n]*?\bname = "([^"]*)")?')
-# Lines that follow the reason and say only that something went wrong.
+# Errors without a reason: they say only that something went wrong.
 _EMPTY = ("failed to compile Tile IR program", "input does not correspond to Tile IR bytecode",
           "verification failed for deserialized")
 
 
 def errors(output: str) -> list[str]:
-    """The errors that say something, without positions and internal names of the tool."""
+    """The errors that name a reason, without positions and internal names of the tool."""
     said = [m[1].strip() for line in output.splitlines() if (m := _ERROR.search(line))]
     return [_plain(text) for text in said if not text.startswith(_EMPTY)]
 
@@ -38,7 +38,10 @@ def _plain(text: str) -> str:
 
 
 def location(output: str, spans: Iterable[Span] = ()) -> Span | None:
-    """The position of the first error that has one, with its call chain. If `spans` has it, that very span."""
+    """The position of the first error that has one, with its call chain.
+
+    If one of `spans` is at that position, that Span.
+    """
     for line in output.splitlines():
         if "error: " not in line:
             continue

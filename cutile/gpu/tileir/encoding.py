@@ -1,4 +1,4 @@
-"""Numbers, lists of them, and tables, as the bytecode has them."""
+"""How the bytecode stores numbers, lists of integers, and tables."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def int_list(values, width: int) -> bytes:
 
 
 def table(entries, width: int, before: int = 0) -> bytes:
-    """A count, an offset of `width` bytes for each entry, the entries; `before` bytes precede it in the section."""
+    """A count, an offset of `width` bytes for each entry, the entries. `before` bytes of the section precede it."""
     count = varint(len(entries))
     out = [count, PADDING * (-(before + len(count)) % width)]
     offset = 0
@@ -43,7 +43,7 @@ def table(entries, width: int, before: int = 0) -> bytes:
 
 
 class Interned(dict):
-    """Numbers things in the order in which they are first asked for."""
+    """Numbers its keys in the order in which they are first looked up."""
 
     def __missing__(self, key):
         self[key] = n = len(self)

@@ -2,22 +2,24 @@
 
 A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node. It has
 
-    l.get(v)            the Tile IR value of a tile operand; l.array(v), l.list(v) the records of arrays and lists
+    l.get(v)            the Tile IR value of a tile operand
+    l.array(v), l.list(v)     the record of an array or list operand
     l.args(n)           the operands of a node in the groups that its op declares: records and values
     l.type(t)           the Tile IR type of a TileType (bool is i1)
     l.op(name, …)       append an operation at the node's source position; see builder.py. l.b is the builder itself
     l.const(dtype, value, shape=())
     l.memory(name, …)   append an operation on memory, or one that prints: with the tokens that order it
-    l.before_broadcast(v)     the smaller tile that v repeats, or v
+    l.before_broadcast(v)     the tile from which broadcasts made v; v if none did
     l.divisor(v)        a power of two that an integer scalar is a multiple of
-    l.region(body, values) the body of a combine function on these values: what it yields
-    l.combining               whether the node stands in such a body
-    l.check(feature)    refuse what the target or the version lacks; l.unsupported(text, help=…) refuses
-    l.needs(feature, operation, attribute=None)     the same, for what needs a newer operation, or attribute of one
+    l.region(body, values)    append the body of a combine function on these values; returns what it yields
+    l.combining         whether the node stands in such a body
+    l.check(feature)    refuse a feature, a name in the tables of gpu/target.py, that the target or the version lacks
+    l.needs(feature, operation, attribute=None)     the same, for one that needs a newer operation, or attribute of one
+    l.unsupported(text, help=…)     refuse
     l.target, l.version (target is None where the module is for all targets)
 
-Order of work: PASSES, then one walk. Branches and loops carry an array as its pointer, sizes and strides, because Tile
-IR carries no views.
+`lower` runs PASSES and choose_hints, then walks the IR once. Branches and loops carry an array as its pointer, sizes
+and strides, because Tile IR carries no views.
 """
 
 from __future__ import annotations
@@ -98,8 +100,10 @@ def check_dtype(v: nodes.Value, version: ty.Version, target: Target | None, loc:
 
 @structure(slots=True)
 class _Loop:
-    """The innermost loop. `arguments` are the carried values of the region, `counter` and `step` of a For that became
-    a loop because something breaks out of it."""
+    """The innermost loop. `arguments`: the carried values of its region.
+
+    `counter`, `step`: of a For lowered to `loop` because of a break.
+    """
 
     keys: tuple[Key, ...]
     arguments: tuple[Value, ...]
@@ -133,7 +137,7 @@ class Lowering:
         self._loops: list[_Loop] = []
         self._on_yield: list[Callable[[Yield], None]] = []
         self.combining = False
-        self.broadcasts: dict[nodes.Value, nodes.Value] = {}  # results of broadcast_to and what they are made from
+        self.broadcasts: dict[nodes.Value, nodes.Value] = {}  # a result of broadcast_to → its operand
 
     def run(self, arguments: Iterator[Value]) -> None:
         if self._plan.tokens:
@@ -147,7 +151,7 @@ class Lowering:
     def get(self, v: nodes.Value) -> Value:
         return self._values[v]
 
-    array = list = get
+    array = list = get  # one table holds all three; the name says which kind of value the rule expects
 
     def args(self, n: Op) -> list:
         return n.op.group([self._values[v] for v in n.operands], n.layout)
@@ -162,7 +166,7 @@ class Lowering:
         return self.b.constant(ty.tile(ty.of_dtype(dtype), shape), value)
 
     def check(self, feature: str | DType) -> None:
-        """TileUnsupportedFeatureError, at the node, where the version or the target lacks a feature."""
+        """Raises TileUnsupportedFeatureError, at the node, if the version or the target lacks a feature."""
         self._check(feature, self.node.op.since.get(feature))
 
     def needs(self, feature: str, operation: str, attribute: str | None = None) -> None:
@@ -179,7 +183,7 @@ class Lowering:
         return self._divisors.get(v, 1)
 
     def before_broadcast(self, v: nodes.Value) -> nodes.Value:
-        """The tile that v repeats, or v: computing element by element takes less work there."""
+        """The tile from which broadcasts made v, or v: elementwise work on it is cheaper."""
         while v in self.broadcasts:
             v = self.broadcasts[v]
         return v
@@ -188,7 +192,7 @@ class Lowering:
         raise TileUnsupportedFeatureError(text, self.b.loc, help=help)
 
     def region(self, body: Region, values: Sequence[Value]) -> tuple[Value, ...]:
-        """Lower the body of a combine function on these values; the values that it yields."""
+        """Append the body of a combine function on these values. Returns what it yields."""
         self._values.update(zip(body.params, values, strict=True))
         found: list[Yield] = []
         node, loc = self.node, self.b.loc
@@ -201,7 +205,7 @@ class Lowering:
         return tuple(self._values[v] for v in found[0].operands)
 
     def memory(self, name: str, operands: Sequence = (), /, result=None, **attrs) -> Any:
-        """Append an operation that takes and gives a token, ordered like the node. Its results without the token."""
+        """Append an operation on memory, in its place in the order of accesses. Returns its results but the token."""
         access = self._plan.of(self.node)
         alone = self.node in self._apart
         token = self._apart[self.node] if alone else self._join([self._tokens.get(k) for k in access.waits])
@@ -261,7 +265,7 @@ class Lowering:
             self._unreachable()
 
     def _located(self, span: Span) -> Span:
-        """The span as the module can express it: its chain of calls begins in the kernel itself."""
+        """The span with a chain of calls that begins in the kernel; debug info cannot express another."""
         if span.call_site is None and (span.function, span.filename) != self._home:
             return replace(span, filename=self.kernel.span.filename, function=self.kernel.span.function)
         return span
@@ -326,7 +330,7 @@ class Lowering:
         self._uncarried(n.results, keys, results, n.inits)
 
     def _counted_loop(self, n: For, keys, start: Value, stop: Value, step: Value, inits: list[Value]):
-        """A For with a break: Tile IR's own `for` cannot be left, so this becomes a `loop`."""
+        """Lower a For with a break to a `loop`: Tile IR's own `for` cannot be left."""
         with self.b.loop([start, *inits], self._carried_types(n.results, keys)) as loop:
             counter, *carried = loop.arguments
             more = self.b.op("cmpi", [counter, stop], comparison_predicate="less_than", signedness="signed")
@@ -343,7 +347,7 @@ class Lowering:
                 self.b.op("break", [carried])
 
     def _body(self, n: For | While, loop: _Loop, carried: Sequence[Value]) -> None:
-        """The body of a loop, in its region."""
+        """Lower the body of a loop, inside its region."""
         self._uncarried(n.params, loop.keys, carried, n.inits)
         self._loops.append(loop)
         if isinstance(n, While) and n.cond is not None:
@@ -393,7 +397,7 @@ _NODES: dict[type[Node], Callable[[Lowering, Any], None]] = {
 
 
 def aliasing(kernel: Kernel, facts: Sequence[Any]) -> tuple[list[list[nodes.Value]], list[nodes.Value]]:
-    """The groups of parameters that may be the same memory, and the parameters two of whose elements may be."""
+    """Groups of parameters that may share memory, and those parameters in which two elements may share memory."""
     groups: dict[str, list[nodes.Value]] = {}
     overlapping: list[nodes.Value] = []
     for p, f in zip(kernel.params, facts, strict=True):

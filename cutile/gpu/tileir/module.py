@@ -1,5 +1,5 @@
-"""A Tile IR module in memory: functions, blocks, operations, values. The builder makes it, the writer writes it, the
-reader reads it back."""
+"""A Tile IR module as data: functions, blocks, operations, values. `builder` makes it, `bytecode_writer` writes it,
+`bytecode_reader` reads it back."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from cutile.gpu.tileir.types import Function, Tile, Type
 
 @structure(frozen=True, slots=True)
 class DivBy:
-    """All elements are multiples of `divisor` (pointers: of that many bytes), a power of two. With `every` and
-    `along`: only the first of each `every` elements along that dimension; the others follow one by one."""
+    """All elements are multiples of `divisor`, a power of two; pointers, of that many bytes. With `every` and `along`:
+    along that dimension, only elements 0, every, 2·every, … are; those between follow by one each."""
 
     divisor: int
     every: int | None = None
@@ -31,7 +31,7 @@ class Bounded:
 
 @structure(frozen=True, slots=True)
 class SameElements:
-    """For each dimension: elements are equal in groups of that size."""
+    """Along dimension k, each run of sizes[k] elements holds one value."""
 
     sizes: tuple[int, ...]
 
@@ -43,7 +43,7 @@ Hints = Mapping[str, Mapping[str, int | bool]]
 
 @structure(frozen=True, slots=True)
 class Identity:
-    """The element with which a reduce or scan begins: the bits of a `type`."""
+    """The element with which a reduce or scan begins: its bits, as an element of `type`."""
 
     type: Type
     bits: int
@@ -51,7 +51,7 @@ class Identity:
 
 @structure(frozen=True, slots=True)
 class Constant:
-    """Elements in order, little-endian, as the format stores them; one element stands for all of a tile."""
+    """The elements in order, as the bytecode stores them, little-endian. A single element stands for a whole tile."""
 
     data: bytes
 
@@ -70,7 +70,7 @@ class Value:
 
 
 class Block:
-    """A straight run of operations that ends in a terminator. While it is `open` its values can be used."""
+    """Operations in a row; the last one is a terminator. While the block is `open` its values can be used."""
 
     __slots__ = ("args", "ops", "open")
 
@@ -99,7 +99,7 @@ class Operation:
         self.loc = loc
 
     def uses(self) -> list[Value]:
-        """The operands in a row."""
+        """The operands as one list, without those that are absent."""
         out: list[Value] = []
         for x in self.operands:
             if type(x) is tuple:
@@ -141,7 +141,7 @@ class Global:
 
 @structure(slots=True)
 class TileModule:
-    """What one bytecode file holds."""
+    """All that one bytecode file holds."""
 
     version: tuple[int, int]
     producer: str | None = None

@@ -8,8 +8,9 @@ How a row is read (names are the specification's, except where it has none):
 
     operands    `x` one value · `x?` none or one · `x*` any number · `x?@13.2` since that version
     attributes  `name:kind`, `name:kind=default`, `name:kind?` may be absent, `…@13.3` since that version
-    results     `name:rule` says how the type follows, `name` that the caller gives it, `name*` any number
-    segmented   operands are written group by group; otherwise all in a row
+    results     `name:rule` has a rule for its type: a digit, the type of that operand, or a name in
+                `checking.RESULT_RULES`; of `name` the caller gives the type; `name*` any number of results
+    segmented   operands are written group by group; otherwise as one list
     uniform     all operands have one type
 
 Order of an operation in the bytecode: opcode, result types (their number first where an operand or result is `*`),
@@ -38,7 +39,7 @@ ENUMS: dict[str, tuple[str, ...]] = {
 }
 # Values of enumerations that came later than the enumeration itself.
 ENUM_SINCE: dict[tuple[str, str], Version] = {("RoundingMode", "nearest_away"): (13, 4)}
-# Hints: the keys (architectures) and the names that a version takes; those not listed came with 13.3, which takes any.
+# Hints: since which version their keys (architectures) and names are accepted. From 13.3 on, any name is.
 # From 13.3 on "default" stands for every architecture that has no key of its own.
 HINT_SINCE: dict[str, Version] = {
     **{f"sm_{n}": (13, 1) for n in (80, 90, 100, 103, 110, 120, 121)},
@@ -59,8 +60,8 @@ class Operand:
 @structure(frozen=True, slots=True)
 class Attr:
     """`kind` is the name of an enumeration or one of unit, bool, int, str, i32s, bools, dense, predicate, identities,
-    hints. A unit is written in the flags alone. `default` stands for an attribute that was not given; where the
-    version lacks the attribute, only the default is possible."""
+    hints. A `unit` is a bit of the flags and has no data. An attribute not given has the value `default`, the only one
+    possible in versions that lack it."""
 
     name: str
     kind: str
@@ -75,7 +76,7 @@ class Attr:
 
 @structure(frozen=True, slots=True)
 class Result:
-    """`rule` is empty where the caller gives the type; see `checking.RESULT_RULES`."""
+    """`rule`: a digit or a name in `checking.RESULT_RULES`; empty if the caller gives the type."""
 
     name: str
     rule: str = ""
@@ -108,7 +109,10 @@ class Spec:
         return next(a for a in self.attrs if a.name == name)
 
     def filled(self, attr: Attr, operands: tuple) -> object:
-        """The value of an attribute that was not given, None if it has none. A `bools` promises nothing."""
+        """The value of an attribute that was not given, None if it has none.
+
+        For kind `bools`: False for each entry of the operand `index`.
+        """
         if attr.kind == "bools":
             return (False,) * len(operands[[o.name for o in self.operands].index("index")])
         return attr.default

@@ -42,7 +42,7 @@ def versions(tool: Tool | None = None) -> tuple[ty.Version, ...]:
     if done.code == 0:
         listed = {tuple(map(int, v)) for v in re.findall(r"^(\d+)\.(\d+)\s*$", done.output, re.M)}
         return tuple(v for v in ty.VERSIONS if v in listed)
-    return tuple(v for v in ty.VERSIONS if _reads(tool, v))  # 13.1 cannot be asked
+    return tuple(v for v in ty.VERSIONS if _reads(tool, v))  # release 13.1 has no --list-versions
 
 
 def _reads(tool: Tool, version: ty.Version) -> bool:
@@ -70,9 +70,9 @@ _limit: ContextVar[float | None] = ContextVar("cutile_compiler_timeout", default
 
 @contextmanager
 def compiler_timeout(timeout_sec: float | None) -> Iterator[None]:
-    """Let the assembler run at most so long, in this context; None is no limit. [ENV-3]
+    """Within the `with` block, let the assembler run for at most that many seconds; None is no limit. [ENV-3]
 
-    Exceeding it is a TileCompilerTimeoutError. Outside of it CUTILE_COMPILER_TIMEOUT holds.
+    A run that takes longer ends in a TileCompilerTimeoutError. Outside of the `with` CUTILE_COMPILER_TIMEOUT holds.
     """
     if timeout_sec is not None and not timeout_sec > 0:
         raise ValueError(f"compiler_timeout takes a positive number of seconds, not {timeout_sec!r}")
@@ -84,7 +84,7 @@ def compiler_timeout(timeout_sec: float | None) -> Iterator[None]:
 
 
 def time_limit() -> float | None:
-    """Seconds, or None."""
+    """The limit in seconds that holds now; None: no limit."""
     limit = _limit.get()
     if limit is None:
         limit = settings.get("COMPILER_TIMEOUT")
@@ -94,10 +94,11 @@ def time_limit() -> float | None:
 def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo: bool = False,
              device_debug: bool = False, tool: Tool | None = None, spans: Iterable[Span] = (),
              name: str = "kernel") -> bytes:
-    """Bytecode to cubin. `spans` are those of the program, to give an error its exact place; `name` is for messages.
+    """The cubin of some bytecode. `spans` are the positions in it, so that an error has its exact place; `name` is for
+    messages.
 
-    TileCompilerExecutionError where the tool refuses or crashes, with what it printed as `.tool_output`;
-    TileCompilerTimeoutError where it runs too long; FileNotFoundError where there is none. Safe in threads.
+    Raises TileCompilerExecutionError if the tool refuses or crashes, with what it printed as `.tool_output`;
+    TileCompilerTimeoutError if it runs too long; FileNotFoundError if there is none. Safe in threads.
     """
     target = parse_target(target)
     tool = tool or find_tool()
@@ -115,7 +116,7 @@ def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo:
 
 
 def disassemble(code: bytes, *, debug_info: bool = False, tool: Tool | None = None) -> str:
-    """The text of bytecode, by the tool's own disassembler. FileNotFoundError, TileCompilerExecutionError."""
+    """The text of bytecode, by the tool's own disassembler. Raises FileNotFoundError or TileCompilerExecutionError."""
     tool = tool or find_tool()
     if not tool.disassembler.is_file():
         raise FileNotFoundError(f"{tool.path} has no tileirdisasm beside it")
@@ -162,7 +163,7 @@ def _signal(number: int) -> str:
 
 
 def _reproduction(code: bytes, tool: Tool, flags: list[str], output: str) -> str | None:
-    """Write down the failure where CUTILE_REPRODUCE says; the common start of the files' names."""
+    """Write the failure to CUTILE_REPRODUCE. Returns the common beginning of the file names, or None."""
     folder = settings.folder("REPRODUCE")
     if folder is None:
         return None
@@ -186,6 +187,6 @@ def _say(command: list[str]) -> None:
 
 
 def _typed(command: list[str | Path]) -> str:
-    """A command as it is typed into a shell."""
+    """A command as one would type it into a shell."""
     words = [str(w) for w in command]
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)

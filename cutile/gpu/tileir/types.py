@@ -2,7 +2,7 @@
 
 Facts from the Tile IR specification (Types.td, BytecodeTypeOpcodes.td of NVIDIA/cuda-tile 13.3); what 13.4 adds
 was found by asking `tileirdisasm`. (13.5 changes the tables of functions and of positions in ways that are not
-published; nothing that tile code can say needs it.)
+published; no kernel needs them.)
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _OF_DTYPE = {
 
 
 def of_dtype(dtype: dtypes.DType) -> Scalar | Pointer:
-    """The element type that carries a dtype in a tile (bool is i1; in memory it is i8). """
+    """The element type that carries a dtype in a tile (bool is i1; in memory it is i8)."""
     pointee = dtypes.info(dtype).pointee
     return _OF_DTYPE[dtype] if pointee is None else Pointer(in_memory(pointee))
 
@@ -76,7 +76,7 @@ def in_memory(dtype: dtypes.DType) -> Scalar:
 
 @structure(frozen=True, slots=True)
 class Pointer:
-    """An address in global memory of an element."""
+    """The address of an element in global memory."""
 
     pointee: Scalar
 
@@ -105,7 +105,7 @@ def _dims(dims: tuple[int | None, ...]) -> str:
 
 @structure(frozen=True, slots=True)
 class TensorView:
-    """An array in global memory; None is a size or stride known at run time only. Strides count elements."""
+    """An array in global memory. A size or stride is None if it is known only at run time. Strides count elements."""
 
     element: Scalar
     shape: tuple[int | None, ...]
@@ -123,7 +123,7 @@ PADDINGS = ("zero", "neg_zero", "nan", "pos_inf", "neg_inf")
 class PartitionView:
     """A tensor view cut into tiles. Tile dimension `i` lies along tensor dimension `dim_map[i]`.
 
-    `padding` is one of `PADDINGS`, or None: elements outside then read as anything.
+    `padding` is one of `PADDINGS`. With None, elements outside are undefined.
     """
 
     tile_shape: tuple[int, ...]
@@ -140,7 +140,7 @@ class PartitionView:
 
 @structure(frozen=True, slots=True)
 class StridedView:
-    """Tiles of a tensor view that start every `traversal_strides` elements [13.3]."""
+    """Tiles of a tensor view that start every `traversal_strides` elements (needs 13.3)."""
 
     tile_shape: tuple[int, ...]
     traversal_strides: tuple[int, ...]
@@ -158,7 +158,7 @@ class StridedView:
 
 @structure(frozen=True, slots=True)
 class GatherScatterView:
-    """Tiles of a tensor view of which dimension `sparse_dim` is indexed by a tile of positions [13.3]."""
+    """Tiles of a tensor view. Its dimension `sparse_dim` is indexed by a tile of positions (needs 13.3)."""
 
     tile_shape: tuple[int, ...]
     tensor_view: TensorView

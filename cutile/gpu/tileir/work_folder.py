@@ -1,7 +1,7 @@
 """A folder for each run of the assembler and its temporary files.
 
-It is removed afterwards. If the process is killed, the next process that runs the assembler removes it: name, owner and
-mode identify such a folder, and it is abandoned if nobody holds its lock, which ends with the process.
+It is removed afterwards. If the process is killed, the next process that runs the assembler removes it. The name,
+owner and mode identify such a folder. It is abandoned if no process holds its lock; a lock ends with its process.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from cutile.gpu.filelock import free, hold
 
 _PREFIX = "cutile-tileiras-"
 _NAME = re.compile(_PREFIX + "[a-z0-9_]{8}")
-_ABANDONED = 3600  # seconds after which a folder counts as abandoned where there are no locks
+_ABANDONED = 3600  # seconds after which a folder is taken for abandoned on systems without such locks
 
 _looked_through: set[str] = set()
 
 
 @contextmanager
 def work_folder() -> Iterator[Path]:
-    """A folder of one's own."""
+    """A new folder, which is removed at the end of the `with` block."""
     parent = tempfile.gettempdir()
     if parent not in _looked_through:  # once in each process
         _looked_through.add(parent)
@@ -42,7 +42,7 @@ def work_folder() -> Iterator[Path]:
 
 
 def _new_folder() -> tuple[str, int | None]:
-    """A new folder, and what holds its lock; None on Windows, where folders have none."""
+    """A new folder, and the file descriptor that holds its lock; None on Windows, where folders cannot be locked."""
     while True:
         folder = tempfile.mkdtemp(prefix=_PREFIX)
         if os.name == "nt":

@@ -1,4 +1,4 @@
-"""What element-wise ops share, and the rule of those that are one operation of Tile IR.
+"""What rules of elementwise ops share, and the rule of the ops that are one operation of Tile IR.
 
 Their `tileir=` names the operation, or a pair: that of integers and that of floats. The table of operations
 (operations.py) says which attributes it takes, and since which version it and they exist.
@@ -24,7 +24,7 @@ def is_float(v: nodes.Value) -> bool:
 
 
 def options(l, n: nodes.Op, name: str) -> dict:
-    """The attributes of a node that an operation takes."""
+    """Those attributes of a node that the operation takes."""
     taken = {a.name: a for a in OPS[name].attrs}
     out: dict = {k: n.attrs[k] for k in ("flush_to_zero", "propagate_nan") if k in taken and k in n.attrs}
     mode = n.attrs.get("rounding_mode")
@@ -47,7 +47,7 @@ def elementwise(l, n: nodes.Op) -> Value:
 
 
 def lowering_rule(op: OpDef) -> Rule | None:
-    """The rule of an op, None where it has none."""
+    """The lowering rule of an op, None if it has none."""
     return RULES.get(op, elementwise if op.elementwise and op.tileir is not None else None)
 
 
@@ -55,7 +55,7 @@ def lowering_rule(op: OpDef) -> Rule | None:
 
 
 def compare(l, predicate: str, x: Value, y: Value, *, floating: bool, sign: str = "signed") -> Value:
-    """x predicate y. A NaN differs from everything, and otherwise compares as false."""
+    """x predicate y. False where either is NaN, except for `not_equal`, which is True there."""
     if floating:
         ordering = "unordered" if predicate == "not_equal" else "ordered"
         return l.op("cmpf", [x, y], comparison_predicate=predicate, comparison_ordering=ordering)

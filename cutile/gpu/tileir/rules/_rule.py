@@ -1,12 +1,13 @@
 """The table of lowering rules, and how to write one.
 
-An element-wise op that is one operation of Tile IR needs none: its `tileir=` says which. Any other op has a rule, which
-appends the operations for one IR node to the module and returns the results: a Tile IR value for each tile, an `Array`
-or `List` record (arrays.py) for each array or list; one of them, a tuple of several, or None for no results.
+An elementwise op that is one operation of Tile IR needs no rule; its `tileir=` names the operation. Any other op has a
+rule, which appends the operations for one IR node to the module and returns the results: a Tile IR value for each tile,
+an `Array` or `List` record (arrays.py) for each array or list; one of them, a tuple of several, or None for no results.
 
-    @rule(exp2)
-    def _(l: Lowering, n: nodes.Op):
-        return l.op("exp2", [l.get(n.operands[0])], flush_to_zero=n.attrs["flush_to_zero"])
+    @rule(math.isnan)
+    def _isnan(l, n):
+        x = l.get(n.operands[0])
+        return compare(l, "not_equal", x, x, floating=True)
 
 What `l`, the lowering, offers stands at the head of lower.py. Signed and unsigned integers are one type in Tile IR, and
 bool is i1.

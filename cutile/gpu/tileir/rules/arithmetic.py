@@ -13,7 +13,8 @@ def _floor(l, x: Value, y: Value, sign: str) -> Value:
 
 
 def _with_sign_of_divisor(l, r: Value, y: Value, floating: bool) -> Value:
-    """The remainder of floor division from that of truncated division: plus y where it is not zero and signs differ."""
+    """The remainder of floor division. r is that of truncated division; y is added where r is not zero and its sign is
+    not that of y."""
     zero = l.b.constant(r.type, 0)
     signs = [compare(l, "less_than", v, zero, floating=floating) for v in (r, y)]
     wrong = l.op("andi", [l.op("xori", signs), compare(l, "not_equal", r, zero, floating=floating)])

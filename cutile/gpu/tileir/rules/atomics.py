@@ -20,7 +20,7 @@ BF16_ADD = "atomic addition of bfloat16"
 
 
 def _mode(l, n) -> str:
-    """The mode of Tile IR for the kind of update that the op names as its `tileir`."""
+    """Tile IR's mode for the kind of update, `tileir` of the op; floats and unsigned integers have their own modes."""
     kind, dtype = n.op.tileir, n.operands[0].type.dtype
     if kind == "add" and info(dtype).floating:
         if dtype is bfloat16:
@@ -30,7 +30,7 @@ def _mode(l, n) -> str:
 
 
 def _pointers_and_updates(l, n) -> tuple:
-    """Pointers and mask of an atomic, and its updates."""
+    """The pointers of an atomic, its mask, and a list of its updates."""
     if n.op.accesses.unit == ELEMENTS:
         array, index, *updates = n.op.group(n.operands, n.layout)
         pointers, mask = element_pointers(l, l.array(array), index, updates[0].type.shape, n.attrs["check_bounds"])

@@ -1,4 +1,4 @@
-"""Lowering of bitwise operations and shifts."""
+"""Lowering of bitwise_not. The other bitwise operations and shifts are operations of Tile IR."""
 
 from __future__ import annotations
 

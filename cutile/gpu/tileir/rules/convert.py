@@ -1,6 +1,6 @@
 """Lowering of conversions between dtypes and of bits.
 
-tfloat32 has 32 bits in memory but 19 in Tile IR, so its bits are those of a float32.
+tfloat32 has 32 bits in memory but 19 in Tile IR, so bitcasts go through f32.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cutile.ops import convert
 from cutile.types import RoundingMode
 
 BYTES = "pack and unpack of bytes"
-TF32_BITS = 0xFFFFE000  # those of a float32 that a tfloat32 has
+TF32_BITS = 0xFFFFE000  # bits of a float32 that tfloat32 keeps
 
 
 @rule(convert.astype)
@@ -41,7 +41,7 @@ def _truth(l, x: Value, floating: bool) -> Value:
 
 
 def _calculable(l, x: Value) -> Value:
-    """A float in a format that Tile IR computes with; all others are exact in float32."""
+    """The float itself, or as f32 if Tile IR does not compute in its format; f32 holds all those exactly."""
     return x if x.type.element in (ty.f16, ty.bf16, ty.f32, ty.f64) else float_to(l, x, ty.f32)
 
 
@@ -63,7 +63,7 @@ def _float_to_float(l, x: Value, src: DType, dst: DType, mode: RoundingMode | No
 
 
 def _int_to_float(l, x: Value, to: ty.Scalar, sign: str) -> Value:
-    """A cast rounded once; formats of 8 and fewer bits go through f16 [CAST-4]."""
+    """A cast, rounded once; to formats of 8 or fewer bits it goes through f16 [CAST-4]."""
     if x.type.element is ty.i1:
         x = resized(l, x, ty.i32, signed=False)
     near = ty.f16 if to.bits <= 8 else to
@@ -79,12 +79,12 @@ def _bitcast(l, n):
 
 
 def _with_bits(l, x: Value) -> Value:
-    """The tile with all bits that it has in memory: tfloat32 as f32."""
+    """The tile with all the bits that it has in memory: a tfloat32 as f32."""
     return float_to(l, x, ty.f32) if x.type.element is ty.tf32 else x
 
 
 def replacement(element: ty.Scalar | ty.Pointer) -> ty.Scalar | ty.Pointer:
-    """The element type that stands for a format with which Tile IR does not compute, where values are only moved."""
+    """The element type in which Tile IR moves values of a format that it cannot compute with."""
     return {ty.tf32: ty.f32, ty.e4m3: ty.i8, ty.e5m2: ty.i8, ty.e8m0: ty.i8, ty.e5m3: ty.i8}.get(element, element)
 
 

@@ -30,7 +30,7 @@ def _stack(l, n):
 
 
 def _concatenated(l, tiles: list[Value]) -> Value:
-    """Tiles of one type, a power of two of them, joined end to end as a tree of pairs."""
+    """Tiles of one type joined end to end, by `cat` of pairs of pairs. Their number is a power of two."""
     if len(tiles) == 1:
         return tiles[0]
     half = len(tiles) // 2

@@ -31,7 +31,8 @@ def _emit(l, n):
 
 
 def _as_c_takes_it(l, v, c: Conversion) -> tuple[Value, Conversion]:
-    """A number as C's variadic functions get it: int or long long, extended as its dtype is; float or double."""
+    """A number as an argument of C's printf, and its conversion: an integer as int or long long, extended by its sign;
+    a float as float or double."""
     dtype, x = v.type.dtype, l.get(v)
     if info(dtype).floating:
         return x if dtype is float64 else float_to(l, x, ty.f32), c

@@ -1,4 +1,4 @@
-"""Lowering of block coordinates, numbers of tiles, promises, and dependencies between grids."""
+"""Lowering of block coordinates, numbers of tiles, assumptions, and dependencies between grids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _num_tiles(l, n):
     view = next((v for t, v in a.tiles.items() if t.tile_shape == shape and t.dim_map == order), None)
     if view is None or isinstance(size, int) or a.type.index_dtype is not int32:
         return rounded_up(l, a, size, shape[axis])
-    # the assembler knows that this is not negative, which helps loops over tiles; it does not know it of a quotient
+    # the assembler knows that this is not negative, which it cannot infer for a division; loops over tiles get faster
     return l.op("get_index_space_shape", [view], result=[ty.tile(ty.i32)] * len(shape))[axis]
 
 

@@ -1,4 +1,4 @@
-"""Lowering of isnan, atan2 and powers. Where Tile IR has no operation, they are computed by others."""
+"""Lowering of mathematical functions. What Tile IR lacks is made of other operations."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _pow(l, n):
 
 
 def _negative_exponent(l, x: Value, y: Value, power: Value) -> Value:
-    """The power, where a negative exponent gives the truncated result: 1 or -1 for these bases, else 0 [POW-3]."""
+    """`power`, and for a negative exponent the truncated result: ±1 for the bases 1 and -1, else 0 [POW-3]."""
     zero, one, minus = (l.b.constant(x.type, k) for k in (0, 1, -1))
     is_one, is_minus = (compare(l, "equal", x, k, floating=False) for k in (one, minus))
     odd = compare(l, "not_equal", l.op("andi", [y, one]), zero, floating=False)
@@ -66,7 +66,7 @@ def _powi(l, n):
 
 
 def _by_squaring(l, x: Value, e: Value, multiply: str) -> Value:
-    """x to the power of e, read as unsigned, from its lowest bit on; products wrap, or round each time [POW-1]."""
+    """x to the power of e, read as unsigned, bit by bit from the lowest; products wrap, or each is rounded [POW-1]."""
     power, bits = l.b.constant(x.type, 1), e.type.element.bits
     if l.combining:  # the body of a reduction or scan takes no loops
         for _ in range(bits):
@@ -79,7 +79,7 @@ def _by_squaring(l, x: Value, e: Value, multiply: str) -> Value:
 
 
 def _squared(l, power: Value, base: Value, rest: Value, multiply: str) -> tuple[Value, Value, Value]:
-    """The next step: one bit of the exponent."""
+    """The next step, for the lowest bit of `rest`: the power, the base squared, and the exponent without that bit."""
     one, zero = l.b.constant(rest.type, 1), l.b.constant(rest.type, 0)
     odd = compare(l, "not_equal", l.op("andi", [rest, one]), zero, floating=False)
     power = l.op("select", [odd, l.op(multiply, [power, base]), power])

@@ -52,13 +52,13 @@ def _load(l, n):
     return reshaped(l, from_memory(l, v, dtype), n.attrs["shape"])
 
 
-# In tiles of such arrays the assembler of release 13.5 may read two elements at once where it should read every second
-# one, if they are reshaped and go to a matrix product (docs/assembler-bugs.md, 9).
+# The assembler of release 13.5 may read adjacent elements instead of every second one, if such a tile is reshaped and
+# multiplied (docs/assembler-bugs.md, 9).
 SHORT = 8  # bytes of a row
 
 
 def _may_be_paired(a: Array, shape: Sequence[int]) -> bool:
-    """Whether tiles are pairs of short rows of elements of 8 or 16 bits, and all strides are known."""
+    """Whether a tile is a pair of short rows of 8- or 16-bit elements, from an array whose strides are all known."""
     item, dims = info(a.type.dtype).storage.itemsize, [n for n in shape if n > 1]
     return item <= 2 and a.type.dtype is not float4_e2m1fn and len(dims) > 1 and dims[0] == 2 \
         and dims[-1] * item <= SHORT and all(isinstance(s, int) for s in a.strides)
@@ -82,7 +82,7 @@ def _store(l, n):
 
 
 def _by_positions(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[Value]]:
-    """The view whose axis `axis` is indexed by positions, and the index."""
+    """The view of an access by positions along one axis, and its index: positions, and a start per other axis."""
     l.needs("advanced indexing", "make_gather_scatter_view")
     a: Array = l.array(n.operands[0])
     check_packed(l, a, n.attrs["axis"])
@@ -95,7 +95,7 @@ def _by_positions(l, n, padding=PaddingMode.UNDETERMINED) -> tuple[Value, list[V
 
 
 def _narrow(l, v) -> Value:
-    """A position as an i32 that is read as unsigned. What does not fit becomes the largest number, out of range."""
+    """A position as i32, read as unsigned; one that does not fit becomes 2**32-1, which is out of range."""
     x, dtype = l.get(v), v.type.dtype
     if dtype.bitwidth <= 32:
         return resized(l, x, ty.i32, signed=is_signed(dtype))
@@ -152,7 +152,7 @@ def _len(l, n):
 
 @rule(memory.list_item_op)
 def _item(l, n):
-    """An array read from the table, which nothing writes to: its words are loaded without a token."""
+    """Read an array from the table. Nothing writes to the table, so its words are loaded without a token."""
     x: List = l.list(n.operands[0])
     t = x.type.element
     i = resized(l, l.get(n.operands[1]), ty.i32, signed=is_signed(n.operands[1].type.dtype))

@@ -1,4 +1,7 @@
-"""Lowering of matrix products. Tile IR has no broadcasting of the batch."""
+"""Lowering of matrix products.
+
+Tile IR does not broadcast batches, so operands are first repeated to the accumulator's batch.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from cutile.ops import mma
 
 
 def _batched(l, v, acc: Value) -> Value:
-    """An operand with the batch of the accumulator."""
+    """An operand, repeated to the batch of the accumulator."""
     x = l.get(v)
     return broadcast_to(l, x, acc.type.shape[:-2] + x.type.shape[-2:])
 

@@ -1,4 +1,8 @@
-"""Lowering of reductions. A region of Tile IR gets, for each operand, an element and what was combined before."""
+"""Lowering of reductions.
+
+A region of Tile IR has two arguments for each operand: the new element and the accumulated value. On GPUs the
+accumulated value is the FIRST of them (measured); the specification says the second.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ STEPS = {"add": ("addi", "addf"), "mul": ("muli", "mulf"), "max": ("maxi", "maxf
 
 
 def identity(kind: str, dtype: DType) -> int | float:
-    """The initial value of a built-in reduction or scan, which changes no result [RED-6, D-14]."""
+    """The initial value of a built-in reduction or scan: one that changes no result [RED-6, D-14]."""
     if kind == "mul":
         return 1
     if kind == "add":
@@ -36,8 +40,11 @@ def axis_of(n) -> int:
 
 
 def fold(l, n, region: OpenRegion, kind: str) -> Value:
-    """Fill the region of a built-in reduction or scan. In the order of the arguments the assembler knows the reduction,
-    and overlaps more of an attention loop with it (docs/hints.md)."""
+    """Fill the region of a built-in reduction or scan.
+
+    With the arguments in this order the assembler recognises the reduction, and overlaps more of an attention loop with
+    it (docs/hints.md).
+    """
     name = STEPS[kind][is_float(n.operands[0])]
     with region:
         l.op("yield", [[l.op(name, region.arguments, **options(l, n, name))]])
@@ -45,10 +52,7 @@ def fold(l, n, region: OpenRegion, kind: str) -> Value:
 
 
 def combine(l, n, region: OpenRegion) -> tuple[Value, ...]:
-    """Fill the region of a user's reduction or scan: the function gets what was combined before first [RED-10].
-
-    Measured on a GPU, that is the first of the region's arguments, too; the Tile IR specification says the second.
-    """
+    """Fill the region of a user's reduction or scan. Its function gets the accumulated value first [RED-10]."""
     own = [ty.of_dtype(v.type.dtype) for v in n.operands]
     with region:
         given = [region.arguments[k::2] for k in (0, 1)]
@@ -58,7 +62,7 @@ def combine(l, n, region: OpenRegion) -> tuple[Value, ...]:
 
 
 def combined_operands(l, n) -> tuple[list[Value], list[Identity]]:
-    """The operands of a user's reduction or scan, and their identities, in types that Tile IR combines."""
+    """The operands of a user's reduction or scan and their identities, in element types that Tile IR combines."""
     values, identities = [], []
     for v, start in zip(n.operands, n.attrs["identity"], strict=True):
         if v.type.dtype is float4_e2m1fn:
@@ -73,12 +77,12 @@ def combined_operands(l, n) -> tuple[list[Value], list[Identity]]:
 
 
 def behind_a_barrier(l, x: Value) -> Value:
-    """The same elements, each passed through a reduction of its own: the assembler does not optimise across it."""
+    """The same elements, each reduced alone over a new axis of size 1, across which the assembler does not optimise."""
     own, shape = x.type.element, x.type.shape
     x = reshaped(l, retyped(l, x, replacement(own)), (*shape, 1))
     floating = x.type.element.kind == "f"
     region = l.b.reduce([x], len(shape), [-math.inf if floating else 0])
-    with region:  # never run; it would change nothing
+    with region:  # of one element nothing is combined
         step = l.op("maxf", region.arguments, propagate_nan=True) if floating else l.op("ori", region.arguments)
         l.op("yield", [[step]])
     return retyped(l, region.results[0], own)
@@ -93,7 +97,7 @@ def flushed(l, x: Value) -> Value:
 def _folded(l, n):
     v, axis = n.operands[0], axis_of(n)
     x, kind = l.get(v), n.op.tileir
-    if n.attrs.get("flush_to_zero") and x.type.shape[axis] == 1:  # a single element meets no step that would flush it
+    if n.attrs.get("flush_to_zero") and x.type.shape[axis] == 1:  # no step would flush a single element
         x = flushed(l, x)
     return fold(l, n, l.b.reduce([x], axis, [identity(kind, v.type.dtype)]), kind)
 
@@ -125,7 +129,7 @@ def _arg(l, n):
 
 
 def _is_better(l, n, kind: str, new: tuple[Value, Value], old: tuple[Value, Value]) -> Value:
-    """Whether an element goes before another: by value, NaN by what is asked, else by position [RED-8]."""
+    """Whether the new element is better: by value, then by position. NaN is best or worst, by propagate_nan [RED-8]."""
     (x, i), (y, j) = new, old
     v = n.operands[0]
     floating, sign = is_float(v), signedness(v)

@@ -22,7 +22,7 @@ from cutile.ops import scan
 def _folded(l, n):
     v, kind = n.operands[0], n.op.tileir
     x = l.get(v)
-    if n.attrs["flush_to_zero"]:  # no step need flush the first element
+    if n.attrs["flush_to_zero"]:  # no step touches the first element, so flush it here
         x = flushed(l, x)
     region = l.b.scan([x], axis_of(n), [identity(kind, v.type.dtype)], reverse=n.attrs["reverse"])
     return _protected(l, fold(l, n, region, kind))
@@ -41,4 +41,5 @@ FEW = 256
 
 
 def _protected(l, x: Value) -> Value:
+    """The result of a scan, behind a barrier if reshapes of it could fail."""
     return x if prod(x.type.shape) >= FEW else behind_a_barrier(l, x)

@@ -67,9 +67,8 @@ def _insert(l, n):
 
 # ------------------------------------------------------------------ parts of columns
 #
-# The assembler of release 13.5 takes some parts that are one element long in the last axis from a wrong position. So
-# these are extracted as rows of a tile that holds each part as a row, or of a tile of rank 1 if parts are single
-# elements.
+# The assembler of release 13.5 takes some parts that are one element long in the last axis from a wrong position. So a
+# part is extracted as a row of a tile of parts; as an element of a rank-1 tile if parts are single elements.
 
 
 def _is_column_part(part: tuple[int, ...], whole: tuple[int, ...]) -> bool:
@@ -81,7 +80,7 @@ def _counts(part: tuple[int, ...], whole: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _in_rows(l, x: Value, part: tuple[int, ...]) -> Value:
-    """The parts of a tile as its rows, in order of position."""
+    """A tile whose rows are the parts of x, in row-major order of their positions."""
     whole = x.type.shape
     if prod(part) == 1:
         return reshaped(l, x, (prod(whole),))
@@ -104,7 +103,7 @@ def _out_of_rows(l, x: Value, part: tuple[int, ...], whole: tuple[int, ...]) -> 
 
 
 def _row(l, position: list[Value], part: tuple[int, ...], whole: tuple[int, ...]) -> list[Value]:
-    """The index of a part among the rows."""
+    """The index of a part in the tile that `_in_rows` makes."""
     row = position[0]
     for i, n in zip(position[1:], _counts(part, whole)[1:], strict=True):
         row = l.op("addi", [l.op("muli", [row, l.b.constant(row.type, n)]), i])
