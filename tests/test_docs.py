@@ -3,6 +3,7 @@
 import ast
 import math
 import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -13,8 +14,9 @@ import pytest
 import cutile as ct
 from conformance.harness.clauses import clauses, parse
 from cutile.bounds import bounds
+from cutile.gpu.tileir.rules._rule import RULES, rule
 from cutile.ops import math as math_ops
-from cutile.ops._op import _REGISTRY
+from cutile.ops._op import _REGISTRY, op
 from cutile.types import TileType
 from tests.gpu.tileir.rules.small_kernels import names
 from tools.docgen import __main__ as generate
@@ -149,6 +151,22 @@ def added():
         _REGISTRY.pop("fmod", None)
         if before is not None:
             _REGISTRY["fmod"] = before
+
+
+def test_the_lowering_rule_that_hacking_shows():
+    block = next(b for b in re.findall(r"```py\n(.*?)```", (ROOT / "HACKING.md").read_text(), re.S) if "@rule" in b)
+
+    @op(math_ops.float_unary, language=False, name="square")
+    def square(x, /):
+        """x * x"""
+        return x * x
+
+    try:
+        exec(textwrap.dedent(block), {"math": SimpleNamespace(square=square), "rule": rule})
+        assert names(lambda t: square(t), TileType(ct.float32, (8,))) == ["mulf"]
+    finally:
+        del _REGISTRY["square"]
+        RULES.pop(square, None)
 
 
 def test_the_op_that_hacking_adds(added):

@@ -1,4 +1,4 @@
-"""A dictionary of bounded size that drops the values which were not used recently."""
+"""A dictionary of bounded size: it drops the oldest values, but those in use get a second chance."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ K, V = TypeVar("K"), TypeVar("V")
 class LruDict(dict[K, V]):
     """At most `limit` values, added by `keep`. A lookup costs what it costs in a plain dictionary.
 
-    A caller that finds a value may set the value's attribute `used`: it then survives the next time that values are
-    dropped. Threads may share the dictionary without a lock. A race may lose a value, which must be made again then.
+    A caller that finds a value may set the value's attribute `used`. When it is the oldest, it is then not dropped, but
+    becomes the newest, no longer marked. Threads may share the dictionary without a lock. A race may lose a value,
+    which must be made again then.
     """
 
     def __init__(self, limit: int):

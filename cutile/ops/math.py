@@ -75,7 +75,7 @@ def _float_clauses(o: OpDef) -> str:
 
 @typing_rule(elementwise=True, clauses=_float_clauses)
 def float_unary(b: Builder, op, x: Term, **options: Term) -> Term:
-    """Rule of the functions that give a float: integers and bool_ are converted to float32 first [UN-1]."""
+    """Rule of functions of one float: integers and bool_ are converted to float32 first [UN-1]."""
     x = number_arg(op, "x", x)
     attrs = {}
     if "rounding_mode" in options:
@@ -137,7 +137,7 @@ def _need_float(op, x: Const | Leaf) -> None:
 
 @typing_rule(elementwise=True)
 def float_binary(b: Builder, op, x1: Term, x2: Term) -> Term:
-    """Rule of atan2: the operands meet in a float dtype."""
+    """Rule of functions of two floats, as atan2: the operands meet in a float dtype."""
     x1, x2 = number_arg(op, "x1", x1), number_arg(op, "x2", x2)
     if is_const(x1, x2) and x1.loose and x2.loose:
         return fold(op, [x1, x2])
