@@ -53,7 +53,7 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
     if not isinstance(kernel, Kernel):
         raise TypeError(f"the second argument of cutile_call() must be a kernel, got {type(kernel).__name__}")
     call = _Call(jax)
-    values = call.sort(kernel, args)
+    values = call.described(kernel, args)
     _check(kernel, values)
     run = buffer_callback(call.runner(grid, kernel, values), call.outputs, input_output_aliases=call.aliases,
                           has_side_effect=not call.outputs)
@@ -91,7 +91,7 @@ class _Call:
     outputs: list = field(default_factory=list)
     aliases: dict[int, int] = field(default_factory=dict)  # of outputs, by their inputs
 
-    def sort(self, kernel: Kernel, args: Sequence[Any]) -> tuple:
+    def described(self, kernel: Kernel, args: Sequence[Any]) -> tuple:
         """The arguments with _Array in the place of arrays."""
         specs = kernel.parameters
         if not isinstance(args, tuple | list) or len(args) != len(specs):
@@ -183,7 +183,7 @@ class _Buffer:
 
 def _check(kernel: Kernel, values: tuple) -> None:
     """Type the kernel while JAX traces, so that errors are those of a launch."""
-    arguments = kernel.understand(values)
+    arguments = kernel.classify(values)
     try:
         program = kernel.program(arguments)
     except TileError as e:

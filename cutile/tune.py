@@ -30,7 +30,7 @@ __all__ = ["Measurement", "TuningResult", "exhaustive_search"]
 
 T = TypeVar("T")
 
-WARM_UPS, WARM_UPS_HERE = 3, 1  # on a GPU, in the interpreter
+WARM_UPS, WARM_UPS_INTERPRETED = 3, 1  # on a GPU, in the interpreter
 BATCH = 5  # samples a round
 MIN_SAMPLES, MAX_SAMPLES = 5, 1000
 MAX_SECONDS = 5.0  # accumulated time of one configuration
@@ -87,7 +87,7 @@ class _Candidate:
     samples: int = 0
     mean: float = 0.0
     squares: float = field(default=0.0, repr=False)
-    here: bool = False  # it runs in the interpreter
+    in_interpreter: bool = False  # it runs in the interpreter
     twin: _Candidate | None = None  # another configuration that is the same kernel there
     failure: Exception | None = None
 
@@ -97,8 +97,8 @@ class _Candidate:
         found = self._plan(args)
         if found is not None:
             plan, values = found
-            self.here = plan.ordinal is None or settings.get("BACKEND") == "interp"
-            if self.here:
+            self.in_interpreter = plan.ordinal is None or settings.get("BACKEND") == "interp"
+            if self.in_interpreter:
                 self.twin = seen.setdefault(_identity(plan, values, launch.padded_grid(self.grid)), self)
                 if self.twin is not self:
                     if self.twin.failure is not None:
@@ -107,7 +107,7 @@ class _Candidate:
                 self.twin = None
         try:
             self.run(args)
-            for _ in range((WARM_UPS_HERE if self.here else WARM_UPS) - 1):
+            for _ in range((WARM_UPS_INTERPRETED if self.in_interpreter else WARM_UPS) - 1):
                 self.run(self.args_fn(self.config))
             self.batch()
         except Exception as e:
@@ -121,7 +121,7 @@ class _Candidate:
             delta = us - self.mean
             self.mean += delta / self.samples
             self.squares += delta * (us - self.mean)
-            if self.here and self.mean * self.samples > MAX_SECONDS * 1e6:
+            if self.in_interpreter and self.mean * self.samples > MAX_SECONDS * 1e6:
                 break
 
     def run(self, args: tuple) -> float:
@@ -148,7 +148,7 @@ class _Candidate:
 
     @property
     def converged(self) -> bool:
-        return self.here or self.samples >= MIN_SAMPLES and (
+        return self.in_interpreter or self.samples >= MIN_SAMPLES and (
             self.margin <= MARGIN * self.mean or self.margin <= MARGIN_US or self.samples >= MAX_SAMPLES
             or self.mean * self.samples > MAX_SECONDS * 1e6)
 
@@ -288,7 +288,7 @@ def _result(candidates: list[_Candidate], failures: list) -> TuningResult:
 
 
 def _note(candidates: list[_Candidate]) -> str:
-    here = [c for c in candidates if c.here]
+    here = [c for c in candidates if c.in_interpreter]
     if not here:
         return ""
     kernels = sum(c.twin is None for c in here)

@@ -130,7 +130,7 @@ def counted(space, args, hints=lambda c: {}, kernel=add, grid=lambda c: (4,), **
     return result, len(launches)
 
 
-A_SEARCH = tune.WARM_UPS_HERE + tune.BATCH
+A_SEARCH = tune.WARM_UPS_INTERPRETED + tune.BATCH
 
 
 def test_configurations_that_differ_in_hints_are_measured_once():
@@ -176,7 +176,7 @@ def test_a_kernel_that_fails_fails_for_all_its_configurations():
 def test_slow_kernels_are_sampled_less(monkeypatch):
     monkeypatch.setattr(tune, "MAX_SECONDS", 0)
     result, launches = counted([1], lambda c: (np.zeros(16, np.float32), 1, 2))
-    assert launches == tune.WARM_UPS_HERE + 1 and result.best.num_samples == 1
+    assert launches == tune.WARM_UPS_INTERPRETED + 1 and result.best.num_samples == 1
 
 
 # ------------------------------------------------------------------ arrays are as they were

@@ -67,7 +67,7 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
     contraction  whether implementations may also choose to fuse a multiply and an add, or not
     Raises TypeError and ValueError for arguments and TileError for a kernel, as a launch would.
     """
-    arguments = kernel.understand(args)
+    arguments = kernel.classify(args)
     values = unpacked(host_values(arguments))
     return of_program(kernel.program(arguments).kernel, grid, values, contraction=contraction)
 

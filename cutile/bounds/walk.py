@@ -17,7 +17,7 @@ from cutile.errors import Span
 from cutile.interp.exec.block_set import BlockSet
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Node, Op, Region, Value
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ops import _numeric, atomics
 from cutile.ops._op import ATOMIC, HOST, READ, WRITE, Sig
 from cutile.types import PaddingMode, TileType
@@ -50,7 +50,7 @@ class Walker:
     def put(self, vs: Sequence[Value], pairs: Sequence[Pair]) -> None:
         self.env.update(zip(vs, pairs, strict=False))
 
-    @deep
+    @recursive
     def region(self, region: Region) -> tuple[type, list[Pair]] | None:
         """Run a region. Returns the class of its terminator and the pairs it hands out, or None without one."""
         for n in region.nodes:

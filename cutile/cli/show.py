@@ -12,7 +12,7 @@ import typer
 
 from cutile.dtypes import BY_SHORT, DType, bool_, float32, int32
 from cutile.errors import TileError
-from cutile.front.program import Embedded, compile_kernel
+from cutile.front.program import Embedded, type_kernel
 from cutile.ir.text import to_text
 from cutile.passes.fma import fma
 from cutile.runtime.kernel import Kernel
@@ -41,7 +41,7 @@ def show(
     if len(names) != len(given):
         _fail(f"{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
     try:
-        program = compile_kernel(kernel.function, [_arg_type(t) for t in given]).kernel
+        program = type_kernel(kernel.function, [_arg_type(t) for t in given]).kernel
     except TileError as e:
         _fail(str(e))
     print(to_text(program if stage == "ir" else fma(program), spans=spans))

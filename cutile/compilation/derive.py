@@ -27,7 +27,7 @@ DETAILED_RANK = 5  # arrays of higher rank get only the facts about their addres
 
 def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[ParameterConstraint]:
     """One constraint per parameter; errors as launching with these arguments would give."""
-    arguments = kernel.understand(values)
+    arguments = kernel.classify(values)
     return constraints_of(kernel, [a.arg_type for a in arguments], arguments, convention)
 
 

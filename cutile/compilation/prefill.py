@@ -35,10 +35,10 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
     if not isinstance(kernel, Kernel):
         raise TypeError(f"prefill() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")
     wanted = _targets(targets)
-    understood = [kernel.understand(c) for c in calls]
+    classified = [kernel.classify(c) for c in calls]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
         done = [pool.submit(contextvars.copy_context().run, _fill, kernel, arguments, t)
-                for arguments in understood for t in wanted]
+                for arguments in classified for t in wanted]
         try:
             wait(done)
         except BaseException:  # Ctrl-C: finish those that run, and begin no other

@@ -112,7 +112,7 @@ def end(ending: Scope, others: Iterable[Scope]) -> None:
 
 
 @functools.lru_cache(maxsize=1024)
-def makes_some(node: ast.FunctionDef) -> bool:
+def defines_functions(node: ast.FunctionDef) -> bool:
     """Whether functions are defined in a function."""
     return any(isinstance(n, ast.FunctionDef | ast.Lambda) for n in ast.walk(node) if n is not node)
 

@@ -10,7 +10,7 @@ from cutile.errors import TileTypeError
 from cutile.front.context import Context
 from cutile.front.term_joins import Join
 from cutile.ir.nodes import If, Region, Value, Yield
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.terms import (
     POISON,
     Closure,
@@ -67,7 +67,7 @@ def truth_term(c: Context, t: Term) -> Term:
     return loose(cond) if isinstance(cond, bool) else Leaf(cond)
 
 
-@deep
+@recursive
 def short_circuit(c: Context, left: Term, right: Callable[[], Term], stop_at: bool) -> Term:
     """`left and right` (stop_at False) or `left or right` (True): a bool_ scalar [EX-13].
 

@@ -37,7 +37,7 @@ _ENDS_COLLECTION = (TileRecursionError, TileStaticAssertionError, TileStaticEval
 
 
 class StopCompiling(Exception):
-    """Enough errors are known: unwinds to `program.compile_kernel`."""
+    """Enough errors are known: unwinds to `program.type_kernel`."""
 
 
 @structure(frozen=True)
@@ -63,8 +63,8 @@ class Context(Builder):
         self.recursion = recursion
         self.errors: list[TileError] = []
         self.dependencies = Dependencies(module)
-        self.depth = 0  # calls around the statement that is being typed
-        self.nested = 0  # expressions around the one that is being typed
+        self.call_depth = 0  # calls around the statement that is being typed
+        self.expression_depth = 0  # expressions around the one that is being typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.static: str | None = None  # the static construct that is being evaluated
         self.checked: dict[ast.AST, frozenset[str]] = {}  # checked functions -> names that refused parts would assign

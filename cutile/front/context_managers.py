@@ -69,7 +69,7 @@ def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Le
         # activation see the variables as the exit code left them.
         saved = dict(inner.vars)
         falls = all(part() for part in reversed(exits))
-        if closures.makes_some(inner.definition.node):
+        if closures.defines_functions(inner.definition.node):
             closures.end(inner, _hosts(inner))
         inner.vars = saved
         return falls

@@ -80,7 +80,7 @@ class Dependencies:
         for use in uses(code):
             if (obj := find(use)) is not MISSING:
                 self._mention(code)
-                self.reach(self._along(obj, use.attributes), use.name)
+                self.reach(self._follow_attributes(obj, use.attributes), use.name)
 
     def reach(self, obj: Any, name: str) -> None:
         """The program depends on `obj` and all that it holds, since Python code may do anything with it."""
@@ -97,7 +97,7 @@ class Dependencies:
                 self._kept[at] = obj
                 self._count += 1
             self._reached.add((at, attribute))
-            self._one(reached)
+            self._follow(reached)
             if self._count > LIMIT:
                 raise TileStaticEvalError(
                     f"static code reads more than {LIMIT:,} objects through `{name}`; each launch compares all of them "
@@ -131,7 +131,7 @@ class Dependencies:
                                   if type(item) not in object_state.ATOMS)
         self._follow_pending()
 
-    def _one(self, reached: _Reached) -> None:
+    def _follow(self, reached: _Reached) -> None:
         """Follow one object."""
         obj, attribute, name = reached
         cls = type(obj)
@@ -219,7 +219,7 @@ class Dependencies:
         for use in uses(fn.__code__):
             obj = self._find(fn, cells, use)
             if (users or use.how == FREE) and obj is not MISSING:
-                self._pending.append(_Reached(self._along(obj, use.attributes), None, use.name))
+                self._pending.append(_Reached(self._follow_attributes(obj, use.attributes), None, use.name))
 
     def _find(self, fn: types.FunctionType, cells: dict[str, types.CellType], use: Use) -> Any:
         """The object that a free name of a function denotes."""
@@ -237,7 +237,7 @@ class Dependencies:
         self.add(fn.__globals__, use.name, obj)  # MISSING counts too: a later global may hide a builtin
         return obj if obj is not MISSING else getattr(builtins, use.name, MISSING)
 
-    def _along(self, obj: Any, attributes: tuple[str, ...]) -> Any:
+    def _follow_attributes(self, obj: Any, attributes: tuple[str, ...]) -> Any:
         """The object that `obj.a.b` is; where an attribute would run code to be looked up, the object before it."""
         for name in attributes:
             found = self._attribute(obj, name)

@@ -20,7 +20,7 @@ from cutile.front.operators import binary, unary
 from cutile.front.scope import MISSING, Scope, Var, home_of, of_generator
 from cutile.front.term_joins import conflict_help, type_text, versus
 from cutile.ir.nodes import Value
-from cutile.ir.recursion import STEPS, apart, far_down
+from cutile.ir.recursion import STEPS, in_new_thread, near_limit
 from cutile.ir.terms import (
     NONE,
     POISON,
@@ -50,13 +50,13 @@ def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
     """The term of an expression that is only given a name, or thrown away. So it may be `Unusable`: it may have
     different types on different paths [JOIN-2].
     """
-    c.nested += 1
+    c.expression_depth += 1
     try:
-        if c.nested % STEPS == 0 and far_down():
-            return apart(_evaluate, c, s, node)
+        if c.expression_depth % STEPS == 0 and near_limit():
+            return in_new_thread(_evaluate, c, s, node)
         return _evaluate(c, s, node)
     finally:
-        c.nested -= 1
+        c.expression_depth -= 1
 
 
 def _evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
@@ -270,8 +270,8 @@ def _slice(c: Context, s: Scope, node: ast.Slice) -> Term:
 
 
 def _call(c: Context, s: Scope, node: ast.Call) -> Term:
-    if (keyword := static_names.keyword(s, node)) is not None:
-        return static.expression(c, s, node, keyword)
+    if (construct := static_names.construct_of(s, node)) is not None:
+        return static.expression(c, s, node, construct)
     func = _callee(c, s, node.func)
     if (
         isinstance(func, Static)

@@ -16,7 +16,7 @@ from cutile.front.control_flow import join_returns, return_value
 from cutile.front.definition import Definition
 from cutile.front.python_objects import capture
 from cutile.front.scope import Scope, Var, of_function
-from cutile.front.static_names import keyword
+from cutile.front.static_names import construct_of
 from cutile.ir.nodes import Frame, Region
 from cutile.ir.terms import NONE, POISON, Closure, Dict, Term, Tuple, Unusable, is_poisoned
 
@@ -96,15 +96,15 @@ def call_closure(c: Context, closure: Closure, args, kwargs) -> Term:
 def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
     """Type the body of a function for one call, as a Frame in the place of the call [CALL-2]."""
     span = c.span
-    if c.depth >= CALL_LIMIT:
+    if c.call_depth >= CALL_LIMIT:
         raise TileRecursionError(
             f"calls are nested more than {CALL_LIMIT} deep", span,
             help="every call is compiled in place, so recursion must end at compile time: make its condition constant")
     check_syntax(c, s)
     with c.into(Region()) as body, c.at(s.definition.header_span(span)):
-        c.depth += 1
+        c.call_depth += 1
         run_body(c, s, terms)
-        c.depth -= 1
+        c.call_depth -= 1
     if any(is_poisoned(p.term) for p in s.returns):
         return POISON
     term, results = join_returns(c, s)
@@ -119,7 +119,7 @@ def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
     """
     node = s.definition.node
     if node not in c.checked:
-        found, parts = syntax.refused(s.definition, lambda n: keyword(s, n), manager=manager)
+        found, parts = syntax.refused(s.definition, lambda n: construct_of(s, n), manager=manager)
         for e in found:
             c.report(TileSyntaxError(e.message, replace(e.loc, call_site=s.call_site), help=e.help))
         if node in parts or found and manager:

@@ -16,7 +16,7 @@ from cutile.front.context import Context
 from cutile.front.control_flow import before_terminator, bind_joined, join_var, run_cleanups
 from cutile.front.definition import assigned_names
 from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
-from cutile.front.static_names import keyword
+from cutile.front.static_names import construct_of
 from cutile.front.term_joins import Join, conflict, leaves, rebuild, same_structure, undefined
 from cutile.ir.nodes import Break, Continue, For, Region, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
@@ -32,7 +32,7 @@ def while_(c: Context, s: Scope, node: ast.While) -> bool:
         if not isinstance(cond, bool):
             c.append(Yield((cond,), c.span))
     if cond is False:
-        header.undo()
+        header.never_runs()
         return True
     body = header.body(lambda: c.statements(s, node.body), infinite=cond is True)
     results, falls = header.finish(normal_exit=cond is not True)
@@ -47,7 +47,7 @@ def _is_list(source: Term) -> bool:
 
 
 def for_(c: Context, s: Scope, node: ast.For) -> bool:
-    if keyword(s, node.iter) == "static_iter":
+    if construct_of(s, node.iter) == "static_iter":
         return _unroll(c, s, node, static.iterate(c, s, node.iter))
     source = expr.evaluate(c, s, node.iter)
     iter_span = s.span(node.iter)
@@ -105,7 +105,7 @@ class _Header:
         self.at_start = dict(s.vars)
         self.state = LoopState({n: s.vars[n].term for n in self.names}, len(s.cleanups), False)
 
-    def undo(self) -> None:
+    def never_runs(self) -> None:
         """The loop never runs."""
         self.s.vars = self.before
 

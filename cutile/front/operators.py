@@ -68,7 +68,7 @@ def binary(c: Context, operator: type, x: Term, y: Term, spans: Spans | None = N
     symbol, op, dunder = BINARY[operator]
     if isinstance(x, Record) or isinstance(y, Record):
         return _record_operator(c, symbol, dunder, x, y)
-    if (special := _COMPILE_TIME.get((symbol, kind(x), kind(y)))) is not None:
+    if (special := _COMPILE_TIME.get((symbol, constant_kind(x), constant_kind(y)))) is not None:
         return c.attempt(special, c, x, y)
     if is_tile(x) and is_tile(y):
         return op_calls.apply(c, op, {"x": x, "y": y}, spans)
@@ -91,7 +91,7 @@ def _unsupported(symbol: str, x: Term, y: Term) -> TileTypeError:
     return TileTypeError(f"unsupported operands for {symbol}: {describe(x)} and {describe(y)}", help=help)
 
 
-def kind(t: Term) -> str:
+def constant_kind(t: Term) -> str:
     """The kind of a compile-time term, which decides what an operator on it means."""
     match t:
         case Tuple():

@@ -19,7 +19,7 @@ from cutile.front.python_objects import capture
 from cutile.front.scope import Scope, of_function
 from cutile.front.source_text import definition_of
 from cutile.ir.nodes import Kernel, Value
-from cutile.ir.recursion import roomy
+from cutile.ir.recursion import with_room
 from cutile.ir.terms import Leaf, Static, Term, Tuple, describe, is_poisoned
 from cutile.types import ArrayType, ListType, TileType
 
@@ -46,13 +46,13 @@ class Program:
     dependencies: Dependencies
 
 
-def compile_kernel(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
+def type_kernel(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
     """Type a kernel for arguments of these types.
 
     Raises the first error in program order; its `errors` are all that were found. It runs in a copy of the current
     contextvars context, so that an interrupt cannot leave a context variable set.
     """
-    return contextvars.copy_context().run(roomy, _compile, fn, arg_types)
+    return contextvars.copy_context().run(with_room, _compile, fn, arg_types)
 
 
 _around: contextvars.ContextVar[int] = contextvars.ContextVar("cutile_kernels_being_typed", default=0)
@@ -88,7 +88,7 @@ def _compile(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program:
     except RecursionError:
         c.errors.append(
             TileRecursionError(
-                f"the program nests deeper than Python's stack allows here (calls: {c.depth})",
+                f"the program nests deeper than Python's stack allows here (calls: {c.call_depth})",
                 c.span,
                 help="launch with fewer calls around, or raise Python's limit: sys.setrecursionlimit(…)",
             )

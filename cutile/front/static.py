@@ -32,7 +32,7 @@ from cutile.front.bytecode_names import Use
 from cutile.front.context import Context, StopCompiling
 from cutile.front.proxies import EVALUATOR, Array, Evaluator, Method, Proxy, Tile, proxy
 from cutile.front.scope import MISSING, Scope, home_of
-from cutile.front.static_names import keyword
+from cutile.front.static_names import construct_of
 from cutile.front.syntax_warnings import silent
 from cutile.ir.terms import (
     NONE,
@@ -135,7 +135,7 @@ def exception(c: Context, s: Scope, node: ast.Call) -> Term:
 
 def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
     """The value that Python gives to an expression of the kernel."""
-    nested = next((k for n in ast.walk(node) if (k := keyword(s, n)) is not None), None)
+    nested = next((k for n in ast.walk(node) if (k := construct_of(s, n)) is not None), None)
     if nested is not None:
         raise TileStaticEvalError(f"{nested}() cannot be used inside {construct}()",
                                   help=f"what stands inside {construct}() is Python already")

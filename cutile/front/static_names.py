@@ -67,7 +67,7 @@ def ensure_constant(value, /):
 KEYWORDS = {f.__name__: f for f in (static_eval, static_assert, static_iter, static_exception)}
 
 
-def keyword(s: Scope, node: ast.AST) -> str | None:
+def construct_of(s: Scope, node: ast.AST) -> str | None:
     """The static construct that an expression calls, by a global name or an attribute of a module; None for others."""
     if not isinstance(node, ast.Call):
         return None

@@ -16,11 +16,11 @@ from cutile.front.context import Context
 from cutile.front.control_flow import branch, return_value, run_cleanups
 from cutile.front.scope import Scope, Var
 from cutile.ir.nodes import Bind, Known
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.terms import NONE
 
 
-@deep
+@recursive
 def statements(c: Context, s: Scope, body: Iterable[ast.stmt]) -> bool:
     """Type statements in order; False if control cannot reach their end."""
     for node in body:

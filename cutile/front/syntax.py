@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cutile.errors import TileSyntaxError
 from cutile.front.definition import Definition, children
-from cutile.ir.recursion import STEPS, apart, far_down
+from cutile.ir.recursion import STEPS, in_new_thread, near_limit
 
 _LOOP_HELP = (
     "tile code has no containers but tuples; write a tuple, or a loop over ct.static_iter(...) for an unrolled one"
@@ -62,17 +62,17 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
     """
     root = definition.node
     found: list[TileSyntaxError] = []
-    lost: set[ast.AST] = set()
+    skipped: set[ast.AST] = set()
     nested = 0
 
     def refuse(node: ast.AST, message: str, help: str | None = None, *, within: ast.AST | None = None) -> None:
         found.append(TileSyntaxError(message, definition.span(node), help=help))
-        lost.add(within or node)
+        skipped.add(within or node)
 
-    def lose_with(node: ast.AST, part: ast.AST) -> None:
+    def skip_with(node: ast.AST, part: ast.AST) -> None:
         """Skip a statement or expression if a part is skipped that it cannot do without."""
-        if part in lost:
-            lost.add(node)
+        if part in skipped:
+            skipped.add(node)
 
     def visit(node: ast.AST) -> None:
         if type(node) in UNSUPPORTED and not _is_pattern(node):
@@ -111,7 +111,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                     if static_keyword(comp.iter) != "static_iter":
                         refuse(comp.iter, "a generator in tile code must loop over ct.static_iter(...)", within=node)
                     visit_all([comp.iter, *comp.ifs])
-                    lose_with(node, comp.iter)
+                    skip_with(node, comp.iter)
                 return visit(g.elt)
             case ast.Call() if (keyword := static_keyword(node)):
                 if node.keywords or any(isinstance(a, ast.Starred) for a in node.args):
@@ -136,13 +136,13 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
                         refuse(v, "the format specification of an f-string field must be literal text", within=node)
         visit_all(child for child in children(node) if not _is_annotation(node, child))
         if isinstance(node, ast.For) and static_keyword(node.iter):
-            lose_with(node, node.iter)
+            skip_with(node, node.iter)
         if isinstance(node, ast.Raise):
-            lose_with(node, node.exc)
+            skip_with(node, node.exc)
 
     def visit_all(nodes: Iterable[ast.AST]) -> None:
-        if nested % STEPS == STEPS - 1 and far_down():
-            return apart(visit_every, nodes)
+        if nested % STEPS == STEPS - 1 and near_limit():
+            return in_new_thread(visit_every, nodes)
         visit_every(nodes)
 
     def visit_every(nodes: Iterable[ast.AST]) -> None:
@@ -167,9 +167,9 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
     body = root.body if isinstance(root.body, list) else [root.body]
     if isinstance(root, ast.AsyncFunctionDef):
         refuse(root, "tile code does not support async def")
-        return found, lost
+        return found, skipped
     visit_all(body)
-    return found, lost
+    return found, skipped
 
 
 def own(body: Sequence[ast.AST], kind: type[ast.AST]) -> list[ast.AST]:

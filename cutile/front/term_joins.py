@@ -15,7 +15,7 @@ from cutile.dtypes import DType, promote
 from cutile.errors import Span, TileTypeError
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -90,7 +90,7 @@ def rebuild(t: Term, new: Iterator[Term]) -> Term:
             return t
 
 
-@deep
+@recursive
 def _rebuilt(t: Closure, new: Iterator[Term]) -> Closure:
     """`rebuild` for closures, which may hold each other to any depth."""
     defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}

@@ -23,7 +23,7 @@ from cutile.ir.nodes import (
     Yield,
 )
 from cutile.ir.reader import Reader, Token
-from cutile.ir.walk import unrolled
+from cutile.ir.walk import run_recursive
 from cutile.types import LeafType
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 TERMINATORS = {"yield": Yield, "break": Break, "continue": Continue, "return": Return}
 STRUCTURED = ("if", "for", "while", "frame")
-Parsing = Generator[Any, Any, Any]  # run by `walk.unrolled`: regions nest deeper than Python's stack allows
+Parsing = Generator[Any, Any, Any]  # run by `walk.run_recursive`: regions nest deeper than Python's stack allows
 
 
 def parse(text: str) -> Kernel:
@@ -46,7 +46,7 @@ class _Parser(Reader):
         self.expect("(")
         params = self.items(self.param, ")")
         span = self.span(0)
-        body = unrolled(self.region())
+        body = run_recursive(self.region())
         if self.tokens[self.i].kind != "end":
             self.expected("the end or a table of spans")
         return Kernel(name, tuple(v for v, _ in params), tuple(n for _, n in params), body, span)

@@ -30,7 +30,7 @@ DEEPEST = 2000  # levels of nested syntax that Python 3.11 can compile
 FEW = 200  # with so few frames, there are not enough calls of C functions to matter
 
 
-def far_down() -> bool:
+def near_limit() -> bool:
     """Whether this thread has so many frames that a walk should go on in a new one."""
     limit = sys.getrecursionlimit()
     try:
@@ -72,23 +72,23 @@ def _stack_size() -> int:
     return size.value
 
 
-def deep(function: Callable) -> Callable:
+def recursive(function: Callable) -> Callable:
     """Decorates a function that calls itself, directly or not, as deep as a program nests."""
 
     @functools.wraps(function)
     def deeper(*args: Any) -> Any:
-        return apart(function, *args) if far_down() else function(*args)
+        return in_new_thread(function, *args) if near_limit() else function(*args)
 
     return deeper
 
 
-def roomy(function: Callable, *args: Any) -> Any:
+def with_room(function: Callable, *args: Any) -> Any:
     """Begin a walk: in this thread or, if the caller is far down, in a new one."""
-    return function(*args) if _has_room() else apart(function, *args)
+    return function(*args) if _has_room() else in_new_thread(function, *args)
 
 
 def _has_room() -> bool:
-    if far_down():
+    if near_limit():
         return False
     if sys.version_info >= (3, 12):
         return True
@@ -116,7 +116,7 @@ def compiled(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
     try:
         return compile(tree, filename, "exec", flags, dont_inherit=True)
     except RecursionError:
-        return apart(_compiled_in_room, tree, filename, flags)
+        return in_new_thread(_compiled_in_room, tree, filename, flags)
 
 
 def _compiled_in_room(tree: ast.Module, filename: str, flags: int) -> types.CodeType:
@@ -213,7 +213,7 @@ def _start(work: _Work) -> None:
         raise RecursionError(f"this nests deeper than Python's stack allows, and no thread can go on: {e}") from None
 
 
-def apart(function: Callable, *args: Any) -> Any:
+def in_new_thread(function: Callable, *args: Any) -> Any:
     """Call a function in a new thread; its result or exception. An interrupt of this thread ends the new one.
 
     RecursionError if the walk, or the process, has too many threads.

@@ -192,7 +192,7 @@ def rewrite(kernel: Kernel, change: Change, new: dict[Value, Value] | None = Non
     replace it, or None to put `node` there. `new` maps values to those that replace them in later nodes; `change` may
     add to it. The given kernel does not change, and the result shares with it all that is not rewritten.
     """
-    body = unrolled(_rewrite(kernel.body, change, {} if new is None else new))
+    body = run_recursive(_rewrite(kernel.body, change, {} if new is None else new))
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
@@ -213,7 +213,7 @@ def _rewrite(region: Region, change: Change, new: dict[Value, Value]) -> Generat
 
 def mapped(region: Region, change: Callable[[Node], Node]) -> Region:
     """The region with each of its terminators changed: also those in branches of Ifs, but not in loops and frames."""
-    return unrolled(_mapped(region, change))
+    return run_recursive(_mapped(region, change))
 
 
 def _mapped(region: Region, change: Callable[[Node], Node]) -> Generator[Any, Any, Region]:
@@ -227,7 +227,7 @@ def _mapped(region: Region, change: Callable[[Node], Node]) -> Generator[Any, An
     return replace(region, nodes=nodes)
 
 
-def unrolled(function: Generator[Generator, Any, Any]) -> Any:
+def run_recursive(function: Generator[Generator, Any, Any]) -> Any:
     """Run a recursive function without using Python's stack. It is a generator that calls itself by `yield f(x)`."""
     stack, result = [function], None
     while stack:

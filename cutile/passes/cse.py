@@ -10,7 +10,7 @@ from typing import Any
 from cutile._support.structs import replace
 from cutile.ir.nodes import Frame, Kernel, Node, Op, Region, Value, regions_of
 from cutile.ir.terms import number_key
-from cutile.ir.walk import substitute, unrolled, with_regions
+from cutile.ir.walk import run_recursive, substitute, with_regions
 from cutile.ops._op import PURE
 from cutile.ops.debug import breakpoint as breakpoint_op
 
@@ -19,7 +19,7 @@ Seen = dict[Hashable, tuple[Value, ...]]
 
 def cse(kernel: Kernel) -> Kernel:
     """The kernel without repeated ops. Binds show the earlier result."""
-    body = unrolled(_region(kernel.body, {}, {}))
+    body = run_recursive(_region(kernel.body, {}, {}))
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 

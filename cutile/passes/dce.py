@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cutile._support.structs import replace
 from cutile.ir.nodes import Bind, Kernel, Node, Op, Region, Value, regions_of, uses_of
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.walk import walk, with_regions
 from cutile.ops._op import PURE, READ
 from cutile.types import MemoryOrder
@@ -38,7 +38,7 @@ def _needed(body: Region) -> set[Value]:
     return needed
 
 
-@deep
+@recursive
 def _kept(region: Region, needed: set[Value]) -> Region:
     nodes: list[Node] = []
     for n in region.nodes:

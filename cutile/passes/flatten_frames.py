@@ -27,7 +27,7 @@ from cutile.ir.nodes import (
     regions_of,
     uses_of,
 )
-from cutile.ir.walk import holders, mapped, rewrite, shown_values, substitute, unrolled, with_regions
+from cutile.ir.walk import holders, mapped, rewrite, run_recursive, shown_values, substitute, with_regions
 from cutile.passes.structured_exits import out_of_loops
 
 
@@ -35,7 +35,7 @@ def flatten_frames(kernel: Kernel) -> Kernel:
     """The kernel without Frames."""
     new: dict[Value, Value] = {}
     ended = rewrite(kernel, lambda old, n: _frame(n, new) if isinstance(n, Frame) else _cut(n))
-    body = unrolled(_spliced(reachable(ended.body), new))
+    body = run_recursive(_spliced(reachable(ended.body), new))
     return kernel if body is kernel.body else replace(kernel, body=body)
 
 
@@ -67,7 +67,7 @@ def _frame(n: Frame, new: dict[Value, Value]) -> list[Node]:
     if holding:
         moved: dict[Value, Value] = {}
         try:
-            nodes = unrolled(_ended(body.nodes, [], n.results, holding, moved))[::-1]
+            nodes = run_recursive(_ended(body.nodes, [], n.results, holding, moved))[::-1]
         except _BothFallThrough:
             broken = mapped(body, lambda e: Break(e.operands, e.span) if isinstance(e, Return) else e)
             return [While(None, (), (), broken, n.results, n.span)]

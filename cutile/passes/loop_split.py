@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from cutile._support.structs import replace
 from cutile.ir.nodes import For, If, Kernel, Node, Op, Region, Value, While, Yield, regions_of, results_of
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with_regions
 from cutile.ops import arithmetic, compare, create
 from cutile.passes.structured_exits import has_break
@@ -94,7 +94,7 @@ def _fresh(v: Value, new: dict[Value, Value]) -> Value:
     return new[v]
 
 
-@deep
+@recursive
 def _copied(nodes: list[Node], new: dict[Value, Value], known: dict[Value, bool]) -> list[Node]:
     """Copies of nodes with values of their own; an If whose condition is known becomes the branch that is taken."""
     out: list[Node] = []

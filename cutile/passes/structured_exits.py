@@ -14,7 +14,7 @@ from cutile._support.structs import replace
 from cutile.dtypes import bool_, info
 from cutile.errors import Span, TileUnsupportedFeatureError
 from cutile.ir.nodes import TERMINATORS, Break, Continue, For, If, Kernel, Node, Op, Region, Return, Value, While, Yield
-from cutile.ir.walk import holders, mapped, unrolled, walk
+from cutile.ir.walk import holders, mapped, run_recursive, walk
 from cutile.ops import create
 from cutile.ops._constants import encode
 from cutile.types import LeafType, TileType
@@ -33,7 +33,7 @@ def out_of_loops(body: Region, types: tuple[LeafType, ...]) -> Region:
     holding = holders(body, Return)
     if not any(isinstance(n, For | While) for n in holding):
         return body
-    return unrolled(_out_of_loops(body, types, holding))
+    return run_recursive(_out_of_loops(body, types, holding))
 
 
 def _out_of_loops(body: Region, types: tuple[LeafType, ...], holding: set[Node]) -> Generator[Any, Any, Region]:

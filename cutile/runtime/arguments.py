@@ -18,7 +18,7 @@ from cutile.front.program import ArgType, Embedded
 from cutile.ir.terms import digits, plain
 from cutile.runtime.annotations import ANY_ARRAY, ArrayAnnotation, ParameterSpec
 from cutile.runtime.array_ref import ArrayRef, ref_of
-from cutile.runtime.arrays import NoArrayError, kind, reader_of
+from cutile.runtime.arrays import NoArrayError, reader_of, type_name
 from cutile.runtime.constants import constant_key, plain_constant
 from cutile.types import ArrayType, ListType, TileType
 
@@ -52,9 +52,9 @@ class Argument:
     flat_args: tuple[Any, ...]
 
 
-def understand(index: int, name: str, value: Any, spec: ParameterSpec, find: Find = array_of) -> Argument:
+def classify(index: int, name: str, value: Any, spec: ParameterSpec, find: Find = array_of) -> Argument:
     """Classify one kernel argument; TypeError, ValueError or OverflowError naming the parameter if it cannot be one."""
-    return _understand(_Where(index, name, find), value, spec, 0)
+    return _classify(_Where(index, name, find), value, spec, 0)
 
 
 @structure(frozen=True)
@@ -72,13 +72,13 @@ class _Where:
         return f"Invalid kernel argument #{self.index} (`{self.name}`)"
 
 
-def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> Argument:
+def _classify(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> Argument:
     if type(value) is tuple:
         return _tuple(where, value, spec, depth)
     if spec.constant:
         return _constant(where, value)
     if spec.items is not None:
-        raise TypeError(f"{where}: its annotation asks for a tuple, got {kind(value)}")
+        raise TypeError(f"{where}: its annotation asks for a tuple, got {type_name(value)}")
     if issubclass(type(value), int | float):  # np.float64 is a float, and so an argument [ARG-6]
         return _scalar(where, value, spec)
     if type(value) is list:
@@ -87,7 +87,7 @@ def _understand(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> A
     if array is not None:
         return _array(where, array, spec)
     raise TypeError(
-        f"{where}: {kind(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
+        f"{where}: {type_name(value)} cannot be passed to a kernel; arguments are arrays, bool, int, float, lists of "
         f"arrays and tuples of these{_constant_hint(value)}"
     )
 
@@ -119,7 +119,7 @@ def _constant_hint(value: Any) -> str:
 def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
     if spec.array or spec.list:
         raise TypeError(
-            f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {kind(value)}"
+            f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {type_name(value)}"
         )
     value = plain(value)
     if isinstance(value, bool):
@@ -133,7 +133,7 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
     else:
         dtype = float32
     if spec.scalar and dtype in (bool_, float32):
-        raise TypeError(f"{where}: its annotation asks for an int, got {kind(value)}")
+        raise TypeError(f"{where}: its annotation asks for an int, got {type_name(value)}")
     return Argument(TileType(dtype), ("scalar", dtype), (value,))
 
 
@@ -141,11 +141,11 @@ def _constant(where: _Where, value: Any) -> Argument:
     value = plain_constant(value)
     if type(value) is list or not isinstance(value, bool | int | float | str | np.generic) \
             and _found(where, value, array_of) is not None:
-        raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {kind(value)}; parameters that are "
-                        f"arrays need no annotation")
+        raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {type_name(value)}; parameters that "
+                        f"are arrays need no annotation")
     if not (value is None or isinstance(value, bool | int | float | str | enum.Enum | np.generic)
             or from_foreign(value) is not None):
-        raise TypeError(f"{where}: {kind(value)} cannot be a constant; constants are bool, int, float, str, None, "
+        raise TypeError(f"{where}: {type_name(value)} cannot be a constant; constants are bool, int, float, str, None, "
                         f"dtypes, enum members, NumPy scalars and tuples of these")
     return Argument(Embedded(value), ("constant", constant_key(value)), ())
 
@@ -157,7 +157,7 @@ def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argu
         raise TypeError(f"{where}: its annotation does not ask for a tuple, got one")
     if spec.items is not None and not spec.repeat and len(spec.items) != len(value):
         raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.items)} items, got {len(value)}")
-    items = [_understand(where.item(i), v, spec.item(i), depth + 1) for i, v in enumerate(value)]
+    items = [_classify(where.item(i), v, spec.item(i), depth + 1) for i, v in enumerate(value)]
     return Argument(tuple(i.arg_type for i in items), ("tuple", *(i.key for i in items)),
                     tuple(x for i in items for x in i.flat_args))
 
@@ -201,7 +201,7 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
     found = [_found(where, v, where.find) for v in value]
     if any(f is None for f in found):
         i = found.index(None)
-        raise TypeError(f"{where}: item {i} of the list is no array but {kind(value[i])}; "
+        raise TypeError(f"{where}: item {i} of the list is no array but {type_name(value[i])}; "
                         f"np.asarray(x) makes an array of numbers")
     annotation = spec.list.element if spec.list else ANY_ARRAY
     kinds = [_array_type(where, a, annotation) for a in found]
@@ -225,7 +225,7 @@ def _in_memory(x: Any) -> Any:
     return x.owner if isinstance(x, ArrayRef) and x.owner is not None else x
 
 
-def understand_all(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], kernel: str,
+def classify_all(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], kernel: str,
                    defaults: bool = False) -> list[Argument]:
     """Classify the arguments of a kernel. TypeError if there are too many or too few; `defaults`: it declares some."""
     if len(values) != len(names):
@@ -233,20 +233,20 @@ def understand_all(names: Sequence[str], specs: Sequence[ParameterSpec], values:
             "; kernels in classes take no self" if names[0:1] == ["self"] else "")
         raise TypeError(f"kernel {kernel} expects {len(names)} argument(s) ({', '.join(names)}), got {len(values)}"
                         f"{hint}")
-    return [understand(i, n, v, s) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
+    return [classify(i, n, v, s) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
 
 
-def understand_read(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], key: Iterable[Any],
+def classify_read(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], key: Iterable[Any],
                     launch_values: Iterable[Any]) -> list[Argument]:
     """Classify arguments of which launch_key.read gave key and launch values. Any exception means that one of them is
-    not what it should be; `understand_all` says which, and why.
+    not what it should be; `classify_all` says which, and why.
     """
     left = iter(_arrays_in(key, launch_values))
 
     def next_array(value: Any) -> ArrayRef | None:
         return ref_of(*next(left))
 
-    return [understand(i, n, v, s, next_array) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
+    return [classify(i, n, v, s, next_array) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
 
 
 def _arrays_in(key: Iterable[Any], launch_values: Iterable[Any]) -> list[tuple[Any, Any]]:

@@ -42,7 +42,7 @@ class NoArrayError(LookupError):
     """An object that is no array."""
 
 
-def kind(value: Any) -> str:
+def type_name(value: Any) -> str:
     """How messages call an object."""
     return f"an object of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
 
@@ -66,12 +66,12 @@ def _read_nothing(obj: Any, key: list, values: list) -> None:
     raise NoArrayError
 
 
-def _on_host(library: str, a: np.ndarray | PackedArray, dtype: Any, key: list, values: list) -> None:
+def _append_host(library: str, a: np.ndarray | PackedArray, dtype: Any, key: list, values: list) -> None:
     key.append((library, dtype, a.shape, a.strides))
     values.append(a)
 
 
-def _on_gpu(pointer: int, shape: tuple, strides: tuple, dtype: DType, device: int | None, writable: bool, key: list,
+def _append_gpu(pointer: int, shape: tuple, strides: tuple, dtype: DType, device: int | None, writable: bool, key: list,
             values: list) -> None:
     """An array in GPU memory that is read by a protocol; where only the driver knows its GPU, `device` is None."""
     key.append((OTHER, dtype, shape, strides, device, pointer & 15, writable))
@@ -89,10 +89,10 @@ def read_numpy(a: np.ndarray, key: list, values: list) -> None:
 def _read_numpy_subclass(a: np.ndarray, key: list, values: list) -> None:
     if issubclass(type(a), getattr(sys.modules.get("numpy.ma"), "MaskedArray", ())):
         raise TypeError("kernels know no masked arrays; pass its data, or filled(...), and the mask as an array")
-    read_numpy(plain(a), key, values)
+    read_numpy(base_array(a), key, values)
 
 
-def plain(a: np.ndarray) -> np.ndarray:
+def base_array(a: np.ndarray) -> np.ndarray:
     """An array without what its subclass does when it is indexed, written to or computed with: memory, as on a GPU."""
     return a if type(a) is np.ndarray else np.ndarray.view(a, np.ndarray)
 
@@ -169,7 +169,7 @@ def _read_tensor(torch: Any, t: Any, key: list, values: list) -> None:
         raise TypeError(f"a torch tensor on device {t.device} cannot be passed to a kernel; {how}")
     if not t.data_ptr() and t.numel():  # NumPy would make memory of its own
         raise TypeError(f"a torch tensor {_state(torch, t) or 'whose storage was given back has no memory'}")
-    _on_host(TORCH, _as_numpy(torch, t.detach(), dtype, packed), dtype, key, values)
+    _append_host(TORCH, _as_numpy(torch, t.detach(), dtype, packed), dtype, key, values)
 
 
 def _as_numpy(torch: Any, t: Any, dtype: DType, packed: bool) -> np.ndarray | PackedArray:
@@ -208,7 +208,7 @@ def read_other(obj: Any, key: list, values: list) -> None:
         return read_torch_subclass(obj, key, values)
     if hasattr(obj, "__array_interface__"):
         a = np.asarray(obj)
-        return _on_host(OTHER, a, a.dtype, key, values)
+        return _append_host(OTHER, a, a.dtype, key, values)
     interface = getattr(obj, "__cuda_array_interface__", None)
     if interface is not None:
         return _read_cuda_interface(obj, interface, key, values)
@@ -231,7 +231,7 @@ def _read_cuda_interface(obj: Any, interface: dict, key: list, values: list) -> 
     else:
         check_strides(steps, shape, item)
         strides = tuple(int(s) // item for s in steps)
-    _on_gpu(int(pointer or 0), shape, strides, dtype, _ordinal(obj), not read_only, key, values)
+    _append_gpu(int(pointer or 0), shape, strides, dtype, _ordinal(obj), not read_only, key, values)
 
 
 def _interface_dtype(obj: Any, typestr: str) -> DType:
@@ -289,14 +289,14 @@ _in_capsule.restype, _in_capsule.argtypes = ctypes.c_void_p, [ctypes.py_object, 
 def _read_dlpack(obj: Any, key: list, values: list) -> None:
     where = int(obj.__dlpack_device__()[0]) if hasattr(obj, "__dlpack_device__") else ON_CPU[0]
     if where not in (*ON_CPU, *ON_GPU):
-        raise TypeError(f"{kind(obj)} is on a device of DLPack type {where}; kernels take arrays of the CPU and of "
-                        f"CUDA GPUs")
+        raise TypeError(f"{type_name(obj)} is on a device of DLPack type {where}; kernels take arrays of the CPU and "
+                        f"of CUDA GPUs")
     try:
         if where in ON_CPU:
             return _read_dlpack_on_host(obj, key, values)
         capsule = _capsule(obj)
     except (BufferError, RuntimeError, TypeError) as e:
-        raise TypeError(f"{kind(obj)} could not be read through DLPack: {e}") from None
+        raise TypeError(f"{type_name(obj)} could not be read through DLPack: {e}") from None
     _read_dlpack_on_gpu(_Tensor.from_address(_in_capsule(capsule, b"dltensor")), key, values)
 
 
@@ -317,7 +317,7 @@ def _read_dlpack_on_gpu(t: _Tensor, key: list, values: list) -> None:
                         f"passed to a kernel: its dtype is not supported; convert it first")
     shape = tuple(t.shape[:t.ndim])
     strides = tuple(t.strides[:t.ndim]) if t.strides else row_major(shape)
-    _on_gpu((t.data or 0) + t.byte_offset if t.data else 0, shape, strides, dtype, t.device_id, True, key, values)
+    _append_gpu((t.data or 0) + t.byte_offset if t.data else 0, shape, strides, dtype, t.device_id, True, key, values)
 
 
 def _refuse_packed() -> NoReturn:
@@ -335,7 +335,7 @@ def _read_dlpack_on_host(obj: Any, key: list, values: list) -> None:
         if found is None:
             raise
         a, dtype = found, float4_e2m1fn
-    _on_host(OTHER, a, dtype, key, values)
+    _append_host(OTHER, a, dtype, key, values)
 
 
 def _packed(obj: Any) -> PackedArray | None:

@@ -22,7 +22,7 @@ from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import field, structure
 from cutile.front.dependencies import Dependencies
-from cutile.front.program import ArgType, compile_kernel, inside, parameter_names
+from cutile.front.program import ArgType, inside, parameter_names, type_kernel
 from cutile.front.python_objects import declaration
 from cutile.front.source_text import definition_of, remember
 from cutile.ir import nodes
@@ -30,7 +30,7 @@ from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.passes.fma import fma
 from cutile.runtime.annotations import PLAIN, ParameterSpec, specs_of
-from cutile.runtime.arguments import Argument, understand_all
+from cutile.runtime.arguments import Argument, classify_all
 from cutile.runtime.options import ByTarget, Options
 
 if TYPE_CHECKING:
@@ -54,12 +54,12 @@ class TypedProgram:
 class KernelPlans(LruDict[tuple, Any]):
     """The launch plans of a kernel with some options, by launch key (launch_plan.py).
 
-    in_c  the fast way to find and run those on a GPU, where the extension was built (launch_cache.py)
+    launch_cache  the fast way to find and run those on a GPU, where the extension was built (launch_cache.py)
     """
 
     def __init__(self) -> None:
         super().__init__(LIMIT)
-        self.in_c: Any = None
+        self.launch_cache: Any = None
 
 
 _WHY = "a kernel is made of a function's source text, which cannot be traced; make it outside of what is compiled"
@@ -191,11 +191,11 @@ class Kernel:
             self._programs.keep(key, found)
         return found
 
-    def understand(self, values: tuple) -> list[Argument]:
+    def classify(self, values: tuple) -> list[Argument]:
         """Classify launch arguments; errors name the parameter."""
         if len(values) != len(self.names):
             parameter_names(definition_of(self._fn))  # *args is what is wrong with a kernel, before the count
-        return understand_all(self.names, self.specs, values, self.__name__, bool(self._fn.__defaults__))
+        return classify_all(self.names, self.specs, values, self.__name__, bool(self._fn.__defaults__))
 
 
 @in_usual_mode
@@ -203,7 +203,7 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
     """A kernel typed for arguments of these kinds, with its multiply-adds fused: what back ends take."""
     fn = kernel.function
     with trace.timed(f"typing {fn.__qualname__}"):
-        program = compile_kernel(fn, arg_types)
+        program = type_kernel(fn, arg_types)
     _stage("typed", program.kernel, trace.IR)
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]

@@ -38,7 +38,8 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
     is a leaf and is stored to while grad mode is on; a TileError for a kernel that cannot be compiled, or that fails
     while it runs.
     """
-    if type(kernel) is Kernel and (cache := kernel.plans.in_c) is not None and programmatic_dependent_launch is False:
+    if (type(kernel) is Kernel and (cache := kernel.plans.launch_cache) is not None
+            and programmatic_dependent_launch is False):
         outcome = cache.launch(stream, grid, kernel_args)
         if outcome is None:
             return
@@ -53,7 +54,7 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
 def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) -> Exception | None:
     """A launch that C code does not run; returns the error to raise, for users, if there is one."""
     if kernel_args is _MISSING:
-        return TypeError(_three(stream, grid))
+        return TypeError(_argument_missing(stream, grid))
     if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():  # without a call in the usual mode
         return float_mode.run(_run, stream, grid, kernel, kernel_args, dependent)
     if not isinstance(kernel, Kernel):
@@ -98,7 +99,7 @@ def _warn_of_misspelt_settings() -> None:
         warnings.warn(f"{name} is no setting of cutile{f'; did you mean {close[0]}?' if close else ''}", stacklevel=4)
 
 
-def _three(first: Any, second: Any) -> str:
+def _argument_missing(first: Any, second: Any) -> str:
     """The error message of a launch with three arguments."""
     if isinstance(second, Kernel):
         return (f"launch() takes the stream first, and it is missing: write ct.launch(None, grid, {second.__name__}, "

@@ -41,14 +41,17 @@ def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:
 def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> None:
     """Have C code run later launches of a kernel with arguments like these, which a plan has run on a GPU.
 
-    From then on `kernel.plans.in_c.launch(stream, grid, values)` queues such a launch and returns None. It returns
-    NotImplemented, with nothing done, for all other launches and wherever anything is unusual, and what `refused` takes
-    if the driver refuses. `grid_limit` is the largest number of blocks along an axis.
+    From then on, `kernel.plans.launch_cache.launch(stream, grid, values)` returns
+    * None: such a launch, which it has queued,
+    * NotImplemented: all other launches, and wherever anything is unusual; nothing has been done,
+    * a refusal, for `refused`: a launch that the driver refuses.
+
+    `grid_limit` is the largest number of blocks along an axis.
     """
     c = extension()
     if c is None or any(isinstance(v, np.void) for v in values):  # constants that can change where they are
         return
-    cache = _new(c, kernel, grid_limit) if kernel.plans.in_c is None else kernel.plans.in_c
+    cache = _new(c, kernel, grid_limit) if kernel.plans.launch_cache is None else kernel.plans.launch_cache
     if cache is None:
         return
     for value in values:
@@ -61,7 +64,7 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
         return
     comparisons = plan.program.dependencies.comparisons()
     if cache.insert(values, record, comparisons, prepared, autograd.for_c(plan.written)):
-        kernel.plans.in_c = cache
+        kernel.plans.launch_cache = cache
 
 
 def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:

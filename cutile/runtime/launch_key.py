@@ -2,7 +2,7 @@
 
 Under the key a kernel keeps launch plans. It is finer than the specialisation key (arguments.py): it has whole sizes
 and strides, so that equal keys mean equal types, equal facts and equal parameters but for addresses and numbers. Key
-and launch values together say everything about the arguments: `arguments.understand_read` makes their types of them.
+and launch values together say everything about the arguments: `arguments.classify_read` makes their types of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def read(values: Sequence[Any], specs: Iterable[ParameterSpec], key: list, launc
     """Append to the key a part for each argument, and for each flat argument a launch value: the address of an array in
     GPU memory, another array itself, a number, a list of these.
 
-    Any exception means that an argument is not what it should be; `Kernel.understand` says which, and why.
+    Any exception means that an argument is not what it should be; `Kernel.classify` says which, and why.
     """
     for value, spec in zip(values, specs, strict=True):
         cls = type(value)

@@ -16,7 +16,7 @@ from cutile._support import opaque
 from cutile.analysis.aliasing import written_params
 from cutile.dtypes import INFO
 from cutile.errors import refusal
-from cutile.runtime.arguments import Argument, understand_read
+from cutile.runtime.arguments import Argument, classify_read
 from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.autograd import Written, before_writing, written_tensors
 from cutile.runtime.float4_packing import PackedArray, PackedLaunch
@@ -86,7 +86,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
           launch_values: list) -> tuple[LaunchPlan, list]:
     opaque.tell()
     try:
-        arguments, key = _understand(kernel, values, key, launch_values)
+        arguments, key = _classify(kernel, values, key, launch_values)
         decided, ordinal = place(arguments, kernel.names, stream)
     except (TypeError, ValueError, OverflowError, RecursionError) as e:
         refusal(e)
@@ -98,12 +98,12 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
     if ordinal is None:
         given, launch_values = launch_values, list(map(_host_value, flat_args))
         repeatable = repeatable and all(map(_same, given, launch_values))
-        prepare, dims = _on_host(program, flat_args, repeatable), []
+        prepare, dims = _prepare_on_host(program, flat_args, repeatable), []
     else:
         check_writable(program, flat_args)
         launch_values = list(map(_device_value, flat_args))
         dims = list(map(_dims, flat_args))
-        prepare = _on_gpu(kernel, program, arguments, ordinal, dims)
+        prepare = _prepare_on_gpu(kernel, program, arguments, ordinal, dims)
     written = written_tensors(program.kernel, values, kernel.specs)
     plan = LaunchPlan(program, prepare, ordinal, dims, repeatable, written)
     if repeatable:
@@ -111,7 +111,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
     return plan, launch_values
 
 
-def _understand(kernel: Kernel, values: tuple, key: tuple | None, launch_values: list) -> tuple[list[Argument], Any]:
+def _classify(kernel: Kernel, values: tuple, key: tuple | None, launch_values: list) -> tuple[list[Argument], Any]:
     """The arguments of a launch as they have been read, and their key.
 
     If one cannot be read or understood, all are read again, one after another, for the error that names the first that
@@ -119,10 +119,10 @@ def _understand(kernel: Kernel, values: tuple, key: tuple | None, launch_values:
     """
     if key is not None:
         try:
-            return understand_read(kernel.names, kernel.specs, values, key, launch_values), key
+            return classify_read(kernel.names, kernel.specs, values, key, launch_values), key
         except Exception:
             pass
-    return kernel.understand(values), None
+    return kernel.classify(values), None
 
 
 def _host_value(x: Any) -> Any:
@@ -158,7 +158,8 @@ def _dims(x: Any) -> Any:
 # ------------------------------------------------------------------ how back ends prepare it
 
 
-def _on_host(program: TypedProgram, flat_args: Sequence[Any], repeatable: bool) -> Callable[[Any], PreparedLaunch]:
+def _prepare_on_host(program: TypedProgram, flat_args: Sequence[Any],
+                     repeatable: bool) -> Callable[[Any], PreparedLaunch]:
     packed = any(isinstance(a.owner, PackedArray) for a in _arrays(flat_args))
 
     def prepare(stream: Any) -> PreparedLaunch:
@@ -180,8 +181,8 @@ def _compiled(program: TypedProgram) -> Any:
     return program.compiled
 
 
-def _on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int,
-            dims: list[Any]) -> Callable[[Any], PreparedLaunch]:
+def _prepare_on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int,
+                    dims: list[Any]) -> Callable[[Any], PreparedLaunch]:
     """Code is made when a launch first runs on the GPU: under CUTILE_BACKEND=interp none is needed."""
 
     def prepare(stream: Any) -> PreparedLaunch:

@@ -22,7 +22,7 @@ def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[N
 
     On a GPU, memory is copied in whole stretches, from the first element of an array to the last.
     """
-    restore = (_on_host if plan.ordinal is None else _on_gpu)(plan, values, stream)
+    restore = (_copied_on_host if plan.ordinal is None else _copied_on_gpu)(plan, values, stream)
     try:
         yield
     except BaseException:
@@ -44,7 +44,7 @@ def _surely(restore: Restore) -> None:
         raise
 
 
-def _on_host(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
+def _copied_on_host(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
     kept: list[tuple[np.ndarray, np.ndarray]] = []
     kernel = plan.program.kernel
     stored = written_params(kernel)
@@ -61,7 +61,7 @@ def _on_host(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
     return restore
 
 
-def _on_gpu(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
+def _copied_on_gpu(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Restore:
     from cutile.gpu.driver import driver
     from cutile.gpu.streams import handle
     from cutile.runtime import host_copies

@@ -6,7 +6,7 @@ import pytest
 
 import cutile as ct
 from cutile.analysis.spin_wait import waiting_loops
-from cutile.front.program import Embedded, compile_kernel
+from cutile.front.program import Embedded, type_kernel
 from cutile.types import ArrayType
 
 AI = ArrayType(ct.int32, 1)
@@ -14,13 +14,13 @@ AI = ArrayType(ct.int32, 1)
 
 def lines(fn) -> list[int]:
     """The lines of the loops that wait, counted from the def."""
-    kernel = compile_kernel(fn, (AI, AI, Embedded(4))[:fn.__code__.co_argcount]).kernel
+    kernel = type_kernel(fn, (AI, AI, Embedded(4))[:fn.__code__.co_argcount]).kernel
     return sorted(n.span.line - fn.__code__.co_firstlineno for n in waiting_loops(kernel))
 
 
 def states(fn) -> list[int]:
     """How many carried values each waiting loop has as its state."""
-    kernel = compile_kernel(fn, (AI, AI)).kernel
+    kernel = type_kernel(fn, (AI, AI)).kernel
     return [len(state) for state in waiting_loops(kernel).values()]
 
 

@@ -21,7 +21,7 @@ def k(x):
 
 def one(x, kernel=k):
     """The constraint of a launch with one array, and its symbol."""
-    constraints, symbol = of_launch(kernel, kernel.understand((x,)))
+    constraints, symbol = of_launch(kernel, kernel.classify((x,)))
     return constraints[0], symbol
 
 

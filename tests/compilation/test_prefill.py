@@ -82,7 +82,7 @@ def test_every_call_for_every_target_at_once(asked, monkeypatch):
 
 def test_a_launch_finds_it(asked):
     prefill(scale, [(*arrays(), 64)], ["sm_90"])
-    arguments = scale.understand((*arrays(1 << 16), 64))  # another size that is divisible by 16
+    arguments = scale.classify((*arrays(1 << 16), 64))  # another size that is divisible by 16
     constraints, symbol = of_launch(scale, arguments)
     code = building.build(scale.program(arguments).kernel, constraints, parse_target("sm_90"), scale.options, symbol)
     assert code == b"code" and asked == ["sm_90"]

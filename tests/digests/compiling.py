@@ -41,7 +41,7 @@ class Launch:
 
 def launched(kernel: Any, args: tuple) -> Launch:
     """What a launch on a GPU compiles for these arguments; errors as the launch gives them."""
-    arguments = kernel.understand(args)
+    arguments = kernel.classify(args)
     program = kernel.program(arguments).kernel
     constraints, symbol = of_launch(kernel, arguments)
     return Launch(program, tuple(of_parameters(constraints)), kernel.options, symbol)

@@ -12,7 +12,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.front.program import ArgType, Embedded, compile_kernel
+from cutile.front.program import ArgType, Embedded, type_kernel
 from cutile.ir.check import check
 from cutile.ir.nodes import Kernel
 from cutile.ir.text import to_text
@@ -26,7 +26,7 @@ C = Embedded
 
 def typed(fn: types.FunctionType, *kinds: ArgType) -> Kernel:
     """The checked IR of a kernel."""
-    kernel = compile_kernel(fn, kinds).kernel
+    kernel = type_kernel(fn, kinds).kernel
     check(kernel)
     return kernel
 
@@ -50,7 +50,7 @@ def refused(
     `alone`: it is the only error.
     """
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(fn, kinds)
+        type_kernel(fn, kinds)
     e = caught.value
     assert type(e) is cls, str(e)
     assert says in e.message, str(e)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.front.program import compile_kernel
+from cutile.front.program import type_kernel
 from tests.front.compiling import A1, A2, ARRAYS, I32, cell, refused
 
 TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
@@ -52,7 +52,7 @@ TILE = "    t = ct.load(a, i, 4).astype(ct.float32)\n"
 ])
 def test_of_tile_code(line, help):
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(cell(f"def k(a, i):\n{TILE}    {line}", np=np, functools=functools)["k"], (A1, I32))
+        type_kernel(cell(f"def k(a, i):\n{TILE}    {line}", np=np, functools=functools)["k"], (A1, I32))
     assert help in caught.value.help
 
 
@@ -116,7 +116,7 @@ OFFS = "    offs = ct.arange(4, dtype=ct.int32)\n"
 ])
 def test_of_pointer_arithmetic(line, helps):
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(cell(f"def k(a, b, i):\n{TILE}{OFFS}    {line}")["k"], (A1, A2, I32))
+        type_kernel(cell(f"def k(a, b, i):\n{TILE}{OFFS}    {line}")["k"], (A1, A2, I32))
     assert [h for h in helps if h not in caught.value.help] == [], str(caught.value)
     if "1.5" in line or "*" in line.partition("a * offs")[1]:
         assert "gather" not in caught.value.help
@@ -139,7 +139,7 @@ def test_of_pointer_arithmetic(line, helps):
 def test_of_other_habits(line, help):
     space = {"np": np, "math": math, "operator": operator}
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(cell(f"def k(a, i):\n{TILE}{OFFS}    {line}", **space)["k"], (A1, I32))
+        type_kernel(cell(f"def k(a, i):\n{TILE}{OFFS}    {line}", **space)["k"], (A1, I32))
     assert help in caught.value.help, str(caught.value)
 
 
@@ -162,7 +162,7 @@ VIEW = "    v = a.tiled_view((4,))\n"
 ])
 def test_of_methods(line, call):
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(cell(f"def k(a):\n{TILE.replace('i', '0', 1)}{VIEW}    {line}")["k"], (A1,))
+        type_kernel(cell(f"def k(a):\n{TILE.replace('i', '0', 1)}{VIEW}    {line}")["k"], (A1,))
     assert call in str(caught.value)
 
 
@@ -172,7 +172,7 @@ def test_methods_are_true_and_callable():
         ct.static_assert(True if f else False)
         ct.load(a, f(0) - 1, 4)
 
-    compile_kernel(k, (A1,))
+    type_kernel(k, (A1,))
 
 
 # ------------------------------------------------------------------ bits
@@ -219,10 +219,10 @@ half = functools.partial(cached, 1)
 def test_of_wrapped_functions(call, way_out):
     space = {"cached": cached, "cached_too": cached_too, "half": half, "dispatched": dispatched, "functools": functools}
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(cell(f"def k(a): {call}", **space)["k"], (A1,))
+        type_kernel(cell(f"def k(a): {call}", **space)["k"], (A1,))
     assert way_out in str(caught.value)
     if "static_eval" in way_out:
-        compile_kernel(cell(f"def k(a): ct.full(4, ct.static_eval({call}), ct.int32)", **space)["k"], (A1,))
+        type_kernel(cell(f"def k(a): ct.full(4, ct.static_eval({call}), ct.int32)", **space)["k"], (A1,))
 
 
 # ------------------------------------------------------------------ unknown names

@@ -35,7 +35,7 @@ def test_changed_contents_of_what_static_code_reads():
 
 
 def test_unchanged_surroundings():
-    from cutile.front.program import compile_kernel
+    from cutile.front.program import type_kernel
 
     space = cell("""
         import dataclasses, enum, math
@@ -56,7 +56,7 @@ def test_unchanged_surroundings():
             b = math.pi + np.float32(1) if ct.bid(0) > 0 else 0.0
             with_len = tuple(i for i in ct.static_iter(table))if False else ()
     """)
-    program = compile_kernel(space["k"], ())
+    program = type_kernel(space["k"], ())
     assert program.dependencies.unchanged()
     assert len(program.dependencies) > 8
 

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 import cutile as ct
-from cutile.front.program import compile_kernel
+from cutile.front.program import type_kernel
 from tests.front.compiling import A1, I32, cell, refused
 from tests.front.test_syntax import REFUSED
 
@@ -20,7 +20,7 @@ def kernel(*parts: str):
 
 def errors(fn, *kinds) -> list[ct.TileError]:
     with pytest.raises(ct.TileError) as caught:
-        compile_kernel(fn, kinds)
+        type_kernel(fn, kinds)
     return list(caught.value.errors)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
-from cutile.front.program import compile_kernel
+from cutile.front.program import type_kernel
 from tests.front.compiling import A1, A2, AI, F32, I32, cell
 
 HALF = A1.__class__(ct.float16, 1)
@@ -245,7 +245,7 @@ def test_text(name):
         f"def k({', '.join('xn'[: len(kinds)])}):\n    {body}\n", HOST=HOST, other=ct.kernel(lambda: None), undefined=1
     )["k"]
     with pytest.raises(ct.TileError) as e:
-        compile_kernel(k, kinds)
+        type_kernel(k, kinds)
     assert shown(e.value) == want
 
 
@@ -264,7 +264,7 @@ def test_all_errors_together():
         ct.zeros((3,), ct.float32)
 
     with pytest.raises(ct.TileTypeError) as e:
-        compile_kernel(k, (A2, I32))
+        type_kernel(k, (A2, I32))
     text = str(e.value)
     assert text.startswith(e.value.render() + "\n\nand 2 more errors in this kernel:\n\n")
     assert [line[:13] for line in text.splitlines() if line.startswith("Tile")] == ["TileTypeError"] * 2

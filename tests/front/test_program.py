@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import cutile as ct
-from cutile.front.program import Embedded, compile_kernel
+from cutile.front.program import Embedded, type_kernel
 from cutile.ir.nodes import Bind, Frame
 from cutile.ir.walk import walk
 from tests.front.compiling import A1, AI, ARRAYS, I32, C, cell, refused, text, typed
@@ -254,7 +254,7 @@ def test_every_error_has_a_place():
         "ct.nope",
     ):
         with pytest.raises(ct.TileError) as e:
-            compile_kernel(cell(f"def f(a): pass\ndef k(n): {source}")["k"], (I32,))
+            type_kernel(cell(f"def f(a): pass\ndef k(n): {source}")["k"], (I32,))
         assert e.value.loc.line == 2
 
 

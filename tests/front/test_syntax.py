@@ -5,7 +5,7 @@ import ast
 import pytest
 
 import cutile as ct
-from cutile.front.program import compile_kernel
+from cutile.front.program import type_kernel
 from cutile.front.syntax import UNSUPPORTED
 from tests.front.compiling import I32, cell, refused, typed
 
@@ -151,4 +151,4 @@ def test_async_kernel():  # KERN-7
 def test_star_parameters_of_a_kernel(head):  # KERN-6
     k = cell(f"def k({head}): pass")["k"]
     with pytest.raises(ct.TileSyntaxError, match="cannot take"):
-        compile_kernel(k, (I32,))
+        type_kernel(k, (I32,))

@@ -12,7 +12,7 @@ import time
 import pytest
 
 from cutile.ir import recursion
-from cutile.ir.recursion import apart, compiled, deep, far_down, roomy
+from cutile.ir.recursion import compiled, in_new_thread, near_limit, recursive, with_room
 
 NUMBER: contextvars.ContextVar[int] = contextvars.ContextVar("number", default=0)
 
@@ -27,7 +27,7 @@ def through_c(calls: int, function):
     return function() if calls == 0 else max([calls], key=lambda n: through_c(n - 1, function))
 
 
-@deep
+@recursive
 def nested(n: int) -> set:
     """The threads in which n nested calls run."""
     return {threading.get_ident()} | (nested(n - 1) if n else set())
@@ -67,26 +67,26 @@ def _frames():
 
 def test_a_walk_from_far_down_begins_in_another_thread():
     here = threading.get_ident()
-    assert roomy(threading.get_ident) == here and not far_down()
-    assert below(800, roomy, threading.get_ident) != here
-    assert below(800, far_down)
+    assert with_room(threading.get_ident) == here and not near_limit()
+    assert below(800, with_room, threading.get_ident) != here
+    assert below(800, near_limit)
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 12), reason="counts calls of C functions apart")
 def test_calls_of_c_functions_count_too():
     seen = []
-    through_c(180, lambda: seen.append((far_down(), roomy(nested, 2000))) or 0)
+    through_c(180, lambda: seen.append((near_limit(), with_room(nested, 2000))) or 0)
     assert seen[0][0] is False and len(seen[0][1]) > 2
 
 
 def test_results_errors_and_context():
-    assert apart(divmod, 7, 2) == (3, 1)
+    assert in_new_thread(divmod, 7, 2) == (3, 1)
     NUMBER.set(4)
-    assert apart(NUMBER.get) == 4
-    apart(NUMBER.set, 5)
+    assert in_new_thread(NUMBER.get) == 4
+    in_new_thread(NUMBER.set, 5)
     assert NUMBER.get() == 4
     with pytest.raises(ZeroDivisionError) as caught:
-        apart(divmod, 1, 0)
+        in_new_thread(divmod, 1, 0)
     assert caught.value.__context__ is None
 
 
@@ -137,7 +137,7 @@ def test_a_debugger_goes_along():
     before = sys.gettrace()
     sys.settrace(tracer)
     try:
-        apart(below, 0, int)
+        in_new_thread(below, 0, int)
     finally:
         sys.settrace(before)
     assert any(name == "below" and thread != threading.get_ident() for name, thread in seen)
@@ -147,7 +147,7 @@ def test_a_profiler_that_is_no_function_is_left_alone():
     import cProfile
 
     with cProfile.Profile():
-        assert apart(int) == 0
+        assert in_new_thread(int) == 0
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
@@ -168,7 +168,7 @@ def test_an_interrupt_ends_the_thread():
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
         with pytest.raises(KeyboardInterrupt):
-            apart(work)
+            in_new_thread(work)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)

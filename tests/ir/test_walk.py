@@ -17,9 +17,9 @@ from cutile.ir.walk import (
     regions,
     returns,
     rewrite,
+    run_recursive,
     shown_values,
     substitute,
-    unrolled,
     uses,
     walk,
 )
@@ -211,7 +211,7 @@ def test_unrolled_recursion_gives_results():
     def total(n):
         return 0 if n == 0 else n + (yield total(n - 1))
 
-    assert unrolled(total(10_000)) == 50_005_000
+    assert run_recursive(total(10_000)) == 50_005_000
 
 
 def test_values_of_a_template_as_deep_as_may_be():

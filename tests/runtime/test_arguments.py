@@ -12,7 +12,7 @@ import cutile as ct
 from cutile.dtypes import INFO, NUMERIC, of_storage
 from cutile.front.program import Embedded
 from cutile.runtime.annotations import PLAIN, ParameterSpec, spec_of
-from cutile.runtime.arguments import understand, understand_all
+from cutile.runtime.arguments import classify, classify_all
 from cutile.runtime.constants import constant_key
 from cutile.types import ArrayType, ListType, TileType
 
@@ -20,7 +20,7 @@ CONSTANT = ParameterSpec(constant=True)
 
 
 def got(value, spec=PLAIN):
-    return understand(2, "p", value, spec)
+    return classify(2, "p", value, spec)
 
 
 def refused(value, spec=PLAIN, cls=TypeError, says=""):
@@ -265,7 +265,7 @@ def test_a_variadic_kernel_is_refused_whatever_the_count():  # KERN-6
 
 def test_counts():  # LAUNCH-4, KERN-6
     with pytest.raises(TypeError, match=r"kernel k expects 2 argument\(s\) \(a, b\), got 1"):
-        understand_all(["a", "b"], [PLAIN, PLAIN], (1,), "k")
+        classify_all(["a", "b"], [PLAIN, PLAIN], (1,), "k")
 
 
 def test_constants_are_told_apart_whatever_they_say():
@@ -288,7 +288,7 @@ def test_a_string_is_a_constant_by_its_text():
     class Named(str):
         number = 1
 
-    argument = understand(0, "c", Named("a"), spec_of(ct.Constant[str], "c"))
+    argument = classify(0, "c", Named("a"), spec_of(ct.Constant[str], "c"))
     assert type(argument.arg_type.value) is str
 
 

@@ -39,7 +39,7 @@ def test_where_written_tensors_stand(torch):
         ct.load(y, 0, N)
 
     arrays = [np.zeros(4, np.float32) for _ in range(6)]
-    program = k.program(k.understand((arrays[0], (arrays[1], arrays[2]), 4, [arrays[3], arrays[4]], arrays[5])))
+    program = k.program(k.classify((arrays[0], (arrays[1], arrays[2]), 4, [arrays[3], arrays[4]], arrays[5])))
     t = [Tensor() for _ in range(6)]
     specs = [PLAIN, PLAIN, CONSTANT, PLAIN, PLAIN]
     found = autograd.written_tensors(program.kernel, (t[0], (t[1], t[2]), 4, [arrays[3], t[4]], t[5]), specs)

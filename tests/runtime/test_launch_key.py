@@ -9,7 +9,7 @@ import pytest
 import cutile as ct
 from cutile.runtime import launch_key
 from cutile.runtime.annotations import PLAIN, ParameterSpec, spec_of
-from cutile.runtime.arguments import array_of, understand, understand_read
+from cutile.runtime.arguments import array_of, classify, classify_read
 from cutile.runtime.array_ref import ArrayRef
 from tests.gpu import extension
 from tests.gpu.arrays import at
@@ -83,8 +83,8 @@ def test_what_has_no_key(value):
     x, x.T, (x, 2), [x, x[:2]], at(4096, (4,), (8,), **here), (1, (at(64, (), **here), x))])
 def test_arguments_that_were_read_are_what_they_are_when_they_are_read_alone(value):
     key, values = read(value)
-    (found,) = understand_read(["a"], [PLAIN], [value], key, values)
-    alone = understand(0, "a", value, PLAIN)
+    (found,) = classify_read(["a"], [PLAIN], [value], key, values)
+    alone = classify(0, "a", value, PLAIN)
     assert (found.arg_type, found.key) == (alone.arg_type, alone.key)
     assert str(found.flat_args) == str(alone.flat_args)
 

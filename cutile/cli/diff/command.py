@@ -120,9 +120,9 @@ def text(r: Report, backends: tuple) -> str:
         out.append(f"None of the {r.compared} recorded assignments differs: look at what is stored without a name.")
     if r.inconclusive:
         out.append(f"Inconclusive: {r.inconclusive}, so nothing is known of what may differ.")
-    elif r.open_:
-        out.append(f"Inconclusive: {r.open_} element(s) differ of which nothing is known, such as past a comparison of "
-                   f"rounded numbers.")
+    elif r.unbounded:
+        out.append(f"Inconclusive: {r.unbounded} element(s) differ of which nothing is known, such as past "
+                   f"a comparison of rounded numbers.")
     return "\n".join(out)
 
 

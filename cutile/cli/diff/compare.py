@@ -51,14 +51,14 @@ class Report:
     first         the first assignment that differs, or None
     arrays        the array parameters whose final contents differ
     compared      how many assignments were compared
-    open_         how many final elements differ, of which is unknown how far they may
+    unbounded         how many final elements differ, of which is unknown how far they may
     inconclusive  why nothing is known of any value, or None
     """
 
     first: Difference | None
     arrays: tuple[Difference, ...]
     compared: int
-    open_: int
+    unbounded: int
     inconclusive: str | None
 
 
@@ -68,7 +68,7 @@ def difference(kernel: Kernel, grid: Sequence[int], args: tuple, backends: tuple
     backends   two names out of BACKENDS. A launch raises what it would raise on its back end.
     """
     grid = (*grid, 1, 1)[:3]
-    arguments = kernel.understand(args)
+    arguments = kernel.classify(args)
     values = list(map(on_host, unpacked(host_values(arguments))))
     program, records, made = recorded(kernel.program(arguments).kernel, grid)
     results = []
@@ -101,9 +101,9 @@ def _compared(kernel: Kernel, grid: tuple, n: int, records: list[Recorded], a: l
     for order, when, d in _recorded_differences(grid, n, records, a, b, known):
         if best is None or (when, order) < best[:2]:
             best = when, order, d
-    open_ = sum(int((~same(x, y) & ~np.isfinite(k.bound)).sum()) for x, y, k in zip(a[:n], b[:n], known.arrays[:n],
+    unbounded = sum(int((~same(x, y) & ~np.isfinite(k.bound)).sum()) for x, y, k in zip(a[:n], b[:n], known.arrays[:n],
                                                                                      strict=True))
-    return Report(best[2] if best else None, arrays, len(records), open_, known.inconclusive)
+    return Report(best[2] if best else None, arrays, len(records), unbounded, known.inconclusive)
 
 
 def _recorded_differences(grid: tuple, n: int, records: list[Recorded], a: list, b: list,

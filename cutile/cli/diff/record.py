@@ -14,7 +14,7 @@ import numpy as np
 
 from cutile import dtypes
 from cutile.dtypes import DType, float32, info, int32
-from cutile.front.program import Embedded, compile_kernel
+from cutile.front.program import Embedded, type_kernel
 from cutile.ir.nodes import Bind, Frame, Group, Kernel, Node, Op, Region, Value
 from cutile.ir.walk import rewrite, substitute, walk, with_regions
 from cutile.ops.convert import astype
@@ -94,7 +94,7 @@ def _tiles(name: str, t: object) -> Iterator[tuple[str, Value]]:
 def _call(n: Bind, operands: list[Value], kept: DType) -> Frame:
     """A call of `_record`, typed for these operands."""
     size = operands[-1].type.size
-    typed = compile_kernel(_record, [*(v.type for v in operands), Embedded(size), Embedded(kept)]).kernel
+    typed = type_kernel(_record, [*(v.type for v in operands), Embedded(size), Embedded(kept)]).kernel
     new = dict(zip(typed.params, operands, strict=True))
     return Frame("record", typed.span, _substituted(typed.body, new), (), n.span)
 

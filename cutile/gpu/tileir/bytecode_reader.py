@@ -28,7 +28,7 @@ from cutile.gpu.tileir.module import (
     Value,
 )
 from cutile.gpu.tileir.operations import BY_OPCODE, ENUMS, Attr, Spec
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 
 
 class TablesReader:
@@ -254,7 +254,7 @@ class FunctionReader:
             raise MalformedBytecode(f"value {n} does not exist")
         return self.values[n]
 
-    @deep
+    @recursive
     def _region(self) -> Block:
         if self.cursor.varint() != 1:
             raise MalformedBytecode("a region of other than one block")

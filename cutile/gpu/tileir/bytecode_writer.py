@@ -31,7 +31,7 @@ from cutile.gpu.tileir.module import (
     Value,
 )
 from cutile.gpu.tileir.operations import ENUMS, Attr
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 
 MAGIC = b"\x7fTileIR\x00"
 SECTIONS = {"string": 1, "func": 2, "debug": 3, "constant": 4, "type": 5, "global": 6, "producer": 7}
@@ -257,7 +257,7 @@ class FunctionWriter:
                 out.append(varint(numbers[x]))
         return out
 
-    @deep
+    @recursive
     def _region(self, block: Block) -> bytes:
         before = self.next
         self._number(block.args)

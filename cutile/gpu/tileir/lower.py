@@ -46,7 +46,7 @@ from cutile.gpu.tileir.rules._regular import lowering_rule
 from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.walk import walk
 from cutile.ops._op import READ, ROWS, TILES, WRITE
 from cutile.passes.cse import cse
@@ -256,7 +256,7 @@ class Lowering:
             self._define(v, arrays.uncarried(v.type, it, x))
         self._tokens.update(zip(keys, it, strict=True))
 
-    @deep
+    @recursive
     def _region(self, region: Region) -> None:
         for n in region.nodes:
             self.b.loc = self._located(n.span)

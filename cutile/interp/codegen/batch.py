@@ -53,7 +53,7 @@ from cutile.interp.exec.merge import Kind, Rank
 from cutile.interp.memory.loop_tiles import LoopTiles
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.walk import depths
 from cutile.ops._promotion import broadcastable_to
 from cutile.types import ListType, TileType
@@ -148,7 +148,7 @@ class Unit:
 
         def done(f: FunctionType) -> None:
             f.__defaults__ = (None,) * len(views)
-            region.function = deep(f) if self.depths[b] % EVERY == 0 else f
+            region.function = recursive(f) if self.depths[b] % EVERY == 0 else f
 
         self.queue.append(lambda: self.function(scope, b, slot, params, (*records, *given, *views), tail,
                                                 leaving=leaving, done=done, at=at))

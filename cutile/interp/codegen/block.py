@@ -39,7 +39,7 @@ from cutile.interp.exec.divergence import bad_step, count_step
 from cutile.interp.show import Shown, Tile, record_class
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Known, Node, Op, Region, Template, Value
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ops import create, shape
 from cutile.types import TileType
 
@@ -133,7 +133,7 @@ class Function:
 
     def from_afar(self, function: Callable, body: Region) -> Callable:
         """The function of that body, made callable from deep in the stack."""
-        return deep(function)
+        return recursive(function)
 
     def inner(self) -> Function:
         """A function that is called from this one."""
@@ -184,7 +184,7 @@ class Function:
 
     # ------------------------------------------------------------- regions
 
-    @deep
+    @recursive
     def region(self, b: Region, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
         """The statements of a region from node `skip` on, and whether control can reach its end.
 

@@ -26,7 +26,7 @@ from cutile.interp.exec.turns import Pause, Spin
 from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Kernel, Op, Region, Value
-from cutile.ir.recursion import deep
+from cutile.ir.recursion import recursive
 from cutile.ir.walk import regions
 from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.types import TileType
@@ -77,7 +77,7 @@ class Turns(Function):
         return combine_at_once
 
     def from_afar(self, function, body):
-        return partial(_advanced, function) if body in self.pauses.regions else deep(function)
+        return partial(_advanced, function) if body in self.pauses.regions else recursive(function)
 
     def inner(self):
         return Turns(self.program, self.needs, self.queue, self.pauses, self.constants)
@@ -125,7 +125,7 @@ def _advanced(function: Callable, *args: Any) -> Generator:
         yield item
 
 
-@deep
+@recursive
 def _step(steps: Generator) -> tuple[bool, Any]:
     try:
         return True, next(steps)

@@ -31,7 +31,7 @@ def arguments():
 
 def test_recording_changes_nothing_and_is_checked():
     args = arguments()
-    known = much.understand(args)
+    known = much.classify(args)
     program, records, made = recorded(much.program(known).kernel, (2, 1, 1))
     check(program)
     names = [r.variable for r in records]

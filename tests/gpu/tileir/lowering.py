@@ -6,7 +6,7 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
-from cutile.front.program import ArgType, compile_kernel
+from cutile.front.program import ArgType, type_kernel
 from cutile.gpu.facts import ArrayFacts, ListFacts
 from cutile.gpu.target import parse_target, supports
 from cutile.gpu.tileir import tileiras
@@ -21,7 +21,7 @@ TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 
 
 def typed(fn: types.FunctionType, *kinds: ArgType) -> Kernel:
-    kernel = fma(compile_kernel(fn, kinds).kernel)
+    kernel = fma(type_kernel(fn, kinds).kernel)
     check(kernel)
     return kernel
 

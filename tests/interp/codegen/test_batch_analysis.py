@@ -163,7 +163,7 @@ def test_a_block_may_store_to_what_it_loads():
 
 
 def typed(kernel, *arrays):
-    k = kernel.program(kernel.understand((*arrays, T))).kernel
+    k = kernel.program(kernel.classify((*arrays, T))).kernel
     return k, plan_batch(k, False)
 
 
