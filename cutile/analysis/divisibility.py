@@ -14,12 +14,12 @@ from cutile.ir.walk import walk
 from cutile.ops import arithmetic, bits, convert, create, grid
 from cutile.types import TileType
 
-LARGEST = 1 << 20
+MAX_DIVISOR = 1 << 20
 
 
 def _power_of_two(n: int) -> int:
     """The largest power of two, up to LARGEST, that divides n."""
-    return min(n & -n, LARGEST) if n else LARGEST
+    return min(n & -n, MAX_DIVISOR) if n else MAX_DIVISOR
 
 
 def divisibility(kernel: Kernel, known: Callable[[Op], int] = lambda n: 1) -> dict[Value, int]:
@@ -38,7 +38,7 @@ def divisibility(kernel: Kernel, known: Callable[[Op], int] = lambda n: 1) -> di
 
 def _note(found: dict[Value, int], v: Value, divisor: int) -> None:
     if divisor > 1:
-        found[v] = min(divisor, LARGEST)
+        found[v] = min(divisor, MAX_DIVISOR)
 
 
 def _is_integer(v: Value) -> bool:

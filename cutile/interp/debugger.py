@@ -23,7 +23,9 @@ def _traced() -> bool:
 
 
 def _measures(trace) -> bool:
-    """Whether a trace function is that of a measuring tool, by its module, its object's or what `python -m` runs."""
+    """Whether a trace function belongs to a measuring tool. Its module tells, that of the object whose method it is, or
+    the one that `python -m` runs.
+    """
     owner = getattr(trace, "__self__", None) or trace
     modules = [getattr(x, "__module__", None) for x in (trace, owner, type(owner))]
     function = getattr(trace, "__func__", trace)
@@ -39,8 +41,8 @@ def _monitored() -> bool:
 
 
 def _pydevd() -> bool:
-    """Whether debugpy or PyCharm is connected. These may trace single code objects only, which does not show before a
-    breakpoint is hit.
+    """Whether debugpy or PyCharm is connected. These may trace single code objects only, so `sys.gettrace` shows
+    nothing until a breakpoint is hit.
     """
     modules = sys.modules
     if "_pydevd_bundle.pydevd_constants" in modules:

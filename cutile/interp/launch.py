@@ -22,9 +22,9 @@ Grid = tuple[int, int, int]
 
 
 class HostLaunch:
-    """A prepared launch in the interpreter: a kernel on arrays of one layout, that is dtypes, sizes and strides.
+    """The interpreter's prepared launch: a kernel on arrays of one layout, that is dtypes, sizes and strides.
 
-    repeatable  whether `run` prepares launches for the next ones with the same grid
+    repeatable  whether `run` keeps a grid launch for later launches with the same grid
     """
 
     __slots__ = ("compiled", "_by_grid")
@@ -43,19 +43,19 @@ class HostLaunch:
         values  NumPy arrays, numbers and lists of arrays, one for each IR parameter
         TypeError if the kernel stores to an array that is read-only.
         """
-        check = None  # CUTILE_CHECK, where a launch may be prepared
+        check = None  # the value of CUTILE_CHECK; None if no grid launch may be used
         if (by_grid := self._by_grid) is not None and not debugger.attached():
             check = False if settings.untouched() else prepared.checking()
             if check is not None and (found := by_grid.get((grid, check))) is not None and found.run(values):
                 return
-        # In a context of its own, so that an interrupt leaves nothing behind of what is set there.
+        # In a copy of the context, so that an interrupt leaves no setting of `_run` behind.
         contextvars.copy_context().run(self._run, grid, values, check)
 
     def _run(self, grid: Grid, values: Sequence[Any], check: bool | None) -> None:
         with settings.steady():
             args = _arguments(self.compiled, values)
             if check is not None and (grid, check) not in self._by_grid and len(self._by_grid) < prepared.GRIDS \
-                    and prepared.ordinary(args):
+                    and prepared.preparable(args):
                 found = self._by_grid[grid, check] = prepared.prepare(self.compiled, grid, args, check)
                 if found is not None and found.run(values):
                     return
@@ -68,7 +68,7 @@ def launch(kernel: Kernel, grid: Grid, values: Sequence[Any]) -> None:
 
 
 def run(kernel: Kernel, grid: Sequence[int], args: Sequence, *, schedule: str | None = None) -> None:
-    """Run a kernel once. `args` go with its parameters: array descriptors, lists of them, numbers."""
+    """Run a kernel once. `args`: for each parameter an ArrayView, a list of them, or a number."""
     run_blocks.run(CompiledKernel(kernel), grid, args, schedule)
 
 
@@ -89,14 +89,14 @@ def _arguments(compiled: CompiledKernel, values: Sequence[Any]) -> list[Any]:
 
 
 def _find_changing(buffers: Sequence[Buffer]) -> None:
-    """Find which buffers the kernel may change: those that it stores to, and what may share memory with them."""
-    targets = [m.array for m in buffers if m.writable]
-    for m in buffers:
-        if not m.writable:
-            m.may_change = False
+    """Set `may_change` on each buffer: true if the kernel stores to it, or to memory that it may share."""
+    targets = [buffer.array for buffer in buffers if buffer.writable]
+    for buffer in buffers:
+        if not buffer.writable:
+            buffer.may_change = False
             for target in targets:
-                if np.may_share_memory(m.array, target):
-                    m.may_change = True
+                if np.may_share_memory(buffer.array, target):
+                    buffer.may_change = True
 
 
 def _view(t: ArrayType, name: str, x: np.ndarray, stored: bool) -> array_view.ArrayView:

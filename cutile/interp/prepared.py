@@ -1,8 +1,9 @@
-"""Repeated launches: what depends on nothing but the grid and the layouts of the arrays is prepared once.
+"""Grid launches: launches of one grid on arrays of one layout, with all that does not depend on the arrays' contents.
 
-A prepared launch keeps the code, its chunks of blocks, and where in an array a tile lies: numbers, never an array or a
-view of one. To run it means to check the arrays that are given, make views of them and call the code. Arrays that are
-out of the ordinary are left to the long way (launch.py), before anything is done.
+`prepare` computes once what depends only on the grid and on the arrays' dtypes, sizes and strides: the code, the chunks
+of blocks, and where the tiles lie in the arrays. These are numbers, never an array or a view of one. `GridLaunch.run`
+checks the arrays, makes views of them and calls the code. If an array that is stored to is misaligned or overlaps
+another, it does nothing and returns False; then `run_blocks.run` runs the launch.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from cutile.ir.nodes import Kernel, Op, Value, regions_of, uses_of
 from cutile.ir.walk import walk
 from cutile.ops._op import HOST, READ
 
-GRIDS = 32  # for which launches on arrays of one layout are prepared
-CHUNKS = 32  # of blocks, that a prepared launch has at most
+GRIDS = 32  # most grid launches of one HostLaunch
+CHUNKS = 32  # most chunks of a grid launch
 
 
 class TileView(NamedTuple):
@@ -42,24 +43,25 @@ class TileView(NamedTuple):
 
 
 class GridLaunch(NamedTuple):
-    """A launch that is prepared for one grid and arrays of one layout."""
+    """What launches of one grid on arrays of one layout have in common."""
 
     function: Callable  # (ctx, *arguments, *views), as codegen/batch.py makes it
-    context: contextvars.Context  # it runs in a copy of this
+    context: contextvars.Context  # the code runs in a copy of this
     grid: Dim3
-    arrays: list[int]  # which parameters are arrays
-    stored: list[int]  # and which of these are stored to
-    bare: bool  # the code does not ask which blocks run
-    makers: list[tuple[int, Callable]]  # parameters that the code needs besides views, and what makes the argument
+    arrays: list[int]  # numbers of the parameters that are arrays
+    stored: list[int]  # those of them that the kernel stores to
+    needs_ctx: bool  # the code asks which blocks run
+    makers: list[tuple[int, Callable]]  # (parameter, function that makes its argument) for those not used as views only
     parts: list[tuple[Dim3, Dim3, list[TileView | None]]]  # origin and extent of a chunk, and its tiles
 
     def run(self, values: Sequence[Any]) -> bool:
-        """Run it; False, with nothing done, if the arrays are out of the ordinary."""
+        """Run the launch. False, with nothing done, if an array that is stored to is misaligned or overlaps another."""
         return self.context.copy().run(_run, self, values)
 
 
-def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:  # one function: a call costs what a small tile does
-    function, _, grid, arrays, stored, bare, makers, parts = launched
+# One function, not split up: a Python call takes as long as an op on a small tile.
+def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:
+    function, _, grid, arrays, stored, needs_ctx, makers, parts = launched
     for i in stored:
         target = values[i]
         flags = target.flags
@@ -70,7 +72,7 @@ def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:  # one function: 
             a = values[k]
             if k != i and (a is target or not (own and a.flags.owndata) and np.may_share_memory(a, target)):
                 return False
-    launch, given, ctx = None if bare else Launch(grid), [None] * len(values), None
+    launch, given, ctx = Launch(grid) if needs_ctx else None, [None] * len(values), None
     try:
         for i, make in makers:
             given[i] = make(values[i])
@@ -85,7 +87,7 @@ def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:  # one function: 
                     if not written:
                         view.setflags(write=False)
                 views.append(view)
-            if not bare:
+            if needs_ctx:
                 ctx = BlockGrid(launch, origin, extent)
             function(ctx, *given, *views)
     except MemoryError as e:
@@ -95,8 +97,8 @@ def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:  # one function: 
 
 @functools.cache
 def _context(check: bool) -> contextvars.Context:
-    """A context in which all settings but CHECK have their defaults, and NumPy is silent, which from 2.0 on keeps this
-    in contexts. To enter it takes a tenth of the time that it takes to set the same things for each launch.
+    """A context in which all settings but CHECK have their defaults and NumPy warns of nothing (since 2.0 a context
+    holds that too). Entering it takes a tenth of the time that setting both takes.
     """
     context = settings.fixed(CHECK=check)
     context.run(np.errstate(all="ignore").__enter__)
@@ -104,25 +106,27 @@ def _context(check: bool) -> contextvars.Context:
 
 
 def checking() -> bool | None:
-    """CUTILE_CHECK, where no other setting that counts here is touched; else None, and launches are not prepared."""
+    """The value of CUTILE_CHECK. None if another setting that the interpreter reads is set: then no grid launch may be
+    used.
+    """
     return settings.get("CHECK") if settings.untouched(*_OTHERS) else None
 
 
 _OTHERS = tuple(name for name in settings.INTERPRETED if name != "CHECK")
 
 
-def ordinary(args: Sequence[Any]) -> bool:
-    """Whether prepared launches take these arguments of `run_blocks.run`: no lists, and the arrays that are stored to
-    are aligned and overlap no other.
+def preparable(args: Sequence[Any]) -> bool:
+    """Whether a grid launch can be made with these arguments of `run_blocks.run`: no argument is a list, every array
+    that is stored to is aligned, and no other array overlaps one of these.
     """
     buffers = [x.buffer for x in args if isinstance(x, ArrayView)]
     return not any(isinstance(x, list) for x in args) and all(
-        m.array.flags.aligned if m.writable else not m.may_change for m in buffers)
+        buffer.array.flags.aligned if buffer.writable else not buffer.may_change for buffer in buffers)
 
 
 def prepare(compiled: CompiledKernel, grid: Dim3, args: Sequence[Any], check: bool) -> GridLaunch | None:
-    """What launches of this grid on arrays of these layouts have in common, found with the ordinary arguments of one of
-    them; None if they have to go the long way.
+    """The grid launch for arrays of the layouts of `args`, which are `preparable`. None if such launches must be run by
+    `run_blocks.run`: under another schedule, with prints, or with too many chunks.
     """
     kernel = compiled.kernel
     plan, nodes = compiled.plan(None, not check), list(walk(kernel.body))
@@ -130,28 +134,27 @@ def prepare(compiled: CompiledKernel, grid: Dim3, args: Sequence[Any], check: bo
     if plan.schedule != "batch" or 0 in grid or len(chunks) > CHUNKS \
             or any(isinstance(n, Op) and n.op.effect == HOST for n in nodes):  # prints, and what else the host sees
         return None
-    tiles = {n: _tile_views(n, find, kernel, grid, chunks, args) for n, find in plan.code.placed.items()}
-    seen = {n for n, found in tiles.items() if None not in found}  # these need nothing but their views
+    tiles = {n: _tile_views(n, find, kernel, grid, chunks, args) for n, find in plan.code.view_finders.items()}
+    seen = {n for n, found in tiles.items() if None not in found}  # ops that need no argument besides their views
     others = [n for n in nodes if n not in seen and n not in plan.code.skipped]
-    bare = not any(regions_of(n) or isinstance(n, Op) and (tile_indices(n) or "ctx" in n.op.given)
-                   for n in others)
+    needs_ctx = any(regions_of(n) or isinstance(n, Op) and (tile_indices(n) or "ctx" in n.op.given) for n in others)
     needed = {v for n in others for v in uses_of(n)}
     makers = [(i, _maker(p, x)) for i, (p, x) in enumerate(zip(kernel.params, args, strict=True)) if p in needed]
     parts = [(origin, extent, at) for (origin, extent), *at in zip(chunks, *tiles.values(), strict=True)]
     arrays = [i for i, x in enumerate(args) if isinstance(x, ArrayView)]
     stored = [i for i in arrays if args[i].writable]
-    return GridLaunch(plan.function, _context(check), grid, arrays, stored, bare, makers, parts)
+    return GridLaunch(plan.function, _context(check), grid, arrays, stored, needs_ctx, makers, parts)
 
 
 def _tile_views(n: Op, find: Callable, kernel: Kernel, grid: Dim3, chunks: list,
                 args: Sequence[Any]) -> list[TileView | None]:
-    """Where the tile of an op lies, for each chunk; None where it is no part of an array of packed elements."""
+    """Where the tiles of an op lie, for each chunk; None where they cannot be one view."""
     i = kernel.params.index(n.operands[0])
-    m, written = args[i].buffer, n.op.effect != READ
-    if not m.plain or m.flat is None or m.may_change and not written:
+    buffer, written = args[i].buffer, n.op.effect != READ
+    if not buffer.plain or buffer.flat is None or buffer.may_change and not written:
         return [None] * len(chunks)
     found = (find(args[i], BlockGrid(Launch(grid), origin, extent)) for origin, extent in chunks)
-    return [v if v is None else _tile_view(i, written, v, m.array) for v in found]
+    return [v if v is None else _tile_view(i, written, v, buffer.array) for v in found]
 
 
 def _tile_view(i: int, written: bool, v: np.ndarray, a: np.ndarray) -> TileView:
@@ -162,12 +165,12 @@ def _tile_view(i: int, written: bool, v: np.ndarray, a: np.ndarray) -> TileView:
 def _maker(p: Value, x: Any) -> Callable:
     if not isinstance(x, ArrayView):
         return functools.partial(run_blocks.argument, p)
-    m = x.buffer
-    return functools.partial(_array, (m.dtype, m.writable, m.name), (x.start, x.size, x.steps, x.index_dtype, True))
+    of_buffer = x.buffer.dtype, x.buffer.writable, x.buffer.name
+    return functools.partial(_array, of_buffer, (x.start, x.size, x.steps, x.index_dtype, True))
 
 
-def _array(of_memory: tuple, of_view: tuple, a: np.ndarray) -> ArrayView:
-    """What `array_view.view_of` gives, where everything about the layout is known."""
-    m = Buffer(a, *of_memory)
-    m.may_change = m.writable  # the arrays are apart
-    return ArrayView(m, *of_view)
+def _array(of_buffer: tuple, of_view: tuple, a: np.ndarray) -> ArrayView:
+    """`array_view.view_of`, for a layout that is known."""
+    buffer = Buffer(a, *of_buffer)
+    buffer.may_change = buffer.writable  # no stored array overlaps another
+    return ArrayView(buffer, *of_view)

@@ -1,7 +1,7 @@
 """Running the blocks of a grid: in chunks, one after another, or in turns, as an execution plan says.
 
-Blocks are counted in row-major order of their coordinates: the last grid axis runs fastest. What they print comes in
-that order.
+The order of blocks is the row-major order of their coordinates: the last grid axis runs fastest. What they print is
+shown in that order.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from cutile.ir.nodes import Kernel, Value
 from cutile.ops import _numeric
 from cutile.types import ListType, TileType
 
-# Temporaries come and go at every op. glibc maps large ones anew each time, page by page, until it has once seen one of
-# that size freed; then it hands out the same, warm memory again [measured: 2 to 5 times faster]. Elsewhere: no effect.
+# Every op allocates and frees temporaries. glibc gives large ones back to the system when they are freed, until one of
+# that size has been freed once; then it reuses memory that is in the cache [measured: 2 to 5 times faster]. So one is
+# allocated and freed here. Elsewhere this has no effect.
 np.empty(30 << 20, np.uint8)
 
 
 def run(compiled: CompiledKernel, grid: Sequence[int], args: Sequence, schedule: str | None = None) -> None:
-    """Run a kernel over a grid. `args` go with its parameters: array descriptors, lists of them, numbers."""
+    """Run a kernel over a grid. `args`: for each parameter an ArrayView, a list of them, or a number."""
     kernel = compiled.kernel
     grid = (*grid, *(1,) * (3 - len(grid)))
     usual = settings.untouched()
@@ -56,13 +57,13 @@ def _run(kernel: Kernel, plan: ExecutionPlan, launch: Launch, values: list, exte
                     if launch.failed:
                         raise launch.failed[min(launch.failed)]
             elif plan.schedule == "block":
-                for b, shown in _one_by_one(kernel, launch, values):
-                    plan.function(Single(launch, b), b, *shown)
+                for block, shown in _one_by_one(kernel, launch, values):
+                    plan.function(Single(launch, block), block, *shown)
             else:
                 from cutile.interp.exec import turns  # loaded when it is needed
 
-                waiting = (turns.Block(plan.function, launch, b, shown)
-                           for b, shown in _one_by_one(kernel, launch, values))
+                waiting = (turns.Block(plan.function, launch, block, shown)
+                           for block, shown in _one_by_one(kernel, launch, values))
                 turns.run(waiting, launch, settings.get("SEED"))
         except MemoryError as e:
             raise not_enough(e) from e
@@ -76,7 +77,7 @@ def _run(kernel: Kernel, plan: ExecutionPlan, launch: Launch, values: list, exte
 
 
 def argument(v: Value, given):
-    """An argument as compiled code takes it: a number as an array of its carrier, a list as an ArrayList."""
+    """An argument as emitted code takes it: a number as an array of its carrier, a list as an ArrayList."""
     if isinstance(v.type, TileType):
         carrier = info(v.type.dtype).carrier
         if isinstance(given, np.ndarray) and given.dtype == carrier and given.shape == v.type.shape:
@@ -88,8 +89,8 @@ def argument(v: Value, given):
 
 def _print(launch: Launch) -> None:
     """Show what the blocks printed, in the order of the blocks."""
-    for b in sorted(launch.printed):
-        show("".join(launch.printed[b]))
+    for block in sorted(launch.printed):
+        show("".join(launch.printed[block]))
 
 
 def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Dim3, list]]:
@@ -98,7 +99,7 @@ def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[
 
     shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
              for v, a in zip(kernel.params, values, strict=True)]
-    return ((b, shown) for b in _blocks(launch.grid, kernel.name))
+    return ((block, shown) for block in _blocks(launch.grid, kernel.name))
 
 
 def _blocks(grid: Dim3, kernel: str) -> Iterable[Dim3]:
@@ -113,9 +114,11 @@ def _blocks(grid: Dim3, kernel: str) -> Iterable[Dim3]:
     return []
 
 
-@functools.lru_cache(maxsize=1024)  # the search takes as long as a tenth of an unprepared launch, or more
+@functools.lru_cache(maxsize=1024)  # the search takes at least a tenth of a launch that is not prepared
 def chunk_of(grid: Dim3, blocks: int) -> Dim3:
-    """The extent of a chunk of at most so many blocks: about as long as wide, chunks about equal."""
+    """The extent of the chunks that a grid is cut into, with at most `blocks` blocks each: a chunk is about as long
+    along each axis as the grid allows, and chunks have about the same size.
+    """
     extent = [1, 1, 1]
     while True:
         wider = [prod(extent) // e * min(2 * e, g) for e, g in zip(extent, grid, strict=True)]
@@ -128,7 +131,7 @@ def chunk_of(grid: Dim3, blocks: int) -> Dim3:
 
 
 def _even(total: int, part: int) -> int:
-    """The part size with which as many parts cover the total most evenly."""
+    """The smallest size that covers `total` with as many parts as `part` does."""
     return -(-total // -(-total // part)) if total else 1
 
 

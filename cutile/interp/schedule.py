@@ -1,4 +1,4 @@
-"""Which schedule a kernel runs under, and all else that the interpreter derives from a typed kernel.
+"""Which schedule a kernel runs under, and the code and properties that the interpreter derives from a typed kernel.
 
 The default, `batch`, takes a cache-sized chunk of blocks at a time. `block` runs one block after another, for debuggers
 and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait for each other.
@@ -18,19 +18,19 @@ from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
 from cutile.errors import TileRecursionError
 from cutile.interp import debugger
-from cutile.interp.codegen.emit import Program, is_breakpoint
-from cutile.interp.exec.capacity import FEW_AXES, check_sizes
+from cutile.interp.codegen.emit import EmittedCode, is_breakpoint
+from cutile.interp.exec.capacity import MAX_BATCHED_AXES, check_sizes
 from cutile.ir.nodes import For, If, Kernel, Op, Value, While, results_of
 from cutile.ir.walk import walk
 from cutile.ops._op import PRODUCT, REDUCTION, SCAN
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
-# Bytes of one tile value for all blocks of a chunk: more where the work on each byte is more [measured].
+# Bytes of one tile value for all blocks of a chunk: larger for kernels that work longer on each byte [measured].
 BUDGET = 512 << 10
 ROW_BUDGET = 1 << 20  # kernels that reduce or scan
-MATMUL_BUDGET = 512 << 10
-SCAN_BUDGET = 16 << 20  # kernels with a scan that Python steps through, an element of all blocks at a time
-STREAM_BUDGET = 4 << 20  # programs whose tiles take no memory of their own
+MATMUL_BUDGET = 512 << 10  # kernels with matrix products, also if they reduce
+SCAN_BUDGET = 16 << 20  # kernels with a scan whose elements Python goes through, for all blocks at once
+STREAM_BUDGET = 4 << 20  # kernels whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 
 SCHEDULES = ("batch", "block", "interleave")  # each has an emitter of that name in codegen, loaded when it is needed
@@ -42,15 +42,15 @@ class ExecutionPlan(NamedTuple):
     schedule: str
     why: str
     function: Callable
-    blocks: int  # that a chunk may have
-    code: Program
+    blocks: int  # most blocks of a chunk
+    code: EmittedCode
 
 
 class CompiledKernel:
     """A typed kernel with what the interpreter derives from it: properties, code for each schedule, execution plans.
 
-    Whoever launches the kernel repeatedly keeps it. Threads may share one: if two of them derive the same thing at the
-    same time, one result is dropped.
+    The kernel's typed program keeps it for later launches. Threads may share one: if two of them derive the same thing
+    at the same time, one result is dropped.
     """
 
     __slots__ = ("kernel", "_made")
@@ -67,9 +67,10 @@ class CompiledKernel:
         return self._once(("properties",), properties_of)
 
     def plan(self, asked: str | None, usual: bool) -> ExecutionPlan:
-        """How a launch runs if `asked` for a schedule, under the settings of now; `usual` if all have their defaults.
+        """How a launch runs under the current settings. `asked`: the schedule that the caller asks for; `usual`: all
+        settings have their defaults.
 
-        There is one plan for all that it depends on: the settings in the key are those that `choose` and `_code` read.
+        One plan is kept for each combination of the settings that `choose` and `_plan` read.
         """
         get = settings.get
         key = ("usual", asked, debugger.attached()) if usual else (
@@ -109,7 +110,7 @@ def _params(kernel: Kernel) -> list[tuple[Any, str, bool]]:
 
 @structure(frozen=True)
 class KernelProperties:
-    """What the choice of schedule and chunk needs to know about a kernel."""
+    """The properties of a kernel on which the choice of schedule and chunk depends."""
 
     value_bytes: int  # of its largest tile
     budget: int
@@ -133,7 +134,7 @@ def properties_of(kernel: Kernel) -> KernelProperties:
             accumulated.add(n.op.accumulates)
             stops = stops or is_breakpoint(n)
             stepwise = stepwise or n.op.accumulates == SCAN and not _is_one_call(n)
-    if axes > FEW_AXES:
+    if axes > MAX_BATCHED_AXES:
         unbatchable = f"{axes} axes leave NumPy too few for blocks"
     budget = SCAN_BUDGET if stepwise else MATMUL_BUDGET if PRODUCT in accumulated else \
         ROW_BUDGET if accumulated & {REDUCTION, SCAN} else BUDGET
@@ -148,7 +149,7 @@ def _axes_of(v: Value) -> int:
 
 
 def _is_one_call(scan: Op) -> bool:
-    """Whether NumPy has a scan: of exact sums and products, and those that are rounded as they are carried."""
+    """Whether one NumPy call computes a scan: one of integers, or of floats whose carrier rounds as the dtype does."""
     i = info(scan.results[0].type.dtype)
     return scan.region is None and (not i.floating or i.carried_exactly) \
         and not scan.attrs["flush_to_zero"] and scan.attrs["rounding_mode"] in (None, RoundingMode.RN)
@@ -159,7 +160,7 @@ def choose(properties: KernelProperties, asked: str | None) -> tuple[str, str]:
     asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
     if asked not in (None, *SCHEDULES):
         raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch', 'block' and 'interleave'")
-    if properties.waiting and asked != "interleave":  # under another one, blocks would wait for ever
+    if properties.waiting and asked != "interleave":  # under another schedule, blocks would wait for ever
         return "interleave", properties.waiting
     if asked in ("block", "interleave"):
         return asked, why
@@ -177,6 +178,6 @@ def choose(properties: KernelProperties, asked: str | None) -> tuple[str, str]:
 
 
 def most_blocks(properties: KernelProperties, streams: bool) -> int:
-    """How many blocks of a chunk the budget allows."""
+    """How many blocks the budget allows in a chunk."""
     budget = STREAM_BUDGET if streams else properties.budget
     return max(1, min(budget // properties.value_bytes, MAX_BLOCKS))

@@ -1,6 +1,6 @@
-"""What a user sees in the debugger: tiles and scalars under their own names, and compile-time values beside them.
+"""The objects that a debugger shows as variables of a running kernel: tiles, scalars, and compile-time values.
 
-The classes have no constructor in Python, so that stepping into a line goes straight to the meaning of its op.
+The class of tiles has no `__init__` written in Python, so that a debugger's step goes straight to the meaning of an op.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Tile(SimpleNamespace):
         return view
 
     def like(self, x: Any) -> Tile:
-        """A tile of this dtype and shape with the elements `x`, which broadcast: for `acc = acc.like(0)`."""
+        """A tile of this dtype and shape with the elements of `x`, broadcast to the shape: `acc = acc.like(0)`."""
         return tile_like(self.type, np.broadcast_to(np.asarray(_plain(x)), self.shape))
 
     def __array__(self, dtype=None, copy=None):
@@ -119,7 +119,7 @@ Tile.__invert__ = lambda self: tile_like(self.type, ~self.numpy())
 
 
 def tile_like(type: TileType, x: Any) -> Tile | np.ndarray:
-    """A result computed from a tile, as a tile of that type; a NumPy array if it has another shape."""
+    """`x` rounded to the dtype of `type`, as a tile; unchanged, as a NumPy array, if its shape is another one."""
     x = np.asarray(x)
     if x.shape != type.shape:
         return x

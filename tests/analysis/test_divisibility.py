@@ -7,7 +7,7 @@ import re
 import pytest
 
 import cutile as ct
-from cutile.analysis.divisibility import LARGEST, divisibility
+from cutile.analysis.divisibility import MAX_DIVISOR, divisibility
 from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
 from cutile.ops import debug
@@ -49,5 +49,5 @@ def test_rules():
     assert got["for"] == [4]
     assert got["sum"] == [4, 8, 4 * 16 * 2, 16, 16, 16, 16, 16]
     assert got["none"] == [1, 1, 1, 1, 1]
-    assert got["zero"] == [LARGEST, LARGEST]
+    assert got["zero"] == [MAX_DIVISOR, MAX_DIVISOR]
     assert got["shape"] == [64]

@@ -88,7 +88,7 @@ def counted(x, counts, n: ct.Constant[int]):
 
 @pytest.fixture(autouse=True, params=["", "1"], ids=["", "checked"])
 def runs(monkeypatch, request):
-    """No setting but CHECK is touched; counts the prepared launches."""
+    """No setting but CHECK is touched; counts the grid launches that are prepared."""
     for s in settings.table().values():
         monkeypatch.delenv(s.variable, raising=False)
     if request.param:

@@ -170,7 +170,7 @@ def test_what_is_derived_is_derived_once():
         assert compiled.plan("batch", False).code is not plan.code
 
 
-@pytest.mark.parametrize("levels", [1, batch.EVERY, batch.EVERY + 1, 400])
+@pytest.mark.parametrize("levels", [1, batch.LEVELS_PER_CHECK, batch.LEVELS_PER_CHECK + 1, 400])
 def test_blocks_nest_deeper_than_calls_of_python(capsys, levels):
     codes = [Code()]
     conds = []

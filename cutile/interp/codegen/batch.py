@@ -19,18 +19,18 @@ import numpy as np
 from cutile.analysis.affine import AffineIndex
 from cutile.dtypes import float32, info
 from cutile.errors import Span
-from cutile.interp.codegen.batch_analysis import BatchPlan, block_function, plan_batch
+from cutile.interp.codegen.batch_analysis import BatchFacts, batch_facts, block_function
 from cutile.interp.codegen.emit import (
     CTX,
-    Needs,
-    Program,
+    EmittedCode,
+    Liveness,
     arguments,
     breakpoint_call,
     finished,
     is_breakpoint,
     meaning_call,
 )
-from cutile.interp.codegen.exits import Exits, Scope
+from cutile.interp.codegen.exits import Enclosing, Exits
 from cutile.interp.codegen.py_ast import (
     NO_POSITION,
     Position,
@@ -58,34 +58,34 @@ from cutile.ir.walk import depths
 from cutile.ops._promotion import broadcastable_to
 from cutile.types import ListType, TileType
 
-EVERY = 16  # levels of nesting after which running code may continue in a further thread
+LEVELS_PER_CHECK = 16  # levels of nesting after which running code may continue in a further thread
 NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
 
 
-def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
     """The kernel as a Python function (ctx, *arguments, *views), the object ".kernel" of the program.
 
-    `views`: for each op of `placed`, the memory of its tile as one view; None, the default, lets the op find it.
+    `views`: for each op of `view_finders`, the memory of its tile as one view; None, the default, lets the op find it.
     """
-    plan = plan_batch(kernel, check)
-    program = Program(check, step_limit, plan.streams(kernel.body))
+    facts = batch_facts(kernel, check)
+    code = EmittedCode(check, step_limit, facts.streams(kernel.body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
               merge.narrow, block_set.with_batch_axes):
-        program.objects["." + f.__name__] = f
-    program.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
-    program.objects |= {program.temp(v): x for v, x in plan.constants.items()}
-    needs = Needs(kernel.body, False, plan.reads, plan.results)
-    unit = Unit(program, needs, plan, Exits(kernel.body), kernel.body)
-    unit.find_placed(kernel.body)
-    placed, top = tuple(unit.views), Scope(kernel.name, kernel.span)
+        code.objects["." + f.__name__] = f
+    code.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
+    code.objects |= {code.temp(v): x for v, x in facts.constants.items()}
+    liveness = Liveness(kernel.body, False, facts.reads, facts.results)
+    unit = Unit(code, liveness, facts, Exits(kernel.body), kernel.body)
+    unit.assign_views(kernel.body)
+    view_finders, top = tuple(unit.views), Enclosing(kernel.name, kernel.span)
     unit.function(top, kernel.body, ".kernel", kernel.params, tuple(unit.views.values()), ir.Return, leaving=False)
     while unit.queue:
         unit.queue.popleft()()
-    program.finish()
-    program.skipped = frozenset(plan.skipped)
-    program.placed = {n: functools.partial(plan.find_view, n) for n in placed}
-    program.objects[".kernel"].__defaults__ = (None,) * len(placed)
-    return program
+    code.finish()
+    code.skipped = frozenset(facts.skipped)
+    code.view_finders = {n: functools.partial(facts.find_view, n) for n in view_finders}
+    code.objects[".kernel"].__defaults__ = (None,) * len(view_finders)
+    return code
 
 
 def rank_of(v: Value) -> Rank:
@@ -99,19 +99,19 @@ def ranks_of(values: Iterable[Value]) -> tuple[Rank, ...]:
 class Unit:
     """All functions of one kernel."""
 
-    def __init__(self, program: Program, needs: Needs, plan: BatchPlan, exits: Exits, root: Region):
-        self.program, self.needs, self.plan, self.exits, self.queue = program, needs, plan, exits, deque()
+    def __init__(self, code: EmittedCode, liveness: Liveness, facts: BatchFacts, exits: Exits, root: Region):
+        self.code, self.liveness, self.facts, self.exits, self.queue = code, liveness, facts, exits, deque()
         self.records = 0
         self.functions: dict[BlockFunction, BlockFunction] = {}  # of block indices: equal ones are one object
         self.depths = depths(root)
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
-    def find_placed(self, root: Region) -> None:
+    def assign_views(self, root: Region) -> None:
         """Give the regular ops of the kernel's own region views. Behind a node that blocks may leave, others run."""
         for n in root.nodes:
             if self.exits.node(n):
                 break
-            if n in self.plan.regular:
+            if n in self.facts.regular:
                 self.view(n)
 
     def view(self, n: Op) -> str:
@@ -123,15 +123,15 @@ class Unit:
         return f".{kind}{self.records}"
 
     def temps(self, values: Iterable[Value]) -> list[str]:
-        return [self.program.temp(v) for v in values]
+        return [self.code.temp(v) for v in values]
 
     def loads(self, values: Iterable[Value]) -> ast.expr:
         return tuple_of(map(load, self.temps(values)))
 
     def ref(self, obj, hint: str) -> ast.expr:
-        return self.program.ref(obj, hint)
+        return self.code.ref(obj, hint)
 
-    def region(self, scope: Scope, b: Region, tail: type, own: Sequence[Value], given: Sequence[str] = (),
+    def region(self, enclosing: Enclosing, b: Region, tail: type, own: Sequence[Value], given: Sequence[str] = (),
                views: Sequence[str] = (), *, leaving: bool | None = None,
                at: Span | None = None) -> tuple[RegionCode, ast.expr]:
         """The function of a nested region, queued; and the tuple of what it captures.
@@ -140,51 +140,51 @@ class Unit:
         """
         exits = self.exits[b]
         leaving = bool(exits) if leaving is None else leaving
-        captured = [v for v in self.needs[b] if v not in own]
-        records = [r for r in scope.records(exits) if r not in given]
+        captured = [v for v in self.liveness[b] if v not in own]
+        records = [r for r in enclosing.records(exits) if r not in given]
         region = RegionCode((*ranks_of(captured), *(Kind.SHARED for _ in records)), leaving)
-        slot = self.program.slot("block")
+        slot = self.code.slot("region")
         params = [*own, *captured]
 
         def done(f: FunctionType) -> None:
             f.__defaults__ = (None,) * len(views)
-            region.function = recursive(f) if self.depths[b] % EVERY == 0 else f
+            region.function = recursive(f) if self.depths[b] % LEVELS_PER_CHECK == 0 else f
 
-        self.queue.append(lambda: self.function(scope, b, slot, params, (*records, *given, *views), tail,
+        self.queue.append(lambda: self.function(enclosing, b, slot, params, (*records, *given, *views), tail,
                                                 leaving=leaving, done=done, at=at))
         return region, tuple_of([*map(load, self.temps(captured)), *map(load, records)])
 
-    def function(self, scope: Scope, b: Region, slot: str, params: Sequence[Value], records: Sequence[str],
+    def function(self, enclosing: Enclosing, b: Region, slot: str, params: Sequence[Value], records: Sequence[str],
                  tail: type, *, leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
-        at = at or scope.span
-        body = Body(self, scope, tail, leaving).emit(b, 0 if tail is ir.Yield else at.line, params)
-        self.program.define(scope.name, [CTX, *self.temps(params), *records], body, scope.span.filename, header(at),
-                            slot, done)
+        at = at or enclosing.span
+        body = Body(self, enclosing, tail, leaving).emit(b, 0 if tail is ir.Yield else at.line, params)
+        self.code.define(enclosing.name, [CTX, *self.temps(params), *records], body, enclosing.span.filename,
+                         header(at), slot, done)
 
 
 class Body:
     """The statements of one function."""
 
-    def __init__(self, unit: Unit, scope: Scope, tail: type, leaving: bool):
-        self.unit, self.scope, self.tail, self.leaving = unit, scope, tail, leaving
-        self.program = unit.program
+    def __init__(self, unit: Unit, enclosing: Enclosing, tail: type, leaving: bool):
+        self.unit, self.enclosing, self.tail, self.leaving = unit, enclosing, tail, leaving
+        self.code = unit.code
         self.line = 0  # of the latest statement
 
     def emit(self, b: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
         """`line` is that of the header of a function or loop; the first Binds belong to it."""
         out: list[ast.stmt] = []
-        telling = line
-        read = {v for n in b.nodes for v in self.unit.needs.reads(n)}
+        header_end = line
+        read = {v for n in b.nodes for v in self.unit.liveness.reads(n)}
         alive = dict.fromkeys(v for v in params if v in read)  # those that later nodes read
-        for n, dead in zip(b.nodes, self.unit.needs.last(b), strict=True):
+        for n, dead in zip(b.nodes, self.unit.liveness.last_uses(b), strict=True):
             if isinstance(n, TERMINATORS):
                 return out + self.terminator(n)
             if isinstance(n, ir.Bind):
-                out += self.bind(n) if n.span.line > telling else []
+                out += self.cover_line(n) if n.span.line > header_end else []
                 continue
-            telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
-            if n in self.unit.plan.skipped:
-                out += self.bind(n)
+            header_end = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
+            if n in self.unit.facts.skipped:
+                out += self.cover_line(n)
                 continue
             out += EMIT[type(n)](self, n)
             results = dict.fromkeys(ir.results_of(n))
@@ -218,25 +218,25 @@ class Body:
     def op(self, n: Op) -> list[ast.stmt]:
         if is_breakpoint(n):
             return [self.positioned(ast.Expr(breakpoint_call(n)), n)]
-        if n in self.unit.plan.implicit:
-            return [self.positioned(assign(self.unit.temps(n.results), load(self.program.temp(n.operands[0]))), n)]
-        operands, combine, plan = self.operands(n), None, self.unit.plan
+        if n in self.unit.facts.implicit:
+            return [self.positioned(assign(self.unit.temps(n.results), load(self.code.temp(n.operands[0]))), n)]
+        operands, combine, facts = self.operands(n), None, self.unit.facts
         if n.region is not None:
             combine, operands = self.combine(n, operands)
         changed = {}
-        if "want_old" in n.attrs and plan.unread(n):
+        if "want_old" in n.attrs and facts.unread(n):
             changed["want_old"] = constant(False)
         before: list[ast.stmt] = []
         if n.op.takes_out:
-            store = plan.stored_by.get(n)
+            store = facts.stored_by.get(n)
             if store is not None:
                 before = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
                 changed["out"] = load(TARGET)
-            elif n in plan.spent or _is_f32_unary(n):
+            elif n in facts.reusable or _is_f32_unary(n):
                 changed["out"] = self.buffer(n, operands)
-        y = self.viewed(n, self.access(n, operands), meaning_call(self.program, n, operands, combine, **changed))
+        y = self.viewed(n, self.access(n, operands), meaning_call(self.code, n, operands, combine, **changed))
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
-        if n in plan.stores:
+        if n in facts.stores:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])
             stmt = set_position(ast.If(there, [stmt], []), NO_POSITION)
         return [*before, stmt]
@@ -250,20 +250,20 @@ class Body:
     def access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
         """How an op acts on a view: a load gives it, a store puts its tile there."""
         if n.op.view is not None:
-            return lambda view: finished(self.program, n, load(view)) if self.program.check else load(view)
+            return lambda view: finished(self.code, n, load(view)) if self.code.check else load(view)
         return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
         """Where an op may put its result: the memory of an operand that is not read again, or new memory."""
-        spent = self.unit.plan.spent.get(n)
-        if spent is None or not info(spent.type.dtype).carried_exactly:
+        reusable = self.unit.facts.reusable.get(n)
+        if reusable is None or not info(reusable.type.dtype).carried_exactly:
             return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
-        others = [x for x, v in zip(operands, n.operands, strict=True) if v is not spent]
-        return call(load(".room"), [load(self.program.temp(spent)), *others]) if others else operands[0]
+        others = [x for x, v in zip(operands, n.operands, strict=True) if v is not reusable]
+        return call(load(".room"), [load(self.code.temp(reusable)), *others]) if others else operands[0]
 
     def operands(self, n: Op) -> list[ast.expr]:
-        indices = self.unit.plan.indices
-        return [self.block_index(indices[n, i]) if (n, i) in indices else load(self.program.temp(v))
+        indices = self.unit.facts.indices
+        return [self.block_index(indices[n, i]) if (n, i) in indices else load(self.code.temp(v))
                 for i, v in enumerate(n.operands)]
 
     def block_index(self, index: AffineIndex) -> ast.expr:
@@ -274,20 +274,20 @@ class Body:
 
     def target(self, store: Op) -> ast.expr:
         """The view of memory that a store writes to, or None."""
-        args, keywords = arguments(self.program, store, self.operands(store), {"ctx": load(CTX)})
+        args, keywords = arguments(self.code, store, self.operands(store), {"ctx": load(CTX)})
         return call(self.unit.ref(store.op.target, "target"), args[:-1], keywords)
 
     def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
         """The user's function over carriers. If it captures values, operands get batch axes as those may have."""
-        scope = Scope(n.span.function, n.span)
-        region, captured = self.unit.region(scope, n.region, ir.Yield, n.region.params)
+        enclosing = Enclosing(n.span.function, n.span)
+        region, captured = self.unit.region(enclosing, n.region, ir.Yield, n.region.params)
         if region.ranks:
             operands = [call(load(".with_batch_axes"), [x, self.unit.ref(v.type, "type"), load(CTX)])
                         for x, v in zip(operands, n.operands, strict=True)]
         bind = attribute(self.unit.ref(Combine(region), "combine"), "bind")
         return call(bind, [load(CTX), captured]), operands
 
-    def bind(self, n: ir.Bind | Op) -> list[ast.stmt]:
+    def cover_line(self, n: ir.Bind | Op) -> list[ast.stmt]:
         """A statement without effect at a line of the user that computes nothing, so that coverage counts it."""
         if n.span.line == self.line:
             return []
@@ -311,27 +311,27 @@ class Body:
         leaving = bool(self.unit.exits.node(n))
         sides: list[ast.expr] = []
         for b in (n.then, n.orelse):
-            region, captured = self.unit.region(self.scope, b, ir.Yield, (), leaving=leaving, at=n.span)
+            region, captured = self.unit.region(self.enclosing, b, ir.Yield, (), leaving=leaving, at=n.span)
             sides += [self.unit.ref(region, "side"), captured]
         run = load(".branch" if leaving else ".branch_all")
         point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
-        cond = load(self.program.temp(n.cond))
+        cond = load(self.code.temp(n.cond))
         return self.entered(n, n.results, call(run, [load(CTX), cond, *sides, point]))
 
     def loop_body(self, n: ir.For | ir.While, views: Sequence[str] = ()) -> list[ast.expr]:
         leaving = bool(self.unit.exits[n.body])
-        scope, given = self.scope, ()
+        enclosing, given = self.enclosing, ()
         if leaving:
             given = (self.unit.record("breaks"), self.unit.record("continues"))
-            scope = Scope(scope.name, scope.span, scope.returns, *given)
-        region, captured = self.unit.region(scope, n.body, ir.Continue, inner_of(n), given, views, leaving=leaving,
+            enclosing = Enclosing(enclosing.name, enclosing.span, enclosing.returns, *given)
+        region, captured = self.unit.region(enclosing, n.body, ir.Continue, inner_of(n), given, views, leaving=leaving,
                                             at=n.span)
         return [self.unit.ref(region, "body"), captured]
 
     def for_(self, n: ir.For) -> list[ast.stmt]:
         point = self.unit.ref(MergePoint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "point")
         bounds = self.unit.loads((n.start, n.stop, n.step))
-        loads = {} if self.unit.exits[n.body] else self.unit.plan.loop_loads(n)
+        loads = {} if self.unit.exits[n.body] else self.unit.facts.loop_loads(n)
         body = self.loop_body(n, [self.unit.view(m) for m in loads])
         outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, point,
                                            tuple_of(self.loop_tiles(m, n.iv, indices) for m, indices in loads.items())])
@@ -350,7 +350,7 @@ class Body:
     def while_(self, n: ir.While) -> list[ast.stmt]:
         cond = [constant(None), tuple_of(())]
         if n.cond is not None:
-            region, captured = self.unit.region(self.scope, n.cond, ir.Yield, n.params, at=n.span)
+            region, captured = self.unit.region(self.enclosing, n.cond, ir.Yield, n.params, at=n.span)
             cond = [self.unit.ref(region, "cond"), captured]
         point = self.unit.ref(MergePoint(ranks_of(n.params), n.span), "point")
         outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), point,
@@ -363,11 +363,11 @@ class Body:
 
     def frame(self, n: ir.Frame) -> list[ast.stmt]:
         leaving = bool(self.unit.exits[n.body])
-        scope, given = Scope(n.function, n.def_span), ()
+        enclosing, given = Enclosing(n.function, n.def_span), ()
         if leaving:
             given = (self.unit.record("returns"),)
-            scope = Scope(n.function, n.def_span, *given)
-        region, captured = self.unit.region(scope, n.body, ir.Return, (), given, leaving=leaving)
+            enclosing = Enclosing(n.function, n.def_span, *given)
+        region, captured = self.unit.region(enclosing, n.body, ir.Return, (), given, leaving=leaving)
         r = self.unit.ref(region, "frame")
         if leaving:
             point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
@@ -383,7 +383,7 @@ class Body:
         if isinstance(n, self.tail):
             result = tuple_of([load(CTX), values]) if self.leaving else values
             return [set_position(ast.Return(result), self.tail_position(n))]
-        s = self.scope
+        s = self.enclosing
         record = {ir.Break: s.breaks, ir.Continue: s.continues, ir.Return: s.returns}[type(n)]
         stmts = []
         if record is not None:  # nothing is recorded of blocks that leave the kernel

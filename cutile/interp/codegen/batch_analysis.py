@@ -1,6 +1,6 @@
 """What the batch schedule decides about a kernel before it emits code that runs for every chunk of blocks.
 
-`plan_batch` finds each fact by one function, and puts them into a `BatchPlan`, which does not change.
+`batch_facts` finds each fact by one function, and puts them into a `BatchFacts`, which does not change.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from cutile.interp.exec.block_set import BlockFunction, BlockSet
     from cutile.interp.memory.array import Array
 
-LARGEST = 1 << 16  # bytes of a constant that is kept
-COMPUTED = 1 << 24  # elements of a constant that is computed at all
+MAX_KEPT_BYTES = 1 << 16  # bytes of a constant that is kept
+MAX_COMPUTED = 1 << 24  # elements of a constant that is computed at all
 
 Operand = tuple[Op, int]  # an op, and the number of one of its operands
 
 
 @structure(frozen=True)
-class BatchPlan:
+class BatchFacts:
     constants: Mapping[Value, np.ndarray]
     accesses: Mapping[Op, Access]
     indices: Mapping[Operand, AffineIndex]  # tile indices that stay affine functions of block indices
@@ -44,7 +44,7 @@ class BatchPlan:
     implicit: frozenset[Op]  # broadcasts that NumPy does on its way
     stored_by: Mapping[Op, Op]  # ops whose result goes to a store alone, which comes next; by that store
     stores: Mapping[Op, Op]  # the inverse
-    spent: Mapping[Op, Value]  # ops, and the operand whose memory may hold the result
+    reusable: Mapping[Op, Value]  # ops, and the operand whose memory may hold the result
 
     def reads(self, n: Node) -> list[Value]:
         """The values that code for a node itself takes from locals."""
@@ -99,7 +99,7 @@ class BatchPlan:
         return not self.accesses[n].array.steps and isinstance(n.operands[0].type, ArrayType)
 
 
-def plan_batch(kernel: Kernel, check: bool) -> BatchPlan:
+def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     """The plan for a kernel; `check`: values are checked as they are computed, so each has its shape."""
     nodes = list(walk(kernel.body))
     described, params = accesses(kernel), frozenset(kernel.params)
@@ -111,15 +111,15 @@ def plan_batch(kernel: Kernel, check: bool) -> BatchPlan:
     def reads(n: Node) -> list[Value]:
         return _reads(n, constants, indices)
 
-    stored_by, spent = {}, {}
+    stored_by, reusable = {}, {}
     for region in _regions(kernel.body, nodes):
         here = [n for n in region.nodes if n not in skipped]
         stored_by |= find_direct_stores(here, times_read, params)
-        spent |= find_spent(here, times_read, reads, stored_by)
-    return BatchPlan(constants, described, indices, skipped, times_read,
+        reusable |= find_reusable(here, times_read, reads, stored_by)
+    return BatchFacts(constants, described, indices, skipped, times_read,
                      regular=find_regular(live, params, constants, indices),
                      implicit=frozenset() if check else find_implicit_broadcasts(live, reads),
-                     stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, spent=spent)
+                     stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, reusable=reusable)
 
 
 def _reads(n: Node, constants: Mapping[Value, np.ndarray], indices: Mapping[Operand, AffineIndex]) -> list[Value]:
@@ -143,12 +143,12 @@ def find_constants(nodes: Sequence[Node], check: bool) -> dict[Value, np.ndarray
                 and all(v in found for v in n.operands)):
             continue
         t = n.results[0].type
-        if not isinstance(t, TileType) or t.size > COMPUTED:
+        if not isinstance(t, TileType) or t.size > MAX_COMPUTED:
             continue
         sig = Sig(tuple(v.type for v in n.operands), (t,))
         y = evaluate(n.op, sig, n.op.group([found[v] for v in n.operands], n.layout), n.attrs)
         y = np.asarray(checking.finish(n, y) if check else y).view()
-        if y.nbytes > LARGEST and 0 not in y.strides:
+        if y.nbytes > MAX_KEPT_BYTES and 0 not in y.strides:
             continue
         y.flags.writeable = False
         found[n.results[0]] = y
@@ -231,7 +231,7 @@ def _goes_to(n: Op, store: Op, times_read: Mapping[Value, int], params: frozense
         and info(dtype).carried_exactly and dtype is not tfloat32 and y.type.ndim == array.type.ndim > 0
 
 
-def find_spent(nodes: Sequence[Node], times_read: Mapping[Value, int], reads: Callable[[Node], list[Value]],
+def find_reusable(nodes: Sequence[Node], times_read: Mapping[Value, int], reads: Callable[[Node], list[Value]],
                stored_by: Mapping[Op, Op]) -> dict[Op, Value]:
     """The ops of a region that may put their result into the memory of an operand, which no one else sees or reads
     after them.
@@ -250,10 +250,10 @@ def find_spent(nodes: Sequence[Node], times_read: Mapping[Value, int], reads: Ca
         if not n.op.takes_out or _may_hand_on(n):
             continue
         (y,) = n.results
-        spent = [v for v in n.operands if v in made and _fits(n, v) and readers[v][-1] is n
+        reusable = [v for v in n.operands if v in made and _fits(n, v) and readers[v][-1] is n
                  and len(readers[v]) == times_read[v] and not any(map(_may_hand_on, readers[v]))]
-        if spent and len(n.operands) <= 2:  # of more, some are still needed when the result is there
-            found[n] = spent[0]
+        if reusable and len(n.operands) <= 2:  # of more, some are still needed when the result is there
+            found[n] = reusable[0]
         made.add(y)
     return found
 

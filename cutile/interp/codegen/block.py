@@ -16,7 +16,7 @@ import numpy as np
 from cutile.dtypes import info
 from cutile.errors import Span
 from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
-from cutile.interp.codegen.emit import BLOCK, CTX, Needs, Program, breakpoint_call, is_breakpoint, meaning_call
+from cutile.interp.codegen.emit import BLOCK, CTX, EmittedCode, Liveness, breakpoint_call, is_breakpoint, meaning_call
 from cutile.interp.codegen.py_ast import (
     NO_POSITION,
     Position,
@@ -33,7 +33,7 @@ from cutile.interp.codegen.py_ast import (
     set_position,
     tuple_of,
 )
-from cutile.interp.codegen.variables import Loop, Path, Variables, claimed
+from cutile.interp.codegen.variables import OpenLoop, Path, Variables, claimed
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.exec.divergence import bad_step, count_step
 from cutile.interp.show import Shown, Tile, record_class
@@ -43,43 +43,43 @@ from cutile.ir.recursion import recursive
 from cutile.ops import create, shape
 from cutile.types import TileType
 
-EVERY = 64  # nested calls after which running code may continue in a further thread
-FOLDED = (create.constant, shape.broadcast_to)  # what the front end inserts for a number beside a tile
-OURS = Span("<cutile>", 1, 0, 1, 0, "cutile")  # the position of functions that the user did not write
+CALLS_PER_CHECK = 64  # nested calls after which running code may continue in a further thread
+FOLDED_OPS = (create.constant, shape.broadcast_to)  # what the front end inserts for a number beside a tile
+INTERNAL_SPAN = Span("<cutile>", 1, 0, 1, 0, "cutile")  # the position of functions that the user did not write
 
 
-def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
     """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the program."""
-    program = Program(check, step_limit)
-    return emit_kernel(kernel, Function(program, Needs(kernel.body, shown=True), deque()))
+    code = EmittedCode(check, step_limit)
+    return emit_kernel(kernel, Function(code, Liveness(kernel.body, shown=True), deque()))
 
 
-def emit_kernel(kernel: Kernel, top: Function) -> Program:
+def emit_kernel(kernel: Kernel, top: Function) -> EmittedCode:
     """The program whose function `top` calls the kernel."""
-    program, queue = top.program, top.queue
-    program.objects[".Tile"] = Tile
+    code, queue = top.code, top.queue
+    code.objects[".Tile"] = Tile
     enter = set_position(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
     params = [CTX, BLOCK, *top.temps(kernel.params)]
-    program.define("launch", params, [enter], OURS.filename, position(OURS), ".kernel")
+    code.define("launch", params, [enter], INTERNAL_SPAN.filename, position(INTERNAL_SPAN), ".kernel")
     while queue:  # frames nest deeper than Python's stack allows recursion here
         queue.popleft()()
-    program.finish()
-    return program
+    code.finish()
+    return code
 
 
 class Function:
     """One Python function under construction.
 
-    The interleave schedule adds to it by `from_afar`, `inner`, `called`, `pause`, `activation`, `iteration` and
+    The interleave schedule overrides `survives_deep_stack`, `inner`, `called`, `pause`, `activation`, `iteration` and
     `combining`.
     """
 
-    def __init__(self, program: Program, needs: Needs, queue: deque, constants: dict[Value, str] | None = None):
-        self.program, self.needs, self.queue = program, needs, queue
+    def __init__(self, code: EmittedCode, liveness: Liveness, queue: deque, constants: dict[Value, str] | None = None):
+        self.code, self.liveness, self.queue = code, liveness, queue
         self.constants = {} if constants is None else constants  # in all functions of a kernel
         self.calls = 0  # around this one
         self.variables = Variables()
-        self.loops: list[Loop] = []
+        self.loops: list[OpenLoop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost region does
 
     def enter(self, name: str, span: Span, body: Region, values: Sequence[Value]) -> ast.expr:
@@ -88,22 +88,22 @@ class Function:
         The first Binds of a body, up to the line of its header, name its parameters. They become parameters of the
         Python function, so that all of them exist when a debugger stops in its first line.
         """
-        told: dict[str, Template] = {}
+        named: dict[str, Template] = {}
         skip = 0
         for n in body.nodes:
             if not isinstance(n, ir.Bind) or not n.name or n.span.line > span.line:
                 break
-            told[n.name] = n.template
+            named[n.name] = n.template
             skip += 1
-        read = {v for n in body.nodes[skip:] for v in self.needs.reads(n)}
+        read = {v for n in body.nodes[skip:] for v in self.liveness.reads(n)}
         values = [v for v in values if v in read]
-        slot, inner = self.program.slot("function"), self.inner()
+        slot, inner = self.code.slot("function"), self.inner()
         inner.calls = self.calls + 1
-        for variable, v in told.items():
+        for variable, v in named.items():
             if isinstance(v, Value):
                 inner.variables.bind(variable, (v,))
-        params = [*told, *self.temps(values)]
-        made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, told.values()), *map(self.use, values)])
+        params = [*named, *self.temps(values)]
+        made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, named.values()), *map(self.use, values)])
         self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
         return self.called(made, body)
 
@@ -119,25 +119,25 @@ class Function:
             unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
             params = [p for i, p in enumerate(params) if i not in unread]
             entry.args[:] = [x for i, x in enumerate(entry.args, -2) if i not in unread]
-        done = self.deepening(slot, body) if self.calls % EVERY == EVERY - 1 else None
-        self.program.define(name, [CTX, BLOCK, *params], inherit_position(stmts), span.filename, header(span), slot,
+        done = self.deepening(slot, body) if self.calls % CALLS_PER_CHECK == CALLS_PER_CHECK - 1 else None
+        self.code.define(name, [CTX, BLOCK, *params], inherit_position(stmts), span.filename, header(span), slot,
                             done)
 
     def deepening(self, slot: str, body: Region) -> Callable:
         """A hook that lets a function continue in a further thread when the stack of this one is nearly full."""
         def done(function: Callable) -> None:
-            self.program.objects[slot] = self.from_afar(function, body)
+            self.code.objects[slot] = self.survives_deep_stack(function, body)
         return done
 
     # -------------------------------------------------------------- what the interleave schedule adds
 
-    def from_afar(self, function: Callable, body: Region) -> Callable:
+    def survives_deep_stack(self, function: Callable, body: Region) -> Callable:
         """The function of that body, made callable from deep in the stack."""
         return recursive(function)
 
     def inner(self) -> Function:
         """A function that is called from this one."""
-        return Function(self.program, self.needs, self.queue, self.constants)
+        return Function(self.code, self.liveness, self.queue, self.constants)
 
     def called(self, y: ast.Call, body: Region) -> ast.expr:
         """The value of a call of the function with that body."""
@@ -163,7 +163,7 @@ class Function:
 
     def use(self, v: Value) -> ast.expr:
         """The variable of the user that holds a value, or its temporary."""
-        return load(self.variables.holder(v) or self.constants.get(v) or self.program.temp(v))
+        return load(self.variables.holder(v) or self.constants.get(v) or self.code.temp(v))
 
     def carrier(self, v: Value) -> ast.expr:
         """The value as an operand of a meaning: a tile's carrier, an array's descriptor."""
@@ -171,10 +171,10 @@ class Function:
         return attribute(x, "carrier") if isinstance(v.type, TileType) else x
 
     def tile(self, x: ast.expr, t: TileType) -> ast.expr:
-        return call(load(".Tile"), (), [("carrier", x), ("type", self.program.ref(t, "type"))])
+        return call(load(".Tile"), (), [("carrier", x), ("type", self.code.ref(t, "type"))])
 
     def temps(self, values: Iterable[Value]) -> list[str]:
-        return [self.program.temp(v) for v in values]
+        return [self.code.temp(v) for v in values]
 
     def move(self, targets: Sequence[str], operands: Sequence[Value]) -> list[ast.stmt]:
         """Values arrive in temporaries."""
@@ -193,18 +193,18 @@ class Function:
         """
         out: list[ast.stmt] = []
         local = set(own)
-        telling = line  # Binds up to this line say what variables hold; the user assigns nothing there
-        for i, (n, last) in enumerate(zip(b.nodes, self.needs.last(b), strict=True)):
+        header_end = line  # Binds up to this line say what variables hold; the user assigns nothing there
+        for i, (n, last) in enumerate(zip(b.nodes, self.liveness.last_uses(b), strict=True)):
             if i < skip:
                 continue
             if isinstance(n, TERMINATORS):
                 before = b.nodes[i - 1] if i else None
                 return out + TERMINATE[type(n)](self, n, before), isinstance(n, ir.Yield | ir.Continue)
             if isinstance(n, ir.Bind):
-                out += self.bind(n, arriving=n.span.line <= telling)
+                out += self.bind(n, arriving=n.span.line <= header_end)
                 falls = True
             else:
-                telling = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
+                header_end = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
                 stmts, falls = EMIT[type(n)](self, n)
                 out += stmts
             local.update(ir.results_of(n))
@@ -220,11 +220,11 @@ class Function:
         at = position(n.span)
         if is_breakpoint(n):
             return [set_position(ast.Expr(breakpoint_call(n)), at)], True
-        if n.op in FOLDED and all(v in self.constants for v in n.operands):
+        if n.op in FOLDED_OPS and all(v in self.constants for v in n.operands):
             self.constants[n.results[0]] = self.folded(n)
             return [], True
         combine = None if n.region is None else self.combine(n)
-        y = meaning_call(self.program, n, [self.carrier(v) for v in n.operands], combine)
+        y = meaning_call(self.code, n, [self.carrier(v) for v in n.operands], combine)
         if len(n.results) == 1 and isinstance(n.results[0].type, TileType):
             y = self.tile(y, n.results[0].type)
         stmts = [*self.pause(n), set_position(assign(self.temps(n.results), y), at)]
@@ -236,8 +236,8 @@ class Function:
     def folded(self, n: Op) -> str:
         """An op on constants that the user did not write: computed once, and never stepped into."""
         operands = [attribute(load(self.constants[v]), "carrier") for v in n.operands]  # not what a variable holds
-        y = self.tile(meaning_call(self.program, n, operands, None), n.results[0].type)
-        return self.program.ref(self.program.evaluate(y), "constant").id
+        y = self.tile(meaning_call(self.code, n, operands, None), n.results[0].type)
+        return self.code.ref(self.code.evaluate(y), "constant").id
 
     def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
         """`name = template`. Nothing is emitted where the variable is known to hold it."""
@@ -261,15 +261,15 @@ class Function:
             case Known(bool() | int() | str() | None as value):
                 return constant(value)
             case Known(value):
-                return self.program.ref(value, "known")
+                return self.code.ref(value, "known")
             case ir.Shown(text):
-                return self.program.ref(Shown(text), "shown")
+                return self.code.ref(Shown(text), "shown")
         items = [self.template(i) for i in t.items]
         if t.kind == "tuple":
             return tuple_of(items)
         if t.kind == "dict":
             return ast.Dict([constant(n) for n in t.names], items)
-        return call(self.program.ref(record_class(t.kind), t.kind), (), list(zip(t.names, items, strict=True)))
+        return call(self.code.ref(record_class(t.kind), t.kind), (), list(zip(t.names, items, strict=True)))
 
     # -------------------------------------------------------------- structured nodes
 
@@ -292,14 +292,14 @@ class Function:
         return self.move(self.temps(results), y.operands)
 
     def for_(self, n: ir.For) -> tuple[list[ast.stmt], bool]:
-        at, p = header(n.span), self.program
+        at, p = header(n.span), self.code
         iv, i = p.temp(n.iv), p.temp(n.iv) + "i"
         start, stop, step = (self.carrier(v) for v in (n.start, n.stop, n.step))
         bad = ast.If(ast.Compare(step, [ast.LtE()], [constant(0)]),
                      [ast.Expr(call(p.ref(bad_step, "bad_step"), [step, p.ref(n.span, "span")]))], [])
         number = call(load(".array"), [load(i), p.ref(info(n.iv.type.dtype).carrier, "carrier")])
 
-        def body(loop: Loop) -> list[ast.stmt]:
+        def body(loop: OpenLoop) -> list[ast.stmt]:
             self._end(loop)
             first = [set_position(assign([iv], self.tile(number, n.iv.type)), at), *self.count(n.span, at)]
             return first + self.region(n.body, n.span.line)[0]
@@ -312,7 +312,7 @@ class Function:
     def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
         at = header(n.span)
 
-        def body(loop: Loop) -> list[ast.stmt]:
+        def body(loop: OpenLoop) -> list[ast.stmt]:
             stmts = self.iteration(n)
             if n.cond is not None:
                 self.ends.append(lambda y: self._leave_unless(y, loop))
@@ -324,33 +324,33 @@ class Function:
         stmts, falls = self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
         return before + stmts, falls
 
-    def _leave_unless(self, y: ir.Yield, loop: Loop) -> list[ast.stmt]:
+    def _leave_unless(self, y: ir.Yield, loop: OpenLoop) -> list[ast.stmt]:
         test = ast.UnaryOp(ast.Not(), self.carrier(y.operands[0]))
         self._end(loop)
         return [set_position(ast.If(test, [ast.Break()], []), position(y.span))]
 
     def count(self, span: Span, at: Position) -> list[ast.stmt]:
-        if not self.program.step_limit:
+        if not self.code.step_limit:
             return []
-        args = [load(CTX), self.program.ref(span, "span")]
-        return [set_position(ast.Expr(call(self.program.ref(count_step, "count"), args)), at)]
+        args = [load(CTX), self.code.ref(span, "span")]
+        return [set_position(ast.Expr(call(self.code.ref(count_step, "count"), args)), at)]
 
-    def _end(self, loop: Loop) -> None:
+    def _end(self, loop: OpenLoop) -> None:
         """Note that the loop may end here, with its carried values as they are."""
         loop.normal.append(self.variables.path(loop.mark, loop.node.params, loop.node.results))
 
-    def loop(self, n: ir.For | ir.While, body: Callable[[Loop], list[ast.stmt]], statement: Callable,
+    def loop(self, n: ir.For | ir.While, body: Callable[[OpenLoop], list[ast.stmt]], statement: Callable,
              at: Position) -> tuple[list[ast.stmt], bool]:
         """A loop. `body(loop)` gives its statements.
 
         Carried values share the temporaries of the results, so every exit finds them in place.
         """
         for p, r in zip(n.params, n.results, strict=False):
-            self.program.share(p, r)
+            self.code.share(p, r)
         start = self.move(self.temps(n.params), n.inits)
-        loop = Loop(n, claimed(self.variables, n), self.variables.mark(), wrong=True)
+        loop = OpenLoop(n, claimed(self.variables, n), self.variables.mark(), wrong=True)
         while loop.wrong:
-            loop = Loop(n, loop.claims, loop.mark)
+            loop = OpenLoop(n, loop.claims, loop.mark)
             loop.begin(self.variables)
             self.loops.append(loop)
             stmts = body(loop)
@@ -361,18 +361,18 @@ class Function:
         return [*start, set_position(statement(stmts), at)], bool(exits)
 
     def frame(self, n: ir.Frame) -> tuple[list[ast.stmt], bool]:
-        y = self.enter(n.function, n.def_span, n.body, self.needs[n.body])
+        y = self.enter(n.function, n.def_span, n.body, self.liveness[n.body])
         return [set_position(assign(self.temps(n.results), y), position(n.span))], True
 
     def combine(self, n: Op) -> ast.expr:
         """The user's function of a reduce or scan, and how it is called."""
-        slot, values = self.program.slot("combine"), self.needs[n.region]
-        inner = Function(self.program, self.needs, self.queue, self.constants)
+        slot, values = self.code.slot("combine"), self.liveness[n.region]
+        inner = Function(self.code, self.liveness, self.queue, self.constants)
         inner.ends.append(inner.give)
         params = [*n.region.params, *values]
-        self.queue.append(lambda: inner.define("combine", OURS, n.region, slot, self.temps(params), params))
-        types = self.program.ref(tuple(v.type for v in n.region.params), "types")
-        elements = self.program.ref(self.combining(), "elements")
+        self.queue.append(lambda: inner.define("combine", INTERNAL_SPAN, n.region, slot, self.temps(params), params))
+        types = self.code.ref(tuple(v.type for v in n.region.params), "types")
+        elements = self.code.ref(self.combining(), "elements")
         return call(load(".partial"), [elements, load(slot), load(CTX), load(BLOCK), types,
                                        tuple_of(map(self.use, values))])
 

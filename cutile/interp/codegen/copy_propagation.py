@@ -1,7 +1,8 @@
-"""Removes temporaries that nothing reads, so that emitted code is as easy to step through as what the user wrote.
+"""Removes temporaries that nothing needs, so that emitted code is as easy to step through as the user's own.
 
-The emitter keeps every value in a temporary, and reads the user's variables instead wherever they hold the value.
-Temporaries that are then not read go: `.t1 = add(…); acc = .t1` becomes `acc = add(…)`.
+The emitter assigns every value to a temporary, but reads a variable of the user instead where one holds the value. A
+temporary that is then never read is removed. One that is only read to assign a variable is removed too:
+`.t1 = add(…); acc = .t1` becomes `acc = add(…)`.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from cutile.interp.codegen.py_ast import NO_POSITION, assign_all, set_position
 
 
 def propagate_copies(body: list[ast.stmt]) -> Counter[str]:
-    """Simplify a function's body in place. Gives how often each name is still read."""
+    """Simplify a function's body in place. Returns how often each name is still read."""
     while True:
         reads = Counter(n.id for s in body for n in ast.walk(s)
                         if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load))
-        changes = [_simplify(b, reads) for b in _suites(body)]  # all of them
+        changes = [_simplify(suite, reads) for suite in _suites(body)]  # a list, so that every suite is simplified
         if not any(changes):
             return reads
 
@@ -34,7 +35,7 @@ def _suites(body: list[ast.stmt]) -> Iterator[list[ast.stmt]]:
 
 
 def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:
-    """One pass over the statements of a suite. Gives whether anything changed."""
+    """Make one pass over the statements of a suite. Returns whether anything changed."""
     out: list[ast.stmt] = []
     for s in suite:
         match s:
@@ -68,7 +69,7 @@ def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:
 
 
 def _maker(before: list[ast.stmt], temp: str) -> ast.Assign | None:
-    """The last statement that deletes nothing, if it only assigns this temporary."""
+    """The assignment of a temporary, if it is the last statement but for `del` statements; else None."""
     last = next((s for s in reversed(before) if not isinstance(s, ast.Delete)), None)
     match last:
         case ast.Assign(targets=[ast.Name(id=name)]) if name == temp:

@@ -32,13 +32,13 @@ BLOCK = "__block__"
 
 
 @structure
-class Program:
+class EmittedCode:
     """The functions of one kernel under construction, and the objects they refer to."""
 
     check: bool = False
     step_limit: bool = False
     streams: bool = False  # tiles take no memory of their own
-    placed: dict[Op, Callable] = field(default_factory=dict)  # what finds the view of each op that takes one
+    view_finders: dict[Op, Callable] = field(default_factory=dict)  # what finds the view of each op that takes one
     skipped: frozenset[Node] = frozenset()  # nodes without code
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
@@ -90,8 +90,8 @@ class Program:
                 scopes[filename] = _module_of(filename)
             scope = scopes[filename]
             module = compiled(ast.Module([tree], []), str(filename))  # not run: a debugger would stop in it
-            code = next(c for c in module.co_consts if isinstance(c, CodeType))
-            self.objects[slot] = made = FunctionType(code, scope)
+            code_object = next(c for c in module.co_consts if isinstance(c, CodeType))
+            self.objects[slot] = made = FunctionType(code_object, scope)
             if done is not None:
                 done(made)
         for scope in scopes.values():
@@ -118,34 +118,34 @@ def _module_of(filename: str) -> dict[str, Any]:
 # ------------------------------------------------------------------ ops
 
 
-def meaning_call(program: Program, n: Op, operands: Sequence[ast.expr], combine: ast.expr | None,
+def meaning_call(code: EmittedCode, n: Op, operands: Sequence[ast.expr], combine: ast.expr | None,
                  **changed: ast.expr) -> ast.expr:
     """The call of an op's meaning, its results rounded: one carrier, or a tuple of them.
 
     `changed` are keyword arguments, in place of attributes or besides them.
     """
     o = n.op
-    args, keywords = arguments(program, n, operands, changed)
+    args, keywords = arguments(code, n, operands, changed)
     if combine is not None:
         keywords.append(("combine", combine))
-    return finished(program, n, call(program.ref(o.meaning, o.name + "_"), args, keywords))
+    return finished(code, n, call(code.ref(o.meaning, o.name + "_"), args, keywords))
 
 
-def arguments(program: Program, n: Op, operands: Sequence[ast.expr],
+def arguments(code: EmittedCode, n: Op, operands: Sequence[ast.expr],
               changed: dict[str, ast.expr]) -> tuple[list[ast.expr], list[tuple[str, ast.expr]]]:
     """The arguments of a meaning, without the combine function."""
     o = n.op
     args = [_grouped(x) for x in o.group(operands, n.layout)]
     defaults = o.meaning.__kwdefaults__ or {}
-    keywords = [(k, _attribute(program, v)) for k, v in n.attrs.items()
+    keywords = [(k, _attribute(code, v)) for k, v in n.attrs.items()
                 if k not in changed and not (k in defaults and defaults[k] is v)] + [*changed.items()]
     if "sig" in o.given:
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
-        keywords.append(("sig", program.ref(sig, "sig")))
+        keywords.append(("sig", code.ref(sig, "sig")))
     if "ctx" in o.given:
         ctx = load(CTX)
         if o.effect == HOST:  # for the error or the text that it makes
-            ctx = call(attribute(ctx, "at"), [program.ref(n.span, "span")])
+            ctx = call(attribute(ctx, "at"), [code.ref(n.span, "span")])
         keywords.append(("ctx", ctx))
     return args, keywords
 
@@ -154,28 +154,28 @@ def _grouped(x: ast.expr | tuple | None) -> ast.expr:
     return constant(None) if x is None else tuple_of(x) if isinstance(x, tuple) else x
 
 
-def _attribute(program: Program, value: Any) -> ast.expr:
+def _attribute(code: EmittedCode, value: Any) -> ast.expr:
     if value is None or isinstance(value, bool | int | str):
         return constant(value)
-    return program.ref(value, "attr")
+    return code.ref(value, "attr")
 
 
-def finished(program: Program, n: Op, y: ast.expr) -> ast.expr:
+def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
     """Rounded to the result's dtype, as a NumPy array."""
     types = [v.type for v in n.results]
     if not types or not all(isinstance(t, TileType) for t in types):
         return y
-    if program.check:
-        return call(program.ref(functools.partial(checking.finish, n), "checked"), [y])
+    if code.check:
+        return call(code.ref(functools.partial(checking.finish, n), "checked"), [y])
     if len(types) > 1:
         rounding = tuple(None if n.op.exact else t.dtype for t in types)
-        return call(program.ref(functools.partial(_finish_all, rounding), "finish"), [y])
+        return call(code.ref(functools.partial(_finish_all, rounding), "finish"), [y])
     i = info(types[0].dtype)
     if n.op.exact or not i.floating:
         return call(load(".array"), [y])
     if i.carried_exactly:  # the cast of what was computed in float64 is the rounding
-        return call(load(".array"), [y, program.ref(i.carrier, "carrier")])
-    return call(load(".array"), [call(load(".round"), [program.ref(types[0].dtype, "dtype"), y])])
+        return call(load(".array"), [y, code.ref(i.carrier, "carrier")])
+    return call(load(".array"), [call(load(".round"), [code.ref(types[0].dtype, "dtype"), y])])
 
 
 def _finish_all(dtypes: tuple, ys: tuple) -> tuple:
@@ -196,7 +196,7 @@ def is_breakpoint(n: Node) -> bool:
 # ------------------------------------------------------------------ what both emitters ask about a region
 
 
-class Needs:
+class Liveness:
     """What the regions of a kernel take from outside, and when a value is read for the last time.
 
     With `shown`, what a Bind shows counts as read. `reads` and `results` speak of one node without its nested regions.
@@ -234,7 +234,7 @@ class Needs:
         self._found[n] = found
         return found
 
-    def last(self, b: Region) -> list[tuple[Value, ...]]:
+    def last_uses(self, b: Region) -> list[tuple[Value, ...]]:
         """For each node of a region, the values that it reads or defines and that no later node of the region reads."""
         seen: set[Value] = set()
         out: list[tuple[Value, ...]] = []

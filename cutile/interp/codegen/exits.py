@@ -1,5 +1,5 @@
-"""How control leaves the regions of a kernel, for the batch emitter: a region that blocks may leave early gets a record
-of them.
+"""How control leaves the regions of a kernel, for the batch emitter. A loop or frame that blocks may leave early gets
+an exit record, a list to which the blocks that leave are appended.
 """
 
 from __future__ import annotations
@@ -14,26 +14,27 @@ NO_EXITS: frozenset[str] = frozenset()
 
 
 class Exits:
-    """How control can leave each region other than by its end: "loop" (Break, Continue) and "frame" (Return)."""
+    """For each region, how control can leave it other than by its end: "loop" (Break, Continue) and "frame" (Return).
+    """
 
     def __init__(self, root: Region):
         self._of: dict[Region, frozenset[str]] = {}
         self._tail: dict[Region, type] = {root: ir.Return}
         every = list(regions(root))
-        for b, n in every:
+        for region, n in every:
             if n is not None:
-                self._tail[b] = (ir.Continue if isinstance(n, ir.For | ir.While) and b is n.body else
-                                 ir.Return if isinstance(n, ir.Frame) else ir.Yield)
-        for b, _ in reversed(every):
+                self._tail[region] = (ir.Continue if isinstance(n, ir.For | ir.While) and region is n.body else
+                                      ir.Return if isinstance(n, ir.Frame) else ir.Yield)
+        for region, _ in reversed(every):
             out: set[str] = set()
-            for n in b.nodes:
+            for n in region.nodes:
                 out |= self.node(n)
-                if isinstance(n, TERMINATORS) and not isinstance(n, self._tail[b]):
+                if isinstance(n, TERMINATORS) and not isinstance(n, self._tail[region]):
                     out.add("frame" if isinstance(n, ir.Return) else "loop")
-            self._of[b] = frozenset(out)
+            self._of[region] = frozenset(out)
 
-    def __getitem__(self, b: Region) -> frozenset[str]:
-        return self._of[b]
+    def __getitem__(self, region: Region) -> frozenset[str]:
+        return self._of[region]
 
     def node(self, n: Node) -> frozenset[str]:
         """How control can leave a node other than by its end."""
@@ -44,8 +45,8 @@ class Exits:
 
 
 @structure(frozen=True)
-class Scope:
-    """The user's function that an emitted one belongs to, and the exit records of Break, Continue and Return."""
+class Enclosing:
+    """What encloses a region: the user's function, and the exit records of the innermost loop and of the frame."""
 
     name: str
     span: Span  # of the user's function
@@ -54,6 +55,6 @@ class Scope:
     continues: str | None = None
 
     def records(self, exits: frozenset[str]) -> list[str]:
-        """The exit records that a region needs if control leaves it by these exits."""
+        """The exit records to which a region appends if control leaves it by these exits."""
         loop = [self.breaks, self.continues] if "loop" in exits else []
         return loop + ([self.returns] if "frame" in exits and self.returns else [])

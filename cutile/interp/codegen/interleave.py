@@ -19,7 +19,7 @@ from cutile._support.structs import structure
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.interp import debugger
 from cutile.interp.codegen.block import Function, combine_elements, emit_kernel
-from cutile.interp.codegen.emit import Needs, Program
+from cutile.interp.codegen.emit import EmittedCode, Liveness
 from cutile.interp.codegen.py_ast import NO_POSITION, assign, call, load, set_position, tuple_of
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.exec.turns import Pause, Spin
@@ -32,13 +32,14 @@ from cutile.ops._op import ATOMIC, READ, WRITE
 from cutile.types import TileType
 
 
-def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> Program:
+def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
     """The kernel as a function (ctx, block, *arguments), the object ".kernel" of the program.
 
     It gives the generator, or None after a kernel that never pauses.
     """
     pauses = _pauses(kernel)
-    return emit_kernel(kernel, Turns(Program(check, step_limit), Needs(kernel.body, shown=True), deque(), pauses))
+    code, liveness = EmittedCode(check, step_limit), Liveness(kernel.body, shown=True)
+    return emit_kernel(kernel, PausingFunction(code, liveness, deque(), pauses))
 
 
 @structure(frozen=True)
@@ -64,23 +65,23 @@ def is_access(n: Op) -> bool:
     return n.op.effect in (READ, WRITE, ATOMIC)
 
 
-class Turns(Function):
+class PausingFunction(Function):
     """A generator function under construction."""
 
-    def __init__(self, program: Program, needs: Needs, queue: deque, pauses: Pauses,
+    def __init__(self, code: EmittedCode, liveness: Liveness, queue: deque, pauses: Pauses,
                  constants: dict[Value, str] | None = None):
-        super().__init__(program, needs, queue, constants)
+        super().__init__(code, liveness, queue, constants)
         self.pauses = pauses
         self.spins: dict[ir.While, str] = {}  # the locals that watch waiting loops
 
     def combining(self):
         return combine_at_once
 
-    def from_afar(self, function, body):
+    def survives_deep_stack(self, function, body):
         return partial(_advanced, function) if body in self.pauses.regions else recursive(function)
 
     def inner(self):
-        return Turns(self.program, self.needs, self.queue, self.pauses, self.constants)
+        return PausingFunction(self.code, self.liveness, self.queue, self.pauses, self.constants)
 
     def called(self, y, body):
         return ast.YieldFrom(y) if body in self.pauses.regions else y
@@ -89,13 +90,13 @@ class Turns(Function):
         if not is_access(n):
             return []
         changes = [] if n.op.effect == READ else [self.use(v) for v in n.operands if not isinstance(v.type, TileType)]
-        return [_yield(self.program.ref(Pause(n.span), "pause"), *changes)]
+        return [_yield(self.code.ref(Pause(n.span), "pause"), *changes)]
 
     def activation(self, n):
         if n not in self.pauses.waiting:
             return []
-        self.spins[n] = self.program.slot("spin")
-        spin = call(self.program.ref(Spin, "Spin"), [self.program.ref(n.span, "span")])
+        self.spins[n] = self.code.slot("spin")
+        spin = call(self.code.ref(Spin, "Spin"), [self.code.ref(n.span, "span")])
         return [set_position(assign([self.spins[n]], spin), NO_POSITION)]
 
     def iteration(self, n):

@@ -116,7 +116,7 @@ class Variables:
 
 
 @structure
-class Loop:
+class OpenLoop:
     """A loop being emitted. `claims`: what each variable that its body assigns is assumed to hold when an iteration
     begins.
     """

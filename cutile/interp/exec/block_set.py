@@ -1,11 +1,11 @@
-"""The blocks that run: what a meaning gets as `ctx`, and how a set of blocks splits.
+"""The blocks that run: the `ctx` of emitted code and of meanings, and how a set of blocks splits.
 
-The batch axes of a carrier, in front of the axes of its tile, stand for the running blocks. While the blocks of a chunk
-run alike, they form a `BlockGrid`: three batch axes, each as long as the grid's or, where the value does not depend on
-it, of length 1. When a condition varies along one axis only, the grid splits into two smaller ones along that axis;
-when it varies along several, the blocks become a `BlockList`: one batch axis that counts the listed blocks. A value
-without batch axes is the same for all blocks. Blocks are numbered within their chunk in row-major order of the grid
-axes, and every set keeps that order.
+The batch axes of a carrier, in front of the axes of its tile, stand for the running blocks. A value without batch axes
+is the same for all blocks. While all blocks of a chunk take the same branches they form a `BlockGrid`, which has three
+batch axes, as long as the chunk along each grid axis; a value that does not depend on an axis has length 1 there. If a
+condition varies along one axis only, the grid splits into two smaller ones along that axis. If it varies along several,
+the blocks become a `BlockList`, with one batch axis for the listed blocks. Blocks are numbered within their chunk in
+row-major order of the grid axes, and every set keeps that order.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOWEST, HIGHEST = int(np.iinfo(INDEX).min), int(np.iinfo(INDEX).max)
 
 
 class Launch:
-    """What all blocks of one launch share."""
+    """The state that all blocks of one launch share."""
 
     __slots__ = ("grid", "step_limit", "steps", "printed", "failed")
 
@@ -41,7 +41,7 @@ class Launch:
         self.printed.setdefault(block, []).append(text)
 
     def fail(self, block: Dim3, message: str | None, span: Span | None) -> None:
-        """Record a failed assertion of a block; the first one counts."""
+        """Record a failed assertion of a block; only its first one is kept."""
         text = "assertion failed" + (f": {message}" if message else "") + f" in block {block}"
         self.failed.setdefault(block, TileAssertionError(text, span))
 
@@ -62,7 +62,7 @@ class BlockSet:
         self._coords: tuple[np.ndarray, ...] | None = None
 
     def at(self, span: Span) -> BlockSet:
-        """This set, with the position of the op that runs: for messages."""
+        """This set, after noting the position of the op that runs, for messages."""
         self.span = span
         return self
 
@@ -76,7 +76,7 @@ class BlockSet:
         return self._coords[axis]
 
     def index(self, function: BlockFunction) -> StridedIndex | np.ndarray:
-        """The function of block indices, in the place of a tile index of dtype int32."""
+        """The value of the function for each block, as a tile index of dtype int32."""
         constant, *coefficients = function
         total = sum(c * self.bid(k).astype(np.int64) for k, c in enumerate(coefficients) if c)
         return (total + constant).astype(INDEX)
@@ -89,7 +89,7 @@ class BlockSet:
         raise NotImplementedError
 
     def coordinates(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Block coordinates along each grid axis, as carriers."""
+        """The coordinate of each block along each of the three grid axes, as carriers."""
         raise NotImplementedError
 
     def blocks(self) -> list[Dim3]:
@@ -98,7 +98,7 @@ class BlockSet:
         return list(zip(*((c + o).tolist() for c, o in zip(at, self.origin, strict=True)), strict=True))
 
     def each(self, sig: Sig, operands: Sequence[np.ndarray]) -> Iterator[tuple[np.ndarray, ...]]:
-        """The operands of each block, in order."""
+        """For each block, in order, its parts of the operands."""
         flat = [self.flat(x, t.ndim) for x, t in zip(operands, sig.operands, strict=True)]
         for i in range(self.count):
             yield tuple(x[i] for x in flat)
@@ -121,26 +121,29 @@ class BlockSet:
         tile_shape = x.shape[x.ndim - rank:]
         return np.broadcast_to(x, self.batch_shape + tile_shape).reshape(self.count, *tile_shape)
 
-    def pick(self, sub: BlockSet) -> Pick:
-        """What takes the values of some of these blocks."""
+    def narrowing(self, sub: BlockSet) -> Narrowing:
+        """How values of these blocks become values of the blocks of a subset."""
         raise NotImplementedError
 
     def split(self, mask: np.ndarray) -> tuple[BlockSet, BlockSet]:
-        """The blocks where the mask, a carrier scalar, is True, and the others. Both must exist."""
+        """The blocks for which the mask, a carrier of a scalar, is True, and the others. Neither set may be empty."""
         raise NotImplementedError
 
 
-class Pick:
-    """Takes from values of an outer set of blocks those of an inner one."""
+class Narrowing:
+    """From a set of blocks to a subset."""
 
     __slots__ = ()
 
     def take(self, x: np.ndarray, rank: int) -> np.ndarray:
+        """The part of a value for the blocks of the subset."""
         return x
 
 
 class BlockGrid(BlockSet):
-    """All combinations of some positions along each grid axis, `axes[k]` along axis k."""
+    """The blocks of a chunk at all combinations of some positions along each grid axis, `axes[k]` along axis k. Without
+    `axes`, all blocks of the chunk.
+    """
 
     __slots__ = ("_axes",)
 
@@ -185,18 +188,19 @@ class BlockGrid(BlockSet):
         m, numbers = self.flat(mask, 0), self.numbers()
         return block_list(self, numbers[m]), block_list(self, numbers[~m])
 
-    def pick(self, sub):
+    def narrowing(self, sub):
         if isinstance(sub, BlockGrid):
-            return GridPick([None if len(a) == len(b) else selector(a, b)
+            return GridNarrowing([None if len(a) == len(b) else selector(a, b)
                             for a, b in zip(self.axes, sub.axes, strict=True)])
         at = np.unravel_index(sub.numbers(), self.extent)
-        return ListOfGridPick([a if len(b) == self.extent[k] else np.searchsorted(b, a)
+        return GridToListNarrowing([a if len(b) == self.extent[k] else np.searchsorted(b, a)
                            for k, (a, b) in enumerate(zip(at, self.axes, strict=True))])
 
 
 @functools.lru_cache(maxsize=1024)
 def _strided_index(function: BlockFunction, origin: Dim3, extent: Dim3) -> StridedIndex | None:
-    """`BlockSet.index` of all blocks of a chunk; None if it does not fit in the dtype of an index, where it wraps."""
+    """`BlockSet.index` of all blocks of a chunk; None if a value does not fit the dtype of an index, so that it wraps.
+    """
     constant, *coefficients = function
     shape = tuple(n if c else 1 for n, c in zip(extent, coefficients, strict=True))
     steps = tuple(c if n > 1 else 0 for n, c in zip(shape, coefficients, strict=True))
@@ -223,8 +227,8 @@ class BlockList(BlockSet):
     def split(self, mask):
         return block_list(self, self.list[mask]), block_list(self, self.list[~mask])
 
-    def pick(self, sub):
-        return ListPick(selector(self.list, sub.numbers()))
+    def narrowing(self, sub):
+        return ListNarrowing(selector(self.list, sub.numbers()))
 
 
 def block_list(like: BlockSet, numbers: np.ndarray) -> BlockList:
@@ -238,7 +242,7 @@ def selector(outer: np.ndarray, inner: np.ndarray) -> slice | np.ndarray:
     return slice(first, last + 1) if last - first + 1 == len(i) else i
 
 
-class GridPick(Pick):
+class GridNarrowing(Narrowing):
     __slots__ = ("selectors",)
 
     def __init__(self, selectors: list[slice | np.ndarray | None]):
@@ -253,7 +257,7 @@ class GridPick(Pick):
         return x
 
 
-class ListOfGridPick(Pick):
+class GridToListNarrowing(Narrowing):
     __slots__ = ("at",)
 
     def __init__(self, at: list[np.ndarray]):
@@ -265,7 +269,7 @@ class ListOfGridPick(Pick):
         return x[tuple(a if n > 1 else 0 for a, n in zip(self.at, x.shape, strict=False)) + (...,)]
 
 
-class ListPick(Pick):
+class ListNarrowing(Narrowing):
     __slots__ = ("selector",)
 
     def __init__(self, selector: slice | np.ndarray):
@@ -294,18 +298,18 @@ class Single(BlockSet):
         return np.zeros(1, np.int64)
 
     def write(self, texts):
-        """Blocks run in order, so the text can go out at once."""
+        """Show the text at once: blocks run in order."""
         show("".join(texts))
 
     def fail(self, sig, cond, message):
-        """Nothing after a failed assertion runs."""
+        """Raise the error: nothing after a failed assertion runs."""
         super().fail(sig, cond, message)
         if self.block in self.launch.failed:
             raise self.launch.failed[self.block]
 
 
 class Turn(Single):
-    """One block of the interleave schedule. Other blocks run between its accesses, so its text is kept."""
+    """One block of the interleave schedule. Other blocks run between its accesses, so its text is shown at the end."""
 
     __slots__ = ()
 
@@ -314,7 +318,9 @@ class Turn(Single):
 
 
 class Widened(BlockSet):
-    """The same blocks inside a combine function, whose scalars have `extra` more axes: all elements at once."""
+    """The same blocks inside a combine function, which takes all elements at once: its scalars have `extra` more batch
+    axes.
+    """
 
     __slots__ = ("outer", "extra")
 

@@ -11,31 +11,31 @@ from cutile.ir.nodes import Kernel, results_of
 from cutile.ir.walk import walk
 from cutile.types import TileType
 
-LARGEST = 1 << 59  # elements: NumPy counts the bytes of an array in 63 bits, and an element may take 8
+MAX_ELEMENTS = 1 << 59  # of a tile: NumPy counts the bytes of an array in 63 bits, and an element may take 8
 HELP = "use smaller tiles, and a loop over them"
-AXES = 64  # of an array of NumPy
-FEW_AXES = 29  # leaves room for three batch axes in the NumPy functions that take at most 32 axes
-DROP = "drop axes of size 1 with ct.reshape, and on the host with numpy.squeeze"
+MAX_AXES = 64  # of a NumPy array
+MAX_BATCHED_AXES = 29  # of a tile in the batch schedule: with three batch axes, what all NumPy functions take
+DROP_AXES = "drop axes of size 1 with ct.reshape, and on the host with numpy.squeeze"
 
 
 def check_sizes(kernel: Kernel) -> None:
     """TileUnsupportedFeatureError if NumPy has no arrays as large as a tile of this kernel, or with as many axes."""
     for n in walk(kernel.body):
         for v in results_of(n):
-            if isinstance(v.type, TileType) and v.type.size > LARGEST:
+            if isinstance(v.type, TileType) and v.type.size > MAX_ELEMENTS:
                 raise TileUnsupportedFeatureError(f"a tile of {v.type.size} elements is more than any memory holds",
                                                   n.span, help=HELP)
-            if isinstance(v.type, TileType) and v.type.ndim > AXES:
+            if isinstance(v.type, TileType) and v.type.ndim > MAX_AXES:
                 raise TileUnsupportedFeatureError(f"a tile of {v.type.ndim} axes is more than the interpreter has: "
-                                                  f"NumPy's arrays have at most {AXES}", n.span, help=DROP)
+                                                  f"NumPy's arrays have at most {MAX_AXES}", n.span, help=DROP_AXES)
 
 
 def too_many_axes(e: Exception) -> TileUnsupportedFeatureError | None:
-    """NumPy's error about too many axes, in a running kernel, as one at the user's line; None for other errors."""
+    """NumPy's error about too many axes in a running kernel, as an error at the user's line; None for other errors."""
     if not re.search(r"\b(32|64)\b", str(e)) or "dimension" not in str(e):
         return None
     return TileUnsupportedFeatureError(f"the tiles here have more axes than NumPy takes for this op: {e}",
-                                       _where(e.__traceback__), help=DROP)
+                                       _where(e.__traceback__), help=DROP_AXES)
 
 
 def not_enough(e: MemoryError) -> TileUnsupportedFeatureError:
@@ -45,7 +45,7 @@ def not_enough(e: MemoryError) -> TileUnsupportedFeatureError:
 
 
 def _where(tb: TracebackType | None) -> Span | None:
-    """The position in the innermost emitted function."""
+    """The user's position in the innermost emitted function of a traceback."""
     found = None
     while tb is not None:
         code = tb.tb_frame.f_code

@@ -1,4 +1,4 @@
-"""CUTILE_CHECK: every result of an op is checked against its type."""
+"""CUTILE_CHECK: check every result of an op against its type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cutile.types import TileType
 
 
 def finish(n: Op, y):
-    """Round what a meaning returned, and check that it is what the types say."""
+    """Round the results of a meaning, and check that they have the dtype, shape and values of their types."""
     ys = y if len(n.results) > 1 else (y,)
     if not isinstance(ys, tuple) or len(ys) != len(n.results):
         raise _wrong(n, f"{len(n.results)} results expected, got {type(y).__name__}")
@@ -32,7 +32,7 @@ def check(n: Op, t: TileType, x: np.ndarray) -> np.ndarray:
         raise _wrong(n, f"a {t} has trailing axes {t.shape}, got an array of shape {x.shape}")
     if info(t.dtype).floating:
         again = _numeric.round_to(t.dtype, x)
-        if info(t.dtype).format.has_inf:  # some casts take infinities to the largest number
+        if info(t.dtype).format.has_inf:  # `round_to` turns infinities of some dtypes into the largest number
             again = np.where(np.isinf(x), x, again)
         if not np.array_equal(again, x, equal_nan=True):
             raise _wrong(n, f"a value is not representable in {t.dtype.name}")

@@ -1,12 +1,12 @@
 """Control flow of the batch schedule: branches, loops and calls over sets of running blocks.
 
-The emitted code has a Python function for every nested region of the IR. It takes the running blocks, the loop's own
-values, and the values that the region captures. Where control reaches the end of the region only, the function returns
-the tuple of its results. Otherwise it is `leaving`: blocks that leave by Break, Continue or Return are appended to the
-exit record of their loop or frame, and the function returns (blocks, results) for those that reach the end, or None if
-none does.
+The emitted code has a Python function for every nested region of the IR. Its parameters are the running blocks, the
+params of the region, and the values that the region captures. If every block reaches the end of the region, the
+function returns the tuple of the region's results. Otherwise the function is `leaving`: it appends the blocks that
+leave by Break, Continue or Return to the exit record of their loop or frame, and returns (blocks, results) of the
+blocks that reach the end, or None if there are none.
 
-Nothing is split or copied as long as all blocks agree.
+As long as all blocks take the same branches, no set is split and no value is copied.
 """
 
 from __future__ import annotations
@@ -24,21 +24,23 @@ from cutile.interp.exec.merge import Part, Rank, merge, narrow
 
 @structure(slots=True)
 class RegionCode:
-    """The emitted function of a region, the ranks of what it captures, and whether blocks may leave it early."""
+    """The emitted function of a region, the ranks of the values it captures, and whether blocks may leave it early."""
 
     ranks: tuple[Rank, ...]
     leaving: bool
     function: Callable | None = None
 
     def run(self, ctx: BlockSet, values: tuple) -> Part | None:
-        """Call the function; the result has the form that a leaving function gives."""
+        """Call the function. The result has the form of a leaving function's."""
         out = self.function(ctx, *values)
         return out if self.leaving else (ctx, out)
 
 
 @structure(slots=True)
 class MergePoint:
-    """Where paths meet: the ranks of the values that arrive, and the source of the node."""
+    """The end of a node, where paths meet: the ranks of the values that arrive, and the node's position in the user's
+    source.
+    """
 
     ranks: tuple[Rank, ...]
     span: Span
@@ -50,7 +52,7 @@ class MergePoint:
 
 def branch(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
            else_values: tuple, point: MergePoint) -> Part | None:
-    """If: the blocks that reach the end of their side, with the results. None if there are none."""
+    """Run an If. Returns the blocks that reach the end of their branch, with the results; None if there are none."""
     if cond.size == 1 or _uniform(cond):
         return then.run(ctx, then_values) if cond.flat[0] else orelse.run(ctx, else_values)
     yes, no = ctx.split(cond)
@@ -61,14 +63,14 @@ def branch(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple
 
 def branch_all(ctx: BlockSet, cond: np.ndarray, then: RegionCode, then_values: tuple, orelse: RegionCode,
                else_values: tuple, point: MergePoint) -> tuple:
-    """If, where every block reaches the end of its side: the results."""
+    """Run an If of which every block reaches the end. Returns the results."""
     if cond.size == 1:
         return then.function(ctx, *then_values) if cond.flat[0] else orelse.function(ctx, *else_values)
     return branch(ctx, cond, then, then_values, orelse, else_values, point)[1]
 
 
 def frame(ctx: BlockSet, body: RegionCode, values: tuple, point: MergePoint) -> tuple:
-    """A call from which blocks return at several places: the results."""
+    """Run a call from which blocks return at several places. Returns the results."""
     returns: list[Part] = []
     out = body.run(ctx, (*values, returns))
     return _meet(ctx, returns + ([out] if out is not None else []), point)[1]
@@ -85,8 +87,8 @@ def _meet(ctx: BlockSet, parts: Sequence[Part], point: MergePoint) -> Part | Non
 # ------------------------------------------------------------------ loops
 
 
-class _Loop:
-    """A running loop: the blocks still in it, what they carry, what they captured, and the exits so far."""
+class _RunningLoop:
+    """A running loop: the blocks still in it, their carried and captured values, and the exits so far."""
 
     def __init__(self, ctx: BlockSet, inits: tuple, point: MergePoint):
         self.outer, self.ctx, self.carried, self.point = ctx, ctx, inits, point
@@ -120,7 +122,7 @@ class _Loop:
         self.restrict(rest)
 
     def step(self, body: RegionCode, first: tuple, values: tuple) -> None:
-        """One run of the body: afterwards, the blocks that continue and what they carry."""
+        """Run the body once. Then `ctx` has the blocks that continue, and `carried` their values."""
         if self.ctx.launch.step_limit is not None:
             count_step(self.ctx, self.point.span)
         if not body.leaving:
@@ -142,7 +144,9 @@ class _Loop:
 
 
 def count_step(ctx: BlockSet, span: Span) -> None:
-    """Count one iteration of any loop, for each block, against CUTILE_STEP_LIMIT."""
+    """Count one iteration for each of the blocks. TileStepLimitError if the launch has made more than CUTILE_STEP_LIMIT
+    in all its loops.
+    """
     launch = ctx.launch
     launch.steps += ctx.count
     if launch.steps > launch.step_limit:
@@ -152,16 +156,16 @@ def count_step(ctx: BlockSet, span: Span) -> None:
 
 def for_loop(ctx: BlockSet, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], inits: tuple, body: RegionCode,
              values: tuple, point: MergePoint, loop_tiles: Sequence[Callable[[range], Iterable]] = ()) -> Part | None:
-    """For: the blocks that come out of it, with the carried values. None if all returned from inside.
+    """Run a For. Returns the blocks that leave it other than by Return, with the carried values; None without any.
 
-    `loop_tiles` are asked, if all blocks make the same iterations and none leaves early, for the tiles of some loads in
-    the body. The body takes them as its last arguments, which may be missing.
+    `loop_tiles`: for some loads in the body, what finds their tiles in all iterations. They are called if all blocks
+    make the same iterations and none leaves early. The tiles are the last arguments of the body, which may be missing.
     """
     start, step, trips = _trips(*bounds, point.span)
     uniform = isinstance(trips, int)
     if uniform and not body.leaving:
         return ctx, _together(ctx, start, step, trips, inits, body.function, values, point, loop_tiles)
-    loop = _Loop(ctx, inits, point)
+    loop = _RunningLoop(ctx, inits, point)
     loop.capture(values, body.ranks)
     if not uniform:
         loop.capture((start, step, trips), (0, 0, 0))
@@ -184,15 +188,16 @@ def for_loop(ctx: BlockSet, bounds: tuple[np.ndarray, np.ndarray, np.ndarray], i
     return loop.result(point.ranks)
 
 
-FEW, MANY = 4, 1 << 31  # iterations: from FEW on, loop tiles pay [measured]; no array has MANY tiles
+LEAST_TRIPS = 4  # iterations from which on loop tiles are faster [measured]
+MOST_TRIPS = 1 << 31  # no array has as many tiles
 
 
 def _together(ctx: BlockSet, start: int, step: int, count: int, carried: tuple, body: Callable, values: tuple,
               point: MergePoint, loop_tiles: Sequence[Callable[[range], Iterable]]) -> tuple:
-    """A loop in which all blocks make the same iterations: what they carry in the end."""
+    """Run a loop in which all blocks make the same iterations. Returns the carried values at its end."""
     trips = range(start, start + count * step, step)
     limited, dtype, rest = ctx.launch.step_limit is not None, point.dtype, repeat(())
-    if loop_tiles and FEW <= count <= MANY:
+    if loop_tiles and LEAST_TRIPS <= count <= MOST_TRIPS:
         rest = zip(*(find(trips) for find in loop_tiles), strict=False)
     for k, found in zip(trips, rest, strict=False):
         if limited:
@@ -215,12 +220,12 @@ def _trips(start: np.ndarray, stop: np.ndarray, step: np.ndarray, span: Span):
     distance = z.astype(np.uint64) - a.astype(np.uint64)  # exact where z > a, also when it exceeds int64
     trips = (distance - np.uint64(1)) // s.astype(np.uint64) + np.uint64(1)
     trips = np.where(z > a, trips, np.uint64(0)).astype(np.int64)
-    if a.size and _same(a) and _same(s) and _same(trips):
+    if a.size and _all_equal(a) and _all_equal(s) and _all_equal(trips):
         return int(a.flat[0]), int(s.flat[0]), int(trips.flat[0])
     return a, s, trips
 
 
-def _same(x: np.ndarray) -> bool:
+def _all_equal(x: np.ndarray) -> bool:
     return bool((x == x.flat[0]).all())
 
 
@@ -230,8 +235,8 @@ def bad_step(step, span: Span):
 
 def while_loop(ctx: BlockSet, inits: tuple, cond: RegionCode | None, cond_values: tuple, body: RegionCode,
                values: tuple, point: MergePoint, results: tuple[Rank, ...]) -> Part | None:
-    """While: the blocks that come out of it, with the results. None if all returned from inside."""
-    loop = _Loop(ctx, inits, point)
+    """Run a While. Returns the blocks that leave it other than by Return, with the results; None if there are none."""
+    loop = _RunningLoop(ctx, inits, point)
     loop.capture(values, body.ranks)
     if cond is not None:
         loop.capture(cond_values, cond.ranks)
@@ -253,12 +258,15 @@ def while_loop(ctx: BlockSet, inits: tuple, cond: RegionCode | None, cond_values
 
 @structure(slots=True)
 class Combine:
-    """The user's function of a reduce or scan in the batch schedule, with the ranks of what it captures."""
+    """The user's function of a reduce or scan in the batch schedule."""
 
     region: RegionCode
 
     def bind(self, ctx: BlockSet, values: tuple) -> Callable[[tuple], tuple]:
-        """The `combine` of a meaning: carriers in, carriers out, every axis a batch axis."""
+        """The `combine` of a meaning: a function from carriers to carriers, which are scalars with batch axes only.
+
+        `values`: those that the user's function captures.
+        """
         function, ranks = self.region.function, self.region.ranks
 
         def combine(args: tuple) -> tuple:

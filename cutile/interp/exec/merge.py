@@ -1,4 +1,4 @@
-"""The values of running blocks when sets of blocks split and meet: narrowing and merging."""
+"""Narrowing and merging the values of blocks when sets of blocks split and meet."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from cutile.interp.memory import per_block_array
 
 
 class Kind(Enum):
-    """What a value is that is no tile."""
+    """The kinds of values that are no tiles."""
 
-    ARRAY = "array"  # it knows itself how it differs by block
-    SHARED = "shared"  # the same for all blocks: a list of arrays, a record of exits
+    ARRAY = "array"  # an array, which has `for_blocks`
+    SHARED = "shared"  # the same for all blocks: a list of arrays, or an exit record
 
 
-Rank = int | Kind  # of the tiles of a value, whose other axes are batch axes
+Rank = int | Kind  # for a value that holds tiles, their rank: its other axes are batch axes
 Part = tuple[BlockSet, tuple]  # some blocks and their values
 
 
@@ -27,13 +27,13 @@ def narrow(outer: BlockSet, inner: BlockSet, values: Sequence, ranks: Sequence[R
     """The values of the inner blocks, given those of the outer ones."""
     if inner is outer or not values:
         return tuple(values)
-    pick = outer.pick(inner)
-    return tuple(x if rank is Kind.SHARED else x.lanes(pick.take) if rank is Kind.ARRAY else pick.take(x, rank)
+    take = outer.narrowing(inner).take
+    return tuple(x if rank is Kind.SHARED else x.for_blocks(take) if rank is Kind.ARRAY else take(x, rank)
                  for x, rank in zip(values, ranks, strict=True))
 
 
 def merge(outer: BlockSet, parts: Sequence[Part], ranks: Sequence[Rank]) -> Part:
-    """Several disjoint sets of blocks, each with values, as one set with values. All are subsets of `outer`."""
+    """Join disjoint subsets of `outer`, each with its values, into one set with values."""
     if len(parts) == 1:
         return parts[0]
     target = _union(outer, [ctx for ctx, _ in parts])
@@ -52,7 +52,7 @@ def _union(outer: BlockSet, sets: list[BlockSet]) -> BlockSet:
 
 
 def _single_axis(sets: Sequence[BlockSet]) -> int | None:
-    """The one axis along which grids differ; None if there are several, or a set is no grid."""
+    """The grid axis along which the sets differ. None if there are several, or a set is no BlockGrid."""
     if not all(isinstance(s, BlockGrid) for s in sets):
         return None
     first = sets[0]
@@ -61,7 +61,7 @@ def _single_axis(sets: Sequence[BlockSet]) -> int | None:
 
 
 def _join(target: BlockSet, sets: Sequence[BlockSet], column: Sequence[Any], rank: Rank):
-    """One value from its parts."""
+    """Join the values that disjoint sets of blocks have into one value of the blocks of `target`."""
     first = column[0]
     if rank is Kind.ARRAY:
         return _join_arrays(target, sets, column)

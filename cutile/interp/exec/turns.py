@@ -1,13 +1,13 @@
 """Blocks that take turns: the interleave schedule, for kernels whose blocks wait for each other.
 
-Each block is a generator that pauses before every access to global memory. Which block goes on then is drawn from a
-seeded generator of random numbers, so a launch repeats exactly under the same seed, if all arrays begin with the same
-contents: a store that changes nothing wakes no block, so even the contents of `np.empty` may decide which block runs.
+Each block is a generator that pauses before every access to global memory. The block that goes on then is drawn by a
+seeded random number generator. So a launch with the same seed runs in the same order if all arrays begin with the same
+contents. Contents matter because a store that changes nothing wakes no block.
 
-A block that ends an iteration of a waiting loop in the state in which it began it, with memory unchanged, would repeat
-that iteration for ever: it is parked until some block changes memory. If all blocks are parked, that is a deadlock. A
-loop whose state never repeats (a counter that decides when to try again) is given up after `PATIENCE` iterations of all
-blocks in which none changed memory.
+If an iteration of a waiting loop ends in the state in which it began, and memory has not changed, the loop would repeat
+it for ever. The block is then parked until some block changes memory. If all blocks are parked, that is a deadlock. A
+waiting loop whose state never repeats, because it counts its attempts, is a deadlock too once all blocks together have
+made more than `PATIENCE` iterations of waiting loops since memory changed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from cutile.interp.exec.block_set import Dim3 as Coordinates
 from cutile.interp.exec.block_set import Launch, Turn
 from cutile.interp.show import Tile
 
-RESIDENT = 512  # blocks that run at once; more begin, in order, when some have finished or all of them wait
-PATIENCE = 50_000
-COMPARED = 1 << 18  # bytes: stores to larger arrays count as changes, unless the block seems to spin
-MANY = 16  # iterations of one block that look like spinning
-SHOWN = 8  # blocks that an error names for each line
+RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or all of them are parked
+PATIENCE = 50_000  # iterations of waiting loops, of all blocks, without a change of memory
+COMPARED = 1 << 18  # bytes: a store to larger arrays is taken for a change of memory, unless the block seems to spin
+SPINNING = 16  # after so many iterations without a change a block seems to spin
+SHOWN = 8  # most blocks that an error names for one line
 
 
 class Pause:
@@ -40,7 +40,7 @@ class Pause:
 
 
 class Spin:
-    """One run of a waiting loop of one block: the state of its latest iteration, and the version of memory then."""
+    """A waiting loop that a block runs: its state before the latest iteration, and the version of memory then."""
 
     __slots__ = ("span", "state", "version", "repeats")
 
@@ -48,21 +48,21 @@ class Spin:
         self.span, self.state, self.version, self.repeats = span, None, -1, 0
 
     def stuck(self, values: Sequence, version: int) -> bool:
-        """Whether the iteration that ended came back to where it began, with memory as it was."""
+        """Note the state before the next iteration. Whether it is that before the latest one, with memory unchanged."""
         state = tuple(x.carrier.tobytes() if isinstance(x, Tile) else x for x in values)
-        same = self.state is not None and all(map(_same, state, self.state))
+        same = self.state is not None and all(map(_equal, state, self.state))
         stuck = same and version == self.version
         self.repeats = self.repeats + 1 if same else 0
         self.state, self.version = state, version
         return stuck
 
 
-def _same(a, b) -> bool:
+def _equal(a, b) -> bool:
     return a is b or isinstance(a, bytes) and a == b
 
 
 class Block:
-    """A block of the launch, and how far it is."""
+    """A block of the launch, and how far it has come."""
 
     __slots__ = ("coordinates", "begin", "steps", "at", "changing", "repeats", "idle", "version")
 
@@ -70,15 +70,15 @@ class Block:
         self.coordinates = coordinates
         self.begin = partial(function, Turn(launch, coordinates), coordinates, *args)
         self.steps: Iterator[tuple] | None = None
-        self.at: Span | None = None  # of the access that comes next, or came last
+        self.at: Span | None = None  # the position of the next access, or of the last one
         self.changing: Sequence = ()  # arrays that the next access may change
-        self.repeats = 0  # how often its waiting loop came back to the same state
+        self.repeats = 0  # iterations in a row after which its waiting loop was in the same state
         self.idle, self.version = 0, 0  # iterations of waiting loops at this version of memory
 
     def content(self) -> list[bytes] | None:
-        """What the next access may change; None: that is too much to compare."""
-        arrays = [m.array for a in self.changing for m in a.buffers]
-        if self.repeats < MANY and sum(a.nbytes for a in arrays) > COMPARED:
+        """The contents of the arrays that the next access may change; None if they are too large to be compared."""
+        arrays = [buffer.array for a in self.changing for buffer in a.buffers]
+        if self.repeats < SPINNING and sum(a.nbytes for a in arrays) > COMPARED:
             return None
         return [a.tobytes() for a in arrays]
 
@@ -90,12 +90,12 @@ class _Run:
         self.coming, self.launch, self.random = iter(blocks), launch, Random(seed)
         self.ready: list[Block] = []
         self.parked: list[Block] = []
-        self.version = 0  # of memory
+        self.version = 0  # of memory: counts its changes
         self.idle = 0  # iterations of waiting loops of all blocks since memory changed
         self.finished = 0
 
     def all(self) -> None:
-        """Run every block to its end, or until all that remain wait."""
+        """Run every block to its end. TileDeadlockError if all that remain wait."""
         while self.begin(RESIDENT):
             while self.ready and not self.hopeless():
                 i = self.random.randrange(len(self.ready))
@@ -110,13 +110,15 @@ class _Run:
             raise self.deadlock()
 
     def begin(self, n: int) -> bool:
-        """Let more blocks begin. False if there are no more."""
+        """Let `n` more blocks begin. False if there are none."""
         new = list(islice(self.coming, n))
         self.ready += new
         return bool(new)
 
     def turn(self, block: Block) -> bool:
-        """Let a block make its next access and go on up to the one after; whether it is ready for that one."""
+        """Let a block make its next access and run up to the one after it. Returns whether the block is then ready; it
+        is not if it has ended or been parked.
+        """
         before = block.content()
         event = self.step(block)
         if block.changing and (before is None or before != block.content()):
@@ -127,7 +129,7 @@ class _Run:
             if isinstance(why, Pause):
                 block.at, block.changing = why.span, values
                 return True
-            if self.idles(block, why, values):
+            if self.record_iteration(block, why, values):
                 self.parked.append(block)
                 return False
             event = self.step(block)
@@ -136,15 +138,15 @@ class _Run:
         return False
 
     def step(self, block: Block) -> tuple | None:
-        """Up to the next pause; None at the end of the block."""
+        """Run a block up to its next yield, and return what it yields; None at the end of the block."""
         try:
             if block.steps is None:
-                block.steps = block.begin() or iter(())  # a kernel without accesses is through
+                block.steps = block.begin() or iter(())  # a kernel without accesses has ended: it is no generator
             return next(block.steps, None)
         except TileAssertionError:
             if block.coordinates not in self.launch.failed:
                 raise
-            return None  # the others run on, to know which block fails first in the order of the grid
+            return None  # the other blocks go on: the error of the first failed block in grid order is raised
 
     def changed(self) -> None:
         self.version += 1
@@ -152,8 +154,8 @@ class _Run:
         self.ready += self.parked
         self.parked.clear()
 
-    def idles(self, block: Block, spin: Spin, values: Sequence) -> bool:
-        """A block begins an iteration of a waiting loop: does it wait until memory changes?"""
+    def record_iteration(self, block: Block, spin: Spin, values: Sequence) -> bool:
+        """Note that a block begins an iteration of a waiting loop. Returns whether to park it."""
         stuck = spin.stuck(values, self.version)
         block.repeats = spin.repeats
         block.idle = block.idle + 1 if block.version == self.version else 0
@@ -162,11 +164,11 @@ class _Run:
         return stuck
 
     def hopeless(self) -> bool:
-        """Whether all blocks spin in waiting loops and none has changed memory for long."""
+        """Whether all ready blocks spin in waiting loops, and no block has changed memory for PATIENCE iterations."""
         if self.idle <= PATIENCE:
             return False
         self.idle = 0
-        return all(b.version == self.version and b.idle > MANY for b in self.ready)
+        return all(b.version == self.version and b.idle > SPINNING for b in self.ready)
 
     def deadlock(self) -> TileDeadlockError:
         lines: dict[Span, list[Coordinates]] = defaultdict(list)

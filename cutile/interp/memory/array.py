@@ -1,12 +1,11 @@
-"""What an operand of array type is while the interpreter runs: the protocol that meanings of ops use.
+"""The protocol of arrays in a running kernel, which meanings of ops use.
 
-`ArrayView` is a rectangle of an argument's memory, `ForeignView` elements of a memory at computed offsets, and
-`PerBlockArray` one of several arrays for each block. Only these know how they lie; everything else uses the protocol.
+`ArrayView` is a rectangle of an argument's memory, `ForeignView` has elements at computed offsets in it, and
+`PerBlockArray` is one of several arrays for each block. Only these classes know where elements lie.
 
-All methods work on many blocks at once: indices and tiles have batch axes, and so have the sizes of an array that
-differs by block. Blocks come in row-major order of the batch axes, elements in row-major order after them: where
-several meet in one element, that is the order in which they act. No element that is not the array's own is ever read
-or written, whatever the indices.
+All methods work on many blocks at once: indices and tiles have batch axes, and so do the sizes of an array that differs
+by block. If several accesses hit one element, they act in row-major order of the blocks, then of the elements of their
+tiles. An element outside the array is never read or written, whatever the indices.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from cutile.interp.memory.buffer import Buffer
 from cutile.interp.memory.tile_access import Index, element_begins
 
 Shape = tuple[int, ...]
-Take = Callable[[np.ndarray, int], np.ndarray]  # (carrier, rank of its tiles) → the carrier of other blocks
+Take = Callable[[np.ndarray, int], np.ndarray]  # (carrier, rank of its tiles) → the carrier for other blocks
 
 
 class Array(Protocol):
@@ -39,15 +38,15 @@ class Array(Protocol):
 
     @property
     def batch_shape(self) -> tuple[int, ...]:
-        """Batch axes over which the array differs."""
+        """Lengths of the batch axes over which the array differs; () if it is the same for all blocks."""
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """The memory that it may reach."""
+        """All memory in which the array may have elements."""
 
     @property
     def shape(self) -> tuple[np.ndarray, ...]:
-        """Sizes, as carriers of the index dtype."""
+        """The size along each axis, as carriers of the index dtype."""
 
     @property
     def strides(self) -> tuple[np.ndarray, ...]:
@@ -55,26 +54,26 @@ class Array(Protocol):
 
     # -- arrays made from this one
 
-    def lanes(self, take: Take) -> Array:
-        """The array for other blocks: `take(carrier, 0)` gives their part of a value with batch axes."""
+    def for_blocks(self, take: Take) -> Array:
+        """The array for other blocks: `take(carrier, 0)` returns their part of a value with batch axes."""
 
     def slice(self, axis: int, start: np.ndarray, stop: np.ndarray) -> Array:
         """[SLICE-1]: elements start … stop-1 of one axis. The length is taken in the index dtype."""
 
     @property
     def raw(self) -> Array:
-        """The memory that the first element lies in, as an array of rank 1 without bounds: index i is the element i
-        elements after the first, i may be negative [RAW-5].
+        """The memory of the array as an array of rank 1 without bounds: index i is the element i places after the first
+        one, or before it if i is negative [RAW-5].
         """
 
     def pointer(self, encode: Callable) -> np.ndarray:
-        """A foreign pointer to the first element, as `encode(buffer, byte offset)` writes it [FPTR-2]."""
+        """A foreign pointer to the first element, which `encode(buffer, byte offset)` makes [FPTR-2]."""
 
-    # -- tiles, at tile indices: dimension i of a tile runs along axis order[i], tiles begin every steps[i] elements
+    # -- tiles, at tile indices: dimension i of a tile runs along axis order[i], where tile j begins at j·steps[i]
 
     def tile(self, origin: Sequence[Index], shape: Shape, order: Sequence[int], fill,
              steps: Sequence[int] | None = None) -> np.ndarray:
-        """The tiles of all blocks, `fill` outside the array."""
+        """The tiles of all blocks, with `fill` for elements outside the array."""
 
     def put(self, origin: Sequence[Index], tile: np.ndarray, shape: Shape, order: Sequence[int],
             steps: Sequence[int] | None = None) -> None:
@@ -82,20 +81,22 @@ class Array(Protocol):
 
     def view(self, origin: Sequence[Index], shape: Shape, order: Sequence[int],
              steps: Sequence[int] | None = None) -> np.ndarray | None:
-        """What `tile` gives, if the tiles of all blocks lie inside the array and are found as one view; else None."""
+        """The tiles of all blocks as one view, which may be of memory; None if a tile is not wholly inside the array,
+        or they do not lie so that one view holds them.
+        """
 
     def target(self, origin: Sequence[Index], shape: Shape, order: Sequence[int],
                batch_shape: Shape) -> np.ndarray | None:
-        """One view of memory into which a carrier of tiles may be computed, of shape batch_shape + shape, in which each
-        block has a place of its own; None if there is none.
+        """A view of memory, of shape batch_shape + shape, into which the tiles of all blocks may be computed. None if
+        there is none, or if tiles of different blocks share an element.
         """
 
     # -- elements, at index tiles of shape `tile_shape`, one per axis
 
     def gather(self, indices: Sequence[np.ndarray], mask: np.ndarray | None, fill, tile_shape: Shape,
                out: np.ndarray | None = None) -> np.ndarray:
-        """The elements; `fill` (a carrier) where an index is out of range or the mask is False. They may come in
-        `out`, if that has their shape.
+        """The elements; `fill` (a carrier) where an index is out of range or the mask is False. The result may be
+        written to `out` if that has its shape; `out` is then returned.
         """
 
     def scatter(self, indices: Sequence[np.ndarray], value: np.ndarray, mask: np.ndarray | None,
@@ -104,20 +105,22 @@ class Array(Protocol):
 
     def update(self, kind: str, indices: Sequence[np.ndarray], operands: Sequence[np.ndarray], mask: np.ndarray | None,
                tile_shape: Shape, batch_shape: Shape, old: bool = True) -> tuple[np.ndarray, np.ndarray]:
-        """Atomic updates, once for each running block (`batch_shape`). Which took place, and the values before (0 where
-        none did, or without `old`).
+        """Atomic updates, once for each running block (`batch_shape`). Returns two arrays: which updates took place,
+        and the value that each found (0 where none took place, and everywhere without `old`).
         """
 
 
-# ------------------------------------------------------------------ in terms of these
+# ------------------------------------------------------------------ other accesses
 
 
 class ArrayBase:
-    """What arrays have besides the primitives of the protocol, made of these."""
+    """Accesses that all kinds of arrays make from `tile`, `put` and `update`."""
 
     def rows(self: Array, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: Shape,
              fill) -> np.ndarray:
-        """Advanced indexing [ADV-3]: positions `sparse` (a vector per block) along `axis`, ranges along the others."""
+        """Advanced indexing [ADV-3]: positions `sparse` (a vector for each block) along `axis`, ranges along the other
+        axes that begin at `starts`.
+        """
         origin, one_row = _row_tiles(axis, sparse, starts, shape)
         x = _beside_rows(self).tile(origin, one_row, range(self.ndim), fill, (1,) * self.ndim)
         blocks = x.ndim - self.ndim - 1
@@ -132,21 +135,23 @@ class ArrayBase:
 
     def update_tile(self: Array, kind: str, origin: Sequence[Index], update: np.ndarray, shape: Shape,
                     steps: Sequence[int], batch_shape: Shape) -> None:
-        """Atomic updates of the tile at a tile index."""
+        """Atomic updates of the elements of the tile at a tile index."""
         self.update(kind, tile_elements(origin, shape, steps), (update,), None, shape, batch_shape, False)
 
 
 def _row_tiles(axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray],
                shape: Shape) -> tuple[list[np.ndarray], Shape]:
-    """Each position names a tile of its own: the positions are one more batch axis, the last."""
+    """Origin and shape of tiles with one row, a tile for each position: the positions are one more batch axis, the
+    last.
+    """
     origin = [_widened(s, 0) for s in starts]
     origin.insert(axis, np.asarray(sparse))
     return origin, (*shape[:axis], 1, *shape[axis + 1:])
 
 
 def _beside_rows(array: Array) -> Array:
-    """The array with one more batch axis, of length 1, after its own."""
-    return array.lanes(_widened)
+    """The array with one more batch axis, of length 1, after its own, to go with the batch axis of positions."""
+    return array.for_blocks(_widened)
 
 
 def _widened(x: np.ndarray, rank: int) -> np.ndarray:
@@ -155,7 +160,7 @@ def _widened(x: np.ndarray, rank: int) -> np.ndarray:
 
 
 def tile_elements(origin: Sequence[Index], shape: Shape, steps: Sequence[int]) -> list[np.ndarray]:
-    """The indices of the elements of tiles, as index tiles of that shape."""
+    """The indices of the elements of tiles, for each axis as an index tile of that shape."""
     rank, out = len(shape), []
     for k, begin in enumerate(element_begins(origin, steps)):
         along = np.arange(shape[k]).reshape([-1 if a == k else 1 for a in range(rank)])

@@ -1,4 +1,4 @@
-"""A rectangle of the memory of an argument: the arrays that most operands are.
+"""A rectangle of the memory of an argument. Most operands are such arrays.
 
 `wrap` makes one from a host array.
 """
@@ -30,7 +30,7 @@ def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None
 
 
 def view_of(a: np.ndarray, dtype: DType, index_dtype: DType, writable: bool, name: str) -> ArrayView:
-    """`wrap` of an array that holds elements as the dtype is stored."""
+    """`wrap`, for a NumPy array whose dtype is the one in which `dtype` is stored."""
     shape = a.shape
     steps, start = _steps(shape, a.strides, a.itemsize, index_dtype, name)
     return ArrayView(Buffer(a, dtype, writable, name), start, shape, steps, index_dtype, True)
@@ -39,7 +39,9 @@ def view_of(a: np.ndarray, dtype: DType, index_dtype: DType, writable: bool, nam
 @functools.lru_cache(maxsize=1024)
 def _steps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, index_dtype: DType,
            name: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The strides in elements, and the coordinates of the first one; strides and sizes must fit the index dtype."""
+    """The strides in elements, and the coordinates of the first element. OverflowError if a size or stride does not fit
+    the index dtype.
+    """
     limit = int(np.iinfo(info(index_dtype).carrier).max)
     steps = tuple(s // itemsize for s in strides)
     for n, s in zip(shape, steps, strict=True):
@@ -50,8 +52,8 @@ def _steps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, inde
 
 
 class ArrayView(ArrayBase):
-    """Per axis `start` in the coordinates of the buffer and `size`, each an int or an int64 array over the batch axes;
-    `steps` are strides in elements. `whole`: it is all of the buffer, which spares looking.
+    """For each axis `start`, in coordinates of the buffer, and `size`: an int, or an int64 array over the batch axes.
+    `steps` are strides in elements. `whole`: the view is all of the buffer, so its bounds need not be computed.
     """
 
     def __init__(self, buffer: Buffer, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],
@@ -75,7 +77,7 @@ class ArrayView(ArrayBase):
 
     @property
     def strides(self) -> tuple[np.ndarray, ...]:
-        """Rounded down where bytes are no multiple of the item size."""
+        """In elements; rounded down if a stride in bytes is no multiple of the item size."""
         return tuple(np.asarray(s, np.int64).astype(self.index) for s in self.steps)
 
     @property
@@ -114,7 +116,7 @@ class ArrayView(ArrayBase):
 
     # -- arrays made from this one
 
-    def lanes(self, take) -> ArrayView:
+    def for_blocks(self, take) -> ArrayView:
         def pick(group: tuple[Coord, ...]) -> tuple[Coord, ...]:
             return tuple(coord(take(c, 0)) if isinstance(c, np.ndarray) else c for c in group)
 
@@ -139,7 +141,7 @@ class ArrayView(ArrayBase):
 
     @property
     def _offset(self) -> Coord:
-        """Bytes from the buffer's element (0, …) to this one's."""
+        """Bytes from the buffer's element (0, …) to the first element of the view."""
         return sum(s * b for s, b in zip(self.start, self.buffer.array.strides, strict=True))
 
     # -- tiles
@@ -148,7 +150,7 @@ class ArrayView(ArrayBase):
         if not self.bounds.fixed:
             return None
         buffer = self.buffer
-        memory, convert = (buffer.stored, False) if buffer.plain else self._memory(origin, shape)
+        memory, convert = (buffer.stored_memory, False) if buffer.plain else self._memory(origin, shape)
         tile = self._full(memory, origin, shape, order, steps)
         if tile is None:
             return None
@@ -160,13 +162,13 @@ class ArrayView(ArrayBase):
 
     def tile(self, origin, shape, order, fill, steps=None) -> np.ndarray:
         buffer = self.buffer
-        memory, convert = (buffer.stored, False) if buffer.plain else self._memory(origin, shape)
+        memory, convert = (buffer.stored_memory, False) if buffer.plain else self._memory(origin, shape)
         where = locate(memory.strides, self.bounds, origin, shape, order, steps or shape)
         return tile_copy.read(memory, where, fill, buffer.carrier, buffer.convert if convert else None,
                               buffer.may_change)
 
     def put(self, origin, tile, shape, order, steps=None) -> None:
-        memory = self.buffer.stored
+        memory = self.buffer.stored_memory
         where = locate(memory.strides, self.bounds, origin, shape, order, steps or shape)
         tile_copy.write(memory, where, self.buffer.store(tile), len(shape))
 
@@ -174,21 +176,23 @@ class ArrayView(ArrayBase):
         buffer = self.buffer
         if not (self.bounds.fixed and buffer.plain):
             return None
-        tile = self._full(buffer.stored, origin, shape, order, None)
+        tile = self._full(buffer.stored_memory, origin, shape, order, None)
         if tile is None or not tile.disjoint or tile.shape != batch_shape + shape:
             return None
-        v = tile.of(buffer.stored)
+        v = tile.of(buffer.stored_memory)
         return v if v.flags.aligned else None
 
     def _memory(self, origin: Sequence[Index], shape: tuple[int, ...]) -> tuple[StridedMemory, bool]:
-        """Where to read tiles from that are not stored as carriers, and whether they must be converted."""
-        if self.buffer.converted is not None:
-            return self.buffer.converted, False
-        return self.buffer.reading(prod(shape) * prod(prod(j.shape) for j in origin))
+        """The memory to read tiles from if the buffer does not hold carriers, and whether they must be converted."""
+        if self.buffer.carrier_memory is not None:
+            return self.buffer.carrier_memory, False
+        return self.buffer.memory_to_read(prod(shape) * prod(prod(j.shape) for j in origin))
 
     def _full(self, memory: StridedMemory, origin: Sequence[Index], shape: tuple[int, ...], order: Sequence[int],
               steps: Sequence[int] | None) -> StridedTile | None:
-        """The tiles of all blocks as one, if they lie inside; indices that are arrays are not looked at."""
+        """The tiles of all blocks as one strided tile. None if one is not wholly inside the array, or if an index is an
+        array.
+        """
         exact = exact_indices(origin)
         if exact is None:
             return None
@@ -198,7 +202,7 @@ class ArrayView(ArrayBase):
     # -- elements
 
     def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:
-        if out is not None and mask is None and self._is_vector():
+        if out is not None and mask is None and self._is_unsliced_vector():
             x = self.buffer.take_below(self.bounds.stop[0], indices[0], out)
             if x is not None:
                 return x
@@ -211,14 +215,14 @@ class ArrayView(ArrayBase):
 
     def update(self, kind, indices, operands, mask, tile_shape, batch_shape, old=True):
         shape = batch_shape + tile_shape
-        if not old and mask is None and self._is_vector() \
+        if not old and mask is None and self._is_unsliced_vector() \
                 and self.buffer.count_below(kind, self.bounds.stop[0], indices[0], operands[0], shape):
-            return atomics.unseen(self.buffer.carrier, shape)
+            return atomics.all_updated(self.buffer.carrier, shape)
         at = elements.coordinates(self.bounds, indices, len(tile_shape))
         return elements.update(self.buffer, kind, at, mask, operands, shape, old)
 
-    def _is_vector(self) -> bool:
-        """Of rank 1, from the first element of the buffer on, the same for all blocks."""
+    def _is_unsliced_vector(self) -> bool:
+        """Whether the view has rank 1, begins at the first element of the buffer, and is the same for all blocks."""
         return self.bounds.fixed and self.start == (0,)
 
 
@@ -239,8 +243,8 @@ def _stop(start: Coord, size: Coord, most: int) -> Coord:
 
 def array_at(buffers: Sequence[Buffer], which: np.ndarray, at: np.ndarray, shape: Sequence[np.ndarray],
              strides: Sequence[np.ndarray], index_dtype: DType) -> Array:
-    """The array that begins `at` bytes after element (0, …) of buffers[which], which may differ by block; sizes and
-    strides in elements [FPTR-3].
+    """The array that begins `at` bytes after element (0, …) of buffers[which]; sizes and strides in elements.
+    Offset, sizes, strides and `which` may differ by block [FPTR-3].
     """
     offset, size, steps = coord(at), tuple(map(coord, shape)), tuple(map(coord, strides))
     found = [_array_in(b, offset, size, steps, index_dtype) for b in buffers]
@@ -255,7 +259,7 @@ def _array_in(buffer: Buffer, offset: Coord, size: tuple[Coord, ...], steps: tup
         first, odd = divmod(offset, a.itemsize)
         reach = sum(s * (n - 1) for s, n in zip(steps, size, strict=True))
         if not odd and min(size, default=1) > 0 and 0 <= first and first + reach < a.size:
-            view = np.ndarray(size, a.dtype, buffer.stored.buffer, offset, tuple(s * a.itemsize for s in steps))
+            view = np.ndarray(size, a.dtype, buffer.stored_memory.buffer, offset, tuple(s * a.itemsize for s in steps))
             inner = Buffer(view, buffer.dtype, writable=buffer.writable, name=buffer.name)
             inner.may_change = buffer.may_change
             return ArrayView(inner, (0,) * len(size), size, steps, index_dtype)

@@ -1,7 +1,7 @@
 """Atomic updates of elements by many blocks, and the value that each update found.
 
-Updates happen in the order of array.py: blocks, then elements, row-major; the results are those of a sequential run in
-this order. A stable sort of the addresses finds updates of one element; elements that are updated once need no more.
+The results are those of a sequential run in row-major order of the blocks, then of the elements of their tiles. A
+stable sort of the addresses groups the updates of each element; the groups are then computed side by side.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from cutile.dtypes import bfloat16, float16, info
 from cutile.ops import _numeric
 
-Position = np.ndarray | tuple[np.ndarray, ...]  # flat, or per axis; () for the element of a 0-d array
+Position = np.ndarray | tuple[np.ndarray, ...]  # in `flat`, or along each axis; () for the element of a 0-d array
 
-# On integers these associate, and NumPy has them as ufuncs with `at` and `accumulate`.
+# Ufuncs, which have `at` and `accumulate`. On integers they are associative.
 UFUNCS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or,
           "xor": np.bitwise_xor}
 
@@ -38,13 +38,13 @@ def chosen(buffer, keep: np.ndarray | None, coords: Sequence[np.ndarray], shape:
 
 def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: Sequence[np.ndarray],
           shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Update a buffer; `shape` is that of running blocks and elements. Gives which updates took place, and the old
-    values, 0 elsewhere.
+    """Update a buffer; `shape` is that of running blocks and elements. Returns which updates took place, and the value
+    that each found (0 where none took place, and everywhere without `old`).
     """
     keep = ok if mask is None else ok & mask
     whole = bool(keep) if keep.size == 1 else keep.all()
-    keep = same(True, np.dtype(bool), shape) if whole else np.broadcast_to(keep, shape)
-    nothing = same(0, buffer.carrier, shape)
+    keep = filled_with(True, np.dtype(bool), shape) if whole else np.broadcast_to(keep, shape)
+    nothing = filled_with(0, buffer.carrier, shape)
     if not whole and not keep.any():
         return keep, nothing
     some = None if whole else keep
@@ -55,9 +55,9 @@ def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
         flat = buffer.array if isinstance(at, tuple) else buffer.flat
     if not old and _at_once(buffer.dtype, kind):
         x = operands[0]
-        one = alone(x)  # one number for all is much faster than many equal ones
+        one = is_one_number(x)  # `at` is much faster with one number than with an array of equal ones
         x = buffer.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
-        if one and counts(buffer.dtype, kind, flat, at):
+        if one and may_count(buffer.dtype, kind, flat, at):
             add_counts(flat, at, x)
         else:
             UFUNCS[kind].at(flat, at, x)
@@ -71,35 +71,37 @@ def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
 
 
 @functools.lru_cache(maxsize=256)
-def same(value: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """One value everywhere, which takes no memory."""
+def filled_with(value: int, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    """A read-only array of one value, which takes no memory."""
     return np.broadcast_to(np.asarray(value, dtype), shape)
 
 
 @functools.lru_cache(maxsize=256)
-def unseen(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-    """What `apply` returns if every update took place and the old values are not asked for."""
-    return same(True, np.dtype(bool), shape), same(0, dtype, shape)
+def all_updated(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The result of `apply` if every update takes place and the old values are not asked for."""
+    return filled_with(True, np.dtype(bool), shape), filled_with(0, dtype, shape)
 
 
 def _at_once(dtype, kind: str) -> bool:
-    """Whether `ufunc.at` has this update, with one rounding per update."""
+    """Whether `ufunc.at` computes this update, rounding after each one."""
     return kind in UFUNCS and dtype is not bfloat16
 
 
-def alone(x: np.ndarray) -> bool:
+def is_one_number(x: np.ndarray) -> bool:
     """Whether all elements of a value are one number in memory."""
     return x.size == 1 or not any(x.strides)
 
 
-def counts(dtype, kind: str, flat: np.ndarray, at: Position) -> bool:
-    """Whether to count the updates of each element and add the sum once. Integers wrap, so the result is the same."""
+def may_count(dtype, kind: str, flat: np.ndarray, at: Position) -> bool:
+    """Whether it is right and faster to count the updates of each element and to add count × x once. Integers wrap, so
+    the result is the same.
+    """
     return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and flat.size <= at.size
 
 
 def add_counts(flat: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable = lambda part: True) -> bool:
-    """Add x to each element as often as its position occurs. False, with nothing done, if `exist` denies some part of
-    the positions.
+    """Add x to each element as often as its position occurs. False, with nothing done, if `exist` returns False for a
+    part of the positions.
     """
     size, n = flat.size, max(1 << 15, 4 * flat.size)  # positions that stay in the cache with their 64-bit copies
     total = 0
@@ -112,7 +114,7 @@ def add_counts(flat: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable 
 
 
 def _in_order(buffer, kind: str, flat: np.ndarray, at: Position, values: list[np.ndarray]) -> np.ndarray:
-    """All updates in order; the value before each."""
+    """Make all updates in order. Returns the value that each found."""
     if values[0].size == 1:  # locks, tickets and flags
         before = buffer.convert(flat[at]) if not buffer.plain else flat[at]
         flat[at] = buffer.store(_once(buffer.dtype, kind, before, values))
@@ -131,20 +133,21 @@ def _in_order(buffer, kind: str, flat: np.ndarray, at: Position, values: list[np
 
 
 def _groups(buffer, at: Position) -> tuple[np.ndarray, np.ndarray]:
-    """A stable order in which equal addresses are neighbours, and where each address begins in it."""
+    """A stable order in which updates of one address are neighbours, and the position in it where each address begins.
+    """
     key = at
     if isinstance(at, tuple):
         key = sum(c * s for c, s in zip(at, buffer.array.strides, strict=True))
     least = key.min()
     if key.max() - least < 1 << 16:
-        key = (key - least).astype(np.uint16)  # which NumPy sorts by radix
+        key = (key - least).astype(np.uint16)  # NumPy sorts these by radix
     order = np.argsort(key, kind="stable")
     key = key[order]
     return order, np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
 
 
 def _run(dtype, kind: str, start: np.ndarray, values: list[np.ndarray], first: np.ndarray, count: np.ndarray):
-    """The values before each update, and after the last one of each group, a run of equal addresses."""
+    """The value before each update, and for each group (updates of one address) the value after its last update."""
     if kind == "xchg":
         before = np.empty_like(values[0])
         before[1:] = values[0][:-1]
@@ -176,7 +179,7 @@ def _once(dtype, kind: str, start: np.ndarray, values: list[np.ndarray]) -> np.n
 
 
 def _by_group(ufunc: np.ufunc, start, values, first, count):
-    """`_run` for few addresses with many updates each: `accumulate` is sequential."""
+    """`_run` for few addresses with many updates each: one `accumulate`, which is sequential, for each address."""
     before, after = np.empty_like(values), start.copy()
     for g, (f, n) in enumerate(zip(first.tolist(), count.tolist(), strict=True)):
         run = ufunc.accumulate(np.concatenate((start[g:g + 1], values[f:f + n])))
@@ -188,9 +191,9 @@ def _steps(dtype, kind: str) -> Callable:
     """One update: (value in memory, operands) → new value."""
     if kind == "cas":
         def compare_and_swap(now, expected, desired):
-            same = now == expected if info(dtype).integral else \
+            equal = now == expected if info(dtype).integral else \
                 now.view(f"u{now.itemsize}") == np.ascontiguousarray(expected).view(f"u{now.itemsize}")
-            return np.where(same, desired, now)
+            return np.where(equal, desired, now)
 
         return compare_and_swap
     ufunc = UFUNCS[kind]

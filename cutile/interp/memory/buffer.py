@@ -13,10 +13,10 @@ from cutile.interp.memory.atomics import Position
 from cutile.interp.memory.strided_tile import StridedMemory
 from cutile.ops import _numeric
 
-AT_ONCE = 1 << 15  # positions that are taken in one call [measured]
-FEW = 1 << 14  # indices of which argmax finds the largest faster than maximum does [measured]
+AT_ONCE = 1 << 15  # most positions of one call of `take` [measured]
+ARGMAX_LIMIT = 1 << 14  # indices: argmax finds the largest of up to so many faster than maximum does [measured]
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
-SMALL, PART = 1 << 20, 64  # elements up to which an array is converted at the first read of a PARTth of it
+SMALL, PART = 1 << 20, 64  # arrays of up to SMALL elements are converted at the first read of at least 1/PART of them
 
 
 @functools.cache
@@ -29,14 +29,14 @@ def _carried(dtype: DType) -> tuple[np.dtype, bool]:
 class Buffer:
     """The memory of one array argument, for one launch. `writable`: stores are possible. `plain`: it holds carriers."""
 
-    may_change = True  # the kernel may store to this memory, so loads copy; true until the launch knows better
-    flat: np.ndarray | None = None  # the elements one after another, if they lie so
-    low = 0  # where the first byte is, counted from element (0, …)
-    number: int | None = None  # by which foreign pointers know it
-    at_pointer: Callable | None = None  # (buffer, byte offset, …) → the array there; set once a pointer is made
-    converted: StridedMemory | None = None  # all of it as carriers, once that is made
-    _converted: np.ndarray | None = None
-    _read = 0  # elements so far
+    may_change = True  # loads must copy, because the kernel may store to this memory; a launch may find otherwise
+    flat: np.ndarray | None = None  # the elements as a vector, if they are one after another in memory
+    low = 0  # the offset of the lowest byte from element (0, …): 0 or less
+    number: int | None = None  # stands for this buffer in foreign pointers
+    at_pointer: Callable | None = None  # (buffer, byte offset, …) → the array there; set when a pointer is made
+    carrier_memory: StridedMemory | None = None  # all of it as carriers, once that is made
+    _carrier_array: np.ndarray | None = None
+    _read = 0  # elements that the launch has read so far
 
     def __init__(self, array: np.ndarray, dtype: DType, writable: bool, name: str):
         self.array, self.dtype, self.name, self.writable = array, dtype, name, writable
@@ -47,27 +47,27 @@ class Buffer:
         else:
             self.low = sum(s * (n - 1) for s, n in zip(strides, array.shape, strict=True) if s < 0)
             memory = _bytes_of(array)
-        self.stored = StridedMemory(memory, -self.low, strides, array.dtype)
+        self.stored_memory = StridedMemory(memory, -self.low, strides, array.dtype)
 
     # -- reading as carriers
 
-    def source(self, n: int) -> tuple[np.ndarray, bool]:
+    def array_to_read(self, n: int) -> tuple[np.ndarray, bool]:
         """The array to read `n` elements from, and whether what is read must still be converted to carriers.
 
-        A buffer that does not change is converted as a whole once a launch has read as many elements as it holds; at
-        once where it is small and what is read is no small part of it.
+        A buffer that does not change is converted as a whole once the launch has read more elements than it holds, or
+        at the first large read of a small buffer.
         """
         if self.plain:
             return self.array, False
-        if self._converted is not None:
-            return self._converted, False
+        if self._carrier_array is not None:
+            return self._carrier_array, False
         self._read += n
         size = self.array.size
         soon = size <= SMALL and n * PART >= size
         if self.may_change or size > CONVERT_LIMIT or not (soon or self._read > size):
             return self.array, True
-        self._converted = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
-        return self._converted, False
+        self._carrier_array = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
+        return self._carrier_array, False
 
     def convert(self, stored: np.ndarray) -> np.ndarray:
         return _numeric.to_carrier(stored, self.dtype)
@@ -75,30 +75,33 @@ class Buffer:
     def store(self, x: np.ndarray) -> np.ndarray:
         return x if self.plain else _numeric.to_storage(x, self.dtype)
 
-    def reading(self, n: int) -> tuple[StridedMemory, bool]:
-        """`source` as strided memory."""
+    def memory_to_read(self, n: int) -> tuple[StridedMemory, bool]:
+        """`array_to_read` as strided memory."""
         if self.plain:
-            return self.stored, False
-        if self.converted is None:
-            source, convert = self.source(n)
+            return self.stored_memory, False
+        if self.carrier_memory is None:
+            source, convert = self.array_to_read(n)
             if source is self.array:
-                return self.stored, convert
-            self.converted = StridedMemory(source.reshape(-1), 0, source.strides, source.dtype)
-        return self.converted, False
+                return self.stored_memory, convert
+            self.carrier_memory = StridedMemory(source.reshape(-1), 0, source.strides, source.dtype)
+        return self.carrier_memory, False
 
-    def stays(self, n: int) -> bool:
-        """Whether the buffer is constant and in carrier format; it is converted if reading `n` elements justifies that.
+    def ensure_constant_carriers(self, n: int) -> bool:
+        """Whether the memory does not change and is there as carriers. It is converted first if a read of `n` elements
+        justifies that.
         """
-        if self.may_change or self.plain or self.converted is not None:
+        if self.may_change or self.plain or self.carrier_memory is not None:
             return not self.may_change
-        if not self.reading(n)[1]:
+        if not self.memory_to_read(n)[1]:
             return True
-        self._read -= n  # they are still to be read
+        self._read -= n  # the caller reads them later, and they are added then
         return False
 
     def take(self, at: Position, n: int, out: np.ndarray | None = None) -> np.ndarray:
-        """The carriers at positions that are known to exist, in `out` if that has their shape and shares no memory."""
-        source, convert = self.source(n)
+        """The carriers at positions that are known to exist. They may be written to `out` if that has their shape; it
+        shares no memory with the buffer.
+        """
+        source, convert = self.array_to_read(n)
         if isinstance(at, tuple):
             x = np.asarray(source[at])
         else:
@@ -111,8 +114,8 @@ class Buffer:
         return self.convert(x) if convert else x
 
     def take_below(self, high: int, at: np.ndarray, out: np.ndarray) -> np.ndarray | None:
-        """The elements of a 1-d array at positions in 0 … high-1, in `out`. None, with nothing done, if a position lies
-        elsewhere or `out` does not fit.
+        """Write the elements of a 1-d array at positions in 0 … high-1 to `out`, and return it. None, with nothing
+        done, if a position lies elsewhere or `out` does not fit.
         """
         flat = self.flat
         if flat is None or not self.plain or self.may_change or out.shape != at.shape or at.dtype.kind != "i" \
@@ -123,16 +126,16 @@ class Buffer:
         return out
 
     def count_below(self, kind: str, high: int, at: np.ndarray, x: np.ndarray, shape: tuple[int, ...]) -> bool:
-        """Update the elements of a 1-d array at positions in 0 … high-1, by counting. False, with nothing done, if a
-        position lies elsewhere or the update is of another kind.
+        """Add a number to the elements of a 1-d array at positions in 0 … high-1: count × x to each. False, with
+        nothing done, if a position lies elsewhere or the update cannot be computed so.
         """
         flat = self.flat
-        return flat is not None and atomics.alone(x) and at.shape == shape and at.dtype.kind == "i" \
-            and atomics.counts(self.dtype, kind, flat, at) \
+        return flat is not None and atomics.is_one_number(x) and at.shape == shape and at.dtype.kind == "i" \
+            and atomics.may_count(self.dtype, kind, flat, at) \
             and atomics.add_counts(flat, at.reshape(-1), x.flat[0], lambda i: all_below(i, high))
 
     def position(self, coords: Sequence[np.ndarray]) -> Position:
-        """Coordinates as a flat position where elements lie one after another, else unchanged."""
+        """Coordinates as positions in `flat`; unchanged if the buffer has no `flat`."""
         if self.flat is None or not coords:
             return tuple(c.astype(np.int64, copy=False) for c in coords)
         at = coords[0]
@@ -143,12 +146,12 @@ class Buffer:
     # -- addresses
 
     def locate(self, offset: np.ndarray) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Which byte offsets from element (0, …) are those of an element, and its coordinates (zeros elsewhere)."""
+        """Which byte offsets from element (0, …) are offsets of an element, and its coordinates (zeros elsewhere)."""
         a = self.array
         if a.size == 0:
             return np.zeros(offset.shape, bool), [np.zeros(offset.shape, np.int64)] * a.ndim
         rest = offset - self.low
-        ok = (rest >= 0) & (rest < self.stored.buffer.nbytes)
+        ok = (rest >= 0) & (rest < self.stored_memory.buffer.nbytes)
         rest = np.where(ok, rest, 0)
         coords = [np.zeros(offset.shape, np.int64) for _ in range(a.ndim)]
         steps = sorted((k for k in range(a.ndim) if a.shape[k] > 1 and a.strides[k]), key=lambda k: -abs(a.strides[k]))
@@ -176,8 +179,8 @@ class Buffer:
 
 
 def _parts(at: np.ndarray, out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Positions and the results for them, some at a time: NumPy makes 64-bit copies of narrower positions, and these
-    and the positions themselves stay in the cache.
+    """Positions and the places for their results, cut into parts of which the positions and the 64-bit copies that
+    NumPy makes of them stay in the cache.
     """
     if at.size <= AT_ONCE or not (at.flags.c_contiguous and out.flags.c_contiguous):
         return [(at, out)]
@@ -186,12 +189,10 @@ def _parts(at: np.ndarray, out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray
 
 
 def all_below(i: np.ndarray, high: int) -> bool:
-    """Whether all indices lie in 0 … high-1. It looks at the largest as unsigned numbers, of which negative ones are
-    larger than all others.
-    """
+    """Whether all indices lie in 0 … high-1. Reads them as unsigned, so that negative ones become the largest."""
     unsigned = _UNSIGNED.get(i.dtype.char)
     u = i if unsigned is None else i.view(unsigned)
-    if i.size > FEW:
+    if i.size > ARGMAX_LIMIT:
         return 0 <= np.maximum.reduce(u, None).view(i.dtype).item() < high
     return 0 <= i.item(u.argmax()) < high  # half the time, where there are few [measured]
 
@@ -200,7 +201,9 @@ _UNSIGNED = {c: np.dtype(c.upper()) for c in "bhilq"}
 
 
 def _bytes_of(a: np.ndarray) -> np.ndarray:
-    """The bytes from an array's lowest element to its highest, those between elements included but never touched."""
+    """The bytes from an array's lowest element to its highest. Those between elements are included, but are never read
+    or written.
+    """
     at = tuple(slice(n - 1, n) if s < 0 else slice(0, 1) for n, s in zip(a.shape, a.strides, strict=True))
     reach = sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) + a.itemsize
     lowest = a[(*at, ...)].reshape(1).view(np.uint8)

@@ -10,29 +10,29 @@ import numpy as np
 from cutile.interp.memory import atomics
 from cutile.interp.memory.buffer import Buffer, all_below
 from cutile.interp.memory.tile_access import OUTSIDE, Coord, TileBounds
-from cutile.interp.memory.tile_copy import read_only
+from cutile.interp.memory.tile_copy import make_read_only
 
-Coordinates = tuple[np.ndarray, list[np.ndarray]]  # which elements exist; by axis, coordinates, 0 where none does
+Coordinates = tuple[np.ndarray, list[np.ndarray]]  # which elements exist; coordinates along each axis, 0 for others
 
 
 def coord(c) -> Coord:
-    """One value per block as an int where all blocks agree."""
+    """One value per block as a Coord: an int if there is one element only."""
     c = np.asarray(c).astype(np.int64)
     return c if c.size > 1 else int(c.reshape(()))
 
 
 def shape_of(coords: Sequence[Coord]) -> tuple[int, ...]:
-    """The batch axes over which some coordinates differ."""
+    """Lengths of the batch axes over which some of the coordinates differ."""
     return np.broadcast_shapes(*(c.shape for c in coords if isinstance(c, np.ndarray)))
 
 
 def beside(c: Coord, rank: int):
-    """One value per block, next to tiles of `rank` dimensions."""
+    """One value per block, with axes of length 1 added so that it broadcasts against tiles of `rank` dimensions."""
     return c[(...,) + (None,) * rank] if isinstance(c, np.ndarray) else c
 
 
 def coordinates(bounds: TileBounds, indices: Sequence[np.ndarray], rank: int) -> Coordinates:
-    """The elements of an array at index tiles of `rank` dimensions [GS-3]. One True stands for all if all exist."""
+    """The elements of an array at index tiles of `rank` dimensions [GS-3]. If all exist, the mask is a single True."""
     ok, coords = None, []
     for start, stop, i in zip(bounds.start, bounds.stop, indices, strict=False):
         if isinstance(start, int) and start == 0 and isinstance(stop, int):
@@ -56,11 +56,11 @@ def coordinates(bounds: TileBounds, indices: Sequence[np.ndarray], rank: int) ->
 
 @functools.cache
 def _every(rank: int) -> np.ndarray:
-    return read_only(np.ones((1,) * rank, bool))
+    return make_read_only(np.ones((1,) * rank, bool))
 
 
 def _below(i: np.ndarray, high: int) -> np.ndarray:
-    """Which indices lie in 0 … high-1, as unsigned numbers: one comparison."""
+    """Which indices lie in 0 … high-1. Reads them as unsigned, so that one comparison is enough."""
     limit = max(high, 0)
     if i.dtype.kind == "i":
         if limit > np.iinfo(i.dtype).max:
@@ -83,7 +83,9 @@ def _shifted(i: np.ndarray, start: Coord, rank: int) -> np.ndarray:
 
 def take(buffer: Buffer, at: Coordinates, mask: np.ndarray | None, fill, tile_shape: tuple[int, ...],
          out: np.ndarray | None = None) -> np.ndarray:
-    """The carriers of elements, `fill` where there is none or the mask is False."""
+    """The carriers of elements; `fill` where an element does not exist or the mask is False. The result may be written
+    to `out`, which is then returned.
+    """
     ok, coords = at
     if mask is None and ok.size == 1 and ok and coords:
         x = buffer.take(buffer.position(coords), coords[0].size, out)
@@ -103,7 +105,7 @@ def take(buffer: Buffer, at: Coordinates, mask: np.ndarray | None, fill, tile_sh
 
 def put(buffer: Buffer, at: Coordinates, mask: np.ndarray | None, value: np.ndarray,
         tile_shape: tuple[int, ...]) -> None:
-    """Store carriers to elements; where several go to one, the last one stays."""
+    """Store carriers to elements. Of several for one element, the last one stays."""
     ok, coords = at
     keep = ok if mask is None else ok & mask
     shape = np.broadcast_shapes(keep.shape, np.shape(value), tile_shape, *(np.shape(c) for c in coords))
@@ -119,6 +121,6 @@ def put(buffer: Buffer, at: Coordinates, mask: np.ndarray | None, value: np.ndar
 
 def update(buffer: Buffer, kind: str, at: Coordinates, mask: np.ndarray | None, operands: Sequence[np.ndarray],
            shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Atomic updates, of `shape`: running blocks and elements."""
+    """`atomics.apply` to the elements at these coordinates."""
     ok, coords = at
     return atomics.apply(buffer, kind, ok, mask, coords, operands, shape, old)

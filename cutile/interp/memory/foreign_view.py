@@ -1,6 +1,6 @@
 """Arrays at foreign pointers and raw memory: elements at computed offsets in the memory of an argument.
 
-Of the elements that such an array names, only those of the argument exist. All accesses go by single elements.
+Only addresses that are elements of the argument exist. Tiles are accessed element by element.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from cutile.interp.memory.buffer import Buffer
 from cutile.interp.memory.elements import beside, coord, shape_of
 from cutile.interp.memory.tile_access import Coord
 
-FAR = 1 << 55  # elements from the first one that raw memory reaches in both directions; none exists beyond
+FAR = 1 << 55  # elements: raw memory reaches so far in both directions; no argument is as large
 
 
 class ForeignView(ArrayBase):
-    """Element (i0, …) lies `offset` + Σ steps[k]·i_k·item size bytes after element (0, …) of a buffer.
+    """Element (i_0, i_1, …) lies offset + Σ steps[k]·i_k·itemsize bytes after element (0, …) of a buffer.
 
-    The offset (bytes), sizes and steps (elements) are each an int or an array over the batch axes. Indices begin at
-    `low`.
+    The offset (in bytes), sizes and steps (in elements) are each an int or an array over the batch axes. The lowest
+    index is `low`.
     """
 
     def __init__(self, buffer: Buffer, offset: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
@@ -65,7 +65,7 @@ class ForeignView(ArrayBase):
 
     # -- arrays made from this one
 
-    def lanes(self, take) -> ForeignView:
+    def for_blocks(self, take) -> ForeignView:
         def pick(c: Coord) -> Coord:
             return coord(take(c, 0)) if isinstance(c, np.ndarray) else c
 

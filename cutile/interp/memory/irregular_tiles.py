@@ -1,7 +1,7 @@
-"""Tiles that lie anywhere, each block's for itself, and moving them.
+"""Tiles of which each may begin anywhere, and reading and writing them.
 
-Tiles that lie inside the array wholly are moved together: all positions of a tile in memory are one overlapping view,
-indexed by where the tiles begin. Those at an edge are moved one by one.
+Tiles that lie wholly inside the array are read or written together: one overlapping view has a tile at every position
+in memory, and the coordinates where the tiles begin index it. Tiles at an edge are read or written one by one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from cutile.interp.memory.strided_tile import StridedMemory, StridedTile
 
 
 class IrregularTiles:
-    """By dimension of the tile: int64 arrays over the batch axes with the coordinates at which tiles begin and below
-    which elements exist, and bytes from one element to the next.
+    """For each dimension of the tile: the coordinate where each block's tile begins (`begins`) and the end of the array
+    for this block (`stops`), both int64 arrays over the batch axes; and the bytes from one element to the next.
     """
 
     def __init__(self, begins: Sequence[np.ndarray], stops: Sequence[np.ndarray], strides: tuple[int, ...],
@@ -25,12 +25,13 @@ class IrregularTiles:
         self.count, self.tile_shape, self.strides = prod(self.batch_shape), tile_shape, strides
         self.begins, self.stops = ([np.broadcast_to(x, self.batch_shape).reshape(-1) for x in group]
                                    for group in (begins, stops))
-        self.first = [np.maximum(-b, 0) for b in self.begins]  # elements of the tile that exist
-        self.last = [np.minimum(s - b, n) for b, s, n in zip(self.begins, self.stops, tile_shape, strict=True)]
+        # The elements first … end-1 of a tile exist.
+        self.first = [np.maximum(-b, 0) for b in self.begins]
+        self.end = [np.minimum(s - b, n) for b, s, n in zip(self.begins, self.stops, tile_shape, strict=True)]
         inside, some = np.ones(self.count, bool), np.ones(self.count, bool)
-        for first, last, n in zip(self.first, self.last, tile_shape, strict=True):
-            inside &= (first == 0) & (last == n)
-            some &= first < last
+        for first, end, n in zip(self.first, self.end, tile_shape, strict=True):
+            inside &= (first == 0) & (end == n)
+            some &= first < end
         self.inside, self.clipped = np.flatnonzero(inside), np.flatnonzero(some & ~inside)
 
     @property
@@ -38,7 +39,7 @@ class IrregularTiles:
         return self.batch_shape + self.tile_shape
 
     def read(self, memory: StridedMemory, fill, carrier: np.dtype, convert: Callable) -> np.ndarray:
-        """The tiles, `fill` where nothing exists."""
+        """The tiles, with `fill` for elements outside the array."""
         if self.inside.size == self.count:
             return convert(self._positions(memory)[tuple(self.begins)]).reshape(self.shape)
         out = np.full((self.count, *self.tile_shape), fill, carrier)
@@ -49,7 +50,7 @@ class IrregularTiles:
         return out.reshape(self.shape)
 
     def write(self, memory: StridedMemory, value: np.ndarray) -> None:
-        """Write storage values of this shape; where tiles meet, the last block's stay."""
+        """Write storage values of this shape. Where tiles overlap, the value of the last block stays."""
         value = value.reshape(self.count, *self.tile_shape)
         if self.inside.size:
             everywhere = self.inside.size == self.count
@@ -68,7 +69,7 @@ class IrregularTiles:
     def _clipped_tiles(self) -> Iterator[tuple[int, tuple[slice, ...], StridedTile]]:
         """For each block at an edge: its number, the part of its tile that exists, and where that lies."""
         for block in self.clipped.tolist():
-            part = [range(int(f[block]), int(e[block])) for f, e in zip(self.first, self.last, strict=True)]
+            part = [range(int(f[block]), int(e[block])) for f, e in zip(self.first, self.end, strict=True)]
             offset = sum((int(b[block]) + r.start) * s
                          for b, r, s in zip(self.begins, part, self.strides, strict=True))
             tile = StridedTile(offset, tuple(map(len, part)), self.strides, False)

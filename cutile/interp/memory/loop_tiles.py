@@ -1,6 +1,6 @@
-"""The tiles that a load gives in all iterations of a loop, as one view of the array whose first axis counts iterations.
+"""The tiles that a load reads in all iterations of a loop, as one view of the array whose first axis is the iteration.
 
-So they are located once for the loop. The memory must not change meanwhile, and must hold carriers.
+So they are located once for the loop. This needs memory that holds carriers and does not change during the loop.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ NONE = repeat(None)
 
 
 class LoopTiles:
-    """One load in the body of a loop that all blocks run through alike. Where the loop's counter is one larger, its
-    tile indices are larger by `growth`.
+    """One load in the body of a loop that has the same iterations for all blocks. `growth`: by how much each tile index
+    grows when the counter grows by one.
     """
 
     __slots__ = ("view", "size", "scalar", "growth")
@@ -38,27 +38,27 @@ class LoopTiles:
 
     def tiles(self, array: ArrayView, indices: Sequence[np.ndarray | StridedIndex],
               trips: range) -> Iterable[np.ndarray | None]:
-        """The tile of each iteration, None where it has to be loaded when it is wanted. The loop's counter runs through
-        `trips`; `indices` are the tile indices where it is 0.
+        """The tile of each iteration, or None for a tile that the body has to load itself. The loop's counter runs
+        through `trips`; `indices` are the tile indices for a counter of 0.
         """
-        rank, size = 0, self.size * len(trips)  # of strided indices; of what is read
+        rank, size = 0, self.size * len(trips)  # batch axes of strided indices; elements that are read
         for j in indices:
             if type(j) is StridedIndex:
                 rank, size = len(j.shape), size * prod(j.shape)
             elif j.ndim:
                 return NONE
-        if self.scalar and not rank or not array.bounds.fixed or not array.buffer.stays(size):
+        if self.scalar and not rank or not array.bounds.fixed or not array.buffer.ensure_constant_carriers(size):
             return NONE
-        v = self.view(array, _along(indices, self.growth, trips, rank))
+        v = self.view(array, _over_iterations(indices, self.growth, trips, rank))
         if v is not None:
             return v
-        v = self.view(array, _along(indices, self.growth, trips[:-1], rank))  # perhaps only the last one is clipped
+        v = self.view(array, _over_iterations(indices, self.growth, trips[:-1], rank))  # only the last may be clipped
         return NONE if v is None else chain(v, NONE)
 
 
-def _along(indices: Sequence[np.ndarray | StridedIndex], growth: Sequence[int], trips: range,
-           rank: int) -> list[np.ndarray | StridedIndex]:
-    """Tile indices over one more axis, that of the iterations."""
+def _over_iterations(indices: Sequence[np.ndarray | StridedIndex], growth: Sequence[int], trips: range,
+                     rank: int) -> list[np.ndarray | StridedIndex]:
+    """Tile indices with one more axis in front, the iteration."""
     out: list[np.ndarray | StridedIndex] = []
     for j, g in zip(indices, growth, strict=True):
         if type(j) is StridedIndex:

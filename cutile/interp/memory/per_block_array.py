@@ -1,4 +1,4 @@
-"""One of several arrays for each block: items of a list, and arrays that arrive by different paths."""
+"""An array value that is another array for each block: an item of a list, or a value that depends on the path."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Operand = tuple[np.ndarray | None, int]  # a value with batch axes, and the rank
 
 
 def of_blocks(x: np.ndarray | None, rank: int, batch_shape: tuple[int, ...], blocks: np.ndarray) -> np.ndarray | None:
-    """The part of a value that belongs to some blocks, given as flat numbers in `batch_shape`; their axis comes first.
-    A value without batch axes stays as it is.
+    """The part of a value for some blocks, as one batch axis. `blocks` are their numbers in row-major order of
+    `batch_shape`. A value without batch axes stays as it is.
     """
     if x is None or x.ndim == rank:
         return x
@@ -28,7 +28,7 @@ def of_blocks(x: np.ndarray | None, rank: int, batch_shape: tuple[int, ...], blo
 class PerBlockArray(ArrayBase):
     """views[which], where `which` has batch axes. A number out of range means an array without elements.
 
-    Every request goes to each of the views, for the blocks that it stands for.
+    Every method is called on each of the views, with the blocks that have this view.
     """
 
     def __init__(self, views: Sequence[Array], which: np.ndarray):
@@ -60,10 +60,10 @@ class PerBlockArray(ArrayBase):
 
     def _each(self, ask: Callable, operands: Sequence[Operand], results: Sequence[np.ndarray] | None = None,
               batch_shape: tuple[int, ...] | None = None) -> list[np.ndarray]:
-        """`ask(view, operands, batch shape)` of each view, everything narrowed to its blocks.
+        """Call `ask(view, operands, batch shape)` for each view, all narrowed to the blocks that have it.
 
-        `results` says what each result is where there is no view: a carrier of tiles, which may have batch axes. The
-        blocks are `batch_shape`, or those that the operands and the views tell apart.
+        `results`: for each result the value of blocks without a view, its dtype and its tile shape. `batch_shape` is
+        that of the blocks; if it is None, that to which `which`, the operands and the views broadcast.
         """
         if batch_shape is None:
             batch_shape = np.broadcast_shapes(
@@ -80,7 +80,7 @@ class PerBlockArray(ArrayBase):
             def narrow(x, rank, blocks=blocks):
                 return of_blocks(x, rank, batch_shape, blocks)
 
-            got = ask(self.views[k].lanes(narrow), [narrow(x, r) for x, r in operands],
+            got = ask(self.views[k].for_blocks(narrow), [narrow(x, r) for x, r in operands],
                       (len(blocks),) if batch_shape else ())
             for whole, part in zip(out, got if len(out) > 1 else (got,), strict=False):
                 whole[blocks] = part
@@ -101,9 +101,9 @@ class PerBlockArray(ArrayBase):
 
     # -- arrays made from this one
 
-    def lanes(self, take) -> PerBlockArray:
+    def for_blocks(self, take) -> PerBlockArray:
         which = take(self.which, 0) if self.which.ndim else self.which
-        return PerBlockArray([v.lanes(take) for v in self.views], which)
+        return PerBlockArray([v.for_blocks(take) for v in self.views], which)
 
     def slice(self, axis, start, stop) -> PerBlockArray:
         return PerBlockArray([v.slice(axis, start, stop) for v in self.views], self.which)
@@ -152,7 +152,7 @@ class PerBlockArray(ArrayBase):
 
 
 def _filled(fill, dtype: np.dtype, tile_shape: tuple[int, ...], batch_shape: tuple[int, ...]) -> np.ndarray:
-    """One result, blocks in a row."""
+    """A new array for a result, filled with `fill`, with one batch axis for all blocks."""
     out = np.empty((prod(batch_shape), *tile_shape), dtype)
     if np.ndim(fill) > len(tile_shape):
         tile = fill.shape[fill.ndim - len(tile_shape):]
@@ -170,7 +170,7 @@ class ArrayList(tuple):
     __slots__ = ()
 
     def pick(self, index: np.ndarray) -> Array:
-        """Item `index`, which may differ by block. An index out of range names an array without elements [D-70]."""
+        """Item `index`, which may differ by block. For an index out of range, an array without elements [D-70]."""
         i = np.asarray(index)
         if i.ndim == 0 and 0 <= int(i) < len(self):
             return self[int(i)]
@@ -179,8 +179,9 @@ class ArrayList(tuple):
 
 
 def join(batch_shape: tuple[int, ...], parts: Sequence[tuple]) -> Array:
-    """One array for blocks of that shape, from parts (selector, array, flat): `selector` says which of the blocks,
-    counted in row-major order, the part is for; `flat(carrier, 0)` gives the part's values one per block."""
+    """One array for blocks of that shape, from parts (selector, array, flat): `selector` selects the blocks of the part
+    from all blocks in row-major order; `flat(carrier, 0)` returns a value of the part with one element per block.
+    """
     views: list[Array] = []
     n = prod(batch_shape)
     which = np.full(n, -1)
@@ -192,7 +193,7 @@ def join(batch_shape: tuple[int, ...], parts: Sequence[tuple]) -> Array:
             out[selector] = flat(x, rank)
             return out.reshape(batch_shape)
 
-        part = part.lanes(spread)
+        part = part.for_blocks(spread)
         if isinstance(part, PerBlockArray):
             which[selector] = np.broadcast_to(part.which, batch_shape).reshape(-1)[selector] + len(views)
             views += part.views

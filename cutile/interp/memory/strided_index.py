@@ -1,4 +1,4 @@
-"""An index that each of many blocks has, as an affine function of the blocks' position: no array is needed for it."""
+"""A tile index for many blocks, as an affine function of their positions along the batch axes instead of an array."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INDEX = np.dtype(np.int32)  # of block indices
 class StridedIndex(NamedTuple):
     """start + Σ steps[a]·i[a], where i[a] counts the positions along batch axis a, of length shape[a].
 
-    A step is 0 along an axis of length 1. A meaning gets one in the place of a carrier of dtype int32.
+    A step is 0 along an axis of length 1. Meanings of ops take one in place of a carrier of dtype int32.
     """
 
     start: int
@@ -49,7 +49,7 @@ class StridedIndex(NamedTuple):
         return StridedIndex(self.start + distance, self.steps, self.shape)
 
     def array(self) -> np.ndarray:
-        """Written out, as int64."""
+        """The index as an array of dtype int64."""
         out = np.full((1,) * len(self.shape), self.start, np.int64)
         for a, (d, n) in enumerate(zip(self.steps, self.shape, strict=True)):
             if d:

@@ -8,8 +8,8 @@ import numpy as np
 
 
 class StridedMemory(NamedTuple):
-    """The elements of an array as they lie in a NumPy buffer: the byte offset of element (0, …), and the bytes from one
-    element to the next along each axis.
+    """An array in a NumPy buffer: the byte offset of its element (0, …), and along each axis the bytes from one element
+    to the next.
     """
 
     buffer: np.ndarray

@@ -1,15 +1,15 @@
 """Where the tiles of many blocks lie in an array: the one place that computes it.
 
-`locate` takes tile indices, one per array axis, each a number, a `StridedIndex` or an array over the batch axes, and
-answers with one of three descriptions:
+`locate` takes tile indices, one per array axis, each a number, a `StridedIndex` or an array over the batch axes. It
+returns one of three descriptions:
 
-* `Full`: every tile lies inside the array, in a regular way. One strided view holds all of them.
-* `Clipped`: the tiles lie in a regular way, and some reach over an edge or lie outside. The answer lists boxes of
-  blocks × elements that exist, each a strided view; usually one box of inner blocks and one for each edge.
-* `IrregularTiles` (irregular_tiles.py): each block has its tile anywhere.
+* `Full`: every tile lies inside the array, and they begin at regular distances. One strided view holds all of them.
+* `Clipped`: the tiles begin at regular distances, and some reach over an edge or lie outside. The description lists
+  boxes of blocks × elements that exist, each a strided view; usually one box of inner blocks and one for each edge.
+* `IrregularTiles` (irregular_tiles.py): each tile may begin anywhere.
 
-Launches, chunks of blocks and loops ask again and again with the same sizes, strides and indices, so the answers of
-`classify` are kept. They hold numbers only, never an array or a view of one.
+Launches, chunks of blocks and loops ask often for the same sizes, strides and indices, so results of `classify` are
+kept. They hold numbers only, never an array or a view of one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from cutile.interp.memory.irregular_tiles import IrregularTiles
 from cutile.interp.memory.strided_index import StridedIndex, as_strided_index
 from cutile.interp.memory.strided_tile import StridedTile
 
-Coord = int | np.ndarray  # the same for all blocks, or int64 over the batch axes
-Index = np.ndarray | StridedIndex  # of a tile, along one axis
+Coord = int | np.ndarray  # a number that is the same for all blocks, or an int64 array over the batch axes
+Index = np.ndarray | StridedIndex  # a tile index along one axis
 
-KEPT = 4096  # answers
-MAX_EDGES = 16  # blocks that an edge cuts along one batch axis, up to which they get boxes of their own
+KEPT = 4096  # results of `classify`
+MAX_EDGES = 16  # most blocks along one batch axis whose tiles an edge cuts, each with a box of its own
 MAX_BOXES = 64  # of one access
-OUTSIDE = 1 << 61  # a coordinate beyond every array, with room to add to it; larger indices count as this one
+OUTSIDE = 1 << 61  # a coordinate beyond every array, so small that sums with it do not overflow; larger ones become it
 
 
 class Full(NamedTuple):
@@ -38,7 +38,9 @@ class Full(NamedTuple):
 
 
 class Clipped(NamedTuple):
-    """`shape` is that of the batch axes and the tile; each part says which slices of that exist, and where."""
+    """`shape`: the batch axes, then those of the tile. Each part has the slices of `shape` that exist, and where these
+    elements lie.
+    """
 
     shape: tuple[int, ...]
     parts: tuple[tuple[tuple[slice, ...], StridedTile], ...]
@@ -48,9 +50,10 @@ Location = Full | Clipped | IrregularTiles
 
 
 class TileBounds(NamedTuple):
-    """Where an array begins and ends, by axis, in coordinates of which those from 0 to stop-1 exist.
+    """Along each axis, in coordinates of the buffer: `start`, where the array begins and tiles are counted from, and
+    `stop`, where it ends. Elements at coordinates 0 … stop-1 exist; `start` may be negative.
 
-    `fixed`: these are the same numbers for all blocks.
+    `fixed`: start and stop are the same for all blocks.
     """
 
     start: tuple[Coord, ...]
@@ -78,7 +81,7 @@ def locate(strides: tuple[int, ...], bounds: TileBounds, origin: Sequence[Index]
 
 
 def exact_indices(origin: Sequence[Index]) -> tuple[int | StridedIndex, ...] | None:
-    """Tile indices as numbers and strided indices; None if one is an array, which may be anything."""
+    """Tile indices as numbers and strided indices; None if one is an array."""
     out: list[int | StridedIndex] = []
     for j in origin:
         if type(j) is not StridedIndex:
@@ -96,12 +99,15 @@ def exact_indices(origin: Sequence[Index]) -> tuple[int | StridedIndex, ...] | N
 def classify(strides: tuple[int, ...], start: tuple[int, ...], stop: tuple[int, ...],
              origin: tuple[int | StridedIndex, ...], shape: tuple[int, ...], order: Sequence[int],
              steps: Sequence[int]) -> Full | Clipped | None:
-    """`locate` for indices and bounds that are exact; None for tiles that make too many boxes."""
+    """`locate` for numbers and strided indices, and bounds that are the same for all blocks. None if a tile index is
+    negative or too large in some blocks only, or the tiles need too many boxes.
+    """
     begins = [_begin(j, step, start[k]) for j, step, k in zip(origin, steps, order, strict=True)]
     if any(isinstance(b, np.ndarray) for b in begins):  # some index is negative
         return None
     batch_shape = _broadcast([b.shape for b in begins if isinstance(b, StridedIndex)])
-    tiles = _Tiles(tuple(_along(b, batch_shape) for b in begins), batch_shape, shape, tuple(strides[k] for k in order))
+    tiles = _Tiles(tuple(_over_all_axes(b, batch_shape) for b in begins), batch_shape, shape,
+                   tuple(strides[k] for k in order))
     limits = [stop[k] for k in order]
     if all(0 <= b.min and b.max + n <= limit for b, n, limit in zip(tiles.begins, shape, limits, strict=True)):
         return Full(tiles.strided(batch_shape, tiles.begins, shape, (0,) * len(shape)))
@@ -112,7 +118,7 @@ def classify(strides: tuple[int, ...], start: tuple[int, ...], stop: tuple[int, 
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """np.broadcast_shapes for shapes that go together, in a tenth of the time."""
+    """np.broadcast_shapes, in a tenth of the time, for shapes that are known to broadcast."""
     out = [1] * max(map(len, shapes), default=0)
     for s in shapes:
         for a, n in enumerate(s, len(out) - len(s)):
@@ -121,8 +127,8 @@ def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     return tuple(out)
 
 
-def _along(begin: int | StridedIndex, batch_shape: tuple[int, ...]) -> StridedIndex:
-    """Over all batch axes."""
+def _over_all_axes(begin: int | StridedIndex, batch_shape: tuple[int, ...]) -> StridedIndex:
+    """Where tiles begin, as a strided index with all batch axes."""
     if type(begin) is int:
         return StridedIndex(begin, (0,) * len(batch_shape), batch_shape)
     if len(begin.steps) == len(batch_shape):
@@ -148,8 +154,8 @@ class _TileBox(NamedTuple):
 
 
 class _Tiles(NamedTuple):
-    """Tiles at regular places: by dimension of the tile, where they begin, their extent, and the bytes from one element
-    to the next.
+    """Tiles at regular distances. For each dimension of the tile: where tiles begin, their extent, and the bytes from
+    one element to the next.
     """
 
     begins: tuple[StridedIndex, ...]
@@ -173,7 +179,7 @@ class _Tiles(NamedTuple):
 
     def strided(self, batch_shape: tuple[int, ...], begins: Sequence[StridedIndex], shape: tuple[int, ...],
                 first: Sequence[int]) -> StridedTile:
-        """The elements of tiles that begin there, `shape` many from the elements `first` on."""
+        """A box of tiles that begin at `begins`: of each tile, `shape` elements from element `first` on."""
         offset, across = 0, [0] * len(batch_shape)
         for b, e, s in zip(begins, first, self.strides, strict=True):
             offset += (b.start + e) * s
@@ -182,7 +188,9 @@ class _Tiles(NamedTuple):
         return StridedTile(offset, batch_shape + shape, (*across, *self.strides), self._disjoint(begins))
 
     def _disjoint(self, begins: Sequence[StridedIndex]) -> bool:
-        """Each batch axis moves the tiles along one dimension of their own, by their extent at least."""
+        """Whether tiles of different blocks share no element: each batch axis moves them along a dimension that no
+        other batch axis moves them along, by at least their extent.
+        """
         moving: list[int] = []
         for b, n in zip(begins, self.shape, strict=True):
             axes = [a for a, d in enumerate(b.steps) if d]
@@ -193,7 +201,7 @@ class _Tiles(NamedTuple):
 
 
 def _boxes(tiles: _Tiles, limits: Sequence[int]) -> list[_TileBox] | None:
-    """The parts of the tiles that exist; None if these are too many boxes, or none can be made."""
+    """The parts of the tiles that exist. None if they are too many boxes, or are no boxes."""
     boxes = [tiles.whole()]
     for dim, limit in enumerate(limits):
         cut: list[_TileBox] = []
@@ -222,7 +230,9 @@ def _cut(box: _TileBox, begin: StridedIndex, dim: int, extent: int, limit: int) 
 
 def _cut_along(box: _TileBox, begin: StridedIndex, axis: int, dim: int, extent: int,
                limit: int) -> list[_TileBox] | None:
-    """`_cut` where the tiles move along one batch axis only: one box of blocks inside, and one for each at an edge."""
+    """`_cut` for tiles that only one batch axis moves along the dimension: one box of all blocks inside, and one box
+    for each block at an edge.
+    """
     step, first = begin.steps[axis], box.blocks[axis].start
     positions = range(len(box.blocks[axis]))
     touching = _common(positions, _solutions(begin.start, step, 1 - extent, limit - 1))
@@ -257,9 +267,10 @@ def _common(r: range, s: range) -> range:
 
 
 def _begin(j: int | Index, step: int, base: Coord) -> int | StridedIndex | np.ndarray:
-    """The coordinate at which tile j begins. A negative index, or one too large to count, lies outside [IDX-2, D-56].
+    """The coordinate at which tile j begins. For a negative index, or one that is too large, it lies outside the array
+    [IDX-2, D-56].
 
-    An array of indices becomes a strided index if it is one, in exact numbers.
+    The result for an array of indices is a strided index if they are regular.
     """
     if isinstance(j, int) or not j.ndim:
         i = int(j)
@@ -278,27 +289,29 @@ def _exact(begin: int | StridedIndex | np.ndarray) -> int | StridedIndex | np.nd
 
 
 def element_begins(origin: Sequence[Index], steps: Sequence[int]) -> Iterator[np.ndarray]:
-    """The index of the first element of each tile, by dimension, written out."""
+    """For each dimension, the index of the first element of each tile, as an array."""
     return (_written_out(_begin(j, step, 0)) for j, step in zip(origin, steps, strict=True))
 
 
 def _regular(strides: tuple[int, ...], begins: Sequence[int | StridedIndex | np.ndarray], stops: Sequence[Coord],
              shape: tuple[int, ...]) -> Full | Clipped | None:
-    """Where tiles lie that begin at these coordinates, if all are exact and one bound per dimension is enough."""
+    """Where tiles lie that begin at these coordinates. None if a coordinate is an array, or bounds that differ by block
+    matter.
+    """
     if any(isinstance(b, np.ndarray) for b in begins):
         return None
     limits = [_limit(*edge) for edge in zip(begins, stops, shape, strict=True)]
     if None in limits:
         return None
-    # Coordinates may be negative, tile indices not.
+    # `classify` takes no negative tile indices, but coordinates may be negative.
     starts = tuple(min(0, b if isinstance(b, int) else b.min) for b in begins)
     origin = tuple(b - s if isinstance(b, int) else b.shift(-s) for b, s in zip(begins, starts, strict=True))
     return classify(strides, starts, tuple(limits), origin, shape, range(len(shape)), (1,) * len(shape))
 
 
 def _limit(begin: int | StridedIndex | np.ndarray, stop: Coord, extent: int) -> int | None:
-    """One bound for the tiles of all blocks, where it differs by block: none is needed if every tile ends before its
-    own.
+    """One bound for the tiles of all blocks. If bounds differ by block: a bound beyond all tiles if every tile ends
+    before its own bound, else None.
     """
     if isinstance(stop, int):
         return stop

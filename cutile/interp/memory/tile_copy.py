@@ -1,6 +1,6 @@
 """Reading and writing the tiles of many blocks, wherever `tile_access.locate` says that they lie.
 
-Elements outside the array are never touched: reading gives `fill` there, writing drops the element.
+Elements outside the array are never read or written: a read returns `fill` for them, a write drops their values.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def read(memory: StridedMemory, where: Location, fill, carrier: np.dtype, conver
     """The tiles, converted by `convert` if given. Without copy=True they may be a read-only view of memory."""
     if isinstance(where, Full):
         v = where.tile.of(memory)
-        return convert(v) if convert else v.copy() if copy else read_only(v)
+        return convert(v) if convert else v.copy() if copy else make_read_only(v)
     convert = convert or _as_it_is
     if not isinstance(where, Clipped):
         return where.read(memory, fill, carrier, convert)
@@ -29,7 +29,7 @@ def read(memory: StridedMemory, where: Location, fill, carrier: np.dtype, conver
 
 
 def write(memory: StridedMemory, where: Location, value: np.ndarray, tile_rank: int) -> None:
-    """Write storage values with batch axes; where the tiles of blocks meet, the last block's in row-major order stay.
+    """Write storage values with batch axes. Where tiles overlap, the value of the last block in row-major order stays.
     """
     shape = where.tile.shape if isinstance(where, Full) else where.shape
     value = _last_of(value, shape[:len(shape) - tile_rank], tile_rank)
@@ -42,7 +42,7 @@ def write(memory: StridedMemory, where: Location, value: np.ndarray, tile_rank: 
         where.write(memory, np.broadcast_to(value, shape))
 
 
-def read_only(v: np.ndarray) -> np.ndarray:
+def make_read_only(v: np.ndarray) -> np.ndarray:
     v.setflags(write=False)
     return v
 
@@ -52,7 +52,9 @@ def _as_it_is(v: np.ndarray) -> np.ndarray:
 
 
 def _last_of(value: np.ndarray, batch_shape: tuple[int, ...], tile_rank: int) -> np.ndarray:
-    """A value with the batch axes of its destination: blocks that share a place leave the value of the last one."""
+    """A value with the batch axes of its destination. Of blocks that write to the same place, the last one's value is
+    taken.
+    """
     axes = value.shape[:value.ndim - tile_rank]
     if axes == batch_shape:
         return value

@@ -5,7 +5,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.interp.codegen.batch_analysis import plan_batch
+from cutile.interp.codegen.batch_analysis import batch_facts
 from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
 
@@ -164,7 +164,7 @@ def test_a_block_may_store_to_what_it_loads():
 
 def typed(kernel, *arrays):
     k = kernel.program(kernel.classify((*arrays, T))).kernel
-    return k, plan_batch(k, False)
+    return k, batch_facts(k, False)
 
 
 def names(nodes):
@@ -196,14 +196,14 @@ def test_an_atomic_whose_result_no_one_reads():
 def test_results_that_go_where_they_are_stored():
     k, s = typed(shared, floats(64), floats(64), floats(64))
     assert names(s.stored_by) == ["sub"]
-    assert names(s.spent) == []  # every value is read again
+    assert names(s.reusable) == []  # every value is read again
 
 
 def test_what_need_not_be_repeated():
     k, s = typed(normed, floats(32, T), floats(1, 32), floats(32, T))
     broadcasts = [n for n in walk(k.body) if n not in s.skipped and isinstance(n, Op) and n.op.name == "broadcast_to"]
     assert len(broadcasts) == 5 and s.implicit == set(broadcasts)
-    assert not plan_batch(k, True).implicit  # the checker looks at the shape of every value
+    assert not batch_facts(k, True).implicit  # the checker looks at the shape of every value
     k, s = typed(repeated, floats(32, T), floats(32, T))
     top, low, total = (n for n in walk(k.body) if isinstance(n, Op) and n.op.name == "broadcast_to")
     assert s.implicit == {low, total}  # `top` is summed as well, and is the full tile that they meet
@@ -226,7 +226,7 @@ def test_an_operand_that_is_spent_holds_the_result():
         ct.store(out, i, ct.max(x, axis=0).astype(ct.float32) + x)
 
     k, s = typed(chain, floats(64), floats(64))
-    assert names(s.spent) == ["exp2", "mul"]
+    assert names(s.reusable) == ["exp2", "mul"]
     results = [under(schedule, chain, (8,), (floats(64), floats(64))) for schedule in ("block", "batch")]
     assert results[0] == results[1]
 
@@ -245,8 +245,8 @@ def test_a_cast_may_round_in_place():
 
     arrays = floats(64), -9 * floats(64, seed=1), np.zeros(64, np.float64)
     k, s = typed(rounded, *arrays)
-    casts = [n.results[0].type.dtype for n in s.spent if n.op.name == "astype"]
-    assert casts == [ct.float16, ct.float16] and "add" not in names(s.spent)
+    casts = [n.results[0].type.dtype for n in s.reusable if n.op.name == "astype"]
+    assert casts == [ct.float16, ct.float16] and "add" not in names(s.reusable)
     results = [under(schedule, rounded, (8,), arrays) for schedule in ("block", "batch")]
     assert results[0] == results[1]
 
@@ -265,6 +265,6 @@ def test_a_product_that_is_spent_holds_the_result():
 
     arrays = floats(16, 24), floats(24, 16)
     k, s = typed(scores, *arrays)
-    assert names(s.spent) == ["mul", "truediv"]
+    assert names(s.reusable) == ["mul", "truediv"]
     results = [under(schedule, scores, (2, 3), arrays) for schedule in ("block", "batch")]
     assert results[0] == results[1]

@@ -91,7 +91,7 @@ def test_for_that_blocks_leave():
                 return None
             return ctx, (total + 1,)
         out, rest = ctx.split(done)
-        take = ctx.pick
+        take = ctx.narrowing
         breaks.append((out, (take(out).take(total, 0) + 100,)))
         continues.append((rest, (take(rest).take(total, 0) + 1,)))
         return None

@@ -55,7 +55,7 @@ def test_merging_all_of_one_part_copies_nothing():
 
 def test_narrow_passes_records_and_asks_arrays():
     class Descriptor:
-        def lanes(self, take):
+        def for_blocks(self, take):
             return take(np.arange(3).reshape(3, 1, 1), 0)
 
     ctx = grid((3, 1, 1))

@@ -83,8 +83,8 @@ def test_the_values_before_do_not_depend_on_what_was_asked_before():
 
 
 @ct.kernel
-def counted(x, counts, n: ct.Constant[int]):
-    ct.atomic_add(counts, ct.load(x, ct.bid(0), n), 1)
+def counted(x, may_count, n: ct.Constant[int]):
+    ct.atomic_add(may_count, ct.load(x, ct.bid(0), n), 1)
 
 
 @pytest.mark.parametrize("wrong", [[], [-1, 9], [5]])
@@ -93,10 +93,10 @@ def test_batch_counts_as_block_does(wrong):
     x[:len(wrong)] = wrong
     found = []
     for schedule in ("batch", "block"):
-        counts = np.arange(5, dtype=np.int32)
+        may_count = np.arange(5, dtype=np.int32)
         with settings.override(SCHEDULE=schedule):
-            ct.launch(None, (8,), counted, (x, counts, 8))
-        found.append(counts.tolist())
+            ct.launch(None, (8,), counted, (x, may_count, 8))
+        found.append(may_count.tolist())
     assert found[0] == found[1] and sum(found[0]) == 64 + 10 - len(wrong)
 
 

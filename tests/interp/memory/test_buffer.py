@@ -124,7 +124,7 @@ def test_broadcast_and_empty_and_zero_rank_arrays():
 
 
 @pytest.mark.parametrize("dtype", ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
-@pytest.mark.parametrize("shape", [(), (5, 1), (3, buffer.FEW // 2)])
+@pytest.mark.parametrize("shape", [(), (5, 1), (3, buffer.ARGMAX_LIMIT // 2)])
 def test_whether_indices_are_all_below(dtype, shape):
     least, most = np.iinfo(dtype).min, int(np.iinfo(dtype).max)
     for high in (-1, 0, 1, 7, most, most + 1, 1 << 63):

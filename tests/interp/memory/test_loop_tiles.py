@@ -140,7 +140,7 @@ def test_layouts(layout, found):
 @pytest.mark.parametrize("trips, finds", [
     ((0, 6, 1), "all"), ((1, 6, 1), "all"), ((0, 6, 3), None), ((0, 7, 1), "but one"), ((1, 8, 2), "but one"),
     ((0, 8, 1), "none"), ((-1, 5, 1), "none"), ((3, 1 << 20, 1 << 18), "none"), ((6, 12, 1), "none"), ((0, 0, 1), None),
-    ((5, 0, 1), None), ((0, divergence.FEW - 1, 1), None), ((0, divergence.FEW, 1), "all")])
+    ((5, 0, 1), None), ((0, divergence.LEAST_TRIPS - 1, 1), None), ((0, divergence.LEAST_TRIPS, 1), "all")])
 def test_where_the_tiles_lie(trips, finds, found):
     """Negative indices, indices beyond the end at the last iteration or before, few iterations."""
     same(total, (4,), f32(4, 24), zeros(), *trips)
@@ -252,8 +252,8 @@ def test_reading_is_counted_once():
     m = buffer.Buffer(np.zeros(buffer.SMALL + 1, np.float16), ct.float16, False, "a")
     m.may_change = False
     for _ in range(3):
-        assert not m.stays(m.array.size)
-    assert m.stays(m.array.size + 1) and m.converted is not None
+        assert not m.ensure_constant_carriers(m.array.size)
+    assert m.ensure_constant_carriers(m.array.size + 1) and m.carrier_memory is not None
 
 
 def test_launches_with_other_arrays(found):

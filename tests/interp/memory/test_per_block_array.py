@@ -60,6 +60,6 @@ def test_join_of_descriptors():
     assert isinstance(both, PerBlockArray) and both.shape[0].tolist() == [8, 4, 1, 8]
     got = both.tile([np.zeros((), np.int32)], (2,), (0,), FILL)
     assert got.tolist() == [[0, 1], [204, 205], [206, FILL], [0, 1]]
-    narrowed = both.lanes(lambda x, core: x[np.array([2, 3])])
+    narrowed = both.for_blocks(lambda x, core: x[np.array([2, 3])])
     assert narrowed.shape[0].tolist() == [1, 8]
     assert join((4,), [(lanes[0], views[1], flat(2)), (lanes[1], views[1], flat(2))]) is views[1]

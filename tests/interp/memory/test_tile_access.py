@@ -59,7 +59,7 @@ def test_a_view_is_the_tile(case):
 def test_disjoint_means_that_no_element_is_there_twice(case):
     a, origin, tile, order, steps = case
     numbers = np.arange(a.size).reshape(a.shape)
-    memory = wrap(numbers, dt.int64).buffer.stored
+    memory = wrap(numbers, dt.int64).buffer.stored_memory
     where = locate(memory.strides, TileBounds((0,) * a.ndim, a.shape, True), origin, tile, order, steps or tile)
     if isinstance(where, Full) and where.tile.disjoint:
         there = where.tile.of(memory)
@@ -70,7 +70,7 @@ def test_disjoint_means_that_no_element_is_there_twice(case):
 @given(cases())
 def test_parts_of_clipped_tiles_are_what_exists(case):
     a, origin, tile, order, steps = case
-    memory = wrap(a, dt.float32).buffer.stored
+    memory = wrap(a, dt.float32).buffer.stored_memory
     where = locate(memory.strides, TileBounds((0,) * a.ndim, a.shape, True), origin, tile, order, steps or tile)
     want = wrap(a, dt.float32).tile(written_out(origin), tile, order, FILL, steps)
     if isinstance(where, Clipped):
