@@ -296,50 +296,60 @@ class RawArrayMemory:
     def atomic_xchg_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                            memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                            memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the update, at offsets from the first element of an array; the values
-        before.
+        """Atomically replace each element by the update, at offsets from the first element of an array.
+
+        Returns the values before.
         """
 
     def atomic_add_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically add the update to each element, at offsets from the first element of an array; the values
-        before.
+        """Atomically add the update to each element, at offsets from the first element of an array.
+
+        Returns the values before.
         """
 
     def atomic_max_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
         """Atomically replace each element by the larger of it and the update, at offsets from the first element of
-        an array; the values before.
+        an array.
+
+        Returns the values before.
         """
 
     def atomic_min_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
         """Atomically replace each element by the smaller of it and the update, at offsets from the first element of
-        an array; the values before.
+        an array.
+
+        Returns the values before.
         """
 
     def atomic_and_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise AND of each element with the update, at offsets from the first element of an array; the
-        values before.
+        """Atomically bitwise AND of each element with the update, at offsets from the first element of an array.
+
+        Returns the values before.
         """
 
     def atomic_or_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise OR of each element with the update, at offsets from the first element of an array; the
-        values before.
+        """Atomically bitwise OR of each element with the update, at offsets from the first element of an array.
+
+        Returns the values before.
         """
 
     def atomic_xor_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
         """Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an
-        array; the values before.
+        array.
+
+        Returns the values before.
         """
 
 class _IntScalar(Tile, int):
@@ -774,7 +784,7 @@ def scatter(array: Array, indices: _Index, value: _Tilelike, /, *, mask: _Tileli
 def atomic_cas(array: Array, indices: _Index, expected: _Tilelike, desired: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Replace each element by `desired` where it equals `expected`; the values before.
+    """Replace each element by `desired` where it equals `expected`. Returns the values before.
 
     Indices are as for gather. Each element is updated atomically; the order of updates to one element is
     unspecified.
@@ -783,7 +793,7 @@ def atomic_cas(array: Array, indices: _Index, expected: _Tilelike, desired: _Til
 def atomic_xchg(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                 memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                 memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically replace each element by the update; the values before.
+    """Atomically replace each element by the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
     """
@@ -791,7 +801,7 @@ def atomic_xchg(array: Array, indices: _Index, update: _Tilelike, /, *, check_bo
 def atomic_add(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically add the update to each element; the values before.
+    """Atomically add the update to each element. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
     """
@@ -799,7 +809,7 @@ def atomic_add(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
 def atomic_max(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically replace each element by the larger of it and the update; the values before.
+    """Atomically replace each element by the larger of it and the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
     """
@@ -807,7 +817,7 @@ def atomic_max(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
 def atomic_min(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically replace each element by the smaller of it and the update; the values before.
+    """Atomically replace each element by the smaller of it and the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
     """
@@ -815,7 +825,7 @@ def atomic_min(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
 def atomic_and(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically bitwise AND of each element with the update; the values before.
+    """Atomically bitwise AND of each element with the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
     """
@@ -823,7 +833,7 @@ def atomic_and(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
 def atomic_or(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
               memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
               memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically bitwise OR of each element with the update; the values before.
+    """Atomically bitwise OR of each element with the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
     """
@@ -831,7 +841,7 @@ def atomic_or(array: Array, indices: _Index, update: _Tilelike, /, *, check_boun
 def atomic_xor(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically bitwise exclusive OR of each element with the update; the values before.
+    """Atomically bitwise exclusive OR of each element with the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
     """
@@ -844,9 +854,10 @@ def sum(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims:
     1
     if `keepdims`. The result has the dtype of x; nothing is widened, except that booleans are counted in int32.
 
-    Order: integers wrap, so theirs does not matter. float32 and float64 sums along the last axis (axes of size 1
-    apart)
-    go in the order of numpy.add.reduce over a packed row, which depends on nothing but the length of the row: eight
+    Order: integers wrap, so theirs does not matter. float32 and float64 sums along the last axis, ignoring axes of
+    size
+    1, go in the order of numpy.add.reduce over a packed row, which depends on nothing but the length of the row:
+    eight
     running sums, joined in pairs, over pieces of at most 128. All other float sums, and under CUTILE_PORTABLE=1 all,
     are a halving tree: x[i] + x[i + n/2], again and again, rounded to the dtype at each level.
     """

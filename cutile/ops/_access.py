@@ -26,7 +26,7 @@ from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
 
 def tile_index(b: Builder, op: OpDef, name: str, t: Term, rank: int) -> list[Value]:
-    """A tile index: one signed integer scalar per array axis; for rank 1 a single scalar will do [LOAD-2]."""
+    """A tile index: one signed integer scalar per array axis; for rank 1 also a single scalar [LOAD-2]."""
     if rank == 1 and is_scalar(t):
         items: tuple[Term, ...] = (t,)
     elif isinstance(t, Tuple):
@@ -84,7 +84,7 @@ def tile_shape(op: OpDef, name: str, t: Term, rank: int) -> tuple[int, ...]:
 
 
 def element_indices(b: Builder, op: OpDef, t: Term, rank: int) -> tuple[list[Value], tuple[int, ...]]:
-    """Index tiles, one per array axis, at their common shape; for rank 1 a single tile will do [GS-1]."""
+    """Index tiles, one per array axis, broadcast to their common shape; for rank 1 also a single tile [GS-1]."""
     name = "indices"
     items = (t,) if rank == 1 and is_tile(t) else t.items if isinstance(t, Tuple) else None
     if items is None or len(items) != rank:
@@ -137,7 +137,7 @@ def padding_scalar_or_tile(b: Builder, op: OpDef, t: Term, dtype: DType, shape: 
 
 
 def padding_mode(op: OpDef, t: Term, dtype: DType) -> PaddingMode:
-    """The special values exist for floats only, and for formats that have them [PAD-1, PAD-2]."""
+    """The padding mode; refused if the dtype cannot express its value [PAD-1, PAD-2]."""
     mode = enum_arg(op, "padding_mode", t, PaddingMode)
     if mode in (PaddingMode.UNDETERMINED, PaddingMode.ZERO):
         return mode
@@ -210,10 +210,10 @@ _SPECIAL = {PaddingMode.ZERO: 0.0, PaddingMode.NEG_ZERO: -0.0, PaddingMode.NAN: 
 
 
 def fill_of(mode: PaddingMode, dtype: DType):
-    """What elements outside an array read as: a number that the carrier of `dtype` holds [PAD-1, PAD-2].
+    """The value of elements outside an array, as a number that the carrier of `dtype` holds [PAD-1, PAD-2].
 
-    float8_e8m0fnu, which has no zero, has 2^-127 instead. UNDETERMINED is zero, or with CUTILE_UNDETERMINED=poison NaN
-    or the lowest value.
+    ZERO reads as 2^-127 in float8_e8m0fnu, which has no zero. UNDETERMINED reads as ZERO, or with
+    CUTILE_UNDETERMINED=poison as NaN or the lowest value.
     """
     if mode is PaddingMode.UNDETERMINED:
         if settings.get("UNDETERMINED") == "poison":
@@ -252,7 +252,7 @@ _NARROWEST = info(int32).carrier.itemsize  # bytes of an index
 
 
 def with_rank(x: np.ndarray, rank: int, wanted: int) -> np.ndarray:
-    """A carrier of a tile of rank `rank`, with axes of length 1 in front of the tile's axes up to rank `wanted`."""
+    """The carrier of a tile of rank `rank` as one of rank `wanted`, by axes of length 1 in front of the tile's axes."""
     if rank == wanted:
         return x
     batch = x.ndim - rank

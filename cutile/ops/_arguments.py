@@ -1,4 +1,4 @@
-"""Reading the arguments of an op: what typing rules ask first, and how they refuse.
+"""Reading the arguments of an op: tiles, arrays, scalars, constants, dtypes, shapes, axes; and refusing them.
 
 A typing rule is called as `rule(b, op, **terms)`, with one term for each parameter of the op's signature, defaults
 included (as terms), `*args` as a Tuple. It appends nodes through the builder `b` and returns the term of the result. It
@@ -55,7 +55,7 @@ def refuse(message: str, *, help: str | None = None, cls: type[TileError] = Tile
 
 @contextmanager
 def about(argument: str) -> Iterator[None]:
-    """Errors raised inside point at the argument for this parameter of the op."""
+    """Errors raised within the `with` block name this argument of the op."""
     try:
         yield
     except TileError as e:
@@ -82,7 +82,7 @@ def tile_arg(op: OpDef, name: str, t: Term) -> Const | Leaf:
 
 
 def load_first(array: Leaf) -> str:
-    """What to write instead of an array where its elements are meant."""
+    """The help text for an array where a tile is expected."""
     zeros = ", ".join(["0"] * array.type.ndim) + ("," if array.type.ndim == 1 else "")
     return (f"an array is memory, not a value: load a tile from it first, for example "
             f"ct.load(array, index=({zeros}), shape=...)")
@@ -104,7 +104,7 @@ def scalar_arg(op: OpDef, name: str, t: Term) -> Const | Leaf:
 
 
 def int_scalar_arg(op: OpDef, name: str, t: Term, *, signed: bool = True) -> Const | Leaf:
-    """A signed (or, with signed=False, any) integer scalar; bool is none."""
+    """A signed (with signed=False, any) integer scalar; a bool is refused."""
     what = "signed integer scalar" if signed else "integer scalar"
     if not is_scalar(t):
         invalid(op, name, f"expected a {what}, got {describe(t)}", help=call_help(t))
@@ -203,7 +203,7 @@ def axis_arg(op: OpDef, name: str, t: Term, ndim: int) -> int:
 
 def shape_arg(op: OpDef, name: str, t: Term, *, rank: int | None = None, int_ok: bool = True, pow2: bool = True,
               what: str = "tile shape") -> tuple[int, ...]:
-    """A shape: a tuple of constants, or a single one for rank 1; each a power of two [TILE-8]."""
+    """A shape: a tuple of constants, or a single int for rank 1; each a power of two [TILE-8]."""
     if is_tile(t) and int_ok:
         items: tuple[Term, ...] = (t,)
     elif isinstance(t, Tuple):

@@ -43,7 +43,7 @@ def numeric_arg(op: OpDef, t: Term) -> Const | Leaf:
 
 
 def widen_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
-    """Sums and the like of booleans count in int32 [RED-4]."""
+    """x; booleans become int32 first [RED-4]."""
     return cast(b, x, int32) if x.type.dtype is bool_ else x
 
 
@@ -51,9 +51,9 @@ def widen_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
 
 
 def step(name: str, dtype: DType, mode: RoundingMode | None, flush: bool) -> Callable:
-    """`f(a, b)` on carriers of `dtype`: "add" or "mul", rounded to the dtype by `mode`, and flushed if asked.
+    """`f(a, b)` on carriers of `dtype`: "add" or "mul", rounded to the dtype by `mode`, and flushed if `flush`.
 
-    The caller flushes the elements themselves.
+    The caller flushes the inputs.
     """
     if mode in (None, RoundingMode.RN):
         ufunc = {"add": np.add, "mul": np.multiply}[name]
@@ -79,7 +79,7 @@ def cut(x: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
 
 
 def combine_args(b: Builder, op: OpDef, x: Term, axis: Term, func: Term, identity: Term):
-    """The arguments of reduce and scan: (operand values, tile types, negative axis, is x a tuple, identities)."""
+    """The arguments of reduce and scan: operand values, tile types, negative axis, whether x is a tuple, identities."""
     xs, shape = _operands(op, x)
     k = axis_arg(op, "axis", axis, len(shape))
     if isinstance(func, Static) and not callable(func.obj) or not isinstance(func, Static | Closure | Bound | Manager):
@@ -137,7 +137,7 @@ def _results(b: Builder, op: OpDef, result: Term, scalars: Sequence[TileType], m
 
 
 def combined(combine: Callable, old: Sequence[np.ndarray], new: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """f(old…, new…) element by element: every axis is a leading axis of the function's scalars.
+    """f(old…, new…) element by element: the function sees scalars, and all axes of the carriers count as leading axes.
 
     Its result may depend on fewer axes than its arguments (a constant), or on more (a captured value that varies by
     block).

@@ -1,4 +1,8 @@
-"""Constants: loosely and strictly typed ones, and the folding of ops on them [LOOSE-*, STRICT-*, ENC-*, GEN-7]."""
+"""Constants, and the folding of ops on them [LOOSE-*, STRICT-*, ENC-*, GEN-7].
+
+A *loosely typed* constant, as a literal, is a Python number that takes the dtype of the operand it meets; one with a
+*strict* type, as ct.int16(3), keeps its dtype.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +53,7 @@ def encode(value: bool | int | float, dtype: DType) -> bool | int | float:
 
 
 def const_term(value) -> Term:
-    """The term of a compile-time Python object: a loose constant, a tuple, or the object itself."""
+    """The term of a Python object known at compile time: a loose constant, a tuple, or the object itself."""
     if isinstance(value, enum.Enum) and not isinstance(value, int):
         return Static(value)
     if isinstance(value, bool | int | float) and not isinstance(value, np.generic):
@@ -109,7 +113,7 @@ def uncarry(x: np.ndarray, dtype: DType) -> Const:
 
 
 def evaluate(op: OpDef, sig: Sig, operands: Sequence, attrs: dict, **given):
-    """Run the meaning of an op once and round its results: what folding and both schedules do."""
+    """Run the meaning of an op once and round its results, as folding and all schedules do."""
     extra = {"sig": sig, **given}
     with np.errstate(all="ignore"):
         y = op.meaning(*operands, **attrs, **{g: extra[g] for g in op.given})
@@ -126,7 +130,7 @@ def finish(op: OpDef, sig: Sig, y):
 
 
 def integer_power(base: int, exponent: int):
-    """Python's **, refused where it would not end in reasonable time or size."""
+    """Python's **, refused if the result would be too large."""
     if exponent > 0 and abs(base) > 1 and exponent * math.log2(abs(base)) > 64:
         raise OverflowError
     return base**exponent

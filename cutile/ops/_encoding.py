@@ -1,6 +1,7 @@
 """The bits of every dtype, and how arrays store its elements.
 
-The two directions of each pair are exact: `x` holds values of the dtype, in its carrier, of any shape.
+`to_bits` and `from_bits` are inverses, and so are `to_carrier` and `to_storage`. `x` holds values of the dtype, in its
+carrier, of any shape.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def to_bits(x: np.ndarray, dtype: DType) -> np.ndarray:
     u = x.view(_U32)
     mag = np.asarray(u & _MAGNITUDE)
     if f.emin > -126:
-        # Scaled so, float32's exponent field is the format's, and its subnormals are the format's.
+        # After this scaling the exponent field of float32 equals that of the format, also for subnormals.
         np.multiply(mag.view(_F32), _F32(2.0 ** (-126 - f.emin)), out=mag.view(_F32))
     mag >>= _U32(23 - f.mantissa)
     mag &= _U32((1 << (width - f.signed)) - 1)
@@ -86,7 +87,7 @@ def from_bits(bits: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def _decode16(bits: np.ndarray) -> np.ndarray:
-    """Shifted to where float32 has exponent and fraction, without the copies of the sign, and the bias made up for."""
+    """Shift exponent and fraction to where float32 has them, clear the copied sign bits, then correct the bias."""
     w = np.asarray(bits.view(np.int16).astype(np.int32))
     w <<= np.int32(13)
     w &= np.int32(-0x70002000)  # 0x8FFFE000
@@ -106,7 +107,7 @@ def _table(dtype: DType) -> np.ndarray:
     values = np.array([_decode(dtype, code) for code in range(1 << dtype.bitwidth)], _F32)
     u = values.view(_U32)
     f = info(dtype).format
-    if f.has_inf:  # payloads
+    if f.has_inf:  # keep NaN payloads
         codes = np.arange(256, dtype=_U32)
         nan = np.isnan(values)
         u[nan] = (_EXPONENT | (codes & _U32((1 << f.mantissa) - 1)) << _U32(23 - f.mantissa)
@@ -158,7 +159,7 @@ def to_storage(x: np.ndarray, dtype: DType) -> np.ndarray:
 
 
 def _encode16(x: np.ndarray) -> np.ndarray:
-    """As to_bits, but NaN needs no care: scaling leaves it NaN, and a float16 NaN has its payload in the top bits."""
+    """float16 bits. NaN survives the scaling, and a float16 NaN has its payload in the top bits of the float32."""
     u = x.view(_U32)
     mag = np.asarray(u & _MAGNITUDE)
     f = mag.view(_F32)

@@ -1,10 +1,10 @@
-"""How errors of operands pass through element-wise ops: what an op names as its `error_bound=`.
+"""How errors of operands pass through elementwise ops: the functions that an op names as its `error_bound=`.
 
 An error is how far a number may be from the one that the interpreter has: an absolute distance, 0 or more, inf where
-nothing is known. An error bound is a function of the operands, then of their errors, then of the result. It says, for
-each element, how far the exact result may move. All of them are float64 arrays that broadcast; rounding the result, and
-what the op itself leaves open, are added elsewhere. It must never be too small; an op without one says nothing, and
-every element that an inexact operand reaches is then unknown.
+nothing is known. An error bound is called as bound(*operands, *errors, result), and returns for each element how far
+the exact result may move. All are float64 arrays that broadcast. Rounding the result, and what the op itself leaves
+open, are added elsewhere. A bound must never be too small. If an op has no error bound, every result element that an
+inexact operand reaches is unknown.
 
     @op(float_unary, error_bound=monotone(np.exp), …)
 """
@@ -20,9 +20,9 @@ ErrorBound = Callable[..., np.ndarray]
 
 
 def monotone(f: Callable, least: float = -INF) -> ErrorBound:
-    """Of a monotone function of one operand, defined from `least` on: looked at both ends of the interval."""
+    """Of a monotone function of one operand, defined from `least` on: it is evaluated at both ends of x±e."""
 
-    def bound(x, e, y):
+    def bound(x, e, r):
         y = f(x)
         moved = np.maximum(np.abs(f(x + e) - y), np.abs(f(x - e) - y))
         return np.where(e == 0, 0, np.where((x - e < least) | ~np.isfinite(e), INF, moved))
@@ -31,9 +31,9 @@ def monotone(f: Callable, least: float = -INF) -> ErrorBound:
 
 
 def monotone_in_each(f: Callable, defined: Callable) -> ErrorBound:
-    """Of a function of two operands that is monotone in each: looked at the four corners.
+    """Of a function of two operands that is monotone in each: it is evaluated at four corners.
 
-    `defined(x, y, ex, ey)`: where the function is so on the whole rectangle; elsewhere nothing is known.
+    `defined(x, y, ex, ey)`: where it is monotone on the whole rectangle x±ex, y±ey; elsewhere nothing is known.
     """
 
     def bound(x, y, ex, ey, r):
@@ -45,21 +45,21 @@ def monotone_in_each(f: Callable, defined: Callable) -> ErrorBound:
     return bound
 
 
-def of_sign(x, e, y):
+def of_sign(x, e, r):
     """Of an op that at most changes signs."""
     return e
 
 
-def of_wave(x, e, y):
+def of_wave(x, e, r):
     """Of a function between -1 and 1 that is nowhere steeper than 1: sine and cosine."""
     return np.minimum(e, 2)
 
 
-def of_tan(x, e, y):
-    return np.where(np.abs(np.cos(x)) > 4 * e, 2 * e * (1 + y * y), np.where(e > 0, INF, 0))
+def of_tan(x, e, r):
+    return np.where(np.abs(np.cos(x)) > 4 * e, 2 * e * (1 + r * r), np.where(e > 0, INF, 0))
 
 
-def of_cosh(x, e, y):
+def of_cosh(x, e, r):
     return np.where(e > 0, np.cosh(np.abs(x) + e) - np.cosh(x), 0)
 
 
@@ -75,9 +75,9 @@ def of_product(x, y, ex, ey, r):
         (ex > 0) & (ey > 0), ex * ey, 0)
 
 
-def of_quotient(x, y, ex, ey, q):
+def of_quotient(x, y, ex, ey, r):
     left = np.abs(y) - ey
-    return np.where(left > 0, (ex + np.where(ey > 0, np.abs(q) * ey, 0)) / left, np.where((ex > 0) | (ey > 0), INF, 0))
+    return np.where(left > 0, (ex + np.where(ey > 0, np.abs(r) * ey, 0)) / left, np.where((ex > 0) | (ey > 0), INF, 0))
 
 
 def of_fma(x, y, z, ex, ey, ez, r):
@@ -85,7 +85,7 @@ def of_fma(x, y, z, ex, ey, ez, r):
 
 
 def of_larger(x, y, ex, ey, r):
-    """Of the larger or smaller of two."""
+    """Of the larger or smaller of x and y."""
     return np.maximum(*np.broadcast_arrays(ex, ey))
 
 

@@ -1,7 +1,7 @@
 """Arithmetic rounded exactly once: fused multiply-add, and the directed rounding modes.
 
-The exact result is represented as a float64 `y` and the sign of what is missing, from error-free transformations
-(Knuth's two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to
+The exact result is represented as a float64 `y` and the sign of (exact − y), from error-free transformations (Knuth's
+two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to
 odd: of the two neighbours that enclose the exact value take the one with the odd last bit. Rounding that to at most 51
 bits gives the same as rounding the exact value, in every mode. For float64 itself the transformations need exponents
 away from the ends of the range; other elements are computed one by one with Fraction.
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 _F32, _F64, _I64 = np.float32, np.float64, np.int64
 _HALFWAY = np.iinfo(_I64).min
-AT_ONCE = 1 << 17  # elements whose float64 values stay in the cache
-FEW = 1 << 12  # of so few elements, computing all takes no longer than picking some [measured]
+AT_ONCE = 1 << 17  # elements whose float64 values stay in the CPU's cache
+FEW = 1 << 12  # of so few elements, computing all takes no longer than picking those to correct [measured]
 
 
 def two_sum(a, b):
@@ -49,7 +49,7 @@ def two_prod(a, b):
 
 
 def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """`y`, or its neighbour in the direction of `missing`, whichever is odd; `y` where nothing (or NaN) is missing."""
+    """`y`, or its neighbour in the direction of `missing`, whichever is odd; `y` where `missing` is 0 or NaN."""
     bits = y.view(_I64)
     even = (bits & 1) == 0
     step = np.where(missing > 0, 1, np.where(missing < 0, -1, 0))
@@ -63,9 +63,9 @@ def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
 def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
     """x * y + z, rounded once to `dtype` [MEAS-2]; into `out` if it has the shape. `out` shares no memory with others.
 
-    The product is exact in float64: at most 48 bits. Rounding the rounded sum s is right unless s lies halfway between
-    two values of the dtype, or these are spaced by emin: there s must be odd. Both are rare, and the extremes tell
-    whether there are any.
+    The product is exact in float64: at most 48 bits. Rounding the rounded sum s to the dtype is right unless s is
+    halfway between two values of the dtype, or at most 2**emin in size; there s is first rounded to odd. Minima over
+    the whole array tell whether such elements exist.
     """
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
@@ -87,7 +87,7 @@ def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
 
 
 def _once(x: np.ndarray) -> np.ndarray:
-    """The array with each axis along which it is repeated cut to length 1."""
+    """The array with each axis of stride 0 cut to length 1."""
     return x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])] if 0 in x.strides else x
 
 
@@ -111,15 +111,15 @@ def _fma_into(out: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, dtyp
 
 
 def _all_beyond(r: np.ndarray, least: float) -> bool:
-    """Whether all magnitudes of float32 are greater: the least are the least bit patterns of either sign."""
+    """Whether all magnitudes of float32 are greater: the smallest have the smallest bit patterns of either sign."""
     least = int(np.float32(least).view(np.int32))
     low = int(np.minimum.reduce(r.view(np.int32), None))
     return int(np.minimum.reduce(r.view(np.uint32), None)) > least and (low >= 0 or low + (1 << 31) > least)
 
 
 def _mend(r: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, where: np.ndarray, dtype: DType) -> None:
-    """Put x * y + z, rounded to odd and then to the dtype, into `r` at some places."""
-    if r.size <= FEW or np.count_nonzero(where) > r.size // 16:  # no use to pick them out
+    """Put x * y + z, rounded to odd and then to the dtype, into `r` where `where` is True."""
+    if r.size <= FEW or np.count_nonzero(where) > r.size // 16:  # picking them out would cost more
         s, missing = two_sum(np.multiply(x, y, dtype=_F64), z.astype(_F64))
         if missing.any():  # else all sums are exact
             np.copyto(r, round_to(dtype, to_odd(s, missing)), where=where)
@@ -149,7 +149,7 @@ def _fma64(x, y, z) -> np.ndarray:
 
 
 def _by_fraction(where, r, exact, *xs) -> np.ndarray:
-    """Replace the elements of `r` at `where` by what `exact` gives for the Python floats."""
+    """`r` with its elements at `where` replaced by `exact` of the elements of `xs` as Python floats."""
     if not where.any():
         return r
     r = np.array(r)
@@ -176,7 +176,7 @@ def _nearest64(q: Fraction) -> float:
 
 
 def rsqrt(x) -> np.ndarray:
-    """1 / sqrt(x) of float64, within 0.51 ulp: the two rounded operations, corrected by what each of them missed."""
+    """1 / sqrt(x) of float64, within 0.51 ulp: root and quotient, corrected by the rounding error of each."""
     tiny = x < 2.0**-900  # scaled, so that products of the root keep their errors
     x = np.where(tiny, x * 2.0**200, x)
     s = np.sqrt(x)
@@ -200,7 +200,7 @@ def directed(name: str, mode: RoundingMode, dtype: DType, *xs) -> np.ndarray:
     y, missing = _APPROXIMATE[name](*xs)
     y = np.asarray(y)
     if name == "add" and mode is RM:
-        # An exact zero is negative when rounding down, unless both operands are +0.
+        # When rounding down, an exact zero is -0, unless both operands are +0.
         both = (xs[0] == 0) & (xs[1] == 0) & ~np.signbit(xs[0]) & ~np.signbit(xs[1])
         y = np.where((y == 0) & ~both, -0.0, y)
     if dtype is not float64:
@@ -209,7 +209,7 @@ def directed(name: str, mode: RoundingMode, dtype: DType, *xs) -> np.ndarray:
 
 
 def _directed64(mode: RoundingMode, y: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """`y` is the result rounded to nearest; step to the other neighbour where the mode wants it."""
+    """`y` is the result rounded to nearest. Returns its neighbour where the mode wants that."""
     if mode is RN:
         return y
     down = (missing < 0) if mode is RM else (missing < 0) & (y > 0) if mode is RZ else np.zeros_like(missing, np.bool_)
@@ -242,7 +242,7 @@ _RESIDUAL = {
 
 
 def _missing64(name: str, y, missing, xs) -> np.ndarray:
-    """The sign of what `y` misses, also where the transformations underflow or overflow."""
+    """The sign of (exact − y), also where the transformations underflow or overflow."""
     finite = np.logical_and.reduce([np.isfinite(x) for x in xs])
     over = finite & np.isinf(y)
     if name == "truediv":

@@ -1,6 +1,7 @@
 """The fused multiply-add of float64 in a rounding direction, element by element through exact fractions.
 
-The product of two narrower numbers is exact in float64, so these need none of it. It is slow, and rarely used.
+The product of two narrower numbers is exact in float64, so narrower dtypes do not need this file. It is slow and rarely
+used.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """C's printf conversions, exactly: what print, printf and formatted strings show.
 
 A `Conversion` formats one number; `parse_printf` and `parse_spec` make them from what users write. Python's own % is
-used where it agrees with C, which for floats it does but for inf, nan and %a.
+used where it agrees with C. For floats it agrees, except for inf, nan and %a.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Conversion:
 
     def _float(self, v: float) -> str:
         upper = self.type.isupper()
-        # A NaN has no sign here: which one an operation gives is the machine's.
+        # A NaN is shown without its sign, which depends on the machine.
         sign = self._sign(math.copysign(1, v) < 0 and not math.isnan(v))
         if math.isnan(v) or math.isinf(v):
             body = "nan" if math.isnan(v) else "inf"
@@ -119,7 +119,7 @@ def _hex_digits(v: float, precision: int | None, point: bool) -> str:
 
 
 def default(dtype: DType) -> Conversion:
-    """How a number is shown where nothing is asked for [PRINT-3]."""
+    """The conversion of a number without a format spec [PRINT-3]."""
     i = info(dtype)
     return Conversion("", 0, None, "", "f" if i.floating else "u" if i.kind in "up" else "d")
 
@@ -168,7 +168,7 @@ def parse_printf(format: str) -> list[str | Conversion]:
             precision = None if m["prec"] is None else int(m["prec"] or 0)
             flags, width = m["flag"] or "", m["width"] or ""
             if width.startswith("0") and "0" not in flags:
-                flags += "0"  # C sees a second flag in %+04d; the language, a width
+                flags += "0"  # C sees a second flag in %+04d; the language reads 04 as a width
             out.append(Conversion(flags, int(width or 0), precision, m["length"] or "", m["type"]))
         at = m.end()
     return [*out, format[at:]]
@@ -192,7 +192,7 @@ def check_suits(c: Conversion, dtype: DType) -> None:
 
 
 def show(x: np.ndarray, each: Callable[[object], str]) -> str:
-    """A tile as nested lists, a scalar as it is [PRINT-2]."""
+    """A tile as text, in nested lists; a scalar without brackets. `each` makes the text of an element [PRINT-2]."""
     return _nested(x.tolist(), each)
 
 

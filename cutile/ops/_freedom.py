@@ -40,7 +40,7 @@ class Order:
 
 @structure(frozen=True, slots=True)
 class AnyValue:
-    """Any value, in some case."""
+    """In the case that it names, any value."""
 
     case: str
 
@@ -50,7 +50,7 @@ class AnyValue:
 
 @structure(frozen=True, slots=True)
 class When:
-    """What is open under a rounding mode, in place of what is open without one."""
+    """The freedoms under a rounding mode; they replace those of the op without one."""
 
     mode: RoundingMode
     freedoms: tuple[Ulp | AnyValue, ...]
@@ -65,7 +65,7 @@ Freedom = Ulp | Order | AnyValue | When
 
 
 def ulp(f32: int, f64: int = 1, *, exact_at_zero: bool = False) -> Ulp:
-    """A bound per dtype. float16 and bfloat16 are computed wider and rounded once, which a few elements show."""
+    """A bound per dtype. float16 and bfloat16 are computed wider and rounded once, so a few elements differ by one."""
     return Ulp({float16: 1, bfloat16: 1, float32: f32, float64: f64}, exact_at_zero)
 
 
@@ -82,7 +82,7 @@ def any_(case: str) -> AnyValue:
 
 
 def ulp_of(freedoms: Iterable[Freedom], mode: RoundingMode | None = None) -> Ulp | None:
-    """The units in the last place that results may be off under a rounding mode; None where they are exact."""
+    """The bound on the error of results under a rounding mode; None if no ulp bound is named."""
     freedoms = tuple(freedoms)
     under = [f for w in freedoms if isinstance(w, When) and w.mode is mode for f in w.freedoms]
     return next((f for f in (*under, *freedoms) if isinstance(f, Ulp)), None)

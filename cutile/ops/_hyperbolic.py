@@ -1,7 +1,7 @@
 """Hyperbolic sine and tangent of float64, within one unit in the last place.
 
-Both come from e**x - 1, carried as the unevaluated sum of two float64 numbers (Dekker's arithmetic), so that the only
-rounding that counts is the last one.
+Both come from e**x - 1, held as the unevaluated sum of two float64 numbers (Dekker's arithmetic), so that only the last
+rounding matters.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from cutile.ops._exact import two_prod, two_sum
 
 _LN2, _LN2_MISSING = float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56")
 _HALVINGS = 4  # the series is summed at x / 16
-_SERIES = (1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320)  # what follows x + x*x/2, over x cubed
+_SERIES = (1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320)  # coefficients of x³, x⁴, … in exp(x) − 1
 
 
 def sinh(x) -> np.ndarray:
     """(e + e / (1 + e)) / 2, where e = exp(|x|) - 1."""
     a, finite = _magnitude(x, 711.0)
     high, low, k = _expm1_scaled(a)
-    large = np.ldexp(_total(*_plus(high, low, 1.0)), k - 1)  # the half of exp(|x|), which itself may overflow
+    large = np.ldexp(_total(*_plus(high, low, 1.0)), k - 1)  # exp(|x|) / 2; exp(|x|) itself may overflow
     e = _unscaled(high, low, np.minimum(k, 1000))
     half = _total(*_add(*e, *_divide(*e, *_plus(*e, 1.0)))) * 0.5
     return np.where(finite, np.copysign(np.where(a > 100.0, large, half), x), x)
@@ -34,7 +34,7 @@ def tanh(x) -> np.ndarray:
 
 
 def _magnitude(x, top: float) -> tuple[np.ndarray, np.ndarray]:
-    """|x|, at most `top`, and where x is finite."""
+    """|x|, limited to `top`, and a mask of the finite elements."""
     finite = np.isfinite(x)
     return np.minimum(np.abs(np.where(finite, x, 0.0)), top), finite
 
@@ -58,7 +58,7 @@ def _expm1_scaled(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _unscaled(high, low, k):
-    """exp(a) - 1 of what `_expm1_scaled` gave."""
+    """exp(a) - 1 from the results of `_expm1_scaled(a)`."""
     s = np.ldexp(1.0, k)
     return _plus(high * s, low * s, s - 1.0)
 

@@ -27,7 +27,7 @@ _F32, _F64 = np.float32, np.float64
 
 
 def wide(fn: Callable, *xs, out: np.ndarray | None = None) -> np.ndarray:
-    """`fn` evaluated in float64. The framework rounds the result to its dtype, once; with `out`, NumPy does."""
+    """`fn` evaluated in float64. The framework then rounds the result to its dtype, once; with `out`, NumPy does."""
     if out is not None and isinstance(fn, np.ufunc):
         return fn(*xs, out=out, dtype=_F64, casting="same_kind")
     return fn(*(np.asarray(x).astype(_F64, copy=False) for x in xs))
@@ -47,8 +47,9 @@ def flush(x) -> np.ndarray:
 
 def convert(x, src: DType, dst: DType, mode: RoundingMode = RoundingMode.RN,
             out: np.ndarray | None = None) -> np.ndarray:
-    """The run-time cast from `src` to `dst` [CAST-1…13]. `mode` counts between floats only; `out`, which may be `x`,
-    may be used.
+    """The run-time cast from `src` to `dst` [CAST-1…13]. `mode` is used only between floats.
+
+    The result may go into `out`, which may be `x`.
     """
     x = np.asarray(x)
     if src is dst:
@@ -70,7 +71,7 @@ def _float_to_float(x: np.ndarray, dst: DType, mode: RoundingMode, out: np.ndarr
 
 
 def _int_to_float(x: np.ndarray, dst: DType) -> np.ndarray:
-    """Rounded once; to the formats without much range by way of float16, as hardware does [CAST-4]."""
+    """Rounded once. To formats of 8 or fewer bits it goes through float16, as hardware does [CAST-4]."""
     if dst in (float32, float64):
         return x.astype(info(dst).carrier)
     if dst.bitwidth <= 8:
@@ -87,7 +88,8 @@ def _int_to_float(x: np.ndarray, dst: DType) -> np.ndarray:
 def _float_to_int(x: np.ndarray, src: DType, dst: DType) -> np.ndarray:
     """Truncation; out of range as hardware does it [CAST-5, D-54, MEAS-11].
 
-    Saturates; NaN gives 0, but the highest bit alone in 64 bits and from float64. To 8 bits by way of 16: the low byte.
+    Out of range: the nearest end of the range; for 8 bits, that of 16 bits, of which the low byte is kept. NaN gives 0;
+    for 64-bit targets, and from float64, only the highest bit set.
     """
     signed, width = info(dst).kind == "i", max(dst.bitwidth, 16)
     low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
@@ -105,7 +107,7 @@ def _float_to_int(x: np.ndarray, src: DType, dst: DType) -> np.ndarray:
 
 
 def _truncate(x: np.ndarray, width: int, signed: bool) -> np.ndarray:
-    """In an integer dtype that holds every number of `width` bits."""
+    """x truncated, in an integer dtype that holds every number of `width` bits."""
     if width == 64:
         return x.astype(np.int64 if signed else np.uint64)
     return x.astype(np.int32 if signed or width == 16 else np.int64)
@@ -152,7 +154,7 @@ def _minus(n: int, dtype: np.dtype):
 
 
 def shift_left(x, y) -> np.ndarray:
-    """x << y; the amount counts as unsigned, and amounts beyond the width give 0 [BIT-3, D-53]."""
+    """x << y. The amount is read as unsigned; amounts of the width or more give 0 [BIT-3, D-53]."""
     x = np.asarray(x)
     amount, beyond = _amount(x, y)
     r = np.left_shift(x, amount)
@@ -160,7 +162,7 @@ def shift_left(x, y) -> np.ndarray:
 
 
 def shift_right(x, y) -> np.ndarray:
-    """x >> y, arithmetic for signed; amounts beyond the width leave only copies of the sign, or 0 [BIT-3, D-53]."""
+    """x >> y, arithmetic for signed. Amounts of the width or more leave only copies of the sign, or 0 [BIT-3, D-53]."""
     x = np.asarray(x)
     amount, beyond = _amount(x, y)
     r = np.right_shift(x, amount)
@@ -168,7 +170,7 @@ def shift_right(x, y) -> np.ndarray:
 
 
 def _amount(x: np.ndarray, y) -> tuple[np.ndarray, np.ndarray | None]:
-    """The shift amount, at most the width less one, in the dtype of `x`, and where it was larger."""
+    """The shift amounts in the dtype of `x`, at most width - 1, and a mask of those ≥ width, None if there are none."""
     width = 8 * x.dtype.itemsize
     # Of a 64-bit amount only the low 32 bits are looked at.
     u = np.asarray(y).astype(np.dtype(f"u{min(x.dtype.itemsize, 4)}"))
@@ -180,7 +182,7 @@ def _amount(x: np.ndarray, y) -> tuple[np.ndarray, np.ndarray | None]:
 
 
 def int_pow(x, n) -> np.ndarray:
-    """x ** n by repeated squaring, wrapping. Negative n: what the exact power truncates to, so 0 unless x is 1 or -1.
+    """x ** n by repeated squaring, wrapping. For negative n the exact power is truncated: 0 unless x is 1 or -1.
 
     0 ** n is 0 for negative n.
     """
@@ -194,7 +196,7 @@ def int_pow(x, n) -> np.ndarray:
         base = base * base
         e >>= 1
     if negative.any():
-        unit = np.where(x == one, one, np.where((n & 1) != 0, x, one))  # of 1 or -1
+        unit = np.where(x == one, one, np.where((n & 1) != 0, x, one))  # powers of 1 or -1
         is_unit = (x == one) | (x == _minus(1, x.dtype)) if x.dtype.kind == "i" else x == one
         r = np.where(negative, np.where(is_unit, unit, x.dtype.type(0)), r)
     return r
@@ -209,19 +211,19 @@ def float_floordiv(x, y, dtype: DType) -> np.ndarray:
 
 
 def float_mod(x, y) -> np.ndarray:
-    """The exact truncated remainder; the divisor is added where it is not zero and signs differ [ARITH-7, MEAS-1]."""
+    """The exact remainder of truncated division; y is added where it is not zero and its sign is not y's [ARITH-7]."""
     r = np.fmod(x, y)
     add = (r != 0) & (np.signbit(r) != np.signbit(y))
     return np.where(add, r + y, r) if add.any() else r
 
 
 def minimum(x, y, propagate_nan: bool) -> np.ndarray:
-    """The smaller; of a NaN and a number the number, unless NaN propagates; -0 < +0 [ARITH-9]."""
+    """The smaller. Of a NaN and a number: the number, or NaN if `propagate_nan`. -0 < +0 [ARITH-9]."""
     return _extreme(np.minimum, np.fmin, np.bitwise_or, x, y, propagate_nan)
 
 
 def maximum(x, y, propagate_nan: bool) -> np.ndarray:
-    """The larger; of a NaN and a number the number, unless NaN propagates; -0 < +0 [ARITH-9]."""
+    """The larger. Of a NaN and a number: the number, or NaN if `propagate_nan`. -0 < +0 [ARITH-9]."""
     return _extreme(np.maximum, np.fmax, np.bitwise_and, x, y, propagate_nan)
 
 
@@ -233,7 +235,7 @@ def _extreme(strict, lenient, of_zeros, x, y, propagate_nan: bool) -> np.ndarray
     zeros = x == 0
     if zeros.any():
         zeros = zeros & (y == 0)
-        if zeros.any():  # their bits differ in the sign only
+        if zeros.any():  # two zeros differ in the sign bit only
             word = np.dtype(f"u{x.dtype.itemsize}")
             np.copyto(r.view(word), of_zeros(x.view(word), y.view(word)), where=zeros)
     if propagate_nan:
@@ -246,8 +248,8 @@ def _extreme(strict, lenient, of_zeros, x, y, propagate_nan: bool) -> np.ndarray
 def float_pow(x, y) -> np.ndarray:
     """x ** y in float64, with the special cases of C's pow [POW-2].
 
-    Exponents are written out for every element: for a shared one NumPy takes shortcuts (a root for 0.5) with other
-    special cases, and then the bits of a result would depend on the shapes.
+    Every element gets its own exponent: for a shared one NumPy takes shortcuts (a root for 0.5) with other special
+    cases, and the bits of a result would depend on the shapes.
     """
     x, y = np.broadcast_arrays(np.asarray(x, _F64), np.asarray(y, _F64))
     return np.power(x.ravel(), y.ravel()).reshape(x.shape)

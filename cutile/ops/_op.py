@@ -1,23 +1,23 @@
 """What an op is, and the registry of all of them.
 
 An op is one decorated Python function. Its signature is the user's API, its docstring carries its clauses, the
-decorator names the typing rule and the regular lowering as plain data, its body is the meaning in NumPy.
+decorator names the typing rule and, as plain data, its Tile IR operation. Its body is the meaning in NumPy.
 
-    @op(float_unary, freedom=ulp(3), tileir="exp2")
-    def exp2(x, /, *, flush_to_zero=False):
-        '''Base-2 exponential of each element.
+    @op(float_unary, freedom=ulp(2), tileir="cos")
+    def cos(x, /):
+        '''Cosine of each element, in radians.
 
-        [UN-4.exp2.ninf]  exp2(-inf) == +0
+        [UN-4.cos.zero]  cos(0) == 1
         '''
-        return wide(np.exp2, x)
+        return wide(np.cos, x)
 
 Calling convention of a meaning (the only one there is):
 
 * Operands come first, positionally, in the order of `operands`: one carrier array each (see dtypes: f16 and narrower
   floats are carried in float32), a tuple of carriers for `*name`, a carrier or None for `name?`.
   The dimensions of a tile are the *trailing* axes. Any number of leading axes, the batch shape, stands for blocks, and
-  operands of one call broadcast over them (a value that is the same for all blocks may have none). The rank of a tile
-  is never read from the carrier: ask `sig`.
+  operands of one call broadcast over them (a value that is the same for all blocks may have none). So a meaning never
+  reads the rank of a tile off the carrier: `sig` has it.
 * Attributes come by keyword, under the names of the op's parameters.
 * A meaning may ask for more by naming a keyword-only parameter, which is no part of the public signature:
   `sig` the types of operands and results (`Sig`); `ctx` the running blocks (see interp/exec/block_set: coordinates,
@@ -27,7 +27,7 @@ Calling convention of a meaning (the only one there is):
   the result's dtype.
 * An array operand is an array of `interp.memory` (tile/put/gather/scatter/update), a list is a sequence of them.
 * A meaning returns one carrier, or a tuple if the op has several results, or None if it has none. The framework rounds
-  a float result to its dtype, unless the op says `exact=True`: its meaning gives values of the dtype already.
+  a float result to its dtype, unless the op says `exact=True`: its meaning returns values of the dtype already.
 """
 
 from __future__ import annotations
@@ -46,16 +46,18 @@ from cutile.ops._freedom import Freedom
 from cutile.types import LeafType, RoundingMode
 
 GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
-OUT = "out"  # what it may hand to one
+OUT = "out"  # what the framework may hand to a meaning
 
 # What an op does besides computing [GEN-3]: passes ask for these, never for names of ops.
 PURE, READ, WRITE, ATOMIC, HOST = "pure", "read", "write", "atomic", "host"
 
 NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
-# What the index of a memory access counts: tiles of the array; positions along one axis of a tile that starts at given
-# elements along the others; elements, at a tile of indices per axis; elements from the first one, without bounds.
-TILES, ROWS, ELEMENTS, OFFSETS = "tiles", "rows", "elements", "offsets"
+# What the index of a memory access counts:
+TILES = "tiles"  # tiles of the array
+ROWS = "rows"  # positions along one axis of the array; along the other axes it has the element at which the tile starts
+ELEMENTS = "elements"  # elements, at a tile of indices per axis
+OFFSETS = "offsets"  # elements from the first one of the array, without bounds
 
 # How an op combines many elements into one: along an axis; along an axis, with every partial result; in products of
 # matrices.
@@ -81,7 +83,7 @@ class Sig:
 
 @structure(frozen=True, slots=True)
 class Accesses:
-    """How an op reaches the array that is its first operand, "array". Its `effect` says whether it reads or writes.
+    """How an op accesses its first operand, which is called array. Its `effect` says whether it reads or writes.
 
     The other names are those of operands, for `OpDef.named`:
 
@@ -93,7 +95,7 @@ class Accesses:
     values   operands that go to memory, of the tile's shape or scalars; none where memory is only read: the shape is
              then that of the result, or the attribute `shape`
     mask     operand that says which elements are accessed
-    padding  operand whose elements stand for those that are not; without one the attribute `padding_mode` may say it
+    padding  operand with the elements that replace masked ones; without it the attribute `padding_mode` may say them
 
     The attributes `memory_order` and `memory_scope` are absent where an access is always weak, `check_bounds` where
     nothing may be promised.
@@ -240,7 +242,7 @@ class OpDef:
 
 
 def with_clauses(doc: str, lines: str) -> str:
-    """A docstring with clauses in front of its own, apart from those that it states itself."""
+    """A docstring with clauses in front of its own, except those whose id the docstring has itself."""
     first = re.search(r"^( *)\[[A-Z]", doc, re.M)
     indent = first[1] if first else doc[len(doc.rstrip(" ")):]
     new = [f"{indent}{line}\n" for line in lines.splitlines() if line and line[:line.index("]") + 1] not in doc]
@@ -280,39 +282,40 @@ def made_elsewhere(b: Any, op: OpDef, **terms: Any) -> Any:
 
 
 def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
-    """Define an op. `rule(b, op, **args)` types one application; see OpDef for the properties:
+    """Define an op. `rule(b, op, **args)` types one application. The properties:
 
     operands  names of the IR operands, "array *indices mask?": `*` a tuple of values, `?` may be absent.
               Default: the positional-only parameters. The other parameters are attributes.
     effect    PURE, READ, WRITE, ATOMIC or HOST
-    exact     results need no rounding: the meaning gives values of their dtype
+    exact     results need no rounding: the meaning returns values of their dtype. (Not: the op has no freedom.)
     loose     Python function that folds loose constants [LOOSE-4]; strict ones fold through the meaning
-    tileir    the operation of Tile IR that an elementwise op is, or two: that of integers and that of floats. Ops that
-              share a lowering rule tell it here what to do
+    tileir    of an elementwise op without a lowering rule: the operation of Tile IR that it is, or a pair, that of
+              integers and that of floats. Of others, what their lowering rule reads: the predicate of a comparison,
+              the kind of an atomic update ("xchg", "add"), the kind of a reduction or scan ("add", "max")
     since     features of the op that came later than the op itself, with the bytecode version that has them
     freedom   what an implementation is free to do, one or several of those in _freedom
     error_bound  how errors of operands pass through an elementwise op, see _error_bounds
     public    True: users call it as ct.<name>. False: a method only, or made by rules and passes
     method    ("tile", "astype"): also a method of tiles, arrays ("array"), tiled views ("view") or raw memory ("raw")
     host      what calling it on the host does instead of raising RuntimeError
-    target    of an op that writes a tile: a function of its other arguments that gives the memory the tile goes to, for
-              an op to put its result there at once, or None where that is no one array
-    view      of an op that reads a tile: a function of its arguments that gives the tile if it is a part of the array,
-              else None
-    elementwise  each element of a result depends on the elements of the operands at its place alone, a scalar being at
-              every place
+    target    of an op that writes a tile: target(args) returns the array in which the tile will be stored, so that the
+              op before it can write its result there (`out`); None if there is no such array. args: all operands but
+              the tile. The code of the batch schedule calls it
+    view      of an op that reads a tile: view(args) returns the tile as a view of the array's memory, or None
+    elementwise  each element of a result depends only on the operands' elements at its position; a scalar is at every
+              position
     moves_data   the elements of the result are elements of the operands, rearranged or repeated
     accumulates  REDUCTION, SCAN or PRODUCT, of an op that combines many elements into one
-    divides      the second operand is a divisor: constants of which it is zero do not fold
+    divides      the second operand is a divisor: a constant zero there is refused when constants fold
     modes        the rounding modes that the op has, apart from None
     accesses     TILES, ROWS, ELEMENTS or OFFSETS, of an op that reads or writes an array; see Accesses
     clauses      what holds for every op of a family, a clause a line: a template, or a function of the op that gives
                  one, with {name} and {short} for the op's. The op's own docstring comes after them; a clause there
                  replaces that of the same id
     language     False: an op of your own. It does not have the clauses of its family, and the spec leaves its own out
-    short        the op's name in ids of clauses, where it has another there
-    signature a function whose signature is the user's, where that of the meaning differs from it (operands that users
-              give by keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
+    short        the op's name in ids of clauses, if it differs from its name
+    signature a function with the user's signature, if that of the meaning differs (operands that users give by keyword,
+              attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
     """
 
     def define(meaning: Callable) -> OpDef:

@@ -1,7 +1,7 @@
 """Bringing operands together: common dtypes, implicit casts, broadcasting [PROMO-*, IMPL-*, BCAST-*].
 
-Casts, broadcasts and constants become nodes where they are needed. The families that define these three ops import this
-file; a rule takes them from the registry.
+Casts, broadcasts and constants become nodes where they are needed. The families that define these ops (astype,
+broadcast_to and constant) import this file, so it takes the ops from the registry.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def category(d: DType) -> int:
 
 
 def common_dtype(x: Const | Leaf, y: Const | Leaf, *, check_range: bool = True, what: str = "operation") -> DType:
-    """The dtype in which two operands meet [PROMO-3…5]. Loose ⊕ loose meets in the higher category's own dtype."""
+    """The dtype in which two operands meet [PROMO-3…5]; of two loose constants, that of the higher category."""
     dx, dy = x.type.dtype, y.type.dtype
     lx, ly = isinstance(x, Const) and x.loose, isinstance(y, Const) and y.loose
     if "p" in (info(dx).kind, info(dy).kind):
@@ -81,7 +81,7 @@ def cast(b: Builder, t: Const | Leaf, dtype: DType) -> Const | Leaf:
 
 
 def implicit_cast(b: Builder, t: Const | Leaf, dtype: DType, *, where: str) -> Const | Leaf:
-    """Convert where the language converts silently: stores, atomics, padding, combine results [IMPL-1, IMPL-2].
+    """The implicit cast of stores, atomics, padding and combine results [IMPL-1, IMPL-2].
 
     `where` completes the message: "to store into a float16 array".
     """
@@ -110,7 +110,7 @@ def implicit_cast(b: Builder, t: Const | Leaf, dtype: DType, *, where: str) -> C
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The common shape by NumPy's rule [BCAST-1], or None."""
+    """The common shape by NumPy's rule [BCAST-1]; None if there is none."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + s for s in shapes]
     out = []
@@ -139,7 +139,7 @@ def broadcastable_to(src: tuple[int, ...], dst: tuple[int, ...]) -> bool:
 
 
 def broadcast(b: Builder, t: Const | Leaf, shape: tuple[int, ...]) -> Const | Leaf:
-    """`t` at `shape`, which it must be broadcastable to."""
+    """`t` broadcast to `shape`, which must be possible."""
     if t.type.shape == shape:
         return t
     v = value_of(b, t)

@@ -1,4 +1,4 @@
-"""Rounding to the floating-point formats, and constants of every dtype.
+"""Rounding to the floating-point formats, and conversion of Python numbers to constants.
 
 Everything works on carriers of any shape and knows nothing of ops. A format with `m` fraction bits and smallest normal
 exponent `emin` has the values k * 2**(max(e, emin) - m); rounding is choosing k. Where the carrier is wider than
@@ -66,18 +66,19 @@ def _drop_bits(x: np.ndarray, n: int) -> np.ndarray:
 
 
 def quiet_top(u: np.ndarray, n: int) -> np.ndarray:
-    """NaN bits cut to the top fraction bits; a NaN that would become an infinity turns quiet."""
+    """Cut NaN bits to the kept fraction; if nothing of it is left, set the quiet bit."""
     cut = u & _U32(0xFFFFFFFF << n & 0xFFFFFFFF)
     return np.where(cut & _U32(0x007FFFFF), cut, cut | _U32(0x00400000))
 
 
 def _nearest(x: np.ndarray, dtype: DType, out: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
-    """Round float32 or float64 to the last place of the format, nearest even. Too large values stay too large.
+    """Round float32 or float64 to the last place of the format, nearest even. Values that are too large stay so.
 
-    Also whether there are any, or infinities or NaN. `out` is used where it is like `x`.
+    Also returns whether any value is too large, infinite or NaN. The result goes into `out` if that has the shape and
+    dtype of `x`.
     """
     f = info(dtype).format
-    top = math.frexp(f.max)[1]  # the exponent after the largest
+    top = math.frexp(f.max)[1]  # one more than the exponent of the largest value
     if x.dtype == _F32:
         u, mask, bits, bias, word = x.view(_U32), _EXPONENT, 23, 127, _U32
     else:
@@ -104,7 +105,7 @@ def _nearest(x: np.ndarray, dtype: DType, out: np.ndarray | None = None) -> tupl
 
 
 def _overflow16(x: np.ndarray) -> np.ndarray:
-    """Magnitudes of 65536 and more become infinite: they overflow float32 when scaled by 2**112."""
+    """Magnitudes of 65536 and more become infinite, because scaled by 2**112 they overflow float32."""
     x *= _F32(2.0**112)
     x *= _F32(2.0**-112)
     return x
@@ -114,8 +115,8 @@ def saturate(dtype: DType, x: np.ndarray) -> np.ndarray:
     """Clamp to the finite range of an 8- or 4-bit format.
 
     NaN stays NaN; in float4, which has none, it becomes the largest value. In the unsigned formats zeros and what
-    underflows become the smallest value; negative numbers become 0 in float8_e5m3fnu and NaN in float8_e8m0fnu, where
-    no zero is near [CAST-12, D-72].
+    underflows become the smallest value; negative numbers become 0 in float8_e5m3fnu and NaN in float8_e8m0fnu, which
+    has no zero [CAST-12, D-72].
     """
     f = info(dtype).format
     low = -f.max if f.signed else 0.0 if f.has_zero else 2.0**f.emin

@@ -1,7 +1,7 @@
-"""Element-wise arithmetic: the operators + - * / // % and their kin [ARITH-*].
+"""Elementwise arithmetic: the operators + - * / // % and functions like them [ARITH-*].
 
-Both operands meet in one dtype and shape; floats round once, integers wrap. `tileir` names the integer and the float
-operation of Tile IR.
+Both operands meet in one dtype and shape. Floats round once, integers wrap. `tileir=(integer, float)` names the
+operations of Tile IR.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def both_loose(x: Term, y: Term) -> bool:
 
 @typing_rule(elementwise=True, divides=True, clauses=_NOT_BOTH_BOOL)
 def division_rule(b: Builder, op, x: Term, y: Term) -> Term:
-    """Rule of floordiv, mod and cdiv."""
+    """Rule of quotients and remainders without options."""
     return _pair(b, op, x, y, {}, lambda dtype: None)
 
 
@@ -89,7 +89,7 @@ def division_rule(b: Builder, op, x: Term, y: Term) -> Term:
 [RM-2.{{name}}.const]  between constants the options do not count: they fold as without
 {FLUSHING}""")
 def rounded_rule(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to_zero: Term) -> Term:
-    """Rule of add, sub and mul."""
+    """Rule of ops of two operands with a rounding mode and flush_to_zero."""
     mode, flush = rounding_arg(op, rounding_mode), flush_arg(op, flush_to_zero)
     attrs = {"rounding_mode": None if mode is RN else mode, "flush_to_zero": flush}
     return _pair(b, op, x, y, attrs, lambda dtype: float_options(op, dtype, mode, flush))
@@ -108,7 +108,7 @@ def rounded_rule(b: Builder, op, x: Term, y: Term, rounding_mode: Term, flush_to
 [FTZ-1.{{name}}.const]  between constants the options do not count: they fold as without
 """)
 def extremum_rule(b: Builder, op, x: Term, y: Term, flush_to_zero: Term, propagate_nan: Term) -> Term:
-    """Rule of minimum and maximum."""
+    """Rule of ops that pick one of two operands, with flush_to_zero and propagate_nan."""
     flush, propagate = flush_arg(op, flush_to_zero), const_bool(op, "propagate_nan", propagate_nan)
     attrs = {"flush_to_zero": flush, "propagate_nan": propagate}
     return _pair(b, op, x, y, attrs, lambda dtype: check_flush(op, flush, dtype))
@@ -128,7 +128,7 @@ def _pair(b: Builder, op, x: Term, y: Term, attrs: dict, check: Callable[[DType]
 
 
 def _defaults(attrs: dict) -> dict:
-    """Options do not count where constants fold [GEN-7]."""
+    """The options as if none were given: folding ignores them [GEN-7]."""
     return {name: None if name == "rounding_mode" else False for name in attrs}
 
 
@@ -203,7 +203,7 @@ def abs_rule(b: Builder, op, x: Term) -> Term:
 
 
 def _rounded(name: str, plain: Callable, x, y, mode: RoundingMode | None, flush: bool, sig: Sig, out):
-    """x `plain` y, rounded to nearest by the framework or in a direction here."""
+    """plain(x, y), rounded to nearest by the framework, or here in another direction; flushed if `flush`."""
     if flush:
         x, y = _numeric.flush(x), _numeric.flush(y)
     if mode is None or mode in (RN, FULL, APPROX):
@@ -266,7 +266,7 @@ def truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     [ARITH-4.operator]  the operator equals the function
     [ARITH-4.int]  integers are converted to the float dtype before they are divided
     [ARITH-4.float]  the quotient rounds to nearest, ties to even
-    [ARITH-4.zero]  at run time x / 0 is an infinity of the signs' product
+    [ARITH-4.zero]  at run time x / 0 is an infinity with the product of the signs
     [ARITH-4.zeros]  at run time 0 / 0 is NaN
     [ARITH-4.const]  a constant divided by a constant zero: TileValueError
     [ARITH-15.truediv]  two bool_ operands give float32
@@ -311,8 +311,8 @@ def mod(x, y, /, *, sig):
     [ARITH-7.unsigned]  unsigned integers: the remainder of the exact quotient
     [ARITH-7.zero]  an integer % 0 is undefined: any value
     [ARITH-7.zero.measured]  as measured, -1; all ones if unsigned
-    [ARITH-7.float]  floats: the exact remainder of the truncated quotient, plus y if it is not zero and its sign is not
-        that of y, rounded once
+    [ARITH-7.float]  floats: the remainder of truncated division; if it is not zero and its sign differs from y's, y is
+        added, rounded once
     [ARITH-7.float.zero]  x % 0.0 is NaN
     [ARITH-7.float.inf]  inf % y is NaN
     [ARITH-7.float.mod_inf]  x % inf is x, or inf where the signs differ
@@ -338,7 +338,7 @@ def cdiv(x, y, /, *, sig):
     [ARITH-6.zero]  an integer divisor of 0 is undefined: any value
     [ARITH-6.zero.measured]  as measured, one more than x // 0 gives, 0 or -1
     [ARITH-6.float]  floats: the ceiling of the rounded quotient
-    [ARITH-6.const]  constants, a divisor of zero: TileValueError
+    [ARITH-6.const]  a constant divided by a constant zero: TileValueError
     [ARITH-6.host]  on the host it divides Python numbers
     """
     dtype = sig.result.dtype

@@ -119,7 +119,7 @@ def _tile_rule(kind: Kind):
     signature=lambda array, indices, expected, desired, /, *, check_bounds=True, memory_order=ACQ_REL,
     memory_scope=DEVICE: None)
 def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_order, memory_scope, want_old, sig, ctx):
-    """Replace each element by `desired` where it equals `expected`; the values before.
+    """Replace each element by `desired` where it equals `expected`. Returns the values before.
 
     Indices are as for gather. Each element is updated atomically; the order of updates to one element is unspecified.
 
@@ -141,7 +141,7 @@ def atomic_cas(array, indices, expected, desired, /, *, check_bounds, memory_ord
     [MEM-3]  a tile-wide atomic is one independent update per element
     [ATOM-5.swap]  elements that equal `expected` become `desired`, others stay
     [ATOM-5.zero]  floats are compared by their bits: -0.0 is not +0.0
-    [ATOM-5.nan]  and a NaN equals an identical one
+    [ATOM-5.nan]  floats are compared by their bits: a NaN equals an identical NaN
     [ATOM-5.old]  the result is the old value whether or not it matched
     [ATOM-6.cas]  where an index is out of range, nothing happens and the result is `expected`
     [ATOM-7.cas]  check_bounds=False with an index out of range is undefined: nothing happens here
@@ -180,13 +180,13 @@ def _dtype_clauses(kind: str) -> str:
 
 
 def _clauses(kind: str) -> str:
-    """What a kind of update says about its result."""
+    """The clauses of one kind of update about its result."""
     if kind == "add":
         return """
     [ATOM-4.int]  integers wrap
     [ATOM-4.float]  floats round to nearest even after each update
-    [ATOM-4.f16]  float16 too: to float16
-    [ATOM-4.bf16]  bfloat16 too: to bfloat16"""
+    [ATOM-4.f16]  float16 rounds to float16 after each update
+    [ATOM-4.bf16]  bfloat16 rounds to bfloat16 after each update"""
     if kind in ("max", "min"):
         return f"""
     [ATOM-2.{kind}.sign]  integers compare as their dtype says, signed or unsigned"""
@@ -198,7 +198,7 @@ def _clauses(kind: str) -> str:
 
 
 def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
-    """The three forms of one kind; an exchange has none for views."""
+    """The ops of one kind: by index, by offset, and by tile of a view, which an exchange lacks."""
     row = KINDS[kind]
     names = ", ".join(d.name for d in row.dtypes)
 
@@ -213,7 +213,7 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
     def by_tile(array, index, update, /, *, steps, sig, ctx):
         array.update_tile(kind, in_index_dtype(index, sig), update, sig.operands[-1].shape, steps, ctx.batch_shape)
 
-    by_index.__doc__ = f"""Atomically {row.text}; the values before.
+    by_index.__doc__ = f"""Atomically {row.text}. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
 
@@ -229,7 +229,9 @@ def _define(kind: str) -> tuple[OpDef, OpDef, OpDef | None]:
     [ATOM-6.{kind}]  where an index is out of range, nothing happens; the result there is unspecified: 0 here
     [ATOM-7.{kind}]  check_bounds=False with an index out of range is undefined: nothing happens here
     """
-    by_offset.__doc__ = f"""Atomically {row.text}, at offsets from the first element of an array; the values before.
+    by_offset.__doc__ = f"""Atomically {row.text}, at offsets from the first element of an array.
+
+    Returns the values before.
 
     [RAW-4.{kind}.element]  elements become what atomic_{kind} makes of them; the result is what they were before
     [RAW-4.{kind}.offset]  offsets are as for load_offset

@@ -104,7 +104,7 @@ def _loose_not(x):
 
 
 def _loose_lshift(x, y):
-    """Python's <<, refused where the result would be astronomic."""
+    """Python's <<, refused if the result would be too large."""
     if y > 128 and x:
         raise OverflowError
     return x << y
@@ -147,7 +147,7 @@ def bitwise_not(x, /):
     [BIT-2.int]  integers: every bit flips
     [BIT-2.operator]  the operator equals the function
     [BIT-2.bool]  bool_ tiles: logical not
-    [BIT-2.const]  ct.bitwise_not(True) is False; the operator refuses bool constants, for Python's ~True is -2
+    [BIT-2.const]  ct.bitwise_not(True) is False; the operator refuses bool constants, because Python's ~True is -2
     [BIT-2.strict]  a strict constant is complemented in its dtype
     [BIT-2.float]  a float operand: TileTypeError
     """
@@ -160,7 +160,7 @@ def bitwise_lshift(x, y, /):
     """Shift to the left: `x << y`.
 
     [BIT-3.left]  bits shifted out are lost
-    [BIT-3.left.wide.measured]  as measured, 0
+    [BIT-3.left.wide.measured]  as measured, amounts of the width or more give 0
     """
     return _numeric.shift_left(x, y)
 
@@ -172,6 +172,6 @@ def bitwise_rshift(x, y, /):
 
     [BIT-3.right.signed]  signed integers fill with the sign
     [BIT-3.right.unsigned]  unsigned integers fill with zeros
-    [BIT-3.right.wide.measured]  as measured, all fill
+    [BIT-3.right.wide.measured]  as measured, amounts of the width or more give 0, or -1 for negative integers
     """
     return _numeric.shift_right(x, y)

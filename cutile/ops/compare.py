@@ -48,7 +48,7 @@ def _ordered_arg(op, name: str, t: Term) -> Const | Leaf:
 
 
 def as_bool(b: Builder, term: Term, *, op: OpDef | str = "bool", name: str = "x") -> Const | Leaf:
-    """A tile as bool_: non-zero is true, NaN too, -0.0 is not [COND-1]. Constants stay constant and as loose."""
+    """A tile as bool_: non-zero is true, NaN too, -0.0 is not [COND-1]. Constants stay constant, loose or strict."""
     t = tile_arg(op, name, term)
     if info(t.type.dtype).kind == "p":
         invalid(op, name, f"a {t.type.dtype.name} has no truth value")

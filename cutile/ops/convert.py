@@ -40,7 +40,8 @@ _FLOATS = frozenset(d for d, i in INFO.items() if i.floating)
 _TO_HALF = frozenset({bfloat16, float8_e5m2, float8_e4m3fn, float4_e2m1fn})
 _AWAY = _FLOATS - {float64, float8_e8m0fnu}
 
-# For each target and rounding mode, the float dtypes that can be cast to it [CAST-9]. Other targets: RN from all.
+# For each target and rounding mode, the float dtypes that can be cast to it [CAST-9]; for other targets, RN from every
+# float.
 _SOURCES: dict[DType, dict[RoundingMode, frozenset[DType]]] = {
     float64: dict.fromkeys((RN, RZ, RM, RP, RA), _FLOATS),
     float32: {RN: _FLOATS, RZ: _FLOATS, RM: _FLOATS - {float8_e8m0fnu}, RP: _FLOATS - {float8_e8m0fnu}, RA: _AWAY},
@@ -226,8 +227,8 @@ def astype(x, *, rounding_mode=None, sig, out=None):
     [CAST-5.truncate]  float to integer: truncated toward zero
     [CAST-5.undefined]  beyond the range, or NaN: any value
     [CAST-5.saturate.measured]  as measured, beyond the range of 16 or more bits: the nearest end of the range
-    [CAST-5.byte.measured]  as measured, beyond the range of 8 bits: saturated to 16 bits, the low byte stays
-    [CAST-5.nan.measured]  as measured, NaN: 0; the highest bit alone for 64-bit targets and from float64
+    [CAST-5.byte.measured]  as measured, beyond the range of 8 bits: the low byte of the number saturated to 16 bits
+    [CAST-5.nan.measured]  as measured, NaN gives 0; for 64-bit targets, and from float64, only the highest bit is set
     [CAST-6.wide]  float to a wider float: exact
     [CAST-6.nearest]  float to a narrower float: rounded once, to nearest, ties to even
     [CAST-6.inf]  to float16, bfloat16, float32 beyond the range: infinity

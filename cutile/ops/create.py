@@ -1,4 +1,4 @@
-"""Tiles from nothing but constants and scalars [FACT-*]."""
+"""Making tiles from constants and scalars [FACT-*]."""
 
 from __future__ import annotations
 

@@ -47,12 +47,12 @@ from cutile.types import TileType
 
 
 def text_of(b: Builder, t: Term) -> FString:
-    """What print shows for an argument, and str() gives [PRINT-2]. Run-time tiles become fields."""
+    """The text that print shows for an argument, and str() returns [PRINT-2]. Run-time tiles become fields."""
     return FString(tuple(_merged(_parts(b, t, quoted=False))))
 
 
 def repr_of(b: Builder, t: Term) -> FString:
-    """What repr() gives, and print shows inside tuples: strings are quoted."""
+    """The text that repr() returns, and print shows inside tuples: strings are quoted."""
     return FString(tuple(_merged(_parts(b, t, quoted=True))))
 
 
@@ -86,7 +86,7 @@ def _parts(b: Builder, t: Term, quoted: bool) -> Parts:
 
 
 def _python_text(show: Callable[[object], str], obj) -> str:
-    """What Python shows of a compile-time object. Enums may have methods of their own for it."""
+    """The text that Python shows for a compile-time object. Enums may have their own methods for it."""
     try:
         return show(obj)
     except Exception as e:
@@ -113,7 +113,7 @@ def _joined(b: Builder, sep: str, items: Sequence[tuple[str, Term]]) -> Parts:
 
 
 def _record_parts(b: Builder, t: Record, quoted: bool) -> Parts:
-    """A dataclass by its own __str__ or __repr__, if it has one; else as P(x=1, y=2), or without what it holds."""
+    """A dataclass by its own __str__ or __repr__, if it has one; else as P(x=1, y=2), or as <… object>."""
     if not quoted and (name := _defines(t.cls, "__str__")[1]) is not object.__str__:
         return _own_text(b, t, name)
     owner, show = _defines(t.cls, "__repr__")
@@ -137,12 +137,12 @@ def _named_parts(b: Builder, t: Tuple, quoted: bool) -> Parts:
 
 
 def _defines(cls: type, name: str) -> tuple[type, object]:
-    """The class that gives a class a method, and the method."""
+    """The class from which `cls` has a method, and the method."""
     return next((k, vars(k)[name]) for k in cls.__mro__ if name in vars(k))
 
 
 def _own_text(b: Builder, t: Record | Tuple, show) -> Parts:
-    """The text that a user's own method gives."""
+    """The text that the user's __str__ or __repr__ returns."""
     result = b.call(Static(show), [t])
     if not _is_text(result):
         refuse(f"{t.cls.__name__}.{show.__name__}() must return a string, it returned {describe(result)}")
@@ -170,13 +170,13 @@ def _fields(b: Builder, t: FString) -> Parts:
 
 
 def _quoted(parts: Parts) -> Parts:
-    """As repr shows a string. Numbers and tiles need no escapes, so the texts decide on the quotes."""
+    """Quote and escape as repr does. Numbers and tiles need no escapes, so the texts decide on the quotes."""
     parts = list(parts)
     text = "".join(p for p in parts if isinstance(p, str))
     quote = repr(text)[0]
     yield quote
     for p in parts:
-        # repr uses single quotes where there are both, and escapes them; double ones where there are only single ones
+        # repr uses double quotes only if the text has single quotes and no double ones
         yield p if not isinstance(p, str) else repr(f"\"'{p}")[4:-1] if quote == "'" else repr(f"'{p}")[2:-1]
     yield quote
 
@@ -327,7 +327,7 @@ def print(*args):
     [PRINT-2.tuple]  a tuple is shown as Python does, strings in it quoted: (1, 'b', None), (1,), ()
     [PRINT-2.nested]  run-time values in tuples and dataclasses are shown as they are alone
     [PRINT-2.record]  a dataclass is shown as P(x=1, y=2)
-    [PRINT-2.record.str]  or by its own __str__
+    [PRINT-2.record.str]  a dataclass with a __str__ of its own is shown by that
     [PRINT-2.dtype]  a dtype is shown by its name
     [PRINT-2.enum]  an enum member is shown as RoundingMode.RN
     [PRINT-2.function]  a function is shown by its Python repr
@@ -359,7 +359,7 @@ def print(*args):
     [PRINT-4.f]  type f shows a float with 6 decimals
     [PRINT-4.F.capital]  type F shows a float like f
     [PRINT-4.g]  type g shows a float as %e or %f, whichever is shorter, without trailing zeros
-    [PRINT-4.G.capital]  type G shows a float as %E or %F, so
+    [PRINT-4.G.capital]  type G shows a float as %E or %F, likewise
     [PRINT-4.a]  type a shows a float as 0xh.hhhp±d
     [PRINT-4.A.capital]  type A shows a float as 0XH.HHHP±D
     [PRINT-4.plus]  + puts a plus sign before what is not negative
@@ -397,9 +397,9 @@ def printf(format, *args):
     [PRINT-5.width.zero]  a width may begin with a zero after another flag: %+04d
     [PRINT-5.grammar]  any other conversion is refused: c s p n, L, a lone % (TileTypeError)
     [PRINT-5.int]  d i u o x X take bool and integers
-    [PRINT-5.int.kind]  and refuse floats (TileTypeError)
+    [PRINT-5.int.kind]  d i u o x X refuse floats (TileTypeError)
     [PRINT-5.float]  e E f F g G a A take floats
-    [PRINT-5.float.kind]  and refuse integers (TileTypeError)
+    [PRINT-5.float.kind]  e E f F g G a A refuse integers (TileTypeError)
     [PRINT-5.percent]  %% is a percent sign
     [PRINT-5.count]  another number of arguments than of conversions is refused (TileTypeError)
     [PRINT-5.args]  arguments that are no tiles or scalars are refused (TileTypeError)
@@ -416,8 +416,8 @@ def assert_(cond, /, message=None, *, sig: Sig, ctx):
     The error names the first failing block in grid order. Stores made before it stay.
 
     [ASSERT-1.fail]  a False element makes the launch end with an error that carries the message
+    [ASSERT-1.element]  one False element among True ones is enough
     [ASSERT-1.hold]  where all elements are True nothing happens
-    [ASSERT-1.element]  so does one False element among True ones
     [ASSERT-1.dtype]  a cond of a dtype other than bool_ is refused (TileTypeError)
     [ASSERT-1.kind]  a cond that is no tile is refused (TileTypeError)
     [ASSERT-1.const]  constants are allowed: False compiles, and fails when it runs

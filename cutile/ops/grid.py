@@ -1,4 +1,4 @@
-"""Where the running block stands, how many tiles an array has, and hints about both [GRID-*, NT-1, ASSUME-1, GDC-*]."""
+"""Block coordinates, numbers of blocks and tiles, assumptions, grid dependencies [GRID-*, NT-1, ASSUME-1, GDC-*]."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def block_rule(b: Builder, op, axis: Term) -> Term:
 
 
 def order_arg(op, name: str, t: Term, rank: int) -> tuple[int, ...]:
-    """The order of array dimensions in tile space: "C", "F" or a permutation, normalised [LOAD-4]."""
+    """The order of array dimensions, "C", "F" or a permutation, as a tuple of axes from 0 [LOAD-4]."""
     if isinstance(t, Static) and isinstance(t.obj, str):
         if t.obj not in ("C", "F"):
             invalid(op, name, f"expected 'C', 'F' or a permutation, got {t.obj!r}",
@@ -55,7 +55,7 @@ def num_tiles_rule(b: Builder, op, array: Term, axis: Term, shape: Term, order: 
 
 
 def assume_rule(b: Builder, op, x: Term, divisor: Term) -> Term:
-    """Rule of assume_divisible_by: a constant is checked here and now."""
+    """Rule of assume_divisible_by: a constant is checked at compile time."""
     x = int_scalar_arg(op, "x", x, signed=False)
     d = const_int(op, "divisor", divisor)
     if d < 1:

@@ -1,7 +1,9 @@
 """Mathematical functions of floats, and the power operator [UN-*, ARITH-11, POW-*].
 
-Meanings compute in float64 and the framework rounds once: NumPy's float32 routines differ between processors. How
-far an implementation may be from the exact value says `freedom`, in units in the last place.
+A meaning uses `wide` if NumPy does not round the function correctly: NumPy's float32 routines differ between
+processors, so `wide` computes in float64 and the framework rounds once. A function that NumPy rounds correctly (sqrt)
+or computes exactly (floor) is called on the carriers directly. `freedom` says how far an implementation may be from the
+exact value, in units in the last place.
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ def number_arg(op, name: str, t: Term) -> Const | Leaf:
 
 
 def _float_clauses(o: OpDef) -> str:
-    """The clauses of a function that gives a float, with its units in the last place and its options."""
+    """The clauses of a function that returns a float: its units in the last place, and its options."""
     lines = ["[UN-1.{name}.dtype]  integers and bool_ are converted to float32; floats keep their dtype",
              "[UN-1.{name}.restricted]  a restricted float: TileTypeError"]
     if free := ulp_of(o.freedom):
@@ -75,7 +77,10 @@ def _float_clauses(o: OpDef) -> str:
 
 @typing_rule(elementwise=True, clauses=_float_clauses)
 def float_unary(b: Builder, op, x: Term, **options: Term) -> Term:
-    """Rule of functions of one float: integers and bool_ are converted to float32 first [UN-1]."""
+    """Rule of functions of one float that return a float. Integers and bool_ are converted to float32 first [UN-1].
+
+    It reads rounding_mode and flush_to_zero if the op has them.
+    """
     x = number_arg(op, "x", x)
     attrs = {}
     if "rounding_mode" in options:
@@ -87,14 +92,14 @@ def float_unary(b: Builder, op, x: Term, **options: Term) -> Term:
         return _fold_float(op, [x], dtype)
     check_rounding(op, attrs.get("rounding_mode"), dtype)
     check_flush(op, attrs.get("flush_to_zero", False), dtype)
-    if attrs.get("rounding_mode") in (RN, FULL):  # what None means already
+    if attrs.get("rounding_mode") in (RN, FULL):  # RN and FULL are what None means
         attrs["rounding_mode"] = None
     x = cast(b, x, dtype)
     return Leaf(b.op1(op, value_of(b, x), result=x.type, **attrs))
 
 
 def _fold_float(op, xs: list[Const], dtype: DType) -> Const:
-    """Fold; where Python's math has no value, a strict constant has none either [LOOSE-5, D-24]."""
+    """Fold. Strict constants are refused where Python's math has no value, as loose ones are [LOOSE-5, D-24]."""
     if not all(x.loose for x in xs):
         fold(op, [loose(float(encode(x.value, dtype))) for x in xs])
     return fold(op, xs, dtype)
@@ -118,7 +123,7 @@ def to_integral_rule(b: Builder, op, x: Term) -> Term:
 
 @typing_rule(elementwise=True)
 def isnan_rule(b: Builder, op, x: Term) -> Term:
-    """Rule of isnan: floats only, but loose integers are no NaN [UN-3]."""
+    """Rule of isnan: floats only, and loose integers, which are no NaN [UN-3]."""
     x = number_arg(op, "x", x)
     if is_const(x) and x.loose:
         return fold(op, [x])
@@ -137,7 +142,7 @@ def _need_float(op, x: Const | Leaf) -> None:
 
 @typing_rule(elementwise=True)
 def float_binary(b: Builder, op, x1: Term, x2: Term) -> Term:
-    """Rule of functions of two floats, as atan2: the operands meet in a float dtype."""
+    """Rule of functions of two floats that return a float: the operands meet in a float dtype."""
     x1, x2 = number_arg(op, "x1", x1), number_arg(op, "x2", x2)
     if is_const(x1, x2) and x1.loose and x2.loose:
         return fold(op, [x1, x2])
@@ -187,7 +192,7 @@ def _integer_exponent(b: Builder, y: Const | Leaf) -> Const | Leaf | None:
 
 
 def _integer_power_of(b: Builder, x: Const | Leaf, n: Const | Leaf) -> Term:
-    """Never folded [STRICT-6]. A scalar exponent stays one."""
+    """x ** n by powi. It is never folded [STRICT-6]. A scalar exponent stays a scalar."""
     shape = common_shape("pow()", x, n)
     result = TileType(x.type.dtype, shape)
     base = value_of(b, broadcast(b, x, shape))
@@ -198,7 +203,7 @@ def _integer_power_of(b: Builder, x: Const | Leaf, n: Const | Leaf) -> Term:
 
 @typing_rule(elementwise=True)
 def integer_power_rule(b: Builder, op, x: Term, n: Term) -> Term:
-    """Rule of powi, which only tests and tools call: pow makes powi nodes itself."""
+    """Rule of powi. No kernel calls powi; pow makes its nodes. Tests and tools do call it."""
     return pow_rule(b, pow, x, n)
 
 

@@ -1,7 +1,7 @@
 """Loads and stores of tiles, gather and scatter, advanced indexing; sizes, strides and items of arrays and lists.
 
-Nothing here leaves the bounds of an array. `check_bounds=False` is a promise that other back ends use; here, an index
-that breaks it reads padding and writes nothing.
+Meanings never access memory outside the bounds of an array. `check_bounds=False` is a promise that other back ends use;
+here, an index that breaks it reads padding and writes nothing.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _index_slice(b: Builder, op, start, length) -> Term:
 
 
 def _advanced(b: Builder, op, array: Term, indices: Term):
-    """The array, its sparse axis, the sparse tile, the starts of the other axes and the tile's shape [ADV-1, ADV-2]."""
+    """The array, the axis indexed by positions, the positions, starts along the other axes, shape [ADV-1, ADV-2]."""
     a = array_arg(op, "array", array)
     rank = a.type.ndim
     if rank < 2:
@@ -170,7 +170,7 @@ def load(array, index, /, *, shape, order, padding_mode=UNDETERMINED, check_boun
     position in units of tiles. `order`: "C", "F" or a permutation: tile dimension i runs along array axis order[i].
     Elements outside the array read as `padding_mode` says.
 
-    [LOAD-1.element]  element x of the tile is the array element whose coordinate along axis order[i] is
+    [LOAD-1.element]  the tile element at x is the array element whose coordinate along axis order[i] is
         index[i] * shape[i] + x[i]
     [LOAD-1.type]  the result has the dtype of the array and shape `shape`
     [LOAD-2.scalar]  for rank 1 the index may be a single signed integer scalar
@@ -231,7 +231,7 @@ def store(array, index, tile, /, *, order, check_bounds=True, latency=None, allo
           memory_scope=NO_SCOPE, sig):
     """Write a tile to an array at a tile index; its own shape is the tile shape.
 
-    [STORE-1.element]  element x of the tile goes to the array element whose coordinate along axis order[i] is
+    [STORE-1.element]  the tile element at x goes to the array element whose coordinate along axis order[i] is
         index[i] * shape[i] + x[i]
     [STORE-1.edge]  elements beyond an edge of the array are dropped
     [STORE-1.outside]  a tile wholly outside, or at a negative index, is undefined: nothing is written here
@@ -249,7 +249,7 @@ def store(array, index, tile, /, *, order, check_bounds=True, latency=None, allo
     [STORE-4.padding]  there is no padding_mode (TileTypeError)
     [STORE-4.names]  index and tile may be given by name, the array may not (TileTypeError)
     [STORE-5.once]  elements of the tile go to elements of the array one to one
-    [STORE-5.race]  where blocks store to one element, the value of one of them stays
+    [STORE-5.race]  where several blocks store to the same element, it keeps the value that one of them stored
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
     array.put(in_index_dtype(index, sig), with_rank(tile, len(shape), rank), shape or (1,) * rank, order)
@@ -278,7 +278,8 @@ def load_advanced_indexing(array, sparse, starts, /, *, axis, shape, padding_mod
     [ADV-3.shape]  a dimension of the result is the length of the sparse tile, or that of the slice
     [ADV-3.element]  positions and starts count elements, not tiles: element i is array[sparse[i_s], start_k + i_k]
     [ADV-4.padding]  positions and coordinates beyond an end read as the padding value
-    [ADV-4.negative]  negative ones are out of range, never counted from the end; so is a slice that starts below 0
+    [ADV-4.negative]  negative positions and coordinates are out of range, not counted from the end; so is a slice
+        that starts below 0
     [ADV-5.sparse]  positions of every integer dtype keep their value
     [ADV-5.start]  starts of every signed width keep their value
     """
@@ -359,7 +360,7 @@ def scatter(array, indices, value, mask, /, *, check_bounds, latency, sig):
     """Write elements of an array at tiles of indices, which are as for gather.
 
     [GS-4.dropped]  an element out of range or whose mask is False is not written
-    [GS-8.element]  element i of value goes to the array element at the indices i
+    [GS-8.element]  each element of value goes to the array element at the indices of the same position
     [GS-8.broadcast]  value broadcasts to the index shape
     [GS-8.shape]  a value that does not broadcast to it is refused (TileTypeError)
     [GS-8.cast]  it is implicitly cast to the dtype of the array, or refused (IMPL-1, IMPL-2)
@@ -420,7 +421,7 @@ def list_item_op(arrays, index, /):
     [LIST-1.width]  i is an integer scalar of any width and sign, and counts as int32
     [LIST-1.refused]  a float, a bool, a slice or a tile as i is refused (TileTypeError)
     [LIST-1.negative]  a negative constant is refused: items are not counted from the end (TileValueError)
-    [LIST-1.range]  an index that is negative or out of range is undefined: an array without elements here
+    [LIST-1.range]  an index that is negative or out of range is undefined: it reads as an empty array here
     """
     return arrays.pick(index.astype(np.int32))
 

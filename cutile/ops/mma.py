@@ -1,7 +1,7 @@
 """Matrix products: mma and mma_scaled with an accumulator, and matmul (`@`) without.
 
-Products of the narrow formats are exact in float32, so a float32 BLAS product of packed operands serves them all; each
-integer product and each sum of them is exact. The last bits of a float sum depend on the CPU, which is a named freedom;
+Products of the narrow formats are exact in float32, so all of them are computed by BLAS in float32, of packed operands.
+Integer products and their sums are exact. The last bits of a float sum depend on the CPU, which is a named freedom;
 CUTILE_PORTABLE=1 sums exact products in float64 in k order instead.
 """
 
@@ -175,8 +175,8 @@ def _matmul_rule(b: Builder, op, x, y):
 def _packed(x: np.ndarray, spaced: bool = False) -> np.ndarray:
     """The last two axes C-contiguous, so that the order in which BLAS sums depends on the shapes alone.
 
-    NumPy's own notion of contiguous leaves the strides of axes of size 1 open, but its choice of a BLAS routine looks
-    at them. With `spaced`, rows may stand apart.
+    NumPy calls arrays with any stride on axes of size 1 contiguous, yet picks a BLAS routine by those strides. With
+    `spaced`, rows may have gaps between them.
     """
     strides, item = x.strides, x.itemsize
     if strides[-1] == item:
@@ -188,7 +188,7 @@ def _packed(x: np.ndarray, spaced: bool = False) -> np.ndarray:
 
 
 def _with_batch(x: np.ndarray, tx: TileType, y: np.ndarray, ty: TileType) -> tuple[np.ndarray, np.ndarray]:
-    """x with a batch axis of size 1, if the other operand has a batch axis and x has none."""
+    """x and y. If only one has a batch axis, the other gets one of size 1."""
     lacking = len(tx.shape) - len(ty.shape)
     return (x, y) if not lacking else (np.expand_dims(x, -3), y) if lacking < 0 else (x, np.expand_dims(y, -3))
 
@@ -196,8 +196,8 @@ def _with_batch(x: np.ndarray, tx: TileType, y: np.ndarray, ty: TileType) -> tup
 def _float_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """x @ y in the order of BLAS, or as exact products summed in float64 in k order."""
     if not settings.get("PORTABLE"):
-        # The product of two matrices copies panels of both first, wherever their rows are; that of a matrix and a
-        # vector, or of two vectors, sums in an order that depends on their strides.
+        # BLAS copies panels of two matrices before it multiplies them, so gaps between rows do not matter. With a
+        # vector among the operands it sums in an order that depends on their strides.
         spaced = x.shape[-2] > 1 and y.shape[-1] > 1 and x.shape[-1] > 1
         return np.matmul(_packed(x, spaced), _packed(y, spaced))
     x, y = x.astype(np.float64), y.astype(np.float64)

@@ -49,7 +49,7 @@ def _axes(op: OpDef, axis: Term, ndim: int) -> tuple[int, ...]:
 
 
 def _axis(op: OpDef, t: Term, ndim: int) -> int:
-    """One axis. A user who gives a tile instead may mean the larger or smaller of two tiles."""
+    """An axis. A tile is refused with a hint at maximum or minimum, which may be meant."""
     if op in NAME_OF_TWO and is_tile(t) and (t.type.shape or info(t.type.dtype).floating):
         invalid(op, "axis", f"expected an integer constant, got {describe(t)}",
                 help=f"the {NAME_OF_TWO[op]} of two is ct.{op.name}imum(x, y)")
@@ -68,13 +68,13 @@ def _reduced(b: Builder, op: OpDef, x: Term, axis: Term, keepdims: Term, attrs: 
     if not axes:
         return x
     shape = x.type.shape
-    for k in axes:  # counted from the end, an axis keeps its number as earlier ones go
+    for k in axes:  # negative numbers of axes stay right while earlier axes are removed
         x = _along(b, op, x, k - len(shape), x.type.dtype, attrs)
     return reshaped(b, x, _without(shape, axes, keep))
 
 
 def _along(b: Builder, op: OpDef, x: Const | Leaf, axis: int, dtype: DType, attrs: dict) -> Leaf:
-    """One node: the axis, a negative number, goes."""
+    """Append one node that reduces an axis, a negative number, and removes it."""
     shape = _without(x.type.shape, (x.type.ndim + axis,), False)
     return Leaf(b.op1(op, value_of(b, x), result=TileType(dtype, shape), axis=axis, **attrs))
 
@@ -156,7 +156,7 @@ def _reduce_rule(b, op, x, axis, func, identity, keepdims):
 
 
 def _halving(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
-    """f(x[i], x[i + n/2]) for the halves of the axis, again and again; the axis goes.
+    """f(x[i], x[i + n/2]) for the halves of the axis, again and again, until the axis is gone.
 
     A result depends on its own n elements and their order only, whatever the other axes and the memory layout are.
     """
@@ -183,9 +183,9 @@ def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode |
 
 
 def _sum_of_rows(x: np.ndarray) -> np.ndarray:
-    """numpy.add.reduce along the last axis, packed. Matrix products leave the other axes in any order; they keep it.
+    """numpy.add.reduce along the last axis, packed. The memory order of the other axes is kept.
 
-    NumPy adds the sum to a number, 0.0 if none is given; -0.0 is the one that changes no sum [D-14].
+    NumPy starts from `initial`, by default 0.0; only -0.0 changes no sum [D-14].
     """
     order, back = _orders(x.strides)
     rows = x.transpose(order)
@@ -196,7 +196,7 @@ def _sum_of_rows(x: np.ndarray) -> np.ndarray:
 
 @functools.lru_cache(maxsize=256)
 def _orders(strides: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The axes by falling strides, the last one last, and the order that puts those before it back."""
+    """An order of axes by falling stride, the last axis last, and the inverse order of all but the last."""
     order = sorted(range(len(strides) - 1), key=strides.__getitem__, reverse=True)
     return (*order, len(order)), tuple(map(order.index, range(len(order))))
 
@@ -212,8 +212,8 @@ def sum(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     `axis` is None for all axes, an integer constant or a tuple of them. Reduced axes are dropped, or kept with size 1
     if `keepdims`. The result has the dtype of x; nothing is widened, except that booleans are counted in int32.
 
-    Order: integers wrap, so theirs does not matter. float32 and float64 sums along the last axis (axes of size 1 apart)
-    go in the order of numpy.add.reduce over a packed row, which depends on nothing but the length of the row: eight
+    Order: integers wrap, so theirs does not matter. float32 and float64 sums along the last axis, ignoring axes of size
+    1, go in the order of numpy.add.reduce over a packed row, which depends on nothing but the length of the row: eight
     running sums, joined in pairs, over pieces of at most 128. All other float sums, and under CUTILE_PORTABLE=1 all,
     are a halving tree: x[i] + x[i + n/2], again and again, rounded to the dtype at each level.
 
@@ -259,8 +259,8 @@ def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, pro
     if not info(dtype).floating:
         return pick.reduce(x, axis=axis)
     x = _numeric.flush(x) if flush else x
-    # NaN where there is one. With no initial value NumPy starts from the first element, and what is left of a
-    # row fills no registers: short rows then take up to three times as long [measured].
+    # `initial` is given because without one NumPy is up to three times slower on short rows [measured]. The result is
+    # NaN where there is one.
     r = pick.reduce(x, axis=axis, initial=-sign * np.inf)
     if np.abs(r).min() > 0:  # no zero and no NaN: the usual case
         return r
@@ -300,13 +300,13 @@ def min(x, /, *, axis, flush_to_zero, propagate_nan, sig):
 
 
 def _arg(x: np.ndarray, axis: int, pick: Callable, worst: float, propagate_nan: bool) -> np.ndarray:
-    """Index of the best element. NumPy's pick takes the first NaN if there is one, which is what propagating means."""
+    """Index of the best element. NumPy's pick takes the first NaN if there is one, as propagate_nan wants."""
     nan = None if propagate_nan or x.dtype.kind != "f" else np.isnan(x)
     if nan is None or not nan.any():
         return pick(x, axis=axis).astype(np.int32)
     clean = np.where(nan, x.dtype.type(worst), x)
     i = pick(clean, axis=axis)
-    # Where the best is the infinity that also stands in for NaN, it is the first element that is no NaN, if any.
+    # If the best is ±inf, which also replaced NaN, take the first element that is not NaN.
     best = np.take_along_axis(clean, np.expand_dims(i, axis), axis).squeeze(axis)
     return np.where(best == worst, np.argmin(nan, axis=axis), i).astype(np.int32)
 
@@ -375,4 +375,4 @@ def reduce(xs, /, *, axis, identity, combine, sig: Sig):
     return xs if len(xs) > 1 else xs[0]
 
 
-NAME_OF_TWO = {max: "larger", min: "smaller"}  # what Python's max and min give of two
+NAME_OF_TWO = {max: "larger", min: "smaller"}  # what max and min of two numbers are called, for a hint

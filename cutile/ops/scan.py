@@ -91,7 +91,7 @@ def cumsum(x, /, *, axis, reverse, rounding_mode, flush_to_zero, sig):
     Order: one element after the other, from the first, or from the last with reverse=True, rounded to the dtype at
     each step.
 
-    [SCAN-1.cumsum.first]  result[0] is x[0], and result[j] is result[j-1] + x[j]: of nothing but -0.0, -0.0
+    [SCAN-1.cumsum.first]  result[0] is x[0], and result[j] is result[j-1] + x[j]; of -0.0 only it is -0.0
     [SCAN-1.cumsum.reverse]  reverse=True: result[n-1] is x[n-1], and result[j] is result[j+1] + x[j]
     [SCAN-3.cumsum.dtype]  the result has the dtype of x: integers wrap, float16 sums are float16
     """
@@ -146,12 +146,12 @@ def scan(xs, /, *, axis, identity, reverse, combine, sig: Sig):
 
 
 def _first(x: np.ndarray, axis: int) -> np.ndarray:
-    """The array with the axis moved to the front, so that each step reads packed memory; its old place has length 1."""
+    """The axis moved to the front, so that each step reads packed memory; at its old position the length is 1."""
     return np.ascontiguousarray(np.moveaxis(np.expand_dims(x, axis), axis - 1, 0))
 
 
 def _join(parts: tuple[np.ndarray, ...], axis: int) -> np.ndarray:
-    """The elements joined along the axis, broadcast together: a captured value may have made some vary by block."""
+    """The parts joined along the axis, broadcast: a captured value may make some parts differ between blocks."""
     shape = np.broadcast_shapes(*(p.shape for p in parts))
     out = np.empty((len(parts), *shape), parts[0].dtype)
     for o, p in zip(out, parts, strict=True):

@@ -40,7 +40,7 @@ def where(cond, x, y, /):
     [WHERE-1.shape]  the result has the broadcast shape of all three
     [WHERE-1.mismatch]  shapes that do not broadcast: TileTypeError
     [WHERE-2.restricted]  restricted floats of one dtype may be chosen between, also against a literal
-    [WHERE-2.pointer]  so may foreign pointers of one dtype
+    [WHERE-2.pointer]  foreign pointers of one dtype may be chosen between
     [WHERE-2.other]  an array, None or a tuple: TileTypeError
     [WHERE-2.both]  both sides are always evaluated
     [WHERE-2.runtime]  the result is never constant

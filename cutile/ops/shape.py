@@ -1,7 +1,7 @@
 """Operations that only move elements [SHAPE-*].
 
-The IR has reshape, broadcast_to, permute, cat, extract and insert; expand_dims, transpose, item and `x[:, None]` are
-written in terms of these. Axes in attributes count the axes of the tile from 0.
+The IR has reshape, broadcast_to, permute, cat, extract and insert. The rules of expand_dims, transpose, item and
+`x[:, None]` make nodes of these. Attributes number the axes of the tile from 0.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def reshape_rule(b: Builder, op, x: Term, shape: Term) -> Term:
 
 
 def _completed(op, dims: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """`dims` with its -1, if it has one, replaced by what is left."""
+    """`dims` with -1, if there is one, replaced by the size that makes `size` elements."""
     if any(d < -1 or d == 0 for d in dims):
         invalid(op, "shape", f"dimensions must be positive, or -1 once, got {dims}")
     if dims.count(-1) > 1:
@@ -401,13 +401,13 @@ def insert(x, /, index, value, *, sig):
 
 
 def _starts(index: tuple, tile_shape: tuple[int, ...], part: tuple[int, ...]) -> list[np.ndarray]:
-    """First element of the part on each axis, clamped into the tile."""
+    """The first element of the part on each axis; parts outside the tile are moved into it."""
     return [np.clip(np.asarray(i, dtype=np.int64), 0, c // p - 1) * p
             for i, c, p in zip(index, tile_shape, part, strict=True)]
 
 
 def _uniform(starts: list[np.ndarray]) -> bool:
-    """Whether all blocks take the same part, so that a slice selects it."""
+    """Whether every start has a single element: then all blocks take the same part, and a slice selects it."""
     return all(s.size == 1 for s in starts)
 
 
@@ -417,8 +417,10 @@ def _only(s: np.ndarray) -> int:
 
 def _coordinates(own: tuple[int, ...], starts: list[np.ndarray], batch_shape: tuple[int, ...],
                  part: tuple[int, ...]) -> tuple[np.ndarray, ...]:
-    """Index arrays, one per axis of a carrier, that select the part of each block. `own` are the leading dimensions of
-    the carrier: `batch_shape`, or ()."""
+    """Index arrays, one per axis of a carrier, that select the part of each block.
+
+    `own`: the leading dimensions of the carrier, `batch_shape` or ().
+    """
     rank = len(batch_shape) + len(part)
 
     def along(k: int, size: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Other ways to see an array: slices, tiled views, raw memory, foreign pointers.
 
-Tiled views and raw memory exist while a kernel is compiled only: the IR has the array, with the tile shape and steps of
-the view as attributes.
+Tiled views and raw memory exist only while a kernel is compiled: nodes of the IR access the array, and have the tile
+shape and steps of the view as attributes.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def view_store(array, index, tile, /, *, steps, check_bounds, latency, allow_tma
     [TVOP-2.result]  the result is None
     [TVOP-2.edge]  elements outside the array are dropped; the padding mode plays no part
     [TVOP-5.float]  a literal stays loosely typed: 1.0 goes into a float16 view
-    [TVOP-5.int]  and 1 into a uint8 view
+    [TVOP-5.int]  a literal stays loosely typed: 1 goes into a uint8 view
     [TVOP-6]  where steps are smaller than the tile, tiles overlap, and the store that comes later stays
     """
     rank, shape = sig.x.ndim, sig.operands[-1].shape
@@ -307,14 +307,14 @@ def store_offset(array, offset, value, mask, /, *, latency, sig):
 
 # ------------------------------------------------------------------ foreign pointers
 
-POINTER_BITS, POINTER_BIAS = 40, 1 << 39  # a pointer: number of the memory, then byte offset plus bias
+POINTER_BITS, POINTER_BIAS = 40, 1 << 39  # a pointer: the number of a memory, then the byte offset plus the bias
 
-_memories: WeakValueDictionary[int, object] = WeakValueDictionary()  # by number, while a launch holds them
+_memories: WeakValueDictionary[int, object] = WeakValueDictionary()  # by number, as long as a launch holds them
 _numbers = iter(range(1, 1 << 24))
 
 
 def _number_of(memory) -> int:
-    """The number by which pointers know a memory."""
+    """The number of a memory, which foreign pointers to it contain."""
     if memory.number is None:
         number = next(_numbers, None)
         if number is None:
@@ -385,7 +385,8 @@ def from_foreign(pointer, shape, strides, /, *, sig):
     """Array at a foreign pointer, with sizes and strides (in elements) of its own.
 
     [FPTR-3.pointer]  pointer is a foreign pointer scalar (TileTypeError)
-    [FPTR-3.element]  element (i0, …) lies Σ stride_k·i_k elements after the one pointed at; sizes bound it
+    [FPTR-3.element]  element (i_0, …) lies Σ stride_k·i_k elements after the one pointed at; reads outside the sizes
+        are out of range
     [FPTR-3.entries]  shape and strides are tuples of signed integer scalars (TileTypeError)
     [FPTR-3.length]  they are of equal length (TileTypeError)
     [FPTR-3.negative]  a negative constant entry is refused (TileTypeError)
