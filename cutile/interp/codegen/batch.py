@@ -1,7 +1,7 @@
-"""The batch schedule's code: straight-line Python over carriers with batch axes, one function per nested region.
+"""Emits code for the batch schedule: straight-line Python over carriers with batch axes, a function for each region.
 
-Every region of the IR becomes a function of the running blocks, the loop's own values and what the region captures;
-`exec/divergence.py` runs them. Locals are deleted after their last use, so that the allocator reuses memory that is in
+The parameters of such a function are the running blocks, the params of the region, and the values that it captures;
+`exec/divergence.py` calls it. Locals are deleted after their last use, so that the allocator reuses memory that is in
 the cache. The functions carry the user's file, names and positions, for tracebacks and coverage.
 """
 
@@ -63,9 +63,10 @@ NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted function
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
-    """The kernel as a Python function (ctx, *arguments, *views), the object ".kernel" of the program.
+    """The kernel as a Python function (ctx, *arguments, *views), the object ".kernel" of the emitted code.
 
-    `views`: for each op of `view_finders`, the memory of its tile as one view; None, the default, lets the op find it.
+    `views`: for each op of `view_finders`, its tiles as one view of memory; with None, the default, the op itself finds
+    them.
     """
     facts = batch_facts(kernel, check)
     code = EmittedCode(check, step_limit, facts.streams(kernel.body))
@@ -107,7 +108,9 @@ class Unit:
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
     def assign_views(self, root: Region) -> None:
-        """Give the regular ops of the kernel's own region views. Behind a node that blocks may leave, others run."""
+        """Give views to the regular ops of the kernel's own region, up to the first node that blocks may leave: after
+        it fewer blocks may run, and the views would not fit.
+        """
         for n in root.nodes:
             if self.exits.node(n):
                 break
@@ -134,9 +137,9 @@ class Unit:
     def region(self, enclosing: Enclosing, b: Region, tail: type, own: Sequence[Value], given: Sequence[str] = (),
                views: Sequence[str] = (), *, leaving: bool | None = None,
                at: Span | None = None) -> tuple[RegionCode, ast.expr]:
-        """The function of a nested region, queued; and the tuple of what it captures.
+        """Queue the function of a nested region. Returns its RegionCode and an expression for what it captures.
 
-        The caller of the function supplies the values `own` and the records `given`, and may supply `views`.
+        The caller of the function passes the values `own` and the exit records `given`, and may pass `views`.
         """
         exits = self.exits[b]
         leaving = bool(exits) if leaving is None else leaving
@@ -171,7 +174,8 @@ class Body:
         self.line = 0  # of the latest statement
 
     def emit(self, b: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
-        """`line` is that of the header of a function or loop; the first Binds belong to it."""
+        """The statements of a region. `line`: that of the header of a function or loop; the first Binds belong to it.
+        """
         out: list[ast.stmt] = []
         header_end = line
         read = {v for n in b.nodes for v in self.unit.liveness.reads(n)}
@@ -193,13 +197,13 @@ class Body:
                 out.append(set_position(delete(self.unit.temps(ended)), NO_POSITION))
             for v in ended:
                 alive.pop(v, None)
-            if self.unit.exits.node(n):  # its results are already those of the blocks that go on
+            if self.unit.exits.node(n):  # the results of `n` are already narrowed to the blocks that go on
                 out += self.go_on(list(alive), n)
             alive.update((v, None) for v in results if v not in ended)
         return out + [set_position(ast.Return(constant(None)), NO_POSITION)]
 
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
-        """After a node that some blocks may have left: go on with the others, and with their values."""
+        """Narrow `ctx` and the values to the blocks that reach the end of a node that others may have left."""
         at = NO_POSITION
         moved = [v for v in values if rank_of(v) is not Kind.SHARED]
         narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
@@ -242,19 +246,19 @@ class Body:
         return [*before, stmt]
 
     def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
-        """The code of an op: one expression for a tile that was given as a view, another where none was given."""
+        """The code of an op: `short(view)` if its tile was passed as a view, else `long`."""
         view = self.unit.views.get(n)
         return long if view is None else ast.IfExp(ast.Compare(load(view), [ast.IsNot()], [constant(None)]),
                                                    short(view), long)
 
     def access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
-        """How an op acts on a view: a load gives it, a store puts its tile there."""
+        """The access of an op to a view: a load returns the view, a store writes its tile to it."""
         if n.op.view is not None:
             return lambda view: finished(self.code, n, load(view)) if self.code.check else load(view)
         return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
-        """Where an op may put its result: the memory of an operand that is not read again, or new memory."""
+        """The memory for the result of an op: that of an operand that is not read again, or new memory."""
         reusable = self.unit.facts.reusable.get(n)
         if reusable is None or not info(reusable.type.dtype).carried_exactly:
             return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
@@ -278,7 +282,9 @@ class Body:
         return call(self.unit.ref(store.op.target, "target"), args[:-1], keywords)
 
     def combine(self, n: Op, operands: list[ast.expr]) -> tuple[ast.expr, list[ast.expr]]:
-        """The user's function over carriers. If it captures values, operands get batch axes as those may have."""
+        """The user's function over carriers, and the operands. If the function captures values, which may have batch
+        axes, all operands get batch axes.
+        """
         enclosing = Enclosing(n.span.function, n.span)
         region, captured = self.unit.region(enclosing, n.region, ir.Yield, n.region.params)
         if region.ranks:
@@ -288,7 +294,7 @@ class Body:
         return call(bind, [load(CTX), captured]), operands
 
     def cover_line(self, n: ir.Bind | Op) -> list[ast.stmt]:
-        """A statement without effect at a line of the user that computes nothing, so that coverage counts it."""
+        """A statement without effect for a line of the user that computes nothing, so that coverage counts the line."""
         if n.span.line == self.line:
             return []
         return [self.positioned(ast.Pass(), n)]
@@ -296,7 +302,9 @@ class Body:
     # -------------------------------------------------------------- structured nodes
 
     def entered(self, n: Node, results: Sequence[Value], outcome: ast.expr) -> list[ast.stmt]:
-        """Take a node's outcome apart: results for all blocks, or (blocks, results), or None."""
+        """Assign the results of a node from its outcome: the results if no block can leave it, else (blocks, results),
+        or None if all blocks leave it, and then this function returns None.
+        """
         if not self.unit.exits.node(n):
             return [self.positioned(unpack(self.unit.temps(results), outcome), n)]
         none = ast.Compare(load(OUT), [ast.Is()], [constant(None)])
@@ -338,7 +346,7 @@ class Body:
         return self.entered(n, n.results, self.only_results(n, outcome))
 
     def loop_tiles(self, n: Op, iv: Value, indices: Sequence[AffineIndex | None]) -> ast.expr:
-        """What finds the tiles of a load for all iterations, from its tile indices where the counter is 0."""
+        """A call of `LoopTiles.tiles` for a load, bound to its array and its tile indices for a counter of 0."""
         array, *given = self.operands(n)
         at_zero = [x if i is None else self.index_at_zero(i.without(iv)) for i, x in zip(indices, given, strict=True)]
         find = self.unit.ref(LoopTiles(n, [i.coefficient(iv) if i else 0 for i in indices]).tiles, "loop_tiles")
@@ -383,15 +391,15 @@ class Body:
         if isinstance(n, self.tail):
             result = tuple_of([load(CTX), values]) if self.leaving else values
             return [set_position(ast.Return(result), self.tail_position(n))]
-        s = self.enclosing
-        record = {ir.Break: s.breaks, ir.Continue: s.continues, ir.Return: s.returns}[type(n)]
+        records = self.enclosing
+        record = {ir.Break: records.breaks, ir.Continue: records.continues, ir.Return: records.returns}[type(n)]
         stmts = []
-        if record is not None:  # nothing is recorded of blocks that leave the kernel
+        if record is not None:  # a Return from the kernel needs no record
             stmts.append(ast.Expr(call(attribute(load(record), "append"), [tuple_of([load(CTX), values])])))
         return [self.positioned(s, n) for s in (*stmts, ast.Return(constant(None)))]
 
     def tail_position(self, n: Node) -> Position:
-        """Only a `return` that the user wrote has a position."""
+        """The position of a `return` that the user wrote; none for the end of any other region."""
         return position(n.span) if isinstance(n, ir.Return) and n.operands else NO_POSITION
 
 

@@ -1,6 +1,6 @@
-"""What the batch schedule decides about a kernel before it emits code that runs for every chunk of blocks.
+"""Facts about a kernel that the batch emitter uses: constants, regular tiles, code that is not needed, reusable memory.
 
-`batch_facts` finds each fact by one function, and puts them into a `BatchFacts`, which does not change.
+`batch_facts` finds each fact by one function and collects them in a `BatchFacts`, which is immutable.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from cutile.interp.exec.block_set import BlockFunction, BlockSet
     from cutile.interp.memory.array import Array
 
-MAX_KEPT_BYTES = 1 << 16  # bytes of a constant that is kept
-MAX_COMPUTED = 1 << 24  # elements of a constant that is computed at all
+MAX_KEPT_BYTES = 1 << 16  # of a constant that is kept, unless it repeats along an axis
+MAX_COMPUTED = 1 << 24  # elements of a value that is computed to see whether it can be kept
 
 Operand = tuple[Op, int]  # an op, and the number of one of its operands
 
@@ -37,42 +37,42 @@ Operand = tuple[Op, int]  # an op, and the number of one of its operands
 class BatchFacts:
     constants: Mapping[Value, np.ndarray]
     accesses: Mapping[Op, Access]
-    indices: Mapping[Operand, AffineIndex]  # tile indices that stay affine functions of block indices
+    indices: Mapping[Operand, AffineIndex]  # tile indices that emitted code keeps as functions of block indices
     skipped: frozenset[Node]  # nodes that need no code
     times_read: Mapping[Value, int]
-    regular: frozenset[Op]  # ops on tiles whose place the layout of an array and the blocks decide
-    implicit: frozenset[Op]  # broadcasts that NumPy does on its way
-    stored_by: Mapping[Op, Op]  # ops whose result goes to a store alone, which comes next; by that store
-    stores: Mapping[Op, Op]  # the inverse
-    reusable: Mapping[Op, Value]  # ops, and the operand whose memory may hold the result
+    regular: frozenset[Op]  # ops whose tiles lie where the layout of an array and the block indices alone decide
+    implicit: frozenset[Op]  # broadcasts that need no code, because NumPy broadcasts operands
+    stored_by: Mapping[Op, Op]  # op → the store that directly follows it and alone reads its result
+    stores: Mapping[Op, Op]  # the inverse: store → op
+    reusable: Mapping[Op, Value]  # op → the operand whose memory may hold the result
 
     def reads(self, n: Node) -> list[Value]:
-        """The values that code for a node itself takes from locals."""
+        """The values that the code of a node reads from locals, without its nested regions."""
         return [] if n in self.skipped else _reads(n, self.constants, self.indices)
 
     def results(self, n: Node) -> tuple[Value, ...]:
         return () if n in self.skipped else results_of(n)
 
     def unread(self, n: Op) -> bool:
-        """No one reads a result of the op."""
+        """Whether nothing reads a result of the op."""
         return not any(self.times_read[v] for v in n.results)
 
     def streams(self, root: Region) -> bool:
-        """Whether every tile is part of an array, or computed straight into one: a chunk of blocks takes no memory."""
+        """Whether every tile is a view of an array or is computed straight into one, so that tiles take no memory."""
         return all(n in self.skipped or isinstance(n, Bind | Return) or isinstance(n, Op) and n.region is None
                    and (n.op.effect in (READ, WRITE) or n in self.stored_by or n.op.effect == ATOMIC and self.unread(n))
                    for n in root.nodes)
 
     def find_view(self, n: Op, array: Array, ctx: BlockSet) -> np.ndarray | None:
-        """The tile of a regular op for all blocks as one view of the array, if it lies inside."""
+        """The tiles of a regular op for all blocks as one view of the array; None if one is not wholly inside it."""
         indices = [ctx.index(block_function(self.indices[n, i])) if (n, i) in self.indices
                    else self.constants[n.operands[i]] for i in tile_indices(n)]
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
         return (n.op.view or n.op.target)(array, indices, sig=sig, ctx=ctx, **n.attrs)
 
     def loop_loads(self, loop: For) -> dict[Op, tuple[AffineIndex | None, ...]]:
-        """The loads in a loop's body whose tiles may be found for all iterations at once, with their tile indices. None
-        stands for one that is the same in each iteration.
+        """The loads in a loop's body whose tiles can be located for all iterations at once, with their tile indices;
+        None for an index that is the same in each iteration.
         """
         inner = {loop.iv, *loop.params, *(v for n in loop.body.nodes for v in results_of(n))}
         found = {}
@@ -100,7 +100,7 @@ class BatchFacts:
 
 
 def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
-    """The plan for a kernel; `check`: values are checked as they are computed, so each has its shape."""
+    """The facts about a kernel. `check`: code checks the shape of each value, so no broadcast may be left to NumPy."""
     nodes = list(walk(kernel.body))
     described, params = accesses(kernel), frozenset(kernel.params)
     constants = find_constants(nodes, check)
@@ -162,8 +162,8 @@ def _folds(o: OpDef) -> bool:
 
 def block_indices(described: Mapping[Op, Access], params: frozenset[Value],
                   constants: Mapping[Value, np.ndarray]) -> dict[Operand, AffineIndex]:
-    """The tile indices of parameters that are affine functions of block indices: no code has to compute them, or to
-    find out that they are affine.
+    """The tile indices of accesses to parameters that are affine functions of block indices. Code passes them on as
+    functions: it need not compute them as arrays and find the function again.
     """
     return {(n, i): index for n, access in described.items() if n.operands[0] in params
             for i, index in zip(tile_indices(n), access.index, strict=False)
@@ -173,7 +173,7 @@ def block_indices(described: Mapping[Op, Access], params: frozenset[Value],
 
 def find_unneeded(nodes: Sequence[Node], constants: Mapping[Value, np.ndarray],
                   indices: Mapping[Operand, AffineIndex]) -> tuple[frozenset[Node], Counter[Value]]:
-    """The nodes whose results are constants or read by no one, and how often each value is read by the others."""
+    """The nodes whose results are constants or are never read, and how often the other nodes read each value."""
     skipped = {n for n in nodes if isinstance(n, Op) and n.results and n.results[0] in constants}
     reads = Counter(v for n in nodes if n not in skipped for v in _reads(n, constants, indices))
     for n in reversed(nodes):
@@ -186,7 +186,7 @@ def find_unneeded(nodes: Sequence[Node], constants: Mapping[Value, np.ndarray],
 
 def find_regular(nodes: Iterable[Node], params: frozenset[Value], constants: Mapping[Value, np.ndarray],
                  indices: Mapping[Operand, AffineIndex]) -> frozenset[Op]:
-    """The ops on tiles of a parameter whose indices are constants and affine functions of block indices."""
+    """The ops on tiles of a parameter whose tile indices are constants or affine functions of block indices."""
     return frozenset(
         n for n in nodes if isinstance(n, Op) and (n.op.view is not None or n.op.target is not None)
         and n.operands[0] in params and isinstance(n.operands[0].type, ArrayType)
@@ -195,8 +195,8 @@ def find_regular(nodes: Iterable[Node], params: frozenset[Value], constants: Map
 
 
 def find_implicit_broadcasts(nodes: Sequence[Node], reads: Callable[[Node], list[Value]]) -> frozenset[Op]:
-    """The broadcasts along axes whose results meet a tile of the full shape in arithmetic, and are read nowhere else:
-    NumPy repeats the elements itself.
+    """The broadcasts whose result is only read by elementwise ops that have an operand of the full shape too: NumPy
+    broadcasts there itself.
     """
     made = {n.results[0]: n for n in nodes if isinstance(n, Op) and n.op is shape.broadcast_to
             and n.operands[0].type.ndim == n.results[0].type.ndim}
@@ -209,13 +209,13 @@ def find_implicit_broadcasts(nodes: Sequence[Node], reads: Callable[[Node], list
 
 
 def _is_arithmetic(n: Node) -> bool:
-    """Whether NumPy computes it element by element, broadcasting the operands."""
+    """Whether the node is an elementwise op whose operands NumPy broadcasts."""
     return isinstance(n, Op) and n.op.elementwise and n.op.takes_out and len(n.operands) > 1
 
 
 def find_direct_stores(nodes: Sequence[Node], times_read: Mapping[Value, int],
                        params: frozenset[Value]) -> dict[Op, Op]:
-    """The ops of a region whose result is only stored, by the next node: they may put it where it goes."""
+    """The ops of a region whose result is only read by the next node, a store: they may compute it into the array."""
     nodes = [n for n in nodes if not isinstance(n, Bind)]
     return {n: following for n, following in zip(nodes, nodes[1:], strict=False)
             if isinstance(n, Op) and isinstance(following, Op) and _goes_to(n, following, times_read, params)}
@@ -233,11 +233,11 @@ def _goes_to(n: Op, store: Op, times_read: Mapping[Value, int], params: frozense
 
 def find_reusable(nodes: Sequence[Node], times_read: Mapping[Value, int], reads: Callable[[Node], list[Value]],
                stored_by: Mapping[Op, Op]) -> dict[Op, Value]:
-    """The ops of a region that may put their result into the memory of an operand, which no one else sees or reads
-    after them.
+    """The ops of a region that may write their result to the memory of an operand: nothing reads the operand after
+    them, and no other value is a view of this memory.
     """
     found: dict[Op, Value] = {}
-    made: set[Value] = set()  # in this region, as arrays of their own
+    made: set[Value] = set()  # values of this region in memory of their own
     readers: defaultdict[Value, list[Node]] = defaultdict(list)
     for n in nodes:
         for v in reads(n):
@@ -252,14 +252,14 @@ def find_reusable(nodes: Sequence[Node], times_read: Mapping[Value, int], reads:
         (y,) = n.results
         reusable = [v for v in n.operands if v in made and _fits(n, v) and readers[v][-1] is n
                  and len(readers[v]) == times_read[v] and not any(map(_may_hand_on, readers[v]))]
-        if reusable and len(n.operands) <= 2:  # of more, some are still needed when the result is there
+        if reusable and len(n.operands) <= 2:  # an op on more operands still reads some when it writes the result
             found[n] = reusable[0]
         made.add(y)
     return found
 
 
 def _may_hand_on(n: Node) -> bool:
-    """Whether a result may be a view of an operand, or the operand itself: a cast that leaves carriers as they are."""
+    """Whether a result may share the memory of an operand: as a view, or by a cast that leaves carriers as they are."""
     if not isinstance(n, Op) or n.region is not None:
         return True
     return not n.op.takes_out and n.op.accumulates != REDUCTION or \
@@ -267,8 +267,8 @@ def _may_hand_on(n: Node) -> bool:
 
 
 def _fits(n: Op, v: Value) -> bool:
-    """Whether the memory of an operand holds the result of an op: it has the type of the result, or one with the same
-    shape and carrier where the op itself rounds.
+    """Whether the memory of an operand can hold the result of an op: their types are equal or, if the result needs no
+    rounding, have the same shape and carrier.
     """
     t, u = n.results[0].type, v.type
     return t == u or n.op.exact and t.shape == u.shape and info(t.dtype).carrier == info(u.dtype).carrier
@@ -278,7 +278,7 @@ def _fits(n: Op, v: Value) -> bool:
 
 
 def block_function(index: AffineIndex) -> BlockFunction:
-    """What `BlockSet.index` takes, of a function of block indices alone."""
+    """A function of block indices alone, in the form that `BlockSet.index` takes."""
     found = [index.constant, 0, 0, 0]
     for variable, coefficient in index.terms:
         found[1 + variable.axis] = coefficient

@@ -1,8 +1,9 @@
-"""The block schedule's code: plain Python that runs one block, as the user would step through it.
+"""Emits code for the block schedule: plain Python that runs one block, as the user would step through it.
 
-Structured nodes become native statements, each frame a function of its own, so the debugger's stack is the user's. A
-local under the user's name stands for the values that it holds: later uses read the variable, so what a debugger
-assigns flows on. Everything else lives in temporaries, `.t0`, which end with their last use.
+Branches and loops become Python's, and each frame becomes a function, so a debugger shows the user's own stack. The
+user's variables are locals with their names. Code reads a variable wherever it holds the value that is needed, so a
+value that the user assigns in the debugger is used from then on. Other values are in temporaries such as `.t0`, which
+are deleted after their last use.
 """
 
 from __future__ import annotations
@@ -44,18 +45,18 @@ from cutile.ops import create, shape
 from cutile.types import TileType
 
 CALLS_PER_CHECK = 64  # nested calls after which running code may continue in a further thread
-FOLDED_OPS = (create.constant, shape.broadcast_to)  # what the front end inserts for a number beside a tile
+FOLDED_OPS = (create.constant, shape.broadcast_to)  # the front end inserts these for a number beside a tile
 INTERNAL_SPAN = Span("<cutile>", 1, 0, 1, 0, "cutile")  # the position of functions that the user did not write
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
-    """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the program."""
+    """The kernel as a Python function (ctx, block, *arguments), the object ".kernel" of the emitted code."""
     code = EmittedCode(check, step_limit)
     return emit_kernel(kernel, Function(code, Liveness(kernel.body, shown=True), deque()))
 
 
 def emit_kernel(kernel: Kernel, top: Function) -> EmittedCode:
-    """The program whose function `top` calls the kernel."""
+    """The emitted code of a kernel, with `top` as the function that calls it."""
     code, queue = top.code, top.queue
     code.objects[".Tile"] = Tile
     enter = set_position(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
@@ -77,13 +78,13 @@ class Function:
     def __init__(self, code: EmittedCode, liveness: Liveness, queue: deque, constants: dict[Value, str] | None = None):
         self.code, self.liveness, self.queue = code, liveness, queue
         self.constants = {} if constants is None else constants  # in all functions of a kernel
-        self.calls = 0  # around this one
+        self.calls = 0  # how many calls this function is nested in
         self.variables = Variables()
         self.loops: list[OpenLoop] = []
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost region does
 
     def enter(self, name: str, span: Span, body: Region, values: Sequence[Value]) -> ast.expr:
-        """A call of a function whose body reads `values`, which are visible here; the function is queued.
+        """Queue a function, and return a call of it. `values`: those visible here that its body may read.
 
         The first Binds of a body, up to the line of its header, name its parameters. They become parameters of the
         Python function, so that all of them exist when a debugger stops in its first line.
@@ -109,9 +110,8 @@ class Function:
 
     def define(self, name: str, span: Span, body: Region, slot: str, params: Sequence[str], own: Sequence[Value],
                skip: int = 0, entry: ast.Call | None = None) -> None:
-        """Emit a body. `own` are the values that are temporaries among its parameters; `skip` nodes need no code.
-
-        `entry` is its only call; temporaries that the body does not read are dropped from both.
+        """Emit a function. `own`: the values that its parameters hold as temporaries; the first `skip` nodes of the
+        body need no code. `entry`: the only call; temporaries that the body does not read are dropped from both.
         """
         stmts, _ = self.region(body, span.line, own, skip)
         reads = propagate_copies(stmts)
@@ -132,7 +132,7 @@ class Function:
     # -------------------------------------------------------------- what the interleave schedule adds
 
     def survives_deep_stack(self, function: Callable, body: Region) -> Callable:
-        """The function of that body, made callable from deep in the stack."""
+        """The function of that body, made so that it can be called when the stack is nearly full."""
         return recursive(function)
 
     def inner(self) -> Function:
@@ -140,23 +140,23 @@ class Function:
         return Function(self.code, self.liveness, self.queue, self.constants)
 
     def called(self, y: ast.Call, body: Region) -> ast.expr:
-        """The value of a call of the function with that body."""
+        """An expression for the result of a call of the function with that body."""
         return y
 
     def pause(self, n: Op) -> list[ast.stmt]:
-        """Before an op."""
+        """Statements before an op."""
         return []
 
     def activation(self, n: ir.While) -> list[ast.stmt]:
-        """Before a loop."""
+        """Statements before a loop."""
         return []
 
     def iteration(self, n: ir.While) -> list[ast.stmt]:
-        """Before the condition of a loop, each time."""
+        """Statements at the begin of each iteration, before the condition."""
         return []
 
     def combining(self) -> Callable:
-        """How a combine function is called with many elements."""
+        """The function that calls a combine function for all elements."""
         return combine_elements
 
     # -------------------------------------------------------------- values
@@ -177,7 +177,7 @@ class Function:
         return [self.code.temp(v) for v in values]
 
     def move(self, targets: Sequence[str], operands: Sequence[Value]) -> list[ast.stmt]:
-        """Values arrive in temporaries."""
+        """Assign values to temporaries, all at once."""
         pairs = [(t, x) for t, x in zip(targets, map(self.use, operands), strict=True)
                  if not (isinstance(x, ast.Name) and x.id == t)]
         return [set_position(assign_all([t for t, _ in pairs], [x for _, x in pairs]), NO_POSITION)] if pairs else []
@@ -188,8 +188,8 @@ class Function:
     def region(self, b: Region, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
         """The statements of a region from node `skip` on, and whether control can reach its end.
 
-        `line` is that of the header of a function or loop; the first Binds belong to it. `own` are values that end with
-        this region.
+        `line`: that of the header of a function or loop; the first Binds belong to it. `own`: values whose temporaries
+        may be deleted in this region, besides those that it defines.
         """
         out: list[ast.stmt] = []
         local = set(own)
@@ -234,13 +234,13 @@ class Function:
         return stmts, True
 
     def folded(self, n: Op) -> str:
-        """An op on constants that the user did not write: computed once, and never stepped into."""
+        """An op on constants that the user did not write. It is computed now, so a debugger never steps into it."""
         operands = [attribute(load(self.constants[v]), "carrier") for v in n.operands]  # not what a variable holds
         y = self.tile(meaning_call(self.code, n, operands, None), n.results[0].type)
         return self.code.ref(self.code.evaluate(y), "constant").id
 
     def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
-        """`name = template`. Nothing is emitted where the variable is known to hold it."""
+        """`name = template`; nothing if the value arrives at a header where the variable already holds it."""
         v = n.template
         if not n.name:  # it only marks that control came here
             return [set_position(ast.Pass(), position(n.span))]
@@ -365,7 +365,8 @@ class Function:
         return [set_position(assign(self.temps(n.results), y), position(n.span))], True
 
     def combine(self, n: Op) -> ast.expr:
-        """The user's function of a reduce or scan, and how it is called."""
+        """The `combine` of a meaning, as an expression: the user's function of a reduce or scan, and what it captures.
+        """
         slot, values = self.code.slot("combine"), self.liveness[n.region]
         inner = Function(self.code, self.liveness, self.queue, self.constants)
         inner.ends.append(inner.give)

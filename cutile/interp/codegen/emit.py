@@ -1,4 +1,4 @@
-"""What both emitters share: the objects that emitted code refers to, the call of an op's meaning, compiled functions.
+"""Shared by all emitters: objects that emitted code refers to, calls of meanings, compiled functions, liveness.
 
 Emitted code calls the meaning of an op directly, with its attributes as keyword arguments, so that a debugger that
 steps into the line lands in the meaning. Names that begin with a dot are ours: no user's name does.
@@ -38,7 +38,7 @@ class EmittedCode:
     check: bool = False
     step_limit: bool = False
     streams: bool = False  # tiles take no memory of their own
-    view_finders: dict[Op, Callable] = field(default_factory=dict)  # what finds the view of each op that takes one
+    view_finders: dict[Op, Callable] = field(default_factory=dict)  # op that takes a view → (array, ctx) → the view
     skipped: frozenset[Node] = frozenset()  # nodes without code
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
@@ -77,7 +77,7 @@ class EmittedCode:
         self._functions.append((slot, function(name, params, body, at), filename, done))
 
     def evaluate(self, x: ast.expr) -> Any:
-        """What an expression over these objects is."""
+        """The value of an expression over these objects."""
         whole = ast.Expression(set_position(x, (1, 0, 1, 0)))
         with np.errstate(all="ignore"):
             return eval(compile(whole, "<cutile>", "eval"), {}, self.objects)
@@ -98,7 +98,7 @@ class EmittedCode:
             scope.update(self.objects)
 
 
-# What a debugger may want to use of the user's globals; arrays are left out, so that a program keeps none alive.
+# Kinds of the user's globals that emitted code can see, for use in a debugger. No arrays: they would be kept alive.
 _USEFUL = (ModuleType, type, FunctionType, BuiltinFunctionType, bool, int, float, complex, str)
 
 
@@ -122,7 +122,7 @@ def meaning_call(code: EmittedCode, n: Op, operands: Sequence[ast.expr], combine
                  **changed: ast.expr) -> ast.expr:
     """The call of an op's meaning, its results rounded: one carrier, or a tuple of them.
 
-    `changed` are keyword arguments, in place of attributes or besides them.
+    `changed`: further keyword arguments, which take precedence over attributes.
     """
     o = n.op
     args, keywords = arguments(code, n, operands, changed)
@@ -144,7 +144,7 @@ def arguments(code: EmittedCode, n: Op, operands: Sequence[ast.expr],
         keywords.append(("sig", code.ref(sig, "sig")))
     if "ctx" in o.given:
         ctx = load(CTX)
-        if o.effect == HOST:  # for the error or the text that it makes
+        if o.effect == HOST:  # its error or text needs the position
             ctx = call(attribute(ctx, "at"), [code.ref(n.span, "span")])
         keywords.append(("ctx", ctx))
     return args, keywords
@@ -161,7 +161,7 @@ def _attribute(code: EmittedCode, value: Any) -> ast.expr:
 
 
 def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
-    """Rounded to the result's dtype, as a NumPy array."""
+    """The results of a meaning, rounded to their dtypes, as NumPy arrays."""
     types = [v.type for v in n.results]
     if not types or not all(isinstance(t, TileType) for t in types):
         return y
@@ -193,13 +193,14 @@ def is_breakpoint(n: Node) -> bool:
     return isinstance(n, Op) and n.op is debug.breakpoint
 
 
-# ------------------------------------------------------------------ what both emitters ask about a region
+# ------------------------------------------------------------------ liveness
 
 
 class Liveness:
-    """What the regions of a kernel take from outside, and when a value is read for the last time.
+    """Which values the regions of a kernel capture, and where each value is read for the last time.
 
-    With `shown`, what a Bind shows counts as read. `reads` and `results` speak of one node without its nested regions.
+    With `shown`, a Bind reads the values that it shows. `reads` and `results` return the values that a node reads and
+    defines, without its nested regions.
     """
 
     def __init__(self, root: Region, shown: bool, reads: Callable[[Node], Iterable[Value]] = uses_of,
@@ -223,7 +224,7 @@ class Liveness:
         return tuple(free)
 
     def reads(self, n: Node) -> list[Value]:
-        """What a node reads, including the nodes nested in it."""
+        """The values that a node reads, including the nodes nested in it."""
         found = self._found.get(n)
         if found is not None:
             return found

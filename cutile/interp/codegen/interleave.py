@@ -1,8 +1,9 @@
-"""The interleave schedule's code: that of the block schedule, as generators that pause before each access to memory.
+"""Emits code for the interleave schedule: that of the block schedule, with generators that pause before each access to
+memory.
 
-What a generator yields tells the scheduler why: `(Pause, *arrays)` before an access, with the arrays that it may
-change; `(Spin, *state)` before each iteration of a loop that waits for other blocks. Functions that do neither, and
-combine functions, stay plain; the latter take all elements in one call.
+A generator yields `(Pause, *arrays)` before an access, with the arrays that it may change, and `(Spin, *state)` before
+each iteration of a loop that waits for other blocks. Functions that never yield are plain functions, and so are combine
+functions, which take all elements in one call.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from cutile.types import TileType
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
-    """The kernel as a function (ctx, block, *arguments), the object ".kernel" of the program.
+    """The kernel as a function (ctx, block, *arguments), the object ".kernel" of the emitted code.
 
-    It gives the generator, or None after a kernel that never pauses.
+    It returns a generator; if the kernel never pauses, it runs the block and returns None.
     """
     pauses = _pauses(kernel)
     code, liveness = EmittedCode(check, step_limit), Liveness(kernel.body, shown=True)
@@ -66,13 +67,13 @@ def is_access(n: Op) -> bool:
 
 
 class PausingFunction(Function):
-    """A generator function under construction."""
+    """A function under construction that is a generator if it pauses."""
 
     def __init__(self, code: EmittedCode, liveness: Liveness, queue: deque, pauses: Pauses,
                  constants: dict[Value, str] | None = None):
         super().__init__(code, liveness, queue, constants)
         self.pauses = pauses
-        self.spins: dict[ir.While, str] = {}  # the locals that watch waiting loops
+        self.spins: dict[ir.While, str] = {}  # waiting loop → the local with its Spin
 
     def combining(self):
         return combine_at_once
@@ -108,7 +109,7 @@ class PausingFunction(Function):
 def combine_at_once(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
                     args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Call a combine function, which has no branches, once for all elements, as the batch schedule does. If a debugger
-    might stop in it, call it for each element, so that it shows scalars.
+    is attached, call it for each element, so that the debugger shows scalars.
     """
     if debugger.attached():
         return combine_elements(function, ctx, block, types, captured, args)
@@ -117,7 +118,7 @@ def combine_at_once(function: Callable, ctx: BlockSet, block: tuple, types: tupl
 
 
 def _advanced(function: Callable, *args: Any) -> Generator:
-    """The generator of a function, whose steps may run in a further thread."""
+    """The generator that a function returns, with steps that may run in a further thread."""
     inner = function(*args)
     while True:
         going_on, item = _step(inner)

@@ -40,15 +40,15 @@ def _first_line(at: Position) -> Position:
 
 
 def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
-    """Give every node of a statement that has no position yet the position `at`. Below a node with a position, all
-    have one.
+    """Give the position `at` to every node of a statement that has none. If a node has one, the nodes below it do too.
 
-    Python places an attribute at the end of its expression; of several lines, it gets the first one instead.
+    Python gives the instruction of an attribute the last line of its expression. If `at` spans several lines, attributes
+    get the first line as their position instead.
     """
     here = dict(zip(_POSITION, at, strict=True))
     first = dict(zip(_POSITION, _first_line(at), strict=True)) if at[0] != at[2] else here
     pending: list[ast.AST] = [stmt]
-    while pending:  # over many nodes
+    while pending:
         n = pending.pop()
         kind, fields = type(n), n.__dict__
         if "lineno" in fields:
@@ -124,7 +124,7 @@ def assign(names: Sequence[str], value: ast.expr) -> ast.stmt:
 
 
 def assign_all(names: Sequence[str], values: Sequence[ast.expr]) -> ast.stmt:
-    """`a, b = x, y`: all at once."""
+    """`a, b = x, y`: all are assigned at once."""
     return assign(names, values[0] if len(values) == 1 else tuple_of(values))
 
 

@@ -1,8 +1,8 @@
 """Which values the user's variables are known to hold at a point of a function, for the block emitter.
 
-Where paths meet, a variable holds what it holds on all of them. What variables hold at the header of a loop is assumed
-first, and checked while the body is emitted: every way back to the header must keep it. A path is described by what
-it changes, so that the cost of a branch depends on what it assigns only.
+Where paths meet, a variable holds the values that it holds on all of them. For the header of a loop these are assumed
+first, and checked while the body is emitted: they must still hold on every path back to the header. A path records its
+changes only, so that the cost of a branch depends on how much it assigns.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ NOTHING: frozenset[Value] = frozenset()
 
 
 class Binding(NamedTuple):
-    """What a variable holds, and when it was bound. Of several that hold a value, the one bound last is used."""
+    """The values that a variable holds, and when it was bound. Of several variables that hold a value, code reads the
+    one bound last.
+    """
 
     time: int
     values: frozenset[Value]
 
 
-Path = dict[str, Binding | None]  # by variable that changed: what it holds at the end of a path
+Path = dict[str, Binding | None]  # for each variable that a path changes: its binding at the end
 
 
 class Variables:
@@ -33,7 +35,7 @@ class Variables:
     def __init__(self):
         self._held: dict[str, Binding] = {}
         self._holders: dict[Value, set[str]] = {}
-        self._changes: list[tuple[str, Binding | None]] = []  # each with what was before
+        self._changes: list[tuple[str, Binding | None]] = []  # each with the binding before it
         self._time = 0
 
     def __getitem__(self, name: str) -> frozenset[Value]:
@@ -55,9 +57,8 @@ class Variables:
         self._set(name, Binding(self._time, values) if values else None)
 
     def rename(self, old: Sequence[Value], new: Sequence[Value]) -> None:
-        """Values become those of other nodes too: inits of params, operands of results.
-
-        What the new values were before, params of the iteration that ends, no variable holds any more.
+        """Where a variable holds old[i], let it hold new[i] too: `old` are inits and `new` params, or operands and
+        results. A variable that held an earlier new[i], a param of the iteration that ends, holds it no longer.
         """
         extra: dict[str, set[Value]] = {name: set() for b in new for name in self._holders.get(b, ())}
         for a, b in zip(old, new, strict=False):
@@ -97,7 +98,7 @@ class Variables:
             self._replace(name, self._held.get(name), before)
 
     def path(self, mark: int, old: Sequence[Value] = (), new: Sequence[Value] = ()) -> Path:
-        """What changed since a mark, after a rename of these values."""
+        """The changes since a mark, with a rename of these values at the end."""
         here = self.mark()
         self.rename(old, new)
         changed = {name: self._held.get(name) for name, _ in self._changes[mark:]}
@@ -124,9 +125,9 @@ class OpenLoop:
     node: ir.For | ir.While
     claims: dict[str, frozenset[Value]]
     mark: int  # before the loop
-    normal: list[Path] = field(default_factory=list)  # by which it ends
-    breaks: list[Path] = field(default_factory=list)
-    wrong: bool = False  # a claim was false: emit the body again with the others
+    normal: list[Path] = field(default_factory=list)  # on which its condition or range ends it
+    breaks: list[Path] = field(default_factory=list)  # on which a Break ends it
+    wrong: bool = False  # a claim was false: emit the body again with the claims that are left
 
     def begin(self, variables: Variables) -> None:
         """An iteration begins."""
@@ -145,7 +146,7 @@ class OpenLoop:
 
 
 def claimed(variables: Variables, n: ir.For | ir.While) -> dict[str, frozenset[Value]]:
-    """What to assume of the variables that a loop may assign: what they hold before it."""
+    """The claims to begin with: for each variable that the loop may assign, the params whose inits it holds."""
     here, params = variables.mark(), frozenset(n.params)
     variables.rename(n.inits, n.params)
     claims = {name: variables[name] & params for name in variables.in_order(assigned_in(n))}
