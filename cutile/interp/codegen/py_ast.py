@@ -42,8 +42,8 @@ def _first_line(at: Position) -> Position:
 def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
     """Give the position `at` to every node of a statement that has none. If a node has one, the nodes below it do too.
 
-    Python gives the instruction of an attribute the last line of its expression. If `at` spans several lines, attributes
-    get the first line as their position instead.
+    Python gives the instruction of an attribute the last line of its expression. If `at` spans several lines,
+    attributes get the first line as their position instead.
     """
     here = dict(zip(_POSITION, at, strict=True))
     first = dict(zip(_POSITION, _first_line(at), strict=True)) if at[0] != at[2] else here
