@@ -76,7 +76,7 @@ def test_truth_and_not(dtype):
         v = [0.0, -0.0, 2.0, NAN]
     k = Bench()
     x = k.tile(v, dtype)
-    t = c.truth(k.b, x)
+    t = c.as_bool(k.b, x)
     assert k.value(t).tolist() == [bool(i) for i in v]
     n = k.call(c.logical_not, x)
     assert n.type.dtype is d.bool_ and k.value(n).tolist() == [not i for i in v]
@@ -85,10 +85,10 @@ def test_truth_and_not(dtype):
 def test_truth_of_constants_stays_constant():
     k = Bench()
     for value in (0, 3, 0.0, NAN, True):
-        t = c.truth(k.b, term(value))
+        t = c.as_bool(k.b, term(value))
         assert isinstance(t, Const) and t.value is bool(value) and t.loose and t.dtype is d.bool_
         assert k.call(c.logical_not, value).value is (not value)
-    t = c.truth(k.b, constant_of(-0.0, d.float32))
+    t = c.as_bool(k.b, constant_of(-0.0, d.float32))
     assert t.value is False and not t.loose and not k.ops()
 
 
