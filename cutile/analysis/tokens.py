@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from cutile._support.structs import field, structure
-from cutile.analysis.access import Access, accesses
+from cutile.analysis.access import Access
 from cutile.analysis.aliasing import memory_classes
 from cutile.ir.nodes import For, Kernel, Op, Region, Value, While, regions_of
 from cutile.ir.walk import definitions, regions, walk
@@ -83,8 +83,9 @@ class Ordering:
             self._changed[b] = tuple(found)
 
 
-def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlapping: Sequence[Value] = ()) -> Ordering:
-    """The tokens of a kernel.
+def ordering(kernel: Kernel, described: Mapping[Op, Access], together: Sequence[Sequence[Value]] = (),
+             overlapping: Sequence[Value] = ()) -> Ordering:
+    """The tokens of a kernel with these accesses.
 
     `together`: groups of parameters that may be the same memory; `overlapping`: parameters in which two elements may be
     the same memory.
@@ -104,9 +105,7 @@ def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlappi
             found.tokens[n] = _access(n, memory, tracked)
     found._find_changed(kernel.body)
     overlapping_classes = {class_of(v) for v in overlapping}
-    loops = [n for n in walk(kernel.body) if isinstance(n, For)]
-    described = accesses(kernel) if loops and found.tokens else {}
-    for loop in loops:
+    for loop in [n for n in walk(kernel.body) if isinstance(n, For)]:
         if stores := _stores_apart(loop, found, class_of, overlapping_classes, described):
             found.apart[loop] = stores
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from cutile.analysis.access import Access
 from cutile.dtypes import DType, bool_, float4_e2m1fn, info
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
@@ -12,6 +13,7 @@ from cutile.gpu.tileir.arrays import Array
 from cutile.gpu.tileir.builder import Value
 from cutile.gpu.tileir.checking import takes_hint
 from cutile.ir import nodes
+from cutile.ops._op import TILES
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
 if TYPE_CHECKING:
@@ -94,12 +96,11 @@ def tensor_view(l: Lowering, a: Array) -> Value:
     return a.view if a.view is not None else arrays.tensor_view(l.b, a)
 
 
-def tile_view(l: Lowering, a: Array, shape: tuple[int, ...], *, order: Sequence[int] = (), steps: Sequence[int] = (),
-              padding: PaddingMode = PaddingMode.UNDETERMINED) -> Value:
-    """The array cut into tiles. If steps differ from the shape, tiles overlap or leave gaps (needs 13.3)."""
+def tile_view(l: Lowering, a: Array, access: Access) -> Value:
+    """The array cut into the tiles of an access. If they overlap or leave gaps, version 13.3 is needed."""
     check_packed(l, a)
     view = tensor_view(l, a)
-    t = _tiles_type(view, shape, order, steps, PADDINGS[padding])
+    t = _tiles_type(view, access)
     if isinstance(t, ty.StridedView):
         l.needs("traversal_steps", "make_strided_view")
         return l.op("make_strided_view", [view], result=t)
@@ -118,22 +119,20 @@ def check_packed(l: Lowering, a: Array, sparse: int | None = None) -> None:
                       help="take the positions along another axis, or convert to another dtype on the host")
 
 
-def _tiles_type(view: Value, shape: tuple[int, ...], order: Sequence[int], steps: Sequence[int],
-                fill: str | None) -> ty.PartitionView | ty.StridedView:
-    if tuple(steps or shape) == tuple(shape):
-        return ty.PartitionView(shape, view.type, tuple(order), fill)
-    return ty.StridedView(shape, tuple(steps), view.type, padding=fill)
+def _tiles_type(view: Value, access: Access) -> ty.PartitionView | ty.StridedView:
+    padding = PADDINGS[PaddingMode.UNDETERMINED if access.padding is None else access.padding]
+    if access.steps == access.shape:
+        return ty.PartitionView(access.shape, view.type, access.order, padding)
+    return ty.StridedView(access.shape, access.steps, view.type, access.order, padding)
 
 
-def make_views(l: Lowering, a: Array, users: Sequence[nodes.Op]) -> None:
-    """Make the views that these accesses need where the array is defined: outside the loops that use them."""
+def make_views(l: Lowering, a: Array, accesses: Sequence[Access]) -> None:
+    """Make the views that these accesses need where the array is defined, outside the loops that use them."""
     a.view = arrays.tensor_view(l.b, a)
-    for n in users:
-        if "axis" in n.attrs:  # positions along one axis: a view of its own
+    for access in accesses:
+        if access.unit != TILES:  # positions along one axis: a view of its own
             continue
-        shape = (n.attrs["shape"] if "shape" in n.attrs else n.operands[-1].type.shape) or (1,) * a.type.ndim
-        t = _tiles_type(a.view, shape, n.attrs.get("order", ()), n.attrs.get("steps", ()),
-                        PADDINGS[n.attrs.get("padding_mode", PaddingMode.UNDETERMINED)])
+        t = _tiles_type(a.view, access)
         if isinstance(t, ty.PartitionView) and t not in a.tiles:
             a.tiles[t] = l.op("make_partition_view", [a.view], result=t)
 
@@ -144,12 +143,12 @@ def tile_index(l: Lowering, a: Array, index: Sequence[nodes.Value]) -> list[Valu
     return [resized(l, l.get(v), element, signed=is_signed(v.type.dtype)) for v in index]
 
 
-def in_bounds(l: Lowering, n: nodes.Op, rank: int) -> dict:
+def in_bounds(l: Lowering, access: Access) -> dict:
     """The attribute `inbounds`, if check_bounds=False promises it."""
-    if n.attrs["check_bounds"]:
+    if access.check_bounds:
         return {}
     l.needs("check_bounds=False", "load_view_tko", "inbounds")
-    return {"inbounds": (True,) * rank}
+    return {"inbounds": (True,) * len(access.shape)}
 
 
 # ------------------------------------------------------------------ pointers

@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from cutile._support.structs import replace, structure
+from cutile.analysis.access import Access, accesses
 from cutile.analysis.divisibility import divisibility
 from cutile.analysis.tokens import Key, ordering
 from cutile.dtypes import DType, float4_e2m1fn
@@ -47,7 +48,6 @@ from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
 from cutile.ir.recursion import recursive
-from cutile.ir.walk import walk
 from cutile.ops._op import READ, ROWS, TILES, WRITE
 from cutile.passes.cse import cse
 from cutile.passes.dce import dce
@@ -111,9 +111,9 @@ class _Loop:
     step: Value | None = None
 
 
-def _goes_by_view(n: Op) -> bool:
-    """Whether the node loads or stores tiles or rows: Tile IR accesses these through views, others through pointers."""
-    return n.op.effect in (READ, WRITE) and n.op.accesses.unit in (TILES, ROWS)
+def _goes_by_view(access: Access) -> bool:
+    """Whether it loads or stores tiles or rows: Tile IR accesses these through views, others through pointers."""
+    return access.effect in (READ, WRITE) and access.unit in (TILES, ROWS)
 
 
 class Lowering:
@@ -125,11 +125,12 @@ class Lowering:
         self.node: Op | None = None
         self._home = (kernel.span.function, kernel.span.filename)
         self._values: dict[nodes.Value, Lowered] = {}
-        self._viewed: dict[nodes.Value, list[Op]] = defaultdict(list)  # arrays with the accesses by view
-        for n in walk(kernel.body):
-            if isinstance(n, Op) and _goes_by_view(n):
-                self._viewed[n.operands[0]].append(n)
-        self._plan = ordering(kernel, *aliasing(kernel, facts))
+        self._accesses = accesses(kernel)
+        self._viewed: dict[nodes.Value, list[Access]] = defaultdict(list)  # arrays with the accesses by view
+        for n, access in self._accesses.items():
+            if _goes_by_view(access):
+                self._viewed[n.operands[0]].append(access)
+        self._plan = ordering(kernel, self._accesses, *aliasing(kernel, facts))
         self._divisors = divisibility(kernel, arrays.divisors_of(dict(zip(kernel.params, facts, strict=True))))
         self._tokens: dict[Key, Value] = {}
         self._apart: dict[Op, Value | None] = {}
@@ -177,6 +178,10 @@ class Lowering:
     def _check(self, feature: str | DType, since: ty.Version | None) -> None:
         targets.check_version(self.version, feature, self.b.loc, since)
         targets.check(self.target, feature, self.b.loc)
+
+    def access(self, n: Op) -> Access:
+        """What the analysis says about an op that reads or writes an array."""
+        return self._accesses[n]
 
     def divisor(self, v: nodes.Value) -> int:
         """A power of two that an integer scalar is known to be a multiple of."""

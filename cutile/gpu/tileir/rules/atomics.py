@@ -62,7 +62,7 @@ def _update_tile(l, n):
     if not a.type.ndim:  # one element
         l.memory("atomic_rmw_tko", [a.base, update], mode=mode, **order)
         return
-    shape = update.type.shape or (1,) * a.type.ndim
-    view = tile_view(l, a, shape, steps=n.attrs["steps"])
+    access = l.access(n)
     index = tile_index(l, a, n.operands[1:-1])
-    l.memory("atomic_red_view_tko", [view, index, reshaped(l, update, shape)], mode=mode, **order)
+    l.memory("atomic_red_view_tko", [tile_view(l, a, access), index, reshaped(l, update, access.shape)], mode=mode,
+             **order)

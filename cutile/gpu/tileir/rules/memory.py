@@ -42,12 +42,10 @@ def _load(l, n):
     dtype, rank = a.type.dtype, a.type.ndim
     if not rank:
         return load_pointers(l, n, a.base, None, None, dtype)
-    shape = n.attrs["shape"] or (1,) * rank
-    view = tile_view(l, a, shape, order=n.attrs.get("order", ()), steps=n.attrs.get("steps", ()),
-                     padding=n.attrs["padding_mode"])
-    v = l.memory("load_view_tko", [view, tile_index(l, a, n.operands[1:])], optimization_hints=hints(l, n),
-                 **in_bounds(l, n, rank), **memory_attributes(n))
-    if _may_be_paired(a, shape):
+    access = l.access(n)
+    v = l.memory("load_view_tko", [tile_view(l, a, access), tile_index(l, a, n.operands[1:])],
+                 optimization_hints=hints(l, n), **in_bounds(l, access), **memory_attributes(n))
+    if _may_be_paired(a, access.shape):
         v = behind_a_barrier(l, v)
     return reshaped(l, from_memory(l, v, dtype), n.attrs["shape"])
 
@@ -71,11 +69,11 @@ def _store(l, n):
     value = l.get(n.operands[-1])
     if not rank:
         return store_pointers(l, n, a.base, value, None, dtype)
-    shape = value.type.shape or (1,) * rank
-    view = tile_view(l, a, shape, order=n.attrs.get("order", ()), steps=n.attrs.get("steps", ()))
-    stored = to_memory(l, reshaped(l, value, shape), dtype)
+    access = l.access(n)
+    view = tile_view(l, a, access)
+    stored = to_memory(l, reshaped(l, value, access.shape), dtype)
     l.memory("store_view_tko", [stored, view, tile_index(l, a, n.operands[1:-1])], optimization_hints=hints(l, n),
-             **in_bounds(l, n, rank), **memory_attributes(n))
+             **in_bounds(l, access), **memory_attributes(n))
 
 
 # ------------------------------------------------------------------ positions along one axis
