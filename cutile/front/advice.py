@@ -60,7 +60,7 @@ def _call(name: str, parameters: Iterable[inspect.Parameter]) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that this one misspells, or None: one slip away (two in long names), and no other name as near.
+    """The name that this one misspells: the only nearest name within one edit (two in long names); else None.
 
     Names with different digits are different names.
     """
@@ -68,7 +68,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
     slips = 0 if len(plain) < 3 else 1 if len(plain) < 8 else 2
     found = sorted((d, sorted(plain) != sorted(_plain(n)), n) for n in {*names} if _digits(n) == _digits(name)
                    and (d := _distance(plain, _plain(n), slips)) <= slips
-                   and (len(plain) > 3 or d == 0 or len(_plain(n)) != 3))  # short names: all are near
+                   and (len(plain) > 3 or d == 0 or len(_plain(n)) != 3))  # three-letter names are too alike
     alone = len(found) == 1 or len(found) > 1 and found[0][:2] < found[1][:2]
     return found[0][2] if alone else None
 
@@ -82,7 +82,7 @@ def _digits(name: str) -> str:
 
 
 def _distance(a: str, b: str, enough: int) -> int:
-    """How many letters are left out, added, changed or swapped with their neighbour. Inexact above `enough`."""
+    """Edit distance, where a swap of neighbours is one edit; only a lower bound above `enough`."""
     if abs(len(a) - len(b)) > enough:
         return enough + 1
     above: list[int] = []

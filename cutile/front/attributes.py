@@ -132,7 +132,7 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
     obj = getattr(module, name, missing)
     ours = getattr(module, "__cutile_api__", False)
     if ours and isinstance(obj, types.ModuleType) and name not in module.__all__:
-        obj = missing  # a module inside the package is no part of its interface
+        obj = missing  # cutile's submodules are not public
     if obj is missing:
         close = nearest(name, [n for n in dir(module) if not n.startswith("_")])
         help = ours and hint(name) or (f"did you mean `{close}`?" if close and name not in STRANGERS else None)

@@ -1,6 +1,6 @@
 """The builtins, and functions of the module `operator`, that tile code may call [FN-6].
 
-Each has a handler: a function of the context and the positional arguments, as terms, that gives the result.
+Each has a handler: a function that takes the context and the positional arguments, as terms, and returns the result.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ def _getitem(c: Context, *args: Term) -> Term:
 
 @functools.cache
 def _handlers() -> dict[int, tuple[Any, Callable[..., Term]]]:
-    """Python functions with their handlers, by identity, since an object that is looked up may not be hashable."""
+    """Handlers by id of the Python function, because the object looked up may be unhashable."""
     o = operator
     binary = {
         o.add: ast.Add,

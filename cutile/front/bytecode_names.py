@@ -1,4 +1,4 @@
-"""The names that Python bytecode reads from outside itself, and the attributes that it reads or sets."""
+"""The outer names that Python bytecode reads, and the attributes that it reads or sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which Python callables tile code may call, and what errors advise instead of the others."""
+"""Which Python callables tile code may call, and the advice in errors for all others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cutile.ir.terms import Bound, Closure, Static, Term
 
 
 def inlines(func: Term) -> bool:
-    """Whether a call types the body of a Python function, so that unused arguments need not be usable."""
+    """Whether calling it types a Python body; then arguments that the body ignores may be unusable."""
     match func:
         case Closure():
             return True
@@ -30,7 +30,7 @@ def inlines(func: Term) -> bool:
 
 
 def name_of(obj: Any) -> str:
-    """What messages call an object."""
+    """The name of an object in messages."""
     name = getattr(obj, "__qualname__", None) or getattr(obj, "__name__", None)
     if name is None:
         return f"an object of type `{type(obj).__module__}.{type(obj).__qualname__}`"
@@ -59,8 +59,9 @@ _HOST_PACKAGES = frozenset({"cutile", "dataclasses", "functools", "numpy", "torc
 
 
 def of_the_host(fn: types.FunctionType) -> bool:
-    """Whether a function is for the host: from one of these packages, or a wrapper of functools. A wrapper has the
-    module name of the user's function that it wraps.
+    """Whether a function is for the host: from one of these packages, or a functools wrapper.
+
+    A wrapper is recognised by the file of its code, since its `__module__` is that of the wrapped function.
     """
     return root_package(fn) in _HOST_PACKAGES or fn.__code__.co_filename == functools.__file__
 

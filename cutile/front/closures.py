@@ -1,9 +1,9 @@
-"""Closures that outlive the activation, of a function or context manager, that made them [CALL-5].
+"""Closures that are used after the function or context manager that made them has ended [CALL-5].
 
 While a scope is live, a closure looks up its variables there. When the scope ends, the closures that leave it capture
-the last values of all variables that they can reach in it. These may be values of the ending Frame, so the Frame must
-have them as results. Such a closure holds a table with a level for each scope that has ended. Closures among the values
-in the table refer to levels by number, so that functions may hold each other, and themselves.
+the last values of all variables that they can reach in it. Captured values may belong to the ending Frame, which then
+needs them as results. Such a closure holds a table with a level for each scope that has ended. Closures among the
+values in the table refer to levels by number, so that functions may hold each other, and themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Level:
     vars: dict[str, Term]
 
     def like(self, other: Level) -> bool:
-        """Whether both are of the same function, in the same surroundings, with the same names of variables."""
+        """Whether both levels are of the same function, in the same surroundings, with the same names of variables."""
         return (self.definition.node is other.definition.node and self.globals is other.globals
                 and (self.parent is other.parent or type(self.parent) is int and self.parent == other.parent)
                 and all(other.cells.get(n) is cell for n, cell in self.cells.items())
@@ -74,14 +74,14 @@ class Captured:
 
 
 def seeing(t: Term, scopes: list[Scope]) -> Term:
-    """A term from a table in which closures refer to `scopes` instead of numbers of levels."""
-    def on(f: Closure) -> Closure:
+    """The term, with scopes in place of the level numbers in its closures."""
+    def with_scope(f: Closure) -> Closure:
         if f.captured is not None:
             return f
         defaults = {n: seeing(d, scopes) for n, d in f.defaults.items()}
         return Closure(f.definition, scopes[f.scope] if isinstance(f.scope, int) else f.scope, defaults)
 
-    return _map_closures(t, on)
+    return _map_closures(t, with_scope)
 
 
 def scope_of(closure: Closure, call_site: Span | None) -> Scope:
@@ -103,17 +103,17 @@ def leaving(t: Term, ending: Scope) -> Term:
 
 def end(ending: Scope, others: Iterable[Scope]) -> None:
     """The activation of a context manager ends: closures in the live scopes `others` capture its variables."""
-    def on(f: Closure) -> Closure:
+    def captured(f: Closure) -> Closure:
         return _ended(f, lambda s: s is ending)
 
     for s in others:
-        now = {n: _map_closures(v.term, on) for n, v in s.vars.items()}
+        now = {n: _map_closures(v.term, captured) for n, v in s.vars.items()}
         s.vars = {n: v if now[n] is v.term else Var(now[n], v.span) for n, v in s.vars.items()}
 
 
 @functools.lru_cache(maxsize=1024)
 def defines_functions(node: ast.FunctionDef) -> bool:
-    """Whether functions are defined in a function."""
+    """Whether the body of a function defines functions."""
     return any(isinstance(n, ast.FunctionDef | ast.Lambda) for n in ast.walk(node) if n is not node)
 
 
@@ -167,7 +167,7 @@ class _Table:
         return Closure(inner.definition, inner.scope, inner.defaults, Captured(tuple(self.levels)))
 
     def put(self, f: Closure, base: int | None) -> Closure:
-        """A closure as it is stored in the table. If its scope is a number already, this number counts from `base`."""
+        """A closure as it is stored in the table. A scope number in `f` is relative to `base`."""
         if f.captured is not None and not _reaches(f, self.ends):
             return f
         if f.captured is not None:
@@ -184,7 +184,7 @@ class _Table:
         return _map_closures(t, lambda f: self.put(f, base))
 
     def level(self, s: Scope) -> int:
-        """The level of a scope that ends, or whose parent ends."""
+        """The level of a scope of which it or a parent ends."""
         if id(s) not in self.numbers:
             number = self._add(s, Level(s.definition, s.globals, s.cells, None, s.names, {}))
             self.live[number] = s

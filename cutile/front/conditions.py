@@ -89,7 +89,9 @@ def short_circuit(c: Context, left: Term, right: Callable[[], Term], stop_at: bo
 
 
 def choose(c: Context, cond: Value, then: Callable[[], Term], orelse: Callable[[], Term]) -> Term | None:
-    """A run-time choice between two expressions. None if their types differ; then the If has no results."""
+    """A run-time choice between two expressions. None if their types differ, and an If without results is
+    appended.
+    """
     sides = []
     for side in (then, orelse):
         with c.into(Region()) as region:

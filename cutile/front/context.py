@@ -37,7 +37,7 @@ _ENDS_COLLECTION = (TileRecursionError, TileStaticAssertionError, TileStaticEval
 
 
 class StopCompiling(Exception):
-    """Enough errors are known: unwinds to `program.type_kernel`."""
+    """Raised when no more errors are wanted; `program.type_kernel` catches it."""
 
 
 @structure(frozen=True)
@@ -56,7 +56,7 @@ class Recursion:
 
 
 class Context(Builder):
-    """The builder of the front end."""
+    """The builder of the front end; it also collects errors and dependencies, and has the functions of `Recursion`."""
 
     def __init__(self, span: Span, module: str, recursion: Recursion):
         super().__init__(span)
@@ -81,7 +81,8 @@ class Context(Builder):
         return self.recursion.statements(self, s, body)
 
     def call(self, func: Term, args: Sequence[Term], kwargs: Mapping[str, Term] | None = None, spans=None) -> Term:
-        """Call any term. `spans` (`op_calls.ArgumentSpans`) says where the arguments of a written call stand."""
+        """Call any term. `spans` (`op_calls.ArgumentSpans`) says where the arguments of a call in the user's
+        source stand."""
         return self.recursion.call(self, func, tuple(args), dict(kwargs or {}), spans)
 
     # -- errors

@@ -1,6 +1,7 @@
 """`with`: the body of a function decorated with @contextlib.contextmanager is typed in place [CM-1…3].
 
-Its statements before the yield are the enter code. Those after it are the exit code, typed once per way out.
+Its statements before the yield are the enter code. Those after it are the exit code, typed once for
+each path that leaves the with body.
 """
 
 from __future__ import annotations
@@ -55,7 +56,9 @@ def _manager(c: Context, s: Scope, item: ast.withitem) -> Manager | None:
 
 
 def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Leave | None:
-    """Type the enter code of a manager. Gives what types its exit code; None if control does not reach the yield."""
+    """Type the enter code of a manager. Returns a function that types the exit code; None
+    if control does not reach the yield.
+    """
     inner = _activation(c, s, manager)
     found = _to_the_yield(c, inner, inner.definition.node.body)
     if found is None:
@@ -65,8 +68,8 @@ def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Le
         assign(c, s, item.optional_vars, yielded, s.span(item.context_expr))
 
     def leave() -> bool:
-        # Each time, the exit code starts from the variables as the enter code left them. Afterwards, closures of this
-        # activation see the variables as the exit code left them.
+        # Each exit path starts from the variables at the yield. Afterwards, closures of this activation see the
+        # variables as the exit code left them.
         saved = dict(inner.vars)
         falls = all(part() for part in reversed(exits))
         if closures.defines_functions(inner.definition.node):
@@ -78,9 +81,7 @@ def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Le
 
 
 def _hosts(s: Scope) -> Iterator[Scope]:
-    """The scopes that may hold the value that a context manager yields: that of its with statement and, where this one
-    stands in another context manager, the scopes of that manager's with statement too.
-    """
+    """All scopes that may hold the yielded value: the scope of the with statement, its host, and so on outwards."""
     while s.host is not None:
         s = s.host
         yield s
@@ -104,7 +105,7 @@ def _activation(c: Context, s: Scope, manager: Manager) -> Scope:
 
 
 def _to_the_yield(c: Context, s: Scope, body: list[ast.stmt]) -> tuple[Term, list[Leave]] | None:
-    """Type statements up to the yield: its value, and the parts of the exit code, of which the last runs first."""
+    """Type statements up to the yield. Returns the yielded term and the exit parts; run them in reverse."""
     at = next((i for i, st in enumerate(body) if _holds_yield(st)), None)
     if at is None:
         return _without_yield(c, s, body)

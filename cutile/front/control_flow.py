@@ -38,8 +38,8 @@ def branch(c: Context, s: Scope, cond: Value, then: Callable[[], bool], orelse: 
 
 
 def _joined(join: Join, before: dict[str, Var], arriving: list[dict[str, Var]]) -> dict[str, Var]:
-    """The variables after paths meet, in a stable order. `arriving` has those of each path, `before` those that all
-    paths began with.
+    """The variables after paths meet, in a stable order. `arriving`: each path's variables; `before`: those
+    before the branch.
     """
     out: dict[str, Var] = {}
     for name in dict.fromkeys(chain.from_iterable(arriving)):
@@ -79,14 +79,14 @@ def bind_joined(c: Context, s: Scope, before: dict[str, Var]) -> None:
 
 @contextmanager
 def before_terminator(c: Context, region: Region) -> Iterator[None]:
-    """Meanwhile, nodes are inserted into a finished region, before its terminator."""
+    """Within the `with` block, nodes are inserted into a finished region, before its terminator."""
     with c.into(Region()) as made:
         yield
     region.nodes[-1:-1] = made.nodes
 
 
 def run_cleanups(c: Context, s: Scope, depth: int) -> bool:
-    """Type the exit code of the open context managers but the outermost `depth`, the innermost first.
+    """Type the exit code of all but the `depth` outermost managers, from the innermost outwards.
 
     False if control does not reach the end of the exit code.
     """

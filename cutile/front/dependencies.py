@@ -25,12 +25,12 @@ from cutile.front.scope import MISSING
 LIMIT = 100_000  # objects that the static code of one program may reach; each launch compares all of them
 _MISSING = itertools.repeat(MISSING)
 _SIMPLE = (dict, types.FunctionType, types.CellType)
-# Members of a class that matter only to code that names them.
+# Functions in classes are dependencies only if code names them.
 _FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools.cached_property)
 
 
 class _Reached(NamedTuple):
-    """An object that static code may reach: by which attribute (None: in another way), and its name in messages."""
+    """An object that static code may reach, the attribute it was reached by (None if by other means), and its name."""
 
     obj: Any
     attribute: str | None
@@ -60,7 +60,7 @@ class Dependencies:
 
     def add(self, container: Any, key: Any, obj: Any, again: bool = False) -> None:
         """The program depends on finding `obj` in `container`: a cell (key None), a dict, or an object with attribute
-        `key`. `again`: what was found there before counts no more.
+        `key`. `again`: the new entry replaces the earlier one.
         """
         if type(container) is types.ModuleType and key in vars(container):
             container = vars(container)  # the same lookup, but faster
@@ -109,7 +109,7 @@ class Dependencies:
                 raise _cannot_be_compared(what, name)
 
     def accept_changes(self) -> None:
-        """Static code has run: what it changed itself (a counter, a table of results) counts as unchanged.
+        """Static code has run: what it changed itself (a counter, a table of results) is no change.
 
         Launches compare with what it left.
         """
@@ -157,7 +157,7 @@ class Dependencies:
         return self._owner(cls)
 
     def _mention(self, code: types.CodeType) -> None:
-        """Members by the names of attributes that `code` mentions count from now on."""
+        """From now on, members with names that `code` mentions are dependencies."""
         read, written = mentioned(code)
         self._read |= read
         new = (read | written) - self._names
@@ -167,7 +167,7 @@ class Dependencies:
                 self._members(owner, new)
 
     def _owner(self, owner: Any) -> None:
-        """Static code may reach a class or module: if it is the user's, its members that code mentions count."""
+        """Static code may reach a class or module: if it is the user's, members that code mentions are dependencies."""
         if id(owner) in self._owners:
             return
         if not isinstance(owner, type):
@@ -182,7 +182,7 @@ class Dependencies:
                 self._members(cls, self._names)
 
     def _class(self, cls: type) -> None:
-        """The members of a class that count even if no code names them: values, and special methods."""
+        """Values and special methods of a class are dependencies even if no code names them."""
         for name, value in list(vars(cls).items()):
             special = name.startswith("__") and name.endswith("__")
             if special == isinstance(value, _FUNCTIONS) and type(value) is not types.MemberDescriptorType:
@@ -190,7 +190,7 @@ class Dependencies:
                 self._pending.append(_Reached(value, name, f"{cls.__name__}.{name}"))
 
     def _members(self, owner: Any, names: Set[str]) -> None:
-        """The members of a class or module by these names count."""
+        """The members of a class or module with these names are dependencies."""
         if isinstance(owner, types.ModuleType):
             for name in names:
                 obj = vars(owner).get(name, MISSING)
@@ -204,9 +204,9 @@ class Dependencies:
                     self._pending.append(_Reached(vars(cls)[name], name, f"{cls.__name__}.{name}"))
 
     def _function(self, fn: types.FunctionType, name: str) -> None:
-        """What a function may read counts: its code, its defaults, its closure and its globals.
+        """What a function may read is a dependency: its code, its defaults, its closure and its globals.
 
-        The globals of functions of installed libraries do not count.
+        The globals of functions of installed libraries are none.
         """
         users = self._is_users(fn.__globals__.get("__name__"))
         for part in ("__code__", "__defaults__", "__kwdefaults__"):
@@ -234,11 +234,11 @@ class Dependencies:
             self.add(cells[use.name], None, obj)
             return obj
         obj = fn.__globals__.get(use.name, MISSING)
-        self.add(fn.__globals__, use.name, obj)  # MISSING counts too: a later global may hide a builtin
+        self.add(fn.__globals__, use.name, obj)  # MISSING is a dependency too: a later global may hide a builtin
         return obj if obj is not MISSING else getattr(builtins, use.name, MISSING)
 
     def _follow_attributes(self, obj: Any, attributes: tuple[str, ...]) -> Any:
-        """The object that `obj.a.b` is; where an attribute would run code to be looked up, the object before it."""
+        """The object that `obj.a.b` denotes; if looking up an attribute would run code, the object before it."""
         for name in attributes:
             found = self._attribute(obj, name)
             if found is MISSING:
@@ -247,7 +247,7 @@ class Dependencies:
         return obj
 
     def _attribute(self, obj: Any, name: str) -> Any:
-        """The value of an attribute, which counts from now on; MISSING if looking it up may run code."""
+        """The value of an attribute, which becomes a dependency; MISSING if looking it up may run code."""
         if isinstance(obj, types.ModuleType):
             found = vars(obj).get(name, MISSING)
         elif (read := object_state.metadata(obj, name)) is not None:
@@ -286,7 +286,7 @@ class Dependencies:
         return True
 
     def _changed_by_static_code(self) -> bool:
-        """Whether all changes were made by static code, of this or another program: then they do not count."""
+        """If static code of this or another program made all changes, returns True and adopts the new state."""
         rows, snapshots = {}, {}
         for at, (container, key, then) in self._lookups.items():
             now = look_up(container, key)

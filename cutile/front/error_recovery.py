@@ -24,17 +24,17 @@ def expression(c: Context, s: Scope, node: ast.expr) -> Term:
 
 
 def statement(c: Context, s: Scope, node: ast.stmt) -> bool:
-    """Skip a refused statement: False if control cannot get past it. Typing stops if the statement may leave a loop."""
+    """Skip a refused statement. Returns False after a raise. Typing stops if the statement may leave a loop."""
     if any(isinstance(n, _LEAVING) for n in ast.walk(node)):
         raise StopCompiling
     _assign(c, s, node)
     return not isinstance(node, ast.Raise)
 
 
-def declare(s: Scope, lost: frozenset[str]) -> None:
-    """The names that refused parts assign are local to the function, and are not reported as undefined."""
-    s.names |= lost
-    s.unknown |= lost
+def declare(s: Scope, assigned: frozenset[str]) -> None:
+    """Make names assigned in refused parts local, and silence errors about them."""
+    s.names |= assigned
+    s.unknown |= assigned
 
 
 def _assign(c: Context, s: Scope, node: ast.AST) -> None:

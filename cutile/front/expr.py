@@ -47,8 +47,8 @@ def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
 
 
 def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
-    """The term of an expression that is only given a name, or thrown away. So it may be `Unusable`: it may have
-    different types on different paths [JOIN-2].
+    """Like `evaluate`, where the value is only named or dropped: it may be `Unusable`, as different types on different
+    paths [JOIN-2].
     """
     c.expression_depth += 1
     try:
@@ -280,7 +280,7 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         and isinstance(node.args[0], ast.GeneratorExp)
     ):
         return _tuple_of(c, s, node.args[0])
-    argument = evaluate_unused if callables.inlines(func) else evaluate  # the function may not use a parameter
+    argument = evaluate_unused if callables.inlines(func) else evaluate  # the function might ignore it
     args = _starred(c, s, node.args, argument)
     kwargs: dict[str, Term] = {}
     for k in node.keywords:
@@ -290,7 +290,7 @@ def _call(c: Context, s: Scope, node: ast.Call) -> Term:
         elif isinstance(t, Dict):
             new = t.items
         else:
-            new = {"**": POISON}  # makes the whole call poison
+            new = {"**": POISON}  # poisons the call
             if not is_poisoned(t):
                 c.report(
                     TileTypeError(f"only a dict of keyword arguments can be passed with **, not {phrase(t)}"),

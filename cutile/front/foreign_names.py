@@ -1,7 +1,7 @@
 """Names of other libraries, and what to write instead of them in tile code; errors advise it (advice.py).
 
 The libraries are NumPy, SciPy, PyTorch, JAX, Triton and CUDA C++. A test runs the advice and compares it with NumPy. A
-name that is not in these tables gets no advice unless it is a misspelling: wrong advice costs more than none.
+name that is not in these tables gets no advice unless it is a misspelling: wrong advice is worse than none.
 """
 
 # Ops, and their names in other libraries.
@@ -72,8 +72,8 @@ _DTYPES = (
     ("bfloat16", "bf16"),
 )
 
-# Names in other libraries, the code to write instead, and a note about it. The value is that of the code's last
-# expression. In the code, x, y and z are tiles, n is a size, array is an array in memory, i counts positions.
+# Names in other libraries, the code to write instead, and a note about it. The last expression of the code
+# is the value. In the code, x, y and z are tiles, n is a size, array is an array in memory, i counts positions.
 _IDIOMS = (
     # -- elementwise
     ("square", "x * x"),

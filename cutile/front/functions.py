@@ -43,7 +43,10 @@ def _signature(definition: Definition) -> inspect.Signature:
 
 
 def bind(c: Context, definition: Definition, args, kwargs, default: Callable[[str], Term]) -> dict[str, Term]:
-    """The arguments of a call by parameter; `default` gives the default of one. TileTypeError if they do not fit."""
+    """The arguments of a call by parameter; `default(name)` gives a parameter's default.
+
+    TileTypeError if the arguments do not fit.
+    """
     signature = _signature(definition)
     try:
         bound = signature.bind(*args, **kwargs)
@@ -115,7 +118,7 @@ def _inline(c: Context, s: Scope, terms: dict[str, Term]) -> Term:
 def check_syntax(c: Context, s: Scope, *, manager: bool = False) -> None:
     """Report all Python in the body that tile code does not have, before anything in it is typed.
 
-    Typing skips the refused parts then (error_recovery.py). A context manager (`manager`) with such parts is not typed.
+    Typing then skips the refused parts (error_recovery.py). A context manager (`manager`) with such parts is not typed.
     """
     node = s.definition.node
     if node not in c.checked:

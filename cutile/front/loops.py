@@ -82,7 +82,7 @@ class _Header:
     """The carried variables of a loop [LOOP-5…7].
 
     A loop carries the variables that have a value before it and are assigned in its body. They keep the structure and
-    types that they have before the loop; inside it, none of their numbers is constant.
+    types that they have before the loop. Inside the loop a carried number is never constant.
     """
 
     def __init__(self, c: Context, s: Scope, assigned: frozenset[str]):
@@ -150,7 +150,7 @@ class _Header:
         self.c.report(error)
 
     def finish(self, *, normal_exit: bool) -> tuple[tuple[Value, ...], bool]:
-        """Join the variables of all exits: the loop's results, and whether it has an exit.
+        """Join the variables of all exits. Returns the loop's results, and whether control can go past it.
 
         `normal_exit`: the loop also ends by its condition or range, not only by `break`.
         """
@@ -195,7 +195,7 @@ class _Header:
             return Var(conflict(name, [self.init_terms[name], odd.term], [self.before[name].span, odd.span]), odd.span)
         joined = self._results(join, [v.term for v in vars])
         paths = [v.term for v in vars[:len(exits)]]
-        if normal_exit:  # then the variable has the value from before the loop, or from the end of an iteration
+        if normal_exit:  # a normal exit leaves the value from before the loop or from an iteration's end
             paths += [self.init_terms[name], *(e.vars[name].term for e in self.state.continues)]
         if not all(same_structure(joined, p) for p in paths):
             return Var(joined, vars[-1].span)
@@ -204,7 +204,7 @@ class _Header:
 
     @staticmethod
     def _results(join: Join, terms: list[Term]) -> Term:
-        """A new result for each leaf, constant or not: the results of a loop match its params."""
+        """A new result for each leaf, even for a constant: a loop has one result per param."""
         new: list[Term] = []
         for row in zip(*map(leaves, terms), strict=True):
             v = Value(row[0].type)
@@ -239,7 +239,7 @@ def continue_(c: Context, s: Scope, node: ast.Continue) -> bool:
 
 def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
     if s.unrolling and s.host is not None and s.unrolling[-1].region is c.region:
-        # In a context manager, a break that is known at compile time is allowed: it may skip a yield.
+        # In a context manager, a break known at compile time may leave out the yield.
         if run_cleanups(c, s, s.unrolling[-1].depth):
             s.unrolling[-1].left_by = kind
         return False

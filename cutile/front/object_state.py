@@ -38,7 +38,9 @@ _SERVICES = frozenset({
     "logging", "threading", "_thread", "asyncio", "concurrent", "multiprocessing", "socket", "subprocess", "re", "abc",
     "_abc", "typing", "datetime", "decimal", "random", "_random", "importlib", "_frozen_importlib",
     "_frozen_importlib_external", "cutile", "jax", "jaxlib"})
-_HEAP, _IMMUTABLE = 1 << 9, 1 << 8  # flags of types: made at run time, as by `class`; not changeable by Python code
+# Flags of types.
+_HEAP = 1 << 9  # made at run time, as by `class`
+_IMMUTABLE = 1 << 8  # Python code cannot change it
 
 
 def root_of(module: Any) -> str:
@@ -56,7 +58,7 @@ def is_installed(root: str) -> bool:
 
 
 def is_atom(obj: Any) -> bool:
-    """Whether an object holds nothing that can change, or nothing that static code computes with."""
+    """Whether an object holds nothing that can change, or static code cannot compute with its state."""
     cls = type(obj)
     if issubclass(cls, type):
         return False
@@ -71,7 +73,7 @@ def is_atom(obj: Any) -> bool:
 
 
 def unobservable(obj: Any) -> str | None:
-    """What messages call an object whose state cannot be read; None for all other objects."""
+    """The name in messages of an object whose state cannot be read; None for all other objects."""
     cls = type(obj)
     if issubclass(cls, types.GeneratorType) or hasattr(cls, "__next__") and not _attributes_reader(cls):
         return "an iterator"
@@ -172,13 +174,14 @@ def _value_of_variable(v: contextvars.ContextVar) -> tuple:
         return ()
 
 
-# The first class that an object belongs to decides.
+# The first entry whose class the object belongs to decides.
 _READERS: dict[type, Reader] = {
     collections.OrderedDict: _ordered_pairs, collections.defaultdict: _default_pairs, dict: _pairs,
     list: lambda x: tuple(list.__iter__(x)), tuple: lambda x: tuple(tuple.__iter__(x)),
     set: lambda x: tuple(set.__iter__(x)), frozenset: lambda x: tuple(frozenset.__iter__(x)),
     collections.deque: lambda x: tuple(collections.deque.__iter__(x)), np.ndarray: _objects,
-    contextvars.ContextVar: _value_of_variable, functools._lru_cache_wrapper: lambda x: (),  # the function in it counts
+    contextvars.ContextVar: _value_of_variable,
+    functools._lru_cache_wrapper: lambda x: (),  # its function is followed as an attribute
     weakref.ref: lambda x: (x(),), threading.local: lambda x: _pairs(x.__dict__)}
 
 
@@ -286,7 +289,7 @@ class Snapshot:
             self.content = kind, data.tobytes() if data.size <= SMALL else data.copy()
 
     def items(self, attribute: str | None) -> Iterator[tuple[Any, str | None]]:
-        """The objects in it, each with the attribute that leads to it: its own, or `attribute`, that of the holder."""
+        """The objects in it, each with the attribute that leads to it; `attribute` is used for items without one."""
         if self.read in (_memory, _tensor):
             return iter(())
         slots = getattr(self.read, "slots", None)

@@ -24,7 +24,7 @@ Spans = Callable[[], Mapping[str, Span]]  # gives the spans of arguments by para
 
 @structure(frozen=True)
 class ArgumentSpans:
-    """A call in the user's code, from which an error about one argument looks up where that argument stands."""
+    """Finds the position of an argument in the user's call, for an error about it."""
 
     scope: Scope
     node: ast.Call
@@ -87,7 +87,7 @@ def bind(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping
 
 
 def _error(op: OpDef | Method, method: bool, args: Sequence[Term], kwargs: Mapping[str, Term]) -> TileTypeError:
-    """The error for arguments that do not fit. A misspelt keyword is named before the parameter that lacks it."""
+    """The error for arguments that do not fit. An unknown keyword is reported before a missing parameter."""
     name, signature = f".{op.spelling}" if method else op.__qualname__, signature_of(op, method)
     help = f"its signature is {name}{_plain(signature)}"
     unknown = next((k for k in kwargs if k not in signature.parameters), None)
@@ -112,7 +112,7 @@ def _plain(signature: inspect.Signature) -> str:
 
 
 def check_count(name: str, args: Sequence[Term], *counts: int) -> None:
-    """Refuse a number of arguments that tile code does not have, of a Python function that is called `name`."""
+    """Refuse a call of Python's `name` with a number of arguments other than `counts`."""
     if len(args) not in counts:
         raise TileTypeError(f"{name}() takes {' or '.join(map(str, counts))} arguments in tile code, got {len(args)}")
 

@@ -181,7 +181,9 @@ _COMPILE_TIME: dict[tuple[str, str, str], Callable[[Context, Term, Term], Term]]
 
 
 def _record_operator(c: Context, symbol: str, dunder: str, x: Term, y: Term) -> Term:
-    """An operator of a frozen dataclass [DC-3]. Comparisons have no reflected form, unlike in Python."""
+    """An operator of a frozen dataclass [DC-3]. Comparisons never try the other operand's method, unlike in
+    Python.
+    """
     for a, b, name in ((x, y, dunder), (y, x, "r" + dunder)):
         if isinstance(a, Record):
             fn = getattr(a.cls, f"__{name}__", None)
@@ -210,7 +212,7 @@ def _lexicographic(c: Context, symbol: str, xs: list[Term], ys: list[Term]) -> T
     return result
 
 
-# AST operator → (what messages call it, op, name of the dunder that a dataclass may define).
+# AST operator → (its name in messages, op, name of the dunder that a dataclass may define).
 UNARY: dict[type[ast.unaryop], tuple[str, OpDef, str | None]] = {
     ast.USub: ("unary -", arithmetic.negative, "neg"),
     ast.UAdd: ("unary +", arithmetic.positive, "pos"),

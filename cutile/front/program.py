@@ -31,7 +31,7 @@ class Embedded:
     value: Any
 
 
-NESTED = 32  # kernels that may be typed inside static code of each other
+NESTED = 32  # how deep kernels may launch kernels from static code
 _RECURSION = Recursion(expr.evaluate, stmt.statements, call.call)
 
 # The type of an argument: of a run-time value, a constant, or a tuple of these.
@@ -124,8 +124,8 @@ def _parameter(c: Context, name: str, t: ArgType, params: list[tuple[str, Value]
 
 def _note_constants(e: TileError, fn: types.FunctionType, definition: Definition,
                        arg_types: Sequence[ArgType]) -> None:
-    """Add a note to a type error about source that names a constant parameter, if the launch gave this parameter a
-    value of another type than its annotation says. Launches do not check these annotations [ANN-1].
+    """If an error's line names a constant parameter whose value does not match its annotation, add a note. Launches do
+    not check these annotations [ANN-1].
     """
     where = e.loc.frames()[0] if e.loc else None
     if not isinstance(e, TileTypeError) or where is None or where.filename is not definition.filename:

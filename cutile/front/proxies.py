@@ -80,7 +80,7 @@ def _attribute(name: str, doc: str) -> property:
 
 
 def _of_type(name: str, doc: str) -> property:
-    """An attribute of the type, which a proxy also has after its static construct."""
+    """An attribute of the type, that stays readable after the construct."""
     return property(lambda self: getattr(self._leaf.type, name), doc=doc)
 
 

@@ -39,7 +39,7 @@ def capture(c: Context, obj: Any, name: str) -> Term:
         return Tuple(items, tuple_class(obj))
     if is_record(obj):
         fields = {f.name: getattr(obj, f.name) for f in dataclasses.fields(obj)}
-        for field, value in fields.items():  # object.__setattr__ may change them
+        for field, value in fields.items():  # user code may change them by object.__setattr__
             c.dependencies.add(obj, field, value)
         return Record(type(obj), {n: capture(c, v, f"{name}.{n}") for n, v in fields.items()})
     if getattr(type(obj), "_cutile_kernel", False):
@@ -76,9 +76,7 @@ def is_value(obj: Any) -> bool:
 
 
 def declaration(obj: Any) -> Any:
-    """What `@ct.function` declares of an object, or None. functools.wraps copies the attribute to what a decorator
-    makes of the function; this copy does not count.
-    """
+    """What `@ct.function` declares of an object, or None. Ignores the copy that functools.wraps makes on wrappers."""
     space = getattr(obj, "_cutile_function", None)
     return space if space is not None and getattr(obj, "__wrapped__", None) is space.fn else None
 
@@ -100,7 +98,7 @@ def is_user_function(fn: Any) -> bool:
 
 
 def own_method(cls: type, name: str) -> Any:
-    """What instances of a class find under a dunder name: looked up in the class, not in its metaclass."""
+    """The special method an instance of a class uses; the metaclass is not asked."""
     return next((vars(k)[name] for k in cls.__mro__ if name in vars(k)), None)
 
 

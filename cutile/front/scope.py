@@ -121,7 +121,7 @@ MISSING = object()
 def outer_object(s: Scope, name: str) -> tuple[Any, Any, Any]:
     """The Python object that a free name denotes, as (container, key, object); the object is MISSING if there is none.
 
-    A launch looks into the container again, by the key, since a changed global counts with its new value.
+    A launch looks it up in the container again, by the key, to see changes.
     """
     if name in s.cells:
         cell = s.cells[name]

@@ -2,8 +2,8 @@
 
 The text of a kernel is read when the kernel is decorated, that of another function when a kernel first calls it. It is
 kept as long as the function's code lives, so that editing a file does not change a running program. If a file has had
-several texts, the right one is the one that compiles to the function's code. Line numbers are not enough: tools that
-reload modules replace the code of functions by code that was compiled apart from its file.
+several texts, the right one is the one that compiles to the function's code. Line numbers are not enough:
+reloading tools replace a function's code by code compiled apart from its file.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _find(fn: types.FunctionType, texts: tuple[_Text, ...]) -> Definition:
 
 
 def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | None:
-    """The definition in the first text that compiles to the function's code, on its line or else on another line."""
+    """The definition in the first text that compiles to the function's code, tried first on its line, then elsewhere."""
     code = fn.__code__
     for places in (_Parsed.on_line, _Parsed.anywhere):
         for text in texts:
@@ -128,7 +128,7 @@ def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | Non
 
 
 def _may_be_rewritten(fn: types.FunctionType) -> bool:
-    """Whether a special loader, as some tools have, may have compiled something else than what the file holds."""
+    """Whether a special loader, as some tools have, may have compiled a changed version of the file's text."""
     if type(fn.__globals__.get("__loader__")) in _PLAIN:
         return False
     try:
@@ -189,8 +189,8 @@ class _Parsed:
         """The statements that may have been compiled together with a function, the likeliest first.
 
         Python compiles whole files, notebooks compile single statements, and tools that reload modules compile single
-        functions. The first candidate is the top-level statement, which stands for the whole file: it is faster to
-        compile. It comes with the file's imports, since Python compiles calls of imported names differently.
+        functions. The top-level statement comes first because it compiles faster than the file; imports are prepended
+        because they change how calls compile.
         """
         body = self.tree.body
         top = _over(body, node.lineno)
@@ -262,7 +262,7 @@ def _no_source(fn: types.FunctionType, why: str) -> TileSyntaxError:
 
 
 def _below(n: ast.AST, line: int) -> Iterator[ast.AST]:
-    """The children of a node, without statements that do not span a line."""
+    """The children of a node; of statements only those that span the line."""
     for _, field in ast.iter_fields(n):
         if isinstance(field, list):
             held = _over(field, line) if field and isinstance(field[0], ast.stmt) else field
@@ -284,8 +284,9 @@ def _first_line(n: ast.stmt | ast.Lambda) -> int:
 
 
 def _is_not_compared(n: ast.AST) -> bool:
-    """Whether code of a node cannot be compared: test tools rewrite it, or Python warns each time it compiles it. Tile
-    code refuses both.
+    """Whether the code of a node is not compared, because test tools rewrite it, or compiling it would warn again.
+
+    Tile code has neither kind of node.
     """
     return isinstance(n, ast.Assert) or warns(n)
 
@@ -329,8 +330,9 @@ def _code_of(node: ast.Lambda) -> types.CodeType:
 
 
 def _essence(code: types.CodeType, documented: bool = False) -> tuple:
-    """What identifies the code of a function, wherever it stands in its file. Not its docstring (`documented`), which
-    tools indent anew.
+    """What identifies the code of a function, wherever it stands in its file.
+
+    Ignores the docstring (`documented`), which tools re-indent.
     """
     constants = list(map(_constant, code.co_consts))
     if documented and constants:

@@ -149,7 +149,7 @@ def run(c: Context, s: Scope, node: ast.expr, construct: str) -> Any:
 
 @contextmanager
 def _evaluator(c: Context, construct: str):
-    """Meanwhile, operators of proxies and calls of ops append to the IR of this kernel."""
+    """Within the `with` block, operators of proxies and calls of ops append to the IR of this kernel."""
     c.static = construct
     token, before = EVALUATOR.set(_Evaluator(c)), EAGER.apply
     EAGER.apply = _eager(c)
@@ -266,7 +266,7 @@ class _Opaque:
 
 
 def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTypeError) -> Term:
-    """The term of a value that a static construct gave [SEVAL-4]; an error of class `cls` if there is none."""
+    """The term of a value that a static construct gave [SEVAL-4]; reports `cls` if it is no tile value."""
     if isinstance(obj, Proxy):
         return obj._leaf
     if isinstance(obj, _Opaque):
@@ -311,13 +311,13 @@ class _Evaluator(Evaluator):
         return to_python(self.c, t)
 
 
-# The ops that static code may apply to proxies [SEVAL-3]: those that Python has operators and builtins for.
+# The ops that static code may apply to proxies [SEVAL-3]: Python's operators, min, max, divmod, and cdiv.
 STATIC_OPS = frozenset({op for _, op, _ in operators.BINARY.values()} | {
     arithmetic.negative, arithmetic.minimum, arithmetic.maximum, arithmetic.divmod, arithmetic.cdiv, bits.bitwise_not})
 
 
 def _eager(c: Context):
-    """What a call of an op does while static code runs."""
+    """Returns the function that runs calls of ops while static code runs."""
     def apply(op: OpDef, args: tuple, kwargs: dict) -> Any:
         if op not in STATIC_OPS:
             name = f"{'ct' if op.public else ''}.{op.spelling}"

@@ -87,7 +87,7 @@ def _outside(s: Scope, node: ast.expr) -> Any:
 
 
 def constant(term: Term) -> Term:
-    """What ct.ensure_constant gives [SEVAL-8]."""
+    """The result of ct.ensure_constant [SEVAL-8]."""
     if not is_constant(term):
         raise TileStaticAssertionError(f"expected a compile-time constant, got {describe(term)}")
     return term

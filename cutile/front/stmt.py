@@ -108,8 +108,7 @@ def _if(c: Context, s: Scope, node: ast.If) -> bool:
 
 # ------------------------------------------------------------------ return and raise
 
-# While `return` leaves context managers, the value that is returned is a variable of this name: closures in it then end
-# with the activation of their manager.
+# `return` stores its value under this name, so that leaving context managers also closes closures in it.
 _RETURNED = "return"
 
 

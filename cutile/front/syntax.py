@@ -56,7 +56,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
             manager: bool = False) -> tuple[list[TileSyntaxError], set[ast.AST]]:
     """Errors for all that tile code does not have in a function's body and in functions nested in it, in program order.
 
-    With them come the statements and expressions to skip; each error stands in one of these. `static_keyword` gives the
+    Also returns the nodes to skip; every error lies in one. `static_keyword` gives the
     static construct that an expression calls, or None: its arguments are ordinary Python, which is not looked at.
     `manager`: the function is a context manager, so it may yield.
     """
@@ -70,7 +70,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
         skipped.add(within or node)
 
     def skip_with(node: ast.AST, part: ast.AST) -> None:
-        """Skip a statement or expression if a part is skipped that it cannot do without."""
+        """Skip `node` too if its indispensable `part` is skipped."""
         if part in skipped:
             skipped.add(node)
 

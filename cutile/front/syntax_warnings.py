@@ -1,4 +1,4 @@
-"""Rewrites syntax so that Python does not warn of it again: it did so when it compiled the user's file.
+"""Rewrites syntax to silence warnings that Python gave already, when it compiled the user's file.
 
 Python warns of literals that are compared by `is`, called, subscripted or asserted. It does not warn of `[literal][0]`.
 """
@@ -14,7 +14,7 @@ _LITERALS = (ast.Constant, ast.Tuple, ast.List, ast.Dict, ast.Set, ast.ListComp,
 
 
 def silent(node: ast.AST) -> Any:
-    """The syntax itself or, if Python would warn of it, a copy with the same meaning of which it does not."""
+    """The syntax itself or, if Python would warn of it, a copy with the same meaning and without warnings."""
     suspect = _literals(node)
     return _hidden(node, suspect) if suspect else node
 
@@ -54,7 +54,7 @@ def _literals(node: ast.AST) -> set[ast.expr]:
 
 
 def _parts(n: ast.AST) -> list[ast.expr]:
-    """The expressions that a node compares, calls, subscripts or asserts."""
+    """The operands that a warning about this node may be about."""
     match n:
         case ast.Compare(left=left, comparators=others):
             return [left, *others]
@@ -68,7 +68,7 @@ def _parts(n: ast.AST) -> list[ast.expr]:
 
 
 def _hidden(node: Any, suspect: set[ast.expr]) -> Any:
-    """A copy of an expression in which each suspect `x` is `[x][0]`."""
+    """A copy of an expression in which `[x][0]` replaces each `x` of `suspect`."""
     if isinstance(node, list):
         return [_hidden(n, suspect) for n in node]
     if not isinstance(node, ast.AST):

@@ -160,9 +160,7 @@ class Join:
     """
 
     def __init__(self, paths: int, *, inside: bool = False):
-        """`inside`: the values of the paths are defined in a loop or frame, and are invisible outside it. A value that
-        is the same on all paths needs a result too then.
-        """
+        """`inside`: path values are invisible after the join, so equal ones need a result too."""
         self.inside = inside
         self.results: list[Value] = []
         self.columns: list[list[Const | Leaf]] = [[] for _ in range(paths)]
@@ -220,7 +218,7 @@ def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusabl
 
 
 def versus(texts: Sequence[str]) -> str:
-    """The types that differ, in words. All of them, if their texts are equal, as those of two lambdas in one line."""
+    """The types that differ, in words. If all texts are equal, as of two lambdas in one line, lists all."""
     different = list(dict.fromkeys(texts))
     return " vs. ".join(different if len(different) > 1 else texts)
 
