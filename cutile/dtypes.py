@@ -191,7 +191,7 @@ def foreign_pointer_dtype(pointee_dtype: DType) -> DType:
     return _foreign_pointer(pointee_dtype)
 
 
-# The promotion table [PROMO-5]. In a category, the wider dtype wins; between categories, floats win over integers.
+# The promotion table [PROMO-5]. Within a row the later dtype wins; floats beat integers.
 PROMOTION_ORDER: dict[str, tuple[DType, ...]] = {
     "i": (int8, int16, int32, int64),
     "u": (uint8, uint16, uint32, uint64),

@@ -122,7 +122,8 @@ class TileError(Exception):
         self.errors: tuple[TileError, ...] = (self,)
 
     def __reduce__(self):
-        return (_blank, (type(self), self.message), self.__dict__.copy())  # apart, since the state may hold this error
+        # The state is passed separately, as it refers to this error.
+        return (_blank, (type(self), self.message), self.__dict__.copy())
 
     def render(self) -> str:
         """The text of this error, without the other errors of the kernel."""
@@ -146,7 +147,7 @@ class TileError(Exception):
 
 
 def refusal(e: E) -> E:
-    """Mark an error about what the host passes to a launch: only the call of the launch matters in its traceback."""
+    """Mark an error about what the host passes to a launch: its traceback will end at the call of the launch."""
     e.__dict__["_cutile_refusal"] = True
     return e
 
@@ -156,7 +157,7 @@ def is_refusal(e: Exception) -> bool:
 
 
 def for_users(e: E) -> E:
-    """Remove the frames of cutile from the traceback of an error and of its cause; the error.
+    """Remove the frames of cutile from the traceback of an error and of its cause. Returns the error.
 
     The frames of kernels and of other code of the user stay.
     """
@@ -179,7 +180,7 @@ def _users_frames(tb: types.TracebackType | None) -> types.TracebackType | None:
 
 
 def _shortened(frames: list[str]) -> list[str]:
-    """A call chain in which repetitions of a frame, as in a recursion, are counted after the third."""
+    """A call chain that shows a repeated frame, as of a recursion, three times, and then how often it repeats."""
     out: list[str] = []
     for text, group in itertools.groupby(frames):
         n = len(list(group))

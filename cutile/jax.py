@@ -40,8 +40,9 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
     kernel   a function decorated with @cutile.kernel
     args     one for each parameter: jax.Array (an input, which the kernel must not store to), OutputPlaceholder,
              InputOutput, bool, int or float (a bool is passed as int32), anything for a Constant parameter, or a tuple
-    Gives the output array, or a tuple of them in the order of the arguments. Arrays are packed, the last axis fastest.
-    It runs where its inputs are; without inputs, on JAX's default device. It has no derivative and no batching rule.
+    Returns the output array, or a tuple of them in the order of the arguments. Arrays are packed, with the last axis
+    fastest. It runs where its inputs are; without inputs, on JAX's default device. It has no derivative and no
+    batching rule.
     TypeError, ValueError or OverflowError for wrong arguments, a TileError for a kernel that cannot be compiled, both
     while JAX traces the call; NotImplementedError for a symbolic dimension.
     """
@@ -66,7 +67,7 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
 
 @dataclass(frozen=True)
 class _Array:
-    """An array argument, by its position among XLA's buffers. For typing it acts as packed GPU memory."""
+    """An array argument, by its position among XLA's buffers. While typing it stands for the array, in GPU memory."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -89,7 +90,7 @@ class _Call:
     jax: Any
     inputs: list = field(default_factory=list)
     outputs: list = field(default_factory=list)
-    aliases: dict[int, int] = field(default_factory=dict)  # of outputs, by their inputs
+    aliases: dict[int, int] = field(default_factory=dict)  # input number → output number
 
     def described(self, kernel: Kernel, args: Sequence[Any]) -> tuple:
         """The arguments with _Array in the place of arrays."""
@@ -168,7 +169,7 @@ CPU = 1  # DLPack's kDLCPU
 
 class _Buffer:
     """A buffer of XLA as an array with DLPack. Nothing waits for it: the launch is queued on the stream that computes
-    it.
+    the buffer.
     """
 
     def __init__(self, buffer: Any):

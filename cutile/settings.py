@@ -27,7 +27,7 @@ class SettingError(ValueError):
 class Setting:
     """One row of the table. `convert` takes the text of the variable, or a value given to `override`.
 
-    It returns the setting's value, or raises ValueError; `accepts` says in words what it takes.
+    `convert` returns the setting's value, or raises ValueError; `accepts` says in words what `convert` takes.
     """
 
     name: str
@@ -118,11 +118,12 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "how the interpreter runs the blocks of a grid; unset: interleave where blocks wait for each other, else "
             "block under a debugger, else batch"),
     Setting("SEED", 0, _integer(0), "an integer, 0 or more",
-            "which order the blocks take turns in under the schedule interleave"),
+            "selects the order in which blocks take turns under the schedule interleave"),
     Setting("UNDETERMINED", "zero", _one_of("zero", "poison"), "zero or poison",
             "what undetermined elements read as: zero, or NaN and the lowest integer"),
     Setting("PORTABLE", False, _flag, "1 or 0",
-            "equal bits on every machine: halving trees, and matrix products summed in float64 in k order"),
+            "equal bits on every machine: reductions combine half with half, and matrix products are "
+            "summed in float64 in k order"),
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",
@@ -139,7 +140,7 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("CACHE_DIR", None, _text, "a directory",
             "where compiled GPU code is kept; unset: cutile in the user's cache folder", device=True),
     Setting("CACHE_SIZE", 2 << 30, _bytes, "a number of bytes such as 500M or 2G",
-            "how much compiled GPU code is kept; what was not used for longest goes first", device=True),
+            "how much compiled GPU code is kept; the least recently used goes first", device=True),
     Setting("HINTS", True, _flag, "1 or 0",
             "choose hints for GPU code (allow_tma) where a kernel leaves them open; results do not depend on it",
             device=True),
@@ -156,7 +157,7 @@ def table() -> Mapping[str, Setting]:
 
 
 def get(name: str) -> Any:
-    """The value of a setting here and now. ValueError if its variable holds something else than it accepts."""
+    """The value of a setting here and now. ValueError if the variable's text is not one that the setting accepts."""
     given = _overrides.get()
     if name in given:
         return given[name]
@@ -184,8 +185,8 @@ def folder(name: str) -> str | None:
 
 
 def untouched(*names: str) -> bool:
-    """Whether none of these settings is set or overridden, so that all have their defaults; for no names, whether none
-    is that the interpreter asks for. Launches ask it, so it is quick.
+    """Whether none of these settings is set or overridden, so that all have their defaults. Without names: whether
+    all settings of the interpreter have defaults. Launches call it, so it is quick.
     """
     if _overrides.get():
         return False
@@ -197,7 +198,7 @@ def untouched(*names: str) -> bool:
 
 
 def watch(*names: str) -> tuple | None:
-    """What gpu/_launcher.c has to look at to know what `untouched` says; None where only `untouched` knows."""
+    """Data from which C code (gpu/_launcher.c) answers `untouched` itself; None where only `untouched` knows."""
     watched = environment.watch(names)
     return None if watched is None else (_overrides.get, *watched)
 
@@ -207,8 +208,8 @@ _USUAL: dict[str, Any] = {name: _TABLE[name].default for name in INTERPRETED}
 
 
 class steady:  # used like a function
-    """In here, `with steady():`, each variable that the interpreter asks for is looked up once, so that a launch sees
-    it as one value.
+    """Within `with steady():`, each variable that the interpreter asks for is looked up once, so that a launch sees
+    only one value of it.
     """
 
     __slots__ = ("_token",)
@@ -237,7 +238,7 @@ def override(**values: Any) -> Iterator[None]:
     """
     checked = {name: _convert(name, value) for name, value in values.items()}
     before = _overrides.get()
-    try:  # no token: an interrupt may come before it has a name
+    try:  # not with a token: an interrupt could lose it
         _overrides.set(MappingProxyType({**before, **checked}))
         yield
     finally:

@@ -92,7 +92,7 @@ class _Candidate:
     failure: Exception | None = None
 
     def start(self, seen: dict[tuple, _Candidate]) -> None:
-        """Warm it up and sample it once [TUNE-4]; in the interpreter only if none of `seen` is the same kernel."""
+        """Warm it up and run its first batch [TUNE-4]; in the interpreter only if none of `seen` is the same kernel."""
         args = self.args_fn(self.config)
         found = self._plan(args)
         if found is not None:
@@ -134,7 +134,7 @@ class _Candidate:
             return self.clocks.of(found[0])(run)
 
     def _plan(self, args: tuple) -> tuple[launch_plan.LaunchPlan, list] | None:
-        """The launch plan and launch values for these arguments; None if they are wrong."""
+        """The launch plan and launch values for these arguments; None if the arguments are wrong."""
         try:
             return launch_plan.find(self.kernel, args, self.clocks.stream)
         except Exception:
@@ -158,7 +158,7 @@ class _Candidate:
 
 
 def _identity(plan: Any, values: Sequence[Any], grid: tuple[int, int, int]) -> tuple:
-    """Equal for launches that take equally long in the interpreter, apart from the contents of arrays."""
+    """A key that is equal for launches that differ, for the interpreter, only in the contents of arrays."""
     dims = plan.dims if plan.ordinal is not None else values
     parts = [_layout(d) if isinstance(p.type, ArrayType | ListType) else number_key(v)
              for p, v, d in zip(plan.program.kernel.params, values, dims, strict=True)]
@@ -184,7 +184,8 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     quiet          print no progress and no summary
     flush_l2       on a GPU, empty its L2 cache before each run; False makes times of short kernels less exact
     single_run_timeout_sec   has no effect: runs are not given to other processes
-    Runs leave the arrays as they were: before each, what the kernel may store to is copied, afterwards put back.
+    Runs leave the arrays as they were: before each, memory that the kernel may store to is copied;
+    afterwards it is put back.
     In the interpreter, which ignores hints, configurations of one program, grid, numbers and layouts of arrays are
     measured as one, by at most six runs; the result's `note` tells.
     An exception while a configuration warms up or runs makes it a failure; ValueError quoting the first one if nothing
@@ -213,7 +214,7 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
 
 def _sample(configs: list, candidates: list[_Candidate], failures: list, quiet: bool,
             make: Callable[[Any], _Candidate]) -> None:
-    """Warm every configuration up and sample it once [TUNE-4]; ValueError if none ran."""
+    """Warm every configuration up and run its first batch [TUNE-4]; ValueError if none ran."""
     seen: dict[tuple, _Candidate] = {}
     for i, config in enumerate(configs):
         _progress(quiet, f"{i + 1}/{len(configs)} {config}")

@@ -1,9 +1,9 @@
 """The variables CUTILE_* of the environment, read quickly.
 
-To say that a variable is not set, `os.environ` encodes its name and raises and catches a KeyError, twice. A launch asks
-for eight variables that are hardly ever set; in `os.environ` that would take as long as the rest of a launch on small
-arrays. The dictionary behind `os.environ`, which has the variables as the system spells them, answers in a fifteenth of
-that time [measured]. Where there is no such dictionary, `os.environ` is asked.
+For a variable that is not set, `os.environ` encodes the name, and raises and catches a KeyError twice. A launch asks
+for eight variables that are hardly ever set; through `os.environ` that would take as long as the rest of a launch on
+small arrays. The dictionary behind `os.environ`, which has the variables as the system spells them, answers in a
+fifteenth of that time [measured]. Where there is no such dictionary, `os.environ` is asked.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def none_set(names: tuple[str, ...]) -> bool:
 
 
 def watch(names: tuple[str, ...]) -> tuple | None:
-    """What gpu/_launcher.c has to look at to know what `none_set` says: where `os.environ` stands and what stands there
+    """Data from which C code (gpu/_launcher.c) answers `none_set` itself: where `os.environ` stands, what stands there
     now, the dictionary behind it, and the keys of the variables there. None where only Python knows.
     """
     behind = getattr(os.environ, "_data", None)

@@ -12,15 +12,18 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-# In the usual mode, TINY * MORE rounds to TINY, and TINY * LESS to zero. Without subnormals, or rounding down, the
-# first product is zero; rounding up, the second one is TINY. They are variables, so that Python does not fold products.
+# Mode                            TINY * MORE   TINY * LESS
+# usual                           TINY          0
+# no subnormals, rounding down    0             0
+# rounding up                     TINY          TINY
+# They are variables, so that Python does not fold products.
 TINY, MORE, LESS = 5e-324, 0.75, 0.25
 _ONE = 1.0
 _SIZE = 64  # bytes, more than fenv_t has on any platform
 
 
 def usual() -> bool:
-    """Whether this thread is in the usual mode, or its mode cannot be changed."""
+    """Whether this thread is in the usual mode. True also where the mode cannot be read or changed."""
     return _is_usual() or _environment() is None
 
 

@@ -2,7 +2,7 @@
 
 Dynamo takes over the frames of a running program. In cutile's frames it finds nothing that it can compile, and fails in
 code that it does not know. So every function that users call is marked, and Dynamo skips it and all that it calls.
-PyTorch is not imported for that: it is told about the marks once it is loaded, or when Dynamo asks about a function.
+cutile does not import PyTorch for that. It tells PyTorch of the marks once it is loaded, or when Dynamo asks about one.
 
 Dynamo does not ask about a frame that it gets directly, such as one below a frame that it skipped. A function that may
 run in such a frame does little itself and calls another marked function.

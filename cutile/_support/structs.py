@@ -158,8 +158,8 @@ def _put_state(self: Any, state: tuple) -> None:
 
 
 class _Twin:
-    """An attribute that the functions of `dataclasses` look up in a class. When they do, it is copied from a real
-    dataclass with the same fields.
+    """An attribute of dataclasses, which is only made when a function of `dataclasses` looks it up: it is copied from a
+    real dataclass with the same fields.
     """
 
     def __init__(self, name: str):

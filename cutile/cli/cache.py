@@ -93,7 +93,7 @@ def clear(
 
 
 def _cache() -> cache.Cache:
-    """The cache, even if launches do not use it; the reason is printed then."""
+    """The cache even if launches distrust it; then it prints why."""
     try:
         kept = cache.Cache(cache.folder(), settings.get("CACHE_SIZE"))
         with os.scandir(kept.folder):

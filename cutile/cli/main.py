@@ -1,4 +1,4 @@
-"""The command `cutile`, also `python -m cutile`: one file per verb."""
+"""The command `cutile`, also `python -m cutile`: one file or folder per verb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiling ahead of time: signatures, calling conventions, kernel names, export [compilation.md].
+"""Compiling ahead of time: signatures, calling conventions, kernel names, export (conformance/spec/compilation.md).
 
 In: a kernel and signatures, or the arguments of a launch. Out: bytecode, cubins, C headers; what a launch compiles for.
 It may not know the interpreter.

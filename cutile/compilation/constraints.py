@@ -59,8 +59,8 @@ class ConstantConstraint:
 class ArrayConstraint:
     """An array parameter, and what may be assumed of it. Predicates per dimension are tuples of length `ndim`.
 
-    A scalar stands for all dimensions. A constant makes the other predicates of its dimension redundant: it must
-    satisfy them, and they are dropped. Strides and divisibilities count elements, `base_addr_divisible_by` bytes.
+    A scalar stands for all dimensions. A constant size or stride makes that dimension's other predicates redundant;
+    they must agree, and are dropped. Strides and divisibilities count elements, `base_addr_divisible_by` bytes.
     ValueError or TypeError for predicates that cannot hold.
     """
 
@@ -87,7 +87,7 @@ class ArrayConstraint:
         if index_dtype not in (int32, int64, uint32):
             raise ValueError(f"index_dtype must be int32, uint32 or int64, not {index_dtype!r}")
         lowest, highest = int_range(index_dtype)
-        vacuous = -(1 << index_dtype.bitwidth - 1)  # what any stride exceeds, of an unsigned dtype too
+        vacuous = -(1 << index_dtype.bitwidth - 1)  # the least bound that may be given, even if unsigned
         base_addr_divisible_by = _base_divisor(base_addr_divisible_by)
         shape = _per_dim("shape_constant", shape_constant, ndim)
         stride = _per_dim("stride_constant", stride_constant, ndim)

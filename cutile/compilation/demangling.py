@@ -57,7 +57,7 @@ def _shown(symbol: str) -> str:
     return repr(symbol if len(symbol) <= 200 else symbol[:200] + "…")
 
 
-# Limits, so that no name can make this process work much longer than the name of a kernel would.
+# Limits on the work that a hostile name can cause.
 LONGEST = 1 << 16
 _DIGITS = r"[0-9]{1,1000}(?![0-9])"
 

@@ -22,11 +22,11 @@ from cutile.runtime.array_ref import ArrayRef
 from cutile.types import ArrayType, ListType, TileType
 
 ALIGNMENT = 16  # bytes of an address or stride, elements of a size, whose divisibility is looked at
-DETAILED_RANK = 5  # arrays of higher rank get only the facts about their address and themselves
+DETAILED_RANK = 5  # above this rank, only facts about address and aliasing are derived
 
 
 def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[ParameterConstraint]:
-    """One constraint per parameter; errors as launching with these arguments would give."""
+    """One constraint per parameter; raises the errors of a launch with these arguments."""
     arguments = kernel.classify(values)
     return constraints_of(kernel, [a.arg_type for a in arguments], arguments, convention)
 
@@ -60,9 +60,9 @@ def array_constraint(t: ArrayType, arrays: Sequence[ArrayRef], annotation: Array
                      convention: CallingConvention) -> ArrayConstraint:
     """What holds for all of these arrays (one for a parameter, all elements for a list).
 
-    A negative stride is promised to nobody: its dimension loses the lower bound 0, unlike SPEC-3.
+    A dimension with a negative stride gets no lower bound; SPEC-3 would give 0.
     """
-    n, packed = t.ndim, t.dtype.bitwidth < 8  # in CPU memory, such elements may have a byte each
+    n, packed = t.ndim, t.dtype.bitwidth < 8  # packed on a GPU; in CPU memory, such elements may have a byte each
     bits = t.dtype.bitwidth if packed else 8 * INFO[t.dtype].storage.itemsize
     detailed = n <= DETAILED_RANK
     unit = max(8 * ALIGNMENT // bits, 1)
@@ -93,7 +93,7 @@ def array_constraint(t: ArrayType, arrays: Sequence[ArrayRef], annotation: Array
 
 
 def distinct_elements(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """No two elements share memory, by the check of sorted positive strides."""
+    """Whether no two elements share memory, by a check of sorted positive strides; False may be wrong."""
     reach = 0
     for stride, size in sorted(zip(strides, shape, strict=True)):
         if size > 1:

@@ -73,7 +73,9 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
 
 
 def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
-    """The signatures by the symbols of their entry points. ValueError if two have the same; TypeError [EXP-2]."""
+    """The signatures by the symbols of their entry points. ValueError if two have the same symbol;
+    TypeError if it is no list of signatures [EXP-2].
+    """
     if isinstance(signatures, KernelSignature) or not isinstance(signatures, Iterable):
         raise TypeError(f"signatures is a list of KernelSignature, not {signatures!r:.200}")
     found: dict[str, KernelSignature] = {}

@@ -5,7 +5,7 @@
     export_kernel(kernel, [signature], "softmax.cubin", gpu_code="sm_90", output_format="cubin")
     Path("softmax.h").write_text(c_header(kernel, [signature]))
 
-The header needs no other than stdint.h, and is C99 and C++11.
+The header includes stddef.h and stdint.h only, and is C99 and C++11.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from cutile.runtime.kernel import Kernel
 
 _FLOATS = {float32: "float", tfloat32: "float", float64: "double"}
 _INDEX = {int32: "int32_t", uint32: "uint32_t", int64: "int64_t"}
-# What is no name of a member: keywords of C and C++ up to C23 and C++23, types that the struct itself uses, and the
+# Names a member cannot have: keywords of C and C++ up to C23 and C++23, types that the struct itself uses, and the
 # lower-case macros of compilers, of the standard headers and of POSIX, whichever of them are included before.
 _TAKEN = frozenset("""alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t
 char8_t class co_await co_return co_yield compl concept const const_cast consteval constexpr constinit continue
@@ -81,7 +81,7 @@ def c_header(kernel: Kernel, signatures: Sequence[KernelSignature]) -> str:
 
 
 def _identifier(name: str) -> str:
-    """A name, or what begins one, with letters that C has."""
+    """A C identifier made from a name, or from the beginning of one."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII)
     return f"_{word}" if word[:1].isdigit() else word
 
@@ -96,7 +96,7 @@ def _member(name: str) -> str:
 
 
 def _set_apart(entries: Sequence[_Entry]) -> None:
-    """Names that differ in C: symbols may differ in capitals or in a $ alone."""
+    """Make the entries' names differ in C, where symbols may differ only in capitals or in a $."""
     taken: set[str] = set()
     for e in entries:
         while e.name.upper() in taken:
@@ -132,7 +132,7 @@ def _passed(given: Sequence[tuple[str, ParameterConstraint]]) -> Iterator[tuple[
 
 
 def _distinct(passed: Iterator[tuple[str, ParameterConstraint]]) -> Iterator[tuple[str, ParameterConstraint]]:
-    """With underscores where two would share a member: an array x and a number x_size."""
+    """Append underscores where two would share a member, as an array x and a number x_size."""
     taken: set[str] = set()
     for name, p in passed:
         while taken & (members := {name, *(f"{name}_{what}" for what in ("size", "stride", "length"))}):
@@ -184,7 +184,7 @@ def _conditions(p: ArrayConstraint) -> Iterator[str]:
             if divisor > 1:
                 yield f"{{}}_{what}[{k}] % {divisor} == 0"
         low = p.stride_lower_bound_incl[k]
-        if low is not None and low > int_range(p.index_dtype)[0]:  # what always holds is a warning of compilers
+        if low is not None and low > int_range(p.index_dtype)[0]:  # compilers warn of conditions that are always true
             yield f"{{}}_stride[{k}] >= {low}"
 
 
@@ -246,5 +246,5 @@ def _text(e: _Entry) -> str:
 
 
 def _comment(text: str) -> str:
-    """Text within a comment: it neither ends the comment nor begins another, and can be written down."""
+    """Text for a comment: without what ends or begins a comment, and without what UTF-8 cannot encode."""
     return text.replace("*/", "* /").replace("/*", "/ *").encode(errors="backslashreplace").decode()

@@ -1,4 +1,4 @@
-"""What a launch compiles for: constraints from its arguments, and a symbol [SPEC-5, D-4]."""
+"""The constraints and the symbol that a launch compiles for, from its arguments [SPEC-5, D-4]."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from cutile.runtime.arguments import Argument
 
 
 def of_launch(kernel: Any, arguments: Sequence[Argument]) -> tuple[list[ParameterConstraint], str]:
-    """What a launch compiles for: a constraint for each parameter that is passed on, and the symbol.
+    """A constraint for each parameter that is passed on, and the symbol.
 
-    Launches take constants and dtypes that no signature can say: then the symbol is the kernel's name alone.
+    If no signature can express a constant or dtype, the symbol is the kernel's name.
     """
     arg_types = [a.arg_type for a in arguments]
     name = symbol_of(kernel.__name__)

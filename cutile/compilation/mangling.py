@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def symbol_of(name: str) -> str:
-    """A Python name as the assembler takes it: that of a lambda, and letters beyond ASCII, are no part of symbols."""
+    """A Python name as a symbol: `_` replaces all but ASCII letters and digits, as the brackets of `<lambda>`."""
     return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
@@ -53,7 +53,7 @@ CODES: dict[DType, str] = {
 }
 INDEX = {int32: "", uint32: "u", int64: "w"}
 
-# The predicates of a dimension, in the order of their letters: field, letter, value that is not written.
+# The predicates of a dimension in the order in which they are written: field, letter, default, which is not written.
 PREDICATES = (("shape_constant", "s", None), ("shape_divisible_by", "i", 1), ("stride_constant", "t", None),
               ("stride_divisible_by", "v", 1), ("stride_lower_bound_incl", "l", None))
 
@@ -66,7 +66,7 @@ def mangle_kernel_name(function_name: str, kernel_signature: KernelSignature) ->
 
 
 def _group_numbers(parameters: tuple[ParameterConstraint, ...]) -> dict[str, int]:
-    """Alias groups by first appearance: a list's table before its element [MNG-5]."""
+    """The number of each alias group, by first appearance; a list's table comes before its element [MNG-5]."""
     groups: dict[str, int] = {}
     for p in walk(parameters):
         for names in ([p.alias_groups, p.element.alias_groups] if isinstance(p, ListConstraint)

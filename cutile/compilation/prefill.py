@@ -24,7 +24,7 @@ from cutile.runtime.kernel import Kernel
 
 
 def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, threads: int | None = None) -> None:
-    """Compile what launches with these arguments would compile, and keep it.
+    """Compile what launches with these arguments would compile, and put it into the cache.
 
     calls    the arguments of one launch each; arrays in host memory stand for arrays of the same layout on a GPU
     targets  for example ["sm_90"]

@@ -51,7 +51,7 @@ class KernelSignature:
                          symbol: str | None = None) -> KernelSignature:
         """The signature that launching with these arguments would compile for; the symbol is mangled if None [SIG-3].
 
-        Accidents of the examples become promises (an address that happens to be divisible by 16): for tests only.
+        Chance properties of these arguments become promises (an address divisible by 16): for tests only.
         """
         from cutile.compilation.derive import derive  # which signatures written by hand do without
 

@@ -116,7 +116,7 @@ def _find(fn: types.FunctionType, texts: tuple[_Text, ...]) -> Definition:
 
 
 def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | None:
-    """The definition in the first text that compiles to the function's code, tried first on its line, then elsewhere."""
+    """The definition in the first text that compiles to the function's code; first on its line, then elsewhere."""
     code = fn.__code__
     for places in (_Parsed.on_line, _Parsed.anywhere):
         for text in texts:

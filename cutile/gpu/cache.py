@@ -42,7 +42,7 @@ _HEAD = 1 << 14  # more than the lines before the data take
 _LARGEST = 256 << 20  # bytes of an entry
 _LONGEST = 8 << 20  # bytes of its text that are unpacked
 _NOTED = {"kernel": str, "symbol": str, "target": str, "made": (int, float), "seconds": (int, float), "cubin": int}
-_NO_NUMBER = 1e15  # no number of seconds or bytes
+_NO_NUMBER = 1e15  # seconds or bytes; larger values are corrupt
 
 _warned: set[Any] = set()
 
@@ -159,7 +159,7 @@ class Cache:
             self.shrink()
 
     def noted(self, name: str, ask: Callable[[], str]) -> str:
-        """A word that is slow to find out and never changes, such as the version of a tool: kept in a file."""
+        """A slow, unchanging answer, such as the version of a tool, cached in a file."""
         path = self.folder / name
         try:
             word = _read(path, _HEAD).decode("ascii")

@@ -1,6 +1,6 @@
 """A typed kernel to machine code of a GPU: taken from the cache, or lowered, assembled and put there.
 
-Threads that want the same code at the same time wait for the first of them; so do processes that share a cache.
+If threads want the same code at the same time, one makes it and the others wait; so do processes that share a cache.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _from_cache(key: str, text: str, name: str, compile_it: Callable[[], tuple[b
     cubin = disk.get(key, release)
     if cubin is None:
         with disk.lock(key):
-            cubin = disk.get(key, release)  # another process may have made it meanwhile
+            cubin = disk.get(key, release)  # another process may have made it by now
             if cubin is None:
                 cubin, metadata = compile_it()
                 disk.put(key, release, cubin, text, metadata)
@@ -111,7 +111,7 @@ _flights: WeakValueDictionary[str, _Flight] = WeakValueDictionary()
 
 
 def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
-    """Make the code of a key in one thread while others wait. If that fails, each of them tries, for its own error.
+    """Make the code of a key in one thread while others wait. If it fails, each waiting thread retries.
 
     Locks are held by `with` alone, so that no interrupt comes between taking one and releasing it.
     """

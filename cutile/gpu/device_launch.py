@@ -16,25 +16,25 @@ from cutile.gpu.parameters import Packing, ParameterBuffer, packing
 from cutile.gpu.streams import handle
 from cutile.ir.nodes import Kernel
 
-BUFFERS = 16  # kept for the next launches: as many as threads launch at once
+BUFFERS = 16  # idle buffers that are kept; more concurrent launches make new ones
 
 
-def prepare(program: Kernel, name: str, constraints: Sequence[Any], symbol: str, options: Any, ordinal: int,
+def prepare(kernel: Kernel, name: str, constraints: Sequence[Any], symbol: str, options: Any, ordinal: int,
             dims: Sequence[Any], loaded: LruDict[tuple, Any]) -> DeviceLaunch:
     """A launch of a typed kernel on a GPU, for arrays with these sizes and strides (parameters.packing).
 
     constraints, symbol, options   what the kernel is compiled for, as gpu.cubin.build takes them
     loaded   of the program: handles of what was compiled of it and loaded; one that is missing is added
     """
-    from cutile.gpu.cubin import build  # which a launch of loaded code does without
+    from cutile.gpu.cubin import build  # not needed if the code is loaded
 
     device = driver().device(ordinal)
     key = tuple(of_parameters(constraints)), options.key, device
     function = loaded.get(key)
     if function is None:
-        function = device.function(build(program, constraints, device.target, options, symbol), symbol)
+        function = device.function(build(kernel, constraints, device.target, options, symbol), symbol)
         loaded.keep(key, function)
-    types = [p.type for p in program.params]
+    types = [p.type for p in kernel.params]
     return DeviceLaunch(name, device, function, packing(types, dims), traced=trace.on(trace.LAUNCHES))
 
 
@@ -53,7 +53,7 @@ class DeviceLaunch:
         self._launch = device.driver.api.cuLaunchKernel
 
     def still_valid(self) -> bool:
-        """Whether CUTILE_BACKEND does not ask for the interpreter, and CUTILE_DEBUG for what it does."""
+        """Whether CUTILE_BACKEND and the tracing of CUTILE_DEBUG are as when this was prepared."""
         if settings.untouched("BACKEND", "DEBUG"):
             return not self.traced
         return settings.get("BACKEND") is None and trace.on(trace.LAUNCHES) == self.traced

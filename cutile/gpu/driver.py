@@ -1,6 +1,6 @@
 """The CUDA driver through cuda-python: GPUs, their contexts, loaded kernels, and what its errors mean.
 
-`driver()` alone imports the bindings; tests use another object in their place (`replace`). Nothing is imported or
+Only `driver()` imports the bindings; tests `replace` it. Nothing is imported or
 called before the first launch on a GPU.
 """
 
@@ -197,7 +197,7 @@ class Device:
 
 @contextmanager
 def _relaxed(driver: Driver) -> Iterator[None]:
-    """Let this thread make calls, such as loading a module, that would otherwise end a capture of its own."""
+    """Within the `with` block, this thread may load modules, for example, which would otherwise end its capture."""
     api = driver.api
     mode = driver.ask("the capture mode cannot be changed", api.cuThreadExchangeStreamCaptureMode(
         api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))

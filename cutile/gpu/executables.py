@@ -17,5 +17,5 @@ def on_path(name: str, path: str | None) -> str | None:
 
 
 def absolute(path: str | None) -> str:
-    """PATH without the names that mean another folder wherever the process is, and nothing for the current one."""
+    """PATH reduced to absolute folders."""
     return os.pathsep.join(f for f in (path or "").split(os.pathsep) if os.path.isabs(f))

@@ -46,7 +46,7 @@ def nothing_known(t: ArrayType) -> ArrayFacts:
 def of_parameters(constraints: Sequence[Any]) -> list[Any]:
     """Facts about each parameter of the IR, from the constraints of the Python function's parameters.
 
-    A tuple gives the facts of its items, a constant none, a scalar None.
+    A tuple contributes the facts of its items, a constant nothing, a scalar the entry None.
     """
     out: list[Any] = []
     for c in constraints:

@@ -24,7 +24,7 @@ _PAUSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05)
 
 @contextmanager
 def exclusive(file: Path, patience: float) -> Iterator[bool]:
-    """Hold the lock of a file, which is created; yields whether it is held.
+    """Hold the lock of a file within the `with` block; yields whether it is held. The file is created.
 
     It is not held if the file system has no locks, or if another process holds it for longer than `patience` seconds.
     Without the lock, work may be done twice, but must still be right.
@@ -66,8 +66,8 @@ def hold(fd: int) -> bool | None:
 
 @contextmanager
 def free(path: Path) -> Iterator[bool | None]:
-    """Yields whether no process holds the lock of a file or folder, and keeps others from it meanwhile; None if that
-    cannot be told.
+    """Yields whether no process holds the lock of a file or folder, and keeps others from it within the `with` block;
+    None if that cannot be told.
     """
     if os.name == "nt":
         yield None

@@ -41,8 +41,8 @@ class Packing:
         return ParameterBuffer(self)
 
     def image(self, c: Any) -> tuple[bytes, bytes] | None:
-        """For gpu/_launcher.c, the module `c`: the first 8 bytes of each parameter, and a byte that says how it is
-        written at a launch. None for what it does not know.
+        """For gpu/_launcher.c, the module `c`: the first 8 bytes of each parameter, and for each a byte that says how
+        a launch writes it. None for parameters that the module does not know.
         """
         pairs = list(zip(self.types, self.values, strict=True))
         names = [_HOW.get(t) if v is None else "FIXED" for t, v in pairs]
@@ -95,7 +95,7 @@ def _signed(address: int) -> int:
 
 
 class ParameterBuffer:
-    """Memory for the parameters of one launch at a time: each where the driver reads it, and pointers to them."""
+    """Memory for the parameters of one launch at a time, and the array of pointers to them that the driver reads."""
 
     __slots__ = ("parameters", "slots", "pointers", "address")
 

@@ -1,4 +1,4 @@
-"""Running a tool in a clean environment, so that it ends no later than this process."""
+"""Runs a tool in a clean environment, and so that it dies with this process."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def version_of(path: Path) -> str:
 
 @functools.cache
 def _dies_with_us() -> tuple[str, ...]:
-    """A prefix for commands that ends them with this process, however that ends; empty if there is no such prefix.
+    """A prefix for commands that ends them when this process ends in any way; empty if there is no such prefix.
 
     `run` handles exceptions, Ctrl-C among them. This is for signals after which no Python code runs.
     """

@@ -23,7 +23,7 @@ def _protocol(stream: Any) -> int:
     return int(handle)
 
 
-# How streams are read, by the attribute that tells their kind; the first attribute that a stream has counts.
+# How streams are read, by the attribute that tells their kind; the first attribute that a stream has decides.
 _READERS: tuple[tuple[str, Callable[[Any], int]], ...] = (
     ("cuda_stream", attrgetter("cuda_stream")),  # PyTorch
     ("__cuda_stream__", _protocol),  # cuda.core, and others with its protocol
@@ -50,7 +50,7 @@ def handle(stream: Any) -> int:
 
 def _reader(stream: Any) -> Callable[[Any], int]:
     if type(stream).__module__.partition(".")[0] == "cupy":
-        return attrgetter("ptr")  # a third of the time of its protocol
+        return attrgetter("ptr")  # takes a third of the time of `__cuda_stream__`
     if not isinstance(stream, bool):
         for name, read in _READERS:
             if hasattr(stream, name):

@@ -66,7 +66,7 @@ def parse_target(name: str | Target) -> Target:
 
 
 def of_device(major: int, minor: int) -> Target:
-    """The target for a device of compute capability `major.minor`: that one, or the newest older one of its generation.
+    """The target for a device of compute capability `major.minor`: its own or the newest older one of the major.
 
     TileUnsupportedFeatureError if there is none.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 from cutile.gpu.driver import Device
 
-FLUSH = 256 << 20  # bytes that are written before a launch: more than any L2 cache holds
+FLUSH = 256 << 20  # bytes that are written before a launch: more than fit into any L2 cache
 
 
 class EventClock:

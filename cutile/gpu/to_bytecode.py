@@ -79,8 +79,8 @@ def _hints(options: Any, target: str, version: ty.Version) -> dict[str, int]:
 
 
 def _warn_of_dropped_hints(kernel: Kernel, options: Any, target: Target, version: ty.Version) -> None:
-    """A UserWarning for each hint of the author that this version of the bytecode cannot express for the target, at the
-    line of the hint.
+    """A UserWarning, at the line of the hint, for each of the author's hints that this version of the bytecode cannot
+    express for the target.
     """
     given: dict[str, tuple[Any, Span | None]] = {}
     if options is not None:

@@ -43,7 +43,7 @@ def find_tool() -> Tool:
     """pip packages, then PATH, then toolkits: CUDA_HOME, CUDA_PATH, the usual folders. FileNotFoundError if nowhere.
 
     The current folder is never searched, whether it stands in sys.path or a relative name in PATH or CUDA_HOME means
-    it: to work in a folder must not mean to run programs that lie in it.
+    it: whoever works in a folder must not thereby run programs that lie in it.
     """
     try:
         here = os.getcwd()
@@ -94,7 +94,7 @@ def _of_packages(folders: Sequence[str]) -> tuple[Tool | None, str]:
 
 
 def _installed(folders: Sequence[str]) -> dict[str, tuple[str, Path]]:
-    """Version and metadata folder of each of PACKAGES that is installed; the first on the path counts."""
+    """Version and metadata folder of each of PACKAGES that is installed; the first on the path is taken."""
     wanted = {name.replace("-", "_"): name for name in PACKAGES}
     found: dict[str, tuple[str, Path]] = {}
     for folder in folders:

@@ -57,11 +57,11 @@ class Builder:
             yield region
 
     def into(self, region: Region) -> _Meanwhile:
-        """Meanwhile, append to another region: `with b.into(Region()) as region:`."""
+        """Within the `with` block, append to another region: `with b.into(Region()) as region:`."""
         return _Meanwhile(self, "region", region)
 
     def at(self, span: Span) -> _Meanwhile:
-        """Meanwhile, give nodes this span."""
+        """Within the `with` block, give nodes this span."""
         return _Meanwhile(self, "span", span)
 
 

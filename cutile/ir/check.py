@@ -3,9 +3,14 @@
 A failure is a bug of the pass or the front end that made the node, never of the user. Besides types, it checks:
 
 * A value is defined once, and used only after its definition, in the same region or in a region nested there.
-* A region ends in its only terminator: the body of a kernel or frame in Return, a branch of If in Yield, a loop body in
-  Continue, a While condition and a combine body in Yield. Break, Continue and Return may end any region inside the
-  loop, frame or kernel that they leave, but not across a condition or a combine body.
+* A region ends in its only terminator:
+
+      body of a kernel or frame                        Return
+      branch of If, While condition, combine body      Yield
+      body of a loop                                   Continue
+
+  Break, Continue and Return may also end any region inside the loop, frame or kernel that they leave, but not across a
+  condition or a combine body.
 * A region whose end cannot be reached has no terminator. Its last node that is no Bind is an If without a Yield, a
   `while True` without Break, or a Frame without Return.
 * A combine body takes 2n scalars and yields n. It holds only ops without memory effects, frames and Binds.
@@ -118,8 +123,9 @@ class _Checker:
         return checked
 
     def region(self, checked: _Checked) -> Iterator[Node]:
-        """The nodes of a region. Values become visible as this generator advances: those that the owner defines for
-        the region first, then the results of each node after the node. So branches do not see each other's values.
+        """Yields a region's nodes; defines the owner's values first, then each node's results after it.
+
+        So branches do not see each other's values.
         """
         n = checked.owner
         if isinstance(n, While) and n.cond is not None and checked.region is n.body:

@@ -126,7 +126,7 @@ class Frame:
 
 @structure(eq=False, slots=True)
 class Yield:
-    """The end of a branch of If, of a While condition, or of a combine body; gives its values."""
+    """The end of a branch of If, of a While condition, or of a combine body. It hands its operands out."""
 
     operands: tuple[Value, ...]
     span: Span

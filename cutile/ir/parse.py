@@ -215,7 +215,7 @@ class _Parser(Reader):
 
 
 def _takes(name: str, group: Value | tuple[Value, ...] | None) -> bool:
-    """Whether an operand that an op declares by this name may be such a group."""
+    """Whether `group` fits the operand `name` that an op declares: None fits `name?`, a tuple `*name`."""
     if group is None:
         return name[-1] == "?"
     return isinstance(group, tuple) == (name[0] == "*")

@@ -44,7 +44,7 @@ class Token:
 
 
 class Reader:
-    """Reads tokens one by one; `i` is the next one. Each method consumes the tokens of what it returns, or fails."""
+    """Reads tokens one by one; `i` is the index of the next. A method consumes what it returns, or fails."""
 
     def __init__(self, text: str):
         self.text = text

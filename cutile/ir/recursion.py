@@ -2,9 +2,9 @@
 
 Calls are compiled in place and nest up to the limit of the language [CALL-4]. Each `elif` is an `if` inside the `else`
 of the one before, and the caller of cutile may itself be far down. Python counts frames per thread. So a walk that
-comes near the limit goes on in a new thread, which has no frames yet, while the old thread waits. Python's limit is not
-raised: it is raised for all threads at once, and a thread with endless recursion would then overflow its stack.
-(`compiled` has one exception.)
+comes near the limit goes on in a new thread, which has no frames yet, while the old thread waits. We do not raise
+Python's limit, because that affects all threads: one with endless recursion would then overflow its stack. Only
+`_compiled_in_room` does.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from typing import Any
 
 from cutile._support.locks import Lock
 
-FRAMES = 600  # frames of a thread, from which on a walk changes to a new thread
+FRAMES = 600  # a walk switches threads at this many frames
 FRAME_BYTES = 640  # bytes of stack that a frame takes at most [measured]
-MARGIN = 400  # frames below the limit that a walk may need until it checks again
+MARGIN = 400  # frames that a walk may use between two checks
 STEPS = 8  # levels of a walk between two checks, where each check would cost too much
 THREADS = 300  # threads of one walk; the language's limit of calls needs far fewer
 DEEPEST = 2000  # levels of nested syntax that Python 3.11 can compile
-FEW = 200  # with so few frames, there are not enough calls of C functions to matter
+FEW = 200  # frames; below this, C calls are not counted
 
 
 def near_limit() -> bool:
@@ -73,7 +73,7 @@ def _stack_size() -> int:
 
 
 def recursive(function: Callable) -> Callable:
-    """Decorates a function that calls itself, directly or not, as deep as a program nests."""
+    """Decorates a function that calls itself, directly or through others, as deep as a program nests."""
 
     @functools.wraps(function)
     def deeper(*args: Any) -> Any:
@@ -121,7 +121,7 @@ def compiled(tree: ast.Module, filename: str, flags: int = 0) -> types.CodeType:
 
 def _compiled_in_room(tree: ast.Module, filename: str, flags: int) -> types.CodeType:
     """`compile` in a new thread. Python 3.11 counts nested syntax against its limit of recursion. If the limit is too
-    low, it is raised meanwhile by as much as is needed, and never so far that another thread could overflow its stack.
+    low, it is raised during the call as far as needed, but never so far that another thread could overflow its stack.
     """
     try:
         return compile(tree, filename, "exec", flags, dont_inherit=True)
@@ -230,4 +230,4 @@ def in_new_thread(function: Callable, *args: Any) -> Any:
     try:
         raise work.error
     finally:
-        del work  # breaks the cycle of its error and this frame
+        del work  # its error refers to this frame: without this, they would keep each other alive

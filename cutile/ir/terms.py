@@ -38,8 +38,9 @@ class Leaf(Term):
 
 
 def plain(value: Any) -> Any:
-    """A number or text as a plain int, float, bool or str; np.float64 and members of enums are subclasses of these. No
-    code of the subclass runs. Anything else is returned unchanged.
+    """A number or text as a plain int, float, bool or str; instances of subclasses of int, float
+    and str, such as np.float64 and members of enums, are converted without running code of the subclass. Anything else
+    is returned unchanged.
     """
     cls = type(value)
     if issubclass(cls, int):
@@ -63,7 +64,7 @@ def number_key(value: bool | int | float) -> Hashable:
 
 @structure(slots=True, eq=False)
 class Const(Term):
-    """A constant scalar. A loosely typed one holds the exact Python value; its dtype is a default [LOOSE-1]."""
+    """A constant scalar. A loosely typed one holds the exact Python value; its dtype is only a default [LOOSE-1]."""
 
     value: bool | int | float
     dtype: DType
@@ -136,7 +137,7 @@ class Range(Term):
 
 @structure(slots=True, eq=False)
 class View(Term):
-    """A tiled view [TV-1]. `tile_shape` is what the user wrote, also where that is ()."""
+    """A tiled view [TV-1]. `tile_shape` is what the user wrote: `()` if the user wrote that."""
 
     array: Leaf
     tile_shape: tuple[int, ...]
@@ -173,7 +174,7 @@ class Closure(Term):
     """A function or lambda that tile code defines: its definition, and the live scope in which it looks up names.
 
     If that scope has ended, `captured` holds its last state and that of its parents, as a table of levels, and `scope`
-    is the number of a level [CALL-5]. Closures that a table holds have such a number too, and no table of their own.
+    is the number of a level [CALL-5]. Closures inside a table share it: they have a level number but no table.
     """
 
     definition: Any  # a Definition of front/definition.py
@@ -195,7 +196,9 @@ class Manager(Term):
 
 @structure(slots=True, eq=False)
 class Unusable(Term):
-    """A variable that is undefined, or has another type, on some path: `error(span)` makes the error about a use."""
+    """The term of a variable that is undefined, or has another type, on some path: `error(span)` makes the error about
+    a use.
+    """
 
     error: Callable[[Span], TileError]
 

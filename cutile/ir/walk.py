@@ -188,7 +188,7 @@ def rewrite(kernel: Kernel, change: Change, new: dict[Value, Value] | None = Non
     """The kernel with some nodes replaced.
 
     `change(old, node)` is called for each node in program order, after the nodes nested in it. `old` is the node of the
-    given kernel, `node` the same with its values substituted and its regions rewritten. `change` returns the nodes that
+    given kernel, `node` is `old` with its values substituted and its regions rewritten. `change` returns the nodes that
     replace it, or None to put `node` there. `new` maps values to those that replace them in later nodes; `change` may
     add to it. The given kernel does not change, and the result shares with it all that is not rewritten.
     """
@@ -212,7 +212,7 @@ def _rewrite(region: Region, change: Change, new: dict[Value, Value]) -> Generat
 
 
 def mapped(region: Region, change: Callable[[Node], Node]) -> Region:
-    """The region with each of its terminators changed: also those in branches of Ifs, but not in loops and frames."""
+    """The region with `change` applied to its terminators, also in branches of Ifs, but not in loops and frames."""
     return run_recursive(_mapped(region, change))
 
 
@@ -228,7 +228,7 @@ def _mapped(region: Region, change: Callable[[Node], Node]) -> Generator[Any, An
 
 
 def run_recursive(function: Generator[Generator, Any, Any]) -> Any:
-    """Run a recursive function without using Python's stack. It is a generator that calls itself by `yield f(x)`."""
+    """Run a recursive function without Python's stack. `function` is a generator that recurses by `yield f(x)`."""
     stack, result = [function], None
     while stack:
         try:

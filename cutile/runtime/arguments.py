@@ -53,13 +53,13 @@ class Argument:
 
 
 def classify(index: int, name: str, value: Any, spec: ParameterSpec, find: Find = array_of) -> Argument:
-    """Classify one kernel argument; TypeError, ValueError or OverflowError naming the parameter if it cannot be one."""
+    """Classify one kernel argument; TypeError, ValueError or OverflowError, naming the parameter, if it is none."""
     return _classify(_Where(index, name, find), value, spec, 0)
 
 
 @structure(frozen=True)
 class _Where:
-    """Where a value stands among the arguments; and what finds the description of an array that stands there."""
+    """The position of a value among the arguments, for errors, and the function that describes an array there."""
 
     index: int
     name: str
@@ -227,7 +227,10 @@ def _in_memory(x: Any) -> Any:
 
 def classify_all(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], kernel: str,
                    defaults: bool = False) -> list[Argument]:
-    """Classify the arguments of a kernel. TypeError if there are too many or too few; `defaults`: it declares some."""
+    """Classify the arguments of a kernel. TypeError if there are too many or too few.
+
+    defaults  whether the kernel declares defaults, for the message
+    """
     if len(values) != len(names):
         hint = "; defaults of a kernel's parameters do not count" if defaults and len(values) < len(names) else (
             "; kernels in classes take no self" if names[0:1] == ["self"] else "")
@@ -238,8 +241,8 @@ def classify_all(names: Sequence[str], specs: Sequence[ParameterSpec], values: S
 
 def classify_read(names: Sequence[str], specs: Sequence[ParameterSpec], values: Sequence[Any], key: Iterable[Any],
                     launch_values: Iterable[Any]) -> list[Argument]:
-    """Classify arguments of which launch_key.read gave key and launch values. Any exception means that one of them is
-    not what it should be; `classify_all` says which, and why.
+    """Classify arguments that launch_key.read has read into this key and these launch values. Any exception means that
+    one of them is not what it should be; `classify_all` says which, and why.
     """
     left = iter(_arrays_in(key, launch_values))
 

@@ -21,7 +21,7 @@ class ArrayRef(NamedTuple):
 
     pointer   address of element (0, …), 0 if there is none
     shape     sizes;  strides: in elements
-    device    ordinal of the GPU; None in CPU memory, and where only the driver knows, by the address
+    device    ordinal of the GPU; None in CPU memory, or if only the driver can tell
     writable  False if the library says that it may not be stored to
     owner     the NumPy array or PackedArray in CPU memory; None in GPU memory, which the caller keeps
     """
@@ -62,7 +62,7 @@ def ref_of(part: Any, value: Any) -> ArrayRef | None:
         return ArrayRef(value.ctypes.data, value.shape, strides, dtype, None, value.flags.writeable, value)
     library, dtype, shape, strides, device, _, writable = part
     shape = tuple(shape)
-    if library == CUPY:  # which has strides in bytes, and says nothing of those that do not matter
+    if library == CUPY:  # its strides are in bytes, and arbitrary for axes of size 1
         strides = _elements(shape, strides, INFO[dtype].storage.itemsize)
         value = value if prod(shape) else 0
     return ArrayRef(value, shape, strides, dtype, device, writable)
@@ -80,7 +80,7 @@ def checked(a: np.ndarray) -> DType:
 
 
 def _elements(shape: tuple[int, ...], steps: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Strides in elements; those of a packed array whatever it says of axes of size 1."""
+    """Strides in elements. CuPy reports arbitrary strides for axes of size 1; those of packed arrays are normalised."""
     packed = row_major(shape)
     if 0 in shape or all(n == 1 or s == k * itemsize for n, s, k in zip(shape, steps, packed, strict=True)):
         return packed

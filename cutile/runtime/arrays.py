@@ -43,17 +43,17 @@ class NoArrayError(LookupError):
 
 
 def type_name(value: Any) -> str:
-    """How messages call an object."""
+    """The name of an object in messages, by its type."""
     return f"an object of type {type(value).__module__}.{type(value).__qualname__}".replace("builtins.", "")
 
 
 def reader_of(cls: type) -> Reader:
-    """The reader of arrays of a class. Nothing is assumed of subclasses of other libraries' classes."""
+    """The reader of arrays of a class. A subclass of another library's class gets a more careful reader."""
     if issubclass(cls, np.ndarray):
         return read_numpy if cls is np.ndarray else _read_numpy_subclass
     if issubclass(cls, np.generic | type):
         return _read_nothing
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")  # which other threads may have imported by half
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")  # perhaps only partly imported
     tensor = getattr(torch, "Tensor", None)
     if cls in (tensor, getattr(getattr(torch, "nn", None), "Parameter", None)):
         return read_torch
@@ -93,7 +93,7 @@ def _read_numpy_subclass(a: np.ndarray, key: list, values: list) -> None:
 
 
 def base_array(a: np.ndarray) -> np.ndarray:
-    """An array without what its subclass does when it is indexed, written to or computed with: memory, as on a GPU."""
+    """The array as a plain np.ndarray, without the behaviour of its subclass: memory, as on a GPU."""
     return a if type(a) is np.ndarray else np.ndarray.view(a, np.ndarray)
 
 
@@ -114,7 +114,7 @@ def read_torch(t: Any, key: list, values: list) -> None:
 
 
 def read_torch_subclass(t: Any, key: list, values: list) -> None:
-    """A tensor of any class, or of a dtype not met before: of subclasses, their plain memory."""
+    """A tensor of any class, or of a dtype not met before; of a subclass, its plain memory is read."""
     torch, cls = sys.modules["torch"], type(t)
     try:
         if cls is torch.Tensor:
@@ -204,7 +204,7 @@ def read_cupy(a: Any, key: list, values: list) -> None:
 
 def read_other(obj: Any, key: list, values: list) -> None:
     """Whatever has one of the protocols."""
-    if isinstance(obj, getattr(sys.modules.get("torch"), "Tensor", ())):  # as it says, whatever its class is
+    if isinstance(obj, getattr(sys.modules.get("torch"), "Tensor", ())):  # an object that claims to be a Tensor
         return read_torch_subclass(obj, key, values)
     if hasattr(obj, "__array_interface__"):
         a = np.asarray(obj)
@@ -235,7 +235,7 @@ def _read_cuda_interface(obj: Any, interface: dict, key: list, values: list) -> 
 
 
 def _interface_dtype(obj: Any, typestr: str) -> DType:
-    """The interface has no names for the dtypes of ml_dtypes, but for bfloat16 by custom: the object may have more."""
+    """The interface names no ml_dtypes dtype except, by convention, bfloat16; the object's own dtype may."""
     own = from_foreign(getattr(obj, "dtype", None))
     if own is not None and own.bitwidth == 8 * int(typestr[2:] or 0):
         return own
@@ -339,7 +339,7 @@ def _read_dlpack_on_host(obj: Any, key: list, values: list) -> None:
 
 
 def _packed(obj: Any) -> PackedArray | None:
-    """An array of float4 elements or pairs of them. It is read-only, as NumPy takes all that comes without flags."""
+    """An array of float4 elements or pairs of them. It is read-only, like every NumPy array imported without flags."""
     capsule = obj.__dlpack__()
     t = _Tensor.from_address(_in_capsule(capsule, b"dltensor"))
     if _DLPACK_DTYPES.get((t.code, t.bits)) is not float4_e2m1fn or t.lanes not in (1, 2):

@@ -1,8 +1,8 @@
-"""What PyTorch's autograd has to know of a launch: which tensors the kernel may store to.
+"""Tells PyTorch's autograd which tensors the kernel of a launch may store to.
 
-Autograd saves tensors for gradients, and tells by their versions whether one was written to meanwhile. Operations of
+Autograd saves tensors for gradients, and sees by their versions whether one was written to since. Operations of
 PyTorch raise the version of the tensors that they write to, and refuse to write to a leaf that requires grad. Kernels
-bypass these operations, so a launch does both.
+bypass these operations, so a launch itself raises versions and refuses such leaves.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Arrays of float4_e2m1fn in CPU memory, packed two elements to a byte as in PyTorch.
 
-The interpreter takes such elements one to a byte, as in ml_dtypes. So a launch runs on copies, and arrays that it may
+The interpreter wants one element per byte, as in ml_dtypes. So a launch runs on copies, and arrays that it may
 have stored to are packed again. Copies of overlapping arrays overlap as well: each sees what is stored through another.
 """
 
@@ -42,13 +42,13 @@ class PackedArray:
         self.strides = (*(2 * s for s in pairs.strides[:-1]), 1)
 
     def unpack(self, copy: np.ndarray) -> None:
-        """Fill a copy. It is writable if this array is."""
+        """Write the elements into `copy`, one per byte. It becomes read-only if this array is."""
         codes = copy.view(np.uint8)
         codes[..., 0::2], codes[..., 1::2] = self.pairs & 15, self.pairs >> 4
         copy.flags.writeable = self.pairs.flags.writeable
 
     def pack(self, copy: np.ndarray) -> None:
-        """Take the elements of a copy."""
+        """Write the elements of `copy` back into this array."""
         codes = copy.view(np.uint8)
         self.pairs[...] = codes[..., 0::2] | codes[..., 1::2] << 4
 

@@ -53,7 +53,7 @@ class HostCopyLaunch:
         return settings.get("BACKEND") == "interp" and self.inner.still_valid()
 
     def run(self, grid: tuple[int, int, int], stream: Any, values: Sequence[Any], dependent: bool) -> None:
-        """Run it, and copy back what the kernel may have stored to, also if it fails [as a GPU would have].
+        """Run it, and copy back what the kernel may have stored to, also if it fails, as on a GPU.
 
         values  addresses, numbers and lists of addresses
         """

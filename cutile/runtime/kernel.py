@@ -1,8 +1,8 @@
 """@kernel and @function: a Python function as a kernel, its programs, its launch plans.
 
-A kernel keeps the programs it was typed to, one per specialisation key (arguments.py). A program also knows its
-dependencies, that is what typing read from outside (globals, closures, helper functions); a launch that finds one of
-them changed types it anew. Kernels that differ only in their options share programs, and those with equal options share
+A kernel keeps one typed program per specialisation key (arguments.py), with the program's dependencies: what typing
+read from outside, such as globals, closures and helper functions. If one of them has changed, the next launch types the
+kernel again. Kernels that differ only in their options share programs, and those with equal options share
 launch plans.
 """
 
@@ -149,7 +149,7 @@ class Kernel:
         """A new kernel with other compiler options; TypeError for an unknown name [KERN-5].
 
         Kernels with equal options that come from one kernel share what is compiled, so this may be called for every
-        launch. The interpreter ignores options, so there all that come from one kernel share it.
+        launch. The interpreter ignores options: all kernels from one share its code.
         """
         options = self.options.replace(**hints)
         other = object.__new__(type(self))
@@ -176,7 +176,7 @@ class Kernel:
         key = tuple(a.key for a in arguments)
         found = self._programs.get(key)
         if found is None or not found.dependencies.unchanged():
-            if inside():  # another thread may wait for what this one holds
+            if inside():  # no lock: another thread may wait for one this thread holds
                 found = self._typed(key, arguments)
             else:
                 with self._lock.here():
@@ -212,7 +212,7 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
 
 
 def _stage(name: str, program: nodes.Kernel, level: int) -> None:
-    """Check the IR of a stage under CUTILE_CHECK, and print it if the ladder reaches it."""
+    """Check the IR of a stage under CUTILE_CHECK, and print it if the CUTILE_DEBUG level includes it."""
     if settings.get("CHECK"):
         check(program)
     if trace.on(level):

@@ -34,8 +34,8 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
     kernel       a function decorated with @cutile.kernel
     kernel_args  tuple with one argument per parameter; its arrays decide where the kernel runs
     programmatic_dependent_launch   on a GPU, let it start before the kernel that was queued before it has ended
-    TypeError, ValueError or OverflowError for wrong arguments; RuntimeError for a tensor of PyTorch that requires grad,
-    is a leaf and is stored to while grad mode is on; a TileError for a kernel that cannot be compiled, or that fails
+    TypeError, ValueError or OverflowError for wrong arguments; RuntimeError if the kernel stores to a leaf
+    tensor that requires grad, while grad mode is on; a TileError for a kernel that cannot be compiled, or that fails
     while it runs.
     """
     if (type(kernel) is Kernel and (cache := kernel.plans.launch_cache) is not None
@@ -55,11 +55,12 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
     """A launch that C code does not run; returns the error to raise, for users, if there is one."""
     if kernel_args is _MISSING:
         return TypeError(_argument_missing(stream, grid))
-    if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():  # without a call in the usual mode
+    # In the usual mode, this test costs no call.
+    if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():
         return float_mode.run(_run, stream, grid, kernel, kernel_args, dependent)
     if not isinstance(kernel, Kernel):
         return TypeError(_no_kernel(kernel))
-    if not kernel.plans:  # not for repeated launches
+    if not kernel.plans:  # skipped once a plan exists
         _warn_of_misspelt_settings()
     try:
         dims = padded_grid(grid)

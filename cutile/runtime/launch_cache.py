@@ -1,8 +1,8 @@
-"""Repeated launches on a GPU in C (gpu/_launcher.c), where that extension was built; all others go by launch plans.
+"""Repeated launches on a GPU in C (gpu/_launcher.c), if that extension was built. All other launches run launch plans.
 
-What a launch depends on stays where it is said: launch_key.py knows how an argument is read, launch_plan.py what is
-launched, gpu/device_launch.py how it is passed, front/dependencies.py what must not have changed. The LaunchCache of a
-kernel has the outcome.
+This file only combines what other files know: launch_key.py how an argument is read, launch_plan.py what is launched,
+gpu/device_launch.py how it is passed, front/dependencies.py what must not have changed. A kernel's LaunchCache holds
+the result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
     `grid_limit` is the largest number of blocks along an axis.
     """
     c = extension()
-    if c is None or any(isinstance(v, np.void) for v in values):  # constants that can change where they are
+    if c is None or any(isinstance(v, np.void) for v in values):  # np.void constants are mutable
         return
     cache = _new(c, kernel, grid_limit) if kernel.plans.launch_cache is None else kernel.plans.launch_cache
     if cache is None:

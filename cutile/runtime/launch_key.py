@@ -1,8 +1,8 @@
 """Reading the arguments of a launch, once: a cheap key of them, and the launch values for a back end.
 
-Under the key a kernel keeps launch plans. It is finer than the specialisation key (arguments.py): it has whole sizes
-and strides, so that equal keys mean equal types, equal facts and equal parameters but for addresses and numbers. Key
-and launch values together say everything about the arguments: `arguments.classify_read` makes their types of them.
+Under the key a kernel keeps launch plans. It is finer than the specialisation key (arguments.py), since it has all
+sizes and strides. Equal keys mean equal types, facts and parameters; only addresses and numbers differ. Key and launch
+values together say everything about the arguments: `arguments.classify_read` derives the argument types from both.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read(values: Sequence[Any], specs: Iterable[ParameterSpec], key: list, launc
     """
     for value, spec in zip(values, specs, strict=True):
         cls = type(value)
-        if cls is np.ndarray and not spec.constant:  # as read_numpy does; the call takes a tenth of reading an array
+        if cls is np.ndarray and not spec.constant:  # inlined read_numpy: the call alone would cost a tenth
             key.append((NUMPY, value.dtype, value.shape, value.strides))
             launch_values.append(value)
         elif cls is tuple:
@@ -96,7 +96,7 @@ def find_reader(cls: type) -> Reader:
 
 
 def _read_on_its_gpu(obj: Any, key: list, launch_values: list) -> None:
-    """An array known by a protocol, with the GPU that it is on: if it does not say, the driver does."""
+    """An array known by a protocol, with the GPU that it is on; if it does not say, the driver is asked."""
     read_other(obj, key, launch_values)
     if len(part := key[-1]) == GPU_PARTS and part[4] is None and (pointer := launch_values[-1]):
         from cutile.gpu.driver import driver

@@ -93,7 +93,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
         raise
     program = kernel.program(arguments)
     flat_args = [x for a in arguments for x in a.flat_args]
-    # Without arrays that decide, the stream decides at each launch anew.
+    # Where no array decides, each launch asks the stream again.
     repeatable = decided and key is not None
     if ordinal is None:
         given, launch_values = launch_values, list(map(_host_value, flat_args))
@@ -114,8 +114,8 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
 def _classify(kernel: Kernel, values: tuple, key: tuple | None, launch_values: list) -> tuple[list[Argument], Any]:
     """The arguments of a launch as they have been read, and their key.
 
-    If one cannot be read or understood, all are read again, one after another, for the error that names the first that
-    is wrong. If none is wrong this time, there is no key that they could have again.
+    If one cannot be read or classified, all are read again, one after another, for the error that names the first that
+    is wrong. If the second reading succeeds, the arguments have no reliable key: None.
     """
     if key is not None:
         try:
@@ -135,7 +135,7 @@ def _host_value(x: Any) -> Any:
 
 
 def _same(given: Any, value: Any) -> bool:
-    """Whether a launch value is what the interpreter takes, so that those of later launches with this key are."""
+    """Whether the launch value as read can go to the interpreter unchanged, now and at later launches."""
     if isinstance(value, list):
         return all(map(_same, given, value))
     return value is given or not isinstance(value, np.ndarray)
@@ -183,7 +183,7 @@ def _compiled(program: TypedProgram) -> Any:
 
 def _prepare_on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int,
                     dims: list[Any]) -> Callable[[Any], PreparedLaunch]:
-    """Code is made when a launch first runs on the GPU: under CUTILE_BACKEND=interp none is needed."""
+    """GPU code is made when a launch first runs on the GPU; under CUTILE_BACKEND=interp none is made."""
 
     def prepare(stream: Any) -> PreparedLaunch:
         from cutile.gpu import device_launch, streams  # back ends are loaded when they are needed
@@ -213,11 +213,11 @@ def _arrays(flat_args: Sequence[Any]) -> list[ArrayRef]:
 def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> tuple[bool, int | None]:
     """Whether the arrays decide, and the ordinal of the GPU that the launch is for; None for the interpreter.
 
-    TypeError for arrays in different places, and for a stream that is none where it decides.
+    TypeError for arrays in different places, and for an object that is no stream where the stream decides.
     """
     arrays = [(array, name) for a, name in zip(arguments, names, strict=True) for array in _arrays(a.flat_args)]
     sides: dict[str, str] = {}
-    for array, name in arrays:  # which takes no driver to say
+    for array, name in arrays:  # no driver is needed for this
         if array.owner is not None or array.pointer:
             sides.setdefault("GPU" if array.owner is None else "CPU", name)
     _one_place(sides, "{} memory")

@@ -17,8 +17,9 @@ Restore = Callable[[], None]
 
 @contextmanager
 def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[None]:
-    """Around launches on a stream with a plan and launch values, as `launch_plan.find` gives them: afterwards the
-    arrays that the kernel may store to are as before, also if a launch fails or is interrupted.
+    """After the `with` block, arrays that the kernel may store to are as before, also after an error or interrupt.
+
+    The block launches on `stream`, with a plan and launch values that `launch_plan.find` returned.
 
     On a GPU, memory is copied in whole stretches, from the first element of an array to the last.
     """
@@ -28,7 +29,7 @@ def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[N
     except BaseException:
         try:
             _surely(restore)
-        except Exception:  # the first error counts; a GPU that failed may do nothing more
+        except Exception:  # the first error is raised; a GPU that failed may do nothing more
             pass
         raise
     _surely(restore)
@@ -51,7 +52,7 @@ def _copied_on_host(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Res
     for p, value in zip(kernel.params, values, strict=True):
         for a in () if p not in stored else value if isinstance(value, list) else [value]:
             a = a.pairs if isinstance(a, PackedArray) else a
-            if a.flags.writeable:  # else the launch is refused
+            if a.flags.writeable:  # a read-only array will be refused anyway
                 kept.append((a, a.copy()))
 
     def restore() -> None:

@@ -51,7 +51,7 @@ class Report:
     first         the first assignment that differs, or None
     arrays        the array parameters whose final contents differ
     compared      how many assignments were compared
-    unbounded         how many final elements differ, of which is unknown how far they may
+    unbounded         final elements that differ and have no finite bound
     inconclusive  why nothing is known of any value, or None
     """
 

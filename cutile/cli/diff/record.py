@@ -1,7 +1,7 @@
 """Adds to a kernel a record of every tile that it assigns to a variable, to compare back ends.
 
-After each assignment stands a call of `_record`, which is tile code, typed for the tile's type. A record holds the
-value and its number among all records of its block, which tells the first difference from those that follow from it.
+After each assignment it inserts a call of `_record`, tile code that is typed for the tile's type. A record holds the
+value and its number among all records of its block. The numbers show which difference came first.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ NO_ARRAYS = (dtypes.tfloat32, dtypes.float8_e5m3fnu, dtypes.float4_e2m1fn)  # re
 class Recorded:
     """An assignment that is recorded.
 
-    log, when   the positions, among the added parameters, of the arrays of its values and of their numbers
+    log    position, among the added parameters, of the array with its values
+    when   position there of the array with their numbers
     """
 
     variable: str
