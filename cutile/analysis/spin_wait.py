@@ -65,7 +65,7 @@ def waiting_loops(kernel: Kernel) -> dict[Loop, tuple[Value, ...]]:
 def _may_wait(n: Node) -> bool:
     """Whether a node can decide how long a loop runs: a While, or an If around a Break, Continue or Return."""
     return isinstance(n, While) or isinstance(n, If) and any(
-        isinstance(m, Break | Continue | Return) for b in regions_of(n) for m in b.nodes)
+        isinstance(m, Break | Continue | Return) for region in regions_of(n) for m in region.nodes)
 
 
 @structure(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class _Nesting:
     def inside(self, n: Node) -> Iterator[tuple[Region, _Nesting]]:
         """The regions nested in a node of this region."""
         loops = (*self.loops, n) if isinstance(n, For | While) else self.loops
-        for b in regions_of(n):
-            yield b, _Nesting(n, self, loops, isinstance(n, While) and b is n.cond)
+        for region in regions_of(n):
+            yield region, _Nesting(n, self, loops, isinstance(n, While) and region is n.cond)
 
     def chain(self) -> Iterator[Node]:
         """The nodes around, innermost first."""

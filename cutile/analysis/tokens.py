@@ -69,18 +69,18 @@ class Ordering:
 
     def changed(self, inside: Iterable[Region]) -> tuple[Key, ...]:
         """The tokens that some node in these regions changes, in a fixed order."""
-        return tuple(dict.fromkeys(k for b in inside for k in self._changed[b]))
+        return tuple(dict.fromkeys(k for region in inside for k in self._changed[region]))
 
     def _find_changed(self, root: Region) -> None:
-        for b, _ in reversed(list(regions(root))):  # inner ones first
+        for region, _ in reversed(list(regions(root))):  # inner ones first
             found: dict[Key, None] = {}
-            for n in b.nodes:
+            for n in region.nodes:
                 if isinstance(n, Op):
                     a = self.of(n)
                     found.update(dict.fromkeys((*a.joins, *a.becomes)))
                 for inner in regions_of(n):
                     found.update(dict.fromkeys(self._changed[inner]))
-            self._changed[b] = tuple(found)
+            self._changed[region] = tuple(found)
 
 
 def ordering(kernel: Kernel, described: Mapping[Op, Access], together: Sequence[Sequence[Value]] = (),

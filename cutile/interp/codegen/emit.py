@@ -208,17 +208,17 @@ class Liveness:
         self.shown, self._reads, self._results = shown, reads, results
         self._free: dict[Region, tuple[Value, ...]] = {}
         self._found: dict[Node, list[Value]] = {}
-        for b in reversed([b for b, _ in regions(root)]):
-            self._free[b] = self._outside(b)
+        for region in reversed([region for region, _ in regions(root)]):
+            self._free[region] = self._outside(region)
 
-    def __getitem__(self, b: Region) -> tuple[Value, ...]:
+    def __getitem__(self, region: Region) -> tuple[Value, ...]:
         """Values used inside a region but defined outside it, in order of first use."""
-        return self._free[b]
+        return self._free[region]
 
-    def _outside(self, b: Region) -> tuple[Value, ...]:
+    def _outside(self, region: Region) -> tuple[Value, ...]:
         free: dict[Value, None] = {}
-        defined: set[Value] = set(b.params)
-        for n in b.nodes:
+        defined: set[Value] = set(region.params)
+        for n in region.nodes:
             free.update((v, None) for v in self.reads(n) if v not in defined)
             defined.update(self._results(n))
         return tuple(free)
@@ -230,16 +230,16 @@ class Liveness:
             return found
         found = list(shown_values(n.template) if self.shown and isinstance(n, Bind) else self._reads(n))
         inner = inner_of(n)
-        for b in regions_of(n):
-            found += (v for v in self._free[b] if v not in inner)
+        for region in regions_of(n):
+            found += (v for v in self._free[region] if v not in inner)
         self._found[n] = found
         return found
 
-    def last_uses(self, b: Region) -> list[tuple[Value, ...]]:
+    def last_uses(self, region: Region) -> list[tuple[Value, ...]]:
         """For each node of a region, the values that it reads or defines and that no later node of the region reads."""
         seen: set[Value] = set()
         out: list[tuple[Value, ...]] = []
-        for n in reversed(b.nodes):
+        for n in reversed(region.nodes):
             touched = dict.fromkeys([*self.reads(n), *self._results(n)])
             out.append(tuple(v for v in touched if v not in seen))
             seen.update(touched)
