@@ -39,7 +39,7 @@ class Options:
 
 @dataclass(eq=False)
 class Arr:
-    """An array parameter. `use` says what programs may do with it."""
+    """An array parameter. `special`: its data hold infinities, NaN and the like."""
 
     name: str
     dtype: str
@@ -48,7 +48,7 @@ class Arr:
 
 
 class Gen:
-    """`out` is the list of statements being written; `scope` the variables that can be read there."""
+    """A program under construction. `out`: the statements being written; `scope`: the variables that they can read."""
 
     def __init__(self, rng: Random, options: Options):
         self.rng, self.options = rng, options

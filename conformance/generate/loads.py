@@ -146,7 +146,7 @@ def gather(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
     """A gather. Indices are any integers; those out of range give the padding value."""
     rank = g.pick((1, 1, 2)) if shape else 1
     a = input_array(g, dtype, rank, (8,) * rank)
-    index = [lane_index(g, shape, n) for n in a.shape]
+    index = [index_tile(g, shape, n) for n in a.shape]
     kind = g.pick(("i8", "i16", "i32", "i32", "i64", "u8", "u32"))
     if not g.options.official and g.chance(0.2):
         index[0] = g.cast(index[0], kind)
@@ -172,7 +172,7 @@ def gather(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
                 200 if a.special else 4)
 
 
-def lane_index(g: Gen, shape: tuple[int, ...], n: int) -> Expr:
+def index_tile(g: Gen, shape: tuple[int, ...], n: int) -> Expr:
     """A tile of indices, most of them in range."""
     x = g.want("i32", shape, clean=True)
     if g.chance(0.15):
@@ -262,7 +262,7 @@ def advanced(g: Gen, dtype: str, shape: tuple[int, ...]) -> Expr:
     entries, args = [], []
     for k, n in enumerate(shape):
         if k == sparse:
-            args.append(lane_index(g, (n,), a.shape[k]))
+            args.append(index_tile(g, (n,), a.shape[k]))
             entries.append(f"{{{len(args) - 1}}}")
         else:
             args.append(g.index(max(1, a.shape[k])))

@@ -141,8 +141,8 @@ def store(x: np.ndarray, start: tuple[int, ...], tile: np.ndarray) -> None:
     x[tuple(a[inside] for a in full)] = tile[inside]
 
 
-def lanes(x: np.ndarray, indices: tuple[np.ndarray, ...], mask: np.ndarray | None) -> tuple[tuple, np.ndarray]:
-    """Coordinates of gathered elements, and which lanes count: in range [GS-3], and not masked."""
+def accessed(x: np.ndarray, indices: tuple[np.ndarray, ...], mask: np.ndarray | None) -> tuple[tuple, np.ndarray]:
+    """Coordinates of gathered elements, and a mask of those that are accessed: in range [GS-3], and not masked."""
     at = np.broadcast_arrays(*indices)
     live = np.ones(at[0].shape, bool) if mask is None else np.broadcast_to(mask, at[0].shape).copy()
     for a, n in zip(at, x.shape, strict=True):
@@ -151,18 +151,18 @@ def lanes(x: np.ndarray, indices: tuple[np.ndarray, ...], mask: np.ndarray | Non
 
 
 def gather(x: np.ndarray, indices: tuple, mask: np.ndarray | None, padding: np.ndarray) -> np.ndarray:
-    at, live = lanes(x, indices, mask)
+    at, live = accessed(x, indices, mask)
     return np.where(live, x[at], padding).astype(x.dtype)
 
 
 def scatter(x: np.ndarray, indices: tuple, value: np.ndarray, mask: np.ndarray | None) -> None:
-    at, live = lanes(x, indices, mask)
+    at, live = accessed(x, indices, mask)
     x[tuple(a[live] for a in at)] = np.broadcast_to(value, live.shape)[live]
 
 
 def update(x: np.ndarray, indices: tuple, value: np.ndarray, f: Callable, mask: np.ndarray | None = None) -> np.ndarray:
-    """An atomic, lane after lane; the old values, 0 where a lane does not count."""
-    at, live = lanes(x, indices, mask)
+    """An atomic, element after element. Returns the old values, 0 where no element is accessed."""
+    at, live = accessed(x, indices, mask)
     value, old = np.broadcast_to(value, live.shape), np.zeros(live.shape, x.dtype)
     for i in np.argwhere(live):
         i = tuple(i)
