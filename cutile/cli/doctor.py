@@ -34,7 +34,7 @@ def doctor() -> None:
 
 @contextmanager
 def _without_current_folder() -> Iterator[None]:
-    """Meanwhile, modules in the current folder cannot be imported; `python -m` would look there first."""
+    """Within the `with` block, nothing is imported from the current folder, where `python -m` would look first."""
     before, here = list(sys.path), os.path.realpath(os.curdir)
     sys.path[:] = [p for p in before if os.path.realpath(p or os.curdir) != here]
     try:

@@ -83,7 +83,7 @@ def caught(file: str, name: str, arguments: list[str], number: int, backends: tu
 
 @contextmanager
 def _replaced(launch: Callable) -> Iterator[None]:
-    """Meanwhile, ct.launch is `launch`."""
+    """Within the `with` block, ct.launch is `launch`."""
     before = cutile.launch
     cutile.launch = launch
     try:
@@ -94,7 +94,7 @@ def _replaced(launch: Callable) -> Iterator[None]:
 
 @contextmanager
 def _as_script(file: str, arguments: list[str]) -> Iterator[None]:
-    """Meanwhile, sys.argv and sys.path are those of a script."""
+    """Within the `with` block, sys.argv and sys.path are those of a script."""
     argv, path = sys.argv, list(sys.path)
     sys.argv = [file, *arguments]
     sys.path.insert(0, str(Path(file).resolve().parent))
