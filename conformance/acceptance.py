@@ -58,12 +58,18 @@ def record(impl: str, pytest_arguments: list[str]) -> dict[str, list[dict[str, A
         path = Path(folder) / "verdicts.jsonl"
         path.touch()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", *(pytest_arguments or ["conformance"]), "--impl", impl, "--assert=plain",
+            [sys.executable, "-m", "pytest", *with_files(pytest_arguments), "--impl", impl, "--assert=plain",
              "-p", "conformance.harness.verdict_plugin", "-p", "no:cacheprovider"],
             cwd=ROOT, env={**os.environ, "CONFORMANCE_VERDICTS": str(path)}, capture_output=True, text=True)
         if done.returncode:
             raise SystemExit(f"{done.stdout[-4000:]}{done.stderr[-4000:]}\nthe suite could not be run with {impl}")
         return {t["test"]: t["verdicts"] for t in map(json.loads, path.read_text().splitlines())}
+
+
+def with_files(pytest_arguments: list[str]) -> list[str]:
+    """The arguments, after the whole suite if they name no file of it."""
+    named = any((ROOT / a.partition("::")[0]).exists() for a in pytest_arguments)
+    return pytest_arguments if named else ["conformance", *pytest_arguments]
 
 
 def compare(ours: dict[str, list], official: dict[str, list]) -> Comparison:

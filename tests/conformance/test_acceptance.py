@@ -26,6 +26,13 @@ def test_programs_are_compared_one_by_one():
     assert c.refusals == {("TileTypeError", "TileInternalError"): 1}
 
 
+@pytest.mark.parametrize("given", [[], ["-n", "2"], ["-k", "casts"]])
+def test_without_files_the_whole_suite_is_meant(given):
+    assert acceptance.with_files(given) == ["conformance", *given]
+    named = [*given, "conformance/test_casts.py::test_x"]
+    assert acceptance.with_files(named) == named
+
+
 def test_programs_with_other_arguments_are_no_pair():
     c = acceptance.compare({"a": [ACCEPTED]}, {"a": [{**REFUSED, "arguments": ["float"]}]})
     assert (c.programs, c.not_reached, c.differences) == (0, 1, [])
