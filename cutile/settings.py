@@ -110,10 +110,10 @@ _UNITS = ("K", "M", "G", "T")
 
 _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("CHECK", False, _flag, "1 or 0",
-            "run the IR checker after every pass, and check dtype, shape and representability of every value"),
+            "check the IR after typing and after fma, and the dtype, shape and range of every value"),
     Setting("DEBUG", 0, _integer(0, 6), "an integer from 0 to 6",
             "what to show on stderr, each level with those below: 1 launches and fallbacks, 2 timings, 3 IR, "
-            "4 IR after each pass, 5 Tile IR text, 6 tool command lines"),
+            "4 IR after fma, 5 Tile IR text, 6 tool command lines"),
     Setting("SCHEDULE", None, _one_of("batch", "block", "interleave"), "batch, block or interleave",
             "how the interpreter runs the blocks of a grid; unset: interleave where blocks wait for each other, else "
             "block under a debugger, else batch"),

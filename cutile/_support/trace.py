@@ -1,6 +1,6 @@
 """What cutile prints about its own work on standard error, by the level of CUTILE_DEBUG.
 
-1 launches and fallbacks · 2 timings · 3 typed IR · 4 IR after each pass · 5 Tile IR text · 6 tool command lines.
+1 launches and fallbacks · 2 timings · 3 typed IR · 4 IR after fma · 5 Tile IR text · 6 tool command lines.
 Each level includes all lower ones.
 """
 
