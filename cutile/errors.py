@@ -13,6 +13,7 @@ import types
 from collections.abc import Sequence
 from typing import TypeVar
 
+from cutile._support.notebook import cell_name
 from cutile._support.structs import structure
 
 _PACKAGE = os.path.dirname(__file__) + os.sep
@@ -89,7 +90,8 @@ class Span:
         lines = f"line {self.line}" if self.end_line == self.line else f"lines {self.line}--{self.end_line}"
         last = max(self.end_col, self.col + 1)
         cols = f"col {self.col + 1}" if last == self.col + 1 else f"col {self.col + 1}-{last}"
-        out = [f'  "{self.filename}", {lines}, {cols}, in {self.function}']
+        place = cell_name(self.filename) or f'"{self.filename}"'
+        out = [f"  {place}, {lines}, {cols}, in {self.function}"]
         text = self.source_line()
         if text.strip():
             indent = len(text) - len(text.lstrip())

@@ -16,12 +16,13 @@ import numpy as np
 
 from cutile import settings
 from cutile.dtypes import info
+from cutile.errors import TileAssertionError
 from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch, Single, show
 from cutile.interp.exec.capacity import not_enough, too_many_axes
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.per_block_array import ArrayList
 from cutile.interp.schedule import CompiledKernel, ExecutionPlan
-from cutile.ir.nodes import Kernel, Value
+from cutile.ir.nodes import Value
 from cutile.ops import _numeric
 from cutile.types import ListType, TileType
 
@@ -45,25 +46,25 @@ def run(compiled: CompiledKernel, grid: Sequence[int], args: Sequence, schedule:
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({plan.why})", file=sys.stderr)
     if 0 in grid:
         return
-    _run(kernel, plan, launch, values, extent)
+    _run(compiled, plan, launch, values, extent)
 
 
-def _run(kernel: Kernel, plan: ExecutionPlan, launch: Launch, values: list, extent: Dim3) -> None:
+def _run(compiled: CompiledKernel, plan: ExecutionPlan, launch: Launch, values: list, extent: Dim3) -> None:
     with np.errstate(all="ignore"):
         try:
             if plan.schedule == "batch":
                 for origin, size in chunks(launch.grid, extent):
                     plan.function(BlockGrid(launch, origin, size), *values)
                     if launch.failed:
-                        raise launch.failed[min(launch.failed)]
+                        raise _first_failure(compiled, launch, values)
             elif plan.schedule == "block":
-                for block, shown in _one_by_one(kernel, launch, values):
+                for block, shown in _one_by_one(compiled, launch, values):
                     plan.function(Single(launch, block), block, *shown)
             else:
                 from cutile.interp.exec import turns  # loaded when it is needed
 
                 waiting = (turns.Block(plan.function, launch, block, shown)
-                           for block, shown in _one_by_one(kernel, launch, values))
+                           for block, shown in _one_by_one(compiled, launch, values))
                 turns.run(waiting, launch, settings.get("SEED"))
         except MemoryError as e:
             raise not_enough(e) from e
@@ -93,13 +94,17 @@ def _print(launch: Launch) -> None:
         show("".join(launch.printed[block]))
 
 
-def _one_by_one(kernel: Kernel, launch: Launch, values: list) -> Iterator[tuple[Dim3, list]]:
+def _one_by_one(compiled: CompiledKernel, launch: Launch, values: list) -> Iterator[tuple[Dim3, list]]:
     """Each block with the arguments as a debugger shows them."""
-    from cutile.interp.show import Tile  # loaded when it is needed
+    shown = compiled.shown(values)
+    return ((block, shown) for block in _blocks(launch.grid, compiled.kernel.name))
 
-    shown = [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
-             for v, a in zip(kernel.params, values, strict=True)]
-    return ((block, shown) for block in _blocks(launch.grid, kernel.name))
+
+def _first_failure(compiled: CompiledKernel, launch: Launch, values: list) -> TileAssertionError:
+    """The error of the first block in which an assertion failed."""
+    from cutile.interp import post_mortem  # loaded when it is needed
+
+    return post_mortem.with_frames(compiled, launch, values, launch.failed[min(launch.failed)])
 
 
 def _blocks(grid: Dim3, kernel: str) -> Iterable[Dim3]:

@@ -7,7 +7,7 @@ and as the oracle of batching. `interleave` lets blocks take turns, for kernels 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -65,6 +65,13 @@ class CompiledKernel:
 
     def properties(self) -> KernelProperties:
         return self._once(("properties",), properties_of)
+
+    def shown(self, values: Sequence[Any]) -> list[Any]:
+        """The arguments as the schedules for debuggers take them: numbers as the tiles that a debugger shows."""
+        from cutile.interp.show import Tile  # loaded when it is needed
+
+        return [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
+                for v, a in zip(self.kernel.params, values, strict=True)]
 
     def plan(self, asked: str | None, usual: bool) -> ExecutionPlan:
         """How a launch runs under the current settings. `asked`: the schedule that the caller asks for; `usual`: all
