@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from cutile.dtypes import DType, info
+from cutile.interp import tile_text
 from cutile.ops import _numeric
 from cutile.types import TileType
 
@@ -54,9 +55,10 @@ class Tile(SimpleNamespace):
         return getattr(self.numpy(), name)
 
     def __repr__(self) -> str:
-        if self.shape == ():
-            return f"{info(self.dtype).short} {self.carrier.item()}"
-        return f"{self.type} {_summary(self.carrier, info(self.dtype).kind)}"
+        return tile_text.text(self.type, self.carrier)
+
+    def _repr_html_(self) -> str:
+        return tile_text.picture(self.type, self.carrier)
 
     def __format__(self, spec: str) -> str:
         return format(self.carrier.item(), spec) if spec and self.shape == () else format(repr(self), spec)
@@ -127,18 +129,6 @@ def tile_like(type: TileType, x: Any) -> Tile | np.ndarray:
     with np.errstate(all="ignore"):
         x = x.astype(carrier)
         return Tile(carrier=np.asarray(_numeric.round_to(type.dtype, x)), type=type)
-
-
-def _summary(x: np.ndarray, kind: str) -> str:
-    """Statistics of a tile in a few characters."""
-    if kind == "b":
-        return f"true {int(x.sum())} of {x.size}"
-    if kind != "f":
-        return f"min {x.min()} max {x.max()} zero {int((x == 0).sum())}"
-    nan = int(np.isnan(x).sum())
-    if nan == x.size:
-        return f"nan {nan}"
-    return f"min {np.fmin.reduce(x, axis=None):.4g} max {np.fmax.reduce(x, axis=None):.4g} nan {nan}"
 
 
 class Shown:

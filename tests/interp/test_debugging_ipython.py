@@ -69,9 +69,9 @@ def test_cells(python, tmp_path):
     assert "TileAssertionError" in second and "assertion failed: eight in block (1, 0, 0)" in second
     assert 'ct.assert_(t < 8.0, "eight")' in second
     assert "TileAssertionError" in third
-    assert re.search(r"Cell In\[\d+\], line 5, col 17-22, in wrong", wrong)  # as IPython names the cell
+    assert re.search(r"Cell In\[\d+\], line 4, col 17-22, in wrong", wrong)  # as IPython names the cell
     assert "ct.store(x, (0, 0), t)" in wrong and "^" in wrong
-    assert stops == "stopped in stops f32[4] min 0 max 0 nan 0\n"
+    assert stops == "stopped in stops f32[4] [0, 0, 0, 0]\n"
 
 
 @every_python("IPython")

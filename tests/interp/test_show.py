@@ -17,10 +17,7 @@ def tile(values, dtype) -> Tile:
 
 
 @pytest.mark.parametrize("t, text", [
-    (tile([[1.0, np.nan], [-2.5, 0.0]], float32), "f32[2,2] min -2.5 max 1 nan 1"),
-    (tile([np.nan, np.nan], float16), "f16[2] nan 2"),
-    (tile([3, 0, -1, 0], int32), "i32[4] min -1 max 3 zero 2"),
-    (tile([True, False], bool_), "b1[2] true 1 of 2"),
+    (tile([3, 0, -1, 0], int32), "i32[4] [3, 0, -1, 0]"),
     (tile(5, int32), "i32 5"), (tile(0.5, bfloat16), "bf16 0.5"), (tile(True, bool_), "b1 True"),
 ])
 def test_repr(t, text):

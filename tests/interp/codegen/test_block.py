@@ -167,7 +167,7 @@ def test_string_enums_are_values(schedule):
 
 def test_a_conditional_breakpoint_on_the_block():
     text, out, result = debug(f"{at(6)}, __block__ == (1, 0, 0)\nc\np i, four, t, p, x, n\np i == 1, __block__")
-    tile = "f32[4] min 4 max 7 nan 0"
+    tile = "f32[4] [4, 5, 6, 7]"
     assert f"(i32 1, 4, {tile}, Point(x={tile}, y=3), x: f32[8] array, i32 3)" in text
     assert "(True, (1, 0, 0))" in text and text.count("steps()") == 1
     assert (out == result).all()
@@ -181,7 +181,7 @@ def test_a_breakpoint_in_a_loop_stops_each_iteration():
 def test_the_stack_is_the_users():
     first = twice.__code__.co_firstlineno + 1
     text, _, _ = debug(f"b {__file__}:{first}\nc\np v, n\nup\np j, acc\ndown\nargs", grid=(1,))
-    assert "(f32[4] min 0 max 3 nan 0, i32 0)" in text and "(i32 0, f32[4] min 0 max 0 nan 0)" in text
+    assert "(f32[4] [0, 1, 2, 3], i32 0)" in text and "(i32 0, f32[4] [0, 0, 0, 0])" in text
     assert "twice()" in text
 
 
