@@ -10,15 +10,17 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from cutile.cli import code_stages
 from cutile.dtypes import BY_SHORT, DType, bool_, float32, int32
 from cutile.errors import TileError
 from cutile.front.program import Embedded, type_kernel
+from cutile.gpu.target import Target, parse_target
 from cutile.ir.text import to_text
 from cutile.passes.fma import fma
 from cutile.runtime.kernel import Kernel
 from cutile.types import ArrayType, TileType
 
-STAGES = ("ir", "fma")
+STAGES = ("ir", "fma", "resources")
 MAX_RANK = 64  # the highest rank of an array in NumPy and PyTorch
 _TYPE = re.compile(r"([a-z0-9]+)(?:\[([0-9]{1,2})\])?")
 
@@ -27,8 +29,10 @@ def show(
     target: Annotated[str, typer.Argument(help="FILE.py::KERNEL")],
     types: Annotated[list[str] | None, typer.Argument(
         help="one per parameter: f32[2] an array of rank 2, i32 or f32 a scalar, =5 a constant")] = None,
-    stage: Annotated[str, typer.Option(help="ir: as typed; fma: after multiply-adds are fused, what runs")] = "fma",
+    stage: Annotated[str, typer.Option(help="ir: as typed; fma: after multiply-adds are fused, what runs; resources: "
+                                            "what the GPU code takes of a multiprocessor")] = "fma",
     spans: Annotated[bool, typer.Option(help="print the table of source spans too")] = False,
+    gpu: Annotated[str, typer.Option(help="for the stage resources: the GPU, as sm_90")] = "sm_90",
 ) -> None:
     """Print a stage of a kernel. The file is run to find it: guard launches with if __name__ == "__main__".
 
@@ -40,11 +44,17 @@ def show(
     names, given = list(kernel.parameters), types or []
     if len(names) != len(given):
         _fail(f"{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
+    given_types, for_gpu = [_arg_type(t) for t in given], _target(gpu)
     try:
-        program = type_kernel(kernel.function, [_arg_type(t) for t in given]).kernel
-    except TileError as e:
+        program = type_kernel(kernel.function, given_types).kernel
+        if stage == "ir":
+            print(to_text(program, spans=spans))
+        elif stage == "fma":
+            print(to_text(fma(program), spans=spans))
+        else:
+            print(code_stages.resources(program, given_types, for_gpu, kernel.options))
+    except (TileError, FileNotFoundError) as e:
         _fail(str(e))
-    print(to_text(program if stage == "ir" else fma(program), spans=spans))
 
 
 def _load(target: str) -> Kernel:
@@ -65,6 +75,13 @@ def _load(target: str) -> Kernel:
         there = ", ".join(n for n, v in found.items() if isinstance(v, Kernel))
         _fail(f"{name!r} is no kernel of {file}; {f'there are {there}' if there else 'it has none'}")
     return kernel
+
+
+def _target(name: str) -> Target:
+    try:
+        return parse_target(name)
+    except (ValueError, TileError) as e:
+        _fail(str(e))
 
 
 def _arg_type(text: str) -> Any:
