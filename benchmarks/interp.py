@@ -1,5 +1,7 @@
 """The interpreter against plain NumPy, a loop over blocks, NumPy batched by hand, and Triton's interpreter.
 
+The rows of `_cases.py` are measured closely, those of `_rows.py`, kernels of many kinds as users write them, in short.
+
     python benchmarks/interp.py [--rounds N] [--no-triton] [row ...]
 
 Everything is measured in one process on one BLAS thread. The ways take turns, and every result is checked first.
@@ -256,18 +258,21 @@ def triton_version() -> str | None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("rows", nargs="*", help=f"of {', '.join(CASES)}; default all")
+    parser.add_argument("rows", nargs="*", help="names of rows; default all")
     parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--no-triton", action="store_true")
     parser.add_argument("--child", choices=("plain", "cutile", "first"), help=argparse.SUPPRESS)
     given = parser.parse_args()
-    unknown = [name for name in given.rows if name not in CASES]
-    if unknown:
-        parser.error(f"no row is called {', '.join(unknown)}; there are {', '.join(CASES)}")
     if given.child:
         child_main(given.rows[0], given.child)
         return
+    from _rows import ROWS, show_user_rows
     from rich.console import Console
+
+    known = (*CASES, *ROWS)
+    unknown = [name for name in given.rows if name not in known]
+    if unknown:
+        parser.error(f"no row is called {', '.join(unknown)}; there are {', '.join(known)}")
 
     console = Console()
     if not console.is_terminal:  # a file or a pipe has no width of its own
@@ -277,10 +282,14 @@ def main() -> None:
     console.print(f"NumPy {np.__version__}, SIMD {level}, {os.cpu_count()} cores, one BLAS thread, "
                   f"{given.rounds} rounds or more, {f'Triton {version}' if version else 'no Triton'}")
     results = {}
-    for name in given.rows or CASES:
-        with console.status(name):
-            results[name] = measure(name, given.rounds, version is not None)
-    show_rows(console, results, avx512)
+    chosen = given.rows or known
+    for name in CASES:
+        if name in chosen:
+            with console.status(name):
+                results[name] = measure(name, given.rounds, version is not None)
+    if results:
+        show_rows(console, results, avx512)
+    show_user_rows(console, [ROWS[name] for name in chosen if name in ROWS], version is not None)
     if not given.rows:
         with console.status("schedules"):
             show_schedules(console, given.rounds)
