@@ -1,16 +1,18 @@
 """Find the fastest of several configurations of a kernel by running them [TUNE-1…11].
 
 A sample is the time of one launch: on GPU arrays by the GPU's clock (gpu/timing.py), in the interpreter by the wall
-clock. On a GPU, every configuration is warmed up and sampled. Then the fastest one that is not yet precise is sampled
-again, until the best few are precise. The interpreter ignores hints: there, configurations that differ only in hints
+clock. On a GPU, the code of all configurations is compiled first, by several assemblers at once. Every configuration is
+warmed up and sampled. Then the fastest one that is not yet precise is sampled again, until the best few are precise. The interpreter ignores hints: there, configurations that differ only in hints
 are one kernel, which is measured once, by a few samples. After each run, arrays that the kernel may have stored to are
 restored.
 """
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -19,6 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from cutile import settings
 from cutile._support import trace
+from cutile._support.float_mode import in_usual_mode
 from cutile._support.opaque import opaque
 from cutile.ir.terms import number_key
 from cutile.runtime import launch, launch_plan
@@ -90,10 +93,35 @@ class _Candidate:
     in_interpreter: bool = False  # it runs in the interpreter
     twin: _Candidate | None = None  # another configuration that is the same kernel there
     failure: Exception | None = None
+    ready: tuple | None = None  # arguments that no run has used
+
+    def compile_ahead(self, pool: Any) -> bool:
+        """Let a thread of the pool make the GPU code; False where there is none to make, in the interpreter.
+
+        What fails here fails again in `start`, which reports it.
+        """
+        try:
+            args = self.args_fn(self.config)
+        except Exception:
+            return True
+        found = self._plan(args)
+        if found is None:
+            return True
+        plan = found[0]
+        if plan.ordinal is None or settings.get("BACKEND") == "interp":
+            self.ready = args
+            return False
+        if plan.prepared is None or not plan.prepared.still_valid():
+            pool.submit(contextvars.copy_context().run, _prepare, plan, self.clocks.stream)
+        return True
+
+    def fresh_args(self) -> tuple:
+        args, self.ready = self.ready, None
+        return self.args_fn(self.config) if args is None else args
 
     def start(self, seen: dict[tuple, _Candidate]) -> None:
         """Warm it up and run its first batch [TUNE-4]; in the interpreter only if none of `seen` is the same kernel."""
-        args = self.args_fn(self.config)
+        args = self.fresh_args()
         found = self._plan(args)
         if found is not None:
             plan, values = found
@@ -157,6 +185,11 @@ class _Candidate:
         return Measurement(config=self.config, mean_us=of.mean, num_samples=of.samples, error_margin_us=of.margin)
 
 
+@in_usual_mode
+def _prepare(plan: launch_plan.LaunchPlan, stream: Any) -> None:
+    plan.prepared = plan.prepare(stream)
+
+
 def _identity(plan: Any, values: Sequence[Any], grid: tuple[int, int, int]) -> tuple:
     """A key that is equal for launches that differ, for the interpreter, only in the contents of arrays."""
     dims = plan.dims if plan.ordinal is not None else values
@@ -179,7 +212,8 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     """Run a kernel in every configuration and report the times.
 
     search_space   configurations, any objects; ValueError if empty
-    grid_fn        config → grid;  args_fn: config → arguments, called afresh for every run
+    grid_fn        config → grid;  args_fn: config → arguments, called afresh for every run, and on a GPU once more,
+                   for what is compiled
     kernel         a kernel, or a function config → kernel;  hints_fn: config → options for replace_hints
     quiet          print no progress and no summary
     flush_l2       on a GPU, empty its L2 cache before each run; False makes times of short kernels less exact
@@ -194,12 +228,11 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     configs = list(search_space)
     if not configs:
         raise ValueError("search_space is empty")
-    candidates: list[_Candidate] = []
-    failures: list[tuple[T, type[BaseException], str]] = []
     clocks = _Clocks(stream, flush_l2)
     try:
-        _sample(configs, candidates, failures, quiet,
-                lambda config: _candidate(config, clocks, grid_fn, kernel, args_fn, hints_fn))
+        candidates = [_candidate(c, clocks, grid_fn, kernel, args_fn, hints_fn) for c in configs]
+        _compile_ahead(candidates, quiet)
+        candidates, failures = _sample(candidates, quiet)
         _refine(candidates)
     finally:
         clocks.close()
@@ -212,22 +245,41 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
     return result
 
 
-def _sample(configs: list, candidates: list[_Candidate], failures: list, quiet: bool,
-            make: Callable[[Any], _Candidate]) -> None:
-    """Warm every configuration up and run its first batch [TUNE-4]; ValueError if none ran."""
+def _compile_ahead(candidates: Sequence[_Candidate], quiet: bool) -> None:
+    """On a GPU, compile all configurations, with as many assemblers at once as there are processors."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            for i, candidate in enumerate(candidates):
+                _progress(quiet, f"compiling {i + 1}/{len(candidates)} {candidate.config}")
+                if not candidate.compile_ahead(pool):
+                    break
+            pool.shutdown()  # wait
+        except BaseException:  # Ctrl-C: finish those that run, and begin no other
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _sample(candidates: Sequence[_Candidate], quiet: bool) -> tuple[list[_Candidate], list[tuple]]:
+    """Warm every configuration up and run its first batch [TUNE-4]. Returns those that ran, and the failures as in
+    `TuningResult`; ValueError if none ran.
+    """
+    ran: list[_Candidate] = []
+    failures: list[tuple[Any, type[BaseException], str]] = []
     seen: dict[tuple, _Candidate] = {}
-    for i, config in enumerate(configs):
-        _progress(quiet, f"{i + 1}/{len(configs)} {config}")
-        candidate = make(config)
+    for i, candidate in enumerate(candidates):
+        _progress(quiet, f"{i + 1}/{len(candidates)} {candidate.config}")
         try:
             candidate.start(seen)
         except Exception as e:
-            failures.append((config, type(e), str(e)))
+            failures.append((candidate.config, type(e), str(e)))
         else:
-            candidates.append(candidate)
-    if not candidates:
+            ran.append(candidate)
+    if not ran:
         config, cls, message = failures[0]
         raise ValueError(f"no configuration ran; the first, {config}, failed with {cls.__name__}: {message}")
+    return ran, failures
 
 
 Clock = Callable[[Callable[[], None]], float]  # how many microseconds something takes

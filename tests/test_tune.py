@@ -1,5 +1,7 @@
 """cutile.tune [TUNE-1…11]."""
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -83,6 +85,38 @@ def test_times_on_a_gpu_are_the_gpus_own(gpu):  # TUNE-7
     assert all(launch["stream"] == 77 for launch in gpu.launches)
     assert not gpu.events and gpu.names().count("cuMemAlloc") == gpu.names().count("cuMemFree") == 1
     assert gpu.names().count("cuMemAllocAsync") == gpu.names().count("cuMemFreeAsync") == timed
+
+
+def test_configurations_are_compiled_at_once_and_before_any_run(gpu, monkeypatch):
+    together, build = threading.Barrier(2, timeout=60), gpu.build
+
+    def in_pairs(*given):
+        together.wait()  # for the compilation of the other configuration
+        assert not gpu.launches
+        return build(*given)
+
+    monkeypatch.setattr("cutile.gpu.cubin.build", in_pairs)
+    monkeypatch.setattr(tune.os, "cpu_count", lambda: 2)
+    assert {m.config for m in search_on_gpu().successes} == {16, 64}
+
+
+def test_what_cannot_be_compiled_is_a_failure(gpu, monkeypatch):
+    def build(program, constraints, target, options, symbol):
+        if options.opt_level == 0:
+            raise ct.TileCompilerExecutionError("no registers left")
+        return gpu.build(program, constraints, target, options, symbol)
+
+    monkeypatch.setattr("cutile.gpu.cubin.build", build)
+    result = search_on_gpu(hints_fn=lambda n: {"opt_level": n // 32})
+    assert [m.config for m in result.successes] == [64]
+    assert [(f[0], f[1]) for f in result.failures] == [(16, ct.TileCompilerExecutionError)]
+
+
+def test_arguments_are_made_for_each_run_and_for_what_is_compiled(gpu):
+    x, out, made = Cuda(np.arange(64, dtype=np.float32)), Cuda(np.zeros(64, np.float32)), []
+    tune.exhaustive_search([64], 77, lambda n: (1,), ct.kernel(double.function),
+                           lambda n: made.append(n) or (x, out, n), quiet=True)
+    assert len(made) == len(gpu.launches) + 1
 
 
 def test_without_flushing(gpu):
