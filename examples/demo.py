@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-EXAMPLES = ("vector_add", "softmax", "layer_norm", "matmul", "transpose", "attention", "histogram", "split_k",
-            "look_back_scan", "image_filter", "digits")
+EXAMPLES = ("vector_add", "softmax", "layer_norm", "matmul", "gemm", "transpose", "attention", "flash_attention",
+            "paged_decode", "histogram", "split_k", "look_back_scan", "image_filter", "digits")
 
 
 def numbers(values: tuple) -> str:

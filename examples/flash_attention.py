@@ -1,0 +1,191 @@
+"""Attention written for tensor cores: forward (full, causal, grouped queries) and backward, in two passes.
+
+Arrays are (batch, heads, length, D). `group` query heads share one head of keys and values.
+"""
+
+import math
+
+import numpy as np
+from _report import check, show, timed
+
+import cutile as ct
+
+ZERO = ct.PaddingMode.ZERO
+LOG2_E = math.log2(math.e)
+Int, Bool = ct.Constant[int], ct.Constant[bool]
+
+
+def rows_of(x, batch, head, i, T, D):
+    """Rows i * T to (i + 1) * T of one head, as a matrix. Beyond the end they are zero."""
+    return ct.load(x, (batch, head, i, 0), (1, 1, T, D), padding_mode=ZERO).reshape((T, D))
+
+
+def columns_of(x, batch, head, i, T, D):
+    """The same rows as columns, (D, T)."""
+    return ct.load(x, (batch, head, 0, i), (1, 1, D, T), order=(0, 1, 3, 2), padding_mode=ZERO).reshape((D, T))
+
+
+def numbers(i, T):
+    return i * T + ct.arange(T, dtype=ct.int32)
+
+
+def seen(row, col, length, CAUSAL: bool):
+    """Which queries may attend to which keys."""
+    return (col < length) & (col <= row) if CAUSAL else col < length
+
+
+@ct.kernel
+def forward(q, k, v, out, lse, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
+    """TM queries of a head against the keys that they may attend to, TN keys at a time.
+
+    Only tiles that a limit cuts are masked: the diagonal, the end of the keys. Tiles above the diagonal are skipped.
+    Blocks of causal attention start with the last queries, which have the most to do.
+    lse: for the backward pass, the logarithm to base 2 of the sum of 2**score, scores in units of log 2.
+    """
+    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
+    if CAUSAL:
+        i = ct.num_blocks(0) - 1 - i
+    length = k.shape[2]
+    query = rows_of(q, batch, head, i, TM, D)
+    row = numbers(i, TM)[:, None]
+    factor = scale * LOG2_E
+
+    top = ct.full((TM, 1), -math.inf, ct.float32)  # the largest score so far, in units of log 2
+    total = ct.zeros((TM, 1), ct.float32)  # the sum of 2**(score - top) so far
+    acc = ct.zeros((TM, D), ct.float32)  # that sum, weighted with the values
+    whole, steps = length // TN, ct.cdiv(length, TN)
+    if CAUSAL:
+        whole, steps = min(whole, i * TM // TN), min(steps, ct.cdiv((i + 1) * TM, TN))
+    for j in range(steps):
+        score = ct.mma(query, columns_of(k, batch, head // group, j, TN, D), ct.zeros((TM, TN), ct.float32))
+        if j >= whole:
+            score = ct.where(seen(row, numbers(j, TN)[None, :], length, CAUSAL), score, -math.inf)
+        new_top = ct.maximum(top, ct.max(score, axis=1, keepdims=True) * factor)
+        p = ct.exp2(score * factor - new_top, flush_to_zero=True)
+        shrink = ct.exp2(top - new_top, flush_to_zero=True)
+        total = total * shrink + ct.sum(p, axis=1, keepdims=True)
+        acc = ct.mma(p.astype(v.dtype), rows_of(v, batch, head // group, j, TN, D), acc * shrink)
+        top = new_top
+    ct.store(out, (batch, head, i, 0), (acc / total).reshape((1, 1, TM, D)).astype(out.dtype))
+    ct.store(lse, (batch, head, i), (top + ct.log2(total)).reshape((1, 1, TM)))
+
+
+@ct.kernel
+def backward_rows(out, dout, delta, TM: Int, D: Int):
+    """delta = the sum of out * dout along a row: what softmax's derivative subtracts."""
+    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
+    product = rows_of(out, batch, head, i, TM, D).astype(ct.float32) * rows_of(dout, batch, head, i, TM, D)
+    ct.store(delta, (batch, head, i), ct.sum(product, axis=1).reshape((1, 1, TM)))
+
+
+@ct.kernel
+def backward_keys(q, k, v, dout, lse, delta, dk, dv, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
+    """dk and dv of TN keys: a sum over the queries that see them, TM at a time, in all heads of the group.
+
+    Scores are computed transposed, (TN, TM), so that they can be the left operand of the products that follow.
+    """
+    j, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
+    count = ct.cdiv(q.shape[2], TM)
+    keys, values = rows_of(k, batch, head, j, TN, D), rows_of(v, batch, head, j, TN, D)
+    col = numbers(j, TN)[:, None]
+    first, whole = 0, count
+    if CAUSAL:
+        first, whole = j * TN // TM, ct.cdiv((j + 1) * TN, TM)
+    dkeys, dvalues = ct.zeros((TN, D), ct.float32), ct.zeros((TN, D), ct.float32)
+    for h in range(head * group, (head + 1) * group):
+        for i in range(first, count):
+            score = ct.mma(keys, columns_of(q, batch, h, i, TM, D), ct.zeros((TN, TM), ct.float32))
+            top = ct.load(lse, (batch, h, i), (1, 1, TM), padding_mode=ct.PaddingMode.POS_INF).reshape((1, TM))
+            p = ct.exp2(score * (scale * LOG2_E) - top, flush_to_zero=True)
+            if CAUSAL and i < whole:
+                p = ct.where(col <= numbers(i, TM)[None, :], p, 0.0)
+            do = rows_of(dout, batch, h, i, TM, D)
+            dvalues = ct.mma(p.astype(v.dtype), do, dvalues)
+            dp = ct.mma(values, columns_of(dout, batch, h, i, TM, D), ct.zeros((TN, TM), ct.float32))
+            d = ct.load(delta, (batch, h, i), (1, 1, TM), padding_mode=ZERO).reshape((1, TM))
+            dkeys = ct.mma((p * (dp - d)).astype(q.dtype), rows_of(q, batch, h, i, TM, D), dkeys)
+    ct.store(dk, (batch, head, j, 0), (dkeys * scale).reshape((1, 1, TN, D)).astype(dk.dtype))
+    ct.store(dv, (batch, head, j, 0), dvalues.reshape((1, 1, TN, D)).astype(dv.dtype))
+
+
+@ct.kernel
+def backward_queries(q, k, v, dout, lse, delta, dq, scale: float, group: Int, TM: Int, TN: Int, D: Int, CAUSAL: Bool):
+    """dq of TM queries: a sum over the keys that they see, TN at a time."""
+    i, head, batch = ct.bid(0), ct.bid(1), ct.bid(2)
+    if CAUSAL:
+        i = ct.num_blocks(0) - 1 - i
+    length = k.shape[2]
+    query, do = rows_of(q, batch, head, i, TM, D), rows_of(dout, batch, head, i, TM, D)
+    top = ct.load(lse, (batch, head, i), (1, 1, TM), padding_mode=ct.PaddingMode.POS_INF).reshape((TM, 1))
+    d = ct.load(delta, (batch, head, i), (1, 1, TM), padding_mode=ZERO).reshape((TM, 1))
+    row = numbers(i, TM)[:, None]
+    whole, steps = length // TN, ct.cdiv(length, TN)
+    if CAUSAL:
+        whole, steps = min(whole, i * TM // TN), min(steps, ct.cdiv((i + 1) * TM, TN))
+    acc = ct.zeros((TM, D), ct.float32)
+    for j in range(steps):
+        score = ct.mma(query, columns_of(k, batch, head // group, j, TN, D), ct.zeros((TM, TN), ct.float32))
+        p = ct.exp2(score * (scale * LOG2_E) - top, flush_to_zero=True)
+        if j >= whole:
+            p = ct.where(seen(row, numbers(j, TN)[None, :], length, CAUSAL), p, 0.0)
+        dp = ct.mma(do, columns_of(v, batch, head // group, j, TN, D), ct.zeros((TM, TN), ct.float32))
+        acc = ct.mma((p * (dp - d)).astype(k.dtype), rows_of(k, batch, head // group, j, TN, D), acc)
+    ct.store(dq, (batch, head, i, 0), (acc * scale).reshape((1, 1, TM, D)).astype(dq.dtype))
+
+
+def reference(q, k, v, dout, scale, causal):
+    """(out, dq, dk, dv), each with the size of the terms that its error is a part of."""
+    group = q.shape[1] // k.shape[1]
+    q, k, v, dout = (x.astype(np.float64) for x in (q, k.repeat(group, axis=1), v.repeat(group, axis=1), dout))
+    s = q @ k.swapaxes(-1, -2) * scale
+    if causal:
+        s = np.where(np.tri(s.shape[-2], s.shape[-1], dtype=bool), s, -np.inf)
+    p = np.exp(s - s.max(axis=-1, keepdims=True))
+    p /= p.sum(axis=-1, keepdims=True)
+    out = p @ v
+    ds = p * (dout @ v.swapaxes(-1, -2) - (out * dout).sum(axis=-1, keepdims=True))
+    # delta is made from the rounded result; small numbers of f16 have an error of their own
+    size = np.abs(ds) + p * (np.abs(out * dout)).sum(axis=-1, keepdims=True) + 2**-13
+    turned, turned_size, weights = ds.swapaxes(-1, -2), size.swapaxes(-1, -2), p.swapaxes(-1, -2)
+
+    def heads(x):
+        return x.reshape(x.shape[0], -1, group, *x.shape[2:]).sum(axis=2)
+
+    return ((out, p @ np.abs(v)), (ds @ k * scale, size @ np.abs(k) * scale),
+            (heads(turned @ q) * scale, heads(turned_size @ np.abs(q)) * scale),
+            (heads(weights @ dout), heads(weights @ np.abs(dout))))
+
+
+def main():
+    batch, length, d, TM, TN = 2, 200, 64, 64, 64
+    rng = np.random.default_rng(5)
+    rows = []
+    for name, heads, kv_heads, causal in (
+        ("full", 2, 2, False),
+        ("causal", 2, 2, True),
+        ("grouped queries, causal", 4, 2, True),
+    ):
+        q, dout = rng.standard_normal((2, batch, heads, length, d)).astype(np.float16)
+        k, v = rng.standard_normal((2, batch, kv_heads, length, d)).astype(np.float16)
+        out, dq, dk, dv = map(np.empty_like, (q, q, k, k))
+        lse, delta = np.empty((2, batch, heads, length), np.float32)
+        grid, grid_keys = (ct.cdiv(length, TM), heads, batch), (ct.cdiv(length, TN), kv_heads, batch)
+        scale, group = 1 / math.sqrt(d), heads // kv_heads
+        constants = (scale, group, TM, TN, d, causal)
+        want = reference(q, k, v, dout, scale, causal)
+        with timed() as watch:
+            ct.launch(None, grid, forward, (q, k, v, out, lse, *constants))
+        # weights and results are rounded to f16, 2**-11 each; the f32 arithmetic between adds far less
+        allowed = [size * 2.1 * 2**-11 + 2**-18 for _, size in want]
+        rows.append(check(f"flash attention f16, {name}", grid, (TM, TN, d), watch, (out, want[0][0], allowed[0])))
+        with timed() as watch:
+            ct.launch(None, grid, backward_rows, (out, dout, delta, TM, d))
+            ct.launch(None, grid_keys, backward_keys, (q, k, v, dout, lse, delta, dk, dv, *constants))
+            ct.launch(None, grid, backward_queries, (q, k, v, dout, lse, delta, dq, *constants))
+        rows.append(check(f"its backward, {name}", grid_keys, (TM, TN, d), watch,
+                          *((x, w, a) for x, (w, _), a in zip((dq, dk, dv), want[1:], allowed[1:], strict=True))))
+    return rows
+
+
+if __name__ == "__main__":
+    show(main())

@@ -1,0 +1,164 @@
+"""Matrix products written for tensor cores: order of tiles, persistent blocks, split sums, batches, groups, float8."""
+
+import ml_dtypes
+import numpy as np
+from _report import check, show, timed
+
+import cutile as ct
+
+ZERO = ct.PaddingMode.ZERO
+Int, Bool = ct.Constant[int], ct.Constant[bool]
+
+
+def place(t, rows, columns, GROUP):
+    """Row and column of the t-th tile. GROUP rows of tiles are walked together, column by column.
+
+    Blocks that run at the same time then share rows of a and columns of b, which stay in the GPU's cache.
+    """
+    first = t // (GROUP * columns) * GROUP
+    height = min(rows - first, GROUP)
+    return first + t % (GROUP * columns) % height, t % (GROUP * columns) // height
+
+
+def product(a, b, i, j, steps, TM, TN, TK, B_BY_ROWS):
+    """Tile (i, j) of a @ b in float32, from the tiles along k that `steps` names.
+
+    B_BY_ROWS  b is given as its transpose, (n, k): tensor cores take float8 in this layout only
+    """
+    acc = ct.zeros((TM, TN), ct.float32)
+    for k in steps:
+        x = ct.load(a, (i, k), (TM, TK), padding_mode=ZERO)  # zeros beyond the edges add nothing
+        y = ct.load(b, (k, j), (TK, TN), order="F" if B_BY_ROWS else "C", padding_mode=ZERO)
+        acc = ct.mma(x, y, acc)
+    return acc
+
+
+@ct.kernel
+def gemm(a, b, c, scale: float, TM: Int, TN: Int, TK: Int, GROUP: Int, B_BY_ROWS: Bool):
+    """c = scale * (a @ b), with one block for each tile of c."""
+    i, j = place(ct.bid(0), ct.num_tiles(c, 0, (TM, TN)), ct.num_tiles(c, 1, (TM, TN)), GROUP)
+    acc = product(a, b, i, j, range(ct.num_tiles(a, 1, (TM, TK))), TM, TN, TK, B_BY_ROWS)
+    ct.store(c, (i, j), (acc * scale).astype(c.dtype))
+
+
+@ct.kernel
+def gemm_persistent(a, b, c, scale: float, TM: Int, TN: Int, TK: Int, GROUP: Int, B_BY_ROWS: Bool):
+    """The same with as many blocks as the GPU has room for: one tile's store and the next one's loads overlap."""
+    rows, columns = ct.num_tiles(c, 0, (TM, TN)), ct.num_tiles(c, 1, (TM, TN))
+    for t in range(ct.bid(0), rows * columns, ct.num_blocks(0)):
+        i, j = place(t, rows, columns, GROUP)
+        acc = product(a, b, i, j, range(ct.num_tiles(a, 1, (TM, TK))), TM, TN, TK, B_BY_ROWS)
+        ct.store(c, (i, j), (acc * scale).astype(c.dtype))
+
+
+@ct.kernel
+def gemm_batched(a, b, c, TM: Int, TN: Int, TK: Int, GROUP: Int):
+    """c[n] = a[n] @ b[n] for each n of the batch."""
+    n = ct.bid(1)
+    i, j = place(ct.bid(0), ct.num_tiles(c, 1, (1, TM, TN)), ct.num_tiles(c, 2, (1, TM, TN)), GROUP)
+    acc = ct.zeros((TM, TN), ct.float32)
+    for k in range(ct.num_tiles(a, 2, (1, TM, TK))):
+        x = ct.load(a, (n, i, k), (1, TM, TK), padding_mode=ZERO).reshape((TM, TK))
+        y = ct.load(b, (n, k, j), (1, TK, TN), padding_mode=ZERO).reshape((TK, TN))
+        acc = ct.mma(x, y, acc)
+    ct.store(c, (n, i, j), acc.astype(c.dtype).reshape((1, TM, TN)))
+
+
+@ct.kernel
+def gemm_skinny(a, b, parts, TM: Int, TN: Int, TK: Int, B_BY_ROWS: Bool):
+    """For an a of few rows: blocks (j, s) share the sum over k. Block s writes its part to parts[s]."""
+    j, s = ct.bid(0), ct.bid(1)
+    count = ct.num_tiles(a, 1, (TM, TK))
+    each = ct.cdiv(count, ct.num_blocks(1))
+    steps = range(s * each, min((s + 1) * each, count))
+    acc = product(a, b, 0, j, steps, TM, TN, TK, B_BY_ROWS)
+    ct.store(parts, (s, 0, j), acc.reshape((1, TM, TN)))
+
+
+@ct.kernel
+def add_parts(parts, c, PARTS: Int, TM: Int, TN: Int):
+    """c = the sum of the parts of gemm_skinny."""
+    t = ct.load(parts, (0, ct.bid(1), ct.bid(0)), (PARTS, TM, TN), padding_mode=ZERO)
+    ct.store(c, (ct.bid(1), ct.bid(0)), ct.sum(t, axis=0).astype(c.dtype))
+
+
+@ct.kernel
+def gemm_grouped(a, b, c, ends, TM: Int, TN: Int, TK: Int, GROUPS: Int):
+    """c[rows of g] = a[rows of g] @ b[g]: the rows of g go from ends[g - 1] to ends[g], as of the experts of a model.
+
+    Each group has tiles of its own, of which the last may hang over. A block finds the group of its tile in a running
+    count. There are at most a.shape[0] // TM + groups rows of tiles; blocks beyond the last do nothing.
+    """
+    t, j = ct.bid(0), ct.bid(1)
+    g = ct.arange(GROUPS, dtype=ct.int32)
+    stop = ct.gather(ends, g, padding_value=a.shape[0])
+    start = ct.where(g > 0, ct.gather(ends, g - 1), 0)
+    tiles = ct.cumsum(ct.cdiv(stop - start, TM))
+    group = ct.sum((tiles <= t).astype(ct.int32))
+    if group < ends.shape[0]:
+        mine = g == group
+        before = ct.sum(ct.where(g == group - 1, tiles, 0))
+        first = ct.sum(ct.where(mine, start, 0)) + (t - before) * TM
+        rows = a.slice(axis=0, start=first, stop=ct.sum(ct.where(mine, stop, 0)))
+        acc = ct.zeros((TM, TN), ct.float32)
+        for k in range(ct.num_tiles(a, 1, (TM, TK))):
+            x = ct.load(rows, (0, k), (TM, TK), padding_mode=ZERO)
+            y = ct.load(b, (group, k, j), (1, TK, TN), padding_mode=ZERO).reshape((TK, TN))
+            acc = ct.mma(x, y, acc)
+        out = c.slice(axis=0, start=first, stop=ct.sum(ct.where(mine, stop, 0)))
+        ct.store(out, (0, j), acc.astype(c.dtype))
+
+
+def largest_error(size, k, TK, rounding=0.0):
+    """Of products of random numbers: `size` is |a| @ |b|, which bounds the sums in float32 and a rounded result."""
+    return size * ((TK + ct.cdiv(k, TK) + 2) * 2**-24 + rounding)
+
+
+def main():
+    m, n, k, batch, splits = 517, 389, 643, 3, 4  # no multiple of a tile in any direction
+    TM, TN, TK = tile = (64, 64, 32)
+    rng = np.random.default_rng(3)
+    rows = []
+
+    def run(name, launches, out, a, b, rounding=0.0):
+        want, size = a.astype(np.float64) @ b.astype(np.float64), np.abs(a.astype(np.float64)) @ np.abs(b.astype(float))
+        with timed() as watch:
+            for kernel, grid, args in launches:
+                ct.launch(None, grid, kernel, args)
+        rows.append(check(f"gemm {name}", launches[0][1], tile, watch,
+                          (out, want, largest_error(size, k, TK, rounding))))
+
+    blocks = ct.cdiv(m, TM) * ct.cdiv(n, TN)
+    for name, kernel, dtype, by_rows, grid in (
+        ("f16", gemm, np.float16, False, (blocks,)),
+        ("bf16, persistent", gemm_persistent, ml_dtypes.bfloat16, False, (8,)),
+        ("float8_e4m3fn", gemm, ml_dtypes.float8_e4m3fn, True, (blocks,)),
+    ):
+        a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+        c = np.empty((m, n), np.float32)
+        given = np.ascontiguousarray(b.T) if by_rows else b
+        run(name, [(kernel, grid, (a, given, c, 1.0, *tile, 4, by_rows))], c, a, b)
+
+    a, b = rng.standard_normal((batch, m, k)).astype(np.float16), rng.standard_normal((batch, k, n)).astype(np.float16)
+    c = np.empty((batch, m, n), np.float32)
+    run("f16, batched", [(gemm_batched, (blocks, batch), (a, b, c, *tile, 4))], c, a, b)
+
+    a, b = a[0, :13], b[0]
+    parts, c = np.empty((splits, 13, n), np.float32), np.empty((13, n), np.float16)
+    run("f16, few rows", [(gemm_skinny, (ct.cdiv(n, TN), splits), (a, b, parts, 16, TN, TK, False)),
+                          (add_parts, (ct.cdiv(n, 128), 1), (parts, c, splits, 16, 128))], c, a, b, 2**-11)
+
+    sizes = np.array([70, 0, 129, 318])  # rows of each group
+    a, b = rng.standard_normal((m, k)).astype(np.float16), rng.standard_normal((len(sizes), k, n)).astype(np.float16)
+    c, ends = np.empty((m, n), np.float32), np.cumsum(sizes, dtype=np.int32)
+    want, size = (np.concatenate([x @ y for x, y in zip(np.split(f(a), ends[:-1]), f(b), strict=True)])
+                  for f in (np.float64, lambda x: np.abs(x.astype(np.float64))))
+    grid = (m // TM + len(sizes), ct.cdiv(n, TN))
+    with timed() as watch:
+        ct.launch(None, grid, gemm_grouped, (a, b, c, ends, *tile, len(sizes)))
+    rows.append(check("gemm f16, grouped", grid, tile, watch, (c, want, largest_error(size, k, TK))))
+    return rows
+
+
+if __name__ == "__main__":
+    show(main())
