@@ -2,9 +2,9 @@
 
 A sample is the time of one launch: on GPU arrays by the GPU's clock (gpu/timing.py), in the interpreter by the wall
 clock. On a GPU, the code of all configurations is compiled first, by several assemblers at once. Every configuration is
-warmed up and sampled. Then the fastest one that is not yet precise is sampled again, until the best few are precise. The interpreter ignores hints: there, configurations that differ only in hints
-are one kernel, which is measured once, by a few samples. After each run, arrays that the kernel may have stored to are
-restored.
+warmed up and sampled. Then the fastest one that is not yet precise is sampled again, until the best few are precise.
+The interpreter ignores hints: there, configurations that differ only in hints are one kernel, which is measured once,
+by a few samples. After each run, arrays that the kernel may have stored to are restored.
 """
 
 from __future__ import annotations
