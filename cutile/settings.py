@@ -124,6 +124,8 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("PORTABLE", False, _flag, "1 or 0",
             "equal bits on every machine: reductions combine half with half, and matrix products are "
             "summed in float64 in k order"),
+    Setting("COMPILED", True, _flag, "1 or 0",
+            "use the parts of the interpreter that are written in C, if they were built; results do not depend on it"),
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",

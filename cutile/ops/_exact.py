@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from cutile.dtypes import DType, float32, float64, info
+from cutile.compiled import form
+from cutile.dtypes import DType, bfloat16, float16, float32, float64, info
 from cutile.ops._rounding import RM, RN, RP, RZ, round_directed, round_to
 from cutile.types import RoundingMode
 
@@ -61,7 +62,16 @@ def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
-    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out` if it has the shape. `out` shares no memory with others.
+    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, which shares no memory with others, if it fits."""
+    compiled = form(_FMA[dtype])
+    return compiled(x, y, z, out) if compiled else _fma(x, y, z, dtype, out)
+
+
+_FMA = {d: f"fma {d.name}" for d in (float16, bfloat16, float32, float64)}
+
+
+def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
+    """What `fma` gives.
 
     The product is exact in float64: at most 48 bits. Rounding the rounded sum s to the dtype is right unless s is
     halfway between two values of the dtype, or at most 2**emin in size; there s is first rounded to odd. Minima over

@@ -1,0 +1,27 @@
+"""Compiled forms: in C, what takes NumPy many passes. Same bits.
+
+In: arrays. Out: the result that an operation's NumPy form gives, which stays the definition and is used where there was
+no C compiler, where the CPU lacks an instruction, and under CUTILE_COMPILED=0. A form knows shapes, strides and formats
+of numbers; it may not know ops, tiles or blocks. The C files say what each form does; `tests/compiled` compares both.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+from cutile import settings
+
+
+def form(name: str) -> Callable | None:
+    """The compiled form of that name, as `fma float32`; None where there is none or it is not wanted."""
+    return _loaded().get(name) if settings.get("COMPILED") else None
+
+
+@functools.cache
+def _loaded() -> Mapping[str, Callable]:
+    try:
+        from cutile.compiled._forms import FORMS  # loaded by the first launch that computes something
+    except ImportError:
+        return {}
+    return FORMS

@@ -1,0 +1,61 @@
+/* What the C files of this folder share.
+
+   A compiled form computes what an operation's NumPy form computes, bit for bit, in one pass. `elementwise.c` brings
+   operands of any shape and layout to packed arrays; the functions that compute see nothing else. */
+
+#ifndef CUTILE_FORMS_H
+#define CUTILE_FORMS_H
+
+#define Py_LIMITED_API 0x030B0000
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <float.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if FLT_EVAL_METHOD != 0 || defined(__FAST_MATH__)
+#error "float and double must be rounded after each operation"
+#endif
+
+#if defined(__GNUC__)
+#define INLINE static inline __attribute__((always_inline)) /* so that it becomes code for the CPU of its caller */
+#else
+#define INLINE static inline
+#endif
+#if defined(__GNUC__) && defined(__x86_64__) /* which stands for CPUs since 2003: most are newer */
+#define FAST __attribute__((target("avx2,fma")))
+#define CPU_IS_FAST (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+#define HAVE_FMA 1
+#else
+#define FAST
+#define CPU_IS_FAST 1
+#if defined(FP_FAST_FMA) && defined(FP_FAST_FMAF)
+#define HAVE_FMA 1
+#else
+#define HAVE_FMA 0 /* or not known */
+#endif
+#endif
+
+/* Computes `n` elements. at: the packed operands, then the result, which may be an operand */
+typedef void Compute(void *const *at, Py_ssize_t n);
+
+enum { OPERANDS = 3 }; /* of an elementwise form, at most */
+
+typedef struct {
+    const char *name;  /* by which Python finds it */
+    const char *types; /* a format character of the struct module for each operand, then for the result */
+    Compute *compute;
+} Elementwise;
+
+extern const Elementwise FMA_FORMS[]; /* ends with a NULL name */
+
+int add_elementwise(PyObject *forms, const Elementwise *table);
+int start_elementwise(void);
+
+INLINE uint32_t bits32(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
+INLINE uint64_t bits64(double x) { uint64_t u; memcpy(&u, &x, sizeof u); return u; }
+INLINE float float_of(uint32_t u) { float x; memcpy(&x, &u, sizeof x); return x; }
+INLINE double double_of(uint64_t u) { double x; memcpy(&x, &u, sizeof x); return x; }
+
+#endif

@@ -1,0 +1,19 @@
+/* The module cutile.compiled._forms: a dict of the forms that this CPU can compute. */
+
+#include "forms.h"
+
+static int fill(PyObject *forms)
+{
+    return start_elementwise() && (!CPU_IS_FAST || add_elementwise(forms, FMA_FORMS));
+}
+
+static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .m_size = -1};
+
+PyMODINIT_FUNC PyInit__forms(void)
+{
+    PyObject *m = PyModule_Create(&module), *forms = PyDict_New();
+    if (m == NULL || forms == NULL || !fill(forms) || PyModule_AddObjectRef(m, "FORMS", forms) < 0)
+        Py_CLEAR(m);
+    Py_XDECREF(forms);
+    return m;
+}
