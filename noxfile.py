@@ -75,6 +75,13 @@ def gpu(session: nox.Session) -> None:
 
 
 @nox.session
+def gpu_bench(session: nox.Session) -> None:
+    """On a machine with a GPU: all benchmarks of GPU code, in eight minutes; the figures are in gpu_figures."""
+    session.install("-e", ".[examples,gpu]", "torch", *session.posargs)
+    session.run("python", "benchmarks/gpu_all.py")
+
+
+@nox.session
 def deep(session: nox.Session) -> None:
     """Tests too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs,
     thousands of interrupts, hundreds of forks.
