@@ -12,8 +12,6 @@ import ast
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from cutile.dtypes import info
 from cutile.errors import Span
 from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
@@ -34,12 +32,13 @@ from cutile.interp.codegen.py_ast import (
     set_position,
     tuple_of,
 )
+from cutile.interp.codegen.templates import from_template
 from cutile.interp.codegen.variables import OpenLoop, Path, Variables, claimed
-from cutile.interp.exec.block_set import BlockSet
+from cutile.interp.exec.combine import combine_elements
 from cutile.interp.exec.divergence import bad_step, count_step
-from cutile.interp.show import Shown, Tile, record_class
+from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
-from cutile.ir.nodes import TERMINATORS, Kernel, Known, Node, Op, Region, Template, Value
+from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Template, Value
 from cutile.ir.recursion import recursive
 from cutile.ops import create, shape
 from cutile.types import TileType
@@ -104,7 +103,8 @@ class Function:
             if isinstance(v, Value):
                 inner.variables.bind(variable, (v,))
         params = [*named, *self.temps(values)]
-        made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, named.values()), *map(self.use, values)])
+        shown = [from_template(self.code, t, self.use) for t in named.values()]
+        made = call(load(slot), [load(CTX), load(BLOCK), *shown, *map(self.use, values)])
         self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
         return self.called(made, body)
 
@@ -250,26 +250,9 @@ class Function:
             source = self.use(v)
             self.variables.bind(n.name, (v,))
         else:
-            source = self.template(v)
+            source = from_template(self.code, v, self.use)
             self.variables.bind(n.name)
         return [set_position(assign([n.name], source), NO_POSITION if arriving else position(n.span))]
-
-    def template(self, t: Template) -> ast.expr:
-        match t:
-            case Value():
-                return self.use(t)
-            case Known(bool() | int() | str() | None as value):
-                return constant(value)
-            case Known(value):
-                return self.code.ref(value, "known")
-            case ir.Shown(text):
-                return self.code.ref(Shown(text), "shown")
-        items = [self.template(i) for i in t.items]
-        if t.kind == "tuple":
-            return tuple_of(items)
-        if t.kind == "dict":
-            return ast.Dict([constant(n) for n in t.names], items)
-        return call(self.code.ref(record_class(t.kind), t.kind), (), list(zip(t.names, items, strict=True)))
 
     # -------------------------------------------------------------- structured nodes
 
@@ -412,17 +395,3 @@ TERMINATE: dict[type, Callable] = {ir.Yield: Function.yield_, ir.Continue: Funct
 
 def _inside(inner: Span, outer: Span) -> bool:
     return outer.line <= inner.line <= outer.end_line
-
-
-def combine_elements(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
-                     args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Call a combine function for each element, in row-major order, on scalars that a debugger can show."""
-    args = np.broadcast_arrays(*args)
-    n = len(args) // 2
-    out = tuple(np.empty(args[0].shape, a.dtype) for a in args[:n])
-    for at in np.ndindex(args[0].shape):
-        scalars = (Tile(carrier=np.asarray(a[at]), type=t) for a, t in zip(args, types, strict=True))
-        y = function(ctx, block, *scalars, *captured)
-        for o, x in zip(out, y if n > 1 else (y,), strict=True):
-            o[at] = x.carrier
-    return out
