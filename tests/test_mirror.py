@@ -36,6 +36,7 @@ TESTED_ELSEWHERE = {
     "gpu/tileir/rules/_regular": ("gpu/tileir/rules/test_math.py", "elementwise ops go through it"),
     "gpu/tileir/rules/atomics": ("gpu/tileir/rules/test_memory.py", "atomics are accesses to memory"),
     "gpu/tileir/rules/views": ("gpu/tileir/rules/test_memory.py", "views are arrays of which tiles are loaded"),
+    "interp/codegen/batch_unit": ("interp/codegen/test_batch.py", "the functions of a kernel are tested together"),
     "interp/codegen/emit": ("interp/codegen/test_block.py", "the base of the emitters is tested through them"),
     "interp/codegen/exits": ("interp/codegen/test_batch.py", "programs with every kind of exit are run"),
     "interp/codegen/interleave": ("interp/exec/test_turns.py", "blocks that take turns run the code that it emits"),

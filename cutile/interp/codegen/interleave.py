@@ -50,11 +50,11 @@ class Pauses:
 def _pauses(kernel: Kernel) -> Pauses:
     every = list(regions(kernel.body))
     inside: set[Region] = set()
-    for b, holder in reversed(every):  # inner ones first
+    for region, holder in reversed(every):  # inner ones first
         if isinstance(holder, Op):
             continue
-        if any(isinstance(n, Op) and is_access(n) or any(c in inside for c in ir.regions_of(n)) for n in b.nodes):
-            inside.add(b)
+        if any(isinstance(n, Op) and is_access(n) or any(c in inside for c in ir.regions_of(n)) for n in region.nodes):
+            inside.add(region)
     return Pauses(frozenset(inside), waiting_loops(kernel))
 
 
