@@ -185,7 +185,8 @@ class Function:
     # ------------------------------------------------------------- regions
 
     @recursive
-    def region(self, b: Region, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
+    def region(self, region: Region, line: int = 0, own: Iterable[Value] = (),
+               skip: int = 0) -> tuple[list[ast.stmt], bool]:
         """The statements of a region from node `skip` on, and whether control can reach its end.
 
         `line`: that of the header of a function or loop; the first Binds belong to it. `own`: values whose temporaries
@@ -194,11 +195,11 @@ class Function:
         out: list[ast.stmt] = []
         local = set(own)
         header_end = line  # Binds up to this line say what variables hold; the user assigns nothing there
-        for i, (n, last) in enumerate(zip(b.nodes, self.liveness.last_uses(b), strict=True)):
+        for i, (n, last) in enumerate(zip(region.nodes, self.liveness.last_uses(region), strict=True)):
             if i < skip:
                 continue
             if isinstance(n, TERMINATORS):
-                before = b.nodes[i - 1] if i else None
+                before = region.nodes[i - 1] if i else None
                 return out + TERMINATE[type(n)](self, n, before), isinstance(n, ir.Yield | ir.Continue)
             if isinstance(n, ir.Bind):
                 out += self.bind(n, arriving=n.span.line <= header_end)
@@ -260,9 +261,9 @@ class Function:
         at = header(n.span)
         test = self.carrier(n.cond)
         before, arriving, sides = self.variables.mark(), [], []
-        for b in (n.then, n.orelse):
+        for side in (n.then, n.orelse):
             self.ends.append(lambda y: self._arrive(y, n.results, before, arriving))
-            stmts, _ = self.region(b)
+            stmts, _ = self.region(side)
             self.ends.pop()
             self.variables.undo(before)
             sides.append(stmts)
@@ -288,8 +289,8 @@ class Function:
             return first + self.region(n.body, n.span.line)[0]
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
-        stmts, falls = self.loop(n, body, lambda b: ast.For(
-            ast.Name(i, ast.Store()), call(load(".range"), bounds), b, []), at)
+        stmts, falls = self.loop(n, body, lambda stmts: ast.For(
+            ast.Name(i, ast.Store()), call(load(".range"), bounds), stmts, []), at)
         return [*stmts[:-1], set_position(bad, at), stmts[-1]], falls
 
     def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
@@ -304,7 +305,7 @@ class Function:
             return stmts + self.count(n.span, at) + self.region(n.body, n.span.line)[0]
 
         before = self.activation(n)
-        stmts, falls = self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
+        stmts, falls = self.loop(n, body, lambda stmts: ast.While(constant(True), stmts, []), at)
         return before + stmts, falls
 
     def _leave_unless(self, y: ir.Yield, loop: OpenLoop) -> list[ast.stmt]:

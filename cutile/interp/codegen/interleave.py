@@ -53,7 +53,7 @@ def _pauses(kernel: Kernel) -> Pauses:
     for region, holder in reversed(every):  # inner ones first
         if isinstance(holder, Op):
             continue
-        if any(isinstance(n, Op) and is_access(n) or any(c in inside for c in ir.regions_of(n)) for n in region.nodes):
+        if any(isinstance(n, Op) and is_access(n) or not inside.isdisjoint(ir.regions_of(n)) for n in region.nodes):
             inside.add(region)
     return Pauses(frozenset(inside), waiting_loops(kernel))
 
