@@ -20,7 +20,7 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests, the examples among them. Arguments go to pytest: nox -s tests -- tests/ops -k sum"""
-    session.install("-e", ".[examples,gpu,test]")  # the assembler of GPU code runs without a GPU
+    session.install("-e", ".[examples,gpu,inspect,test]")  # the tools for GPU code run without a GPU
     session.run("pytest", "-n", "2", *session.posargs, env={"CUTILE_CHECK": "1", "OPENBLAS_NUM_THREADS": "1"})
 
 
