@@ -33,6 +33,8 @@ typedef struct { /* the start of a record; first bytes of the parameters, 8 each
     uint64_t n_parameters;
 } Head;
 
+typedef struct { uint32_t grid[3], unused; uint64_t function; } Choice; /* which function runs for a grid */
+
 typedef struct { int32_t type, id; } Device; /* as DLPack defines them, version 1 */
 typedef struct { uint8_t code, bits; uint16_t lanes; } DataType;
 typedef struct {
@@ -298,8 +300,29 @@ static int unchanged(PyObject *comparisons)
     return YES;
 }
 
-/* The driver's answer, or -1 if the launch is not for here. */
-static int queue(PyObject *record, const Reading *r, const unsigned *grid, uint64_t stream)
+/* Whether it is known which function runs for a grid; `out` stays as it is where that is the record's. choices: None,
+   or a list with one bytes object, a Choice for each grid, which Python replaces (gpu/device_launch.py). */
+static int choose(PyObject *choices, const unsigned *grid, uint64_t *out)
+{
+    char *bytes;
+    Py_ssize_t size;
+    Choice c;
+    if (choices == Py_None)
+        return YES;
+    if (PyBytes_AsStringAndSize(PyList_GetItem(choices, 0), &bytes, &size) < 0)
+        return NO;
+    for (; size >= (Py_ssize_t)sizeof c; bytes += sizeof c, size -= sizeof c) {
+        memcpy(&c, bytes, sizeof c);
+        if (memcmp(c.grid, grid, sizeof c.grid) == 0) {
+            *out = c.function;
+            return YES;
+        }
+    }
+    return NO;
+}
+
+/* The driver's answer, or -1 if the launch is not for here. function: 0 for the record's */
+static int queue(PyObject *record, const Reading *r, const unsigned *grid, uint64_t function, uint64_t stream)
 {
     char *bytes;
     Py_ssize_t size;
@@ -310,6 +333,8 @@ static int queue(PyObject *record, const Reading *r, const unsigned *grid, uint6
     if (PyBytes_AsStringAndSize(record, &bytes, &size) < 0)
         return -1;
     memcpy(&h, bytes, sizeof h);
+    if (function != 0)
+        h.function = function;
     if (((Current)(uintptr_t)h.current)(&context) != 0 || (uintptr_t)context != h.context)
         return -1;
     memcpy(memory, bytes + sizeof h, h.n_parameters * sizeof *memory);
@@ -412,7 +437,7 @@ static int told(PyObject *written, PyObject *args)
 
 /* ---------------------------------------------------------------- LaunchCache */
 
-enum { RECORD, COMPARISONS, PREPARED, WRITTEN, KEPT, ITEMS }; /* of an entry */
+enum { RECORD, COMPARISONS, PREPARED, WRITTEN, CHOICES, KEPT, ITEMS }; /* of an entry */
 
 typedef struct {
     PyObject_HEAD
@@ -520,8 +545,10 @@ static PyObject *cache_signature(PyObject *self, PyObject *args)
 static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
 {
     LaunchCache *c = (LaunchCache *)self;
-    if (n != 5 || !PyBytes_CheckExact(a[1]) || (a[4] != Py_None && !PyTuple_CheckExact(a[4])))
-        return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written");
+    if (n != 6 || !PyBytes_CheckExact(a[1]) || (a[4] != Py_None && !PyTuple_CheckExact(a[4]))
+        || (a[5] != Py_None && !PyList_CheckExact(a[5])))
+        return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written, "
+                                             "choices");
     Reading r = {.kept = PyList_New(0)};
     PyObject *key = NULL, *entry = NULL, *out = NULL;
     if (r.kept == NULL)
@@ -529,7 +556,7 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
     if (!read_all(&r, a[0], c->constants, c->kinds))
         out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
     else if ((key = signature_of(&r)) != NULL
-             && (entry = PyTuple_Pack(ITEMS, a[1], a[2], a[3], a[4], r.kept)) != NULL) {
+             && (entry = PyTuple_Pack(ITEMS, a[1], a[2], a[3], a[4], a[5], r.kept)) != NULL) {
         if (PyDict_Size(c->entries) >= c->capacity)
             PyDict_Clear(c->entries);
         if (PyDict_SetItem(c->entries, key, entry) == 0)
@@ -556,8 +583,11 @@ static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
         || !find(c, &r, a[2], &entry) || entry == NULL)
         return not_here();
     Py_INCREF(entry);
-    int code = unchanged(PyTuple_GetItem(entry, COMPARISONS)) && told(PyTuple_GetItem(entry, WRITTEN), a[2])
-        ? queue(PyTuple_GetItem(entry, RECORD), &r, grid, stream) : -1;
+    uint64_t function = 0;
+    int code = unchanged(PyTuple_GetItem(entry, COMPARISONS))
+            && choose(PyTuple_GetItem(entry, CHOICES), grid, &function)
+            && told(PyTuple_GetItem(entry, WRITTEN), a[2])
+        ? queue(PyTuple_GetItem(entry, RECORD), &r, grid, function, stream) : -1;
     if (code == 0)
         out = Py_NewRef(Py_None);
     else
@@ -578,8 +608,8 @@ static PyMethodDef cache_methods[] = {
     {"lookup", cache_lookup, METH_O,
      "lookup(arguments) -> the prepared launch for arguments like these or None; NotImplemented for unusual ones"},
     {"insert", (PyCFunction)(void (*)(void))cache_insert, METH_FASTCALL,
-     "insert(arguments, record, comparisons, prepared launch, written) -> whether arguments like these can be found.\n"
-     "comparisons: Dependencies.comparisons();  written: autograd.for_c()"},
+     "insert(arguments, record, comparisons, prepared launch, written, choices) -> whether arguments like these can\n"
+     "be found. comparisons: Dependencies.comparisons();  written: autograd.for_c();  choices: of the prepared launch"},
     {"signature", cache_signature, METH_O,
      "signature(arguments) -> (signature, launch values), each as bytes, or NotImplemented for unusual ones"},
     {NULL, NULL, 0, NULL}};
@@ -619,7 +649,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
         {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"}, {&n_requires_grad, "requires_grad"}};
     static const struct { const char *name; int value; } numbers[] = {
         {"BOOL", BOOL}, {"INT", INT}, {"FLOAT", FLOAT}, {"TORCH", TORCH}, {"CUPY", CUPY}, {"FIXED", FIXED},
-        {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS}};
+        {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS},
+        {"CHOICES", CHOICES}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
             return NULL;

@@ -46,6 +46,16 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
     return _one_at_a_time(key, lambda: _from_cache(key, text, program.name, compile_it))
 
 
+def cached(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], target: Target, options: Options,
+           symbol: str) -> bytes | None:
+    """What `build` would return, if that is in the cache on disk; None if it would have to be compiled."""
+    disk = cache.current()
+    if disk is None:
+        return None
+    text = key_text(program, of_parameters(constraints), target, options, symbol, settings.get("LINEINFO"))
+    return disk.get(digest(text), _release(disk))
+
+
 def _from_cache(key: str, text: str, name: str, compile_it: Callable[[], tuple[bytes, dict[str, Any]]]) -> bytes:
     """The code of a key from the cache on disk; if it is not there, it is compiled and put there."""
     disk = cache.current()

@@ -1,14 +1,21 @@
-"""A launch prepared for a GPU: a loaded kernel, and the parameters that stay the same from launch to launch."""
+"""A launch prepared for a GPU: a loaded kernel, and the parameters that stay the same from launch to launch.
+
+If the kernel has variants (variants.py), the launch decides once for each grid which code it runs, and again when more
+code has been made.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from typing import Any
+import struct
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from cutile import settings
 from cutile._support import trace
+from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
+from cutile._support.structs import structure
 from cutile.errors import refusal
 from cutile.gpu.driver import Device, driver
 from cutile.gpu.facts import of_parameters
@@ -16,7 +23,15 @@ from cutile.gpu.parameters import Packing, ParameterBuffer, packing
 from cutile.gpu.streams import handle
 from cutile.ir.nodes import Kernel
 
+if TYPE_CHECKING:
+    from cutile.gpu.variants import Variant
+
 BUFFERS = 16  # idle buffers that are kept; more concurrent launches make new ones
+GRIDS = 16  # for which a launch with variants keeps what it runs
+Grid = tuple[int, int, int]
+Candidates = Sequence[tuple["Variant", Callable[[Grid], bool]]]
+
+_lock = Lock()
 
 
 def prepare(kernel: Kernel, name: str, constraints: Sequence[Any], symbol: str, options: Any, ordinal: int,
@@ -24,30 +39,58 @@ def prepare(kernel: Kernel, name: str, constraints: Sequence[Any], symbol: str, 
     """A launch of a typed kernel on a GPU, for arrays with these sizes and strides (parameters.packing).
 
     constraints, symbol, options   what the kernel is compiled for, as gpu.cubin.build takes them
-    loaded   of the program: handles of what was compiled of it and loaded; one that is missing is added
+    loaded   of the program: what was compiled of it and loaded; what is missing is added
     """
-    from cutile.gpu.cubin import build  # not needed if the code is loaded
-
     device = driver().device(ordinal)
     key = tuple(of_parameters(constraints)), options.key, device
-    function = loaded.get(key)
-    if function is None:
-        function = device.function(build(kernel, constraints, device.target, options, symbol), symbol)
-        loaded.keep(key, function)
+    found = loaded.get(key)
+    if found is None:
+        found = _load(kernel, constraints, symbol, options, device)
+        loaded.keep(key, found)
     types = [p.type for p in kernel.params]
-    return DeviceLaunch(name, device, function, packing(types, dims), traced=trace.on(trace.LAUNCHES))
+    return DeviceLaunch(name, device, found.function, packing(types, dims), traced=trace.on(trace.LAUNCHES),
+                        variants=[(v, may_run(dims)) for v, may_run in found.variants])
+
+
+@structure(eq=False, slots=True)
+class Loaded:
+    """The function of a kernel on a GPU, and its variants, the best first: each with a function that takes the `dims`
+    of a launch and returns one that says for which grids the variant may run.
+    """
+
+    function: Any
+    variants: Sequence[tuple[Variant, Callable[[Sequence[Any]], Callable[[Grid], bool]]]]
+
+
+def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any, device: Device) -> Loaded:
+    from cutile.gpu import inside  # these are not needed if the code is loaded
+    from cutile.gpu.cubin import build
+
+    function = device.function(build(kernel, constraints, device.target, options, symbol), symbol)
+    unchecked = inside.unchecked(kernel)
+    if unchecked is None:
+        return Loaded(function, ())
+    return Loaded(function, [(inside.variant(unchecked, constraints, device, options, symbol), unchecked.for_arrays)])
 
 
 class DeviceLaunch:
     """A launch of a loaded kernel, for arguments of one layout. Threads may run it at the same time.
 
-    traced  whether it tells of each run, as CUTILE_DEBUG asks for
+    traced    whether it tells of each run, as CUTILE_DEBUG asks for
+    variants  code to run in the place of `function`, the best first: each with a function that says whether it may run
+              for a grid
     """
 
-    __slots__ = ("name", "device", "function", "packing", "traced", "_buffers", "_launch", "_record")
+    __slots__ = ("name", "device", "function", "packing", "traced", "variants", "choices", "_chosen", "_round",
+                 "_buffers", "_launch", "_record")
 
-    def __init__(self, name: str, device: Device, function: Any, packing: Packing, traced: bool = False):
+    def __init__(self, name: str, device: Device, function: Any, packing: Packing, traced: bool = False,
+                 variants: Candidates = ()):
         self.name, self.device, self.function, self.packing, self.traced = name, device, function, packing, traced
+        self.variants = variants
+        self.choices: list[bytes] | None = [b""] if variants else None  # `_chosen`, for C code
+        self._chosen: dict[Grid, Any] = {}  # the function that runs for a grid
+        self._round = 0  # how often more code has been made
         self._buffers: list[ParameterBuffer] = []
         self._record: bytes | None = None
         self._launch = device.driver.api.cuLaunchKernel
@@ -58,7 +101,7 @@ class DeviceLaunch:
             return not self.traced
         return settings.get("BACKEND") is None and trace.on(trace.LAUNCHES) == self.traced
 
-    def run(self, grid: tuple[int, int, int], stream: Any, values: Sequence[Any], dependent: bool) -> None:
+    def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
         """Queue a launch on a stream. `values` are addresses, numbers and lists of addresses.
 
         DriverError where the driver refuses; RuntimeError for a list of arrays while a graph is captured.
@@ -71,30 +114,76 @@ class DeviceLaunch:
         device = self.device
         entered = device.enter()
         try:
+            function = self.function
+            if self.variants and (function := self._chosen.get(grid)) is None:
+                function = self._choose(grid, number)
             try:
                 buffer = self._buffers.pop()
             except IndexError:
                 buffer = self.packing.buffer()
             if self.packing.tables:
-                self._with_tables(buffer, grid, number, list(values), dependent)
+                self._with_tables(buffer, function, grid, number, list(values), dependent)
             else:
-                self._queue(buffer.fill(values), grid, number, dependent)
+                self._queue(function, buffer.fill(values), grid, number, dependent)
             if len(self._buffers) < BUFFERS:
                 self._buffers.append(buffer)
         finally:
             if entered:
                 device.leave()
 
-    def _queue(self, parameters: int, grid: tuple[int, int, int], stream: int, dependent: bool) -> None:
-        if dependent:
-            answer = self.device.driver.api.cuLaunchKernelEx(self._dependent(grid, stream), self.function, parameters,
-                                                             0)
+    def make_variants(self, grid: Grid) -> None:
+        """Make and load all code that may run for a grid, before this returns."""
+        with self.device.current():
+            for variant, may_run in self.variants:
+                if may_run(grid):
+                    variant.make_now()
+        self._more_code()
+
+    def _choose(self, grid: Grid, stream: int) -> Any:
+        """The function to run for a grid that has come for the first time, or since more code has been made."""
+        before = self._round
+        for variant, may_run in self.variants:
+            if variant.given_up or not may_run(grid):
+                continue
+            if not variant.settled and self._is_captured(stream):
+                return self.function  # nothing is made or loaded now: a launch after the capture decides
+            if (function := variant.ask(self._more_code)) is not None:
+                break
         else:
-            answer = self._launch(self.function, *grid, 1, 1, 1, 0, stream, parameters, 0)
+            function = self.function
+        with _lock.here():
+            if before == self._round:
+                while len(self._chosen) >= GRIDS:
+                    self._chosen.pop(next(iter(self._chosen)))
+                self._chosen[grid] = function
+                self._tell_c()
+        return function
+
+    def _more_code(self) -> None:
+        """A variant has been made: decide anew."""
+        with _lock.here():
+            self._round += 1
+            self._chosen.clear()
+            self._tell_c()
+
+    def _tell_c(self) -> None:
+        if self.choices is not None:
+            self.choices[0] = b"".join(struct.pack("=4IQ", *g, 0, int(f)) for g, f in self._chosen.items())
+
+    def _is_captured(self, stream: int) -> bool:
+        """Whether a stream is captured in a CUDA graph. The default stream does not say, while another one is."""
+        failed, status = self.device.driver.api.cuStreamIsCapturing(stream)
+        return bool(failed or status)
+
+    def _queue(self, function: Any, parameters: int, grid: Grid, stream: int, dependent: bool) -> None:
+        if dependent:
+            answer = self.device.driver.api.cuLaunchKernelEx(self._dependent(grid, stream), function, parameters, 0)
+        else:
+            answer = self._launch(function, *grid, 1, 1, 1, 0, stream, parameters, 0)
         if answer[0]:
             raise self.refused(answer[0], grid)
 
-    def _dependent(self, grid: tuple[int, int, int], stream: int) -> Any:
+    def _dependent(self, grid: Grid, stream: int) -> Any:
         """The configuration of a launch that may start before the one queued before it has ended."""
         api = self.device.driver.api
         attribute = api.CUlaunchAttribute()
@@ -107,12 +196,11 @@ class DeviceLaunch:
         config.attrs, config.numAttrs = [attribute], 1
         return config
 
-    def _with_tables(self, buffer: ParameterBuffer, grid: tuple[int, int, int], stream: int, values: list,
+    def _with_tables(self, buffer: ParameterBuffer, function: Any, grid: Grid, stream: int, values: list,
                      dependent: bool) -> None:
         """A launch with lists of arrays: their tables are allocated, used and freed in the order of the stream."""
         api, ask = self.device.driver.api, self.device.driver.ask
-        failed, status = api.cuStreamIsCapturing(stream)
-        if failed or status:
+        if self._is_captured(stream):
             raise refusal(RuntimeError(f"kernel {self.name} takes a list of arrays, so it cannot be launched while a "
                                        f"CUDA graph is captured; pass the arrays one by one, or as a tuple"))
         made: list[Any] = []
@@ -124,7 +212,7 @@ class DeviceLaunch:
                 made.append(ask(doing, api.cuMemAllocAsync(n, stream)))
                 ask(doing, api.cuMemcpyHtoDAsync(made[-1], ctypes.addressof(host), n, stream))
                 values[t.slot] = int(made[-1])
-            self._queue(buffer.fill(values), grid, stream, dependent)
+            self._queue(function, buffer.fill(values), grid, stream, dependent)
         finally:
             for pointer in made:
                 api.cuMemFreeAsync(pointer, stream)

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from cutile._support.structs import structure
+from cutile.gpu.background import stopped_by
 from cutile.gpu.executables import absolute, on_path
 
 # The variables that a tool sees.
@@ -40,7 +41,8 @@ def run(command: list[str], limit: float | None, folder: Path | None = None, mer
                           stderr=subprocess.STDOUT if merged else subprocess.PIPE, text=True, encoding="utf-8",
                           errors="replace", **own_group) as process:
         try:
-            out, err = process.communicate(timeout=limit)
+            with stopped_by(functools.partial(_kill, process)):
+                out, err = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             _kill(process)
             out, _ = process.communicate()
@@ -77,7 +79,9 @@ def _dies_with_us() -> tuple[str, ...]:
 
 
 def _kill(process: subprocess.Popen) -> None:
-    """Kill the tool and the processes that it started."""
+    """Kill the tool and the processes that it started, if it still runs."""
+    if process.returncode is not None:
+        return
     if os.name == "posix":
         try:
             os.killpg(process.pid, signal.SIGKILL)

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import cutile as ct
-from cutile.gpu.device_launch import DeviceLaunch
+from cutile.gpu.device_launch import GRIDS, DeviceLaunch
 from cutile.gpu.driver import DriverError
 from cutile.gpu.parameters import packing
 from cutile.types import ArrayType, ListType, TileType
@@ -122,3 +122,127 @@ def test_threads(fake):
         assert struct.unpack("<Q", pointer) == (4096 + n,) and struct.unpack("<i", number)[0] // 100 == n
         seen.append(struct.unpack("<i", number)[0])
     assert sorted(seen) == sorted(n * 100 + k for n in range(4) for k in range(5))
+
+
+# ------------------------------------------------------------------ variants
+
+
+USUAL, OTHER, BEST = 100, 101, 102
+
+
+class Ready:
+    """A variant as DeviceLaunch sees it."""
+
+    def __init__(self, function, ready=True):
+        self.coming, self.function, self.given_up, self.asked, self.told = function, None, False, 0, []
+        if ready:
+            self.be_ready()
+
+    def be_ready(self):
+        self.ready = True
+        for told in self.told:
+            told()
+
+    settled = property(lambda self: self.function is not None or self.given_up)
+    ready = False
+
+    def ask(self, when_made):
+        self.asked += 1
+        if self.ready:
+            self.function = self.coming
+        else:
+            self.told.append(when_made)
+        return self.function
+
+
+def small(grid):
+    return grid[0] <= 4
+
+
+def with_variants(fake, *variants):
+    fake.sizes |= dict.fromkeys((USUAL, OTHER, BEST), [8, 4, 4, 4])
+    return DeviceLaunch("k", fake.start().device(1), USUAL, packing(TYPES, [((5,), (1,)), None]), variants=variants)
+
+
+def run(fake, launch, grid, stream=77):
+    """The function that runs; what C code would run, if it knows, is the same."""
+    launch.run(grid, stream, [4096, -1], False)
+    used = fake.launches[-1]["function"]
+    choices = {tuple(c[:3]): c[4] for c in struct.iter_unpack("=4IQ", launch.choices[0])}
+    assert choices == launch._chosen and choices.get(grid, used) == used
+    return used, grid in choices
+
+
+def test_a_variant_runs_only_where_it_may(fake):
+    launch = with_variants(fake, (Ready(OTHER), small))
+    for _ in range(2):
+        assert run(fake, launch, (4, 1, 1)) == (OTHER, True) and run(fake, launch, (5, 1, 1)) == (USUAL, True)
+    assert launch.variants[0][0].asked == 1
+
+
+def test_the_first_variant_that_is_ready_and_may_run(fake):
+    best = Ready(BEST, ready=False)
+    launch = with_variants(fake, (best, small), (Ready(OTHER), lambda grid: True))
+    assert [run(fake, launch, (n, 1, 1))[0] for n in (4, 5)] == [OTHER, OTHER]
+    best.be_ready()
+    assert [run(fake, launch, (n, 1, 1))[0] for n in (4, 5)] == [BEST, OTHER]
+
+
+def test_the_usual_code_until_the_variant_is_made(fake):
+    variant = Ready(OTHER, ready=False)
+    launch = with_variants(fake, (variant, small))
+    for _ in range(3):
+        assert run(fake, launch, (4, 1, 1)) == (USUAL, True)
+    assert variant.asked == 1
+    variant.be_ready()
+    assert launch.choices == [b""] and run(fake, launch, (4, 1, 1)) == (OTHER, True)
+
+
+def test_a_variant_that_becomes_ready_while_a_launch_decides(fake):
+    variant = Ready(OTHER, ready=False)
+    usual_ask = variant.ask
+
+    def ask(when_made):
+        answer = usual_ask(when_made)
+        variant.ask = usual_ask
+        variant.be_ready()
+        return answer
+
+    variant.ask = ask
+    launch = with_variants(fake, (variant, small))
+    assert run(fake, launch, (4, 1, 1)) == (USUAL, False) and run(fake, launch, (4, 1, 1)) == (OTHER, True)
+
+
+@pytest.mark.parametrize("ready", [True, False])
+def test_while_a_graph_is_captured_nothing_is_made_or_loaded(fake, ready):
+    variant = Ready(OTHER, ready)
+    launch = with_variants(fake, (variant, small))
+    for failed, status in ((0, 1), (0, 2), (906, 0)):
+        fake.fails["cuStreamIsCapturing"], fake.capturing = failed, status
+        assert run(fake, launch, (4, 1, 1)) == (USUAL, False) and run(fake, launch, (5, 1, 1))[0] == USUAL
+    assert not variant.asked
+    fake.fails["cuStreamIsCapturing"], fake.capturing = 0, 0
+    run(fake, launch, (4, 1, 1))
+    variant.be_ready()
+    assert run(fake, launch, (4, 1, 1)) == (OTHER, True)
+    fake.capturing = 1
+    assert run(fake, launch, (3, 1, 1)) == (OTHER, True)  # what is loaded serves in a capture
+
+
+def test_a_variant_that_is_given_up(fake):
+    variant = Ready(OTHER, ready=False)
+    variant.given_up = True
+    launch = with_variants(fake, (variant, small))
+    fake.capturing = 1
+    assert run(fake, launch, (4, 1, 1)) == (USUAL, True) and not variant.asked
+
+
+def test_a_choice_is_kept_for_some_grids(fake):
+    asked = []
+    launch = with_variants(fake, (Ready(OTHER), lambda grid: asked.append(grid) or small(grid)))
+    for n in range(1, 3 * GRIDS):
+        assert run(fake, launch, (n, 1, 1)) == (OTHER if n <= 4 else USUAL, True)
+    assert len(launch._chosen) == GRIDS and len(asked) == 3 * GRIDS - 1
+    run(fake, launch, (3 * GRIDS - 1, 1, 1))
+    assert len(asked) == 3 * GRIDS - 1
+    assert run(fake, launch, (1, 1, 1)) == (OTHER, True) and len(asked) == 3 * GRIDS

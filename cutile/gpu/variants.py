@@ -1,0 +1,98 @@
+"""Variants: other machine code for a program, which launches prefer to the usual code once it is there.
+
+No launch waits for a variant. The first launch that could use one takes it from the cache on disk; if it is not there,
+the variant is made in the background, and launches use the usual code until then. A variant that cannot be made or
+loaded is given up, which CUTILE_DEBUG=1 tells. Which launches may use one is said by whoever defines it, as
+gpu/inside.py.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from cutile._support import trace
+from cutile._support.locks import Lock
+from cutile.gpu import background
+
+_lock = Lock()
+
+
+class Variant:
+    """Other machine code of a program for one GPU.
+
+    name  of it and its kernel, for messages
+    find  returns the code if that takes no time to speak of, as from the cache on disk, else None
+    make  makes the code, which may take seconds
+    load  loads it on the GPU and returns the handle of its function
+    The three may raise any Exception. Threads may share a variant.
+    """
+
+    __slots__ = ("name", "function", "given_up", "_find", "_make", "_load", "_cubin", "_asked", "_waiting")
+
+    def __init__(self, name: str, find: Callable[[], bytes | None], make: Callable[[], bytes],
+                 load: Callable[[bytes], Any]):
+        self.name, self._find, self._make, self._load = name, find, make, load
+        self.function: Any = None  # the handle, once it is loaded
+        self.given_up = False
+        self._cubin: bytes | None = None
+        self._asked: int | None = None  # the process that has looked for it and had it made
+        self._waiting: list[Callable[[], None]] = []
+
+    @property
+    def settled(self) -> bool:
+        """Whether it is loaded or given up, so that asking will change nothing."""
+        return self.function is not None or self.given_up
+
+    def ask(self, when_made: Callable[[], None]) -> Any:
+        """The handle of its function. None if there is none yet: it is being made then, and `when_made` will be called,
+        in another thread, when it can be loaded. Not to be called while a CUDA graph is captured.
+        """
+        try:
+            if not self.settled and self._is_there(when_made):
+                self.function = self._load(self._cubin)
+        except Exception as e:
+            self._give_up(e)
+        return self.function
+
+    def make_now(self) -> None:
+        """Make it and load it, unless it is loaded or given up."""
+        try:
+            if not self.settled:
+                self._cubin = self._cubin or self._make()
+                self.function = self._load(self._cubin)
+        except Exception as e:
+            self._give_up(e)
+
+    def _is_there(self, when_made: Callable[[], None]) -> bool:
+        process = os.getpid()
+        if self._asked != process:  # in a forked child nobody makes what the parent was making
+            self._cubin = self._cubin or self._find()
+        with _lock.here():
+            if self._cubin is not None or self.given_up:
+                return not self.given_up
+            if self._asked != process:
+                self._asked, self._waiting = process, []
+                if not background.submit(self._be_made):
+                    self._asked = None
+                    return False
+            self._waiting.append(when_made)
+            return False
+
+    def _be_made(self) -> None:
+        try:
+            cubin = self._make()
+        except Exception as e:
+            self._give_up(e)
+            return
+        with _lock.here():
+            self._cubin, waiting, self._waiting = cubin, self._waiting, []
+        trace.say(trace.LAUNCHES, f"{self.name} is ready")
+        for told in waiting:
+            told()
+
+    def _give_up(self, why: Exception) -> None:
+        with _lock.here():
+            self.given_up, self._waiting = True, []
+        trace.say(trace.LAUNCHES, f"{self.name} is given up: {type(why).__name__}: {why}")
