@@ -13,6 +13,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 TESTED_ELSEWHERE = {
+    "analysis/guards": ("analysis/test_inside.py", "what they say of tiles is compared with what blocks access"),
+    "analysis/ranges": ("analysis/test_inside.py", "they say where tiles lie"),
     "__init__": ("test_api.py", "its names are the public API"),
     "__main__": ("cli/test_main.py", "it calls cli/main.py and nothing else"),
     "_support/strides": ("runtime/test_arrays.py", "arrays are read by it"),
@@ -36,12 +38,10 @@ TESTED_ELSEWHERE = {
     "gpu/tileir/rules/_regular": ("gpu/tileir/rules/test_math.py", "elementwise ops go through it"),
     "gpu/tileir/rules/atomics": ("gpu/tileir/rules/test_memory.py", "atomics are accesses to memory"),
     "gpu/tileir/rules/views": ("gpu/tileir/rules/test_memory.py", "views are arrays of which tiles are loaded"),
-    "interp/codegen/batch_unit": ("interp/codegen/test_batch.py", "the functions of a kernel are tested together"),
     "interp/codegen/emit": ("interp/codegen/test_block.py", "the base of the emitters is tested through them"),
     "interp/codegen/exits": ("interp/codegen/test_batch.py", "programs with every kind of exit are run"),
     "interp/codegen/interleave": ("interp/exec/test_turns.py", "blocks that take turns run the code that it emits"),
     "interp/codegen/py_ast": ("interp/codegen/test_block.py", "the nodes are tested as the code that they make"),
-    "interp/codegen/templates": ("interp/codegen/test_block.py", "debuggers show what the user's variables hold"),
     "interp/debugger": ("interp/test_schedule.py", "a debugger decides the schedule"),
     "interp/memory/irregular_tiles": ("interp/memory/test_tile_access.py", "it is one of the answers of locate"),
     "interp/memory/strided_tile": ("interp/memory/test_tile_access.py", "tiles that locate finds are read through it"),

@@ -140,9 +140,15 @@ def where_tiles_lie(access: Access, sizes: Sequence[int | None], ranges: Mapping
     INSIDE if all lie inside; CLIPPED if one reaches over an edge or lies outside; UNKNOWN if too little is known. If
     sizes and ranges come from the kernel, this holds for every launch, otherwise for the launch that they come from.
     """
+    return where_tiles_with(access, sizes, [f.extent(ranges) for f in access.index])
+
+
+def where_tiles_with(access: Access, sizes: Sequence[int | None],
+                     indices: Sequence[tuple[int, int] | None]) -> str:
+    """The same for the least and the greatest index along each array axis; None for one that is not known."""
     if access.unit != TILES:
         return UNKNOWN
-    found = [_where_along(access, i, sizes[k], ranges) for i, k in enumerate(access.order)]
+    found = [_where_along(access, i, sizes[k], indices[i]) for i, k in enumerate(access.order)]
     return CLIPPED if CLIPPED in found else UNKNOWN if UNKNOWN in found else INSIDE
 
 
@@ -155,8 +161,7 @@ def never_clipped(access: Access, multiples: Sequence[int]) -> bool:
         for n, step, k in zip(access.shape, access.steps, access.order, strict=True))
 
 
-def _where_along(access: Access, dim: int, size: int | None, ranges: Mapping[Variable, range]) -> str:
-    extent = access.index[dim].extent(ranges)
+def _where_along(access: Access, dim: int, size: int | None, extent: tuple[int, int] | None) -> str:
     if extent is None or size is None or not _fits(access, dim, *extent):
         return UNKNOWN
     first, last = extent

@@ -81,14 +81,15 @@ def affine_scalars(ops: Iterable[Op]) -> Callable[[Value], AffineIndex]:
 
     for n in ops:
         rule = _RULES.get(n.op)
-        if rule is not None and _is_integer(n.results[0]):
+        if rule is not None and is_integer(n.results[0]):
             function = rule(n, *map(of, n.operands))
             if function is not None and len(function.terms) <= MAX_TERMS:
                 found[n.results[0]] = function
     return of
 
 
-def _is_integer(v: Value) -> bool:
+def is_integer(v: Value) -> bool:
+    """Whether a value is a scalar of an integer dtype."""
     return isinstance(v.type, TileType) and not v.type.shape and info(v.type.dtype).integral
 
 
