@@ -74,8 +74,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
     return convert
 
 
-def block_of(given: Any) -> tuple[int, int, int]:
-    """A block id from a text such as "3,0,0", or from numbers; ValueError if it is none."""
+def _block(given: Any) -> tuple[int, int, int]:
     parts = given.split(",") if isinstance(given, str) else list(given)
     block = tuple(_integer(0)(p) for p in parts)
     if not 1 <= len(block) <= 3:
@@ -145,9 +144,10 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("CACHE_SIZE", 2 << 30, _bytes, "a number of bytes such as 500M or 2G",
             "how much compiled GPU code is kept; the least recently used goes first", device=True),
     Setting("HINTS", True, _flag, "1 or 0",
-            "choose hints for GPU code (allow_tma) where a kernel leaves them open; results do not depend on it",
+            "choose hints for GPU code (allow_tma) where a kernel leaves them open, and make a variant without checks "
+            "of bounds for launches that need none; results do not depend on it",
             device=True),
-    Setting("BLOCK", None, block_of, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
+    Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 
 _known: ContextVar[dict[str, Any] | None] = ContextVar("cutile_known_settings", default=None)

@@ -111,8 +111,7 @@ class _Candidate:
         if plan.ordinal is None or settings.get("BACKEND") == "interp":
             self.ready = args
             return False
-        if plan.prepared is None or not plan.prepared.still_valid():
-            pool.submit(contextvars.copy_context().run, _prepare, plan, self.clocks.stream)
+        pool.submit(contextvars.copy_context().run, _prepare, plan, self.clocks.stream, self.grid)
         return True
 
     def fresh_args(self) -> tuple:
@@ -186,8 +185,12 @@ class _Candidate:
 
 
 @in_usual_mode
-def _prepare(plan: launch_plan.LaunchPlan, stream: Any) -> None:
-    plan.prepared = plan.prepare(stream)
+def _prepare(plan: launch_plan.LaunchPlan, stream: Any, grid: Any) -> None:
+    """Make all code that launches for a grid run on a GPU, also what they would have made in the background."""
+    prepared: Any = plan.prepared
+    if prepared is None or not prepared.still_valid():
+        prepared = plan.prepared = plan.prepare(stream)
+    prepared.make_variants(launch.padded_grid(grid))
 
 
 def _identity(plan: Any, values: Sequence[Any], grid: tuple[int, int, int]) -> tuple:

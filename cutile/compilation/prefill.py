@@ -16,15 +16,18 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
+from cutile._support import trace
 from cutile._support.float_mode import in_usual_mode
 from cutile.compilation.launch_signature import of_launch
+from cutile.gpu import inside
 from cutile.gpu.cubin import build
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch_plan import dims_of
 
 
 def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, threads: int | None = None) -> None:
-    """Compile what launches with these arguments would compile, and put it into the cache.
+    """Compile what launches with these arguments would compile, also in the background, and put it into the cache.
 
     calls    the arguments of one launch each; arrays in host memory stand for arrays of the same layout on a GPU
     targets  for example ["sm_90"]
@@ -37,8 +40,8 @@ def prefill(kernel: Kernel, calls: Iterable[tuple], targets: Sequence[str], *, t
     wanted = _targets(targets)
     classified = [kernel.classify(c) for c in calls]
     with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
-        done = [pool.submit(contextvars.copy_context().run, _fill, kernel, arguments, t)
-                for arguments in classified for t in wanted]
+        done = [pool.submit(contextvars.copy_context().run, fill, kernel, arguments, t)
+                for arguments in classified for t in wanted for fill in (_fill, _fill_variant)]
         try:
             wait(done)
         except BaseException:  # Ctrl-C: finish those that run, and begin no other
@@ -58,3 +61,15 @@ def _targets(given: Any) -> list[Target]:
 def _fill(kernel: Kernel, arguments: list[Any], target: Target) -> None:
     constraints, symbol = of_launch(kernel, arguments)
     build(kernel.program(arguments).kernel, constraints, target, kernel.options, symbol)
+
+
+@in_usual_mode
+def _fill_variant(kernel: Kernel, arguments: list[Any], target: Target) -> None:
+    """The variant that launches prefer, if one block alone could run it; a failure of it concerns no user."""
+    constraints, symbol = of_launch(kernel, arguments)
+    try:
+        unchecked = inside.unchecked(kernel.program(arguments).kernel)
+        if unchecked and unchecked.for_arrays([dims_of(x) for a in arguments for x in a.flat_args])((1, 1, 1)):
+            build(unchecked.kernel, constraints, target, kernel.options, symbol)
+    except Exception as e:
+        trace.say(trace.LAUNCHES, f"{kernel.__name__} without checks of bounds is left out: {type(e).__name__}: {e}")

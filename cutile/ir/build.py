@@ -56,17 +56,17 @@ class Builder:
         with self.into(region):
             yield region
 
-    def into(self, region: Region) -> _TemporaryAttribute:
+    def into(self, region: Region) -> _Meanwhile:
         """Within the `with` block, append to another region: `with b.into(Region()) as region:`."""
-        return _TemporaryAttribute(self, "region", region)
+        return _Meanwhile(self, "region", region)
 
-    def at(self, span: Span) -> _TemporaryAttribute:
+    def at(self, span: Span) -> _Meanwhile:
         """Within the `with` block, give nodes this span."""
-        return _TemporaryAttribute(self, "span", span)
+        return _Meanwhile(self, "span", span)
 
 
-class _TemporaryAttribute:
-    """A context manager: within its `with` block, an attribute of a builder has another value."""
+class _Meanwhile:
+    """A context manager that sets an attribute of a builder and restores it."""
 
     __slots__ = ("builder", "name", "value", "outer")
 

@@ -102,7 +102,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
     else:
         check_writable(program, flat_args)
         launch_values = list(map(_device_value, flat_args))
-        dims = list(map(_dims, flat_args))
+        dims = list(map(dims_of, flat_args))
         prepare = _prepare_on_gpu(kernel, program, arguments, ordinal, dims)
     written = written_tensors(program.kernel, values, kernel.specs)
     plan = LaunchPlan(program, prepare, ordinal, dims, repeatable, written)
@@ -148,10 +148,10 @@ def _device_value(x: Any) -> Any:
     return x.pointer if isinstance(x, ArrayRef) else x
 
 
-def _dims(x: Any) -> Any:
+def dims_of(x: Any) -> Any:
     """Sizes and strides of an array, of each array of a list; None for a number."""
     if isinstance(x, list):
-        return list(map(_dims, x))
+        return list(map(dims_of, x))
     return (x.shape, x.strides) if isinstance(x, ArrayRef) else None
 
 

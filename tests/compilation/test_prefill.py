@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from cutile import settings
 from cutile.compilation import prefill as prefilling
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.prefill import prefill
-from cutile.gpu import cache
+from cutile.gpu import cache, inside
 from cutile.gpu import cubin as building
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
@@ -76,8 +77,8 @@ def test_every_call_for_every_target_at_once(asked, monkeypatch):
     two, real = threading.Barrier(2, timeout=PATIENCE), tileiras.assemble
     monkeypatch.setattr(tileiras, "assemble", lambda *args, **kw: (two.wait(), real(*args, **kw))[1])
     prefill(scale, [(*arrays(), 64), (*arrays(), 128), (*arrays(), 64)], ["sm_90", "sm_100"], threads=4)
-    assert sorted(asked) == ["sm_100", "sm_100", "sm_90", "sm_90"]
-    assert len(list(cache.current().entries())) == 4
+    assert sorted(asked) == ["sm_100"] * 4 + ["sm_90"] * 4  # with checks of bounds, and without
+    assert len(list(cache.current().entries())) == 8
 
 
 def test_a_launch_finds_it(asked):
@@ -85,13 +86,41 @@ def test_a_launch_finds_it(asked):
     arguments = scale.classify((*arrays(1 << 16), 64))  # another size that is divisible by 16
     constraints, symbol = of_launch(scale, arguments)
     code = building.build(scale.program(arguments).kernel, constraints, parse_target("sm_90"), scale.options, symbol)
-    assert code == b"code" and asked == ["sm_90"]
+    assert code == b"code" and asked == ["sm_90"] * 2
+
+
+def test_the_variant_without_checks_is_there_too(asked, monkeypatch):
+    def found(n):
+        arguments = scale.classify((*arrays(n), 64))
+        constraints, symbol = of_launch(scale, arguments)
+        kernel = inside.unchecked(scale.program(arguments).kernel).kernel
+        return building.cached(kernel, constraints, parse_target("sm_90"), scale.options, symbol)
+
+    prefill(scale, [(*arrays(48), 64)], ["sm_90"])  # no tile of 64 lies inside
+    assert found(48) is None and asked == ["sm_90"]
+    prefill(scale, [(*arrays(), 64)], ["sm_90"])
+    assert found(4096) == b"code" and asked == ["sm_90"] * 2
+    monkeypatch.setenv("CUTILE_HINTS", "0")
+    prefill(scale, [(*arrays(), 64)], ["sm_90"])
+    assert asked == ["sm_90"] * 3
+
+
+def test_a_variant_that_fails_concerns_nobody(asked, monkeypatch, capsys):
+    def fails(kernel):
+        raise ValueError("mine")
+
+    monkeypatch.setattr(inside, "unchecked", fails)
+    prefill(scale, [(*arrays(), 64)], ["sm_90"])
+    assert asked == ["sm_90"] and not capsys.readouterr().err
+    with settings.override(DEBUG=1):
+        prefill(scale, [(*arrays(), 64)], ["sm_90"])
+    assert "scale without checks of bounds is left out: ValueError: mine" in capsys.readouterr().err
 
 
 def test_one_failure_does_not_stop_the_others(asked):
     with pytest.raises(ct.TileCompilerExecutionError, match="refused"):
         prefill(scale, [(*arrays(), 64)], ["sm_80", "sm_90"])
-    assert [e.metadata()["target"] for e in cache.current().entries()] == ["sm_90"]
+    assert [e.metadata()["target"] for e in cache.current().entries()] == ["sm_90"] * 2
 
 
 def test_what_is_refused():

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from cutile.dtypes import int64
+from cutile.gpu import background
 from cutile.gpu import cubin as building
 from cutile.gpu import driver as drivers
 from cutile.gpu.driver import Driver
+from cutile.ir.nodes import Op
+from cutile.ir.walk import walk
 from cutile.types import ArrayType, ListType
 
 CODES = {0: "CUDA_SUCCESS", 3: "CUDA_ERROR_NOT_INITIALIZED", 100: "CUDA_ERROR_NO_DEVICE",
@@ -49,6 +52,8 @@ def installed(monkeypatch: Any) -> FakeDriver:
     fake = FakeDriver()
     monkeypatch.setattr(drivers, "_driver", fake.start())
     monkeypatch.setattr(building, "build", fake.build)
+    monkeypatch.setattr(building, "cached", lambda *what: None)
+    monkeypatch.setattr(background, "submit", fake.submit)
     return fake
 
 
@@ -61,6 +66,8 @@ class FakeDriver:
     """The calls that cutile makes, by name, in `calls`; `launches` has the bytes of every parameter.
 
     built     what `build`, which stands in for the compiler, was asked for
+    unchecked  whether some accesses of what was built are unchecked, by image
+    later     jobs that were given to the background; `work` does them
     sizes     of the parameters of kernels, in bytes, by image or function
     fails     code of the error that a call answers, by its name
     homes     ordinals of GPUs by address
@@ -79,6 +86,8 @@ class FakeDriver:
         self.calls: list[tuple] = []
         self.launches: list[dict[str, Any]] = []
         self.built: list[dict[str, Any]] = []
+        self.unchecked: dict[bytes, bool] = {}
+        self.later: list[Callable[[], None]] = []
         self.sizes: dict[Any, list[int]] = {}
         self.fails: dict[str, int] = {}
         self.homes: dict[int, int] = {}
@@ -104,8 +113,19 @@ class FakeDriver:
         self.built.append({"constraints": list(constraints), "target": str(target), "options": options,
                            "symbol": symbol})
         image = f"cubin {len(self.built)}".encode()
+        accesses = [n for n in walk(program.body) if isinstance(n, Op) and n.op.accesses and "check_bounds" in n.attrs]
+        self.unchecked[image] = any(not n.attrs["check_bounds"] for n in accesses)
         self.sizes[image] = sizes_of(p.type for p in program.params)
         return image
+
+    def submit(self, job: Callable[[], None]) -> bool:
+        """In the place of gpu.background.submit."""
+        self.later.append(job)
+        return True
+
+    def work(self) -> None:
+        while self.later:
+            self.later.pop(0)()
 
     def _answer(self, name: str, *arguments: Any, value: Any = None) -> tuple:
         self.calls.append((name, *arguments))

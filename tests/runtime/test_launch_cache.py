@@ -69,12 +69,13 @@ def launches_of(fake):
                                          (LX, LY, LentTensor(16384, (48,), (1,)))])
 def test_a_repeated_launch(c, gpu, x, y, other):
     k = scaling()
-    ct.launch(77, (3, 2), k, (x, y, 2.5, 16))
+    for grid in ((3, 2), (4,)):  # Python decides what runs for a grid
+        ct.launch(77, grid, k, (x, y, 2.5, 16))
     gpu.calls.clear()
     ct.launch(77, (3, 2), k, (x, y, 2.5, 16))
     ct.launch(78, (4,), k, (other, y, -1.0, 16))
     assert gpu.names() == [IN_C] * 2
-    one, two, three = gpu.launches
+    one, _, two, three = gpu.launches
     assert one == two
     assert three == {**one, "grid": (4, 1, 1), "stream": 78, "parameters": [
         struct.pack("<Q", 16384), *one["parameters"][1:6], struct.pack("<f", -1)]}
@@ -132,6 +133,54 @@ def test_threads(c, gpu):
         n = one["stream"]
         assert one["parameters"][0] == struct.pack("<Q", 4096 * (n + 1))
         assert struct.unpack("<f", one["parameters"][6])[0] // 100 == n
+
+
+# ------------------------------------------------------------------ variants
+
+
+@pytest.mark.parametrize("x, y", [(X, Y), (TX, TY), (LX, LY)])
+def test_the_variant_without_checks_serves_grids_whose_tiles_lie_inside(c, gpu, x, y):
+    """`x` has three tiles. The variant is made while the usual code runs, and never serves a grid that is larger."""
+    k = scaling()
+    inside, beyond = ((1,), (3,), (3, 1), (2, 5, 3)), ((4,), (4, 1, 1), (2**20,))
+
+    def run(names=(IN_C,)):
+        gpu.calls.clear()
+        gpu.launches.clear()
+        for grid in (*inside, *beyond):
+            ct.launch(77, grid, k, (x, y, 2.5, 16))
+        assert set(names) == {n for n in gpu.names() if n.startswith("cuLaunch")}
+        return [[one["function"][1] for one in gpu.launches if (one["grid"][0] <= 3) == here] for here in (True, False)]
+
+    usual, unchecked = b"cubin 1", b"cubin 2"
+    assert run(("cuLaunchKernel", IN_C)) == run() == [[usual] * 4, [usual] * 3]  # (3,) and (3, 1) are one grid
+    assert len(gpu.built) == 1 and len(gpu.later) == 1
+    gpu.work()
+    assert len(gpu.built) == 2
+    assert run(("cuLaunchKernel", IN_C)) == run() == [[unchecked] * 4, [usual] * 3]
+    assert not gpu.later
+
+
+def test_arrays_of_other_sizes_have_decisions_of_their_own(c, gpu):
+    k = scaling()
+    for _ in range(3):
+        for n in (0, 1, 15, 16, 17, 47, 48, 50):
+            for grid in ((1,), (2,), (3,), (4,)):
+                ct.launch(77, grid, k, (CuPyArray(4096, (n,), (1,)), Y, 1.0, 16))
+                inside = 16 * grid[0] <= n
+                code = gpu.launches[-1]["function"][1]
+                assert inside or gpu.unchecked[code] is False, (n, grid)
+                if inside and _ == 2:
+                    assert gpu.unchecked[code] is True, (n, grid)
+        gpu.work()
+
+
+def test_hints_switch_variants_off(c, gpu, monkeypatch):
+    monkeypatch.setenv("CUTILE_HINTS", "0")
+    k = scaling()
+    for grid in ((1,), (2,)):
+        ct.launch(77, grid, k, (X, Y, 1.0, 16))
+    assert not gpu.later and gpu.names().count(IN_C) == 1  # any grid is launched in C
 
 
 # ------------------------------------------------------------------ what is left to Python
@@ -337,10 +386,10 @@ def test_a_kernel_that_is_gone_takes_its_launches_with_it(c, gpu):
 
 
 def test_tensors_that_are_lent(c, libraries, monkeypatch):
-    assert launch_cache._c_reader(c, LentTensor) > 2**16
+    assert launch_cache._kind(c, LentTensor) > 2**16
     monkeypatch.setattr(LentTensor, "__dlpack_c_exchange_api__", extension.exchange(major=2))
     # a version that is not known: read as before
-    assert launch_cache._c_reader(c, LentTensor) == c.TORCH
+    assert launch_cache._kind(c, LentTensor) == c.TORCH
 
 
 def test_without_the_extension(monkeypatch, libraries, gpu):
@@ -385,7 +434,7 @@ def test_equal_signatures_mean_equal_keys(c, tensor):
     r = random.Random(1)
     cache = c.LaunchCache(constants=FLAGS, streams={}, watch=(), grid_limit=1, capacity=1)
     for cls in (bool, int, float, np.float64, tensor, CuPyArray):
-        cache.kinds[cls] = launch_cache._c_reader(c, cls)
+        cache.kinds[cls] = launch_cache._kind(c, cls)
     by_signature, by_key = {}, {}
     for _ in range(20000):
         values = (random_value(r, tensor), random_value(r, tensor), r.choice(CONSTANTS))
