@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextvars
 import functools
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch
 from cutile.interp.exec.capacity import not_enough
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.buffer import Buffer
+from cutile.interp.progress import Progress
 from cutile.interp.schedule import CompiledKernel
 from cutile.ir.nodes import Kernel, Op, Value, regions_of, uses_of
 from cutile.ir.walk import walk
@@ -73,6 +75,7 @@ def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:
             if k != i and (a is target or not (own and a.flags.owndata) and np.may_share_memory(a, target)):
                 return False
     launch, given, ctx = Launch(grid) if needs_ctx else None, [None] * len(values), None
+    progress = Progress(function.__name__, grid) if len(parts) > 1 else None
     try:
         for i, make in makers:
             given[i] = make(values[i])
@@ -90,8 +93,13 @@ def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:
             if needs_ctx:
                 ctx = BlockGrid(launch, origin, extent)
             function(ctx, *given, *views)
+            if progress is not None:
+                progress.add(prod(extent))
     except MemoryError as e:
         raise not_enough(e) from e
+    finally:
+        if progress is not None:
+            progress.close()
     return True
 
 

@@ -21,6 +21,7 @@ from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch, Single, show
 from cutile.interp.exec.capacity import not_enough, too_many_axes
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.per_block_array import ArrayList
+from cutile.interp.progress import Progress
 from cutile.interp.schedule import CompiledKernel, ExecutionPlan
 from cutile.ir.nodes import Value
 from cutile.ops import _numeric
@@ -50,22 +51,24 @@ def run(compiled: CompiledKernel, grid: Sequence[int], args: Sequence, schedule:
 
 
 def _run(compiled: CompiledKernel, plan: ExecutionPlan, launch: Launch, values: list, extent: Dim3) -> None:
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), Progress(compiled.kernel.name, launch.grid) as progress:
         try:
             if plan.schedule == "batch":
                 for origin, size in chunks(launch.grid, extent):
                     plan.function(BlockGrid(launch, origin, size), *values)
                     if launch.failed:
                         raise _first_failure(compiled, launch, values)
+                    progress.add(prod(size))
             elif plan.schedule == "block":
                 for block, shown in _one_by_one(compiled, launch, values):
                     plan.function(Single(launch, block), block, *shown)
+                    progress.add(1)
             else:
                 from cutile.interp.exec import turns  # loaded when it is needed
 
                 waiting = (turns.Block(plan.function, launch, block, shown)
                            for block, shown in _one_by_one(compiled, launch, values))
-                turns.run(waiting, launch, settings.get("SEED"))
+                turns.run(waiting, launch, settings.get("SEED"), progress)
         except MemoryError as e:
             raise not_enough(e) from e
         except (ValueError, IndexError, RuntimeError) as e:

@@ -21,6 +21,7 @@ from random import Random
 from cutile.errors import Span, TileAssertionError, TileDeadlockError
 from cutile.interp.exec.block_set import Dim3 as Coordinates
 from cutile.interp.exec.block_set import Launch, Turn
+from cutile.interp.progress import Progress
 from cutile.interp.show import Tile
 
 RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or all of them are parked
@@ -86,8 +87,8 @@ class Block:
 class _Run:
     """A running launch."""
 
-    def __init__(self, blocks: Iterable[Block], launch: Launch, seed: int):
-        self.coming, self.launch, self.random = iter(blocks), launch, Random(seed)
+    def __init__(self, blocks: Iterable[Block], launch: Launch, seed: int, progress: Progress):
+        self.coming, self.launch, self.random, self.progress = iter(blocks), launch, Random(seed), progress
         self.ready: list[Block] = []
         self.parked: list[Block] = []
         self.version = 0  # of memory: counts its changes
@@ -134,6 +135,7 @@ class _Run:
                 return False
             event = self.step(block)
         self.finished += 1
+        self.progress.add(1)
         self.begin(1)
         return False
 
@@ -193,6 +195,6 @@ def _listed(blocks: Sequence[Coordinates]) -> str:
         " waits" if len(blocks) == 1 else " wait")
 
 
-def run(blocks: Iterable[Block], launch: Launch, seed: int) -> None:
+def run(blocks: Iterable[Block], launch: Launch, seed: int, progress: Progress) -> None:
     """Run blocks in turns. TileDeadlockError if the remaining ones wait for each other."""
-    _Run(blocks, launch, seed).all()
+    _Run(blocks, launch, seed, progress).all()
