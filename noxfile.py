@@ -20,7 +20,7 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """All tests, the examples among them. Arguments go to pytest: nox -s tests -- tests/ops -k sum"""
-    session.install("-e", ".[examples,gpu,test]")  # the assembler of GPU code runs without a GPU
+    session.install("-e", ".[examples,gpu,inspect,test]")  # the tools for GPU code run without a GPU
     session.run("pytest", "-n", "2", *session.posargs, env={"CUTILE_CHECK": "1", "OPENBLAS_NUM_THREADS": "1"})
 
 
@@ -72,6 +72,13 @@ def gpu(session: nox.Session) -> None:
     session.run("pytest", "conformance", "--impl", "cutile:gpu")
     session.run("python", "benchmarks/gpu_launch.py")
     session.run("python", "benchmarks/gpu_launch.py", "--python")
+
+
+@nox.session
+def gpu_bench(session: nox.Session) -> None:
+    """On a machine with a GPU: all benchmarks of GPU code, in eight minutes; the figures are in gpu_figures."""
+    session.install("-e", ".[examples,gpu]", "torch", *session.posargs)
+    session.run("python", "benchmarks/gpu_all.py")
 
 
 @nox.session

@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import filecmp
 import os
-import statistics
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +26,6 @@ from _gpu_cases import CASES, Case
 
 HERE = Path(__file__).resolve().parent
 BAR = 0.97
-FLUSHED = 256 * 2**20  # bytes, several times the L2 cache
 SIDES = ("ours", "auto", "official")
 
 
@@ -58,9 +56,10 @@ def export(folder: Path, official: str | None, target: str) -> None:
 def run(folder: Path, parts: list[str]) -> int:
     import torch
     from _gpu_reference import Problem
+    from _gpu_timing import scratch
 
     torch.cuda.init()
-    scratch = torch.empty(FLUSHED, dtype=torch.uint8, device="cuda")
+    flushed = scratch()
     print(f"{torch.cuda.get_device_name()}, PyTorch {torch.__version__}")
     known = [s for s in SIDES if (folder / s).is_dir()]
     known += sorted(p.name for p in folder.iterdir() if p.is_dir() and p.name not in SIDES)
@@ -70,15 +69,16 @@ def run(folder: Path, parts: list[str]) -> int:
         if parts and not any(p in case.name for p in parts):
             continue
         try:
-            bad += _row(case, Problem(case), folder, known, scratch)
+            bad += _row(case, Problem(case), folder, known, flushed)
         except Exception as e:  # a failing side must not hide the rows after it
             print(f"{case.name:34}{type(e).__name__}: {e}", flush=True)
             bad += 1
     return int(bad > 0)
 
 
-def _row(case: Case, problem, folder: Path, known: list[str], scratch) -> bool:
+def _row(case: Case, problem, folder: Path, known: list[str], flushed) -> bool:
     from _gpu_driver import Function
+    from _gpu_timing import medians
 
     calls, wrong = {}, []
     for side in known:
@@ -89,7 +89,7 @@ def _row(case: Case, problem, folder: Path, known: list[str], scratch) -> bool:
             if (error := problem.wrong(calls[side])) is not None:
                 wrong.append(f"{side}: {error}")
     calls["library"] = problem.library
-    times = _medians(calls, scratch)
+    times = medians(calls, flushed)
     scale = {"GB/s": 1e6, "TFLOP/s": 1e9}[case.unit]
     rates = {side: case.amount / ms / scale for side, ms in times.items()}
     ratios = [rates[s] / rates["official"] if s in rates and "official" in rates else None for s in ("ours", "auto")]
@@ -100,30 +100,6 @@ def _row(case: Case, problem, folder: Path, known: list[str], scratch) -> bool:
           + "".join(f"{'' if r is None else f'{r:.3f}':>15}" for r in ratios)
           + ("  SLOW" if slow else "") + ("  WRONG " + "; ".join(wrong) if wrong else ""), flush=True)
     return bool(wrong) or slow
-
-
-def _medians(calls: dict, scratch) -> dict[str, float]:
-    """Milliseconds of each call, taking turns; more turns for short ones."""
-    import torch
-
-    def once(call) -> float:
-        scratch.zero_()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        begin.record()
-        call()
-        end.record()
-        torch.cuda.synchronize()
-        return begin.elapsed_time(end)
-
-    for call in calls.values():
-        once(call)
-    slowest = max(once(call) for call in calls.values())
-    turns = max(15, min(60, round(150 / slowest)))
-    found: dict[str, list[float]] = {side: [] for side in calls}
-    for _ in range(turns):
-        for side, call in calls.items():
-            found[side].append(once(call))
-    return {side: statistics.median(times) for side, times in found.items()}
 
 
 def main() -> int:

@@ -74,7 +74,8 @@ def _one_of(*names: str) -> Callable[[Any], str]:
     return convert
 
 
-def _block(given: Any) -> tuple[int, int, int]:
+def block_of(given: Any) -> tuple[int, int, int]:
+    """A block id from a text such as "3,0,0", or from numbers; ValueError if it is none."""
     parts = given.split(",") if isinstance(given, str) else list(given)
     block = tuple(_integer(0)(p) for p in parts)
     if not 1 <= len(block) <= 3:
@@ -147,7 +148,7 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "choose hints for GPU code (allow_tma) where a kernel leaves them open, and make a variant without checks "
             "of bounds for launches that need none; results do not depend on it",
             device=True),
-    Setting("BLOCK", None, _block, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
+    Setting("BLOCK", None, block_of, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 
 _known: ContextVar[dict[str, Any] | None] = ContextVar("cutile_known_settings", default=None)

@@ -94,7 +94,7 @@ def _targets(kernel: Kernel, classes: _Classes) -> list[Value]:
             if isinstance(n, Op) and n.op.accesses is not None and n.op.effect in (WRITE, ATOMIC):
                 targets.append(n.operands[0])
             _unite(n, classes, loop, frame)
-            pending += ((b, *_inside(n, loop, frame)) for b in regions_of(n))
+            pending += ((inner, *_inside(n, loop, frame)) for inner in regions_of(n))
     return targets
 
 
@@ -112,9 +112,9 @@ def _unite(n: Node, classes: _Classes, loop: tuple, frame: tuple) -> None:
             classes.unite_pairs(n.inits, n.params)
             classes.unite_pairs(n.params, n.results)
         case If():
-            for b in regions_of(n):
-                if isinstance(b.terminator, Yield):
-                    classes.unite_pairs(b.terminator.operands, n.results)
+            for side in regions_of(n):
+                if isinstance(side.terminator, Yield):
+                    classes.unite_pairs(side.terminator.operands, n.results)
 
 
 def _inside(n: Node, loop: tuple, frame: tuple) -> tuple[tuple, tuple]:

@@ -3,19 +3,40 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
-from cutile.cli import cache, doctor, settings, show
-from cutile.cli.diff import command
+from cutile._version import __version__
+from cutile.cli import cache, doctor, settings
+from cutile.cli.debug import debug
+from cutile.cli.diff.command import diff
+from cutile.cli.ops import ops
+from cutile.cli.run.command import SCRIPTS, run
+from cutile.cli.show.command import show
 from cutile.settings import SettingError
 
-app = typer.Typer(help="cutile: the cuTile tile-programming model.", no_args_is_help=True, add_completion=False)
-app.command("diff")(command.diff)
-app.command("show")(show.show)
+app = typer.Typer(no_args_is_help=True)
+app.command("run", context_settings=SCRIPTS)(run)
+app.command("debug")(debug)
+app.command("show")(show)
+app.command("diff")(diff)
+app.command("ops")(ops)
 app.command("settings")(settings.show_settings)
 app.command("doctor")(doctor.doctor)
 app.add_typer(cache.app, name="cache")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"cutile {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def cutile(version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True,
+                                                 help="print the version and exit")] = False) -> None:
+    """The cuTile tile-programming model: run, debug and look into kernels."""
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from cutile._support.structs import structure
 from cutile.dtypes import INFO, DType, int32, int64, int_range, uint32
-from cutile.ir.terms import plain
+from cutile.ir.terms import to_builtin
 
 ConstantValue = bool | int | float
 MAX_RANK = 64  # as NumPy and PyTorch have it
@@ -45,7 +45,7 @@ class ConstantConstraint:
     def __init__(self, value: ConstantValue):
         if not issubclass(type(value), int | float):
             raise TypeError(f"a constant constraint is a bool, an int or a float, not {value!r}")
-        object.__setattr__(self, "value", plain(value))
+        object.__setattr__(self, "value", to_builtin(value))
 
     def _key(self) -> tuple:
         bits = struct.pack(">d", self.value) if isinstance(self.value, float) else self.value

@@ -48,7 +48,7 @@ typedef struct {
     Compute *compute;
 } Elementwise;
 
-extern const Elementwise FMA_FORMS[]; /* ends with a NULL name */
+extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[]; /* each ends with a NULL name */
 
 int add_elementwise(PyObject *forms, const Elementwise *table);
 int start_elementwise(void);

@@ -10,9 +10,14 @@
 
 typedef struct {
     int mantissa, emin, top; /* fraction bits; exponent of the smallest normal number; of the largest, and one more */
+    double low, high;        /* what a format that saturates saturates at */
+    int is_signed, has_zero, has_nan;
 } Format;
 
-static const Format F16 = {10, -14, 16}, BF16 = {7, -126, 128}, TF32 = {10, -126, 128};
+static const Format F16 = {10, -14, 16, 0, 0, 1, 1, 1}, BF16 = {7, -126, 128, 0, 0, 1, 1, 1},
+    TF32 = {10, -126, 128, 0, 0, 1, 1, 1}, E4M3 = {3, -6, 9, -448, 448, 1, 1, 1},
+    E5M2 = {2, -14, 16, -57344, 57344, 1, 1, 1}, E5M3 = {3, -14, 17, 0, 114688, 0, 1, 1},
+    E8M0 = {0, -127, 128, 0x1p-127, 0x1p127, 0, 0, 1}, E2M1 = {1, 0, 3, -6, 6, 1, 1, 0};
 
 /* Too large values stay so. The result has the sign of x, also where it is zero. */
 INLINE double nearest64(double x, Format f)
@@ -59,6 +64,27 @@ INLINE float drop_bits(float x, int drop)
     uint32_t rounded = (u + ((u >> drop) & 1) + ((1u << (drop - 1)) - 1)) & mask;
     uint32_t nan = cut & 0x007FFFFF ? cut : cut | 0x00400000;
     return float_of((u & 0x7FFFFFFF) > 0x7F800000 ? nan : rounded);
+}
+
+/* What was rounded, in the range of a format. Unsigned formats have no sign, not even of NaN; without a zero, negative
+   numbers are NaN; without NaN, it is the largest number. */
+INLINE float saturate64(double y, Format f)
+{
+    double c = y < f.low ? f.low : y;
+    float r = (float)(c > f.high ? f.high : c);
+    if (!f.is_signed)
+        r = float_of(bits32(r) & 0x7FFFFFFF);
+    if (!f.has_zero)
+        r = y < 0 ? float_of(0x7FC00000) : r;
+    return f.has_nan || y == y ? r : (float)f.high;
+}
+
+INLINE float saturate32(float y, Format f)
+{
+    float c = y < (float)f.low ? (float)f.low : y, r = c > (float)f.high ? (float)f.high : c;
+    if (!f.is_signed)
+        r = float_of(bits32(r) & 0x7FFFFFFF);
+    return f.has_nan || y == y ? r : (float)f.high;
 }
 
 INLINE float bf16_of32(float x) { return drop_bits(x, 16); }

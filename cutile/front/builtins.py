@@ -40,7 +40,7 @@ def _len(c: Context, *args: Term) -> Term:
     raise TileTypeError(f"a {describe(t)} has no len()", help=help)
 
 
-def _two(op: OpDef, name: str) -> Callable[..., Term]:
+def _two_arguments(op: OpDef, name: str) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
         if len(args) != 2:
             raise TileTypeError(
@@ -51,7 +51,7 @@ def _two(op: OpDef, name: str) -> Callable[..., Term]:
     return apply
 
 
-def _one(op: OpDef) -> Callable[..., Term]:
+def _one_argument(op: OpDef) -> Callable[..., Term]:
     def apply(c: Context, *args: Term) -> Term:
         check_count(op.name, args, 1)
         return op_calls.apply(c, op, {next(iter(op.__signature__.parameters)): args[0]})
@@ -227,8 +227,8 @@ def _handlers() -> dict[int, tuple[Any, Callable[..., Term]]]:
         **{f: _operator(n) for f, n in binary.items()},
         **{f: _unary_operator(n) for f, n in unary.items()},
         o.is_: _is(True), o.is_not: _is(False), o.getitem: _getitem,
-        len: _len, abs: _one(arithmetic.abs), divmod: _two(arithmetic.divmod, "divmod"),
-        min: _two(arithmetic.minimum, "min"), max: _two(arithmetic.maximum, "max"),
+        len: _len, abs: _one_argument(arithmetic.abs), divmod: _two_arguments(arithmetic.divmod, "divmod"),
+        min: _two_arguments(arithmetic.minimum, "min"), max: _two_arguments(arithmetic.maximum, "max"),
         bool: _bool, int: _int, float: _float, str: _str, repr: _repr, tuple: _tuple, slice: _slice, range: _range,
         getattr: _getattr, breakpoint: _debugger("breakpoint"),
         str.join: _join_strings, dict.get: _dict_get, static_names.ensure_constant: _ensure_constant,

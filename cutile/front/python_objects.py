@@ -12,7 +12,7 @@ import numpy as np
 from cutile.dtypes import from_foreign, of_storage
 from cutile.errors import TileTypeError
 from cutile.front.context import Context
-from cutile.ir.terms import Const, PySlice, Record, Static, Term, Tuple, article, describe, plain
+from cutile.ir.terms import Const, PySlice, Record, Static, Term, Tuple, article, describe, to_builtin
 from cutile.ops._constants import loose, strict
 from cutile.ops._op import OpDef
 
@@ -29,7 +29,7 @@ def capture(c: Context, obj: Any, name: str) -> Term:
     if isinstance(obj, enum.Enum) and isinstance(obj, int):
         return c.attempt(loose, obj)
     if isinstance(obj, str) and not isinstance(obj, enum.Enum):
-        return Static(plain(obj))
+        return Static(to_builtin(obj))
     if obj is None or obj is Ellipsis or isinstance(obj, str | enum.Enum | types.ModuleType | OpDef | type):
         return Static(obj)
     if from_foreign(obj) is not None:

@@ -33,7 +33,7 @@ def choose_hints(kernel: Kernel, target: Target | None) -> Kernel:
     if any(n.op in PRODUCTS or n.op in (*LOADS, *STORES) and n.attrs["allow_tma"] for n in ops):
         return kernel
     repeated = {id(n) for loop in walk(kernel.body) if isinstance(loop, For | While)
-                for b in regions_of(loop) for n in walk(b)}
+                for region in regions_of(loop) for n in walk(region)}
     return rewrite(kernel, lambda old, n: [_without_tma(n)] if isinstance(n, Op) and (
         n.op in STORES or n.op in LOADS and id(old) not in repeated) else None)
 

@@ -1,13 +1,34 @@
-"""Whether a debugger is attached. Coverage tools and profilers do not count."""
+"""Whether a tool follows kernels line by line: a debugger, or coverage of branches.
+
+Profilers and coverage of lines do not: these see the lines of kernels under every schedule.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 _MEASURING = ("coverage", "trace", "_lsprof", "cProfile", "profile", "viztracer", "line_profiler", "pytest_cov")
 
 _MONITORING = getattr(sys, "monitoring", None)  # Python 3.12 and later
 _PYDEVD = frozenset({"_pydevd_bundle.pydevd_constants", "debugpy"})
+
+
+def follows() -> str | None:
+    """Why a kernel must run as its author wrote it, one block after another; None if nothing follows it."""
+    if attached():
+        return "a debugger is attached"
+    coverage = sys.modules.get("coverage")
+    if coverage is not None and _measures_branches(coverage):
+        return "coverage of branches is measured"
+    return None
+
+
+def _measures_branches(coverage: Any) -> bool:
+    """Whether a measurement that runs asks which line followed which."""
+    current = getattr(getattr(coverage, "Coverage", None), "current", None)
+    running = current() if current is not None else None
+    return running is not None and bool(running.get_option("run:branch"))
 
 
 def attached() -> bool:

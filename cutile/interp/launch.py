@@ -44,7 +44,7 @@ class HostLaunch:
         TypeError if the kernel stores to an array that is read-only.
         """
         check = None  # the value of CUTILE_CHECK; None if no grid launch may be used
-        if (by_grid := self._by_grid) is not None and not debugger.attached():
+        if (by_grid := self._by_grid) is not None and debugger.follows() is None:
             check = False if settings.untouched() else prepared.checking()
             if check is not None and (found := by_grid.get((grid, check))) is not None and found.run(values):
                 return

@@ -80,8 +80,8 @@ class CompiledKernel:
         One plan is kept for each combination of the settings that `choose` and `_plan` read.
         """
         get = settings.get
-        key = ("usual", asked, debugger.attached()) if usual else (
-            asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.attached())
+        key = ("usual", asked, debugger.follows()) if usual else (
+            asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.follows())
         found = self._made.get(key)
         return self._made.setdefault(key, self._plan(asked)) if found is None else found
 
@@ -179,8 +179,8 @@ def choose(properties: KernelProperties, asked: str | None) -> tuple[str, str]:
         return asked, why
     if properties.breakpoint:
         return "block", "the kernel has a breakpoint"
-    if debugger.attached():
-        return "block", "a debugger is attached"
+    if (why := debugger.follows()) is not None:
+        return "block", why
     return "batch", "default"
 
 

@@ -56,17 +56,17 @@ class Builder:
         with self.into(region):
             yield region
 
-    def into(self, region: Region) -> _Meanwhile:
+    def into(self, region: Region) -> _TemporaryAttribute:
         """Within the `with` block, append to another region: `with b.into(Region()) as region:`."""
-        return _Meanwhile(self, "region", region)
+        return _TemporaryAttribute(self, "region", region)
 
-    def at(self, span: Span) -> _Meanwhile:
+    def at(self, span: Span) -> _TemporaryAttribute:
         """Within the `with` block, give nodes this span."""
-        return _Meanwhile(self, "span", span)
+        return _TemporaryAttribute(self, "span", span)
 
 
-class _Meanwhile:
-    """A context manager that sets an attribute of a builder and restores it."""
+class _TemporaryAttribute:
+    """A context manager: within its `with` block, an attribute of a builder has another value."""
 
     __slots__ = ("builder", "name", "value", "outer")
 

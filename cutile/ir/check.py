@@ -284,7 +284,8 @@ def nested_regions(n: Node, outer: _Checked) -> list[_Checked]:
         case Op(region=Region() as region):
             return [_Checked("combine body", region, n, _of(region.params[:len(region.params) // 2]), combine=True)]
         case If():
-            return [_Checked("branch of if", b, n, _of(n.results), loop, leaves, combine) for b in (n.then, n.orelse)]
+            return [_Checked("branch of if", side, n, _of(n.results), loop, leaves, combine)
+                    for side in (n.then, n.orelse)]
         case For():
             return [_Checked("body of for", n.body, n, None, n, leaves, combine)]
         case While():
@@ -301,7 +302,7 @@ def falls_through(n: Node) -> bool:
     """Whether control may go on to the node after this one."""
     match n:
         case If():
-            return any(b.nodes and isinstance(b.nodes[-1], Yield) for b in (n.then, n.orelse))
+            return any(side.nodes and isinstance(side.nodes[-1], Yield) for side in (n.then, n.orelse))
         case While(cond=None):
             own = walk(n.body, lambda inner: not isinstance(inner, For | While | Frame))
             return any(isinstance(inner, Break) for inner in own)

@@ -37,10 +37,11 @@ class Leaf(Term):
         return self.value.type
 
 
-def plain(value: Any) -> Any:
-    """A number or text as a plain int, float, bool or str; instances of subclasses of int, float
-    and str, such as np.float64 and members of enums, are converted without running code of the subclass. Anything else
-    is returned unchanged.
+def to_builtin(value: Any) -> Any:
+    """A number or text as an int, float, bool or str of Python.
+
+    Instances of subclasses of int, float and str, such as np.float64 and members of enums, are converted without
+    running code of the subclass. Anything else is returned unchanged.
     """
     cls = type(value)
     if issubclass(cls, int):

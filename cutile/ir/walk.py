@@ -40,7 +40,7 @@ def walk(region: Region, enter: Callable[[Node], bool] | None = None) -> Iterato
             yield n
             inner = regions_of(n)
             if inner and (enter is None or enter(n)):
-                stack.extend(iter(b.nodes) for b in reversed(inner))
+                stack.extend(iter(nested.nodes) for nested in reversed(inner))
                 break
         else:
             stack.pop()
@@ -50,16 +50,16 @@ def regions(region: Region) -> Iterator[tuple[Region, Node | None]]:
     """This region and all nested ones, each with the node that holds it (None for this one)."""
     yield region, None
     for n in walk(region):
-        for b in regions_of(n):
-            yield b, n
+        for nested in regions_of(n):
+            yield nested, n
 
 
 def depths(region: Region) -> dict[Region, int]:
     """This region and all nested ones, each with the number of regions around it (0 for this one)."""
     found, pending = {region: 0}, [region]
-    for b in pending:
-        inner = [i for n in b.nodes for i in regions_of(n)]
-        found.update(dict.fromkeys(inner, found[b] + 1))
+    for outer in pending:
+        inner = [nested for n in outer.nodes for nested in regions_of(n)]
+        found.update(dict.fromkeys(inner, found[outer] + 1))
         pending += inner
     return found
 
@@ -93,7 +93,7 @@ def definitions(region: Region) -> dict[Value, Node]:
 
 def homes(region: Region) -> dict[Value, Region]:
     """The region that holds the node of which a value is a result. Parameters of loops and regions are not listed."""
-    return {v: b for b, _ in regions(region) for n in b.nodes for v in results_of(n)}
+    return {v: home for home, _ in regions(region) for n in home.nodes for v in results_of(n)}
 
 
 def shown_values(t: Template) -> tuple[Value, ...]:
@@ -126,10 +126,10 @@ def holders(body: Region, *kinds: type[Node]) -> set[Node]:
     Nodes inside nested frames do not count.
     """
     found: set[Node] = set()
-    outer = [(body, None), *((b, n) for n in walk(body, lambda n: not isinstance(n, Frame))
-                             if not isinstance(n, Frame) for b in regions_of(n))]
-    for b, holder in reversed(outer):  # inner regions first
-        if holder is not None and any(isinstance(n, kinds) or n in found for n in b.nodes):
+    outer = [(body, None), *((region, n) for n in walk(body, lambda n: not isinstance(n, Frame))
+                             if not isinstance(n, Frame) for region in regions_of(n))]
+    for region, holder in reversed(outer):  # inner regions first
+        if holder is not None and any(isinstance(n, kinds) or n in found for n in region.nodes):
             found.add(holder)
     return found
 
@@ -201,8 +201,8 @@ def _rewrite(region: Region, change: Change, new: dict[Value, Value]) -> Generat
     for old in region.nodes:
         n = substitute(old, new)
         before, after = tuple(regions_of(n)), []
-        for b in before:
-            after.append((yield _rewrite(b, change, new)))
+        for inner in before:
+            after.append((yield _rewrite(inner, change, new)))
         if any(a is not b for a, b in zip(after, before, strict=True)):
             n = with_regions(n, after)
         replaced = change(old, n)

@@ -14,7 +14,7 @@ import numpy as np
 
 from cutile.dtypes import DType, bool_, float32, info, int32, int64, int_range, uint64
 from cutile.errors import TileValueError
-from cutile.ir.terms import Const, Static, Term, Tuple, digits, plain
+from cutile.ir.terms import Const, Static, Term, Tuple, digits, to_builtin
 from cutile.ops import _numeric
 from cutile.ops._arguments import refuse
 from cutile.ops._op import OpDef, Sig
@@ -25,7 +25,7 @@ from cutile.types import TileType
 
 def loose(value: bool | int | float) -> Const:
     """A loosely typed constant [LOOSE-1, LOOSE-2]."""
-    value = plain(value)
+    value = to_builtin(value)
     if isinstance(value, bool):
         return Const(value, bool_, True)
     if isinstance(value, int):

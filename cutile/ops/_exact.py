@@ -163,8 +163,8 @@ def _by_fraction(where, r, exact, *xs) -> np.ndarray:
     if not where.any():
         return r
     r = np.array(r)
-    at = np.unravel_index(np.flatnonzero(where), r.shape)
-    r[at] = [exact(*v) for v in zip(*(np.broadcast_to(x, r.shape)[at].tolist() for x in xs), strict=True)]
+    at = np.flatnonzero(where)
+    r.flat[at] = [exact(*v) for v in zip(*(np.broadcast_to(x, r.shape).flat[at].tolist() for x in xs), strict=True)]
     return r
 
 

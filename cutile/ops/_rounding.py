@@ -12,7 +12,8 @@ import math
 
 import numpy as np
 
-from cutile.dtypes import DType, bfloat16, float16, float32, float64, info, tfloat32
+from cutile.compiled import form
+from cutile.dtypes import INFO, DType, bfloat16, float16, float32, float64, info, tfloat32
 from cutile.types import RoundingMode
 
 RN, RZ, RM, RP, RA = (RoundingMode[n] for n in ("RN", "RZ", "RM", "RP", "RA"))
@@ -39,15 +40,30 @@ def round_to(dtype: DType, x, out: np.ndarray | None = None) -> np.ndarray:
         raise TypeError(f"a result of dtype {dtype.name} must be float32 or float64 before rounding, not {x.dtype}")
     if dtype is float32:
         return x.astype(_F32, copy=False)
+    compiled = form(_FORMS[dtype, x.dtype.char])
+    if compiled:
+        return compiled(x, None if out is None or out.dtype != _F32 else out)
+    return _round(dtype, x, out)
+
+
+# The names of the compiled forms, by the format and the dtype that is rounded.
+_FORMS = {(d, t): f"round {t} to {d.name}" for d, i in INFO.items() if i.kind == "f" and d not in (float32, float64)
+          for t in "fd"}
+
+
+def _round(dtype: DType, x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """What `round_to` gives, for the formats that float32 carries."""
     if dtype in (bfloat16, tfloat32):
         # Same exponents as float32: overflow and subnormals need no care.
-        return _drop_bits(x, 23 - i.format.mantissa) if x.dtype == _F32 else _nearest(x, dtype)[0].astype(_F32)
+        if x.dtype == _F32:
+            return _drop_bits(x, 23 - info(dtype).format.mantissa)
+        return _nearest(x, dtype)[0].astype(_F32)
     if dtype is float16:
         y, large = _nearest(x, dtype, out)
         y = y.astype(_F32, copy=False)
         return _overflow16(y) if large else y
     y, large = _nearest(x.astype(_F64, copy=False), dtype)
-    return saturate(dtype, y) if large or not i.format.signed else y.astype(_F32)
+    return saturate(dtype, y) if large or not info(dtype).format.signed else y.astype(_F32)
 
 
 def _drop_bits(x: np.ndarray, n: int) -> np.ndarray:

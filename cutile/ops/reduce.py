@@ -173,7 +173,7 @@ def _fold(name: str, x: np.ndarray, t: TileType, axis: int, mode: RoundingMode |
     """A sum ("add") or product ("mul") along an axis of a tile of type `t`."""
     dtype = t.dtype
     if info(dtype).integral:
-        return getattr(np, {"add": "add", "mul": "multiply"}[name]).reduce(x, axis=axis, dtype=x.dtype)
+        return _reduced_by(np.add if name == "add" else np.multiply, x, axis)
     plain = mode in (None, RoundingMode.RN) and not flush and info(dtype).carried_exactly
     last = math.prod(t.shape[t.ndim + axis + 1:]) == 1
     if name == "add" and plain and last and not settings.get("PORTABLE"):
@@ -187,11 +187,45 @@ def _sum_of_rows(x: np.ndarray) -> np.ndarray:
 
     NumPy starts from `initial`, by default 0.0; only -0.0 changes no sum [D-14].
     """
+    n = x.shape[-1]
+    if n <= SHORT or n <= STEPWISE and _is_strided(x):
+        return _sum_by_elements(x)
     order, back = _orders(x.strides)
     rows = x.transpose(order)
     if rows.flags.c_contiguous:
         return np.add.reduce(rows, axis=-1, initial=-0.0).transpose(back)
     return np.add.reduce(np.ascontiguousarray(x), axis=-1, initial=-0.0)
+
+
+SHORT = 8  # elements: NumPy takes longer to reduce so few than to combine them one by one for all rows [measured]
+STEPWISE = 1024  # most elements that are combined one by one where the rows' own elements lie apart
+LONG = 32  # elements beside each other that are enough for an inner loop
+
+
+def _is_strided(x: np.ndarray) -> bool:
+    """Whether the elements of a row lie apart, and many elements of other rows beside each other."""
+    *others, last = zip(x.strides, x.shape, strict=True)
+    return any(n >= LONG and 0 < s < last[0] for s, n in others)
+
+
+def _sum_by_elements(x: np.ndarray) -> np.ndarray:
+    """The additions of numpy.add.reduce along the last axis, in its order, each for all rows at once. The length is a
+    power of two.
+    """
+    n = x.shape[-1]
+    if n < 8:
+        y = x[..., 0] if n > 1 else x[..., 0].copy()
+        for i in range(1, n):
+            y = y + x[..., i]
+        return y
+    if n > 128:
+        return _sum_by_elements(x[..., :n // 2]) + _sum_by_elements(x[..., n // 2:])
+    y = x[..., :8]
+    for i in range(8, n, 8):
+        y = y + x[..., i:i + 8]
+    for _ in range(3):
+        y = y[..., 0::2] + y[..., 1::2]
+    return y[..., 0]
 
 
 @functools.lru_cache(maxsize=256)
@@ -253,15 +287,27 @@ def prod(x, /, *, axis, rounding_mode, flush_to_zero, sig):
     return _fold("mul", x, sig.x, axis, rounding_mode, flush_to_zero)
 
 
+def _reduced_by(f: np.ufunc, x: np.ndarray, axis: int, initial: float | None = None) -> np.ndarray:
+    """f.reduce along an axis, for an f whose order does not matter. The result has the dtype of x."""
+    n = x.shape[axis]
+    if not 1 < n <= SHORT:
+        more = {} if initial is None else {"initial": initial}
+        return f.reduce(x, axis=axis, dtype=x.dtype, **more)
+    y = cut(x, axis, 0, 1)
+    for i in range(1, n):
+        y = f(y, cut(x, axis, i, i + 1))
+    return y.squeeze(axis)
+
+
 def _extreme(x: np.ndarray, dtype: DType, axis: int, sign: int, flush: bool, propagate_nan: bool) -> np.ndarray:
     """The largest (sign 1) or smallest (sign -1) element along an axis."""
     pick = np.maximum if sign > 0 else np.minimum
     if not info(dtype).floating:
-        return pick.reduce(x, axis=axis)
+        return _reduced_by(pick, x, axis)
     x = _numeric.flush(x) if flush else x
     # `initial` is given because without one NumPy is up to three times slower on short rows [measured]. The result is
     # NaN where there is one.
-    r = pick.reduce(x, axis=axis, initial=-sign * np.inf)
+    r = _reduced_by(pick, x, axis, -sign * np.inf)
     if np.abs(r).min() > 0:  # no zero and no NaN: the usual case
         return r
     if not propagate_nan and np.isnan(r).any():

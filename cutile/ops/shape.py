@@ -365,7 +365,7 @@ def extract(x, /, index, shape, *, sig):
     part = shape or (1,) * len(tile_shape)
     starts = _starts(index, tile_shape, part)
     if _uniform(starts):
-        y = x[(..., *(slice(int(s), int(s) + p) for s, p in zip(map(_only, starts), part, strict=True)))]
+        y = x[(..., *(slice(s, s + p) for s, p in zip(starts, part, strict=True)))]
     else:
         batch_shape = np.broadcast_shapes(_split(x, len(tile_shape))[0], *(s.shape for s in starts))
         y = x[_coordinates(x.shape[:x.ndim - len(tile_shape)], starts, batch_shape, part)]
@@ -391,28 +391,29 @@ def insert(x, /, index, value, *, sig):
     tile_shape, part = sig.x.shape, sig.operands[-1].shape
     n = len(tile_shape)
     starts = _starts(index, tile_shape, part)
-    batch_shape = np.broadcast_shapes(_split(x, n)[0], _split(value, n)[0], *(s.shape for s in starts))
+    uniform = _uniform(starts)
+    differing = () if uniform else (s.shape for s in starts)
+    batch_shape = np.broadcast_shapes(_split(x, n)[0], _split(value, n)[0], *differing)
     y = np.array(np.broadcast_to(x, batch_shape + tile_shape))
-    if _uniform(starts):
-        y[(..., *(slice(int(s), int(s) + p) for s, p in zip(map(_only, starts), part, strict=True)))] = value
+    if uniform:
+        y[(..., *(slice(s, s + p) for s, p in zip(starts, part, strict=True)))] = value
     else:
         y[_coordinates(batch_shape, starts, batch_shape, part)] = value
     return y
 
 
-def _starts(index: tuple, tile_shape: tuple[int, ...], part: tuple[int, ...]) -> list[np.ndarray]:
-    """The first element of the part on each axis; parts outside the tile are moved into it."""
+def _starts(index: tuple, tile_shape: tuple[int, ...], part: tuple[int, ...]) -> list[int] | list[np.ndarray]:
+    """The first element of the part on each axis; parts outside the tile are moved into it. Numbers, if all blocks take
+    the same part: a slice then selects it.
+    """
+    if all(i.size == 1 for i in index):
+        return [min(max(i.item(), 0), c // p - 1) * p for i, c, p in zip(index, tile_shape, part, strict=True)]
     return [np.clip(np.asarray(i, dtype=np.int64), 0, c // p - 1) * p
             for i, c, p in zip(index, tile_shape, part, strict=True)]
 
 
-def _uniform(starts: list[np.ndarray]) -> bool:
-    """Whether every start has a single element: then all blocks take the same part, and a slice selects it."""
-    return all(s.size == 1 for s in starts)
-
-
-def _only(s: np.ndarray) -> int:
-    return s.reshape(-1)[0]
+def _uniform(starts: list[int] | list[np.ndarray]) -> bool:
+    return not starts or isinstance(starts[0], int)
 
 
 def _coordinates(own: tuple[int, ...], starts: list[np.ndarray], batch_shape: tuple[int, ...],

@@ -51,8 +51,8 @@ def _region(region: Region, seen: Seen, new: dict[Value, Value]) -> Generator[An
             seen[key] = n.results
             own.append(key)
         before, after = tuple(regions_of(n)), []
-        for b in before:
-            after.append((yield _region(b, {} if isinstance(n, Op | Frame) else seen, new)))
+        for inner in before:
+            after.append((yield _region(inner, {} if isinstance(n, Op | Frame) else seen, new)))
         nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_regions(n, after))
     for key in own:
         del seen[key]

@@ -45,7 +45,7 @@ def _kept(region: Region, needed: set[Value]) -> Region:
         if isinstance(n, Bind) or removable(n) and needed.isdisjoint(n.results):
             continue
         before = tuple(regions_of(n))
-        after = [_kept(b, needed) for b in before]
+        after = [_kept(inner, needed) for inner in before]
         nodes.append(n if all(a is b for a, b in zip(after, before, strict=True)) else with_regions(n, after))
     same = len(nodes) == len(region.nodes) and all(a is b for a, b in zip(nodes, region.nodes, strict=True))
     return region if same else replace(region, nodes=nodes)

@@ -42,7 +42,7 @@ def flatten_frames(kernel: Kernel) -> Kernel:
 def _cut(n: Node) -> list[Node] | None:
     """The node without the nodes of its regions that control cannot reach; None if there are none."""
     regions = tuple(regions_of(n))
-    cut = [reachable(b) for b in regions]
+    cut = [reachable(region) for region in regions]
     return None if all(a is b for a, b in zip(regions, cut, strict=True)) else [with_regions(n, cut)]
 
 
@@ -96,19 +96,19 @@ def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], 
         elif n not in holding:
             out.append(n)
         else:
-            falling_through = [b for b in regions_of(n) if b.nodes and isinstance(b.nodes[-1], Yield)]
+            falling_through = [side for side in regions_of(n) if side.nodes and isinstance(side.nodes[-1], Yield)]
             if len(falling_through) == 2:
                 raise _BothFallThrough
             branches = []
-            for b in regions_of(n):
-                inner, after = b.nodes, []
-                if b in falling_through:
+            for side in regions_of(n):
+                inner, after = side.nodes, []
+                if side in falling_through:
                     *inner, last = inner
                     moved.update(zip(n.results, last.operands, strict=True))
                     after = out
                 branches.append(Region((yield _ended(inner, after, results, holding, moved))[::-1]))
             values = tuple(Value(v.type) for v in results)
-            yields = any(b.nodes and isinstance(b.nodes[-1], Yield) for b in branches)
+            yields = any(side.nodes and isinstance(side.nodes[-1], Yield) for side in branches)
             made = replace(n, then=branches[0], orelse=branches[1], results=values)
             out = [Yield(values, n.span), made] if yields else [made]
     return out
@@ -134,8 +134,8 @@ def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Reg
         else:
             n = _renamed(n, new)
             before, after = regions_of(n), []
-            for b in before:
-                after.append((yield _spliced(b, new)))
+            for inner in before:
+                after.append((yield _spliced(inner, new)))
             if any(a is not b for a, b in zip(after, before, strict=True)):
                 n = with_regions(n, after)
             out.append(n)

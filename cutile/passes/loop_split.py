@@ -113,14 +113,15 @@ def _copied(nodes: list[Node], new: dict[Value, Value], known: dict[Value, bool]
 
 def _own(n: Node, new: dict[Value, Value], known: dict[Value, bool]) -> Node:
     """The node, its operands already substituted, with new results and copies of its regions."""
-    inner = [Region(_copied(b.nodes, _params(b, new), known), tuple(new[v] for v in b.params)) for b in regions_of(n)]
+    inner = [Region(_copied(region.nodes, _params(region, new), known), tuple(new[v] for v in region.params))
+             for region in regions_of(n)]
     n = with_regions(n, inner) if inner else replace(n)  # no node stands in two places
     results = results_of(n)
     return replace(n, results=tuple(_fresh(v, new) for v in results)) if results else n
 
 
-def _params(b: Region, new: dict[Value, Value]) -> dict[Value, Value]:
+def _params(region: Region, new: dict[Value, Value]) -> dict[Value, Value]:
     """`new`, with new values for the params of a region."""
-    for v in b.params:
+    for v in region.params:
         _fresh(v, new)
     return new

@@ -15,7 +15,7 @@ import numpy as np
 from cutile._support.structs import structure
 from cutile.dtypes import DType, bool_, float32, from_foreign, int32, int64, int_range
 from cutile.front.program import ArgType, Embedded
-from cutile.ir.terms import digits, plain
+from cutile.ir.terms import digits, to_builtin
 from cutile.runtime.annotations import ANY_ARRAY, ArrayAnnotation, ParameterSpec
 from cutile.runtime.array_ref import ArrayRef, ref_of
 from cutile.runtime.arrays import NoArrayError, reader_of, type_name
@@ -121,7 +121,7 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
         raise TypeError(
             f"{where}: its annotation asks for {'an array' if spec.array else 'a list'}, got {type_name(value)}"
         )
-    value = plain(value)
+    value = to_builtin(value)
     if isinstance(value, bool):
         dtype: DType = bool_
     elif isinstance(value, int):

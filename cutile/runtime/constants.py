@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from cutile.ir.terms import plain
+from cutile.ir.terms import to_builtin
 
 
 def plain_constant(value: Any) -> Any:
     """A constant without what a subclass of int, float or str adds to it. NumPy scalars and enum members stay."""
-    return value if issubclass(type(value), np.generic | enum.Enum) else plain(value)
+    return value if issubclass(type(value), np.generic | enum.Enum) else to_builtin(value)
 
 
 def constant_key(value: Any) -> tuple:

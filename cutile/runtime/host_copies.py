@@ -67,7 +67,7 @@ class HostCopyLaunch:
             for e in extents:
                 e.fetch(d)
             try:
-                self.inner.run(grid, None, [_on_host(t, v, n, extents) for t, v, n, _ in found], False)
+                self.inner.run(grid, None, [_host_value(t, v, n, extents) for t, v, n, _ in found], False)
             finally:
                 for e in extents:
                     if e.stored:
@@ -102,10 +102,10 @@ def merged(parts: Sequence[tuple[int, int, bool]]) -> list[Extent]:
     return out
 
 
-def _on_host(t: Any, value: Any, dims: Any, extents: Sequence[Extent]) -> Any:
+def _host_value(t: Any, value: Any, dims: Any, extents: Sequence[Extent]) -> Any:
     """A launch value as the interpreter takes it: a number, or an array over the copy that holds it."""
     if isinstance(t, ListType):
-        return [_on_host(t.element, v, n, extents) for v, n in zip(value, dims, strict=True)]
+        return [_host_value(t.element, v, n, extents) for v, n in zip(value, dims, strict=True)]
     if not isinstance(t, ArrayType):
         return value
     (shape, strides), storage = dims, INFO[t.dtype].storage

@@ -12,7 +12,7 @@ from cutile._support import float_mode
 from cutile._support.float_mode import LESS, MORE, TINY
 from cutile._support.opaque import opaque
 from cutile.errors import TileError, for_users, is_refusal, refusal
-from cutile.ir.terms import plain
+from cutile.ir.terms import to_builtin
 from cutile.runtime import launch_cache, launch_plan
 from cutile.runtime.kernel import Kernel
 
@@ -125,7 +125,7 @@ def padded_grid(grid: Any) -> tuple[int, int, int]:
     if not isinstance(grid, tuple):
         hint = f"; write ({grid},)" if isinstance(grid, int) else ""
         raise refusal(TypeError(f"grid must be a tuple of at most three ints, got {type(grid).__name__}{hint}"))
-    grid = tuple(map(plain, tuple.__iter__(grid)))
+    grid = tuple(map(to_builtin, tuple.__iter__(grid)))
     if len(grid) > 3:
         raise refusal(ValueError(f"grid must have at most three dimensions, got {len(grid)}: {grid}"))
     for n in grid:

@@ -55,8 +55,8 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
     if cache is None:
         return
     for value in values:
-        if (kind := _kind(c, type(value))) is not None:
-            cache.kinds[type(value)] = kind
+        if (reader := _c_reader(c, type(value))) is not None:
+            cache.kinds[type(value)] = reader
     prepared: Any = plan.prepared
     if not hasattr(prepared, "record") or cache.lookup(values) in (prepared, NotImplemented):
         return  # a launch on host copies, one that is there already, or one that C code cannot read
@@ -76,8 +76,8 @@ def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
                                    grid_limit=grid_limit, capacity=LIMIT)
 
 
-def _kind(c: Any, cls: type) -> int | None:
-    """How C code reads arguments of a class: a kind, or the address of a function of PyTorch that does."""
+def _c_reader(c: Any, cls: type) -> int | None:
+    """How C code reads arguments of a class: one of its kinds of readers, or the address of a function of PyTorch."""
     reader = find_reader(cls)
     exchange = getattr(cls, "__dlpack_c_exchange_api__", None)
     if reader is read_torch and exchange is not None and (lender := c.lender(exchange)) is not None:

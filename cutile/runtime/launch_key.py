@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile.ir.terms import plain
+from cutile.ir.terms import to_builtin
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.array_ref import GPU_PARTS, NUMPY
 from cutile.runtime.arrays import (
@@ -66,7 +66,7 @@ def read_float(value: float, key: list, launch_values: list) -> None:
 
 def _read_number(value: int | float, key: list, launch_values: list) -> None:
     """A number of a class of the user's, none of whose code runs."""
-    (read_int if isinstance(value := plain(value), int) else read_float)(value, key, launch_values)
+    (read_int if isinstance(value := to_builtin(value), int) else read_float)(value, key, launch_values)
 
 
 def _read_list(value: list, key: list, launch_values: list) -> None:

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from cutile._support.structs import replace, structure
-from cutile.ir.terms import plain
+from cutile.ir.terms import to_builtin
 
 _UNSET = object()
 
@@ -26,7 +26,7 @@ class ByTarget:
                 from cutile.gpu.target import SUPPORTED
 
                 raise ValueError(f"ByTarget keys are target names such as sm_90, not {name!r}; {SUPPORTED}")
-        self._default, self._targets = plain(default), {name: plain(v) for name, v in targets.items()}
+        self._default, self._targets = to_builtin(default), {name: to_builtin(v) for name, v in targets.items()}
 
     def get(self, target: str, otherwise: Any) -> Any:
         """The value for a target; `otherwise` is the option's own default."""
@@ -69,7 +69,7 @@ class Options:
 
     def __post_init__(self):
         for name, default in _DEFAULTS.items():
-            value = plain(getattr(self, name))
+            value = to_builtin(getattr(self, name))
             object.__setattr__(self, name, value)
             for v in value.values() if isinstance(value, ByTarget) else [value]:
                 _check(name, v, default)

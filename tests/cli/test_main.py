@@ -6,6 +6,10 @@ import sys
 
 import pytest
 
+import cutile
+
+VERBS = ("run", "debug", "show", "diff", "ops", "settings", "doctor", "cache")
+
 
 @pytest.mark.parametrize("words", [["cache"], ["cache", "clear"], ["doctor"], ["settings"]], ids=" ".join)
 def test_wrong_settings_are_a_line(words):
@@ -18,4 +22,24 @@ def test_wrong_settings_are_a_line(words):
 def test_verbs():
     done = subprocess.run([sys.executable, "-m", "cutile", "--help"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert all(verb in done.stdout for verb in ("show", "settings", "doctor", "diff", "cache"))
+    assert all(verb in done.stdout for verb in VERBS)
+
+
+@pytest.mark.parametrize("verb", ["run", "debug", "show", "diff", "ops"])
+def test_help_has_an_example(verb):
+    done = subprocess.run([sys.executable, "-m", "cutile", verb, "--help"], capture_output=True, text=True)
+    assert f"python -m cutile {verb} " in done.stdout.replace("Usage: python -m cutile", "")
+
+
+def test_version():
+    done = subprocess.run([sys.executable, "-m", "cutile", "--version"], capture_output=True, text=True)
+    assert done.stdout == f"cutile {cutile.__version__}\n"
+
+
+def test_completion_of_shells():
+    """The script that a shell reads, and what it then asks for."""
+    command = [sys.executable, "-c", "import sys; sys.argv[0] = 'cutile'; from cutile.cli.main import main; main()"]
+    env = {**os.environ, "_CUTILE_COMPLETE": "source_bash"}
+    assert "complete " in subprocess.run(command, env=env, capture_output=True, text=True).stdout
+    env |= {"_CUTILE_COMPLETE": "complete_bash", "COMP_WORDS": "cutile do", "COMP_CWORD": "1"}
+    assert subprocess.run(command, env=env, capture_output=True, text=True).stdout.split() == ["doctor"]

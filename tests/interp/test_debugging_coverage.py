@@ -64,6 +64,60 @@ def test_lines_are_counted(python, core, tmp_path):
     assert sorted(report["missing_lines"]) == sorted(wanted)
 
 
+BRANCHES = '''
+import numpy as np
+import cutile as ct
+
+
+def helper(t):
+    if ct.max(t) > 12.0:
+        t = t - 1.0
+    return t
+
+
+@ct.kernel
+def kernel(x, out, n):
+    i = ct.bid(0)
+    t = ct.load(x, i, 4)
+    for k in range(n):
+        if k == i:
+            continue
+        t = t + 1.0
+    while i > 2:
+        i = i - 1
+        if i == 2:
+            break
+    if i > 0 and n > 3:
+        t = helper(t)
+    else:
+        t = t * 2.0
+    ct.store(out, ct.bid(0), t)
+
+
+x = np.arange(16, dtype=np.float32)
+for _ in range(2):
+    ct.launch(None, (4,), kernel, (x, np.zeros_like(x), 5))
+ct.launch(None, (4,), kernel, (x, np.zeros_like(x), 0))
+'''
+
+
+@every_python("coverage")
+@pytest.mark.parametrize("core", ["ctrace", "pytrace", "sysmon"])
+def test_branches_are_counted(python, core, tmp_path):
+    """A branch is missing exactly if no block takes it."""
+    if core == "sysmon" and run(python, "-c", "import sys; sys.exit(sys.version_info < (3, 14))", ok=False).returncode:
+        pytest.skip("coverage measures branches by sys.monitoring from Python 3.14 on")
+    program = tmp_path / "program.py"
+    program.write_text(BRANCHES)
+    done = run(python, "-m", "coverage", "run", "--branch", "--data-file=data", f"--include={program}", program,
+               cwd=tmp_path, COVERAGE_CORE=core, CUTILE_DEBUG="1")
+    assert "runs as block (coverage of branches is measured)" in done.stderr
+    run(python, "-m", "coverage", "json", "--data-file=data", "-o", "report.json", cwd=tmp_path)
+    (report,) = json.loads((tmp_path / "report.json").read_text())["files"].values()
+    at = [line_of(text, program) for text in ("while i > 2", "if i == 2", "break")]
+    assert report["missing_branches"] == [[at[1], at[0]]] and not report["missing_lines"]
+
+
 PROFILED = "import sys; {start}; sys.argv = ['program']; exec(compile(open('program.py').read(), 'program.py', 'exec'))"
 
 

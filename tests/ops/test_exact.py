@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cutile import settings as cutile_settings
 from cutile.dtypes import DType, bfloat16, float16, float32, float64, info
 from cutile.ops import _exact
 from cutile.ops import _numeric as N
@@ -33,9 +34,9 @@ from tests.ops.oracle import (
 )
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    with np.errstate(all="ignore"):
+@pytest.fixture(autouse=True, params=[True, False], ids=["compiled", "numpy"])
+def form(request):
+    with np.errstate(all="ignore"), cutile_settings.override(COMPILED=request.param):
         yield
 
 
@@ -69,6 +70,12 @@ def fma_reference(a: float, b: float, c: float, dtype: DType) -> float:
         product_is_zero = a == 0 or b == 0
         return -0.0 if product_is_zero and negative and math.copysign(1, c) < 0 else 0.0
     return reference(exact, dtype)
+
+
+def test_single_numbers_at_the_ends_of_the_range():
+    tiny, one = np.float64(2.0**-1000), np.float64(1)
+    assert N.fma(tiny, tiny, one, float64) == one and N.fma(tiny, one, tiny, float64) == 2 * tiny
+    assert N.directed("mul", RP, float64, tiny, tiny) == 5e-324
 
 
 @pytest.mark.parametrize("dtype", [float16, bfloat16, float32, float64], ids=str)

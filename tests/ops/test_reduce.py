@@ -382,3 +382,25 @@ def test_sums_of_negative_zeros(dtype, shape, portable):
         for axis in (None, 0, -1):
             y = np.asarray(run(reduce.sum, np.full(shape, -0.0).tolist(), dtype, axis))
             assert np.signbit(y).all() and not y.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 4, 8, 16, 64, 128, 256, 1024])
+def test_sums_element_by_element_have_the_bits_of_packed_rows(dtype, n):
+    """Whatever the layout of the rows, and however few elements they have."""
+    rng = np.random.default_rng(n)
+    x = (rng.standard_normal((40, 3, n)) * np.exp(rng.uniform(-20, 20, (40, 3, n)))).astype(dtype)
+    x[0, 0, :n // 2 + 1], x[1, 0], x[2, 0, 0], x[3, 1, n // 2], x[4, 0] = -0.0, -0.0, np.inf, np.nan, -np.inf
+    want = np.add.reduce(x, axis=-1, initial=-0.0).tobytes()
+    last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 0, -1)), -1, 0)
+    for y in (x, np.asfortranarray(x), last):
+        assert reduce._sum_by_elements(y).tobytes() == reduce._sum_of_rows(y).tobytes() == want
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64, np.float32])
+@pytest.mark.parametrize("f", [np.add, np.multiply, np.maximum])
+@pytest.mark.parametrize("shape, axis", [((5, 1), -1), ((5, 2, 4), -2), ((7, 8), -1), ((3, 8, 2), -2), ((3, 16), -1)])
+def test_short_axes_reduce_as_long_ones_do(dtype, f, shape, axis):
+    x = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
+    y = reduce._reduced_by(f, x, axis)
+    assert y.dtype == dtype and (y == f.reduce(x, axis=axis, dtype=dtype)).all()

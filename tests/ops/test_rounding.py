@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from cutile import settings
 from cutile.dtypes import (
     DType,
     bfloat16,
@@ -44,9 +45,9 @@ from tests.ops.oracle import (
 )
 
 
-@pytest.fixture(autouse=True)
-def quiet():
-    with np.errstate(all="ignore"):
+@pytest.fixture(autouse=True, params=[True, False], ids=["compiled", "numpy"])
+def form(request):
+    with np.errstate(all="ignore"), settings.override(COMPILED=request.param):
         yield
 
 

@@ -386,10 +386,10 @@ def test_a_kernel_that_is_gone_takes_its_launches_with_it(c, gpu):
 
 
 def test_tensors_that_are_lent(c, libraries, monkeypatch):
-    assert launch_cache._kind(c, LentTensor) > 2**16
+    assert launch_cache._c_reader(c, LentTensor) > 2**16
     monkeypatch.setattr(LentTensor, "__dlpack_c_exchange_api__", extension.exchange(major=2))
     # a version that is not known: read as before
-    assert launch_cache._kind(c, LentTensor) == c.TORCH
+    assert launch_cache._c_reader(c, LentTensor) == c.TORCH
 
 
 def test_without_the_extension(monkeypatch, libraries, gpu):
@@ -434,7 +434,7 @@ def test_equal_signatures_mean_equal_keys(c, tensor):
     r = random.Random(1)
     cache = c.LaunchCache(constants=FLAGS, streams={}, watch=(), grid_limit=1, capacity=1)
     for cls in (bool, int, float, np.float64, tensor, CuPyArray):
-        cache.kinds[cls] = launch_cache._kind(c, cls)
+        cache.kinds[cls] = launch_cache._c_reader(c, cls)
     by_signature, by_key = {}, {}
     for _ in range(20000):
         values = (random_value(r, tensor), random_value(r, tensor), r.choice(CONSTANTS))

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import runpy
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 import typer
 
-import cutile
+from cutile.cli import script
 from cutile.cli.diff.backends import BACKENDS
 from cutile.cli.diff.compare import Difference, Report, difference, times
+from cutile.cli.failing import WRONG_ARGUMENTS, fail
 from cutile.errors import TileError
-from cutile.runtime.kernel import Kernel
-from cutile.runtime.launch import launch as original
 from cutile.runtime.launch import padded_grid
-
-
-class _Reached(BaseException):
-    """The launch has been compared: ends the script."""
 
 
 def diff(
@@ -40,68 +30,27 @@ def diff(
 
     python -m cutile diff examples/softmax.py::softmax_rows --backends interp,gpu
     """
-    file, _, name = target.partition("::")
+    file, name = script.split_target(target, WRONG_ARGUMENTS)
     names = tuple(b.strip() for b in backends.split(","))
     if not name:
-        _fail(f"{target!r} is not FILE.py::KERNEL")
-    if not Path(file).is_file():
-        _fail(f"there is no file {file}")
+        fail(f"{target!r} is not FILE.py::KERNEL", WRONG_ARGUMENTS)
     if len(names) != 2 or not set(names) <= set(BACKENDS):
-        _fail(f"--backends {backends}: give two of {', '.join(BACKENDS)}, with a comma between them")
-    found = caught(file, name, arguments or [], launch, names)
+        fail(f"--backends {backends}: give two of {', '.join(BACKENDS)}, with a comma between them", WRONG_ARGUMENTS)
+    found = compared(file, name, arguments or [], launch, names)
     print(text(found, names))
     if found.first or found.arrays:
         raise typer.Exit(1)
 
 
-def caught(file: str, name: str, arguments: list[str], number: int, backends: tuple) -> Report:
+def compared(file: str, name: str, arguments: list[str], number: int, backends: tuple) -> Report:
     """Run the script up to launch `number` of the kernel `name`, and compare this launch."""
-    reports: list[Report] = []
-    seen: list[str] = []
+    def then(caught: script.Caught) -> Report:
+        return difference(caught.kernel, padded_grid(caught.grid), caught.args, backends)
 
-    def instead(stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
-        if isinstance(kernel, Kernel):
-            seen.append(kernel.__name__)
-        if not (isinstance(kernel, Kernel) and kernel.__name__ == name and seen.count(name) == number):
-            return original(stream, grid, kernel, args, **options)
-        reports.append(difference(kernel, padded_grid(grid), args, backends))
-        raise _Reached
-
-    with _replaced(instead), _as_script(file, arguments):
-        try:
-            runpy.run_path(file, run_name="__main__")
-        except _Reached:
-            return reports[0]
-        except SystemExit:
-            pass
-        except TileError as e:
-            _fail(str(e))
-    times_ = f"launched {seen.count(name)} time(s)" if name in seen else "never launched"
-    others = f"; it launches {', '.join(dict.fromkeys(seen))}" if seen and name not in seen else ""
-    _fail(f"{name} was {times_} by {file}{others}")
-
-
-@contextmanager
-def _replaced(launch: Callable) -> Iterator[None]:
-    """Within the `with` block, ct.launch is `launch`."""
-    before = cutile.launch
-    cutile.launch = launch
     try:
-        yield
-    finally:
-        cutile.launch = before
-
-
-@contextmanager
-def _as_script(file: str, arguments: list[str]) -> Iterator[None]:
-    """Within the `with` block, sys.argv and sys.path are those of a script."""
-    argv, path = sys.argv, list(sys.path)
-    sys.argv = [file, *arguments]
-    sys.path.insert(0, str(Path(file).resolve().parent))
-    try:
-        yield
-    finally:
-        sys.argv, sys.path[:] = argv, path
+        return script.at_launch(file, name, arguments, number, then)
+    except (TileError, script.NotLaunchedError) as e:
+        fail(str(e), WRONG_ARGUMENTS)
 
 
 # ------------------------------------------------------------------ the report
@@ -138,8 +87,3 @@ def _values(d: Difference, backends: tuple) -> str:
     at = f" at {d.at}" if d.at else ""
     return (f"{d.count} of {d.size} element(s) differ, the first{at}: {backends[0]} {d.first}, "
             f"{backends[1]} {d.second}, allowed ±{d.bound:.3g}")
-
-
-def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(2)

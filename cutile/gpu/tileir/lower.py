@@ -31,7 +31,7 @@ from typing import Any, NoReturn
 from cutile._support.structs import replace, structure
 from cutile.analysis.access import Access, accesses
 from cutile.analysis.divisibility import divisibility
-from cutile.analysis.tokens import Key, ordering
+from cutile.analysis.tokens import Key
 from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
@@ -44,6 +44,7 @@ from cutile.gpu.tileir.arrays import Array, Lowered
 from cutile.gpu.tileir.builder import Builder, Module, Value
 from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._regular import lowering_rule
+from cutile.gpu.tileir.tokens import TokenValues, order_of
 from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield
@@ -55,7 +56,7 @@ from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
 from cutile.passes.structured_exits import has_break, structured_exits
-from cutile.types import ArrayType, ListType, TileType
+from cutile.types import ListType, TileType
 
 PASSES = (flatten_frames, structured_exits, dce, cse, licm, loop_split, dce)
 
@@ -130,19 +131,15 @@ class Lowering:
         for n, access in self._accesses.items():
             if _goes_by_view(access):
                 self._viewed[n.operands[0]].append(access)
-        self._plan = ordering(kernel, self._accesses, *aliasing(kernel, facts))
+        self._tokens = TokenValues(builder, order_of(kernel, self._accesses, facts))
         self._divisors = divisibility(kernel, arrays.divisors_of(dict(zip(kernel.params, facts, strict=True))))
-        self._tokens: dict[Key, Value] = {}
-        self._apart: dict[Op, Value | None] = {}
-        self._root: Value | None = None
         self._loops: list[_Loop] = []
         self._on_yield: list[Callable[[Yield], None]] = []
         self.combining = False
         self.broadcasts: dict[nodes.Value, nodes.Value] = {}  # a result of broadcast_to → its operand
 
     def run(self, arguments: Iterator[Value]) -> None:
-        if self._plan.tokens:
-            self._root = self.b.op("make_token")
+        self._tokens.begin()
         for p, f in zip(self.kernel.params, self.facts, strict=True):
             self._define(p, arrays.parameter(self.b, p.type, arguments, f))
         self._region(self.kernel.body)
@@ -211,32 +208,14 @@ class Lowering:
 
     def memory(self, name: str, operands: Sequence = (), /, result=None, **attrs) -> Any:
         """Append an operation on memory, in its place in the order of accesses. Returns its results but the token."""
-        access = self._plan.of(self.node)
-        alone = self.node in self._apart
-        token = self._apart[self.node] if alone else self._join([self._tokens.get(k) for k in access.waits])
+        token = self._tokens.before(self.node)
         if token is not None:
             attrs["token"] = token
         out = self.b.op(name, operands, result=result, **attrs)
         *values, own = out if isinstance(out, tuple) else (out,)
         if own is not None:
-            self._happened(access.joins + (access.becomes if alone else ()), own)
-            self._tokens.update(dict.fromkeys(() if alone else access.becomes, own))
+            self._tokens.after(self.node, own)
         return values[0] if len(values) == 1 else tuple(values) or None
-
-    # -------------------------------------------------------------- tokens
-
-    def _join(self, tokens: Iterable[Value | None]) -> Value | None:
-        found = [t for t in dict.fromkeys(tokens) if t is not None and t is not self._root]
-        if len(found) > 1:
-            return self.b.op("join_tokens", [found])
-        return found[0] if found else None
-
-    def _happened(self, keys: Iterable[Key], token: Value) -> None:
-        for k in keys:
-            self._tokens[k] = self._join([self._tokens.get(k), token])
-
-    def _token_values(self, keys: Sequence[Key]) -> list[Value]:
-        return [self._tokens.get(k) or self._root for k in keys]
 
     # -------------------------------------------------------------- values and regions
 
@@ -248,7 +227,7 @@ class Lowering:
     def _carried(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[Value]:
         """The Tile IR values that carry these values and tokens."""
         carried = [x for v in values for x in arrays.carried(self.b, self._values[v], v.type)]
-        return carried + self._token_values(keys)
+        return carried + self._tokens.values(keys)
 
     def _carried_types(self, values: Sequence[nodes.Value], keys: Sequence[Key]) -> list[ty.Type]:
         return [t for v in values for t in arrays.carried_types(v.type)] + [ty.token] * len(keys)
@@ -259,7 +238,7 @@ class Lowering:
         known = [self._values.get(v) for v in like] or [None] * len(values)
         for v, x in zip(values, known, strict=False):
             self._define(v, arrays.uncarried(v.type, it, x))
-        self._tokens.update(zip(keys, it, strict=True))
+        self._tokens.set(keys, it)
 
     @recursive
     def _region(self, region: Region) -> None:
@@ -302,36 +281,30 @@ class Lowering:
 
     def _if(self, n: If) -> None:
         goes_on = falls_through(n)
-        keys = self._plan.changed((n.then, n.orelse)) if goes_on else ()
+        keys = self._tokens.changed((n.then, n.orelse)) if goes_on else ()
         types = self._carried_types(n.results, keys) if goes_on else []
-        before = self._tokens
         self._on_yield.append(lambda y: self.b.op("yield", [self._carried(y.operands, keys)]))
         with self.b.if_(self.get(n.cond), types) as branch:
             for lowered, region in ((branch.then, n.then), (branch.otherwise, n.orelse)):
-                with lowered:
-                    self._tokens = dict(before)
+                with lowered, self._tokens.scope():
                     self._region(region)
         self._on_yield.pop()
-        self._tokens = before
         if goes_on:
             self._uncarried(n.results, keys, branch.results)
 
     def _for(self, n: For) -> None:
-        keys = self._plan.changed((n.body,))
+        keys = self._tokens.changed((n.body,))
         start, stop, step = (self.get(v) for v in (n.start, n.stop, n.step))
         inits = self._carried(n.inits, keys)
-        apart = {op: self._join([self._tokens.get(("any", c)), self._tokens.get(("acquire", None))])
-                 for op, c in self._plan.apart.get(n, {}).items()}
-        self._apart.update(apart)
-        before = dict(self._tokens)
-        if has_break(n.body):
-            results = self._counted_loop(n, keys, start, stop, step, inits)
-        else:
-            with self.b.for_(start, stop, step, inits) as loop:
-                self._values[n.iv] = loop.arguments[0]
-                self._body(n, _Loop(keys, loop.arguments[1:]), loop.arguments[1:])
-            results = loop.results
-        self._tokens = before
+        self._tokens.begin_loop(n)
+        with self._tokens.scope():
+            if has_break(n.body):
+                results = self._counted_loop(n, keys, start, stop, step, inits)
+            else:
+                with self.b.for_(start, stop, step, inits) as loop:
+                    self._values[n.iv] = loop.arguments[0]
+                    self._body(n, _Loop(keys, loop.arguments[1:]), loop.arguments[1:])
+                results = loop.results
         self._uncarried(n.results, keys, results, n.inits)
 
     def _counted_loop(self, n: For, keys, start: Value, stop: Value, step: Value, inits: list[Value]):
@@ -368,13 +341,11 @@ class Lowering:
         self._leave_unless(self.get(found[0].operands[0]), self._carried(n.params, keys))
 
     def _while(self, n: While) -> None:
-        keys = self._plan.changed((n.body,) if n.cond is None else (n.cond, n.body))
+        keys = self._tokens.changed((n.body,) if n.cond is None else (n.cond, n.body))
         goes_on = falls_through(n)
-        before = dict(self._tokens)
         types = self._carried_types(n.results, keys) if goes_on else []
-        with self.b.loop(self._carried(n.inits, keys), types) as loop:
+        with self.b.loop(self._carried(n.inits, keys), types) as loop, self._tokens.scope():
             self._body(n, _Loop(keys, loop.arguments), loop.arguments)
-        self._tokens = before
         if goes_on:
             self._uncarried(n.results, keys, loop.results)
 
@@ -399,21 +370,3 @@ _NODES: dict[type[Node], Callable[[Lowering, Any], None]] = {
     Op: Lowering._op, If: Lowering._if, For: Lowering._for, While: Lowering._while, Yield: Lowering._yield,
     Break: Lowering._break, Continue: Lowering._continue, Return: Lowering._return, nodes.Bind: lambda l, n: None,
 }
-
-
-def aliasing(kernel: Kernel, facts: Sequence[Any]) -> tuple[list[list[nodes.Value]], list[nodes.Value]]:
-    """Groups of parameters that may share memory, and those parameters in which two elements may share memory."""
-    groups: dict[str, list[nodes.Value]] = {}
-    overlapping: list[nodes.Value] = []
-    for p, f in zip(kernel.params, facts, strict=True):
-        if isinstance(p.type, ArrayType):
-            for g in f.alias_groups if f else ():
-                groups.setdefault(g, []).append(p)
-            if f is None or f.may_alias_internally:
-                overlapping.append(p)
-        elif isinstance(p.type, ListType):  # its arrays are one class anyway
-            for g in f.element.alias_groups if f else ():
-                groups.setdefault(g, []).append(p)
-            overlapping.append(p)
-    return list(groups.values()), overlapping
-

@@ -115,6 +115,20 @@ def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo:
     raise _failure(done, code, target, tool, flags, spans, name)
 
 
+def remarks(code: bytes, target: Target | str, *, opt_level: int = 3, tool: Tool | None = None) -> str:
+    """What the tool remarks about memory and tensor cores when it assembles some bytecode; raises as `assemble`."""
+    target = parse_target(target)
+    tool = tool or find_tool()
+    flags = [f"--gpu-name={target.tool_name}", f"-O{opt_level}", "--remarks=all"]
+    with work_folder() as folder:
+        source = folder / "kernel.tileirbc"
+        source.write_bytes(code)
+        done = run([str(tool.path), *flags, str(source), "-o", str(folder / "kernel.cubin")], time_limit(), folder)
+    if done.code != 0:
+        raise _failure(done, code, target, tool, flags, (), "kernel")
+    return done.output.replace(f"{folder}/", "").strip()
+
+
 def disassemble(code: bytes, *, debug_info: bool = False, tool: Tool | None = None) -> str:
     """The text of bytecode, by the tool's own disassembler. Raises FileNotFoundError or TileCompilerExecutionError."""
     tool = tool or find_tool()

@@ -10,8 +10,7 @@ from __future__ import annotations
 import ast
 import functools
 import operator
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from types import FunctionType
 
 import numpy as np
@@ -19,7 +18,8 @@ import numpy as np
 from cutile.analysis.affine import AffineIndex
 from cutile.dtypes import float32, info
 from cutile.errors import Span
-from cutile.interp.codegen.batch_analysis import BatchFacts, batch_facts, block_function
+from cutile.interp.codegen.batch_analysis import batch_facts, block_function
+from cutile.interp.codegen.batch_unit import Unit, rank_of, ranks_of
 from cutile.interp.codegen.emit import (
     CTX,
     EmittedCode,
@@ -47,16 +47,13 @@ from cutile.interp.codegen.py_ast import (
     unpack,
 )
 from cutile.interp.exec import block_set, divergence, merge
-from cutile.interp.exec.block_set import BlockFunction
 from cutile.interp.exec.divergence import Combine, MergePoint, RegionCode
-from cutile.interp.exec.merge import Kind, Rank
+from cutile.interp.exec.merge import Kind
 from cutile.interp.memory.loop_tiles import LoopTiles
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of
 from cutile.ir.recursion import recursive
-from cutile.ir.walk import depths
 from cutile.ops._promotion import broadcastable_to
-from cutile.types import ListType, TileType
 
 LEVELS_PER_CHECK = 16  # levels of nesting after which running code may continue in a further thread
 NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
@@ -78,8 +75,9 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     liveness = Liveness(kernel.body, False, facts.reads, facts.results)
     unit = Unit(code, liveness, facts, Exits(kernel.body), kernel.body)
     unit.assign_views(kernel.body)
-    view_finders, top = tuple(unit.views), Enclosing(kernel.name, kernel.span)
-    unit.function(top, kernel.body, ".kernel", kernel.params, tuple(unit.views.values()), ir.Return, leaving=False)
+    view_finders, views = tuple(unit.views), tuple(unit.views.values())
+    emit_function(unit, Enclosing(kernel.name, kernel.span), kernel.body, ".kernel", kernel.params, views, ir.Return,
+                  leaving=False)
     while unit.queue:
         unit.queue.popleft()()
     code.finish()
@@ -89,80 +87,38 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     return code
 
 
-def rank_of(v: Value) -> Rank:
-    return v.type.ndim if isinstance(v.type, TileType) else Kind.SHARED if isinstance(v.type, ListType) else Kind.ARRAY
+def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, own: Sequence[Value],
+                  given: Sequence[str] = (), views: Sequence[str] = (), *, leaving: bool | None = None,
+                  at: Span | None = None) -> tuple[RegionCode, ast.expr]:
+    """Queue the function of a nested region. Returns its RegionCode and an expression for what it captures.
+
+    The caller of the function passes the values `own` and the exit records `given`, and may pass `views`.
+    """
+    exits = unit.exits[region]
+    leaving = bool(exits) if leaving is None else leaving
+    captured = [v for v in unit.liveness[region] if v not in own]
+    records = [r for r in enclosing.records(exits) if r not in given]
+    code = RegionCode((*ranks_of(captured), *(Kind.SHARED for _ in records)), leaving)
+    slot = unit.code.slot("region")
+    params = [*own, *captured]
+
+    def done(f: FunctionType) -> None:
+        f.__defaults__ = (None,) * len(views)
+        code.function = recursive(f) if unit.depths[region] % LEVELS_PER_CHECK == 0 else f
+
+    unit.queue.append(lambda: emit_function(unit, enclosing, region, slot, params, (*records, *given, *views), tail,
+                                            leaving=leaving, done=done, at=at))
+    return code, tuple_of([*map(load, unit.temps(captured)), *map(load, records)])
 
 
-def ranks_of(values: Iterable[Value]) -> tuple[Rank, ...]:
-    return tuple(map(rank_of, values))
-
-
-class Unit:
-    """All functions of one kernel."""
-
-    def __init__(self, code: EmittedCode, liveness: Liveness, facts: BatchFacts, exits: Exits, root: Region):
-        self.code, self.liveness, self.facts, self.exits, self.queue = code, liveness, facts, exits, deque()
-        self.records = 0
-        self.functions: dict[BlockFunction, BlockFunction] = {}  # of block indices: equal ones are one object
-        self.depths = depths(root)
-        self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
-
-    def assign_views(self, root: Region) -> None:
-        """Give views to the regular ops of the kernel's own region, up to the first node that blocks may leave: after
-        it fewer blocks may run, and the views would not fit.
-        """
-        for n in root.nodes:
-            if self.exits.node(n):
-                break
-            if n in self.facts.regular:
-                self.view(n)
-
-    def view(self, n: Op) -> str:
-        """The local that may hold the tile of an op as a view."""
-        return self.views.setdefault(n, f".view{len(self.views)}")
-
-    def record(self, kind: str) -> str:
-        self.records += 1
-        return f".{kind}{self.records}"
-
-    def temps(self, values: Iterable[Value]) -> list[str]:
-        return [self.code.temp(v) for v in values]
-
-    def loads(self, values: Iterable[Value]) -> ast.expr:
-        return tuple_of(map(load, self.temps(values)))
-
-    def ref(self, obj, hint: str) -> ast.expr:
-        return self.code.ref(obj, hint)
-
-    def region(self, enclosing: Enclosing, b: Region, tail: type, own: Sequence[Value], given: Sequence[str] = (),
-               views: Sequence[str] = (), *, leaving: bool | None = None,
-               at: Span | None = None) -> tuple[RegionCode, ast.expr]:
-        """Queue the function of a nested region. Returns its RegionCode and an expression for what it captures.
-
-        The caller of the function passes the values `own` and the exit records `given`, and may pass `views`.
-        """
-        exits = self.exits[b]
-        leaving = bool(exits) if leaving is None else leaving
-        captured = [v for v in self.liveness[b] if v not in own]
-        records = [r for r in enclosing.records(exits) if r not in given]
-        region = RegionCode((*ranks_of(captured), *(Kind.SHARED for _ in records)), leaving)
-        slot = self.code.slot("region")
-        params = [*own, *captured]
-
-        def done(f: FunctionType) -> None:
-            f.__defaults__ = (None,) * len(views)
-            region.function = recursive(f) if self.depths[b] % LEVELS_PER_CHECK == 0 else f
-
-        self.queue.append(lambda: self.function(enclosing, b, slot, params, (*records, *given, *views), tail,
-                                                leaving=leaving, done=done, at=at))
-        return region, tuple_of([*map(load, self.temps(captured)), *map(load, records)])
-
-    def function(self, enclosing: Enclosing, b: Region, slot: str, params: Sequence[Value], records: Sequence[str],
-                 tail: type, *, leaving: bool, done: Callable | None = None, at: Span | None = None) -> None:
-        at = at or enclosing.span
-        body = Body(self, enclosing, tail, leaving).emit(b, 0 if tail is ir.Yield else at.line, params)
-        self.code.define(enclosing.name, [CTX, *self.temps(params), *records], body, enclosing.span.filename,
-                         header(at), slot, done)
+def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, params: Sequence[Value],
+                  records: Sequence[str], tail: type, *, leaving: bool, done: Callable | None = None,
+                  at: Span | None = None) -> None:
+    """Emit the function of a region, whose nodes of class `tail` return from it. It becomes the object `slot`."""
+    at = at or enclosing.span
+    body = Body(unit, enclosing, tail, leaving).emit(region, 0 if tail is ir.Yield else at.line, params)
+    unit.code.define(enclosing.name, [CTX, *unit.temps(params), *records], body, enclosing.span.filename, header(at),
+                     slot, done)
 
 
 class Body:
@@ -173,14 +129,14 @@ class Body:
         self.code = unit.code
         self.line = 0  # of the latest statement
 
-    def emit(self, b: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
+    def emit(self, region: Region, line: int, params: Sequence[Value]) -> list[ast.stmt]:
         """The statements of a region. `line`: that of the header of a function or loop; the first Binds belong to it.
         """
         out: list[ast.stmt] = []
         header_end = line
-        read = {v for n in b.nodes for v in self.unit.liveness.reads(n)}
+        read = {v for n in region.nodes for v in self.unit.liveness.reads(n)}
         alive = dict.fromkeys(v for v in params if v in read)  # those that later nodes read
-        for n, dead in zip(b.nodes, self.unit.liveness.last_uses(b), strict=True):
+        for n, dead in zip(region.nodes, self.unit.liveness.last_uses(region), strict=True):
             if isinstance(n, TERMINATORS):
                 return out + self.terminator(n)
             if isinstance(n, ir.Bind):
@@ -286,11 +242,11 @@ class Body:
         axes, all operands get batch axes.
         """
         enclosing = Enclosing(n.span.function, n.span)
-        region, captured = self.unit.region(enclosing, n.region, ir.Yield, n.region.params)
-        if region.ranks:
+        code, captured = nested_region(self.unit, enclosing, n.region, ir.Yield, n.region.params)
+        if code.ranks:
             operands = [call(load(".with_batch_axes"), [x, self.unit.ref(v.type, "type"), load(CTX)])
                         for x, v in zip(operands, n.operands, strict=True)]
-        bind = attribute(self.unit.ref(Combine(region), "combine"), "bind")
+        bind = attribute(self.unit.ref(Combine(code), "combine"), "bind")
         return call(bind, [load(CTX), captured]), operands
 
     def cover_line(self, n: ir.Bind | Op) -> list[ast.stmt]:
@@ -318,9 +274,9 @@ class Body:
     def if_(self, n: ir.If) -> list[ast.stmt]:
         leaving = bool(self.unit.exits.node(n))
         sides: list[ast.expr] = []
-        for b in (n.then, n.orelse):
-            region, captured = self.unit.region(self.enclosing, b, ir.Yield, (), leaving=leaving, at=n.span)
-            sides += [self.unit.ref(region, "side"), captured]
+        for side in (n.then, n.orelse):
+            code, captured = nested_region(self.unit, self.enclosing, side, ir.Yield, (), leaving=leaving, at=n.span)
+            sides += [self.unit.ref(code, "side"), captured]
         run = load(".branch" if leaving else ".branch_all")
         point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
         cond = load(self.code.temp(n.cond))
@@ -332,9 +288,9 @@ class Body:
         if leaving:
             given = (self.unit.record("breaks"), self.unit.record("continues"))
             enclosing = Enclosing(enclosing.name, enclosing.span, enclosing.returns, *given)
-        region, captured = self.unit.region(enclosing, n.body, ir.Continue, inner_of(n), given, views, leaving=leaving,
-                                            at=n.span)
-        return [self.unit.ref(region, "body"), captured]
+        code, captured = nested_region(self.unit, enclosing, n.body, ir.Continue, inner_of(n), given, views,
+                                       leaving=leaving, at=n.span)
+        return [self.unit.ref(code, "body"), captured]
 
     def for_(self, n: ir.For) -> list[ast.stmt]:
         point = self.unit.ref(MergePoint(ranks_of(n.params), n.span, info(n.iv.type.dtype).carrier), "point")
@@ -358,8 +314,8 @@ class Body:
     def while_(self, n: ir.While) -> list[ast.stmt]:
         cond = [constant(None), tuple_of(())]
         if n.cond is not None:
-            region, captured = self.unit.region(self.enclosing, n.cond, ir.Yield, n.params, at=n.span)
-            cond = [self.unit.ref(region, "cond"), captured]
+            code, captured = nested_region(self.unit, self.enclosing, n.cond, ir.Yield, n.params, at=n.span)
+            cond = [self.unit.ref(code, "cond"), captured]
         point = self.unit.ref(MergePoint(ranks_of(n.params), n.span), "point")
         outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), point,
                                              self.unit.ref(ranks_of(n.results), "ranks")])
@@ -375,8 +331,8 @@ class Body:
         if leaving:
             given = (self.unit.record("returns"),)
             enclosing = Enclosing(n.function, n.def_span, *given)
-        region, captured = self.unit.region(enclosing, n.body, ir.Return, (), given, leaving=leaving)
-        r = self.unit.ref(region, "frame")
+        code, captured = nested_region(self.unit, enclosing, n.body, ir.Return, (), given, leaving=leaving)
+        r = self.unit.ref(code, "frame")
         if leaving:
             point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
             outcome = call(load(".frame"), [load(CTX), r, captured, point])

@@ -12,8 +12,6 @@ import ast
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from cutile.dtypes import info
 from cutile.errors import Span
 from cutile.interp.codegen.copy_propagation import is_temp, propagate_copies
@@ -34,12 +32,13 @@ from cutile.interp.codegen.py_ast import (
     set_position,
     tuple_of,
 )
+from cutile.interp.codegen.templates import from_template
 from cutile.interp.codegen.variables import OpenLoop, Path, Variables, claimed
-from cutile.interp.exec.block_set import BlockSet
+from cutile.interp.exec.combine import combine_elements
 from cutile.interp.exec.divergence import bad_step, count_step
-from cutile.interp.show import Shown, Tile, record_class
+from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
-from cutile.ir.nodes import TERMINATORS, Kernel, Known, Node, Op, Region, Template, Value
+from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Template, Value
 from cutile.ir.recursion import recursive
 from cutile.ops import create, shape
 from cutile.types import TileType
@@ -104,7 +103,8 @@ class Function:
             if isinstance(v, Value):
                 inner.variables.bind(variable, (v,))
         params = [*named, *self.temps(values)]
-        made = call(load(slot), [load(CTX), load(BLOCK), *map(self.template, named.values()), *map(self.use, values)])
+        shown = [from_template(self.code, t, self.use) for t in named.values()]
+        made = call(load(slot), [load(CTX), load(BLOCK), *shown, *map(self.use, values)])
         self.queue.append(lambda: inner.define(name, span, body, slot, params, values, skip, made))
         return self.called(made, body)
 
@@ -185,7 +185,8 @@ class Function:
     # ------------------------------------------------------------- regions
 
     @recursive
-    def region(self, b: Region, line: int = 0, own: Iterable[Value] = (), skip: int = 0) -> tuple[list[ast.stmt], bool]:
+    def region(self, region: Region, line: int = 0, own: Iterable[Value] = (),
+               skip: int = 0) -> tuple[list[ast.stmt], bool]:
         """The statements of a region from node `skip` on, and whether control can reach its end.
 
         `line`: that of the header of a function or loop; the first Binds belong to it. `own`: values whose temporaries
@@ -194,11 +195,11 @@ class Function:
         out: list[ast.stmt] = []
         local = set(own)
         header_end = line  # Binds up to this line say what variables hold; the user assigns nothing there
-        for i, (n, last) in enumerate(zip(b.nodes, self.liveness.last_uses(b), strict=True)):
+        for i, (n, last) in enumerate(zip(region.nodes, self.liveness.last_uses(region), strict=True)):
             if i < skip:
                 continue
             if isinstance(n, TERMINATORS):
-                before = b.nodes[i - 1] if i else None
+                before = region.nodes[i - 1] if i else None
                 return out + TERMINATE[type(n)](self, n, before), isinstance(n, ir.Yield | ir.Continue)
             if isinstance(n, ir.Bind):
                 out += self.bind(n, arriving=n.span.line <= header_end)
@@ -250,26 +251,9 @@ class Function:
             source = self.use(v)
             self.variables.bind(n.name, (v,))
         else:
-            source = self.template(v)
+            source = from_template(self.code, v, self.use)
             self.variables.bind(n.name)
         return [set_position(assign([n.name], source), NO_POSITION if arriving else position(n.span))]
-
-    def template(self, t: Template) -> ast.expr:
-        match t:
-            case Value():
-                return self.use(t)
-            case Known(bool() | int() | str() | None as value):
-                return constant(value)
-            case Known(value):
-                return self.code.ref(value, "known")
-            case ir.Shown(text):
-                return self.code.ref(Shown(text), "shown")
-        items = [self.template(i) for i in t.items]
-        if t.kind == "tuple":
-            return tuple_of(items)
-        if t.kind == "dict":
-            return ast.Dict([constant(n) for n in t.names], items)
-        return call(self.code.ref(record_class(t.kind), t.kind), (), list(zip(t.names, items, strict=True)))
 
     # -------------------------------------------------------------- structured nodes
 
@@ -277,9 +261,9 @@ class Function:
         at = header(n.span)
         test = self.carrier(n.cond)
         before, arriving, sides = self.variables.mark(), [], []
-        for b in (n.then, n.orelse):
+        for side in (n.then, n.orelse):
             self.ends.append(lambda y: self._arrive(y, n.results, before, arriving))
-            stmts, _ = self.region(b)
+            stmts, _ = self.region(side)
             self.ends.pop()
             self.variables.undo(before)
             sides.append(stmts)
@@ -305,8 +289,8 @@ class Function:
             return first + self.region(n.body, n.span.line)[0]
 
         bounds = [call(load(".int"), [x]) for x in (start, stop, step)]
-        stmts, falls = self.loop(n, body, lambda b: ast.For(
-            ast.Name(i, ast.Store()), call(load(".range"), bounds), b, []), at)
+        stmts, falls = self.loop(n, body, lambda stmts: ast.For(
+            ast.Name(i, ast.Store()), call(load(".range"), bounds), stmts, []), at)
         return [*stmts[:-1], set_position(bad, at), stmts[-1]], falls
 
     def while_(self, n: ir.While) -> tuple[list[ast.stmt], bool]:
@@ -321,7 +305,7 @@ class Function:
             return stmts + self.count(n.span, at) + self.region(n.body, n.span.line)[0]
 
         before = self.activation(n)
-        stmts, falls = self.loop(n, body, lambda b: ast.While(constant(True), b, []), at)
+        stmts, falls = self.loop(n, body, lambda stmts: ast.While(constant(True), stmts, []), at)
         return before + stmts, falls
 
     def _leave_unless(self, y: ir.Yield, loop: OpenLoop) -> list[ast.stmt]:
@@ -412,17 +396,3 @@ TERMINATE: dict[type, Callable] = {ir.Yield: Function.yield_, ir.Continue: Funct
 
 def _inside(inner: Span, outer: Span) -> bool:
     return outer.line <= inner.line <= outer.end_line
-
-
-def combine_elements(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
-                     args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Call a combine function for each element, in row-major order, on scalars that a debugger can show."""
-    args = np.broadcast_arrays(*args)
-    n = len(args) // 2
-    out = tuple(np.empty(args[0].shape, a.dtype) for a in args[:n])
-    for at in np.ndindex(args[0].shape):
-        scalars = (Tile(carrier=np.asarray(a[at]), type=t) for a, t in zip(args, types, strict=True))
-        y = function(ctx, block, *scalars, *captured)
-        for o, x in zip(out, y if n > 1 else (y,), strict=True):
-            o[at] = x.carrier
-    return out

@@ -82,6 +82,10 @@ class EmittedCode:
         with np.errstate(all="ignore"):
             return eval(compile(whole, "<cutile>", "eval"), {}, self.objects)
 
+    def functions(self) -> list[ast.FunctionDef]:
+        """The functions, as Python syntax."""
+        return [tree for _, tree, _, _ in self._functions]
+
     def finish(self) -> None:
         """Make the functions. Each sees the globals of the user's module besides ours, for the debugger's sake."""
         scopes: dict[str, dict] = {}

@@ -40,7 +40,7 @@ class Exits:
         """How control can leave a node other than by its end."""
         if isinstance(n, (Op, ir.Bind, ir.Frame)):
             return NO_EXITS
-        out = frozenset().union(*(self._of[b] for b in regions_of(n)))
+        out = frozenset().union(*(self._of[region] for region in regions_of(n)))
         return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
 
 

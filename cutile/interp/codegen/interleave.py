@@ -14,17 +14,13 @@ from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from cutile._support.structs import structure
 from cutile.analysis.spin_wait import waiting_loops
-from cutile.interp import debugger
-from cutile.interp.codegen.block import Function, combine_elements, emit_kernel
+from cutile.interp.codegen.block import Function, emit_kernel
 from cutile.interp.codegen.emit import EmittedCode, Liveness
 from cutile.interp.codegen.py_ast import NO_POSITION, assign, call, load, set_position, tuple_of
-from cutile.interp.exec.block_set import BlockSet
+from cutile.interp.exec.combine import combine_at_once
 from cutile.interp.exec.turns import Pause, Spin
-from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import Kernel, Op, Region, Value
 from cutile.ir.recursion import recursive
@@ -54,11 +50,11 @@ class Pauses:
 def _pauses(kernel: Kernel) -> Pauses:
     every = list(regions(kernel.body))
     inside: set[Region] = set()
-    for b, holder in reversed(every):  # inner ones first
+    for region, holder in reversed(every):  # inner ones first
         if isinstance(holder, Op):
             continue
-        if any(isinstance(n, Op) and is_access(n) or any(c in inside for c in ir.regions_of(n)) for n in b.nodes):
-            inside.add(b)
+        if any(isinstance(n, Op) and is_access(n) or not inside.isdisjoint(ir.regions_of(n)) for n in region.nodes):
+            inside.add(region)
     return Pauses(frozenset(inside), waiting_loops(kernel))
 
 
@@ -104,17 +100,6 @@ class PausingFunction(Function):
         if n not in self.pauses.waiting:
             return []
         return [_yield(load(self.spins[n]), *map(self.use, self.pauses.waiting[n]))]
-
-
-def combine_at_once(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
-                    args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Call a combine function, which has no branches, once for all elements, as the batch schedule does. If a debugger
-    is attached, call it for each element, so that the debugger shows scalars.
-    """
-    if debugger.attached():
-        return combine_elements(function, ctx, block, types, captured, args)
-    y = function(ctx, block, *(Tile(carrier=a, type=t) for a, t in zip(args, types, strict=True)), *captured)
-    return tuple(x.carrier for x in (y if len(args) > 2 else (y,)))
 
 
 def _advanced(function: Callable, *args: Any) -> Generator:

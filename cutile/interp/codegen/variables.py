@@ -162,5 +162,5 @@ def assigned_in(n: ir.For | ir.While) -> set[str]:
         if isinstance(m, ir.Bind):
             found.add(m.name)
         if not isinstance(m, ir.Frame | ir.Op):
-            pending += (k for b in ir.regions_of(m) for k in b.nodes)
+            pending += (inner for region in ir.regions_of(m) for inner in region.nodes)
     return found

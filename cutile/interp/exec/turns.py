@@ -170,11 +170,11 @@ class _Run:
         if self.idle <= PATIENCE:
             return False
         self.idle = 0
-        return all(b.version == self.version and b.idle > SPINNING for b in self.ready)
+        return all(block.version == self.version and block.idle > SPINNING for block in self.ready)
 
     def deadlock(self) -> TileDeadlockError:
         lines: dict[Span, list[Coordinates]] = defaultdict(list)
-        for block in sorted([*self.ready, *self.parked], key=lambda b: b.coordinates):
+        for block in sorted([*self.ready, *self.parked], key=lambda block: block.coordinates):
             lines[block.at].append(block.coordinates)
         waiting = sum(map(len, lines.values()))
         notes = [(f"{_listed(blocks)} here", span) for span, blocks in lines.items()]

@@ -18,6 +18,7 @@ from cutile.interp.memory.buffer import Buffer, as_ndarray
 from cutile.interp.memory.elements import coord, shape_of
 from cutile.interp.memory.foreign_view import ForeignView
 from cutile.interp.memory.per_block_array import ArrayList
+from cutile.interp.memory.separable import separable
 from cutile.interp.memory.strided_tile import StridedMemory, StridedTile
 from cutile.interp.memory.tile_access import Coord, Full, Index, TileBounds, classify, exact_indices, locate
 
@@ -206,10 +207,19 @@ class ArrayView(ArrayBase):
             x = self.buffer.take_below(self.bounds.stop[0], indices[0], out)
             if x is not None:
                 return x
+        found = separable(self.bounds, indices, tile_shape)
+        if found is not None:
+            fill = np.asarray(fill, self.buffer.carrier)
+            x = found.read(self.buffer, fill)
+            if x is not None:
+                return x if mask is None or mask.all() else np.where(mask, x, fill)
         at = elements.coordinates(self.bounds, indices, len(tile_shape))
         return elements.take(self.buffer, at, mask, fill, tile_shape, out)
 
     def scatter(self, indices, value, mask, tile_shape) -> None:
+        found = separable(self.bounds, indices, tile_shape) if mask is None else None
+        if found is not None and found.write(self.buffer, value):
+            return
         at = elements.coordinates(self.bounds, indices, len(tile_shape))
         elements.put(self.buffer, at, mask, value, tile_shape)
 

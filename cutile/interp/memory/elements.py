@@ -9,6 +9,7 @@ import numpy as np
 
 from cutile.interp.memory import atomics
 from cutile.interp.memory.buffer import Buffer, all_below
+from cutile.interp.memory.separable import compact
 from cutile.interp.memory.tile_access import OUTSIDE, Coord, TileBounds
 from cutile.interp.memory.tile_copy import make_read_only
 
@@ -32,26 +33,25 @@ def beside(c: Coord, rank: int):
 
 
 def coordinates(bounds: TileBounds, indices: Sequence[np.ndarray], rank: int) -> Coordinates:
-    """The elements of an array at index tiles of `rank` dimensions [GS-3]. If all exist, the mask is a single True."""
+    """The elements of an array at index tiles of `rank` dimensions [GS-3]. If all exist, the mask is a single True.
+
+    Coordinates have length 1 along axes along which they are the same.
+    """
     ok, coords = None, []
     for start, stop, i in zip(bounds.start, bounds.stop, indices, strict=False):
+        c = compact(np.asarray(i))
         if isinstance(start, int) and start == 0 and isinstance(stop, int):
-            c = np.asarray(i)
-            coords.append(c)
             if all_below(c, stop):
+                coords.append(c)
                 continue
             inside = _below(c, stop)
         else:
-            c = _shifted(np.asarray(i), start, rank)
-            coords.append(c)
+            c = _shifted(c, start, rank)
             first = np.maximum(start, 0) if isinstance(start, np.ndarray) else max(start, 0)
             inside = (c >= beside(first, rank)) & (c < beside(stop, rank))
+        coords.append(c if inside.all() else np.where(inside, c, c.dtype.type(0)))
         ok = inside if ok is None else ok & inside
-    if ok is None:
-        return _every(rank), coords
-    if not ok.all():
-        coords = [np.where(ok, c, c.dtype.type(0)) for c in coords]
-    return ok, coords
+    return _every(rank) if ok is None else ok, coords
 
 
 @functools.cache

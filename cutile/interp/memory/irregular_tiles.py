@@ -1,13 +1,15 @@
 """Tiles of which each may begin anywhere, and reading and writing them.
 
-Tiles that lie wholly inside the array are read or written together: one overlapping view has a tile at every position
-in memory, and the coordinates where the tiles begin index it. Tiles at an edge are read or written one by one.
+Tiles of which the same part exists are read or written together: those wholly inside the array, and those that an edge
+cuts alike. One overlapping view has such a part at every position in memory, and the coordinates where the parts begin
+index it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -41,36 +43,53 @@ class IrregularTiles:
     def read(self, memory: StridedMemory, fill, carrier: np.dtype, convert: Callable) -> np.ndarray:
         """The tiles, with `fill` for elements outside the array."""
         if self.inside.size == self.count:
-            return convert(self._positions(memory)[tuple(self.begins)]).reshape(self.shape)
+            found = self._positions(memory, self.begins, self.tile_shape)[tuple(self.begins)]
+            return convert(found).reshape(self.shape)
         out = np.full((self.count, *self.tile_shape), fill, carrier)
-        if self.inside.size:
-            out[self.inside] = convert(self._positions(memory)[self._at(self.inside)])
-        for block, part, tile in self._clipped_tiles():
-            out[block][part] = convert(tile.of(memory))
+        for part in self._parts():
+            found = self._positions(memory, part.begins, tuple(map(len, part.elements)))[tuple(part.begins)]
+            out[part.key(self.count)] = convert(found)
         return out.reshape(self.shape)
 
     def write(self, memory: StridedMemory, value: np.ndarray) -> None:
         """Write storage values of this shape. Where tiles overlap, the value of the last block stays."""
         value = value.reshape(self.count, *self.tile_shape)
+        for part in self._parts():
+            there = self._positions(memory, part.begins, tuple(map(len, part.elements)))
+            there[tuple(part.begins)] = value[part.key(self.count)]
+
+    def _positions(self, memory: StridedMemory, begins: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+        """Every position up to the last one in use that a part of this shape can have: an overlapping view, position
+        axes first.
+        """
+        counts = tuple(int(b.max()) + 1 for b in begins)
+        return StridedTile(0, counts + shape, self.strides * 2, False).of(memory)
+
+    def _parts(self) -> Iterator[_Part]:
+        """The tiles wholly inside the array, and those at an edge in groups that are cut alike."""
         if self.inside.size:
-            everywhere = self.inside.size == self.count
-            self._positions(memory)[self._at(self.inside)] = value if everywhere else value[self.inside]
-        for block, part, tile in self._clipped_tiles():
-            tile.of(memory)[...] = value[block][part]
+            whole = tuple(map(range, self.tile_shape))
+            yield _Part(self.inside, whole, [b[self.inside] for b in self.begins])
+        if not self.clipped.size:
+            return
+        cuts, rank = np.stack([x[self.clipped] for x in (*self.first, *self.end)]), len(self.tile_shape)
+        order = np.lexsort(cuts)  # blocks of one cut become neighbours and stay in order
+        cuts = cuts[:, order]
+        differ = np.flatnonzero((cuts[:, 1:] != cuts[:, :-1]).any(axis=0)) + 1
+        for at, cut in zip(np.split(order, differ), cuts[:, [0, *differ.tolist()]].T.tolist(), strict=True):
+            blocks = self.clipped[at]
+            yield _Part(blocks, tuple(map(range, cut[:rank], cut[rank:])),
+                        [b[blocks] + first for b, first in zip(self.begins, cut, strict=False)])
 
-    def _positions(self, memory: StridedMemory) -> np.ndarray:
-        """Every position that a tile can have: an overlapping view, position axes first."""
-        counts = tuple(int(s[self.inside].max()) - n + 1 for s, n in zip(self.stops, self.tile_shape, strict=True))
-        return StridedTile(0, counts + self.tile_shape, self.strides * 2, False).of(memory)
 
-    def _at(self, blocks: np.ndarray) -> tuple[np.ndarray, ...]:
-        return tuple(b[blocks] for b in self.begins)
+class _Part(NamedTuple):
+    """Blocks of which the same elements of a tile exist, and for each dimension the coordinates where these begin."""
 
-    def _clipped_tiles(self) -> Iterator[tuple[int, tuple[slice, ...], StridedTile]]:
-        """For each block at an edge: its number, the part of its tile that exists, and where that lies."""
-        for block in self.clipped.tolist():
-            part = [range(int(f[block]), int(e[block])) for f, e in zip(self.first, self.end, strict=True)]
-            offset = sum((int(b[block]) + r.start) * s
-                         for b, r, s in zip(self.begins, part, self.strides, strict=True))
-            tile = StridedTile(offset, tuple(map(len, part)), self.strides, False)
-            yield block, tuple(slice(r.start, r.stop) for r in part), tile
+    blocks: np.ndarray
+    elements: tuple[range, ...]
+    begins: Sequence[np.ndarray]
+
+    def key(self, count: int) -> tuple:
+        """The part as an index of a value with one batch axis of `count` blocks."""
+        blocks = slice(None) if self.blocks.size == count else self.blocks
+        return (blocks, *(slice(r.start, r.stop) for r in self.elements))

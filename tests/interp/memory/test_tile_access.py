@@ -107,3 +107,25 @@ def test_bounds_that_differ_by_block_are_as_good_where_every_tile_ends_before():
     assert isinstance(where, Full) and where.tile.shape == (3, 8) and where.tile.strides == (32, 4)
     where = locate((4,), TileBounds((starts,), (stops - 1,), False), [np.asarray(0)], (8,), (0,), (8,))
     assert isinstance(where, IrregularTiles)
+
+
+@pytest.mark.parametrize("step", [1, 8])
+@pytest.mark.parametrize("dtype", [dt.float32, dt.float16], ids=str)
+def test_tiles_that_edges_cut_differently_are_read_and_written_as_one_by_one(dtype, step):
+    """With steps of 1, nearly every tile has a cut of its own; with 8, many have the same."""
+    memory = np.arange(20 * 30).reshape(20, 30).astype(dt.info(dtype).storage)
+    rng = np.random.default_rng(step)
+    origin = [rng.integers(-2, n // step + 2, 200).astype(np.int32) for n in memory.shape]
+    origin[0][:3], origin[1][:3] = (2**31 - 1, 0, -1), (0, -(2**31), 2)
+    got = wrap(memory, dtype).tile(origin, (8, 8), (0, 1), 7, (step, step))
+    written = memory.copy()
+    wrap(written, dtype).put(origin, np.full((200, 8, 8), np.float32(3)), (8, 8), (0, 1), (step, step))
+    expected = memory.copy()
+    for i, j, tile in zip(*(o.tolist() for o in origin), got, strict=True):
+        for a, b in np.ndindex(8, 8):
+            y, x = i * step + a, j * step + b
+            inside = i >= 0 and j >= 0 and y < 20 and x < 30
+            assert tile[a, b] == (memory[y, x] if inside else 7)
+            if inside:
+                expected[y, x] = 3
+    assert (written == expected).all()

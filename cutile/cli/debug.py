@@ -1,0 +1,76 @@
+"""The verb `debug`: pdb at the first line of a kernel, in a chosen block."""
+
+from __future__ import annotations
+
+import pdb
+import sys
+from bdb import BdbQuit
+from typing import Annotated, Any
+
+import typer
+
+from cutile.cli import script
+from cutile.cli.failing import fail
+from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch import launch as original
+from cutile.runtime.launch import padded_grid
+from cutile.settings import block_of
+
+
+def debug(
+    target: Annotated[str, typer.Argument(help="FILE.py::KERNEL, or FILE.py for the first kernel that it launches")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="arguments of the script, after --")] = None,
+    block: Annotated[str, typer.Option(help="the block to stop in")] = "0,0,0",
+    launch: Annotated[int, typer.Option(help="which launch of the kernel, counted from 1")] = 1,
+) -> None:
+    """Run a script and stop in pdb at the first line of a kernel, in one block.
+
+    Arguments of the script stand behind `--`.
+
+    python -m cutile debug examples/softmax.py::softmax_rows --block 3
+    """
+    file, name = script.split_target(target)
+    try:
+        where = block_of(block)
+    except ValueError:
+        fail(f"--block {block}: write a block id such as 3 or 3,0,0")
+    stops = _Stops(name, where, launch)
+    try:
+        script.run(file, arguments or [], stops.launch)
+    except BdbQuit:
+        return
+    if not stops.reached:
+        fail(f"{name or 'a kernel'} was launched {stops.count} time(s) by {file}")
+
+
+class _Stops:
+    """ct.launch, which stops in a block of one launch."""
+
+    def __init__(self, name: str, block: tuple[int, int, int], number: int):
+        self.name, self.block, self.number, self.count, self.reached = name, block, number, 0, False
+
+    def launch(self, stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
+        if not isinstance(kernel, Kernel) or self.name not in ("", kernel.__name__):
+            return original(stream, grid, kernel, args, **options)
+        self.count += 1
+        if self.count != self.number:
+            return original(stream, grid, kernel, args, **options)
+        dims = padded_grid(grid)
+        if not all(i < n for i, n in zip(self.block, dims, strict=True)):
+            fail(f"block {self.block} is outside the grid {dims} of {kernel.__name__}")
+        self.reached = True
+        program = kernel.program(kernel.classify(tuple(args))).kernel
+        debugger = pdb.Pdb()
+        debugger.reset()
+        first = min(n.span.line for n in program.body.nodes if n.span != program.span)  # without the parameters
+        problem = debugger.set_break(program.span.filename, first, temporary=True, cond=f"__block__ == {self.block}")
+        if problem:
+            fail(problem)
+        debugger.botframe = sys._getframe()  # it runs on from here to the breakpoint
+        debugger.set_continue()
+        before = sys.gettrace()
+        sys.settrace(debugger.trace_dispatch)
+        try:
+            return original(stream, grid, kernel, args, **options)
+        finally:
+            sys.settrace(before)

@@ -1,0 +1,101 @@
+"""The verb `show`: reads its arguments and prints a stage."""
+
+from __future__ import annotations
+
+import runpy
+import shlex
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cutile.cli import script
+from cutile.cli.failing import fail
+from cutile.cli.show.stages import STAGES, Compilation
+from cutile.cli.show.suppositions import SUPPOSED, constraint
+from cutile.cli.show.words import arg_type
+from cutile.compilation.launch_signature import of_launch
+from cutile.compilation.mangling import symbol_of
+from cutile.errors import TileError
+from cutile.gpu.target import Target, parse_target
+from cutile.runtime.kernel import Kernel
+
+
+def show(
+    target: Annotated[str, typer.Argument(help="FILE.py::KERNEL, or FILE.py for a list of its kernels")],
+    types: Annotated[list[str] | None, typer.Argument(
+        help="one per parameter: f32[2] an array of rank 2, i32 or f32 a scalar, =5 a constant; without them, the file "
+             "is run as a script, and its launch of the kernel says the types")] = None,
+    stage: Annotated[str, typer.Option(help="; ".join(f"{name}: {s.doc}" for name, s in STAGES.items()))] = "fma",
+    gpu: Annotated[str, typer.Option(help="the GPU that code is made for")] = "sm_90",
+    launch: Annotated[int, typer.Option(help="which launch of the kernel, counted from 1")] = 1,
+    args: Annotated[str, typer.Option(help="arguments of the script")] = "",
+    spans: Annotated[bool, typer.Option(help="print source spans too")] = False,
+) -> None:
+    """Print a stage of a kernel's compilation. No GPU is needed.
+
+    python -m cutile show examples/softmax.py
+
+    python -m cutile show examples/softmax.py::softmax_rows --stage tileir
+
+    python -m cutile show examples/softmax.py::softmax_rows 'f32[2]' 'f32[2]' =4 =1024 --stage ir
+    """
+    file, name = script.split_target(target)
+    if not name:
+        print("\n".join(_list(file)))
+        return
+    if stage not in STAGES:
+        fail(f"no stage {stage!r}; there are {', '.join(STAGES)}")
+    try:
+        where = parse_target(gpu)
+        try:
+            compilation = _of_words(file, name, types, where, spans) if types else script.at_launch(
+                file, name, shlex.split(args), launch, lambda caught: _of_launch(caught, where, spans))
+        except script.NotLaunchedError as e:
+            compilation = _of_words(file, name, [], where, spans, f"{e}. ")
+        print(STAGES[stage].text(compilation))
+    except (TileError, FileNotFoundError, ValueError) as e:
+        fail(str(e))
+
+
+def _of_words(file: str, name: str, types: list[str], where: Target, spans: bool, why: str = "") -> Compilation:
+    kernel = _find(file, name)
+    names = list(kernel.parameters)
+    if len(names) != len(types):
+        fail(f"{why}{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
+    given = list(map(arg_type, types))
+    return Compilation(kernel, given, list(map(constraint, given)), symbol_of(kernel.__name__), where,
+                       f"if {SUPPOSED}", spans)
+
+
+def _of_launch(caught: script.Caught, where: Target, spans: bool) -> Compilation:
+    """The compilation for the arguments of a launch; arrays in CPU memory stand for arrays of the same layout on a GPU.
+    """
+    arguments = caught.kernel.classify(tuple(caught.args))
+    constraints, symbol = of_launch(caught.kernel, arguments)
+    return Compilation(caught.kernel, [a.arg_type for a in arguments], constraints, symbol, where,
+                       "for the arguments of the launch", spans)
+
+
+# ------------------------------------------------------------------ kernels of a file
+
+
+def _list(file: str) -> list[str]:
+    """A line for each kernel of a file."""
+    found = _kernels(file)
+    return [f"{file}::{name}({', '.join(k.parameters)})" for name, k in found.items()] or [f"{file} has no kernel"]
+
+
+def _find(file: str, name: str) -> Kernel:
+    found = _kernels(file)
+    if name not in found:
+        there = ", ".join(found)
+        fail(f"{name!r} is no kernel of {file}; {f'there are {there}' if there else 'it has none'}")
+    return found[name]
+
+
+def _kernels(file: str) -> dict[str, Kernel]:
+    """The kernels of a file by their names there. The file is run, though not as a script."""
+    sys.path.insert(0, str(Path(file).resolve().parent))
+    return {name: v for name, v in runpy.run_path(file).items() if isinstance(v, Kernel)}

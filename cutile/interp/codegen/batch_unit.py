@@ -1,0 +1,66 @@
+"""What the functions of one kernel share in the code of the batch schedule.
+
+These are the facts about the kernel, the names of locals, and the functions that are still to be emitted.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterable
+
+from cutile.interp.codegen.batch_analysis import BatchFacts
+from cutile.interp.codegen.emit import EmittedCode, Liveness
+from cutile.interp.codegen.exits import Exits
+from cutile.interp.codegen.py_ast import load, tuple_of
+from cutile.interp.exec.block_set import BlockFunction
+from cutile.interp.exec.merge import Kind, Rank
+from cutile.ir.nodes import Op, Region, Value
+from cutile.ir.walk import depths
+from cutile.types import ListType, TileType
+
+
+def rank_of(v: Value) -> Rank:
+    return v.type.ndim if isinstance(v.type, TileType) else Kind.SHARED if isinstance(v.type, ListType) else Kind.ARRAY
+
+
+def ranks_of(values: Iterable[Value]) -> tuple[Rank, ...]:
+    return tuple(map(rank_of, values))
+
+
+class Unit:
+    """What all functions of one kernel share. `queue`: calls that emit the others."""
+
+    def __init__(self, code: EmittedCode, liveness: Liveness, facts: BatchFacts, exits: Exits, root: Region):
+        self.code, self.liveness, self.facts, self.exits, self.queue = code, liveness, facts, exits, deque()
+        self.records = 0
+        self.functions: dict[BlockFunction, BlockFunction] = {}  # of block indices: equal ones are one object
+        self.depths = depths(root)
+        self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
+
+    def assign_views(self, root: Region) -> None:
+        """Give views to the regular ops of the kernel's own region, up to the first node that blocks may leave: after
+        it fewer blocks may run, and the views would not fit.
+        """
+        for n in root.nodes:
+            if self.exits.node(n):
+                break
+            if n in self.facts.regular:
+                self.view(n)
+
+    def view(self, n: Op) -> str:
+        """The local that may hold the tile of an op as a view."""
+        return self.views.setdefault(n, f".view{len(self.views)}")
+
+    def record(self, kind: str) -> str:
+        self.records += 1
+        return f".{kind}{self.records}"
+
+    def temps(self, values: Iterable[Value]) -> list[str]:
+        return [self.code.temp(v) for v in values]
+
+    def loads(self, values: Iterable[Value]) -> ast.expr:
+        return tuple_of(map(load, self.temps(values)))
+
+    def ref(self, obj, hint: str) -> ast.expr:
+        return self.code.ref(obj, hint)
