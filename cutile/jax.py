@@ -103,11 +103,12 @@ class _Call:
 
     def _value(self, value: Any, spec: ParameterSpec, where: str) -> Any:
         if isinstance(value, tuple):
-            if spec.items is not None and not spec.repeat and len(spec.items) != len(value):
-                raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.items)} items, "
+            if spec.listed is not None and len(spec.listed) != len(value):
+                raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.listed)} items, "
                                 f"got {len(value)}")
-            return tuple(self._value(v, spec.item(i), f"{where}[{i}]") for i, v in enumerate(value))
-        if spec.items is not None:
+            return tuple(self._value(v, s, f"{where}[{i}]")
+                         for i, (v, s) in enumerate(zip(value, spec.items, strict=False)))
+        if spec.is_tuple:
             raise TypeError(f"{where}: its annotation asks for a tuple, got {type(value).__name__}")
         if isinstance(value, self.jax.Array | OutputPlaceholder | InputOutput):
             if spec.constant:

@@ -60,7 +60,6 @@ TESTED_ELSEWHERE = {
     "ops/_options": ("ops/test_arithmetic.py", "arithmetic has all the options"),
     "ops/_promotion": ("ops/test_arithmetic.py", "operands are brought together by it"),
     "runtime/array_ref": ("runtime/test_arrays.py", "readers are tested by the descriptions that they give"),
-    "runtime/constants": ("runtime/test_arguments.py", "constants are arguments"),
     "runtime/restoring": ("test_tune.py", "only searches put arrays back"),
 }
 

@@ -43,7 +43,8 @@ def _of(arg_type: Any, flat_args, spec: ParameterSpec, convention: CallingConven
         case Embedded():
             return ConstantConstraint(arg_type.value)
         case tuple():
-            return TupleConstraint([_of(t, flat_args, spec.item(i), convention) for i, t in enumerate(arg_type)])
+            return TupleConstraint([_of(t, flat_args, s, convention)
+                                    for t, s in zip(arg_type, spec.items, strict=False)])
         case TileType():
             next(flat_args)
             return ScalarConstraint(arg_type.dtype)

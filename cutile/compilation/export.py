@@ -126,11 +126,12 @@ def _arg_type(name: str, p: ParameterConstraint, spec: ParameterSpec) -> ArgType
 
     if isinstance(p, TupleConstraint):
         need(not (spec.scalar or spec.array or spec.list), "no tuple")
-        if spec.items is not None and not spec.repeat and len(spec.items) != len(p.items):
-            raise TypeError(f"parameter `{name}` is annotated as a tuple of {len(spec.items)} items, its constraint "
+        if spec.listed is not None and len(spec.listed) != len(p.items):
+            raise TypeError(f"parameter `{name}` is annotated as a tuple of {len(spec.listed)} items, its constraint "
                             f"has {len(p.items)}")
-        return tuple(_arg_type(f"{name}[{k}]", i, spec.item(k)) for k, i in enumerate(p.items))
-    need(spec.items is None, "a tuple")
+        return tuple(_arg_type(f"{name}[{k}]", i, s)
+                     for k, (i, s) in enumerate(zip(p.items, spec.items, strict=False)))
+    need(not spec.is_tuple, "a tuple")
     need(not spec.constant or isinstance(p, ConstantConstraint), "a constant")
     match p:
         case ConstantConstraint():

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import types
 import typing
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from collections.abc import Iterable
+from itertools import repeat
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
-from cutile._support.structs import structure
+from cutile._support.structs import replace, structure
 from cutile.dtypes import DType, int32, int64
 
 T = TypeVar("T")
@@ -79,19 +81,29 @@ IndexedWithInt64 = Annotated[T, ArrayAnnotation(index_dtype=int64)]
 
 @structure(frozen=True)
 class ParameterSpec:
-    """What the annotation of a parameter asks for."""
+    """What the annotation of a parameter asks for.
+
+    listed    the specs of A and B in tuple[A, B]
+    each      the spec of A in tuple[A, ...]
+    is_tuple  whether it is one of these two
+    items     the specs of the items of a tuple argument, to zip with them: without end, unless they are listed
+    """
+
+    if TYPE_CHECKING:
+        is_tuple: bool
+        items: Iterable[ParameterSpec]
 
     constant: bool = False
     scalar: ScalarAnnotation | None = None
     array: ArrayAnnotation | None = None
     list: ListAnnotation | None = None
-    items: tuple[ParameterSpec, ...] | None = None
-    repeat: bool = False  # tuple[A, ...]: items[0] for every item
+    listed: tuple[ParameterSpec, ...] | None = None
+    each: ParameterSpec | None = None
 
-    def item(self, i: int) -> ParameterSpec:
-        """The spec of item i of a tuple argument; a Constant tuple makes every item constant [ANN-5]."""
-        inner = PLAIN if self.items is None else self.items[0] if self.repeat else self.items[i]
-        return ParameterSpec(True, items=inner.items, repeat=inner.repeat) if self.constant else inner
+    def __post_init__(self):
+        items = repeat(self.each or self) if self.listed is None else self.listed
+        object.__setattr__(self, "items", items)
+        object.__setattr__(self, "is_tuple", self.listed is not None or self.each is not None)
 
 
 PLAIN = ParameterSpec()
@@ -112,8 +124,8 @@ def spec_of(annotation: Any, name: str) -> ParameterSpec:
                 raise TypeError(
                     f"parameter `{name}`: only one of Constant, scalar, array and list annotations can be given"
                 )
-            fields[field] = True if field == "constant" else m
-    return ParameterSpec(**{**base.__dict__, **fields}) if fields else base
+            fields[field] = m
+    return base if not fields else _all_constant(base) if "constant" in fields else replace(base, **fields)
 
 
 _FIELDS = {ConstantAnnotation: "constant", ScalarAnnotation: "scalar", ArrayAnnotation: "array", ListAnnotation: "list"}
@@ -124,8 +136,14 @@ def _tuple_spec(annotation: Any, name: str) -> ParameterSpec:
         return PLAIN
     args = get_args(annotation)
     if len(args) == 2 and args[1] is Ellipsis:
-        return ParameterSpec(items=(spec_of(args[0], name),), repeat=True)
-    return ParameterSpec(items=tuple(spec_of(a, name) for a in args))
+        return ParameterSpec(each=spec_of(args[0], name))
+    return ParameterSpec(listed=tuple(spec_of(a, name) for a in args))
+
+
+def _all_constant(spec: ParameterSpec) -> ParameterSpec:
+    """A Constant tuple makes every item constant [ANN-5]."""
+    return ParameterSpec(True, listed=None if spec.listed is None else tuple(map(_all_constant, spec.listed)),
+                         each=None if spec.each is None else _all_constant(spec.each))
 
 
 def specs_of(fn: types.FunctionType) -> dict[str, ParameterSpec]:

@@ -19,12 +19,10 @@ from cutile.ir.terms import digits, to_builtin
 from cutile.runtime.annotations import ANY_ARRAY, ArrayAnnotation, ParameterSpec
 from cutile.runtime.array_ref import ArrayRef, ref_of
 from cutile.runtime.arrays import NoArrayError, reader_of, type_name
-from cutile.runtime.constants import constant_key, plain_constant
+from cutile.runtime.launch_key import constant_key
 from cutile.types import ArrayType, ListType, TileType
 
 NESTING_LIMIT = 64  # of tuples [ARG-8]
-
-Find = Callable[[Any], ArrayRef | None]
 
 
 def array_of(obj: Any) -> ArrayRef | None:
@@ -42,6 +40,17 @@ def array_of(obj: Any) -> ArrayRef | None:
 
 
 @structure(frozen=True)
+class Reading:
+    """How arguments are read: the description of the array that an object stands for, and the key of a constant."""
+
+    array: Callable[[Any], ArrayRef | None]
+    constant: Callable[[Any], tuple]
+
+
+FROM_OBJECTS = Reading(array_of, constant_key)
+
+
+@structure(frozen=True)
 class Argument:
     """One argument, understood: its type for the front end, its part of the key, and for a back end its flat arguments:
     ArrayRefs, numbers and lists of ArrayRefs, in the order of the kernel's IR parameters.
@@ -52,21 +61,21 @@ class Argument:
     flat_args: tuple[Any, ...]
 
 
-def classify(index: int, name: str, value: Any, spec: ParameterSpec, find: Find = array_of) -> Argument:
+def classify(index: int, name: str, value: Any, spec: ParameterSpec, reading: Reading = FROM_OBJECTS) -> Argument:
     """Classify one kernel argument; TypeError, ValueError or OverflowError, naming the parameter, if it is none."""
-    return _classify(_Where(index, name, find), value, spec, 0)
+    return _classify(_Where(index, name, reading), value, spec, 0)
 
 
 @structure(frozen=True)
 class _Where:
-    """The position of a value among the arguments, for errors, and the function that describes an array there."""
+    """The position of a value among the arguments, for errors, and how it is read."""
 
     index: int
     name: str
-    find: Find
+    reading: Reading
 
     def item(self, i: int) -> _Where:
-        return _Where(self.index, f"{self.name}[{i}]", self.find)
+        return _Where(self.index, f"{self.name}[{i}]", self.reading)
 
     def __str__(self) -> str:
         return f"Invalid kernel argument #{self.index} (`{self.name}`)"
@@ -77,13 +86,13 @@ def _classify(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> Arg
         return _tuple(where, value, spec, depth)
     if spec.constant:
         return _constant(where, value)
-    if spec.items is not None:
+    if spec.is_tuple:
         raise TypeError(f"{where}: its annotation asks for a tuple, got {type_name(value)}")
     if issubclass(type(value), int | float):  # np.float64 is a float, and so an argument [ARG-6]
         return _scalar(where, value, spec)
     if type(value) is list:
         return _list(where, value, spec)
-    array = _found(where, value, where.find)
+    array = _found(where, value, where.reading.array)
     if array is not None:
         return _array(where, array, spec)
     raise TypeError(
@@ -92,7 +101,7 @@ def _classify(where: _Where, value: Any, spec: ParameterSpec, depth: int) -> Arg
     )
 
 
-def _found(where: _Where, value: Any, find: Find) -> ArrayRef | None:
+def _found(where: _Where, value: Any, find: Callable[[Any], ArrayRef | None]) -> ArrayRef | None:
     try:
         return find(value)
     except TypeError as e:
@@ -138,16 +147,16 @@ def _scalar(where: _Where, value: Any, spec: ParameterSpec) -> Argument:
 
 
 def _constant(where: _Where, value: Any) -> Argument:
-    value = plain_constant(value)
-    if type(value) is list or not isinstance(value, bool | int | float | str | np.generic) \
-            and _found(where, value, array_of) is not None:
-        raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {type_name(value)}; parameters that "
-                        f"are arrays need no annotation")
+    if not issubclass(type(value), np.generic | enum.Enum):
+        value = to_builtin(value)
     if not (value is None or isinstance(value, bool | int | float | str | enum.Enum | np.generic)
             or from_foreign(value) is not None):
+        if type(value) is list or _found(where, value, array_of) is not None:
+            raise TypeError(f"{where}: it is annotated ct.Constant, so it cannot be {type_name(value)}; parameters "
+                            f"that are arrays need no annotation")
         raise TypeError(f"{where}: {type_name(value)} cannot be a constant; constants are bool, int, float, str, None, "
                         f"dtypes, enum members, NumPy scalars and tuples of these")
-    return Argument(Embedded(value), ("constant", constant_key(value)), ())
+    return Argument(Embedded(value), ("constant", where.reading.constant(value)), ())
 
 
 def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argument:
@@ -155,9 +164,10 @@ def _tuple(where: _Where, value: tuple, spec: ParameterSpec, depth: int) -> Argu
         raise RecursionError(f"{where}: tuples are nested more than {NESTING_LIMIT} deep")
     if spec.scalar or spec.array or spec.list:
         raise TypeError(f"{where}: its annotation does not ask for a tuple, got one")
-    if spec.items is not None and not spec.repeat and len(spec.items) != len(value):
-        raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.items)} items, got {len(value)}")
-    items = [_classify(where.item(i), v, spec.item(i), depth + 1) for i, v in enumerate(value)]
+    if spec.listed is not None and len(spec.listed) != len(value):
+        raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.listed)} items, got {len(value)}")
+    items = [_classify(where.item(i), v, s, depth + 1)
+             for i, (v, s) in enumerate(zip(value, spec.items, strict=False))]
     return Argument(tuple(i.arg_type for i in items), ("tuple", *(i.key for i in items)),
                     tuple(x for i in items for x in i.flat_args))
 
@@ -198,7 +208,7 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
         raise TypeError(f"{where}: its annotation does not ask for a list, got one")
     if not value:
         raise TypeError(f"{where}: an empty list of arrays has no dtype and rank")
-    found = [_found(where, v, where.find) for v in value]
+    found = [_found(where, v, where.reading.array) for v in value]
     if any(f is None for f in found):
         i = found.index(None)
         raise TypeError(f"{where}: item {i} of the list is no array but {type_name(value[i])}; "
@@ -244,22 +254,23 @@ def classify_read(names: Sequence[str], specs: Sequence[ParameterSpec], values: 
     """Classify arguments that launch_key.read has read into this key and these launch values. Any exception means that
     one of them is not what it should be; `classify_all` says which, and why.
     """
-    left = iter(_arrays_in(key, launch_values))
-
-    def next_array(value: Any) -> ArrayRef | None:
-        return ref_of(*next(left))
-
-    return [classify(i, n, v, s, next_array) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
+    arrays, constants = map(iter, _read_parts(key, launch_values))
+    reading = Reading(lambda value: ref_of(*next(arrays)), lambda value: next(constants))
+    return [classify(i, n, v, s, reading) for i, (n, v, s) in enumerate(zip(names, values, specs, strict=True))]
 
 
-def _arrays_in(key: Iterable[Any], launch_values: Iterable[Any]) -> list[tuple[Any, Any]]:
-    """What launch_key.read appended for each array, also in lists: its part of the key and its launch value."""
-    parts, values, found = iter(key), iter(launch_values), []
+def _read_parts(key: Iterable[Any], launch_values: Iterable[Any]) -> tuple[list[tuple[Any, Any]], list[tuple]]:
+    """What launch_key.read appended for each array, also in lists: its part of the key and its launch value. And for
+    each constant: its part of the key.
+    """
+    parts, values, arrays, constants = iter(key), iter(launch_values), [], []
     for part in parts:
         if type(part) is not tuple:  # of a number
             next(values)
         elif part[0] is list:
-            found += [(next(parts), item) for item in next(values)]
+            arrays += [(next(parts), item) for item in next(values)]
         elif type(part[0]) is str:
-            found.append((part, next(values)))
-    return found
+            arrays.append((part, next(values)))
+        elif part[0] is not tuple:
+            constants.append(part)
+    return arrays, constants

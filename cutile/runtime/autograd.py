@@ -14,8 +14,8 @@ from typing import Any
 from cutile._support.structs import structure
 from cutile.analysis.aliasing import written_params
 from cutile.errors import refusal
+from cutile.front.program import ArgType, Embedded
 from cutile.ir.nodes import Kernel
-from cutile.runtime.annotations import ParameterSpec
 
 
 @structure(frozen=True, slots=True)
@@ -26,23 +26,23 @@ class Written:
     name: str
 
 
-def written_tensors(kernel: Kernel, values: Sequence[Any], specs: Iterable[ParameterSpec]) -> tuple[Written, ...]:
-    """The tensors of PyTorch among the arguments that the kernel may store to."""
+def written_tensors(kernel: Kernel, values: Sequence[Any], arg_types: Iterable[ArgType]) -> tuple[Written, ...]:
+    """The tensors of PyTorch among the arguments, which have these types, that the kernel may store to."""
     tensor = getattr(sys.modules.get("torch"), "Tensor", None)
     if tensor is None:
         return ()
     stored = written_params(kernel)
-    leaves = zip(kernel.params, kernel.param_names, _leaves(values, specs, ()), strict=True)
+    leaves = zip(kernel.params, kernel.param_names, _leaves(values, arg_types, ()), strict=True)
     return tuple(w for p, name, (path, leaf) in leaves if p in stored for w in _tensors(path, name, leaf, tensor))
 
 
-def _leaves(values: Sequence[Any], specs: Iterable[ParameterSpec],
+def _leaves(values: Sequence[Any], arg_types: Iterable[ArgType],
             outer: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], Any]]:
     """Path and value of each flat argument: items of tuples are flat arguments, constants are not."""
-    for i, (value, spec) in enumerate(zip(values, specs, strict=True)):
-        if type(value) is tuple:
-            yield from _leaves(value, map(spec.item, range(len(value))), (*outer, i))
-        elif not spec.constant:
+    for i, (value, t) in enumerate(zip(values, arg_types, strict=True)):
+        if type(t) is tuple:
+            yield from _leaves(value, t, (*outer, i))
+        elif type(t) is not Embedded:
             yield (*outer, i), value
 
 

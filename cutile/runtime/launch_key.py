@@ -7,7 +7,10 @@ values together say everything about the arguments: `arguments.classify_read` de
 
 from __future__ import annotations
 
+import enum
+import struct
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,6 @@ from cutile.runtime.arrays import (
     read_torch_subclass,
     reader_of,
 )
-from cutile.runtime.constants import constant_key
 
 
 def read(values: Sequence[Any], specs: Iterable[ParameterSpec], key: list, launch_values: list) -> None:
@@ -40,11 +42,22 @@ def read(values: Sequence[Any], specs: Iterable[ParameterSpec], key: list, launc
             launch_values.append(value)
         elif cls is tuple:
             key.append((tuple, len(value)))
-            read(value, map(spec.item, range(len(value))), key, launch_values)
+            read(value, islice(spec.items, len(value)), key, launch_values)
         elif spec.constant:
             key.append((cls, value) if cls is int else constant_key(value))
         else:
             (READERS.get(cls) or find_reader(cls))(value, key, launch_values)
+
+
+def constant_key(value: Any) -> tuple:
+    """Equal for the same constant: 1, True and 1.0 differ, 0.0 and -0.0 differ, NaN equals itself [SPEC-1]."""
+    cls = type(value)
+    if issubclass(cls, np.generic):
+        return (cls, value.tobytes())
+    if issubclass(cls, enum.Enum) and value._name_ is not None:  # its own __eq__ does not count
+        return (cls, value._name_)
+    value = to_builtin(value)
+    return (float, struct.pack("<d", value)) if type(value) is float else (type(value), value)
 
 
 def read_bool(value: bool, key: list, launch_values: list) -> None:

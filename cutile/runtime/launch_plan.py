@@ -104,7 +104,7 @@ def _make(kernel: Kernel, values: tuple, stream: Any, key: tuple | None,
         launch_values = list(map(_device_value, flat_args))
         dims = list(map(dims_of, flat_args))
         prepare = _prepare_on_gpu(kernel, program, arguments, ordinal, dims)
-    written = written_tensors(program.kernel, values, kernel.specs)
+    written = written_tensors(program.kernel, values, [a.arg_type for a in arguments])
     plan = LaunchPlan(program, prepare, ordinal, dims, repeatable, written)
     if repeatable:
         kernel.plans.keep(key, plan)

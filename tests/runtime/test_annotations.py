@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Annotated
 
 import pytest
 
 import cutile as ct
-from cutile.runtime.annotations import PLAIN, spec_of, specs_of
+from cutile.runtime.annotations import PLAIN, ParameterSpec, spec_of, specs_of
 
 I64 = ct.ArrayAnnotation(index_dtype=ct.int64)
 
@@ -38,12 +39,14 @@ def test_plain_annotations_are_ignored():
 
 def test_tuples():  # ANN-5
     spec = spec_of(tuple[ct.Constant[int], int, ct.ScalarInt64], "p")
-    assert [spec.item(i).constant for i in range(3)] == [True, False, False]
-    assert spec.item(2).scalar.dtype is ct.int64
-    assert all(spec_of(tuple[ct.Constant, ...], "p").item(i).constant for i in range(5))
-    outer = spec_of(ct.Constant[tuple[int, tuple[int, ...]]], "p")
-    assert outer.item(0).constant and outer.item(1).item(3).constant
-    assert spec_of(ct.Constant[tuple], "p").item(4).constant
+    assert [s.constant for s in spec.items] == [True, False, False]
+    assert spec.items[2].scalar.dtype is ct.int64
+    assert all(s.constant for s in islice(spec_of(tuple[ct.Constant, ...], "p").items, 5))
+    outer = spec_of(ct.Constant[tuple[ct.ScalarInt64, tuple[int, ...]]], "p")
+    first, second = outer.items
+    assert first == ParameterSpec(True) and all(s.constant for s in islice(second.items, 5))
+    assert all(s.constant for s in islice(spec_of(ct.Constant[tuple], "p").items, 5))
+    assert not any(s.constant for s in islice(PLAIN.items, 5))
 
 
 def test_contradictions():  # ANN-6

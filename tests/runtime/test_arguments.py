@@ -13,7 +13,7 @@ from cutile.dtypes import INFO, NUMERIC, of_storage
 from cutile.front.program import Embedded
 from cutile.runtime.annotations import PLAIN, ParameterSpec, spec_of
 from cutile.runtime.arguments import classify, classify_all
-from cutile.runtime.constants import constant_key
+from cutile.runtime.launch_key import constant_key
 from cutile.types import ArrayType, ListType, TileType
 
 CONSTANT = ParameterSpec(constant=True)

@@ -8,7 +8,6 @@ import pytest
 
 import cutile as ct
 from cutile.runtime import autograd
-from cutile.runtime.annotations import PLAIN, ParameterSpec
 from cutile.runtime.autograd import Written
 from tests.gpu.arrays import Tracked
 from tests.gpu.arrays import autograd as with_autograd
@@ -28,9 +27,6 @@ def torch(monkeypatch):
     return module
 
 
-CONSTANT = ParameterSpec(constant=True)
-
-
 def test_where_written_tensors_stand(torch):
     @ct.kernel
     def k(x, pair, N: ct.Constant, lists, y):
@@ -39,13 +35,13 @@ def test_where_written_tensors_stand(torch):
         ct.load(y, 0, N)
 
     arrays = [np.zeros(4, np.float32) for _ in range(6)]
-    program = k.program(k.classify((arrays[0], (arrays[1], arrays[2]), 4, [arrays[3], arrays[4]], arrays[5])))
+    arguments = k.classify((arrays[0], (arrays[1], arrays[2]), 4, [arrays[3], arrays[4]], arrays[5]))
+    program, types = k.program(arguments), [a.arg_type for a in arguments]
     t = [Tensor() for _ in range(6)]
-    specs = [PLAIN, PLAIN, CONSTANT, PLAIN, PLAIN]
-    found = autograd.written_tensors(program.kernel, (t[0], (t[1], t[2]), 4, [arrays[3], t[4]], t[5]), specs)
+    found = autograd.written_tensors(program.kernel, (t[0], (t[1], t[2]), 4, [arrays[3], t[4]], t[5]), types)
     assert found == (Written((1, 1), "pair[1]"), Written((3, 1), "lists[1]"))
     assert autograd.written_tensors(program.kernel, (*arrays[:1], tuple(arrays[1:3]), 4, arrays[3:5], arrays[5]),
-                                    specs) == ()
+                                    types) == ()
 
 
 def test_versions(torch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import sys
 from pathlib import Path
 
@@ -70,12 +71,16 @@ ARRAYS = {
 }
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-@pytest.mark.parametrize("repeated", [False, True])
-def test_no_file_is_entered_twice(monkeypatch, name, repeated):
+@pytest.fixture
+def driver(monkeypatch):
     fake = installed(monkeypatch)
     fake.contexts[:] = [0]  # so that C code leaves launches to Python
     extension.installed(monkeypatch)
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("repeated", [False, True])
+def test_no_file_is_entered_twice(driver, name, repeated):
     kernel = ct.kernel(scaled.function)
     for _ in range(2):
         files = entered(lambda: ct.launch(77, (2,), kernel, (*ARRAYS[name](), 2.0, 16, True)))
@@ -84,3 +89,48 @@ def test_no_file_is_entered_twice(monkeypatch, name, repeated):
             assert {"launch_key.py", "arguments.py", "array_ref.py", "kernel.py"} < set(files)
             return
     assert set(files) <= {"launch.py", "launch_plan.py", "launch_key.py", "arrays.py", "autograd.py"}
+
+
+class Level(enum.Enum):
+    LOW = "low"
+
+
+class Number(enum.IntEnum):
+    TWO = 2
+
+
+class Mine(float):
+    pass
+
+
+CONSTANTS = [3, 2**63, True, 2.5, float("nan"), "text", None, ct.float16, np.dtype("i4"), np.float32, Level.LOW,
+             Number.TWO, np.int8(1), np.float32(-0.0), Mine(0.5), (), (1, ("a", None)), (2.5, ct.int8, Level.LOW)]
+ARGUMENTS = {
+    **{f"constant {c!r}": (ct.Constant, lambda x, c=c: c) for c in CONSTANTS},
+    "list": (None, lambda x: [x, x]),
+    "tuple": (None, lambda x: (x, 2, (True, (1.5, x)))),
+    "tuple with constants": (tuple[None, ct.Constant, ct.ScalarInt64], lambda x: (x, Level.LOW, 2**40)),
+    "tuple of any length": (tuple[ct.Constant[tuple[int, str]], ...], lambda x: ((1, "a"), (2, "b"))),
+    "empty tuple": (None, lambda x: ()),
+    **{f"number {v!r}": (None, lambda x, v=v: v) for v in (False, 7, 2.5, np.float64(1), Mine(0.5), Number.TWO)},
+    "wide integer": (ct.ScalarInt64, lambda x: 2**40),
+    "array with 64-bit indices": (ct.IndexedWithInt64, lambda x: x),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+@pytest.mark.parametrize("argument", ARGUMENTS)
+def test_whatever_stands_between_arrays(driver, name, argument):
+    annotation, make = ARGUMENTS[argument]
+
+    def copy(x, between, y, again):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 16))
+
+    copy.__annotations__ = {"between": annotation, "again": annotation}
+    kernel = ct.kernel(copy)
+    for repeated in (False, True):
+        x, y = ARRAYS[name]()
+        files = entered(lambda: ct.launch(77, (2,), kernel, (x, make(x), y, make(y))))  # noqa: B023
+        assert len(set(files)) == len(files), files
+        assert not repeated or set(files) <= {"launch.py", "launch_plan.py", "launch_key.py", "arrays.py",
+                                              "autograd.py"}, files
