@@ -14,6 +14,7 @@ from cutile.dtypes import bool_
 from cutile.ir.build import Builder
 from cutile.ir.nodes import Value
 from cutile.ir.terms import Const, Leaf, PySlice, Static, Term, Tuple, describe, is_array, is_scalar, is_tile
+from cutile.ops import _layout
 from cutile.ops._arguments import axis_arg, int_scalar_arg, invalid, is_none, items_arg, refuse, shape_arg, tile_arg
 from cutile.ops._freedom import any_
 from cutile.ops._op import op, typing_rule
@@ -266,7 +267,7 @@ def reshape(x, /, shape, *, sig):
     [SHAPE-1.same]  the same shape gives back x, constants included
     [SHAPE-1.method]  x.reshape(shape) is the same
     """
-    return x.reshape(x.shape[:x.ndim - len(sig.operands[0].shape)] + shape)
+    return _layout.reshaped(x, len(sig.operands[0].shape), shape)
 
 
 @op(broadcast_rule, exact=True)
@@ -341,7 +342,7 @@ def cat(tiles, /, axis, *, sig):
     """
     n = sig.result.ndim
     batch_shape = np.broadcast_shapes(*(_split(t, n)[0] for t in tiles))
-    return np.concatenate([np.broadcast_to(t, batch_shape + _split(t, n)[1]) for t in tiles], axis=axis - n)
+    return _layout.joined([np.broadcast_to(t, batch_shape + _split(t, n)[1]) for t in tiles], n, axis - n)
 
 
 @op(extract_rule, method=("tile", "extract"), operands="x *index", exact=True,
@@ -369,7 +370,7 @@ def extract(x, /, index, shape, *, sig):
     else:
         batch_shape = np.broadcast_shapes(_split(x, len(tile_shape))[0], *(s.shape for s in starts))
         y = x[_coordinates(x.shape[:x.ndim - len(tile_shape)], starts, batch_shape, part)]
-    return np.reshape(y, y.shape[:y.ndim - len(tile_shape)] + shape)
+    return _layout.reshaped(y, len(tile_shape), shape)
 
 
 @op(insert_rule, method=("tile", "insert"), operands="x *index value", exact=True,

@@ -53,6 +53,7 @@ from cutile.interp.memory.loop_tiles import LoopTiles
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of
 from cutile.ir.recursion import recursive
+from cutile.ops import _layout
 from cutile.ops._promotion import broadcastable_to
 
 LEVELS_PER_CHECK = 16  # levels of nesting after which running code may continue in a further thread
@@ -68,7 +69,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     facts = batch_facts(kernel, check)
     code = EmittedCode(check, step_limit, facts.streams(kernel.body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
-              merge.narrow, block_set.with_batch_axes):
+              merge.narrow, block_set.with_batch_axes, _layout.blocks_last, _layout.place, _layout.apart):
         code.objects["." + f.__name__] = f
     code.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
     code.objects |= {code.temp(v): x for v, x in facts.constants.items()}
@@ -183,18 +184,27 @@ class Body:
         operands, combine, facts = self.operands(n), None, self.unit.facts
         if n.region is not None:
             combine, operands = self.combine(n, operands)
+        if facts.moved and n.op.target is not None:
+            operands[-1] = call(load(".apart"), [operands[-1], constant(n.operands[-1].type.ndim)])
         changed = {}
         if "want_old" in n.attrs and facts.unread(n):
             changed["want_old"] = constant(False)
         before: list[ast.stmt] = []
+        store = facts.stored_by.get(n)
         if n.op.takes_out:
-            store = facts.stored_by.get(n)
             if store is not None:
                 before = [self.positioned(assign([TARGET], self.viewed(store, load, self.target(store))), store)]
                 changed["out"] = load(TARGET)
             elif n in facts.reusable or _is_f32_unary(n):
                 changed["out"] = self.buffer(n, operands)
+        place = n in facts.moved and store is None
+        if place and n.op.elementwise and n.op.takes_out and info(n.results[0].type.dtype).carried_exactly:
+            carrier = self.unit.ref(info(n.results[0].type.dtype).carrier, "carrier")
+            changed["out"] = call(load(".place"), [constant(n.results[0].type.ndim), carrier, *operands])
+            place = False
         y = self.viewed(n, self.access(n, operands), meaning_call(self.code, n, operands, combine, **changed))
+        if place:
+            y = call(load(".blocks_last"), [y, constant(n.results[0].type.ndim)])
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
         if n in facts.stores:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])

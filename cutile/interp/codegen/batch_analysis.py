@@ -15,6 +15,7 @@ from cutile._support.structs import structure
 from cutile.analysis.access import Access, accesses, tile_indices
 from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.dtypes import float32, info, int32, tfloat32
+from cutile.interp.codegen.layout import blocks_last
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
 from cutile.ir.walk import walk
@@ -45,6 +46,7 @@ class BatchFacts:
     stored_by: Mapping[Op, Op]  # op → the store that directly follows it and alone reads its result
     stores: Mapping[Op, Op]  # the inverse: store → op
     reusable: Mapping[Op, Value]  # op → the operand whose memory may hold the result
+    moved: frozenset[Op]  # ops whose results code moves so that the blocks lie last in memory
 
     def reads(self, n: Node) -> list[Value]:
         """The values that the code of a node reads from locals, without its nested regions."""
@@ -111,15 +113,17 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     def reads(n: Node) -> list[Value]:
         return _reads(n, constants, indices)
 
-    stored_by, reusable = {}, {}
+    stored_by, reusable, moved = {}, {}, blocks_last(kernel)
     for region in _regions(kernel.body, nodes):
         here = [n for n in region.nodes if n not in skipped]
-        stored_by |= find_direct_stores(here, times_read, params)
+        if not moved:  # to compute into arrays, where blocks do not lie last, would be slow
+            stored_by |= find_direct_stores(here, times_read, params)
         reusable |= find_reusable(here, times_read, reads, stored_by)
     return BatchFacts(constants, described, indices, skipped, times_read,
                      regular=find_regular(live, params, constants, indices),
                      implicit=frozenset() if check else find_implicit_broadcasts(live, reads),
-                     stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, reusable=reusable)
+                     stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, reusable=reusable,
+                     moved=moved)
 
 
 def _reads(n: Node, constants: Mapping[Value, np.ndarray], indices: Mapping[Operand, AffineIndex]) -> list[Value]:
