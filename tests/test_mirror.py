@@ -29,6 +29,7 @@ TESTED_ELSEWHERE = {
     "front/conditions": ("front/test_expr.py", "conditions stand in expressions"),
     "front/control_flow": ("front/test_stmt.py", "branches and returns are statements"),
     "front/functions": ("front/test_call.py", "functions are typed where they are called"),
+    "gpu/choices": ("runtime/test_launch_cache.py", "C code looks up what Python has entered"),
     "front/items": ("front/test_expr.py", "items stand in expressions"),
     "front/proxies": ("front/test_static.py", "proxies exist only inside static_eval"),
     "front/records": ("front/test_call.py", "dataclasses are made by calls"),

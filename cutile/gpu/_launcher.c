@@ -301,18 +301,20 @@ static int unchanged(PyObject *comparisons)
 }
 
 /* Whether it is known which function runs for a grid; `out` stays as it is where that is the record's. choices: None,
-   or a list with one bytes object, a Choice for each grid, which Python replaces (gpu/device_launch.py). */
+   or a table of gpu/choices.py. */
 static int choose(PyObject *choices, const unsigned *grid, uint64_t *out)
 {
-    char *bytes;
-    Py_ssize_t size;
     Choice c;
     if (choices == Py_None)
         return YES;
-    if (PyBytes_AsStringAndSize(PyList_GetItem(choices, 0), &bytes, &size) < 0)
-        return NO;
-    for (; size >= (Py_ssize_t)sizeof c; bytes += sizeof c, size -= sizeof c) {
-        memcpy(&c, bytes, sizeof c);
+    const char *table = PyByteArray_AsString(choices);
+    uint32_t slots = (uint32_t)((size_t)PyByteArray_Size(choices) / sizeof c);
+    uint32_t hash = grid[0] * 0x9E3779B1u + grid[1] * 0x85EBCA77u + grid[2] * 0xC2B2AE3Du;
+    hash ^= hash >> 15;
+    for (uint32_t i = 0; i < slots; i++) {
+        memcpy(&c, table + (size_t)((hash + i) & (slots - 1)) * sizeof c, sizeof c);
+        if (c.function == 0)
+            return NO;
         if (memcmp(c.grid, grid, sizeof c.grid) == 0) {
             *out = c.function;
             return YES;
@@ -546,7 +548,7 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
 {
     LaunchCache *c = (LaunchCache *)self;
     if (n != 6 || !PyBytes_CheckExact(a[1]) || (a[4] != Py_None && !PyTuple_CheckExact(a[4]))
-        || (a[5] != Py_None && !PyList_CheckExact(a[5])))
+        || (a[5] != Py_None && !PyByteArray_CheckExact(a[5])))
         return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written, "
                                              "choices");
     Reading r = {.kept = PyList_New(0)};

@@ -7,7 +7,6 @@ code has been made.
 from __future__ import annotations
 
 import ctypes
-import struct
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
 from cutile._support.structs import structure
 from cutile.errors import refusal
+from cutile.gpu.choices import Choices
 from cutile.gpu.driver import Device, driver
 from cutile.gpu.facts import of_parameters
 from cutile.gpu.parameters import Packing, ParameterBuffer, packing
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from cutile.gpu.variants import Variant
 
 BUFFERS = 16  # idle buffers that are kept; more concurrent launches make new ones
-GRIDS = 16  # for which a launch with variants keeps what it runs
 Grid = tuple[int, int, int]
 Candidates = Sequence[tuple["Variant", Callable[[Grid], bool]]]
 
@@ -81,15 +80,14 @@ class DeviceLaunch:
               for a grid
     """
 
-    __slots__ = ("name", "device", "function", "packing", "traced", "variants", "choices", "_chosen", "_round",
-                 "_buffers", "_launch", "_record")
+    __slots__ = ("name", "device", "function", "packing", "traced", "variants", "_chosen", "_round", "_buffers",
+                 "_launch", "_record")
 
     def __init__(self, name: str, device: Device, function: Any, packing: Packing, traced: bool = False,
                  variants: Candidates = ()):
         self.name, self.device, self.function, self.packing, self.traced = name, device, function, packing, traced
         self.variants = variants
-        self.choices: list[bytes] | None = [b""] if variants else None  # `_chosen`, for C code
-        self._chosen: dict[Grid, Any] = {}  # the function that runs for a grid
+        self._chosen = Choices()  # the function that runs for a grid
         self._round = 0  # how often more code has been made
         self._buffers: list[ParameterBuffer] = []
         self._record: bytes | None = None
@@ -153,10 +151,7 @@ class DeviceLaunch:
             function = self.function
         with _lock.here():
             if before == self._round:
-                while len(self._chosen) >= GRIDS:
-                    self._chosen.pop(next(iter(self._chosen)))
-                self._chosen[grid] = function
-                self._tell_c()
+                self._chosen.keep(grid, function)
         return function
 
     def _more_code(self) -> None:
@@ -164,11 +159,11 @@ class DeviceLaunch:
         with _lock.here():
             self._round += 1
             self._chosen.clear()
-            self._tell_c()
 
-    def _tell_c(self) -> None:
-        if self.choices is not None:
-            self.choices[0] = b"".join(struct.pack("=4IQ", *g, 0, int(f)) for g, f in self._chosen.items())
+    @property
+    def choices(self) -> bytearray | None:
+        """Which function runs for a grid, as gpu/_launcher.c takes it; None where it is always the same."""
+        return self._chosen.table if self.variants else None
 
     def _is_captured(self, stream: int) -> bool:
         """Whether a stream is captured in a CUDA graph. The default stream does not say, while another one is."""

@@ -6,7 +6,8 @@ import threading
 import pytest
 
 import cutile as ct
-from cutile.gpu.device_launch import GRIDS, DeviceLaunch
+from cutile.gpu import choices
+from cutile.gpu.device_launch import DeviceLaunch
 from cutile.gpu.driver import DriverError
 from cutile.gpu.parameters import packing
 from cutile.types import ArrayType, ListType, TileType
@@ -128,6 +129,7 @@ def test_threads(fake):
 
 
 USUAL, OTHER, BEST = 100, 101, 102
+GRIDS = 16
 
 
 class Ready:
@@ -168,7 +170,7 @@ def run(fake, launch, grid, stream=77):
     """The function that runs; what C code would run, if it knows, is the same."""
     launch.run(grid, stream, [4096, -1], False)
     used = fake.launches[-1]["function"]
-    choices = {tuple(c[:3]): c[4] for c in struct.iter_unpack("=4IQ", launch.choices[0])}
+    choices = {tuple(c[:3]): c[4] for c in struct.iter_unpack("=4IQ", launch.choices) if c[4]}
     assert choices == launch._chosen and choices.get(grid, used) == used
     return used, grid in choices
 
@@ -195,7 +197,7 @@ def test_the_usual_code_until_the_variant_is_made(fake):
         assert run(fake, launch, (4, 1, 1)) == (USUAL, True)
     assert variant.asked == 1
     variant.be_ready()
-    assert launch.choices == [b""] and run(fake, launch, (4, 1, 1)) == (OTHER, True)
+    assert launch.choices == b"" and run(fake, launch, (4, 1, 1)) == (OTHER, True)
 
 
 def test_a_variant_that_becomes_ready_while_a_launch_decides(fake):
@@ -237,12 +239,13 @@ def test_a_variant_that_is_given_up(fake):
     assert run(fake, launch, (4, 1, 1)) == (USUAL, True) and not variant.asked
 
 
-def test_a_choice_is_kept_for_some_grids(fake):
+def test_a_choice_is_kept_for_some_grids(fake, monkeypatch):
     asked = []
+    monkeypatch.setattr(choices, "LIMIT", GRIDS)
     launch = with_variants(fake, (Ready(OTHER), lambda grid: asked.append(grid) or small(grid)))
-    for n in range(1, 3 * GRIDS):
+    for n in range(1, 3 * GRIDS + 1):
         assert run(fake, launch, (n, 1, 1)) == (OTHER if n <= 4 else USUAL, True)
-    assert len(launch._chosen) == GRIDS and len(asked) == 3 * GRIDS - 1
-    run(fake, launch, (3 * GRIDS - 1, 1, 1))
-    assert len(asked) == 3 * GRIDS - 1
-    assert run(fake, launch, (1, 1, 1)) == (OTHER, True) and len(asked) == 3 * GRIDS
+    assert len(launch._chosen) == GRIDS and len(asked) == 3 * GRIDS
+    run(fake, launch, (3 * GRIDS, 1, 1))
+    assert len(asked) == 3 * GRIDS
+    assert run(fake, launch, (1, 1, 1)) == (OTHER, True) and len(asked) == 3 * GRIDS + 1

@@ -161,6 +161,21 @@ def test_the_variant_without_checks_serves_grids_whose_tiles_lie_inside(c, gpu, 
     assert not gpu.later
 
 
+def test_many_grids(c, gpu):
+    """Each is decided once, by Python; from then on C code finds it among all others."""
+    k, r = scaling(), random.Random(3)
+    grids = [(r.randrange(1, 6), r.choice((1, 2, 65535)), r.randrange(1, 200)) for _ in range(400)]
+    ct.launch(0, (1,), k, (X, Y, 1.0, 16))
+    gpu.work()
+    for names in ({"cuLaunchKernel", IN_C}, {IN_C}):
+        gpu.calls.clear()
+        for grid in grids:
+            ct.launch(0, grid, k, (X, Y, 1.0, 16))
+            assert gpu.launches[-1]["grid"] == grid
+            assert gpu.unchecked[gpu.launches[-1]["function"][1]] == (grid[0] <= 3)
+        assert {n for n in gpu.names() if n.startswith("cuLaunch")} == names
+
+
 def test_arrays_of_other_sizes_have_decisions_of_their_own(c, gpu):
     k = scaling()
     for _ in range(3):

@@ -1,0 +1,55 @@
+"""Which function runs for a grid, as Python and C code look it up."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+LIMIT = 1024  # grids; more make it begin anew
+_ENTRY = struct.Struct("=4IQ")  # a grid, nothing, the handle of a function; 0 stands for no entry
+_FEWEST = 8  # slots
+
+
+class Choices(dict[tuple[int, int, int], Any]):
+    """Functions by grid, at most LIMIT, added by `keep`.
+
+    table  the same for gpu/_launcher.c: a hash table with open addressing, of which at most half the slots are taken.
+           Their number is a power of two.
+    Changes are made under a lock of the caller; whoever holds the GIL may look up.
+    """
+
+    __slots__ = ("table",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = bytearray()
+
+    def clear(self) -> None:
+        super().clear()
+        self.table.clear()
+
+    def keep(self, grid: tuple[int, int, int], function: Any) -> None:
+        if len(self) >= LIMIT:
+            self.clear()
+        self[grid] = function
+        slots = len(self.table) // _ENTRY.size
+        if 2 * len(self) <= slots:
+            _enter(self.table, slots, grid, int(function))
+            return
+        slots = max(2 * slots, _FEWEST)
+        table = bytearray(slots * _ENTRY.size)
+        for one, chosen in self.items():
+            _enter(table, slots, one, int(chosen))
+        self.table[:] = table
+
+
+def _enter(table: bytearray, slots: int, grid: tuple[int, int, int], function: int) -> None:
+    i = _hash(*grid) % slots
+    while (found := _ENTRY.unpack_from(table, i * _ENTRY.size))[4] and found[:3] != grid:
+        i = (i + 1) % slots
+    _ENTRY.pack_into(table, i * _ENTRY.size, *grid, 0, function)
+
+
+def _hash(x: int, y: int, z: int) -> int:
+    mixed = (x * 0x9E3779B1 + y * 0x85EBCA77 + z * 0xC2B2AE3D) % 2**32
+    return mixed ^ mixed >> 15
