@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from cutile._support.structs import structure
 from cutile.analysis.affine import AffineIndex, Variable, affine_scalars
@@ -72,8 +73,18 @@ class Access:
     check_bounds: bool = True  # False: the program promises that the access lies inside the array
 
 
-def accesses(kernel: Kernel) -> dict[Op, Access]:
-    """The accesses of a kernel in program order."""
+_known: WeakKeyDictionary[Kernel, Mapping[Op, Access]] = WeakKeyDictionary()
+
+
+def accesses(kernel: Kernel) -> Mapping[Op, Access]:
+    """The accesses of a kernel in program order. They are found once: every analysis and emitter asks for them."""
+    found = _known.get(kernel)
+    if found is None:
+        found = _known[kernel] = _accesses(kernel)
+    return found
+
+
+def _accesses(kernel: Kernel) -> dict[Op, Access]:
     ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
     found = [n for n in ops if n.op.accesses]
     if not found:

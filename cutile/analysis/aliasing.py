@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from cutile.analysis.access import accesses
 from cutile.dtypes import info
 from cutile.ir.nodes import (
     Break,
@@ -38,8 +39,8 @@ def written_params(kernel: Kernel) -> frozenset[Value]:
 
 def is_written(kernel: Kernel) -> Callable[[Value], bool]:
     """A test for any value of the kernel: whether it may be memory that a store or atomic of the kernel reaches."""
-    classes = _Classes()
-    stored = {classes.find(v) for v in _targets(kernel, classes)}
+    classes = _classes(kernel)
+    stored = {classes.find(a.op.operands[0]) for a in accesses(kernel).values() if a.effect in (WRITE, ATOMIC)}
     return lambda v: _is_memory(v) and classes.find(v) in stored
 
 
@@ -49,11 +50,7 @@ def memory_classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> 
 
     `together`: groups of parameters whose arguments may be the same memory.
     """
-    classes = _Classes()
-    for group in together:
-        classes.unite(group)
-    _targets(kernel, classes)
-    return classes.find
+    return _classes(kernel, together).find
 
 
 class _Classes:
@@ -83,19 +80,19 @@ def _is_memory(v: Value) -> bool:
     return isinstance(t, ArrayType | ListType) or isinstance(t, TileType) and info(t.dtype).kind == "p"
 
 
-def _targets(kernel: Kernel, classes: _Classes) -> list[Value]:
-    """Unite values that may be the same memory. Returns the arrays that stores and atomics write to."""
-    targets: list[Value] = []
+def _classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> _Classes:
+    """The classes of values that may be the same memory."""
+    classes = _Classes()
+    for group in together:
+        classes.unite(group)
     # With each region: (params, results) of the innermost loop, results of the innermost frame.
     pending: list[tuple[Region, tuple, tuple]] = [(kernel.body, ((), ()), ())]
     while pending:
         region, loop, frame = pending.pop()
         for n in region.nodes:
-            if isinstance(n, Op) and n.op.accesses is not None and n.op.effect in (WRITE, ATOMIC):
-                targets.append(n.operands[0])
             _unite(n, classes, loop, frame)
             pending += ((inner, *_inside(n, loop, frame)) for inner in regions_of(n))
-    return targets
+    return classes
 
 
 def _unite(n: Node, classes: _Classes, loop: tuple, frame: tuple) -> None:

@@ -25,7 +25,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from cutile._support.structs import field, structure
-from cutile.analysis.access import Access
+from cutile.analysis.access import Access, accesses
 from cutile.analysis.aliasing import memory_classes
 from cutile.ir.nodes import For, Kernel, Op, Region, Value, While, regions_of
 from cutile.ir.walk import definitions, regions, walk
@@ -83,9 +83,8 @@ class Ordering:
             self._changed[region] = tuple(found)
 
 
-def ordering(kernel: Kernel, described: Mapping[Op, Access], together: Sequence[Sequence[Value]] = (),
-             overlapping: Sequence[Value] = ()) -> Ordering:
-    """The tokens of a kernel with these accesses.
+def ordering(kernel: Kernel, together: Sequence[Sequence[Value]] = (), overlapping: Sequence[Value] = ()) -> Ordering:
+    """The tokens of a kernel.
 
     `together`: groups of parameters that may be the same memory; `overlapping`: parameters in which two elements may be
     the same memory.
@@ -106,7 +105,7 @@ def ordering(kernel: Kernel, described: Mapping[Op, Access], together: Sequence[
     found._find_changed(kernel.body)
     overlapping_classes = {class_of(v) for v in overlapping}
     for loop in [n for n in walk(kernel.body) if isinstance(n, For)]:
-        if stores := _stores_apart(loop, found, class_of, overlapping_classes, described):
+        if stores := _stores_apart(loop, found, class_of, overlapping_classes, accesses(kernel)):
             found.apart[loop] = stores
     return found
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import cutile as ct
-from cutile.analysis.access import accesses
 from cutile.analysis.tokens import ACQUIRE, ordering
 from cutile.ir.nodes import Op
 from cutile.ir.walk import walk
@@ -15,7 +14,7 @@ from tests.front.compiling import A1, I32, typed
 def planned(fn, *kinds, together=()):
     """The kernel's parameters and, in order, the accesses with their part of the plan."""
     kernel = flatten_frames(typed(fn, *kinds))
-    plan = ordering(kernel, accesses(kernel), [[kernel.params[i] for i in group] for group in together])
+    plan = ordering(kernel, [[kernel.params[i] for i in group] for group in together])
     found = [(n.op.name, plan.of(n)) for n in walk(kernel.body) if isinstance(n, Op) and n.op.effect != "pure"]
     return plan, kernel.params, found
 

@@ -131,7 +131,7 @@ class Lowering:
         for n, access in self._accesses.items():
             if _goes_by_view(access):
                 self._viewed[n.operands[0]].append(access)
-        self._tokens = TokenValues(builder, order_of(kernel, self._accesses, facts))
+        self._tokens = TokenValues(builder, order_of(kernel, facts))
         self._divisors = divisibility(kernel, arrays.divisors_of(dict(zip(kernel.params, facts, strict=True))))
         self._loops: list[_Loop] = []
         self._on_yield: list[Callable[[Yield], None]] = []

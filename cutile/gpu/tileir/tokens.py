@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from cutile.analysis.access import Access
 from cutile.analysis.tokens import ACQUIRE, Key, Ordering, ordering
 from cutile.gpu.tileir.builder import Builder, Value
 from cutile.ir import nodes
@@ -75,9 +74,9 @@ class TokenValues:
         return found[0] if found else None
 
 
-def order_of(kernel: Kernel, accesses: Mapping[Op, Access], facts: Sequence[Any]) -> Ordering:
+def order_of(kernel: Kernel, facts: Sequence[Any]) -> Ordering:
     """The order of the accesses of a kernel, if this is known of its parameters."""
-    return ordering(kernel, accesses, *_overlaps(kernel, facts))
+    return ordering(kernel, *_overlaps(kernel, facts))
 
 
 def _overlaps(kernel: Kernel, facts: Sequence[Any]) -> tuple[list[list[nodes.Value]], list[nodes.Value]]:
