@@ -72,7 +72,7 @@ SQUARE = (
 BATCHED = (((128, 256, 64), 1, 1), ((128, 256, 64), 2, 1), ((256, 128, 64), 1, 1), ((256, 128, 64), 2, 2),
            ((128, 128, 64), 1, 2), ((128, 128, 64), 1, 1))
 # tile of n and k, parts of the sum over k, occupancy
-SKINNY = ((64, 64, 2, 4), (64, 128, 1, 2), (64, 128, 2, 2), (64, 128, 4, 2), (64, 128, 4, 4), (128, 64, 4, 4),
+SKINNY = ((64, 64, 2, 4), (64, 128, 1, 1), (64, 256, 1, 1), (32, 256, 1, 2), (64, 128, 1, 2), (64, 128, 2, 2), (64, 128, 4, 2), (64, 128, 4, 4), (128, 64, 4, 4),
           (128, 128, 2, 2), (128, 128, 4, 2), (64, 256, 4, 2))
 
 
@@ -107,13 +107,14 @@ def batched(new, dtype: str, batch: int, n: int, space=BATCHED) -> Case:
 def skinny(new, dtype: str, m: int, n: int, k: int, space=SKINNY) -> Case:
     """At most 16 rows: reading b is the work."""
     a, b, c = new(dtype, m, k), new(dtype, k, n), new(dtype, m, n)
-    parts = {s: new("float32", s, m, n) for s in {config[2] for config in space}}
+    parts = {s: new("float32", s, m, n) if s > 1 else c[None] for s in {config[2] for config in space}}
 
     def launches(config) -> list[Launch]:
         tn, tk, split, occupancy = config
-        return [Launch("gemm", "gemm_skinny", (ct.cdiv(n, tn), split), (a, b, parts[split], 16, tn, tk, False),
-                       hints(occupancy=occupancy)),
-                Launch("gemm", "add_parts", (ct.cdiv(n, 512), ct.cdiv(m, 4)), (parts[split], c, split, 4, 512))]
+        first = Launch("gemm", "gemm_skinny", (ct.cdiv(n, tn), split), (a, b, parts[split], 16, tn, tk, False),
+                       hints(occupancy=occupancy))
+        add = Launch("gemm", "add_parts", (ct.cdiv(n, 512), ct.cdiv(m, 4)), (parts[split], c, split, 4, 512))
+        return [first, add] if split > 1 else [first]
 
     return Case(f"matmul {dtype} {m} × {n} × {k}", "matmul", "GB/s", 2 * (m * k + k * n + m * n),
                 (Stage(space, launches),), {"a": a, "b": b, "c": c}, ("c",))

@@ -68,13 +68,15 @@ def gemm_batched(a, b, c, TM: Int, TN: Int, TK: Int, GROUP: Int):
 
 @ct.kernel
 def gemm_skinny(a, b, parts, TM: Int, TN: Int, TK: Int, B_BY_ROWS: Bool):
-    """For an a of few rows: blocks (j, s) share the sum over k. Block s writes its part to parts[s]."""
+    """For an a of few rows: blocks (j, s) share the sum over k. Block s writes its part to parts[s].
+
+    `parts` may be c itself, as an array of one part, for one block a column of tiles."""
     j, s = ct.bid(0), ct.bid(1)
     count = ct.num_tiles(a, 1, (TM, TK))
     each = ct.cdiv(count, ct.num_blocks(1))
     steps = range(s * each, min((s + 1) * each, count))
     acc = product(a, b, 0, j, steps, TM, TN, TK, B_BY_ROWS)
-    ct.store(parts, (s, 0, j), acc.reshape((1, TM, TN)))
+    ct.store(parts, (s, 0, j), acc.reshape((1, TM, TN)).astype(parts.dtype))
 
 
 @ct.kernel

@@ -124,14 +124,14 @@ def test_every_configuration_gives_the_right_result(cases, ours, name):
                 seen.add(program)
                 for x in launches:
                     ours.launch(x, None)
-                compare(case, want, {id(a) for x in launches for a in x.args})
+                compare(case, want, [a for x in launches for a in x.args if isinstance(a, np.ndarray)])
 
 
 def compare(case, want, given):
     """The outputs among the given arrays, which are made useless afterwards."""
     for name in case.outputs:
         out = case.arrays[name]
-        if id(out) in given:
+        if any(np.shares_memory(out, a) for a in given):
             error = np.abs(out.astype(np.float64) - want[name]).max() / np.abs(want[name]).max()
             assert error <= 8 * UNITS[out.dtype], name
             out[:] = np.nan
@@ -163,7 +163,7 @@ def test_a_side_is_tuned_and_called(cases, ours):
     assert config in cases.SQUARE[:2]
     case.arrays["c"][:] = np.nan
     ours.call(case, [config], None)()
-    compare(case, want, {id(case.arrays["c"])})
+    compare(case, want, [case.arrays["c"]])
 
 
 def test_means_and_bars(bench):
