@@ -6,8 +6,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-import cutile as ct
-
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 DTYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32,
           "float8_e4m3fn": ml_dtypes.float8_e4m3fn}
