@@ -189,7 +189,7 @@ def run(wanted: dict[str, Callable], folder: Path, given: argparse.Namespace) ->
             rows.append(measured(name, case, of, flushed, stream))
         except Exception as e:  # a failing row must not hide those after it
             failed.append(name)
-            print(f"{case.name:40} {type(e).__name__}: {e}", flush=True)
+            print(f"{case.name:40} {type(e).__name__}: {str(e).splitlines()[:1]}", flush=True)
         else:
             show(rows[-1], given.configs)
     for group, values in means(rows).items():

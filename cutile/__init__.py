@@ -70,7 +70,8 @@ _OPS = {name: op for name, op in _registry().items() if op.public}
 globals().update(_OPS)
 
 # Names that are imported when they are first used, and the module that has each; None for a module itself.
-_LATER = {"compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None, "tune": None}
+_LATER = {"compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None, "prepare": "runtime.prepared",
+          "tune": None}
 
 # Importing a module of the package binds its name here, though it is not public. These names are deleted; __dir__ and
 # tile code use __all__. `import cutile.ops; cutile.ops` works nevertheless, by __getattr__.

@@ -59,7 +59,7 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
     if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():
         return float_mode.run(_run, stream, grid, kernel, kernel_args, dependent)
     if not isinstance(kernel, Kernel):
-        return TypeError(_no_kernel(kernel))
+        return TypeError(no_kernel(kernel, "third argument of launch()"))
     if not kernel.plans:  # skipped once a plan exists
         _warn_of_misspelt_settings()
     try:
@@ -112,10 +112,11 @@ def _one_tuple(value: Any) -> str:
     return "" if isinstance(value, list) else "; a tuple of one argument is written (x,)"
 
 
-def _no_kernel(obj: Any) -> str:
+def no_kernel(obj: Any, argument: str) -> str:
+    """The message for an object that is no kernel. `argument` says which argument it was, of which function."""
     if inspect.isfunction(obj):
         return f"{obj.__name__} is a plain function, not a kernel: decorate it with @ct.kernel"
-    return f"the third argument of launch() must be a kernel, got {type(obj).__name__}"
+    return f"the {argument} must be a kernel, got {type(obj).__name__}"
 
 
 def padded_grid(grid: Any) -> tuple[int, int, int]:

@@ -273,7 +273,7 @@ def imports() -> str:
     names = {module: [o.__name__ for o in objects] for module, objects in {**REEXPORTED, **errors}.items()}
     names["runtime.annotations"] += ["Constant", "IndexedWithInt64", "ScalarInt64"]
     names["dtypes"] += [n for n, v in vars(ct).items() if isinstance(v, ct.DType)]
-    names["gpu.tileir.tileiras"] = ["compiler_timeout"]
+    names["gpu.tileir.tileiras"], names["runtime.prepared"] = ["compiler_timeout"], ["prepare"]
     lines = ["from cutile import compilation as compilation", "from cutile import jax as jax",
              "from cutile import tune as tune", "from cutile._version import __version__ as __version__",
              "from cutile.runtime.kernel import Kernel",

@@ -1,0 +1,206 @@
+"""ct.prepare: a launch that is checked once, and whose addresses and numbers may be replaced."""
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile import settings
+from tests.gpu.arrays import Cuda
+from tests.gpu.fake_driver import installed
+
+
+@ct.kernel
+def scaled(x, y, factor, N: ct.Constant[int], flag):
+    t = ct.load(x, ct.bid(0), N) * factor
+    if flag:
+        t = t + 1
+    ct.store(y, ct.bid(0), t)
+
+
+def arrays(n=16):
+    return np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+
+
+@pytest.fixture
+def step():
+    x, y = arrays()
+    return ct.prepare(scaled, (4,), (x, y, 2.0, 4, False)), x, y
+
+
+def test_nothing_runs_until_it_is_called(step):
+    step, x, y = step
+    assert not y.any()
+    step()
+    assert np.array_equal(y, x * 2)
+    x += 1
+    step(None)
+    assert np.array_equal(y, x * 2)
+
+
+def test_numbers_and_arrays_are_replaced(step):
+    step, x, y = step
+    other, out = arrays()
+    step.replace(factor=3.0, flag=True)
+    step()
+    assert np.array_equal(y, x * 3 + 1)
+    y[:] = 0
+    step.replace(x=other + 5, y=out)
+    step()
+    assert np.array_equal(out, (other + 5) * 3 + 1) and not y.any()
+
+
+def test_it_holds_its_arguments():
+    y = np.zeros(16, np.float32)
+    step = ct.prepare(scaled, (4,), (np.full(16, 7, np.float32), y, 2.0, 4, False))
+    step()
+    assert (y == 14).all()
+    step.replace(x=np.full(16, 3, np.float32))
+    step()
+    assert (y == 6).all()
+
+
+@pytest.mark.parametrize("arguments, error, message", [
+    ({"x": np.zeros(16, np.float16)}, TypeError, "`x` is an array of float16, .* for one of float32"),
+    ({"x": np.zeros(20, np.float32)}, ValueError, r"`x` has sizes \(20,\), .* for \(16,\)"),
+    ({"x": np.zeros(32, np.float32)[::2]}, ValueError, r"`x` has strides \(2,\), .* for \(1,\)"),
+    ({"x": np.zeros((4, 4), np.float32)}, ValueError, "sizes"),
+    ({"x": 3.0}, TypeError, "`x`: a float cannot take the place of an array"),
+    ({"x": [np.zeros(16, np.float32)]}, TypeError, "`x`: a list cannot take the place of an array"),
+    ({"x": None}, TypeError, "`x`: an object of type NoneType cannot take the place of an array"),
+    ({"y": np.broadcast_to(np.float32(0), (16,))}, ValueError, "strides"),
+    ({"factor": 3}, TypeError, "`factor`: an int cannot take the place of a float"),
+    ({"factor": True}, TypeError, "`factor`: a bool cannot take the place of a float"),
+    ({"factor": np.zeros(16, np.float32)}, TypeError, "`factor`: an array cannot take the place of a float"),
+    ({"flag": 1}, TypeError, "`flag`: an int cannot take the place of a bool"),
+    ({"N": 8}, TypeError, "`N` is a constant"),
+    ({"z": 8}, TypeError, "no parameter `z`; its parameters are x, y, factor, N, flag"),
+])
+def test_what_does_not_fit_is_refused_and_nothing_is_replaced(step, arguments, error, message):
+    step, x, y = step
+    with pytest.raises(error, match=message):
+        step.replace(**{"factor": 5.0, **arguments})
+    step()
+    assert np.array_equal(y, x * 2)
+
+
+def test_a_read_only_array_takes_the_place_of_none_that_is_stored_to(step):
+    step, x, y = step
+    fixed = y.copy()
+    fixed.flags.writeable = False
+    with pytest.raises(TypeError, match="`y`: the array is read-only, but the kernel stores to it"):
+        step.replace(y=fixed)
+
+
+@ct.kernel
+def counted(x, n, wide: ct.ScalarInt64):
+    ct.store(x, 0, ct.load(x, 0, 4) + n + (wide >> 32).astype(ct.int32))
+
+
+def test_ints_fit_their_dtype():
+    x = np.zeros(4, np.int32)
+    step = ct.prepare(counted, (1,), (x, 1, 0))
+    step.replace(n=-5, wide=3 << 32)
+    step()
+    assert (x == -2).all()
+    with pytest.raises(OverflowError, match="`n`: 2147483648 does not fit int32; annotate"):
+        step.replace(n=1 << 31)
+    with pytest.raises(OverflowError, match="`wide`: .* does not fit 64 bits"):
+        step.replace(wide=1 << 63)
+
+
+@ct.kernel
+def joined(pair, both, out):
+    ct.store(out, 0, ct.load(pair[0], 0, 4) * pair[1] + ct.load(both[0], 0, 4) + ct.load(both[1], 0, 4))
+
+
+def test_tuples_and_lists_are_replaced_whole():
+    a, b, c, out = (np.full(4, v, np.float32) for v in (1, 2, 3, 0))
+    step = ct.prepare(joined, (1,), ((a, 10.0), [a, b], out))
+    step()
+    assert (out == 13).all()
+    step.replace(pair=(b, 100.0), both=[c, c])
+    step()
+    assert (out == 206).all()
+    for wrong in ({"pair": (b,)}, {"pair": (b, 1)}, {"both": [a]}, {"both": [a, np.zeros(8, np.float32)]}):
+        with pytest.raises(TypeError, match="of another layout"):
+            step.replace(**wrong)
+
+
+@pytest.mark.parametrize("given, error, message", [
+    ((scaled.function, (4,), ()), TypeError, "scaled is a plain function, not a kernel"),
+    ((3, (4,), ()), TypeError, r"the first argument of prepare\(\) must be a kernel, got int"),
+    ((scaled, 4, ()), TypeError, "grid must be a tuple"),
+    ((scaled, (4,), []), TypeError, "kernel_args must be a tuple, got list"),
+    ((scaled, (4,), (1,)), TypeError, "argument"),
+    ((scaled, (4,), (*arrays(), 2.0, 3, False)), ct.TileTypeError, "power of two"),
+])
+def test_errors_are_those_of_launch(given, error, message):
+    with pytest.raises(error, match=message):
+        ct.prepare(*given)
+
+
+def test_it_stays_as_it_was_prepared(monkeypatch):
+    x, y = arrays()
+    step = ct.prepare(ct.kernel(reads_a_global), (4,), (x, y))
+    monkeypatch.setitem(globals(), "SHIFT", 50)
+    step()
+    assert np.array_equal(y, x + 1)
+
+
+SHIFT = 1
+
+
+def reads_a_global(x, y):
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 4) + SHIFT)
+
+
+# ------------------------------------------------------------------ on a GPU
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    return installed(monkeypatch)
+
+
+def test_launches_on_a_gpu(gpu):
+    kernel = ct.kernel(scaled.function)
+    a, b, c = (Cuda(np.zeros(16, np.float32)) for _ in range(3))
+    step = ct.prepare(kernel, (4,), (a, b, 2.0, 4, False))
+    assert len(gpu.built) == 1 and not gpu.launches  # compiled and loaded, not run
+    step(77)
+    step.replace(x=c, factor=0.5)
+    step(78)
+    first, second = gpu.launches
+    assert (first["stream"], second["stream"]) == (77, 78) and first["grid"] == second["grid"] == (4, 1, 1)
+    addresses = [int.from_bytes(x["parameters"][0], "little") for x in (first, second)]
+    assert addresses == [a.array.ctypes.data, c.array.ctypes.data]
+    ct.launch(78, (4,), kernel, (c, b, 0.5, 4, False))
+    assert gpu.launches[-1]["parameters"] == second["parameters"] and len(gpu.built) == 1
+
+
+def test_an_array_may_be_more_aligned_but_not_less(gpu):
+    memory = np.zeros(64, np.float32)
+    start = -memory.ctypes.data // 4 % 4
+    at = [Cuda(memory[start + k:][:16]) for k in range(3)]
+    out = Cuda(np.zeros(16, np.float32))
+    step = ct.prepare(ct.kernel(scaled.function), (4,), (at[2], out, 2.0, 4, False))
+    step.replace(x=at[0])
+    with pytest.raises(ValueError, match="`x` begins at a multiple of 4 bytes, .* a multiple of 16"):
+        ct.prepare(ct.kernel(scaled.function), (4,), (at[0], out, 2.0, 4, False)).replace(x=at[1])
+    with pytest.raises(ValueError, match="a multiple of 4 bytes, .* a multiple of 8"):
+        step.replace(x=at[1])
+
+
+def test_an_array_elsewhere_does_not_fit(gpu):
+    a, out = Cuda(np.zeros(16, np.float32)), Cuda(np.zeros(16, np.float32))
+    step = ct.prepare(ct.kernel(scaled.function), (4,), (a, out, 2.0, 4, False))
+    with pytest.raises(TypeError, match="`x` is an array in CPU memory, .* for one in the memory of GPU 0"):
+        step.replace(x=np.zeros(16, np.float32))
+
+
+def test_gpu_arrays_in_the_interpreter(gpu):
+    with settings.override(BACKEND="interp"):
+        x, y = (Cuda(a) for a in arrays())
+        step = ct.prepare(ct.kernel(scaled.function), (4,), (x, y, 2.0, 4, False))
+        step()
+    assert np.array_equal(y.array, x.array * 2) and not gpu.launches
