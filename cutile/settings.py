@@ -148,6 +148,9 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "choose hints for GPU code (allow_tma) where a kernel leaves them open, and make a variant without checks "
             "of bounds for launches that need none; results do not depend on it",
             device=True),
+    Setting("LAUNCHER", None, _one_of("c", "python"), "c or python",
+            "who runs repeated launches on a GPU, asked for where a launch with new arguments runs; unset: c, where "
+            "that extension was built", device=True),
     Setting("BLOCK", None, block_of, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 

@@ -629,6 +629,124 @@ static PyType_Slot cache_slots[] = {
 static PyType_Spec cache_spec = {"cutile.gpu._launcher.LaunchCache", sizeof(LaunchCache), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, cache_slots};
 
+/* ---------------------------------------------------------------- Prepared */
+
+typedef struct { /* a launch whose arguments were read beforehand (runtime/prepared.py) */
+    PyObject_HEAD
+    PyObject *record;    /* as record() makes it */
+    PyObject *streams;   /* as in a LaunchCache */
+    PyObject *written;   /* as in `told` */
+    PyObject *choices;   /* as in `choose` */
+    PyObject *arguments; /* a tuple, for `written` */
+    unsigned grid[3];
+    Reading reading; /* its values */
+} Prepared;
+
+static PyObject *prepared_new(PyTypeObject *type, PyObject *args, PyObject *names)
+{
+    static char *keywords[] = {"record", "streams", "written", "choices", "grid", NULL};
+    PyObject *record, *streams, *written, *choices;
+    unsigned x, y, z;
+    if (!PyArg_ParseTupleAndKeywords(args, names, "SO!OO(III)", keywords, &record, &PyDict_Type, &streams, &written,
+                                     &choices, &x, &y, &z))
+        return NULL;
+    Prepared *p = (Prepared *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (p == NULL)
+        return NULL;
+    p->record = Py_NewRef(record);
+    p->streams = Py_NewRef(streams);
+    p->written = Py_NewRef(written);
+    p->choices = Py_NewRef(choices);
+    p->grid[0] = x, p->grid[1] = y, p->grid[2] = z;
+    p->reading.n_values = 0;
+    p->reading.kept = NULL;
+    if ((p->arguments = PyTuple_New(0)) == NULL)
+        Py_CLEAR(p);
+    return (PyObject *)p;
+}
+
+static int prepared_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Prepared *p = (Prepared *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(p->streams);
+    Py_VISIT(p->written);
+    Py_VISIT(p->choices);
+    Py_VISIT(p->arguments);
+    return 0;
+}
+
+static int prepared_clear(PyObject *self)
+{
+    Prepared *p = (Prepared *)self;
+    Py_CLEAR(p->record);
+    Py_CLEAR(p->streams);
+    Py_CLEAR(p->written);
+    Py_CLEAR(p->choices);
+    Py_CLEAR(p->arguments);
+    return 0;
+}
+
+static void prepared_dealloc(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    prepared_clear(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyObject *prepared_set(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    Prepared *p = (Prepared *)self;
+    if (n != 2 || !PyTuple_CheckExact(a[0]) || !PyTuple_CheckExact(a[1]) || PyTuple_Size(a[1]) > VALUES)
+        return PyErr_Format(PyExc_TypeError, "set() takes a tuple of arguments and one of at most %d launch values",
+                            VALUES);
+    Value values[VALUES];
+    Py_ssize_t count = PyTuple_Size(a[1]);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        PyObject *v = PyTuple_GetItem(a[1], i);
+        if (PyFloat_CheckExact(v))
+            values[i].number = PyFloat_AsDouble(v);
+        else
+            values[i].bits = PyLong_AsUnsignedLongLongMask(v);
+    }
+    if (PyErr_Occurred())
+        return NULL;
+    PyObject *before = p->arguments;
+    p->arguments = Py_NewRef(a[0]);
+    memcpy(p->reading.values, values, count * sizeof *values);
+    p->reading.n_values = (int)count;
+    Py_DECREF(before);
+    Py_RETURN_NONE;
+}
+
+static PyObject *prepared_launch(PyObject *self, PyObject *stream)
+{
+    Prepared *p = (Prepared *)self;
+    uint64_t number, function = 0;
+    if (!read_stream(stream, p->streams, &number) || !choose(p->choices, p->grid, &function)
+        || !told(p->written, p->arguments))
+        return not_here();
+    int code = queue(p->record, &p->reading, p->grid, function, number);
+    return code == -1 ? not_here() : code == 0 ? Py_NewRef(Py_None) : PyLong_FromLong(code);
+}
+
+static PyMethodDef prepared_methods[] = {
+    {"launch", prepared_launch, METH_O,
+     "launch(stream) -> None where the launch was queued, the driver's error where it refused it, or NotImplemented"},
+    {"set", (PyCFunction)(void (*)(void))prepared_set, METH_FASTCALL,
+     "set(arguments, launch values): tuples, of which it keeps the first"},
+    {NULL, NULL, 0, NULL}};
+
+static PyType_Slot prepared_slots[] = {
+    {Py_tp_doc, "Prepared(record, streams, written, choices, grid): a launch whose arguments were read beforehand"},
+    {Py_tp_new, prepared_new}, {Py_tp_traverse, prepared_traverse}, {Py_tp_clear, prepared_clear},
+    {Py_tp_dealloc, prepared_dealloc}, {Py_tp_methods, prepared_methods}, {0, NULL}};
+
+static PyType_Spec prepared_spec = {"cutile.gpu._launcher.Prepared", sizeof(Prepared), 0,
+                                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, prepared_slots};
+
 /* ---------------------------------------------------------------- the module */
 
 static PyMethodDef methods[] = {
@@ -656,11 +774,14 @@ PyMODINIT_FUNC PyInit__launcher(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if ((*names[i].at = PyUnicode_InternFromString(names[i].name)) == NULL)
             return NULL;
-    PyObject *m = PyModule_Create(&module), *type = PyType_FromSpec(&cache_spec);
-    int ok = m != NULL && type != NULL && PyModule_AddObjectRef(m, "LaunchCache", type) == 0;
+    PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
+    PyObject *prepared = PyType_FromSpec(&prepared_spec);
+    int ok = m != NULL && cache != NULL && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0 && prepared != NULL
+        && PyModule_AddObjectRef(m, "Prepared", prepared) == 0;
     for (size_t i = 0; ok && i < sizeof numbers / sizeof *numbers; i++)
         ok = PyModule_AddIntConstant(m, numbers[i].name, numbers[i].value) == 0;
-    Py_XDECREF(type);
+    Py_XDECREF(cache);
+    Py_XDECREF(prepared);
     if (!ok)
         Py_CLEAR(m);
     return m;

@@ -77,7 +77,10 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
             raise
         return for_users(e)
     if plan.ordinal is not None and plan.repeatable:
-        launch_cache.insert(kernel, plan, kernel_args, GRID_LIMIT)
+        try:
+            launch_cache.insert(kernel, plan, kernel_args, GRID_LIMIT)
+        except settings.SettingError as e:
+            return for_users(e)
     return None
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from cutile import settings
+from cutile.errors import refusal
 from cutile.runtime import autograd
 from cutile.runtime.arrays import read_cupy, read_torch
 from cutile.runtime.kernel import Kernel
@@ -29,7 +30,21 @@ def extension() -> Any:
         from cutile.gpu import _launcher
     except ImportError:
         return None
-    return _launcher if hasattr(_launcher, "CHOICES") else None
+    return _launcher if hasattr(_launcher, "Prepared") else None
+
+
+def chosen() -> Any:
+    """The compiled module, unless CUTILE_LAUNCHER=python; None then, or where there is none.
+
+    SettingError where CUTILE_LAUNCHER=c asks for a module that is not there.
+    """
+    wanted = settings.get("LAUNCHER")
+    c = None if wanted == "python" else extension()
+    if c is None and wanted == "c":
+        raise refusal(settings.SettingError(
+            "CUTILE_LAUNCHER is 'c', but cutile was installed without that extension, or with an older one; install it "
+            "anew where there is a C compiler"))
+    return c
 
 
 def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:
@@ -48,7 +63,7 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
 
     `grid_limit` is the largest number of blocks along an axis.
     """
-    c = extension()
+    c = chosen()
     if c is None or any(isinstance(v, np.void) for v in values):  # np.void constants are mutable
         return
     cache = _new(c, kernel, grid_limit) if kernel.plans.launch_cache is None else kernel.plans.launch_cache

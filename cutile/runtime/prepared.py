@@ -14,11 +14,10 @@ from cutile._support.opaque import opaque
 from cutile.analysis.aliasing import written_params
 from cutile.dtypes import int32, int64
 from cutile.errors import TileError, for_users, is_refusal
-from cutile.runtime import launch_plan
+from cutile.runtime import autograd, launch_cache, launch_plan
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.array_ref import ArrayRef, ref_of
 from cutile.runtime.arrays import type_name
-from cutile.runtime.autograd import before_writing
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import no_kernel, padded_grid
 from cutile.runtime.launch_key import read
@@ -75,7 +74,7 @@ class Prepared:
     kernel, grid   what runs, over which blocks (three ints)
     """
 
-    __slots__ = ("kernel", "grid", "_values", "_parts", "_plan", "_stored", "_launch", "_launch_values")
+    __slots__ = ("kernel", "grid", "_values", "_parts", "_plan", "_stored", "_launch", "_launch_values", "_in_c")
 
     def __init__(self, kernel: Kernel, grid: tuple[int, int, int], values: tuple, plan: launch_plan.LaunchPlan,
                  launch_values: list, launch: launch_plan.PreparedLaunch):
@@ -86,14 +85,22 @@ class Prepared:
         program = plan.program.kernel
         stored = written_params(program)
         self._stored = {n for p, n in zip(program.params, program.param_names, strict=True) if p in stored}
+        self._in_c = _in_c(launch, plan, grid)
+        self._pass_on()
 
     @opaque(_WHY)
     def __call__(self, stream: Any = None) -> None:
         """Run it: on a GPU, queue it on the stream; on CPU arrays, run it before this returns."""
+        if self._in_c is not None:
+            code = self._in_c.launch(stream)
+            if code is None:
+                return None
+            if code is not NotImplemented:
+                raise launch_cache.refused((code, self._launch), self.grid)
         if not float_mode.usual():
             return float_mode.run(self, stream)
         if self._plan.written:
-            before_writing(self._plan.written, self._values)
+            autograd.before_writing(self._plan.written, self._values)
         self._launch.run(self.grid, stream, self._launch_values, False)
 
     def replace(self, /, **arguments: Any) -> None:
@@ -119,9 +126,28 @@ class Prepared:
             self._launch_values = [x for _, values in self._parts for x in values]
         else:  # the launch values are not those that were read
             _, self._launch_values = launch_plan.find(self.kernel, tuple(self._values), None)
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        if self._in_c is not None:
+            self._in_c.set(tuple(self._values), tuple(self._launch_values))
 
     def __repr__(self) -> str:
         return f"<prepared launch of {self.kernel.__name__} over {self.grid}>"
+
+
+def _in_c(launch: Any, plan: launch_plan.LaunchPlan, grid: tuple[int, int, int]) -> Any:
+    """The launch for C code (gpu/_launcher.c); None where Python has to run it."""
+    if plan.ordinal is None or 0 in grid or getattr(launch, "traced", True) or any(len(w.path) > 1
+                                                                                  for w in plan.written):
+        return None
+    c = launch_cache.chosen()
+    record = None if c is None else launch.record(c)
+    if record is None:
+        return None
+    from cutile.gpu.streams import by_type
+
+    return c.Prepared(record, by_type, autograd.for_c(plan.written), launch.choices, grid)
 
 
 Read = tuple[list, list]  # the parts of an argument in a launch key, and its launch values

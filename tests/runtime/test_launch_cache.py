@@ -539,3 +539,33 @@ def test_a_written_leaf_that_requires_grad(c, gpu, monkeypatch, grad_mode):
     y.is_leaf = False
     ct.launch(77, (3,), k, (x, y, 2.5, 16))
     assert y.version == len(gpu.launches) == (3 if grad_mode else 5)
+
+
+# ------------------------------------------------------------------ CUTILE_LAUNCHER
+
+
+def test_python_alone_launches_where_the_setting_says_so(c, gpu, monkeypatch):
+    monkeypatch.setenv("CUTILE_LAUNCHER", "python")
+    scale = scaling()
+    for _ in range(3):
+        ct.launch(7, (3,), scale, (X, Y, 2.0, 1))
+    assert scale.plans.launch_cache is None and IN_C not in gpu.names() and len(gpu.launches) == 3
+
+
+def test_c_code_launches_where_the_setting_says_so(c, gpu, monkeypatch):
+    monkeypatch.setenv("CUTILE_LAUNCHER", "c")
+    scale = scaling()
+    for _ in range(3):
+        ct.launch(7, (3,), scale, (X, Y, 2.0, 1))
+    assert gpu.names().count(IN_C) == 2
+
+
+def test_c_code_that_is_missing_is_an_error_where_the_setting_asks_for_it(gpu, libraries, monkeypatch):
+    monkeypatch.setattr(launch_cache, "extension", lambda: None)
+    monkeypatch.setenv("CUTILE_LAUNCHER", "c")
+    with pytest.raises(settings.SettingError, match="CUTILE_LAUNCHER is 'c', but cutile was installed without"):
+        ct.launch(7, (3,), scaling(), (X, Y, 2.0, 1))
+    with pytest.raises(settings.SettingError, match="CUTILE_LAUNCHER is 'c'"):
+        ct.prepare(scaling(), (3,), (X, Y, 2.0, 1))
+    monkeypatch.delenv("CUTILE_LAUNCHER")
+    ct.launch(7, (3,), scaling(), (X, Y, 2.0, 1))

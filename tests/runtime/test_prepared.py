@@ -5,6 +5,9 @@ import pytest
 
 import cutile as ct
 from cutile import settings
+from cutile.gpu.driver import DriverError
+from cutile.runtime import launch_cache
+from tests.gpu import extension
 from tests.gpu.arrays import Cuda
 from tests.gpu.fake_driver import installed
 
@@ -157,9 +160,15 @@ def reads_a_global(x, y):
 # ------------------------------------------------------------------ on a GPU
 
 
-@pytest.fixture
-def gpu(monkeypatch):
-    return installed(monkeypatch)
+@pytest.fixture(params=["c", "python"])
+def gpu(monkeypatch, request):
+    """The driver, with launches by C code and by Python."""
+    module = extension.built() if request.param == "c" else None
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    fake = installed(monkeypatch)
+    fake.contexts[:] = [0x1000]  # this thread works on GPU 0
+    fake.in_c = request.param == "c"
+    return fake
 
 
 def test_launches_on_a_gpu(gpu):
@@ -171,11 +180,74 @@ def test_launches_on_a_gpu(gpu):
     step.replace(x=c, factor=0.5)
     step(78)
     first, second = gpu.launches
+    assert ("cuLaunchKernel in C" in gpu.names()) == gpu.in_c
     assert (first["stream"], second["stream"]) == (77, 78) and first["grid"] == second["grid"] == (4, 1, 1)
     addresses = [int.from_bytes(x["parameters"][0], "little") for x in (first, second)]
     assert addresses == [a.array.ctypes.data, c.array.ctypes.data]
     ct.launch(78, (4,), kernel, (c, b, 0.5, 4, False))
     assert gpu.launches[-1]["parameters"] == second["parameters"] and len(gpu.built) == 1
+
+
+def test_numbers_of_every_kind_reach_a_gpu(gpu):
+    @ct.kernel
+    def kinds(x, n, wide: ct.ScalarInt64, f, b):
+        ct.store(x, 0, ct.load(x, 0, 4) + n + wide + f + b)
+
+    x = Cuda(np.zeros(4, np.float32))
+    step = ct.prepare(kinds, (1,), (x, 1, 2, 0.5, False))
+    for numbers in (1, 2, 0.5, False), (-7, -(1 << 40), -0.25, True), (2**31 - 1, 2**63 - 1, 1e30, True):
+        step.replace(**dict(zip(("n", "wide", "f", "b"), numbers, strict=True)))
+        step(5)
+        ct.launch(5, (1,), kinds, (x, *numbers))
+        assert gpu.launches[-2]["parameters"] == gpu.launches[-1]["parameters"]
+
+
+def test_in_another_context_and_on_an_unusual_stream(gpu):
+    x, y = (Cuda(np.zeros(16, np.float32)) for _ in range(2))
+    step = ct.prepare(ct.kernel(scaled.function), (4,), (x, y, 2.0, 4, False))
+    gpu.contexts.append(0x2000)
+    step(7)
+    assert gpu.launches[-1]["context"] == 0x1000 and gpu.contexts[-1] == 0x2000
+    with pytest.raises(TypeError, match="stream"):
+        step("no stream")
+
+
+def test_what_the_driver_refuses(gpu):
+    x, y = (Cuda(np.zeros(16, np.float32)) for _ in range(2))
+    step = ct.prepare(ct.kernel(scaled.function), (4,), (x, y, 2.0, 4, False))
+    gpu.fails["cuLaunchKernel"] = gpu.fails["cuLaunchKernel in C"] = 719
+    with pytest.raises(DriverError, match="scaled cannot be launched"):
+        step(7)
+
+
+def test_an_empty_grid_launches_nothing(gpu):
+    x, y = (Cuda(np.zeros(16, np.float32)) for _ in range(2))
+    ct.prepare(ct.kernel(scaled.function), (0,), (x, y, 2.0, 4, False))(7)
+    assert not gpu.launches
+
+
+def test_pytorch_is_told_of_each_launch(gpu, monkeypatch):
+    extension.installed(monkeypatch)
+    x, y = (extension.Tensor(4096 * k, (16,), (1,)) for k in (1, 2))
+    step = ct.prepare(ct.kernel(scaled.function), (4,), (x, y, 2.0, 4, False))
+    for _ in range(3):
+        step(7)
+    assert (x.version, y.version) == (0, 3)
+    other = extension.Tensor(4096 * 3, (16,), (1,))
+    step.replace(y=other)
+    step(7)
+    assert (y.version, other.version) == (3, 1)
+    other.requires_grad = True
+    with pytest.raises(RuntimeError, match="`y`, but the tensor given for it is a leaf that requires grad"):
+        step(7)
+    assert other.version == 1 and len(gpu.launches) == 4
+
+
+def test_lists_on_a_gpu(gpu):
+    arrays = [Cuda(np.zeros(4, np.float32)) for _ in range(4)]
+    step = ct.prepare(ct.kernel(joined.function), (1,), ((arrays[0], 1.0), arrays[1:3], arrays[3]))
+    step(7)
+    assert len(gpu.launches) == 1 and "cuMemAllocAsync" in gpu.names()
 
 
 def test_an_array_may_be_more_aligned_but_not_less(gpu):
