@@ -1,9 +1,10 @@
 """What a launch costs the host: python benchmarks/gpu_launch.py [--python]
 
-Queues a vector add of 1,024 elements without waiting for it, and prints microseconds a call and ratios to the bare
-driver call in the same process: cutile on arrays of PyTorch and CuPy, the libraries' own addition, and `cuda.tile`
-where it is installed. --python switches off cutile's C extension. Needs a GPU, cutile's gpu extra, and PyTorch or
-CuPy. The figures are medians of rounds in which all take turns.
+Queues a vector add of 1,024 elements without waiting for it, and prints microseconds a call, beside the bare driver
+call with as many arrays in the same process: cutile on arrays of PyTorch and CuPy, by `ct.launch` and by launches that
+`ct.prepare` made, with 3, 8 and 16 arrays; the libraries' own addition; `cuda.tile` where it is installed. A launch
+tells PyTorch which tensor is written; what that takes is shown apart. --python switches off cutile's C extension. Needs
+a GPU, cutile's gpu extra, and PyTorch or CuPy. The figures are medians of rounds in which all take turns.
 """
 
 import statistics
@@ -23,49 +24,78 @@ from _gpu_arrays import libraries  # noqa: E402
 import cutile as ours  # noqa: E402
 from cutile.runtime import launch_cache  # noqa: E402
 
-ROUNDS, CALLS = 15, 400  # calls of a round stay below the length of the driver's queue
+ROUNDS, CALLS = 15, 300  # calls of a round stay below the length of the driver's queue
+ARRAYS = 3, 8, 16
+BARE = "bare driver call"
 
 
-def kernel_of(ct: Any) -> Any:
-    @ct.kernel
-    def vector_add(a, b, c, TILE: ct.Constant[int]):
+def kernels_of(ct: Any) -> dict[int, Any]:
+    """The same addition with 3, 8 and 16 arrays, of which the last is written."""
+
+    def add(a, b, out, TILE):
         i = ct.bid(0)
-        ct.store(c, (i,), ct.load(a, (i,), (TILE,)) + ct.load(b, (i,), (TILE,)))
+        ct.store(out, (i,), ct.load(a, (i,), (TILE,)) + ct.load(b, (i,), (TILE,)))
 
-    return vector_add
+    @ct.kernel
+    def add_3(a, b, c, TILE: ct.Constant[int]):
+        add(a, b, c, TILE)
+
+    @ct.kernel
+    def add_8(a, b, c, d, e, f, g, h, TILE: ct.Constant[int]):
+        add(a, b, h, TILE)
+
+    @ct.kernel
+    def add_16(a, b, c, d, e, f, g, h, i, j, k, m, n, o, p, q, TILE: ct.Constant[int]):
+        add(a, b, q, TILE)
+
+    return {3: add_3, 8: add_8, 16: add_16}
 
 
-def candidates() -> tuple[dict[str, Callable[[], None]], Callable[[], None]]:
-    """The calls that take turns, by name, and how to wait for the GPU."""
-    found: dict[str, Callable[[], None]] = {}
+Calls = dict[tuple[str, int], Callable[[], None]]  # by name and number of arrays
+
+
+def candidates() -> tuple[Calls, Callable[[], None]]:
+    """The calls that take turns, and how to wait for the GPU."""
+    found: Calls = {}
     libs = libraries()
     if not libs:
         raise SystemExit("neither torch nor CuPy sees a GPU")
+    sides = {"cutile": ours}
+    try:
+        import cuda.tile as official
+    except ImportError:
+        pass
+    else:
+        sides["cuda.tile"] = official
+    kernels = {side: kernels_of(ct) for side, ct in sides.items()}
     for lib in libs:
-        a, b, c = (lib.to_device(np.arange(1024, dtype=np.float32)) for _ in range(3))
         stream = lib.current()
-        _add(found, lib, "cutile", ours, stream, (a, b, c, 1024))
-        try:
-            import cuda.tile as official
-        except ImportError:
-            pass
-        else:
-            _add(found, lib, "cuda.tile", official, stream, (a, b, c, 1024))
-        found[f"add(out=), {lib.name}"] = _own(lib, a, b, c)
-    found["bare driver call"] = _bare(found)
+        arrays = [lib.to_device(np.arange(1024, dtype=np.float32)) for _ in range(max(ARRAYS))]
+        for n in ARRAYS:
+            args = (*arrays[:n], 1024)
+            for side, ct in sides.items():
+                _add(found, lib, f"{side}, {lib.name}", n, args,
+                     lambda ct=ct, k=kernels[side][n], args=args, s=stream: ct.launch(s, (1,), k, args))
+            step = ours.prepare(kernels["cutile"][n], (1,), args)
+            _add(found, lib, f"cutile prepared, {lib.name}", n, args, lambda step=step, s=stream: step(s))
+        found[f"add(out=), {lib.name}", 3] = _own(lib, *arrays[:3])
+        if lib.name == "torch":
+            written, bump = [arrays[2]], lib.torch._C._increment_version
+            found["telling torch of 1 tensor", 0] = lambda bump=bump, written=written: bump(written)
+    for n in ARRAYS:
+        found[BARE, n] = _bare(kernels["cutile"][n])
     return found, libs[0].synchronize
 
 
-def _add(found: dict, lib: Any, name: str, ct: Any, stream: Any, args: tuple) -> None:
-    kernel = kernel_of(ct)
-    ct.launch(stream, (1,), kernel, args)
+def _add(found: Calls, lib: Any, name: str, n: int, args: tuple, call: Callable[[], None]) -> None:
+    """Add a call whose result is right."""
+    out = args[n - 1]
+    out[:] = 0
+    call()
     lib.synchronize()
-    want = 2 * np.arange(1024, dtype=np.float32)
-    if not np.array_equal(lib.to_host(args[2]), want):
-        raise AssertionError(f"{name} on {lib.name}: wrong result")
-    found[f"{name}, {lib.name}"] = lambda: ct.launch(stream, (1,), kernel, args)
-    if ct is ours:
-        found.setdefault(".kernel", kernel)
+    if not np.array_equal(lib.to_host(out), 2 * np.arange(1024, dtype=np.float32)):
+        raise AssertionError(f"{name} with {n} arrays: wrong result")
+    found[name, n] = call
 
 
 def _own(lib: Any, a: Any, b: Any, c: Any) -> Callable[[], None]:
@@ -73,15 +103,14 @@ def _own(lib: Any, a: Any, b: Any, c: Any) -> Callable[[], None]:
     return lambda: add(a, b, out=c)
 
 
-def _bare(found: dict) -> Callable[[], None]:
+def _bare(kernel: Any) -> Callable[[], None]:
     """The driver call at the end of cutile's launch, with everything else done before."""
-    kernel = found.pop(".kernel")
     prepared = next(iter(kernel.plans.values())).prepared
     api = prepared.device.driver.api
     prepared.device.enter()
     buffer = prepared.packing.buffer()
-    memory = prepared.device.driver.ask("no memory", api.cuMemAlloc(3 * 4096))
-    parameters = buffer.fill([int(memory) + 4096 * k for k in range(3)])
+    memory = prepared.device.driver.ask("no memory", api.cuMemAlloc(len(buffer.slots) * 4096))
+    parameters = buffer.fill([int(memory) + 4096 * k for k in range(len(buffer.slots))])
     function, call = prepared.function, api.cuLaunchKernel
 
     def launch(buffer=buffer) -> None:  # the buffer keeps the parameters alive
@@ -90,12 +119,9 @@ def _bare(found: dict) -> Callable[[], None]:
     return launch
 
 
-def main() -> None:
-    if "--python" in sys.argv[1:]:
-        launch_cache.extension = lambda: None
-    print("cutile launches in", "Python" if launch_cache.extension() is None else "C")
-    found, wait = candidates()
-    times: dict[str, list[float]] = {name: [] for name in found}
+def measured(found: Calls, wait: Callable[[], None]) -> dict[tuple[str, int], float]:
+    """Microseconds a call."""
+    times: dict[tuple[str, int], list[float]] = {name: [] for name in found}
     for f in found.values():
         for _ in range(CALLS):
             f()
@@ -107,11 +133,22 @@ def main() -> None:
                 f()
             times[name].append((time.perf_counter() - start) / CALLS * 1e6)
             wait()
-    bare = statistics.median(times["bare driver call"])
-    print(f"{'':24} {'us a call':>10} {'x bare':>8} {'+ us':>7}")
-    for name, us in sorted(times.items(), key=lambda item: statistics.median(item[1])):
-        median = statistics.median(us)
-        print(f"{name:24} {median:10.2f} {median / bare:8.2f} {median - bare:7.2f}   (least {min(us):.2f})")
+    return {name: statistics.median(us) for name, us in times.items()}
+
+
+def main() -> None:
+    if "--python" in sys.argv[1:]:
+        launch_cache.extension = lambda: None
+    print("cutile launches in", "Python" if launch_cache.extension() is None else "C")
+    us = measured(*candidates())
+    print(f"{'':28} {'arrays':>6} {'us a call':>10} {'x bare':>8} {'+ us':>7}")
+    for (name, n), median in sorted(us.items(), key=lambda item: (item[0][1], item[1])):
+        bare = us.get((BARE, n))
+        more = "" if bare is None else f" {median / bare:8.2f} {median - bare:7.2f}"
+        print(f"{name:28} {n or '':>6} {median:10.2f}{more}")
+    for name in dict.fromkeys(name for name, n in us if n == ARRAYS[-1]):
+        each = (us[name, ARRAYS[-1]] - us[name, ARRAYS[0]]) / (ARRAYS[-1] - ARRAYS[0])
+        print(f"{name:28} {1e3 * each:6.0f} ns for each further array")
 
 
 if __name__ == "__main__":
