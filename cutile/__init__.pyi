@@ -62,6 +62,7 @@ from cutile.runtime.annotations import ScalarInt64 as ScalarInt64
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import launch as launch
 from cutile.runtime.options import ByTarget as ByTarget
+from cutile.runtime.prepared import prepare as prepare
 from cutile.types import MemoryOrder as MemoryOrder
 from cutile.types import MemoryScope as MemoryScope
 from cutile.types import PaddingMode as PaddingMode
