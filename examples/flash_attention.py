@@ -12,7 +12,8 @@ import cutile as ct
 
 ZERO = ct.PaddingMode.ZERO
 LOG2_E = math.log2(math.e)
-Int, Bool = ct.Constant[int], ct.Constant[bool]
+Int = ct.Constant[int]
+Bool = ct.Constant[bool]
 
 
 def rows_of(x, batch, head, i, T, D):
