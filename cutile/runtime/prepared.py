@@ -61,7 +61,10 @@ def _made(kernel: Any, grid: Any, kernel_args: Any, stream: Any) -> Prepared | E
     try:
         dims, values = padded_grid(grid), tuple(tuple.__iter__(kernel_args))
         plan, launch_values = launch_plan.find(kernel, values, stream)
-        return Prepared(kernel, dims, values, plan, launch_values, plan.prepare(stream))
+        launch: Any = plan.prepare(stream)
+        if hasattr(launch, "make_variants"):  # all code that may run for this grid, so that none is made later
+            launch.make_variants(dims)
+        return Prepared(kernel, dims, values, plan, launch_values, launch)
     except Exception as e:
         if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
             raise
