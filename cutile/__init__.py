@@ -61,6 +61,7 @@ from cutile.runtime.kernel import Kernel as kernel
 from cutile.runtime.kernel import function
 from cutile.runtime.launch import launch
 from cutile.runtime.options import ByTarget
+from cutile.settings import sanitize
 from cutile.types import MemoryOrder, MemoryScope, PaddingMode, RoundingMode
 
 __cutile_api__ = True  # for an unknown attribute of this module, errors in tile code say what to write instead

@@ -113,6 +113,8 @@ class TileError(Exception):
     errors     all errors that were found in the kernel, this one first
     """
 
+    counted, of = "error", "in this kernel"  # what `errors` has, in words
+
     def __init__(self, message: str = "", loc: Span | None = None, *, help: str | None = None,
                  notes: Sequence[tuple[str, Span | None]] = (), argument: str | None = None):
         super().__init__(message)
@@ -145,7 +147,7 @@ class TileError(Exception):
             return self.render()
         n = len(self.errors) - 1
         rest = [f"{type(e).__name__}: {e.render()}" for e in self.errors[1:]]
-        return "\n\n".join([self.render(), f"and {n} more error{'s' if n > 1 else ''} in this kernel:", *rest])
+        return "\n\n".join([self.render(), f"and {n} more {self.counted}{'s' if n > 1 else ''} {self.of}:", *rest])
 
 
 def refusal(e: E) -> E:
@@ -268,4 +270,20 @@ class TileStepLimitError(TileError):
 
 
 class TileSanitizerError(TileError):
-    """The sanitizer saw an access or a value that the language leaves undefined."""
+    """The sanitizer saw an access or a value that the language leaves undefined.
+
+    check    which check reports it, such as "bounds"
+    array    the parameter that it is about, in words
+    block    the first block in which it was found; None if it is about the arguments alone
+    element  the index of the first array element that it is about, or None
+    times    how often it was found in the launch
+    `errors` has all findings of the launch, ten at most.
+    """
+
+    counted, of = "finding", "of this launch"
+
+    def __init__(self, message="", loc=None, *, check: str = "", array: str = "",
+                 block: tuple[int, int, int] | None = None, element: tuple[int, ...] | None = None, times: int = 1,
+                 **kw):
+        super().__init__(message, loc, **kw)
+        self.check, self.array, self.block, self.element, self.times = check, array, block, element, times

@@ -74,6 +74,19 @@ def _one_of(*names: str) -> Callable[[Any], str]:
     return convert
 
 
+CHECKS = ("bounds", "alias")  # those that `all` stands for
+
+
+def _checks(given: Any) -> frozenset[str]:
+    """Names with commas between them, or an iterable of names. `off` and an empty text are no checks."""
+    names = given.split(",") if isinstance(given, str) else list(given)
+    names = [n.strip().lower() for n in names if n.strip()]
+    if names == ["off"]:
+        return frozenset()
+    groups = {"all": CHECKS, **{n: (n,) for n in CHECKS}}
+    return frozenset(check for n in names for check in groups[n])
+
+
 def block_of(given: Any) -> tuple[int, int, int]:
     """A block id from a text such as "3,0,0", or from numbers; ValueError if it is none."""
     parts = given.split(",") if isinstance(given, str) else list(given)
@@ -127,6 +140,9 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "summed in float64 in k order"),
     Setting("COMPILED", True, _flag, "1 or 0",
             "use the parts of the interpreter that are written in C, if they were built; results do not depend on it"),
+    Setting("SANITIZE", frozenset(), _checks, "off, all, or names of checks with commas between: bounds, alias",
+            "checks that report what the language leaves undefined: accesses outside an array (bounds), arguments that "
+            "overlap (alias)"),
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",
@@ -250,6 +266,22 @@ def override(**values: Any) -> Iterator[None]:
         yield
     finally:
         _overrides.set(before)
+
+
+def sanitize(checks: str = "all") -> Any:
+    """Within `with ct.sanitize("all"):`, launches run in the interpreter with checks, as CUTILE_SANITIZE asks for, in
+    this thread and context only.
+
+    checks  "all", or names of checks with commas between; "off" is none. An inner `with` takes the place of an outer
+            one.
+    TileSanitizerError at the end of a launch of which the checks report something. SettingError for other names.
+    """
+    return override(SANITIZE=checks)
+
+
+def on_host() -> bool:
+    """Whether launches on GPU arrays run in the interpreter, on copies of them."""
+    return get("BACKEND") == "interp" or bool(get("SANITIZE"))
 
 
 def _convert(name: str, given: Any) -> Any:

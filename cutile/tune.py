@@ -108,7 +108,7 @@ class _Candidate:
         if found is None:
             return True
         plan = found[0]
-        if plan.ordinal is None or settings.get("BACKEND") == "interp":
+        if plan.ordinal is None or settings.on_host():
             self.ready = args
             return False
         pool.submit(contextvars.copy_context().run, _prepare, plan, self.clocks.stream, self.grid)
@@ -124,7 +124,7 @@ class _Candidate:
         found = self._plan(args)
         if found is not None:
             plan, values = found
-            self.in_interpreter = plan.ordinal is None or settings.get("BACKEND") == "interp"
+            self.in_interpreter = plan.ordinal is None or settings.on_host()
             if self.in_interpreter:
                 self.twin = seen.setdefault(_identity(plan, values, launch.padded_grid(self.grid)), self)
                 if self.twin is not self:
@@ -304,7 +304,7 @@ class _Clocks:
     def of(self, plan: launch_plan.LaunchPlan) -> Clock:
         """The clock for launches with a plan."""
         ordinal = plan.ordinal
-        if ordinal is None or settings.get("BACKEND") == "interp":
+        if ordinal is None or settings.on_host():
             return _wall_clock
         if ordinal not in self._of_gpus:
             from cutile.gpu.driver import driver

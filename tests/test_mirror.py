@@ -49,6 +49,8 @@ TESTED_ELSEWHERE = {
     "interp/memory/irregular_tiles": ("interp/memory/test_tile_access.py", "it is one of the answers of locate"),
     "interp/memory/strided_tile": ("interp/memory/test_tile_access.py", "tiles that locate finds are read through it"),
     "interp/memory/tile_copy": ("interp/memory/test_array_view.py", "arrays read and write tiles through it"),
+    "interp/sanitize/checked_launch": ("interp/sanitize/test_findings.py", "it raises what was found"),
+    "interp/sanitize/instrument": ("interp/sanitize/test_bounds.py", "programs with checks are run"),
     "interp/run_blocks": ("interp/test_schedule.py", "schedules run through it"),
     "ir/nodes": ("ir/test_walk.py", "it is plain data, which walks and rewrites use"),
     "ir/parse": ("ir/test_text.py", "what is printed is parsed again"),

@@ -26,6 +26,8 @@ def test_defaults_without_environment():
     ("SCHEDULE", "block", "block"), ("SCHEDULE", " Interleave ", "interleave"),
     ("UNDETERMINED", "poison", "poison"), ("PORTABLE", "1", True),
     ("STEP_LIMIT", "1000", 1000), ("BACKEND", "interp", "interp"),
+    ("SANITIZE", "all", frozenset(settings.CHECKS)), ("SANITIZE", " Bounds , alias", frozenset(("bounds", "alias"))),
+    ("SANITIZE", "off", frozenset()), ("SANITIZE", "alias,all", frozenset(settings.CHECKS)),
     ("BLOCK", "3,0,1", (3, 0, 1)), ("BLOCK", "2", (2, 0, 0)),
 ])
 def test_environment(monkeypatch, name, text, value):
@@ -36,7 +38,7 @@ def test_environment(monkeypatch, name, text, value):
 
 @pytest.mark.parametrize("name, text", [
     ("CHECK", "maybe"), ("DEBUG", "7"), ("DEBUG", "-1"), ("DEBUG", "x"), ("SCHEDULE", "blocks"),
-    ("UNDETERMINED", "nan"),
+    ("UNDETERMINED", "nan"), ("SANITIZE", "bound"), ("SANITIZE", "off,bounds"), ("SANITIZE", "bounds alias"),
     ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
 ])
 def test_refusal_names_variable_value_and_what_is_accepted(monkeypatch, name, text):
@@ -199,3 +201,28 @@ def test_folders(monkeypatch, tmp_path):
         settings.folder("REPRODUCE")
     with settings.override(REPRODUCE=tmp_path):
         assert settings.folder("REPRODUCE") == str(tmp_path)
+
+
+def test_sanitize_nests_and_stays_in_its_thread():
+    seen = []
+    with settings.sanitize("bounds"):
+        with settings.sanitize("off"):
+            assert not settings.get("SANITIZE")
+        assert settings.get("SANITIZE") == {"bounds"}
+        other = threading.Thread(target=lambda: seen.append(settings.get("SANITIZE")))
+        other.start()
+        other.join()
+        with settings.sanitize():
+            assert settings.get("SANITIZE") == set(settings.CHECKS)
+    assert not settings.get("SANITIZE") and seen == [frozenset()]
+    with pytest.raises(settings.SettingError, match="CUTILE_SANITIZE is 'everything'; it accepts off, all, or"):
+        with settings.sanitize("everything"):
+            pass
+
+
+def test_sanitize_decorates():
+    @settings.sanitize("alias")
+    def checks():
+        return settings.get("SANITIZE")
+
+    assert checks() == {"alias"} and checks() == {"alias"} and not settings.get("SANITIZE")

@@ -90,8 +90,14 @@ def _accesses(kernel: Kernel) -> dict[Op, Access]:
     if not found:
         return {}
     function = affine_scalars(ops)
-    parts = {n.results[0]: n for n in ops if n.op in PARTS}
-    return {n: _access(n, function, parts) for n in found}
+    path = _paths(ops, function)
+    return {n: _access(n, function, path) for n in found}
+
+
+def array_paths(kernel: Kernel) -> Callable[[Value], ArrayPath]:
+    """What gives the path of each array or list value of a kernel."""
+    ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
+    return _paths(ops, affine_scalars(ops))
 
 
 def tile_indices(n: Op) -> range:
@@ -102,7 +108,7 @@ def tile_indices(n: Op) -> range:
     return range(first, first + n.layout[first])
 
 
-def _access(n: Op, function: Callable[[Value], AffineIndex], parts: Mapping[Value, Op]) -> Access:
+def _access(n: Op, function: Callable[[Value], AffineIndex], path: Callable[[Value], ArrayPath]) -> Access:
     how, attrs, named = n.op.accesses, n.attrs, n.op.named(n.operands, n.layout)
     rank = n.operands[0].type.ndim
     shape = _shape(n, named)
@@ -112,7 +118,7 @@ def _access(n: Op, function: Callable[[Value], AffineIndex], parts: Mapping[Valu
         shape = shape or (1,) * rank
         tiles = {"index": tuple(map(function, named["index"])), "order": order,
                  "steps": tuple(attrs.get("steps") or shape)}
-    return Access(n, _path(n.operands[0], function, parts), how.unit, n.op.effect, shape,
+    return Access(n, path(n.operands[0]), how.unit, n.op.effect, shape,
                   mask=named.get(how.mask), padding=named.get(how.padding) or attrs.get("padding_mode"),
                   memory_order=attrs.get("memory_order", MemoryOrder.WEAK),
                   memory_scope=attrs.get("memory_scope", MemoryScope.NONE),
@@ -126,14 +132,18 @@ def _shape(n: Op, named: Mapping[str, Any]) -> tuple[int, ...]:
     return (values[-1] if values else n.results[0]).type.shape
 
 
-def _path(v: Value, function: Callable[[Value], AffineIndex], parts: Mapping[Value, Op]) -> ArrayPath:
-    """How an array value comes from a parameter."""
-    steps: list[Item | Slice] = []
-    while (n := parts.get(v)) is not None:
-        first, *others = map(function, n.operands[1:])
-        steps.append(Slice(n.attrs["axis"], first, others[0]) if n.op is views.slice_ else Item(first))
-        v = n.operands[0]
-    return ArrayPath(v, tuple(reversed(steps)))
+def _paths(ops: Sequence[Op], function: Callable[[Value], AffineIndex]) -> Callable[[Value], ArrayPath]:
+    parts = {n.results[0]: n for n in ops if n.op in PARTS}
+
+    def path(v: Value) -> ArrayPath:
+        steps: list[Item | Slice] = []
+        while (n := parts.get(v)) is not None:
+            first, *others = map(function, n.operands[1:])
+            steps.append(Slice(n.attrs["axis"], first, others[0]) if n.op is views.slice_ else Item(first))
+            v = n.operands[0]
+        return ArrayPath(v, tuple(reversed(steps)))
+
+    return path
 
 
 # ------------------------------------------------------------------ where a tile lies

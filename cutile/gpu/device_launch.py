@@ -94,10 +94,10 @@ class DeviceLaunch:
         self._launch = device.driver.api.cuLaunchKernel
 
     def still_valid(self) -> bool:
-        """Whether CUTILE_BACKEND and the tracing of CUTILE_DEBUG are as when this was prepared."""
-        if settings.untouched("BACKEND", "DEBUG"):
+        """Whether it still runs on the GPU, and the tracing of CUTILE_DEBUG is as when this was prepared."""
+        if settings.untouched("BACKEND", "DEBUG", "SANITIZE"):
             return not self.traced
-        return settings.get("BACKEND") is None and trace.on(trace.LAUNCHES) == self.traced
+        return not settings.on_host() and trace.on(trace.LAUNCHES) == self.traced
 
     def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
         """Queue a launch on a stream. `values` are addresses, numbers and lists of addresses.

@@ -45,7 +45,8 @@ def with_frames(compiled: CompiledKernel, launch: Launch, values: Sequence[Any],
     if not _repeatable(compiled, values):
         error.help = error.help or ADVICE
         return error
-    plan = compiled.plan("block", settings.untouched())
+    with settings.sanitize("off"):
+        plan = compiled.plan("block", False)
     again = Launch(launch.grid, launch.step_limit)
     try:
         plan.function(_Silent(again, block), block, *compiled.shown([_copy(x) for x in values]))

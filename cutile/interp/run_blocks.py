@@ -40,17 +40,22 @@ def run(compiled: CompiledKernel, grid: Sequence[int], args: Sequence, schedule:
     usual = settings.untouched()
     plan = compiled.plan(schedule, usual)
     extent = chunk_of(grid, plan.blocks)
-    launch = Launch(grid, None if usual else settings.get("STEP_LIMIT"))
+    limit = None if usual else settings.get("STEP_LIMIT")
     values = [a if type(a) is ArrayView else argument(v, a) for v, a in zip(kernel.params, args, strict=True)]
     if not usual and settings.get("DEBUG"):
         how = f"batch in chunks of {extent}" if plan.schedule == "batch" else plan.schedule
         print(f"cutile: {kernel.name} grid {grid} runs as {how} ({plan.why})", file=sys.stderr)
     if 0 in grid:
         return
-    _run(compiled, plan, launch, values, extent)
+    if plan.checks:
+        from cutile.interp.sanitize import checked_launch  # loaded when it is needed
+
+        checked_launch.run(kernel, plan, grid, limit, values, functools.partial(_run, compiled, plan, values, extent))
+    else:
+        _run(compiled, plan, values, extent, Launch(grid, limit))
 
 
-def _run(compiled: CompiledKernel, plan: ExecutionPlan, launch: Launch, values: list, extent: Dim3) -> None:
+def _run(compiled: CompiledKernel, plan: ExecutionPlan, values: list, extent: Dim3, launch: Launch) -> None:
     with np.errstate(all="ignore"), Progress(compiled.kernel.name, launch.grid) as progress:
         try:
             if plan.schedule == "batch":

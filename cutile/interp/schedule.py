@@ -44,6 +44,8 @@ class ExecutionPlan(NamedTuple):
     function: Callable
     blocks: int  # most blocks of a chunk
     code: EmittedCode
+    checks: tuple[str, ...] = ()  # of the sanitizer
+    noted: set | None = None  # what they have told already, at any launch
 
 
 class CompiledKernel:
@@ -81,7 +83,8 @@ class CompiledKernel:
         """
         get = settings.get
         key = ("usual", asked, debugger.follows()) if usual else (
-            asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, debugger.follows())
+            asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, get("SANITIZE"),
+            debugger.follows())
         found = self._made.get(key)
         return self._made.setdefault(key, self._plan(asked)) if found is None else found
 
@@ -89,14 +92,33 @@ class CompiledKernel:
         known = self.properties()
         schedule, why = choose(known, asked)
         check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
+        checks = self._checks()
         try:
-            code = self._once(("code", schedule, check, limited), lambda kernel: _emitter(schedule).compile_kernel(
-                kernel, check=check, step_limit=limited))
+            code = self._once(("code", schedule, check, limited, checks), lambda kernel: _emitter(
+                schedule).compile_kernel(self._checked(checks), check=check, step_limit=limited))
         except RecursionError:
             raise TileRecursionError(
                 f"{self.kernel.name} nests deeper than Python can compile for the schedule {schedule}",
                 self.kernel.span, help="split the kernel's innermost code off into functions") from None
-        return ExecutionPlan(schedule, why, code.objects[".kernel"], most_blocks(known, code.streams), code)
+        noted = self._once(("noted",), lambda kernel: set()) if checks else None
+        return ExecutionPlan(schedule, why, code.objects[".kernel"], most_blocks(known, code.streams), code, checks,
+                             noted)
+
+    def _checks(self) -> tuple[str, ...]:
+        """The checks of the sanitizer that the settings ask for."""
+        if not settings.get("SANITIZE"):
+            return ()
+        from cutile.interp.sanitize import instrument  # loaded when it is needed
+
+        return instrument.checks()
+
+    def _checked(self, checks: tuple[str, ...]) -> Kernel:
+        """The kernel with the ops of these checks."""
+        if not checks:
+            return self.kernel
+        from cutile.interp.sanitize import instrument
+
+        return self._once(("checked", checks), lambda kernel: instrument.instrument(kernel, checks))
 
     def _once(self, key: tuple, derive: Callable[[Kernel], Any]) -> Any:
         found = self._made.get(key)

@@ -1,4 +1,4 @@
-"""CUTILE_BACKEND=interp: a launch on GPU arrays that the interpreter runs on copies of them.
+"""CUTILE_BACKEND=interp and CUTILE_SANITIZE: a launch on GPU arrays that the interpreter runs on copies of them.
 
 Memory is copied in whole extents: copies of arrays that overlap on the GPU are views of one buffer, so that each sees
 what is stored through the other.
@@ -49,8 +49,8 @@ class HostCopyLaunch:
         self.inner, self.ordinal, self.dims = inner, ordinal, dims
 
     def still_valid(self) -> bool:
-        """Whether CUTILE_BACKEND=interp is still set."""
-        return settings.get("BACKEND") == "interp" and self.inner.still_valid()
+        """Whether CUTILE_BACKEND=interp or CUTILE_SANITIZE still asks for it."""
+        return settings.on_host() and self.inner.still_valid()
 
     def run(self, grid: tuple[int, int, int], stream: Any, values: Sequence[Any], dependent: bool) -> None:
         """Run it, and copy back what the kernel may have stored to, also if it fails, as on a GPU.

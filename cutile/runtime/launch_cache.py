@@ -86,7 +86,7 @@ def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
     """An empty LaunchCache; None where settings cannot be watched."""
     from cutile.gpu.streams import by_type
 
-    watch = settings.watch("BACKEND", "DEBUG")
+    watch = settings.watch("BACKEND", "DEBUG", "SANITIZE")
     return watch and c.LaunchCache(constants=bytes(s.constant for s in kernel.specs), streams=by_type, watch=watch,
                                    grid_limit=grid_limit, capacity=LIMIT)
 

@@ -189,7 +189,7 @@ def _prepare_on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[A
         from cutile.gpu import device_launch, streams  # back ends are loaded when they are needed
 
         streams.handle(stream)  # what is no stream is refused before anything is compiled
-        if settings.get("BACKEND") == "interp":
+        if settings.on_host():
             from cutile.interp import HostLaunch
             from cutile.runtime.host_copies import HostCopyLaunch
 
@@ -230,7 +230,7 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
     if homes:
         (home,) = homes
         return True, None if home == "CPU" else home
-    if unknown is None and (stream is None or settings.get("BACKEND") == "interp"):
+    if unknown is None and (stream is None or settings.on_host()):
         return False, None
     from cutile.gpu.driver import driver
     from cutile.gpu.streams import handle

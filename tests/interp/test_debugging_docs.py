@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -24,6 +26,26 @@ def test_sessions_are_as_shown(session, tmp_path):
     for (command, text), answer in zip(shown, answers, strict=True):
         said = answer.text.replace(f"{tmp_path}/", "").split("The program finished")[0]
         assert (command, said.strip()) == (command, text.strip())
+
+
+SANITIZED = re.findall(r"```python\n# (\w+\.py)\n(.*?)```\n\n```text\n\$ (.*?)\n…\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.mark.parametrize("name, program, command, said", SANITIZED, ids=[s[0] for s in SANITIZED])
+def test_reports_of_the_sanitizer_are_as_shown(name, program, command, said, tmp_path):
+    (tmp_path / name).write_text(f"# {name}\n{program}")
+    variable, _, rest = command.partition(" ")
+    setting, _, value = variable.partition("=")
+    environment = {**os.environ, setting: value, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, *rest.split()[1:]], cwd=tmp_path, env=environment, capture_output=True,
+                          text=True)
+    shown = done.stderr.replace(f"{tmp_path}/", "")
+    assert shown.endswith(said), shown
+    assert done.returncode == 1
+
+
+def test_the_page_has_reports():
+    assert len(SANITIZED) == PAGE.count("CUTILE_SANITIZE=all python") - 1 > 0
 
 
 def test_the_page_has_sessions():

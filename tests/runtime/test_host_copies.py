@@ -42,6 +42,20 @@ def test_a_launch(gpu):
     assert gpu.contexts == [0]
 
 
+@pytest.mark.parametrize("checks", ["bounds", "off"])
+def test_checks_run_on_copies(gpu, checks):
+    """CUTILE_SANITIZE alone asks for the interpreter, and the copies have the results of a launch that reports."""
+    x, y = np.arange(40, dtype=np.float32), np.full(50, 7, np.float32)
+    with settings.override(BACKEND=None if checks == "bounds" else "interp"), ct.sanitize(checks):
+        if checks == "off":
+            ct.launch(77, (4,), scale, (Cuda(x), Cuda(y), 2.0, 16))
+        else:
+            with pytest.raises(ct.TileSanitizerError, match="tile at index .3,. of `x` lies wholly outside") as e:
+                ct.launch(77, (4,), scale, (Cuda(x), Cuda(y), 2.0, 16))
+            assert [(f.array, f.block) for f in e.value.errors] == [("x", (3, 0, 0))]
+    assert y.tolist() == [*(x * 2), *[0] * 8, 0, 0] and "cuLaunchKernel" not in gpu.names()
+
+
 def test_it_waits_for_the_stream_before_it_copies(gpu):
     x, y = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
     ct.launch(77, (1,), scale, (Cuda(x), Cuda(y), 2.0, 16))

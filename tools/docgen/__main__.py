@@ -97,11 +97,11 @@ Tests compare against the freedom, never with a tolerance of their own.
 | blocks that wait for each other | take turns in any order; need all of them to be resident at once | take turns in an order that `CUTILE_SEED` decides, all of them resident |
 | blocks that wait for ever | hang | TileDeadlockError, which names each line and the blocks that wait there; a loop that counts its rounds is taken for waiting for ever after 50,000 rounds of all blocks in which none changed memory |
 | UNDETERMINED padding | read as anything, NaN included | 0; NaN or the lowest integer under `CUTILE_UNDETERMINED=poison` |
-| a tile wholly outside the array, a negative tile index | do anything | reads padding, writes nothing |
-| check_bounds=False and an element outside | do anything | as if bounds were checked |
-| raw memory outside the array's elements | do anything | reads the padding value, writes nothing |
-| a list index out of range | do anything | an array without elements |
-| array arguments that overlap | do anything | each access sees memory as it is; a loaded tile never changes afterwards |
+| a tile wholly outside the array, a negative tile index | do anything | reads padding, writes nothing; `CUTILE_SANITIZE=bounds` reports it |
+| check_bounds=False and an element outside | do anything | as if bounds were checked; `bounds` reports it |
+| raw memory outside the array's elements | do anything | reads the padding value, writes nothing; `bounds` reports it |
+| a list index out of range | do anything | an array without elements; `bounds` reports it |
+| array arguments that overlap | do anything | each access sees memory as it is; a loaded tile never changes afterwards; `alias` reports it |
 | several writes to one element by one scatter or store | keep any of them | the last in row-major order stays |
 | result of an atomic in a masked or out-of-range lane | be anything (`atomic_cas`: the expected value) | 0 (`atomic_cas`: the expected value) |
 | a false promise (assume_divisible_by, static or divisible dims of an exported signature) | do anything | the promise is ignored |
@@ -137,7 +137,7 @@ def settings_page() -> str:
 
 
 def _default(value) -> str:
-    return {None: "unset", False: "0", True: "1"}.get(value, str(value))
+    return {None: "unset", False: "0", True: "1", frozenset(): "off"}.get(value, str(value))
 
 
 ERRORS = """# Errors

@@ -71,7 +71,7 @@ REEXPORTED = {
     "runtime.annotations": (ct.ArrayAnnotation, ct.ConstantAnnotation, ct.ListAnnotation, ct.ScalarAnnotation),
     "dtypes": (ct.DType, ct.foreign_pointer_dtype),
     "runtime.launch": (ct.launch,), "runtime.options": (ct.ByTarget,),
-    "types": (ct.MemoryOrder, ct.MemoryScope, ct.PaddingMode, ct.RoundingMode),
+    "settings": (ct.sanitize,), "types": (ct.MemoryOrder, ct.MemoryScope, ct.PaddingMode, ct.RoundingMode),
 }
 STATIC = (ct.static_eval, ct.static_assert, ct.static_iter, ct.static_exception, ct.ensure_constant)
 WIDTH = 120

@@ -69,6 +69,11 @@ class Array(Protocol):
     def pointer(self, encode: Callable) -> np.ndarray:
         """A foreign pointer to the first element, which `encode(buffer, byte offset)` makes [FPTR-2]."""
 
+    def over(self, memory: Callable[[Buffer], Buffer]) -> Array:
+        """The same elements in other memory: `memory(buffer)` has the shape of the buffer, and may have other dtypes
+        and strides.
+        """
+
     # -- tiles, at tile indices: dimension i of a tile runs along axis order[i], where tile j begins at j·steps[i]
 
     def tile(self, origin: Sequence[Index], shape: Shape, order: Sequence[int], fill,
@@ -92,6 +97,9 @@ class Array(Protocol):
         """
 
     # -- elements, at index tiles of shape `tile_shape`, one per axis
+
+    def exists(self, indices: Sequence[np.ndarray], rank: int) -> np.ndarray:
+        """Which elements exist, at index tiles of `rank` dimensions; a single True if all do."""
 
     def gather(self, indices: Sequence[np.ndarray], mask: np.ndarray | None, fill, tile_shape: Shape,
                out: np.ndarray | None = None) -> np.ndarray:

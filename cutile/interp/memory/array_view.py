@@ -145,6 +145,9 @@ class ArrayView(ArrayBase):
         """Bytes from the buffer's element (0, …) to the first element of the view."""
         return sum(s * b for s, b in zip(self.start, self.buffer.array.strides, strict=True))
 
+    def over(self, memory) -> ArrayView:
+        return ArrayView(memory(self.buffer), self.start, self.size, self.steps, self.index_dtype)
+
     # -- tiles
 
     def view(self, origin, shape, order, steps=None) -> np.ndarray | None:
@@ -201,6 +204,9 @@ class ArrayView(ArrayBase):
         return found.tile if isinstance(found, Full) else None
 
     # -- elements
+
+    def exists(self, indices, rank) -> np.ndarray:
+        return elements.coordinates(self.bounds, indices, rank)[0]
 
     def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:
         if out is not None and mask is None and self._is_unsliced_vector():

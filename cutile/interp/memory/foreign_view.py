@@ -23,12 +23,13 @@ class ForeignView(ArrayBase):
     """Element (i_0, i_1, …) lies offset + Σ steps[k]·i_k·itemsize bytes after element (0, …) of a buffer.
 
     The offset (in bytes), sizes and steps (in elements) are each an int or an array over the batch axes. The lowest
-    index is `low`.
+    index is `low`. The buffer is `home`, unless this is `over` other memory.
     """
 
     def __init__(self, buffer: Buffer, offset: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
-                 index_dtype: DType, low: int = 0):
+                 index_dtype: DType, low: int = 0, elements_of: Buffer | None = None):
         self.buffer, self.offset, self.size, self.steps, self.low = buffer, offset, size, steps, low
+        self.home = elements_of or buffer
         self.dtype, self.index_dtype, self.ndim = buffer.dtype, index_dtype, len(size)
 
     def __repr__(self) -> str:
@@ -70,7 +71,10 @@ class ForeignView(ArrayBase):
             return coord(take(c, 0)) if isinstance(c, np.ndarray) else c
 
         return ForeignView(self.buffer, pick(self.offset), tuple(map(pick, self.size)), tuple(map(pick, self.steps)),
-                           self.index_dtype, self.low)
+                           self.index_dtype, self.low, self.home)
+
+    def over(self, memory) -> ForeignView:
+        return ForeignView(memory(self.home), self.offset, self.size, self.steps, self.index_dtype, self.low, self.home)
 
     def slice(self, axis: int, start, stop) -> ForeignView:
         first, last = coord(start), coord(stop)
@@ -88,15 +92,18 @@ class ForeignView(ArrayBase):
     # -- elements
 
     def coordinates(self, indices: Sequence[np.ndarray], rank: int) -> elements.Coordinates:
-        inside, at, itemsize = True, beside(self.offset, rank), self.buffer.array.itemsize
+        inside, at, itemsize = True, beside(self.offset, rank), self.home.array.itemsize
         for i, n, s in zip(indices, self.size, self.steps, strict=True):
             i = np.asarray(i).astype(np.int64, copy=False)
             fits = (i >= self.low) & (i < beside(n, rank))
             if not fits.all():
                 inside, i = inside & fits, np.where(fits, i, 0)
             at = i * beside(s * itemsize, rank) + at
-        ok, coords = self.buffer.locate(np.asarray(at, np.int64).reshape(np.shape(at) or (1,) * rank))
+        ok, coords = self.home.locate(np.asarray(at, np.int64).reshape(np.shape(at) or (1,) * rank))
         return ok if inside is True else ok & inside, coords
+
+    def exists(self, indices, rank) -> np.ndarray:
+        return self.coordinates(indices, rank)[0]
 
     def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:
         return elements.take(self.buffer, self.coordinates(indices, len(tile_shape)), mask, fill, tile_shape)

@@ -56,6 +56,11 @@ class PerBlockArray(ArrayBase):
     def name(self) -> str:
         return ", ".join(dict.fromkeys(v.name for v in self.views))
 
+    @property
+    def present(self) -> np.ndarray:
+        """For which blocks there is a view, a carrier of a scalar."""
+        return (self.which >= 0) & (self.which < len(self.views))
+
     # -- dispatch
 
     def _each(self, ask: Callable, operands: Sequence[Operand], results: Sequence[np.ndarray] | None = None,
@@ -108,6 +113,9 @@ class PerBlockArray(ArrayBase):
     def slice(self, axis, start, stop) -> PerBlockArray:
         return PerBlockArray([v.slice(axis, start, stop) for v in self.views], self.which)
 
+    def over(self, memory) -> PerBlockArray:
+        return PerBlockArray([v.over(memory) for v in self.views], self.which)
+
     @property
     def raw(self) -> PerBlockArray:
         return PerBlockArray([v.raw for v in self.views], self.which)
@@ -132,6 +140,11 @@ class PerBlockArray(ArrayBase):
                    [*((j, 0) for j in origin), (tile, len(shape))])
 
     # -- elements
+
+    def exists(self, indices, rank) -> np.ndarray:
+        shape = np.broadcast_shapes((1,) * rank, *(np.shape(i)[np.ndim(i) - rank:] for i in indices))
+        return self._each(lambda v, x, _: v.exists(x, rank), [(i, rank) for i in indices],
+                          [(False, np.dtype(bool), shape)])[0]
 
     def gather(self, indices, mask, fill, tile_shape, out=None) -> np.ndarray:
         rank = len(tile_shape)

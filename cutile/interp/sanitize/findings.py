@@ -1,0 +1,121 @@
+"""What the checks of a launch report: all of it together, at the end of the launch."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from cutile._support.structs import structure
+from cutile.errors import Span, TileSanitizerError
+from cutile.interp.exec.block_set import BlockSet, Dim3, Launch
+from cutile.interp.sanitize.sites import Site
+
+SHOWN = 10  # most findings of a launch that its error has; the others are counted
+
+
+class Report(NamedTuple):
+    """One finding in words.
+
+    message  what is wrong, without the block
+    array    the parameter that it is about, and how to come from it to the array: `xs[1]`
+    element  the index of the array's element that it is about, if it is about one
+    help     what to write instead
+    notes    pairs of a text and the place in the source that it is about
+    """
+
+    message: str
+    array: str = ""
+    element: tuple[int, ...] | None = None
+    help: str | None = None
+    notes: tuple[tuple[str, Span | None], ...] = ()
+
+
+@structure(slots=True)
+class Finding:
+    """The first of all equal findings of a launch, and how often it was found in all."""
+
+    check: str
+    report: Report
+    span: Span
+    block: Dim3 | None
+    times: int = 0
+
+    def error(self) -> TileSanitizerError:
+        r = self.report
+        where = "" if self.block is None else f", in block {self.block}"
+        more = f", and {self.times - 1:,} more time{'s' if self.times > 2 else ''}" if self.times > 1 else ""
+        return TileSanitizerError(f"{self.check}: {r.message}{where}{more}", self.span, help=r.help, notes=r.notes,
+                                  check=self.check, array=r.array, block=self.block, element=r.element,
+                                  times=self.times)
+
+
+class CheckedLaunch(Launch):
+    """A launch with checks. `state` holds what a check keeps from one op to the next, by its name."""
+
+    __slots__ = ("findings", "noted", "state")
+
+    def __init__(self, grid: Dim3, step_limit: int | None, noted: set):
+        super().__init__(grid, step_limit)
+        self.findings: dict[tuple, Finding] = {}
+        self.noted, self.state = noted, {}
+
+    def report(self, check: str, site: Site, ctx: BlockSet, wrong: np.ndarray, describe: Callable[[int], Report],
+               which: object = None) -> None:
+        """Report a site for the blocks where `wrong`, a carrier of a bool scalar, is True.
+
+        `describe` makes the words for the block at a position of the running ones.
+        Reports of one site with different `which` are different findings.
+        """
+        flat = ctx.flat(np.asarray(wrong), 0)
+        found, i = self.findings.get((check, site, which)), int(flat.argmax())
+        block, times = ctx.blocks()[i], int(np.count_nonzero(flat))
+        if found is None or block < found.block:  # the first block in grid order, whatever the schedule
+            times += 0 if found is None else found.times
+            found = self.findings[check, site, which] = Finding(check, describe(i), site.span, block)
+        found.times += times
+
+    def add(self, check: str, span: Span, report: Report) -> None:
+        """Report something that no block does."""
+        self.findings[check, span, report.message] = Finding(check, report, span, None, 1)
+
+    def note(self, site: Site, ctx: BlockSet, wrong: np.ndarray, describe: Callable[[int], str]) -> None:
+        """Say on stderr, once for a site of a program, what is no error but worth a look."""
+        if site in self.noted:
+            return
+        self.noted.add(site)
+        i = int(ctx.flat(np.asarray(wrong), 0).argmax())
+        print(f"cutile: note: {describe(i)}, in block {ctx.blocks()[i]}\n{site.span.render()}", file=sys.stderr)
+
+    def error(self) -> TileSanitizerError | None:
+        """One error for all findings; None if there are none."""
+        if not self.findings:
+            return None
+        found = sorted(self.findings.values(), key=lambda f: (f.block is not None, _position(f.span)))
+        errors = [f.error() for f in found[:SHOWN]]
+        if (more := len(self.findings) - len(errors)):
+            errors[-1].notes += ((f"{more} more finding{'s' if more > 1 else ''} of this launch "
+                                  f"{'are' if more > 1 else 'is'} not shown", None),)
+        errors[0].errors = tuple(errors)
+        return errors[0]
+
+
+def _position(span: Span) -> list[tuple[int, int]]:
+    """For the order of findings: that of the program."""
+    return [(s.line, s.col) for s in span.frames()]
+
+
+def at_block(x: np.ndarray, rank: int, ctx: BlockSet, i: int) -> np.ndarray:
+    """The part of a carrier that belongs to the block at a position of the running ones."""
+    return ctx.flat(np.asarray(x), rank)[i]
+
+
+def per_block(x: np.ndarray, rank: int) -> np.ndarray:
+    """Whether any element is True, for each block: a carrier of a tile of rank `rank` becomes that of a scalar."""
+    return x.any(axis=tuple(range(x.ndim - rank, x.ndim))) if rank else x
+
+
+def index_words(index: Sequence[int]) -> str:
+    return "(" + ", ".join(map(str, index)) + ("," if len(index) == 1 else "") + ")"
