@@ -74,7 +74,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
     return convert
 
 
-CHECKS = ("bounds", "alias")  # those that `all` stands for
+CHECKS = ("bounds", "undetermined", "alias")  # those that `all` stands for
 
 
 def _checks(given: Any) -> frozenset[str]:
@@ -134,15 +134,17 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("SEED", 0, _integer(0), "an integer, 0 or more",
             "selects the order in which blocks take turns under the schedule interleave"),
     Setting("UNDETERMINED", "zero", _one_of("zero", "poison"), "zero or poison",
-            "what undetermined elements read as: zero, or NaN and the lowest integer"),
+            "what undetermined elements read as: zero, or NaN and the lowest integer; with poison, what a maximum or "
+            "minimum would hide is reported"),
     Setting("PORTABLE", False, _flag, "1 or 0",
             "equal bits on every machine: reductions combine half with half, and matrix products are "
             "summed in float64 in k order"),
     Setting("COMPILED", True, _flag, "1 or 0",
             "use the parts of the interpreter that are written in C, if they were built; results do not depend on it"),
-    Setting("SANITIZE", frozenset(), _checks, "off, all, or names of checks with commas between: bounds, alias",
-            "checks that report what the language leaves undefined: accesses outside an array (bounds), arguments that "
-            "overlap (alias)"),
+    Setting("SANITIZE", frozenset(), _checks, "off, all, or names of checks with commas between: bounds, "
+            "undetermined, alias",
+            "checks that report what the language leaves undefined: accesses outside an array (bounds), undetermined "
+            "padding that matters (undetermined), arguments that overlap (alias)"),
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",

@@ -11,7 +11,7 @@ NOTHING, SUM, PREFIX = 0, 1, 2  # the state that a block has published
 @ct.kernel
 def look_back_scan(x, y, ticket, status, sums, prefixes, TILE: ct.Constant[int]):
     i = ct.atomic_add(ticket, 0, 1)  # tiles go out in the order in which blocks begin, so every awaited block runs
-    scanned = ct.cumsum(ct.load(x, index=i, shape=TILE), axis=0)
+    scanned = ct.cumsum(ct.load(x, index=i, shape=TILE, padding_mode=ct.PaddingMode.ZERO), axis=0)
     total = ct.extract(scanned, TILE - 1, shape=1).item()
     ct.store(sums, index=i, tile=total)
     ct.atomic_xchg(status, i, SUM)

@@ -84,7 +84,7 @@ class CompiledKernel:
         get = settings.get
         key = ("usual", asked, debugger.follows()) if usual else (
             asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, get("SANITIZE"),
-            debugger.follows())
+            get("UNDETERMINED"), debugger.follows())
         found = self._made.get(key)
         return self._made.setdefault(key, self._plan(asked)) if found is None else found
 
@@ -93,20 +93,25 @@ class CompiledKernel:
         schedule, why = choose(known, asked)
         check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
         checks = self._checks()
-        try:
-            code = self._once(("code", schedule, check, limited, checks), lambda kernel: _emitter(
+
+        def code_with(checks: tuple[str, ...]) -> EmittedCode:
+            return self._once(("code", schedule, check, limited, checks), lambda kernel: _emitter(
                 schedule).compile_kernel(self._checked(checks), check=check, step_limit=limited))
+
+        try:
+            code, plain = code_with(checks), code_with(())
         except RecursionError:
             raise TileRecursionError(
                 f"{self.kernel.name} nests deeper than Python can compile for the schedule {schedule}",
                 self.kernel.span, help="split the kernel's innermost code off into functions") from None
         noted = self._once(("noted",), lambda kernel: set()) if checks else None
-        return ExecutionPlan(schedule, why, code.objects[".kernel"], most_blocks(known, code.streams), code, checks,
+        # Chunks have the size that they have without checks, so that results have the same bits.
+        return ExecutionPlan(schedule, why, code.objects[".kernel"], most_blocks(known, plain.streams), code, checks,
                              noted)
 
     def _checks(self) -> tuple[str, ...]:
         """The checks of the sanitizer that the settings ask for."""
-        if not settings.get("SANITIZE"):
+        if not settings.get("SANITIZE") and settings.get("UNDETERMINED") == "zero":
             return ()
         from cutile.interp.sanitize import instrument  # loaded when it is needed
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from cutile.dtypes import DType, bool_, float32, float64, info, int32
+from cutile.dtypes import DType, bool_, float32, float64, info, int32, int_range
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, Tuple
@@ -241,7 +241,8 @@ def sub(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     return _rounded("sub", np.subtract, x, y, rounding_mode, flush_to_zero, sig, out)
 
 
-@op(rounded_rule, loose=operator.mul, tileir=("muli", "mulf"), error_bound=of_product)
+@op(rounded_rule, loose=operator.mul, tileir=("muli", "mulf"), error_bound=of_product,
+    absorbing=lambda d: 0 if info(d).integral else None)
 def mul(x, y, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
     """Product of two tiles, element by element: `x * y`.
 
@@ -369,7 +370,8 @@ def _chosen(choose: Callable, x, y, flush: bool, propagate_nan: bool):
     return choose(x, y, propagate_nan)
 
 
-@op(extremum_rule, short="min", loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger)
+@op(extremum_rule, short="min", loose=builtins.min, exact=True, tileir=("mini", "minf"), error_bound=of_larger,
+    absorbing=lambda d: int_range(d)[0] if info(d).integral else None)
 def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The smaller of two tiles, element by element; `min(x, y)` in tile code.
 
@@ -379,7 +381,8 @@ def minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     return _chosen(_numeric.minimum, x, y, flush_to_zero, propagate_nan)
 
 
-@op(extremum_rule, short="max", loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger)
+@op(extremum_rule, short="max", loose=builtins.max, exact=True, tileir=("maxi", "maxf"), error_bound=of_larger,
+    absorbing=lambda d: int_range(d)[1] if info(d).integral else None)
 def maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False):
     """The greater of two tiles, element by element; `max(x, y)` in tile code.
 

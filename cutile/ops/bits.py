@@ -6,7 +6,7 @@ import operator
 
 import numpy as np
 
-from cutile.dtypes import info
+from cutile.dtypes import bool_, info, int_range
 from cutile.errors import TileValueError
 from cutile.ir.build import Builder
 from cutile.ir.terms import Const, Leaf, Term, describe
@@ -113,7 +113,7 @@ def _loose_lshift(x, y):
 # ------------------------------------------------------------------ meanings
 
 
-@op(bitwise_rule, short="and", loose=operator.and_, exact=True, tileir="andi")
+@op(bitwise_rule, short="and", loose=operator.and_, exact=True, tileir="andi", absorbing=lambda d: 0)
 def bitwise_and(x, y, /):
     """Bitwise and: `x & y`.
 
@@ -122,7 +122,8 @@ def bitwise_and(x, y, /):
     return np.bitwise_and(x, y)
 
 
-@op(bitwise_rule, short="or", loose=operator.or_, exact=True, tileir="ori")
+@op(bitwise_rule, short="or", loose=operator.or_, exact=True, tileir="ori",
+    absorbing=lambda d: True if d is bool_ else -1 if info(d).kind == "i" else int_range(d)[1])
 def bitwise_or(x, y, /):
     """Bitwise or: `x | y`.
 

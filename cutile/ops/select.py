@@ -14,7 +14,7 @@ from cutile.ops.compare import as_bool
 from cutile.types import TileType
 
 
-@typing_rule(elementwise=True)
+@typing_rule(elementwise=True, selects=True)
 def where_rule(b: Builder, op, cond: Term, x: Term, y: Term) -> Term:
     """Rule of where: x and y promote together, all three broadcast."""
     cond, x, y = tile_arg(op, "cond", cond), tile_arg(op, "x", x), tile_arg(op, "y", y)

@@ -96,7 +96,7 @@ Tests compare against the freedom, never with a tolerance of their own.
 | blocks that race on memory | give anything | some order of their accesses |
 | blocks that wait for each other | take turns in any order; need all of them to be resident at once | take turns in an order that `CUTILE_SEED` decides, all of them resident |
 | blocks that wait for ever | hang | TileDeadlockError, which names each line and the blocks that wait there; a loop that counts its rounds is taken for waiting for ever after 50,000 rounds of all blocks in which none changed memory |
-| UNDETERMINED padding | read as anything, NaN included | 0; NaN or the lowest integer under `CUTILE_UNDETERMINED=poison` |
+| UNDETERMINED padding | read as anything, NaN included | 0, and `CUTILE_SANITIZE=undetermined` reports where it matters; under `CUTILE_UNDETERMINED=poison` NaN or the lowest integer, and a report where a maximum or minimum would hide these |
 | a tile wholly outside the array, a negative tile index | do anything | reads padding, writes nothing; `CUTILE_SANITIZE=bounds` reports it |
 | check_bounds=False and an element outside | do anything | as if bounds were checked; `bounds` reports it |
 | raw memory outside the array's elements | do anything | reads the padding value, writes nothing; `bounds` reports it |

@@ -35,6 +35,7 @@ class Buffer:
     number: int | None = None  # stands for this buffer in foreign pointers
     at_pointer: Callable | None = None  # (buffer, byte offset, …) → the array there; set when a pointer is made
     carrier_memory: StridedMemory | None = None  # all of it as carriers, once that is made
+    _stand_ins: dict | None = None
     _carrier_array: np.ndarray | None = None
     _read = 0  # elements that the launch has read so far
 
@@ -68,6 +69,13 @@ class Buffer:
             return self.array, True
         self._carrier_array = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
         return self._carrier_array, False
+
+    @property
+    def stand_ins(self) -> dict:
+        """Buffers of the same shape that the sanitizer reads in the place of this one, by what they hold."""
+        if self._stand_ins is None:
+            self._stand_ins = {}
+        return self._stand_ins
 
     def convert(self, stored: np.ndarray) -> np.ndarray:
         return _numeric.to_carrier(stored, self.dtype)

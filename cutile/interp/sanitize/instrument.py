@@ -8,19 +8,23 @@ from collections.abc import Sequence
 from cutile import settings
 from cutile.ir.nodes import Kernel
 
-IN_PROGRAM = ("bounds",)  # checks that add ops, in the order in which they do; each is the module of that name
+# Checks that add ops, each with the module that does so, in the order in which they do.
+IN_PROGRAM = {"undetermined": "undetermined", "extrema": "undetermined", "bounds": "bounds"}
 AT_LAUNCH = ("alias",)  # checks of the arguments alone
 
 
 def checks() -> tuple[str, ...]:
-    """The checks that the settings ask for, as the interpreter runs them."""
+    """The checks that the settings ask for, as the interpreter runs them. Under CUTILE_UNDETERMINED=poison, `extrema`
+    is one: the largest and smallest of elements pass over NaN and over the lowest integer.
+    """
     asked = settings.get("SANITIZE")
+    if settings.get("UNDETERMINED") == "poison" and "undetermined" not in asked:
+        asked = {*asked, "extrema"}
     return tuple(c for c in (*AT_LAUNCH, *IN_PROGRAM) if c in asked)
 
 
 def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
     """The program with the ops of these checks."""
-    for name in IN_PROGRAM:
-        if name in wanted:
-            kernel = importlib.import_module(f"cutile.interp.sanitize.{name}").instrument(kernel)
+    for module in dict.fromkeys(IN_PROGRAM[name] for name in IN_PROGRAM if name in wanted):
+        kernel = importlib.import_module(f"cutile.interp.sanitize.{module}").instrument(kernel, wanted)
     return kernel

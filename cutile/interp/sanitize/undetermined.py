@@ -1,0 +1,221 @@
+"""The check `undetermined`: padding that was left undetermined [PAD-1] and that matters.
+
+It matters where it reaches memory, an index, a mask or a branch, and where it may be the largest or smallest of
+elements of which others are determined. Shadows (shadows.py) follow it there, element by element. What a store drops
+does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from cutile._support.structs import replace
+from cutile.interp.sanitize import undetermined_checks as checks
+from cutile.interp.sanitize.shadows import MOST, NO_SHADOW, PADDED, PADDING, WHOLE, passed, shadow_type
+from cutile.interp.sanitize.sites import Site, sites
+from cutile.interp.sanitize.taint import Tainted, tainted
+from cutile.ir.nodes import TERMINATORS, For, Frame, If, Kernel, Node, Op, Value, While, Yield
+from cutile.ir.walk import rewrite, walk
+from cutile.ops import debug
+from cutile.ops._op import ATOMIC, OFFSETS, PURE, READ, REDUCTION, WRITE
+from cutile.types import PaddingMode, TileType
+
+EXTREMA = ("max", "min")  # what an op that takes an element of many is called in Tile IR
+
+
+def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
+    """The program with shadows, and with checks where undetermined elements would matter: only where the largest or
+    smallest of elements is taken, if `extrema` is wanted alone. If `bounds` is wanted too, tiles that it reports, since
+    they are wholly outside, are not followed.
+    """
+    site = sites(kernel)
+    sources = [n for n in walk(kernel.body) if isinstance(n, Op) and _is_source(n, site(n))]
+    if not sources:
+        return kernel
+    found = tainted(kernel, [n.results[0] for n in sources], _passes_on)
+    return rewrite(kernel, _Shadowing(found, sources, site, wanted).change)
+
+
+def _is_source(n: Op, site: Site) -> bool:
+    """Whether a load gives undetermined elements: those outside the array, or those that raw memory masks."""
+    access = site.access
+    if access is None or n.op.effect != READ:
+        return False
+    if access.unit == OFFSETS:
+        return access.mask is not None and access.padding is None
+    return access.padding is PaddingMode.UNDETERMINED and access.check_bounds
+
+
+def _passes_on(n: Op) -> bool:
+    """Whether undetermined operands can make a result undetermined. An index that is so is reported where it is used,
+    and what is read there counts as determined.
+    """
+    return n.op.effect == PURE or n.op.effect == READ and n.op.accesses.padding is not None
+
+
+def _is_extremum(n: Op) -> bool:
+    return n.op.accumulates == REDUCTION and n.region is None and n.op.tileir in EXTREMA
+
+
+class _Shadowing:
+    """Puts shadows and checks into a program, node by node."""
+
+    def __init__(self, found: Tainted, sources: Sequence[Op], site: Callable[[Op], Site], wanted: Sequence[str]):
+        self.found, self.site = found, site
+        self.extrema_only, self.partly = "undetermined" not in wanted, "bounds" in wanted
+        self.numbers = {n: min(i, MOST) for i, n in enumerate(sources, 1)}
+        self.sources = tuple(map(site, sources))
+        self.shadows = {v: Value(shadow_type(v.type)) for v in found.values}
+        self.nodes: list[Node] = []  # that take the place of the current one
+
+    def change(self, old: Node, n: Node) -> list[Node] | None:
+        self.nodes = []
+        if isinstance(n, Op):
+            self.op(old, n)
+        elif isinstance(n, If | For | While | Frame):
+            self.structured(n)
+        elif isinstance(n, TERMINATORS):
+            self.terminator(old, n)
+        return self.nodes or None
+
+    # -------------------------------------------------------------- shadows of values
+
+    def of(self, v: Value, n: Node) -> Value:
+        """The shadow of a value, for use in a node."""
+        if v in self.shadows:
+            return self.shadows[v]
+        none = Value(shadow_type(v.type))
+        self.nodes.append(Op(NO_SHADOW, (), {}, (none,), n.span))
+        return none
+
+    def with_shadows(self, values: Sequence[Value], receivers: Sequence[Value], carried: int, n: Node) -> tuple:
+        """Values followed by the shadows of those that a tainted receiver takes: first the carried ones of a loop, then
+        the others.
+        """
+        out: list[Value] = []
+        for part in (slice(None, carried), slice(carried, None)):
+            out += values[part]
+            out += (self.of(v, n) for v, to in zip(values[part], receivers[part], strict=True) if to in self.shadows)
+        return tuple(out)
+
+    # -------------------------------------------------------------- nodes
+
+    def op(self, old: Op, n: Op) -> None:
+        if old in self.numbers:
+            attrs = {"access": self.site(old).access, "number": self.numbers[old], "partly": self.partly}
+            self.nodes += (n, Op(PADDING, n.operands, attrs, (self.shadows[n.results[0]],), n.span,
+                                 (len(n.operands),)))
+            self.checks(old, n)
+            return
+        if self.shadows.keys().isdisjoint((*n.operands, *n.results)):
+            return
+        if n.region is not None:
+            self.nodes.append(self.combined(n))
+            return
+        self.checks(old, n)
+        self.nodes.append(n)
+        if self.shadows.keys().isdisjoint(n.results):
+            return
+        if _is_extremum(n):
+            (x,) = n.operands
+            self.nodes.append(Op(WHOLE, (self.of(x, n),), {"axis": n.attrs["axis"]}, (self.shadows[n.results[0]],),
+                                 n.span))
+        elif n.op.effect == READ:
+            self.nodes.append(self.padded(old, n))
+        else:
+            made = passed(n, lambda v: self.of(v, n), lambda v: v not in self.shadows)
+            self.nodes += made
+
+    def padded(self, old: Op, n: Op) -> Op:
+        """The shadow of what is read with an undetermined mask or padding value."""
+        access = self.site(old).access
+        shadows = tuple(self.of(v, n) for v in (access.padding, *([] if access.mask is None else [access.mask])))
+        return Op(PADDED, (*n.operands, *shadows), {"access": access}, (self.shadows[n.results[0]],), n.span,
+                  (len(n.operands), len(shadows)))
+
+    def combined(self, n: Op) -> Op:
+        """A reduce or scan with the user's function, which combines shadows too."""
+        half = len(n.operands)
+        params = n.region.params
+        doubled = [(*part, *(self.shadows[v] for v in part)) for part in (params[:half], params[half:])]
+        attrs = {**n.attrs, "identity": (*n.attrs["identity"], *[0] * half)}
+        return replace(n, operands=(*n.operands, *(self.of(v, n) for v in n.operands)), attrs=attrs,
+                       results=(*n.results, *(self.shadows[v] for v in n.results)), layout=(2 * half,),
+                       region=replace(n.region, params=(*doubled[0], *doubled[1])))
+
+    def structured(self, n: If | For | While | Frame) -> None:
+        if isinstance(n, If):
+            self.branch([n.cond], n, "this branch")
+        if isinstance(n, For):
+            self.branch([n.start, n.stop, n.step], n, "the number of iterations")
+        changed = {}
+        carried = len(n.results)
+        if isinstance(n, For | While):
+            carried = len(n.params)
+            changed = {"inits": self.with_shadows(n.inits, n.params, carried, n),
+                       "params": self.with_shadows(n.params, n.params, carried, n)}
+        results = self.with_shadows(n.results, n.results, carried, n)
+        self.nodes.append(replace(n, results=results, **changed))
+
+    def terminator(self, old: Node, n: Node) -> None:
+        receivers = self.found.receivers[old]
+        if isinstance(n, Yield) and not receivers:  # the condition of a While
+            self.branch(n.operands, n, "the number of iterations")
+        else:
+            n = replace(n, operands=self.with_shadows(n.operands, receivers, self.found.carried[old], n)) \
+                if n.operands else n
+        self.nodes.append(n)
+
+    # -------------------------------------------------------------- checks
+
+    def check(self, o, operands: Iterable[Value], n: Node, layout=None, **attrs) -> None:
+        self.nodes.append(Op(o, tuple(operands), {**attrs, "sources": self.sources}, (), n.span, layout))
+
+    def branch(self, values: Iterable[Value], n: Node, what: str) -> None:
+        """Check scalars that decide where control goes."""
+        for v in dict.fromkeys(values):
+            if v in self.shadows and not self.extrema_only:
+                self.check(checks.SCALAR, [self.shadows[v]], n, site=Site(n.span, what))
+
+    def checks(self, old: Op, n: Op) -> None:
+        """Check the operands of an op for which undetermined elements matter."""
+        site = self.site(old)
+        if _is_extremum(n):
+            self.check(checks.EXTREMUM, (*n.operands, self.shadows[n.operands[0]]), n, site=site, of=n)
+        if self.extrema_only:
+            return
+        if n.op is debug.assert_:
+            self.branch(n.operands, n, "assert_()")
+        elif n.op.accesses is not None:
+            self.access(site, n)
+        elif n.results and not isinstance(n.results[0].type, TileType):  # a slice, an item of a list
+            self.scalars(n.operands, n, site)
+        elif n.op.moves_data:
+            names = n.op.flat_names(n.layout)
+            self.scalars([v for name, v in zip(names, n.operands, strict=True) if name == "index"], n, site)
+
+    def scalars(self, values: Iterable[Value], n: Op, site: Site) -> None:
+        for v in dict.fromkeys(values):
+            if v in self.shadows:
+                self.check(checks.SCALAR, [self.shadows[v]], n,
+                           site=Site(site.span, f"an index of {site.call}()"))
+
+    def access(self, site: Site, n: Op) -> None:
+        """Check index, mask and stored values of an access."""
+        how, named = n.op.accesses, n.op.named(n.operands, n.layout)
+        mask = named.get(how.mask)
+        for name in how.index:
+            group = named[name]
+            for v in group if isinstance(group, tuple) else (group,):
+                if v in self.shadows:
+                    selected = [] if mask is None or not v.type.shape else [mask]
+                    self.check(checks.INDEX, (n.operands[0], self.shadows[v], *selected), n,
+                               (1, 1, 1 if selected else None), site=site)
+        if n.op.effect not in (WRITE, ATOMIC):
+            return
+        if mask in self.shadows:
+            self.check(checks.INDEX, (n.operands[0], self.shadows[mask]), n, (1, 1, None), site=site, what="a mask")
+        for name in how.values:
+            v = named[name]
+            if v in self.shadows:
+                self.check(checks.STORED, (*n.operands, self.shadows[v]), n, (len(n.operands), 1), site=site)
