@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 
 from cutile import settings
 
+DOUBTFUL = 0x7FA00D0B  # the bits of results that a form could not decide
+
 
 def form(name: str) -> Callable | None:
     """The compiled form of that name, as `fma float32`; None where there is none or it is not wanted."""

@@ -254,10 +254,10 @@ static void move_piece(const Loop *l, Array *a, Py_ssize_t start, Py_ssize_t n, 
     }
 }
 
-static void compute_pieces(Loop *l, Compute *compute)
+static int compute_pieces(Loop *l, Compute *compute)
 {
     void *at[ARRAYS];
-    int all_packed = 1;
+    int all_packed = 1, doubts = 0;
     for (int i = 0; i < l->arrays; i++) {
         Array *a = l->array + i;
         all_packed &= a->packed;
@@ -273,28 +273,32 @@ static void compute_pieces(Loop *l, Compute *compute)
             if (!a->packed && !a->single && i < l->arrays - 1)
                 move_piece(l, a, start, n, 1);
         }
-        compute(at, n);
+        doubts |= compute(at, n);
         Array *result = l->array + l->arrays - 1;
         if (!result->packed)
             move_piece(l, result, start, n, 0);
     }
+    return doubts;
 }
 
-static void compute_all(Loop *l, Compute *compute)
+static int compute_in_usual_mode(Loop *l, Compute *compute)
 {
-    if (l->total == 0)
-        return;
-    if (l->total < WITHOUT_GIL) {
-        FloatMode mode = set_usual_mode();
-        compute_pieces(l, compute);
-        set_mode(mode);
-        return;
-    }
-    Py_BEGIN_ALLOW_THREADS
     FloatMode mode = set_usual_mode();
-    compute_pieces(l, compute);
+    int doubts = compute_pieces(l, compute);
     set_mode(mode);
+    return doubts;
+}
+
+/* Returns whether some results are DOUBTFUL. */
+static int compute_all(Loop *l, Compute *compute)
+{
+    int doubts;
+    if (l->total < WITHOUT_GIL)
+        return l->total > 0 && compute_in_usual_mode(l, compute);
+    Py_BEGIN_ALLOW_THREADS
+    doubts = compute_in_usual_mode(l, compute);
     Py_END_ALLOW_THREADS
+    return doubts;
 }
 
 /* ---------------------------------------------------------------- results */
@@ -366,15 +370,31 @@ static int compute_once(Loop *l, int n)
     return any;
 }
 
-/* form(operand, …, out=None) -> result */
+/* mend(operand, …, result), for results of which some are DOUBTFUL. Takes the result, and returns it. */
+static PyObject *mended(PyObject *mend, PyObject *const *operands, int n, PyObject *result)
+{
+    PyObject *args = PyTuple_New(n + 1), *done = NULL;
+    for (int i = 0; args != NULL && i <= n; i++)
+        PyTuple_SetItem(args, i, Py_NewRef(i < n ? operands[i] : result));
+    if (args != NULL)
+        done = PyObject_CallObject(mend, args);
+    Py_XDECREF(args);
+    if (done == NULL)
+        Py_CLEAR(result);
+    Py_XDECREF(done);
+    return result;
+}
+
+/* form(operand, …, out=None, mend=None) -> result */
 static PyObject *call_form(PyObject *self, PyObject *const *args, Py_ssize_t given)
 {
     const Elementwise *form = PyCapsule_GetPointer(self, NULL);
     if (form == NULL)
         return NULL;
     int n = (int)strlen(form->types) - 1, borrowed = 0, order[AXES];
-    if (given != n && given != n + 1)
-        return PyErr_Format(PyExc_TypeError, "%s() takes %d arrays, and an array for the result", form->name, n);
+    if (given < n || given > n + 2)
+        return PyErr_Format(PyExc_TypeError, "%s() takes %d arrays, an array for the result, and a function that"
+                            " mends it", form->name, n);
     Py_buffer b[ARRAYS];
     PyObject *result = NULL;
     Loop loop, *l = &loop;
@@ -391,9 +411,11 @@ static PyObject *call_form(PyObject *self, PyObject *const *args, Py_ssize_t giv
             set_array(l, n, b + n);
             l->arrays = n + 1;
             join_axes(l, order);
-            compute_all(l, form->compute);
+            int doubts = compute_all(l, form->compute);
             PyBuffer_Release(b + n);
-            if (once)
+            if (doubts && given == n + 2)
+                result = mended(args[n + 1], args, n, result);
+            if (once && result != NULL)
                 result = called(broadcast_to, result, tuple_of(full, axes));
         }
     }
@@ -405,8 +427,9 @@ static PyObject *call_form(PyObject *self, PyObject *const *args, Py_ssize_t giv
 /* ---------------------------------------------------------------- the forms as Python finds them */
 
 static PyMethodDef call = {"form", (PyCFunction)(void (*)(void))call_form, METH_FASTCALL,
-                           "form(operand, ..., out=None) -> the result, in `out` where that has its shape; `out` is\n"
-                           "an operand or shares no memory with one"};
+                           "form(operand, ..., out=None, mend=None) -> the result, in `out` where that has its shape;\n"
+                           "`out` is an operand or shares no memory with one. mend(operand, ..., result) is called\n"
+                           "where some results are DOUBTFUL; the result has length 1 where no operand varies"};
 
 /* Adds the forms of a table to a dict, by name. */
 int add_elementwise(PyObject *forms, const Elementwise *table)

@@ -45,7 +45,7 @@ INLINE double to_odd(float x, float y, float z)
 
 /* A form of `type`: `once` rounds the exact value, `nan` gives what a NaN result is. */
 #define FMA(name, type, once, nan)                                                                                    \
-    FAST static void name(void *const *at, Py_ssize_t n)                                                              \
+    FAST static int name(void *const *at, Py_ssize_t n)                                                              \
     {                                                                                                                 \
         const type *x = at[0], *y = at[1], *z = at[2];                                                                \
         type *r = at[3];                                                                                              \
@@ -58,6 +58,7 @@ INLINE double to_odd(float x, float y, float z)
         for (Py_ssize_t i = 0; nans && i < n; i++)                                                                    \
             if (r[i] != r[i])                                                                                         \
                 r[i] = nan(x[i], y[i], z[i]);                                                                         \
+        return 0;                                                                                                     \
     }
 #define F16_ONCE(x, y, z) f16_of64(to_odd(x, y, z))
 #define BF16_ONCE(x, y, z) bf16_of64(to_odd(x, y, z))

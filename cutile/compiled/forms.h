@@ -37,9 +37,11 @@
 #endif
 #endif
 
-/* Computes `n` elements. at: the packed operands, then the result, which may be an operand */
-typedef void Compute(void *const *at, Py_ssize_t n);
+/* Computes `n` elements. at: the packed operands, then the result, which may be an operand. Returns whether some
+   results are DOUBTFUL. */
+typedef int Compute(void *const *at, Py_ssize_t n);
 
+enum { DOUBTFUL = 0x7FA00D0B }; /* the bits of a signalling NaN, which no operation results in */
 enum { OPERANDS = 3 }; /* of an elementwise form, at most */
 
 typedef struct {
@@ -48,7 +50,7 @@ typedef struct {
     Compute *compute;
 } Elementwise;
 
-extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[]; /* each ends with a NULL name */
+extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], FUNCTION_FORMS[]; /* each ends with a NULL name */
 
 int add_elementwise(PyObject *forms, const Elementwise *table);
 int start_elementwise(void);

@@ -5,7 +5,8 @@
 static int fill(PyObject *forms)
 {
     return start_elementwise()
-        && (!CPU_IS_FAST || (add_elementwise(forms, FMA_FORMS) && add_elementwise(forms, ROUNDING_FORMS)));
+        && (!CPU_IS_FAST || (add_elementwise(forms, FMA_FORMS) && add_elementwise(forms, ROUNDING_FORMS)
+            && add_elementwise(forms, FUNCTION_FORMS)));
 }
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .m_size = -1};

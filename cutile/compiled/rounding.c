@@ -3,7 +3,7 @@
 #include "rounding.h"
 
 #define ROUND(name, from, rounded)                                                                                    \
-    FAST static void name(void *const *at, Py_ssize_t n)                                                              \
+    FAST static int name(void *const *at, Py_ssize_t n)                                                              \
     {                                                                                                                 \
         const from *in = at[0];                                                                                       \
         float *out = at[1];                                                                                           \
@@ -11,6 +11,7 @@
             from x = in[i];                                                                                           \
             out[i] = rounded;                                                                                         \
         }                                                                                                             \
+        return 0;                                                                                                     \
     }
 /* Formats of 8 and 4 bits. float32 has room for their last places, apart from E8M0, which has its exponents. */
 #define SATURATE(name, format)                                                                                        \

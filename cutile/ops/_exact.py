@@ -81,7 +81,7 @@ def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
         return _fma64(*np.broadcast_arrays(x, y, z))
     x, y, z = map(np.asarray, (x, y, z))
     shape = np.broadcast(x, y, z).shape
-    x, y, z = map(_once, (x, y, z))
+    x, y, z = map(once, (x, y, z))
     there = np.broadcast(x, y, z)
     if out is None or out.shape != there.shape:
         out = np.empty(there.shape, _F32)
@@ -96,7 +96,7 @@ def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
     return out if out.shape == shape else np.broadcast_to(out, shape)
 
 
-def _once(x: np.ndarray) -> np.ndarray:
+def once(x: np.ndarray) -> np.ndarray:
     """The array with each axis of stride 0 cut to length 1."""
     return x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])] if 0 in x.strides else x
 
@@ -186,7 +186,13 @@ def _nearest64(q: Fraction) -> float:
 
 
 def rsqrt(x) -> np.ndarray:
-    """1 / sqrt(x) of float64, within 0.51 ulp: root and quotient, corrected by the rounding error of each."""
+    """1 / sqrt(x) of float64, within 0.51 ulp."""
+    compiled = form("rsqrt float64")
+    return compiled(x) if compiled else _rsqrt(x)
+
+
+def _rsqrt(x) -> np.ndarray:
+    """Root and quotient, corrected by the rounding error of each."""
     tiny = x < 2.0**-900  # scaled, so that products of the root keep their errors
     x = np.where(tiny, x * 2.0**200, x)
     s = np.sqrt(x)

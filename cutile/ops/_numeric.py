@@ -7,30 +7,54 @@ language leaves a result undefined, the value given here is that of the hardware
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import numpy as np
 
+from cutile.compiled import DOUBTFUL, form
 from cutile.dtypes import DType, bfloat16, bool_, float16, float32, float64, info
 from cutile.ops._encoding import from_bits, pack_f4, to_bits, to_carrier, to_storage, unpack_f4
-from cutile.ops._exact import directed, fma, rsqrt
+from cutile.ops._exact import directed, fma, once, rsqrt
 from cutile.ops._rounding import encode, round_directed, round_to
 from cutile.types import RoundingMode
 
 __all__ = [
     "cdiv", "convert", "directed", "encode", "float_floordiv", "float_mod", "float_pow", "floordiv", "flush", "fma",
-    "from_bits", "int_pow", "maximum", "minimum", "mod", "pack_f4", "pow_by_squaring", "round_to", "rsqrt",
-    "shift_left", "shift_right", "to_bits", "to_carrier", "to_storage", "unpack_f4", "wide",
+    "from_bits", "int_pow", "inverse_root", "maximum", "minimum", "mod", "pack_f4", "pow_by_squaring", "round_to",
+    "rsqrt", "shift_left", "shift_right", "to_bits", "to_carrier", "to_storage", "unpack_f4", "wide",
 ]
 
 _F32, _F64 = np.float32, np.float64
 
 
-def wide(fn: Callable, *xs, out: np.ndarray | None = None) -> np.ndarray:
-    """`fn` evaluated in float64. The framework then rounds the result to its dtype, once; with `out`, NumPy does."""
+def wide(fn: Callable, *xs, out: np.ndarray | None = None, dtype: DType | None = None) -> np.ndarray:
+    """`fn` evaluated in float64. The framework then rounds the result to its dtype, once; with `out`, NumPy does. If
+    `dtype` is that of the result, it may be rounded already.
+    """
+    compiled = form(name) if (name := _FUNCTIONS.get((fn, dtype))) else None
+    if compiled:
+        return compiled(*xs, out, functools.partial(_mend, fn, dtype))
     if out is not None and isinstance(fn, np.ufunc):
         return fn(*xs, out=out, dtype=_F64, casting="same_kind")
     return fn(*(np.asarray(x).astype(_F64, copy=False) for x in xs))
+
+
+def inverse_root(x):
+    """1 / sqrt(x). Two roundings in float64 hardly ever show in a narrower result."""
+    return 1.0 / np.sqrt(x)
+
+
+_NAMES = {f: f.__name__ for f in (np.exp, np.exp2, np.log, np.log2, np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh)}
+_FUNCTIONS = {(f, d): f"{name} {d.name}" for d in (float16, bfloat16, float32)
+              for f, name in {**_NAMES, inverse_root: "rsqrt"}.items()}
+
+
+def _mend(fn: Callable, dtype: DType, x: np.ndarray, result: np.ndarray) -> None:
+    """Set the elements of a compiled form's result that it could not decide."""
+    x = once(np.asarray(x))
+    where = result.view(np.uint32) == np.uint32(DOUBTFUL)
+    result[where] = round_to(dtype, fn(x[where].astype(_F64)))
 
 
 def flush(x) -> np.ndarray:

@@ -227,7 +227,7 @@ def _loose_rsqrt(x):
 
 @op(float_unary, loose=math.exp, tileir="exp", modes=(FULL, APPROX),
     freedom=(ulp(2), when(APPROX, ulp(62))), error_bound=monotone(np.exp))
-def exp(x, /, *, rounding_mode=None, out=None):
+def exp(x, /, *, rounding_mode=None, sig, out=None):
     """e to the power of each element.
 
     [UN-4.exp.ninf]  exp(-inf) == +0
@@ -235,11 +235,11 @@ def exp(x, /, *, rounding_mode=None, out=None):
     [UN-4.exp.overflow]  beyond the range: inf
     [LOOSE-5.exp]  a constant beyond the range of double precision: TileValueError
     """
-    return wide(np.exp, x, out=out)
+    return wide(np.exp, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=_loose_exp2, freedom=ulp(3), tileir="exp2", error_bound=monotone(np.exp2))
-def exp2(x, /, *, flush_to_zero=False, out=None):
+def exp2(x, /, *, flush_to_zero=False, sig, out=None):
     """2 to the power of each element.
 
     [UN-4.exp2.ninf]  exp2(-inf) == +0
@@ -249,12 +249,12 @@ def exp2(x, /, *, flush_to_zero=False, out=None):
     [FTZ-1.exp2]  flush_to_zero makes subnormal inputs and results zeros
     """
     if not flush_to_zero:
-        return wide(np.exp2, x, out=out)
-    return _numeric.flush(_numeric.round_to(float32, wide(np.exp2, _numeric.flush(x))))
+        return wide(np.exp2, x, out=out, dtype=sig.result.dtype)
+    return _numeric.flush(_numeric.round_to(float32, wide(np.exp2, _numeric.flush(x), dtype=float32)))
 
 
 @op(float_unary, loose=math.log, freedom=ulp(1), tileir="log", error_bound=monotone(np.log, least=0))
-def log(x, /, *, out=None):
+def log(x, /, *, sig, out=None):
     """Natural logarithm of each element.
 
     [UN-4.log.zero]  log(0) == log(-0.0) == -inf
@@ -263,11 +263,11 @@ def log(x, /, *, out=None):
     [UN-4.log.one]  log(1) is +0
     [LOOSE-5.log]  a constant of 0 or less: TileValueError
     """
-    return wide(np.log, x, out=out)
+    return wide(np.log, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.log2, freedom=ulp(1, 2), tileir="log2", error_bound=monotone(np.log2, least=0))
-def log2(x, /, *, out=None):
+def log2(x, /, *, sig, out=None):
     """Base-2 logarithm of each element.
 
     [UN-4.log2.zero]  log2(0) == log2(-0.0) == -inf
@@ -276,40 +276,40 @@ def log2(x, /, *, out=None):
     [UN-4.log2.one]  log2(1) is +0
     [LOOSE-5.log2]  a constant of 0 or less: TileValueError
     """
-    return wide(np.log2, x, out=out)
+    return wide(np.log2, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.sin, freedom=ulp(2, 2, exact_at_zero=True), tileir="sin", error_bound=of_wave)
-def sin(x, /, *, out=None):
+def sin(x, /, *, sig, out=None):
     """Sine of each element, in radians.
 
     [UN-4.sin.inf]  sin(inf) is NaN
     [UN-4.sin.zero]  sin(-0.0) is -0.0
     [LOOSE-5.sin]  an infinite constant: TileValueError
     """
-    return wide(np.sin, x, out=out)
+    return wide(np.sin, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.cos, freedom=ulp(2, 2), tileir="cos", error_bound=of_wave)
-def cos(x, /, *, out=None):
+def cos(x, /, *, sig, out=None):
     """Cosine of each element, in radians.
 
     [UN-4.cos.inf]  cos(inf) is NaN
     [UN-4.cos.zero]  cos(0) == 1
     [LOOSE-5.cos]  an infinite constant: TileValueError
     """
-    return wide(np.cos, x, out=out)
+    return wide(np.cos, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.tan, freedom=ulp(3, 2, exact_at_zero=True), tileir="tan", error_bound=of_tan)
-def tan(x, /, *, out=None):
+def tan(x, /, *, sig, out=None):
     """Tangent of each element, in radians.
 
     [UN-4.tan.inf]  tan(inf) is NaN
     [UN-4.tan.zero]  tan(-0.0) is -0.0
     [LOOSE-5.tan]  an infinite constant: TileValueError
     """
-    return wide(np.tan, x, out=out)
+    return wide(np.tan, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.sinh, freedom=ulp(3, 2, exact_at_zero=True), tileir="sinh", error_bound=monotone(np.sinh))
@@ -322,18 +322,18 @@ def sinh(x, /, *, sig, out=None):
     """
     if info(sig.result.dtype).carrier == np.float64:  # NumPy's is not exact enough
         return _hyperbolic.sinh(x)
-    return wide(np.sinh, x, out=out)
+    return wide(np.sinh, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.cosh, freedom=ulp(3, 2), tileir="cosh", error_bound=of_cosh)
-def cosh(x, /, *, out=None):
+def cosh(x, /, *, sig, out=None):
     """Hyperbolic cosine of each element.
 
     [UN-4.cosh.inf]  cosh(inf) == cosh(-inf) == inf
     [UN-4.cosh.zero]  cosh(0) == 1
     [LOOSE-5.cosh]  a constant whose result is beyond double precision: TileValueError
     """
-    return wide(np.cosh, x, out=out)
+    return wide(np.cosh, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.tanh, tileir="tanh", modes=(FULL, APPROX),
@@ -346,7 +346,7 @@ def tanh(x, /, *, rounding_mode=None, sig, out=None):
     """
     if info(sig.result.dtype).carrier == np.float64:  # NumPy's is not exact enough
         return _hyperbolic.tanh(x)
-    return wide(np.tanh, x, out=out)
+    return wide(np.tanh, x, out=out, dtype=sig.result.dtype)
 
 
 @op(float_unary, loose=math.sqrt, tileir="sqrt", modes=(*IEEE_MODES, APPROX),
@@ -372,7 +372,7 @@ def sqrt(x, /, *, rounding_mode=None, flush_to_zero=False, sig, out=None):
 
 @op(float_unary, loose=_loose_rsqrt, freedom=ulp(2), tileir="rsqrt",
     error_bound=monotone(lambda x: 1 / np.sqrt(x), least=np.nextafter(0, 1)))
-def rsqrt(x, /, *, flush_to_zero=False):
+def rsqrt(x, /, *, flush_to_zero=False, sig):
     """1 / sqrt of each element.
 
     [UN-4.rsqrt.zero]  rsqrt(0) == inf
@@ -385,7 +385,7 @@ def rsqrt(x, /, *, flush_to_zero=False):
     x = _numeric.flush(x) if flush_to_zero else x
     if x.dtype == np.float64:
         return _numeric.rsqrt(x)
-    return 1.0 / wide(np.sqrt, x)  # two roundings to float64 hardly ever show in a narrower result
+    return wide(_numeric.inverse_root, x, dtype=sig.result.dtype)
 
 
 @op(to_integral_rule, loose=math.floor, exact=True, tileir="floor", error_bound=monotone(np.floor))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from cutile import compiled
 from cutile.dtypes import INFO, bfloat16, float16, float32, float64
-from cutile.ops import _exact, _rounding
+from cutile.ops import _exact, _numeric, _rounding
 
 
 def _fma(dtype) -> Callable:
@@ -20,11 +21,27 @@ def _round(dtype) -> Callable:
     return lambda x: _rounding._round(dtype, x)
 
 
+def _function(fn, dtype) -> Callable:
+    def numpy_form(x):
+        y = fn(x.astype(np.float64))
+        return y.astype(np.float32) if dtype is float32 else _rounding._round(dtype, y)
+
+    return numpy_form
+
+
 _ROUNDED = [d for d, i in INFO.items() if i.kind == "f" and d not in (float32, float64)]
-ELEMENTWISE = {f"fma {d.name}": _fma(d) for d in (float16, bfloat16, float32, float64)} | {
-    f"round {t} to {d.name}": _round(d) for d in _ROUNDED for t in "fd"}
-OPERANDS = {name: "ddd" if name == "fma float64" else "fff" if name.startswith("fma") else name[6]
-            for name in ELEMENTWISE}  # dtypes, as characters
+ROUNDING = {f"round {t} to {d.name}": _round(d) for d in _ROUNDED for t in "fd"}
+FUNCTIONS = {name: _function(fn, d) for (fn, d), name in _numeric._FUNCTIONS.items()}
+ELEMENTWISE = {f"fma {d.name}": _fma(d) for d in (float16, bfloat16, float32, float64)} | ROUNDING | FUNCTIONS | {
+    "rsqrt float64": _exact._rsqrt}
+OPERANDS = {**dict.fromkeys(ELEMENTWISE, "fff"), **{name: name[6] for name in ROUNDING},  # dtypes, as characters
+            **dict.fromkeys(FUNCTIONS, "f"), "fma float64": "ddd", "rsqrt float64": "d"}
+_MEND = {name: functools.partial(_numeric._mend, *key) for key, name in _numeric._FUNCTIONS.items()}
+
+
+def compute(name: str, *operands: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """The result of a compiled form, as the meanings of ops get it."""
+    return built()[name](*operands, out, _MEND.get(name))
 
 
 @functools.cache

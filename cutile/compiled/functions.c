@@ -1,0 +1,285 @@
+/* Functions of float32 and shorter floats that NumPy approximates, rounded to the operand's format.
+
+   Their NumPy forms compute in float64 and round once. Here, too, a value is computed in float64, by other formulas.
+   Its relative error is less than 2**-51 for every float32 (tests/compiled/accuracy.c measures it), that of NumPy's
+   functions is less than 2**-49. So where all values within 2**-46 of the one found round alike, the results are the
+   same. Elsewhere, about once in four million times, the result is DOUBTFUL and the caller takes NumPy's: also where it
+   is NaN, and for sines of large numbers.
+
+   Series have as many terms as the last bit of float64 needs; their coefficients are those of Taylor's series. */
+
+#include "rounding.h"
+
+#if HAVE_FMA
+
+static const double LN2 = 0x1.62e42fefa39efp-1, LN2_LOW = 0x1.abc9e3b39803fp-56, LOG2E = 0x1.71547652b82fep+0,
+    HALF_PI = 0x1.921fb54442d18p+0, HALF_PI_LOW = 0x1.1a62633145c07p-54, TWO_OVER_PI = 0x1.45f306dc9c883p-1;
+static const double TO_INTEGER = 0x1.8p52; /* added to a small number, it leaves the nearest integer in the last bits */
+
+INLINE double clamped(double x, double limit)
+{
+    x = x < -limit ? -limit : x;
+    return x > limit ? limit : x;
+}
+
+/* x * 2**k, where u is the bits of TO_INTEGER + k and the result is a normal number. */
+INLINE double scaled(double x, uint64_t u)
+{
+    return double_of(bits64(x) + (u << 52));
+}
+
+/* ---------------------------------------------------------------- exponentials */
+
+/* (exp(r) - 1) / r for |r| up to ln(2) / 2 */
+INLINE double expm1_over(double r)
+{
+    double p = 1.0 / 6227020800.0;
+    p = fma(p, r, 1.0 / 479001600.0);
+    p = fma(p, r, 1.0 / 39916800.0);
+    p = fma(p, r, 1.0 / 3628800.0);
+    p = fma(p, r, 1.0 / 362880.0);
+    p = fma(p, r, 1.0 / 40320.0);
+    p = fma(p, r, 1.0 / 5040.0);
+    p = fma(p, r, 1.0 / 720.0);
+    p = fma(p, r, 1.0 / 120.0);
+    p = fma(p, r, 1.0 / 24.0);
+    p = fma(p, r, 1.0 / 6.0);
+    p = fma(p, r, 0.5);
+    return fma(p, r, 1.0);
+}
+
+/* x - k * ln(2) for the nearest k; *u: the bits of TO_INTEGER + k */
+INLINE double without_powers(double x, uint64_t *u)
+{
+    double k = fma(x, LOG2E, TO_INTEGER);
+    *u = bits64(k);
+    k -= TO_INTEGER;
+    return fma(-k, LN2_LOW, fma(-k, LN2, x)); /* the inner one is exact */
+}
+
+INLINE double exp_of(double x)
+{
+    uint64_t u;
+    double r = without_powers(clamped(x, 200), &u);
+    return scaled(fma(expm1_over(r), r, 1.0), u);
+}
+
+INLINE double exp2_of(double x)
+{
+    x = clamped(x, 400);
+    double k = x + TO_INTEGER, r = (x - (k - TO_INTEGER)) * LN2;
+    return scaled(fma(expm1_over(r), r, 1.0), bits64(k));
+}
+
+/* exp(a) - 1 for a in 0 ... 200 */
+INLINE double expm1_of(double a)
+{
+    uint64_t u;
+    double r = without_powers(a, &u), power = scaled(1.0, u);
+    return fma(expm1_over(r) * r, power, power - 1.0);
+}
+
+INLINE double sinh_of(double x)
+{
+    double a = clamped(fabs(x), 200), e = expm1_of(a);
+    double y = copysign(0.5 * (e + e / (e + 1.0)), x);
+    return x == x ? y : x;
+}
+
+INLINE double cosh_of(double x)
+{
+    double e = exp_of(fabs(x));
+    return 0.5 * (e + 1.0 / e);
+}
+
+INLINE double tanh_of(double x)
+{
+    double e = expm1_of(clamped(2.0 * fabs(x), 100));
+    double y = copysign(e / (e + 2.0), x);
+    return x == x ? y : x;
+}
+
+/* ---------------------------------------------------------------- logarithms */
+
+/* ln(m), where x = m * 2**k and m is near 1, through artanh of (m - 1) / (m + 1) */
+INLINE double log_near_1(double x, double *k)
+{
+    const uint64_t half_root = 0x3FE6A09E667F3BCDull; /* the bits of sqrt(1/2) */
+    uint64_t u = bits64(x) - half_root, power = u >> 52 << 52;
+    *k = (double)((int32_t)(int64_t)(u >> 52) - (u >> 63 ? 4096 : 0));
+    double m = double_of(bits64(x) - power), s = (m - 1.0) / (m + 1.0), z = s * s;
+    double p = 1.0 / 23;
+    p = fma(p, z, 1.0 / 21);
+    p = fma(p, z, 1.0 / 19);
+    p = fma(p, z, 1.0 / 17);
+    p = fma(p, z, 1.0 / 15);
+    p = fma(p, z, 1.0 / 13);
+    p = fma(p, z, 1.0 / 11);
+    p = fma(p, z, 1.0 / 9);
+    p = fma(p, z, 1.0 / 7);
+    p = fma(p, z, 1.0 / 5);
+    p = fma(p, z, 1.0 / 3);
+    return 2.0 * fma(p * z, s, s);
+}
+
+/* y, or what a logarithm is of zero, infinity, NaN and negative numbers */
+INLINE double log_result(double x, double y)
+{
+    y = x > 0 ? y : x == 0 ? -INFINITY : NAN;
+    return x == INFINITY ? x : y;
+}
+
+INLINE double log_of(double x)
+{
+    double k, y = log_near_1(x, &k);
+    return log_result(x, fma(k, LN2, fma(k, LN2_LOW, y)));
+}
+
+INLINE double log2_of(double x)
+{
+    double k, y = log_near_1(x, &k);
+    return log_result(x, fma(y, LOG2E, k));
+}
+
+/* ---------------------------------------------------------------- waves */
+
+/* x - k * pi/2 for the nearest k, of which *quarter has the last bits; NaN for large x */
+INLINE double without_quarters(double x, uint64_t *quarter)
+{
+    double k = fma(x, TWO_OVER_PI, TO_INTEGER);
+    *quarter = bits64(k);
+    k -= TO_INTEGER;
+    double r = fma(-k, HALF_PI_LOW, fma(-k, HALF_PI, x)); /* the inner one is exact */
+    return fabs(x) < 0x1p20 ? r : NAN;
+}
+
+/* For |r| up to pi/4 */
+INLINE double sine(double r)
+{
+    double z = r * r, p = 1.0 / 355687428096000.0;
+    p = fma(p, z, -1.0 / 1307674368000.0);
+    p = fma(p, z, 1.0 / 6227020800.0);
+    p = fma(p, z, -1.0 / 39916800.0);
+    p = fma(p, z, 1.0 / 362880.0);
+    p = fma(p, z, -1.0 / 5040.0);
+    p = fma(p, z, 1.0 / 120.0);
+    p = fma(p, z, -1.0 / 6.0);
+    return fma(p * z, r, r);
+}
+
+INLINE double cosine(double r)
+{
+    double z = r * r, p = -1.0 / 6402373705728000.0;
+    p = fma(p, z, 1.0 / 20922789888000.0);
+    p = fma(p, z, -1.0 / 87178291200.0);
+    p = fma(p, z, 1.0 / 479001600.0);
+    p = fma(p, z, -1.0 / 3628800.0);
+    p = fma(p, z, 1.0 / 40320.0);
+    p = fma(p, z, -1.0 / 720.0);
+    p = fma(p, z, 1.0 / 24.0);
+    p = fma(p, z, -0.5);
+    return fma(p, z, 1.0);
+}
+
+INLINE double sin_of(double x)
+{
+    uint64_t quarter;
+    double r = without_quarters(x, &quarter), s = sine(r), c = cosine(r), y = quarter & 1 ? c : s;
+    y = quarter & 2 ? -y : y;
+    return x == 0 ? x : y;
+}
+
+INLINE double cos_of(double x)
+{
+    uint64_t quarter;
+    double r = without_quarters(x, &quarter), s = sine(r), c = cosine(r), y = quarter & 1 ? s : c;
+    return (quarter + 1) & 2 ? -y : y;
+}
+
+INLINE double tan_of(double x)
+{
+    uint64_t quarter;
+    double r = without_quarters(x, &quarter), s = sine(r), c = cosine(r);
+    double y = (quarter & 1 ? -c : s) / (quarter & 1 ? s : c);
+    return x == 0 ? x : y;
+}
+
+/* ---------------------------------------------------------------- results within reach of NumPy's */
+
+#define F32_OF64(y) ((float)(y))
+#define ROUNDED(name, function, round)                                                                                \
+    FAST static int name(void *const *at, Py_ssize_t n)                                                               \
+    {                                                                                                                 \
+        const float *x = at[0];                                                                                       \
+        float *out = at[1];                                                                                           \
+        int doubts = 0;                                                                                               \
+        for (Py_ssize_t i = 0; i < n; i++) {                                                                          \
+            double y = function(x[i]);                                                                                \
+            float low = round(y * (1 - 0x1p-46)), high = round(y * (1 + 0x1p-46));                                    \
+            int sure = low == high;                                                                                   \
+            doubts |= !sure;                                                                                          \
+            out[i] = sure ? high : float_of(DOUBTFUL);                                                                \
+        }                                                                                                             \
+        return doubts;                                                                                                \
+    }
+#define FUNCTION(name)                                                                                                \
+    ROUNDED(name##_f32, name##_of, F32_OF64)                                                                          \
+    ROUNDED(name##_f16, name##_of, f16_of64)                                                                          \
+    ROUNDED(name##_bf16, name##_of, bf16_of64)
+#define ROWS(name)                                                                                                    \
+    {#name " float32", "ff", name##_f32}, {#name " float16", "ff", name##_f16}, {#name " bfloat16", "ff", name##_bf16}
+
+/* ---------------------------------------------------------------- reciprocal root: the steps of the NumPy forms */
+
+#define RSQRT(name, type, function)                                                                                   \
+    FAST static int name(void *const *at, Py_ssize_t n)                                                               \
+    {                                                                                                                 \
+        const type *x = at[0];                                                                                        \
+        type *out = at[1];                                                                                            \
+        for (Py_ssize_t i = 0; i < n; i++)                                                                            \
+            out[i] = function;                                                                                        \
+        return 0;                                                                                                     \
+    }
+
+/* The error of the product p of a and b, by Dekker: at the ends of the range it is not that of an FMA. */
+INLINE double product_error(double a, double b, double p)
+{
+    const double split = 134217729.0;
+    double ca = a * split, cb = b * split, ah = ca - (ca - a), bh = cb - (cb - b), al = a - ah, bl = b - bh;
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl;
+}
+
+INLINE double rsqrt_of(double given)
+{
+    int tiny = given < 0x1p-900;
+    double x = tiny ? given * 0x1p200 : given, s = sqrt(x), y = 1.0 / s;
+    double p = s * s, e = product_error(s, s, p), q = y * s, f = product_error(y, s, q);
+    double root_missed = ((x - p) - e) / (2.0 * s), correction = y * (((1.0 - q) - f) - root_missed * y);
+    y = fabs(correction) < INFINITY ? y + correction : y;
+    return tiny ? y * 0x1p100 : y;
+}
+
+RSQRT(rsqrt_f64, double, rsqrt_of(x[i]))
+RSQRT(rsqrt_f32, float, (float)(1.0 / sqrt((double)x[i])))
+RSQRT(rsqrt_f16, float, f16_of64(1.0 / sqrt((double)x[i])))
+RSQRT(rsqrt_bf16, float, bf16_of64(1.0 / sqrt((double)x[i])))
+
+/* ---------------------------------------------------------------- the forms */
+
+FUNCTION(exp)
+FUNCTION(exp2)
+FUNCTION(log)
+FUNCTION(log2)
+FUNCTION(sin)
+FUNCTION(cos)
+FUNCTION(tan)
+FUNCTION(sinh)
+FUNCTION(cosh)
+FUNCTION(tanh)
+
+const Elementwise FUNCTION_FORMS[] = {ROWS(exp), ROWS(exp2), ROWS(log), ROWS(log2), ROWS(sin), ROWS(cos), ROWS(tan),
+                                      ROWS(sinh), ROWS(cosh), ROWS(tanh), ROWS(rsqrt),
+                                      {"rsqrt float64", "dd", rsqrt_f64}, {NULL, NULL, NULL}};
+#else
+const Elementwise FUNCTION_FORMS[] = {{NULL, NULL, NULL}};
+#endif
