@@ -30,10 +30,14 @@ class Launch:
 
 @dataclass(frozen=True)
 class Stage:
-    """Launches that belong together. The first is searched for the fastest configuration; the others follow from it."""
+    """Launches that belong together. One is searched for the fastest configuration; the others follow from that.
+
+    searched  its position. Before a search those before it run once for each configuration: it reads their results
+    """
 
     space: tuple
     launches: Callable[[Any], Sequence[Launch]]
+    searched: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,17 +64,36 @@ def hints(ctas: int | None = None, occupancy: int | None = None, warps: int | No
     return {k: v for k, v in given.items() if v is not None}
 
 
+def blocks(tiles: int, ctas: int, occupancy: int, persistent: bool) -> tuple[int]:
+    """A grid with a block for each tile, or with as many as fit."""
+    return (min(tiles, PROCESSORS * occupancy // ctas) if persistent else tiles,)
+
+
 # ------------------------------------------------------------------ matrix products
 
-# tile (m, n, k in bytes), CTAs of a block, occupancy, rows of tiles in a group, persistent
+# tile (m, n, k in bytes), CTAs of a block, occupancy, warps, rows of tiles in a group, persistent
 SQUARE = (
-    ((128, 256, 128), 1, 1, 8, False), ((128, 256, 128), 2, 1, 8, False), ((256, 128, 128), 1, 1, 8, False),
-    ((256, 128, 128), 2, 2, 8, False), ((128, 128, 128), 1, 2, 8, False), ((128, 128, 128), 1, 1, 8, False),
-    ((64, 256, 128), 1, 1, 8, False), ((64, 256, 128), 2, 1, 8, False), ((128, 256, 128), 1, 1, 16, False),
-    ((128, 256, 128), 1, 1, 8, True), ((128, 256, 128), 2, 1, 8, True), ((256, 128, 128), 1, 1, 8, True),
+    ((128, 128, 128), 1, 2, None, 8, False), ((256, 128, 128), 2, 2, None, 8, False),
+    ((128, 256, 128), 1, 1, 8, 8, False), ((256, 128, 128), 1, 1, 8, 8, False), ((128, 128, 128), 1, 1, 8, 8, False),
+    ((128, 128, 128), 1, 2, None, 8, True), ((128, 256, 128), 1, 1, 8, 8, True), ((256, 128, 128), 1, 1, 8, 8, True),
+    ((256, 128, 128), 2, 2, None, 8, True), ((128, 128, 128), 1, 2, None, 16, False),
 )
-BATCHED = (((128, 256, 64), 1, 1), ((128, 256, 64), 2, 1), ((256, 128, 64), 1, 1), ((256, 128, 64), 2, 2),
-           ((128, 128, 64), 1, 2), ((128, 128, 64), 1, 1))
+SMALL = (
+    ((128, 128, 128), 1, 2, None, 8, False), ((64, 256, 128), 2, 1, None, 8, False),
+    ((64, 128, 128), 1, 2, None, 8, False), ((128, 64, 128), 1, 2, None, 8, False),
+    ((64, 64, 128), 1, 2, None, 8, False), ((64, 128, 256), 1, 1, None, 8, False),
+    ((128, 64, 256), 1, 1, None, 8, False), ((64, 64, 256), 1, 2, None, 8, False),
+)
+# tile (m, n, k), CTAs of a block, occupancy, warps, persistent
+BATCHED = (
+    ((128, 128, 64), 1, 2, None, False), ((256, 128, 64), 2, 2, None, False), ((128, 256, 64), 1, 1, 8, True),
+    ((256, 128, 64), 1, 1, 8, True), ((128, 128, 64), 1, 2, None, True), ((256, 128, 64), 2, 2, None, True),
+)
+# tile (m, n, k), CTAs of a block, occupancy, warps, rows of tiles in a group
+GROUPED = (
+    ((128, 128, 64), 1, 2, None, 8), ((128, 128, 64), 1, 2, None, 16), ((256, 128, 64), 2, 2, None, 8),
+    ((128, 256, 64), 1, 1, 8, 8), ((256, 128, 64), 1, 1, 8, 8), ((128, 128, 64), 1, 1, 8, 16),
+)
 # tile of n and k, parts of the sum over k, occupancy
 SKINNY = ((64, 128, 1, 1), (64, 256, 1, 1), (32, 256, 1, 2), (64, 128, 1, 2), (64, 64, 2, 4), (64, 128, 2, 2),
           (64, 128, 4, 2), (64, 128, 4, 4), (128, 64, 4, 4), (128, 128, 2, 2), (128, 128, 4, 2), (64, 256, 4, 2))
@@ -82,11 +105,10 @@ def matmul(new, dtype: str, n: int, space=SQUARE, by_rows: bool = False) -> Case
     a, b, c = new(dtype, n, n), new(dtype, n, n), new("bfloat16" if size == 1 else dtype, n, n)
 
     def launches(config) -> list[Launch]:
-        (tm, tn, tk), ctas, occupancy, group, persistent = config
-        tiles = ct.cdiv(n, tm) * ct.cdiv(n, tn)
-        grid = min(tiles, PROCESSORS * occupancy // ctas) if persistent else tiles
-        return [Launch("gemm", "gemm_persistent" if persistent else "gemm", (grid,),
-                       (a, b, c, 1.0, tm, tn, tk // size, group, by_rows), hints(ctas, occupancy))]
+        (tm, tn, tk), ctas, occupancy, warps, group, persistent = config
+        grid = blocks(ct.cdiv(n, tm) * ct.cdiv(n, tn), ctas, occupancy, persistent)
+        return [Launch("gemm", "gemm_persistent" if persistent else "gemm", grid,
+                       (a, b, c, 1.0, tm, tn, tk // size, group, by_rows), hints(ctas, occupancy, warps))]
 
     return Case(f"matmul {dtype} {n}", "matmul_by_rows" if by_rows else "matmul", "TFLOP/s", 2 * n**3,
                 (Stage(space, launches),), {"a": a, "b": b, "c": c}, ("c",))
@@ -96,9 +118,9 @@ def batched(new, dtype: str, batch: int, n: int, space=BATCHED) -> Case:
     a, b, c = (new(dtype, batch, n, n) for _ in range(3))
 
     def launches(config) -> list[Launch]:
-        (tm, tn, tk), ctas, occupancy = config
-        return [Launch("gemm", "gemm_batched", (ct.cdiv(n, tm) * ct.cdiv(n, tn), batch), (a, b, c, tm, tn, tk, 8),
-                       hints(ctas, occupancy))]
+        (tm, tn, tk), ctas, occupancy, warps, persistent = config
+        grid = blocks(ct.cdiv(n, tm) * ct.cdiv(n, tn) * batch, ctas, occupancy, persistent)
+        return [Launch("gemm", "gemm_batched", grid, (a, b, c, tm, tn, tk, 8), hints(ctas, occupancy, warps))]
 
     return Case(f"matmul {dtype} {batch} × {n}", "matmul", "TFLOP/s", 2 * batch * n**3, (Stage(space, launches),),
                 {"a": a, "b": b, "c": c}, ("c",))
@@ -120,19 +142,23 @@ def skinny(new, dtype: str, m: int, n: int, k: int, space=SKINNY) -> Case:
                 (Stage(space, launches),), {"a": a, "b": b, "c": c}, ("c",))
 
 
-def grouped(new, dtype: str, sizes: Sequence[int], n: int, k: int, space=BATCHED) -> Case:
+def grouped(new, dtype: str, sizes: Sequence[int], n: int, k: int, space=GROUPED) -> Case:
     """Rows of a in groups of these sizes, each with a b of its own."""
     m, groups = sum(sizes), len(sizes)
     a, b, c = new(dtype, m, k), new(dtype, groups, k, n), new(dtype, m, n)
     ends = new.ints([sum(sizes[:i + 1]) for i in range(groups)])
+    plans = {tm: new.ints([[0] * 3] * (m // tm + groups)) for tm in {config[0][0] for config in space}}
 
     def launches(config) -> list[Launch]:
-        (tm, tn, tk), ctas, occupancy = config
-        return [Launch("gemm", "gemm_grouped", (m // tm + groups, ct.cdiv(n, tn)),
-                       (a, b, c, ends, tm, tn, tk, 1 << (groups - 1).bit_length()), hints(ctas, occupancy))]
+        (tm, tn, tk), ctas, occupancy, warps, group = config
+        plan = plans[tm]
+        return [Launch("gemm", "group_tiles", (ct.cdiv(plan.shape[0], 32),),
+                       (ends, plan, 32, tm, 1 << (groups - 1).bit_length())),
+                Launch("gemm", "gemm_grouped", (plan.shape[0] * ct.cdiv(n, tn),),
+                       (a, b, c, plan, tm, tn, tk, group), hints(ctas, occupancy, warps))]
 
-    return Case(f"matmul {dtype} in {groups} groups", "grouped", "TFLOP/s", 2 * m * n * k, (Stage(space, launches),),
-                {"a": a, "b": b, "c": c, "ends": ends}, ("c",))
+    return Case(f"matmul {dtype} in {groups} groups", "grouped", "TFLOP/s", 2 * m * n * k,
+                (Stage(space, launches, searched=1),), {"a": a, "b": b, "c": c, "ends": ends}, ("c",))
 
 
 # ------------------------------------------------------------------ attention
@@ -201,7 +227,8 @@ def decode(new, sequences: int, kv_heads: int, group: int, length: int, page: in
     pages = sequences * length // page
     q, out = new("float16", sequences, kv_heads, group, d), new("float16", sequences, kv_heads, group, d)
     k, v = new("float16", pages, kv_heads, page, d), new("float16", pages, kv_heads, page, d)
-    table = new.ints([[(s + 7 * n) * 31 % pages for n in range(length // page)] for s in range(sequences)])
+    each = length // page
+    table = new.ints([[(s * each + n) * 31 % pages for n in range(each)] for s in range(sequences)])  # each page once
     lengths, scale, g = new.ints([length] * sequences), 1 / math.sqrt(d), max(16, group)
     parts = {s: new("float32", sequences, kv_heads, s, g, d) for s in {config[0] for config in space}}
     stats = {s: new("float32", 2, sequences, kv_heads, s, g) for s in parts}
@@ -226,7 +253,8 @@ def cases() -> dict[str, Callable[[Any], Case]]:
     """Every row by its group and a short name; the value makes the case."""
     made: dict[str, Callable[[Any], Case]] = {}
     for dtype, n in (("float16", 1024), ("float16", 4096), ("float16", 8192), ("bfloat16", 4096), ("bfloat16", 8192)):
-        made[f"matmul/{dtype} {n}"] = lambda new, dtype=dtype, n=n: matmul(new, dtype, n)
+        space = SMALL if n == 1024 else SQUARE
+        made[f"matmul/{dtype} {n}"] = lambda new, dtype=dtype, n=n, space=space: matmul(new, dtype, n, space)
     for n in (4096, 8192):
         made[f"matmul/float8 {n}"] = lambda new, n=n: matmul(new, "float8_e4m3fn", n, by_rows=True)
     made["matmul/batched"] = lambda new: batched(new, "float16", 64, 1024)

@@ -70,13 +70,16 @@ class Side:
         return time.perf_counter() - start
 
     def tuned(self, stage: Stage, stream: Any) -> Any:
-        """The fastest configuration of the first launch of a stage."""
-        def first(config) -> Launch:
-            return stage.launches(config)[0]
+        """The fastest configuration of the launch of a stage that is searched."""
+        def searched(config) -> Launch:
+            return stage.launches(config)[stage.searched]
 
+        for config in stage.space:
+            for launch in stage.launches(config)[:stage.searched]:
+                self.launch(launch, stream)
         return self.tune.exhaustive_search(
-            stage.space, stream, lambda c: first(c).grid, lambda c: self.kernel(first(c)), lambda c: first(c).args,
-            quiet=True).best.config
+            stage.space, stream, lambda c: searched(c).grid, lambda c: self.kernel(searched(c)),
+            lambda c: searched(c).args, quiet=True).best.config
 
     def call(self, case: Case, configs: list, stream: Any) -> Callable[[], None]:
         launches = [(x.grid, self.kernel(x), x.args) for s, c in zip(case.stages, configs, strict=True)

@@ -140,7 +140,8 @@ def test_rows_belong_to_a_group_that_has_a_mean(bench):
 
 
 def test_spaces_state_each_configuration_once(cases):
-    for space in (cases.SQUARE, cases.BATCHED, cases.SKINNY, cases.FORWARD, cases.BACKWARD, cases.DECODE):
+    for space in (cases.SQUARE, cases.SMALL, cases.BATCHED, cases.GROUPED, cases.SKINNY, cases.FORWARD, cases.BACKWARD,
+                  cases.DECODE):
         assert len(set(space)) == len(space) > 1
 
 
@@ -153,15 +154,26 @@ def test_kernels_take_the_hints(cases, ours, name):
             assert {k: getattr(options, k) for k in x.hints} == x.hints
 
 
-def test_a_side_is_tuned_and_called(cases, ours):
-    case = cases.matmul(Arrays(), "float16", 32, space=cases.SQUARE[:2])
-    want = products(case)
+@pytest.mark.parametrize("make, reference", [
+    (lambda c, new: c.matmul(new, "float16", 32, space=c.SQUARE[:2]), products),
+    (lambda c, new: c.grouped(new, "bfloat16", (40, 8, 200), 128, 96, space=c.GROUPED[:2]), grouped_products)])
+def test_a_side_is_tuned_and_called(cases, ours, make, reference):
+    case = make(cases, Arrays())
+    want = reference(case)
     ours.fill([case], None)
     config = ours.tuned(case.stages[0], None)
-    assert config in cases.SQUARE[:2]
+    assert config in case.stages[0].space
     case.arrays["c"][:] = np.nan
     ours.call(case, [config], None)()
     compare(case, want, [case.arrays["c"]])
+
+
+def test_a_search_finds_the_results_of_the_launches_before(cases, ours, monkeypatch):
+    case = cases.grouped(Arrays(), "bfloat16", (40, 8, 200), 128, 96, space=cases.GROUPED[:1])
+    plan = case.stages[0].launches(cases.GROUPED[0])[1].args[3]
+    assert not plan.any()
+    ours.tuned(case.stages[0], None)
+    assert plan[0].tolist() == [0, 0, 40] and plan[1].tolist() == [1, 40, 48] and plan[3].tolist() == [2, 176, 248]
 
 
 def test_means_and_bars(bench):
