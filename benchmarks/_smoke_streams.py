@@ -43,6 +43,30 @@ def order_on_a_stream(lib):
 
 
 @check
+def prepared(lib):
+    """Launches that were prepared: on streams, with other arrays and numbers, captured in a graph."""
+    x, y, z, graphs = arange(lib), zeros(lib), zeros(lib), []
+    want = np.arange(5000, dtype=np.float32)
+    step = ct.prepare(scale, (5,), (x, y, 2.0, 1024))
+    stream = lib.new_stream()
+    for factor, out in ((2.0, y), (0.5, z), (3.0, y)):
+        step.replace(y=out, f=factor)
+        lib.synchronize()
+        for on in (stream, lib.current(), None):
+            step(on)
+            lib.synchronize()
+        same(lib.to_host(out), factor * want)
+    with lib.captured(graphs) as on:
+        step(on)
+    step.replace(y=z, f=7.0)  # the graph keeps what it captured
+    y[:] = 0
+    graphs[0]()
+    lib.synchronize()
+    same(lib.to_host(y), 3 * want)
+    raises(ValueError, lambda: step.replace(x=arange(lib, 4999)), "sizes")
+
+
+@check
 def two_streams(lib):
     one, two = lib.new_stream(), lib.new_stream()
     pairs = [(arange(lib, 1 << 20), zeros(lib, 1 << 20)) for _ in range(2)]
