@@ -1,7 +1,7 @@
 """The cases of benchmarks/tensorcore.py: arrays, launches, and the spaces that are searched for the fastest launch.
 
-A case is made by a function of `new`, which makes arrays: `new(dtype, *shape)` of random numbers, `new.ints(values)`.
-So the benchmark has them on a GPU, and tests have small ones in NumPy.
+A case is made by a function of `new`, which makes arrays: `new(dtype, *shape)` of random numbers, `new.ints(values)`;
+`new.processors` is the number of multiprocessors. So the benchmark has arrays on a GPU, and tests small ones in NumPy.
 """
 
 from __future__ import annotations
@@ -12,10 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import cutile as ct
-
-# Multiprocessors of the GPU that the spaces were made for, an H200. Persistent kernels take a block or two for each.
-PROCESSORS = 132
-
 
 @dataclass(frozen=True)
 class Launch:
@@ -64,9 +60,9 @@ def hints(ctas: int | None = None, occupancy: int | None = None, warps: int | No
     return {k: v for k, v in given.items() if v is not None}
 
 
-def blocks(tiles: int, ctas: int, occupancy: int, persistent: bool) -> tuple[int]:
+def blocks(new, tiles: int, ctas: int, occupancy: int, persistent: bool) -> tuple[int]:
     """A grid with a block for each tile, or with as many as fit."""
-    return (min(tiles, PROCESSORS * occupancy // ctas) if persistent else tiles,)
+    return (min(tiles, max(new.processors * occupancy // ctas, 1)) if persistent else tiles,)
 
 
 # ------------------------------------------------------------------ matrix products
@@ -106,7 +102,7 @@ def matmul(new, dtype: str, n: int, space=SQUARE, by_rows: bool = False) -> Case
 
     def launches(config) -> list[Launch]:
         (tm, tn, tk), ctas, occupancy, warps, group, persistent = config
-        grid = blocks(ct.cdiv(n, tm) * ct.cdiv(n, tn), ctas, occupancy, persistent)
+        grid = blocks(new, ct.cdiv(n, tm) * ct.cdiv(n, tn), ctas, occupancy, persistent)
         return [Launch("gemm", "gemm_persistent" if persistent else "gemm", grid,
                        (a, b, c, 1.0, tm, tn, tk // size, group, by_rows), hints(ctas, occupancy, warps))]
 
@@ -119,7 +115,7 @@ def batched(new, dtype: str, batch: int, n: int, space=BATCHED) -> Case:
 
     def launches(config) -> list[Launch]:
         (tm, tn, tk), ctas, occupancy, warps, persistent = config
-        grid = blocks(ct.cdiv(n, tm) * ct.cdiv(n, tn) * batch, ctas, occupancy, persistent)
+        grid = blocks(new, ct.cdiv(n, tm) * ct.cdiv(n, tn) * batch, ctas, occupancy, persistent)
         return [Launch("gemm", "gemm_batched", grid, (a, b, c, tm, tn, tk, 8), hints(ctas, occupancy, warps))]
 
     return Case(f"matmul {dtype} {batch} × {n}", "matmul", "TFLOP/s", 2 * batch * n**3, (Stage(space, launches),),

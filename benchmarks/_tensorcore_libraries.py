@@ -24,6 +24,7 @@ class Arrays:
 
     def __init__(self):
         torch.manual_seed(0)
+        self.processors = torch.cuda.get_device_properties(0).multi_processor_count
 
     def __call__(self, dtype: str, *shape: int) -> torch.Tensor:
         return torch.randn(shape, device="cuda").to(getattr(torch, dtype))
