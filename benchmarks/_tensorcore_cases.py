@@ -13,6 +13,7 @@ from typing import Any
 
 import cutile as ct
 
+
 @dataclass(frozen=True)
 class Launch:
     """A launch of the kernel of that name in `examples/<source>.py`."""
