@@ -11,6 +11,7 @@ from cutile._version import __version__
 from cutile.cli import cache, doctor, settings
 from cutile.cli.debug import debug
 from cutile.cli.diff.command import diff
+from cutile.cli.explore.command import explore
 from cutile.cli.ops import ops
 from cutile.cli.run.command import SCRIPTS, run
 from cutile.cli.show.command import show
@@ -21,6 +22,7 @@ app.command("run", context_settings=SCRIPTS)(run)
 app.command("debug")(debug)
 app.command("show")(show)
 app.command("diff")(diff)
+app.command("explore")(explore)
 app.command("ops")(ops)
 app.command("settings")(settings.show_settings)
 app.command("doctor")(doctor.doctor)

@@ -69,11 +69,12 @@ def _run(compiled: CompiledKernel, plan: ExecutionPlan, values: list, extent: Di
                     plan.function(Single(launch, block), block, *shown)
                     progress.add(1)
             else:
-                from cutile.interp.exec import turns  # loaded when it is needed
+                from cutile.interp.exec import turn_order, turns  # loaded when they are needed
 
                 waiting = (turns.Block(plan.function, launch, block, shown)
                            for block, shown in _one_by_one(compiled, launch, values))
-                turns.run(waiting, launch, settings.get("SEED"), progress)
+                order = turn_order.chosen.get() or turn_order.Drawn(settings.get("SEED"))
+                turns.run(waiting, launch, order, progress)
         except MemoryError as e:
             raise not_enough(e) from e
         except (ValueError, IndexError, RuntimeError) as e:

@@ -1,8 +1,8 @@
 """Blocks that take turns: the interleave schedule, for kernels whose blocks wait for each other.
 
-Each block is a generator that pauses before every access to global memory. The block that goes on then is drawn by a
-seeded random number generator. So a launch with the same seed runs in the same order if all arrays begin with the same
-contents. Contents matter because a store that changes nothing wakes no block.
+Each block is a generator that pauses before every access to global memory. A turn order (turn_order.py) picks the block
+that goes on then, usually by a seed. A launch with the same seed runs in the same order if all arrays begin with the
+same contents. Contents matter because a store that changes nothing wakes no block.
 
 If an iteration of a waiting loop ends in the state in which it began, and memory has not changed, the loop would repeat
 it for ever. The block is then parked until some block changes memory. If all blocks are parked, that is a deadlock. A
@@ -16,11 +16,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from random import Random
 
 from cutile.errors import Span, TileAssertionError, TileDeadlockError
 from cutile.interp.exec.block_set import Dim3 as Coordinates
 from cutile.interp.exec.block_set import Launch, Turn
+from cutile.interp.exec.turn_order import TurnOrder
 from cutile.interp.progress import Progress
 from cutile.interp.show import Tile
 
@@ -87,8 +87,8 @@ class Block:
 class _Run:
     """A running launch."""
 
-    def __init__(self, blocks: Iterable[Block], launch: Launch, seed: int, progress: Progress):
-        self.coming, self.launch, self.random, self.progress = iter(blocks), launch, Random(seed), progress
+    def __init__(self, blocks: Iterable[Block], launch: Launch, order: TurnOrder, progress: Progress):
+        self.coming, self.launch, self.order, self.progress = iter(blocks), launch, order, progress
         self.ready: list[Block] = []
         self.parked: list[Block] = []
         self.version = 0  # of memory: counts its changes
@@ -99,7 +99,7 @@ class _Run:
         """Run every block to its end. TileDeadlockError if all that remain wait."""
         while self.begin(RESIDENT):
             while self.ready and not self.hopeless():
-                i = self.random.randrange(len(self.ready))
+                i = self.order.pick(self.ready)
                 if self.turn(self.ready[i]):
                     continue
                 last = self.ready.pop()
@@ -195,6 +195,6 @@ def _listed(blocks: Sequence[Coordinates]) -> str:
         " waits" if len(blocks) == 1 else " wait")
 
 
-def run(blocks: Iterable[Block], launch: Launch, seed: int, progress: Progress) -> None:
+def run(blocks: Iterable[Block], launch: Launch, order: TurnOrder, progress: Progress) -> None:
     """Run blocks in turns. TileDeadlockError if the remaining ones wait for each other."""
-    _Run(blocks, launch, seed, progress).all()
+    _Run(blocks, launch, order, progress).all()

@@ -1,0 +1,114 @@
+"""The verb `explore`: reads its arguments and reports what was found."""
+
+from __future__ import annotations
+
+import json as json_
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
+from multiprocessing import get_context
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from cutile.cli import script
+from cutile.cli.explore import search
+from cutile.cli.explore.outcomes import Outcome, Rerun
+from cutile.cli.failing import WRONG_ARGUMENTS, fail
+from cutile.errors import TileError
+from cutile.interp.exec.turn_order import Step
+from cutile.runtime.turn_schedule import write_steps
+
+
+def explore(
+    target: Annotated[str, typer.Argument(help="FILE.py::KERNEL")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="arguments of the script, after --")] = None,
+    seeds: Annotated[int, typer.Option(help="how many orders of blocks to try", min=1)] = 200,
+    launch: Annotated[int, typer.Option(help="which launch of the kernel, counted from 1")] = 1,
+    workers: Annotated[int, typer.Option(help="processes that try seeds; each runs the script", min=1)] = 1,
+    replay: Annotated[str | None, typer.Option(help="where to write the order that was found; by default KERNEL.json "
+                                                    "in the current folder")] = None,
+    json: Annotated[bool, typer.Option(help="print JSON")] = False,
+) -> None:
+    """Look for an order of blocks that changes the results, the prints or the errors of a launch.
+
+    The file is run as a script up to the launch, which then runs in many orders, on CPU arrays.
+
+    Of an order that makes a difference, the fewest steps that show it are printed and written to a file for
+    ct.schedule(replay=...). The exit status is 1 if there is one, or if the launch fails in every order.
+
+    python -m cutile explore examples/histogram.py::histogram --seeds 50
+    """
+    file, name = script.split_target(target, WRONG_ARGUMENTS)
+    if not name:
+        fail(f"{target!r} is not FILE.py::KERNEL", WRONG_ARGUMENTS)
+    words, tried = arguments or [], range(seeds)
+    try:
+        seed = None
+        if workers > 1:
+            with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
+                seed = search.first_seed_by(pool, workers, file, name, words, launch, tried)
+            tried = range(0) if seed is None else range(seed, seed + 1)
+        with redirect_stdout(sys.stderr if json else sys.stdout):  # what the script prints is not part of the JSON
+            report = script.at_launch(file, name, words, launch,
+                                      lambda caught: _explored(Rerun(caught), tried, seeds, replay))
+    except (TileError, script.NotLaunchedError) as e:
+        fail(str(e), WRONG_ARGUMENTS)
+    print(json_.dumps(report, indent=2) if json else _text(report))
+    if report["depends on order"] or report["error"]:
+        raise typer.Exit(1)
+
+
+def _explored(launch: Rerun, tried: range, seeds: int, replay: str | None) -> dict[str, Any]:
+    """What was found, as data."""
+    seed = search.first_seed(launch, tried)
+    report = {"kernel": launch.kernel, "seeds": seeds, "depends on order": seed is not None,
+              "error": search.usual(launch).error}
+    if seed is None:
+        return report
+    found = search.explain(launch, seed)
+    path = replay or f"{launch.kernel}.json"
+    write_steps(path, launch.kernel, [s.block for s in found.steps])
+    return {**report, "seed": seed, "differences": _differences(launch, found.usual, found.other),
+            "steps": list(map(_step, found.steps)), "replay": path}
+
+
+def _differences(launch: Rerun, usual: Outcome, other: Outcome) -> list[str]:
+    out = []
+    if usual.error != other.error:
+        out.append(f"it fails: {other.error}" if other.error else f"it does not fail, though usually: {usual.error}")
+    for k, name in enumerate(launch.names):
+        if usual.arrays[k] != other.arrays[k]:
+            a, b = launch.elements(usual, k), launch.elements(other, k)
+            differ = (a != b) & ~((a != a) & (b != b)) if a.dtype.kind in "fV" else a != b
+            at = tuple(map(int, np.argwhere(differ)[0])) if differ.any() else (0,) * a.ndim
+            index, count = ", ".join(map(str, at)), int(differ.sum())
+            out.append(f"{name}[{index}] is {b[at]}, usually {a[at]}; {count} of {a.size} element(s) differ")
+    if usual.printed != other.printed:
+        pairs = zip(usual.printed.splitlines() + [""], other.printed.splitlines() + [""], strict=False)
+        a, b = next(((a, b) for a, b in pairs if a != b), ("", ""))
+        out.append(f"it prints {b!r}, usually {a!r}")
+    return out
+
+
+def _step(s: Step) -> dict[str, Any]:
+    return {"block": s.block, "line": None if s.at is None else s.at.line,
+            "source": "" if s.at is None else s.at.source_line().strip()}
+
+
+def _text(report: dict[str, Any]) -> str:
+    name, seeds = report["kernel"], report["seeds"]
+    if not report["depends on order"]:
+        if report["error"]:
+            return f"{name} fails in each of {seeds} orders of its blocks: {report['error']}"
+        return f"{name} did the same in {seeds} orders of its blocks."
+    steps = report["steps"]
+    out = [f"What {name} does depends on the order of its blocks. With seed {report['seed']}:"]
+    out += [f"  {d}" for d in report["differences"]]
+    out.append(f"The fewest steps found that show a difference, {len(steps)}; then each block runs to its end:")
+    for k, s in enumerate(steps, 1):
+        what = "begins" if s["line"] is None else f"line {s['line']}: {s['source']}"
+        out.append(f"  {k}. block {tuple(s['block'])} {what}")
+    out.append(f"To repeat it: with ct.schedule(replay={report['replay']!r}) around the launch.")
+    return "\n".join(out)
