@@ -74,7 +74,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
     return convert
 
 
-CHECKS = ("bounds", "undetermined", "alias")  # those that `all` stands for
+CHECKS = ("bounds", "undetermined", "race", "alias")  # those that `all` stands for
 
 
 def _checks(given: Any) -> frozenset[str]:
@@ -142,9 +142,10 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("COMPILED", True, _flag, "1 or 0",
             "use the parts of the interpreter that are written in C, if they were built; results do not depend on it"),
     Setting("SANITIZE", frozenset(), _checks, "off, all, or names of checks with commas between: bounds, "
-            "undetermined, alias",
+            "undetermined, race, alias",
             "checks that report what the language leaves undefined: accesses outside an array (bounds), undetermined "
-            "padding that matters (undetermined), arguments that overlap (alias)"),
+            "padding that matters (undetermined), accesses of blocks that nothing orders (race), arguments that "
+            "overlap (alias)"),
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",

@@ -50,6 +50,8 @@ TESTED_ELSEWHERE = {
     "interp/memory/strided_tile": ("interp/memory/test_tile_access.py", "tiles that locate finds are read through it"),
     "interp/memory/tile_copy": ("interp/memory/test_array_view.py", "arrays read and write tiles through it"),
     "interp/sanitize/checked_launch": ("interp/sanitize/test_findings.py", "it raises what was found"),
+    "interp/sanitize/cells": ("interp/sanitize/test_race.py", "memory of many layouts is told apart"),
+    "interp/sanitize/race_checks": ("interp/sanitize/test_race.py", "what they report is tested"),
     "interp/sanitize/reach": ("interp/sanitize/test_undetermined.py", "what accesses reach is read by it"),
     "interp/sanitize/shadows": ("interp/sanitize/test_undetermined.py", "ops are compared with what padding changes"),
     "interp/sanitize/taint": ("interp/sanitize/test_undetermined.py", "values pass through all kinds of control flow"),

@@ -34,13 +34,12 @@ SANITIZED = re.findall(r"```python\n# (\w+\.py)\n(.*?)```\n\n```text\n\$ (.*?)\n
 @pytest.mark.parametrize("name, program, command, said", SANITIZED, ids=[s[0] for s in SANITIZED])
 def test_reports_of_the_sanitizer_are_as_shown(name, program, command, said, tmp_path):
     (tmp_path / name).write_text(f"# {name}\n{program}")
-    variable, _, rest = command.partition(" ")
-    setting, _, value = variable.partition("=")
-    environment = {**os.environ, setting: value, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, *rest.split()[1:]], cwd=tmp_path, env=environment, capture_output=True,
-                          text=True)
+    words = command.split()
+    given = dict(w.split("=") for w in words if "=" in w)
+    environment = {**os.environ, **given, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, words[-1]], cwd=tmp_path, env=environment, capture_output=True, text=True)
     shown = done.stderr.replace(f"{tmp_path}/", "")
-    assert shown.endswith(said), shown
+    assert said in shown, shown
     assert done.returncode == 1
 
 

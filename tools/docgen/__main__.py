@@ -93,7 +93,7 @@ Tests compare against the freedom, never with a tolerance of their own.
 | case | a GPU may | the interpreter |
 |---|---|---|
 | order of blocks, also of what they print and of their atomics | take any order | a fixed order; a returned old value fits some order of the blocks' operations |
-| blocks that race on memory | give anything | some order of their accesses |
+| blocks that race on memory | give anything | some order of their accesses; `CUTILE_SANITIZE=race` reports it |
 | blocks that wait for each other | take turns in any order; need all of them to be resident at once | take turns in an order that `CUTILE_SEED` decides, all of them resident |
 | blocks that wait for ever | hang | TileDeadlockError, which names each line and the blocks that wait there; a loop that counts its rounds is taken for waiting for ever after 50,000 rounds of all blocks in which none changed memory |
 | UNDETERMINED padding | read as anything, NaN included | 0, and `CUTILE_SANITIZE=undetermined` reports where it matters; under `CUTILE_UNDETERMINED=poison` NaN or the lowest integer, and a report where a maximum or minimum would hide these |

@@ -19,7 +19,7 @@ SHOWN = 10  # most findings of a launch that its error has; the others are count
 class Report(NamedTuple):
     """One finding in words.
 
-    message  what is wrong, without the block
+    message  what is wrong, without the block unless `complete`
     array    the parameter that it is about, and how to come from it to the array: `xs[1]`
     element  the index of the array's element that it is about, if it is about one
     help     what to write instead
@@ -31,6 +31,7 @@ class Report(NamedTuple):
     element: tuple[int, ...] | None = None
     help: str | None = None
     notes: tuple[tuple[str, Span | None], ...] = ()
+    complete: bool = False
 
 
 @structure(slots=True)
@@ -45,7 +46,7 @@ class Finding:
 
     def error(self) -> TileSanitizerError:
         r = self.report
-        where = "" if self.block is None else f", in block {self.block}"
+        where = "" if self.block is None or r.complete else f", in block {self.block}"
         more = f", and {self.times - 1:,} more time{'s' if self.times > 2 else ''}" if self.times > 1 else ""
         return TileSanitizerError(f"{self.check}: {r.message}{where}{more}", self.span, help=r.help, notes=r.notes,
                                   check=self.check, array=r.array, block=self.block, element=r.element,
@@ -67,14 +68,15 @@ class CheckedLaunch(Launch):
         """Report a site for the blocks where `wrong`, a carrier of a bool scalar, is True.
 
         `describe` makes the words for the block at a position of the running ones.
-        Reports of one site with different `which` are different findings.
+        Reports with equal `which`, or without one of equal sites, are one finding.
         """
         flat = ctx.flat(np.asarray(wrong), 0)
-        found, i = self.findings.get((check, site, which)), int(flat.argmax())
+        key = check, site if which is None else which
+        found, i = self.findings.get(key), int(flat.argmax())
         block, times = ctx.blocks()[i], int(np.count_nonzero(flat))
         if found is None or block < found.block:  # the first block in grid order, whatever the schedule
             times += 0 if found is None else found.times
-            found = self.findings[check, site, which] = Finding(check, describe(i), site.span, block)
+            found = self.findings[key] = Finding(check, describe(i), site.span, block)
         found.times += times
 
     def add(self, check: str, span: Span, report: Report) -> None:

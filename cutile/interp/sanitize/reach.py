@@ -60,13 +60,13 @@ class Place(NamedTuple):
         if access.unit == TILES:
             found = [0] * len(access.order)
             for j, step, k, x in zip(self.named["index"], access.steps, access.order, lane, strict=True):
-                found[k] = int(at_block(j, 0, ctx, i)) * step + x
+                found[k] = int(at_block(j, 0, ctx, i)) * step + int(x)
             return tuple(found)
         if access.unit == ROWS:
             axis = access.op.attrs["axis"]
             found = [int(at_block(s, 0, ctx, i)) for s in self.named["starts"]]
             found.insert(axis, 0)
-            found = [s + x for s, x in zip(found, lane, strict=True)]
+            found = [s + int(x) for s, x in zip(found, lane, strict=True)]
             found[axis] = int(at_block(self.named["sparse"], 1, ctx, i)[lane[axis]])
             return tuple(found)
         indices = self.named["indices"] if access.unit == ELEMENTS else (self.named["offset"],)
