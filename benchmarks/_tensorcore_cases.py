@@ -92,8 +92,8 @@ GROUPED = (
     ((128, 256, 64), 1, 1, 8, 8), ((256, 128, 64), 1, 1, 8, 8), ((128, 128, 64), 1, 1, 8, 16),
 )
 # tile of n and k, parts of the sum over k, occupancy
-SKINNY = ((64, 128, 1, 1), (64, 256, 1, 1), (32, 256, 1, 2), (64, 128, 1, 2), (64, 64, 2, 4), (64, 128, 2, 2),
-          (64, 128, 4, 2), (64, 128, 4, 4), (128, 64, 4, 4), (128, 128, 2, 2), (128, 128, 4, 2), (64, 256, 4, 2))
+SKINNY = ((32, 128, 1, 2), (32, 128, 1, 4), (32, 64, 1, 2), (32, 256, 1, 2), (64, 128, 1, 2), (64, 128, 4, 2),
+          (128, 64, 4, 4))
 
 
 def matmul(new, dtype: str, n: int, space=SQUARE, by_rows: bool = False) -> Case:
@@ -161,12 +161,12 @@ def grouped(new, dtype: str, sizes: Sequence[int], n: int, k: int, space=GROUPED
 # ------------------------------------------------------------------ attention
 
 # tile of queries and of keys, occupancy, warps
-FORWARD = ((64, 128, 2, None), (64, 64, 2, None), (64, 128, 1, None), (128, 64, 1, None), (128, 64, 2, None),
-           (128, 128, 1, None), (128, 128, 2, None), (128, 64, 1, 8), (128, 128, 1, 8))
-BACKWARD = ((64, 64, 1, None), (64, 64, 2, None), (64, 128, 1, None), (128, 64, 1, None), (64, 128, 1, 8),
-            (128, 64, 1, 8), (128, 128, 1, 8))
+FORWARD = ((64, 128, 2, None), (128, 128, 1, 8), (128, 128, 2, 8), (128, 64, 2, 8), (128, 64, 1, 8), (64, 64, 2, None),
+           (128, 128, 2, None))
+BACKWARD = ((64, 64, 2, None), (64, 128, 1, 8), (64, 128, 2, None), (128, 64, 1, 8), (128, 64, 2, None),
+            (128, 128, 1, 8), (128, 128, 2, 8))
 # splits, occupancy
-DECODE = ((1, None), (1, 2), (2, 2), (2, 4), (4, 2), (4, 4), (8, 4))
+DECODE = ((1, None), (1, 4), (2, 3), (2, 4), (4, 3), (4, 4))
 
 
 def attention(new, batch: int, heads: int, kv_heads: int, length: int, d: int, causal: bool, space=FORWARD) -> Case:
