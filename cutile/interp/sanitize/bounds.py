@@ -173,9 +173,10 @@ def _missing(array: Array, indices: Sequence[np.ndarray], mask: np.ndarray | Non
 
 def _first(indices: Sequence[np.ndarray], wrong: np.ndarray, rank: int, ctx: BlockSet, i: int) -> tuple[int, ...]:
     """The index of the first element of a block for which `wrong` holds."""
-    here = at_block(wrong, rank, ctx, i)
+    # `wrong` and indices may have length 1 along axes on which they do not depend.
+    here, *found = np.broadcast_arrays(*(at_block(x, rank, ctx, i) for x in (wrong, *indices)))
     lane = np.unravel_index(int(here.argmax()), here.shape)
-    return tuple(int(np.broadcast_to(at_block(x, rank, ctx, i), here.shape)[lane]) for x in indices)
+    return tuple(int(x[lane]) for x in found)
 
 
 def _where(site: Site, array: Array, index: tuple[int, ...], ctx: BlockSet, i: int) -> str:

@@ -207,3 +207,18 @@ def test_an_array_at_a_pointer_that_is_longer_than_the_argument(schedule):
 def test_how_often_and_where_first():
     (e,) = findings("bounds", element_as_index, (5,), (zeros(70), zeros(80), 16))
     assert e.times == 4 and str(e).splitlines()[0].endswith("in block (1, 0, 0), and 3 more times")
+
+
+@ct.kernel
+def by_axes(x, y, check: ct.Constant[bool]):
+    r, c = ct.arange(2, dtype=ct.int32)[:, None], ct.arange(4, dtype=ct.int32)[None, :]
+    i = ct.bid(0)
+    ct.store(y, (i, 0), ct.gather(x, (r + 2 * i, c), check_bounds=check))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("shape, element", [((3, 4), (3, 0)), ((4, 3), (0, 3)), ((3, 3), (0, 3))])
+def test_indices_of_which_each_depends_on_one_axis(shape, element, schedule, capsys):
+    (e,) = findings("bounds", by_axes, (2,), (zeros(*shape), zeros(4, 4), False), schedule)
+    assert e.element == element and e.block == ((1, 0, 0) if element == (3, 0) else (0, 0, 0))
+    assert findings("bounds", by_axes, (2,), (zeros(*shape), zeros(4, 4), True), schedule) == ()
