@@ -2,8 +2,9 @@
 
 An error is how far a number may be from the one that the interpreter has: an absolute distance, 0 or more, inf where
 nothing is known. An error bound is called as bound(*operands, *errors, result), and returns for each element how far
-the exact result may move. All are float64 arrays that broadcast. Rounding the result, and what the op itself leaves
-open, are added elsewhere. A bound must never be too small. If an op has no error bound, every result element that an
+the exact result may move. All are float64 arrays that broadcast: x, y and z are operands, ex, ey and ez their errors
+(e that of a single operand), r is the result. Rounding the result, and what the op itself leaves open, are added
+elsewhere. A bound must never be too small. If an op has no error bound, every result element that an
 inexact operand reaches is unknown.
 
     @op(float_unary, error_bound=monotone(np.exp), …)
@@ -20,7 +21,7 @@ ErrorBound = Callable[..., np.ndarray]
 
 
 def monotone(f: Callable, least: float = -INF) -> ErrorBound:
-    """Of a monotone function of one operand, defined from `least` on: it is evaluated at both ends of x±e."""
+    """Of a monotone function of one operand, defined for x >= least: it is evaluated at x - e and x + e."""
 
     def bound(x, e, r):
         y = f(x)
@@ -31,9 +32,9 @@ def monotone(f: Callable, least: float = -INF) -> ErrorBound:
 
 
 def monotone_in_each(f: Callable, defined: Callable) -> ErrorBound:
-    """Of a function of two operands that is monotone in each: it is evaluated at four corners.
+    """Of a function of two operands that is monotone in each: it is evaluated at the four corners of x±ex, y±ey.
 
-    `defined(x, y, ex, ey)`: where it is monotone on the whole rectangle x±ex, y±ey; elsewhere nothing is known.
+    `defined(x, y, ex, ey)` says where it is monotone on that whole rectangle; elsewhere nothing is known.
     """
 
     def bound(x, y, ex, ey, r):
@@ -89,9 +90,9 @@ def of_larger(x, y, ex, ey, r):
     return np.maximum(*np.broadcast_arrays(ex, ey))
 
 
-def of_choice(c, x, y, ec, ex, ey, r):
-    """Of x where c holds, else y."""
-    return np.where(ec > 0, np.where((x == y) & (ex == 0) & (ey == 0), 0, INF), np.where(c != 0, ex, ey))
+def of_choice(chosen, x, y, error, ex, ey, r):
+    """Of x where `chosen` is not 0, else of y. Where `chosen` has an error, either may be the result."""
+    return np.where(error > 0, np.where((x == y) & (ex == 0) & (ey == 0), 0, INF), np.where(chosen != 0, ex, ey))
 
 
 def of_comparison(x, y, ex, ey, r):

@@ -1,10 +1,10 @@
 """Arithmetic rounded exactly once: fused multiply-add, and the directed rounding modes.
 
 The exact result is represented as a float64 `y` and the sign of (exact − y), from error-free transformations (Knuth's
-two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to
-odd: of the two neighbours that enclose the exact value take the one with the odd last bit. Rounding that to at most 51
-bits gives the same as rounding the exact value, in every mode. For float64 itself the transformations need exponents
-away from the ends of the range; other elements are computed one by one with Fraction.
+two-sum, Dekker's product). For formats narrower than float64 the pair becomes one float64 by rounding to odd: of the
+two neighbours that enclose the exact value, it is the one whose last bit is odd. Rounding this to at most 51 bits gives
+the same as rounding the exact value, in every mode. For float64 itself the transformations need exponents away from the
+ends of the range; other elements are computed one by one with Fraction.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def rsqrt(x) -> np.ndarray:
 
 
 def _rsqrt(x) -> np.ndarray:
-    """Root and quotient, corrected by the rounding error of each."""
+    """Root and quotient are corrected by their rounding errors."""
     tiny = x < 2.0**-900  # scaled, so that products of the root keep their errors
     x = np.where(tiny, x * 2.0**200, x)
     s = np.sqrt(x)
@@ -217,8 +217,8 @@ def directed(name: str, mode: RoundingMode, dtype: DType, *xs) -> np.ndarray:
     y = np.asarray(y)
     if name == "add" and mode is RM:
         # When rounding down, an exact zero is -0, unless both operands are +0.
-        both = (xs[0] == 0) & (xs[1] == 0) & ~np.signbit(xs[0]) & ~np.signbit(xs[1])
-        y = np.where((y == 0) & ~both, -0.0, y)
+        positive_zeros = (xs[0] == 0) & (xs[1] == 0) & ~np.signbit(xs[0]) & ~np.signbit(xs[1])
+        y = np.where((y == 0) & ~positive_zeros, -0.0, y)
     if dtype is not float64:
         return round_directed(dtype, to_odd(y, np.asarray(missing)), mode)
     return _directed64(mode, y, _missing64(name, y, np.asarray(missing), xs))

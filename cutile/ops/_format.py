@@ -135,11 +135,10 @@ def parse_spec(spec: str, dtype: DType) -> Conversion:
         raise FormatError(f"{spec!r} is no format spec of tile code, which has "
                           f"[<>^][+ -][#][0][width][.precision][one of {INT_TYPES}{FLOAT_TYPES}]")
     flags = ("-" if m["align"] == "<" else "") + (m["sign"] or "").strip("-") + (m["alt"] or "") + (m["zero"] or "")
-    c = Conversion(flags, int(m["width"] or 0), None if m["prec"] is None else int(m["prec"]),
-                   "", m["type"] or default(dtype).type)
-    if not c.suits(dtype):
-        raise FormatError(_mismatch(c.type, dtype))
-    return c
+    found = Conversion(flags, int(m["width"] or 0), None if m["prec"] is None else int(m["prec"]), "",
+                       m["type"] or default(dtype).type)
+    check_suits(found, dtype)
+    return found
 
 
 def _mismatch(letter: str, dtype: DType) -> str:
@@ -183,9 +182,9 @@ def from_text(text: str) -> Conversion:
     return Conversion(flags, int(width or 0), None if precision is None else int(precision), length or "", type)
 
 
-def check_suits(c: Conversion, dtype: DType) -> None:
-    if not c.suits(dtype):
-        raise FormatError(_mismatch(c.type, dtype))
+def check_suits(conversion: Conversion, dtype: DType) -> None:
+    if not conversion.suits(dtype):
+        raise FormatError(_mismatch(conversion.type, dtype))
 
 
 # ------------------------------------------------------------------ tiles

@@ -1,7 +1,7 @@
 """Hyperbolic sine and tangent of float64, within one unit in the last place.
 
-Both come from e**x - 1, held as the unevaluated sum of two float64 numbers (Dekker's arithmetic), so that only the last
-rounding matters.
+Both are computed from exp(x) - 1, which is kept as a pair of float64 numbers, whose sum it is (Dekker's arithmetic). So
+only the last rounding of a result matters.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import numpy as np
 
 from cutile.ops._exact import two_prod, two_sum
 
+# The float64 nearest to the natural logarithm of 2, and that logarithm minus it.
 _LN2, _LN2_MISSING = float.fromhex("0x1.62e42fefa39efp-1"), float.fromhex("0x1.abc9e3b39803fp-56")
 _HALVINGS = 4  # the series is summed at x / 16
 _SERIES = (1 / 6, 1 / 24, 1 / 120, 1 / 720, 1 / 5040, 1 / 40320)  # coefficients of x³, x⁴, … in exp(x) − 1
@@ -40,7 +41,7 @@ def _magnitude(x, top: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _expm1_scaled(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """exp(r) - 1 as a pair, and k, where a = r + k * ln 2 and r is small."""
+    """exp(r) - 1 as a pair, and k, where a = r + k * log(2) and r is small."""
     k = np.rint(a / _LN2)
     p, e = two_prod(k, _LN2)
     high, low = two_sum(a, -p)
@@ -52,7 +53,7 @@ def _expm1_scaled(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     square, missing = two_prod(high, high)
     y = _add(high, low, square * 0.5, missing * 0.5 + high * low)
     y = _plus(*y, tail * high * high * high)
-    for _ in range(_HALVINGS):  # exp(2r) - 1 = 2e + e*e
+    for _ in range(_HALVINGS):  # exp(2r) - 1 = 2y + y*y, where y = exp(r) - 1
         y = _add(2.0 * y[0], 2.0 * y[1], *_multiply(*y, *y))
     return *y, k.astype(np.int64)
 
@@ -63,7 +64,7 @@ def _unscaled(high, low, k):
     return _plus(high * s, low * s, s - 1.0)
 
 
-# ------------------------------------------------------------------ pairs of float64
+# ------------------------------------------------------------------ pairs of float64: (a, b) and (c, d)
 
 
 def _fast(a, b):

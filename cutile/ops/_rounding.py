@@ -1,9 +1,10 @@
 """Rounding to the floating-point formats, and conversion of Python numbers to constants.
 
 Everything works on carriers of any shape and knows nothing of ops. A format with `m` fraction bits and smallest normal
-exponent `emin` has the values k * 2**(max(e, emin) - m); rounding is choosing k. Where the carrier is wider than
-the format this is done by adding and subtracting 1.5 * 2**(e + p - m), p being the fraction bits of the carrier: the
-sum has exactly the wanted last place, so the addition itself rounds to nearest even, subnormals included.
+exponent `emin` has the values k * 2**(max(e, emin) - m), where k is an integer and e the exponent of the value. So
+rounding means choosing k. Where the carrier, with p fraction bits, is wider than the format, rounding adds
+1.5 * 2**(max(e, emin) + p - m) and subtracts it again. The last place of the sum is that of the format, so the addition
+itself rounds to nearest even, also to subnormals.
 """
 
 from __future__ import annotations
@@ -76,19 +77,21 @@ def _drop_bits(x: np.ndarray, n: int) -> np.ndarray:
     r += u
     r &= _U32(0xFFFFFFFF << n & 0xFFFFFFFF)
     nan = np.isnan(x)
-    if nan.any():  # the carry would run through the fraction of a NaN
+    if nan.any():  # rounding could carry out of the fraction of a NaN, into its exponent
         r = np.where(nan, quiet_top(u, n), r)
     return r.view(_F32)
 
 
 def quiet_top(u: np.ndarray, n: int) -> np.ndarray:
-    """Cut NaN bits to the kept fraction; if nothing of it is left, set the quiet bit."""
+    """The bits of NaNs without the last `n` of their fraction. If the others are 0 the quiet bit is set, so that it
+    stays a NaN.
+    """
     cut = u & _U32(0xFFFFFFFF << n & 0xFFFFFFFF)
     return np.where(cut & _U32(0x007FFFFF), cut, cut | _U32(0x00400000))
 
 
 def _nearest(x: np.ndarray, dtype: DType, out: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
-    """Round float32 or float64 to the last place of the format, nearest even. Values that are too large stay so.
+    """Round float32 or float64 to the last place of the format, nearest even. Values too large for it stay too large.
 
     Also returns whether any value is too large, infinite or NaN. The result goes into `out` if that has the shape and
     dtype of `x`.
@@ -105,18 +108,19 @@ def _nearest(x: np.ndarray, dtype: DType, out: np.ndarray | None = None) -> tupl
     if signed:
         peak = (u & (sign - word(1))).max()
     large = bool(peak >= x.dtype.type(f.max + 2.0 ** (top - 2 - f.mantissa)).view(word))
-    c = np.asarray(u & mask)
-    np.maximum(c, word((f.emin + bias) << bits), out=c)
+    added = np.asarray(u & mask)  # what is added and subtracted; first as bits
+    np.maximum(added, word((f.emin + bias) << bits), out=added)
     if large:
-        np.minimum(c, word((top + bias) << bits), out=c)
-    c += word(((bits - f.mantissa) << bits) | (1 << (bits - 1)))
-    c = c.view(x.dtype)
+        np.minimum(added, word((top + bias) << bits), out=added)
+    added += word(((bits - f.mantissa) << bits) | (1 << (bits - 1)))
+    added = added.view(x.dtype)
     negative = u & sign if signed else None
-    r = np.asarray(np.add(x, c, out=out if out is not None and (out.shape, out.dtype) == (x.shape, x.dtype) else None))
-    r -= c
+    fits = out is not None and (out.shape, out.dtype) == (x.shape, x.dtype)
+    r = np.asarray(np.add(x, added, out=out if fits else None))
+    r -= added
     if negative is not None:
         w = r.view(word)
-        w |= negative  # -0 and what rounds to it
+        w |= negative  # the sign of -0, and of what rounds to it, is lost by then
     return r, large
 
 

@@ -217,14 +217,14 @@ class _Text:
             except FormatError as e:
                 refuse(f"invalid format of {phrase(p[0])}: {e}")
 
-    def number(self, t: Const | Leaf, c: Conversion) -> None:
+    def number(self, t: Const | Leaf, conversion: Conversion) -> None:
         if isinstance(t, Const):
             value = t.value if t.loose and info(t.dtype).floating else encode(t.value, t.dtype)
-            self.parts.append(c.formatter(t.dtype)(value))
+            self.parts.append(conversion.formatter(t.dtype)(value))
         else:
             if t.value not in self.values:
                 self.values.append(t.value)
-            self.parts.append((self.values.index(t.value), str(c)))
+            self.parts.append((self.values.index(t.value), str(conversion)))
 
     def emit(self) -> Term:
         parts = tuple(_merged(self.parts))

@@ -46,7 +46,7 @@ def reshape_rule(b: Builder, op, x: Term, shape: Term) -> Term:
 
 
 def _completed(op, dims: tuple[int, ...], size: int) -> tuple[int, ...]:
-    """`dims` with -1, if there is one, replaced by the size that makes `size` elements."""
+    """`dims`, where a -1 becomes the dimension with which the tile has `size` elements."""
     if any(d < -1 or d == 0 for d in dims):
         invalid(op, "shape", f"dimensions must be positive, or -1 once, got {dims}")
     if dims.count(-1) > 1:
@@ -187,29 +187,29 @@ def item_rule(b: Builder, op, x: Term) -> Term:
 
 
 def index_tile(b: Builder, x: Const | Leaf, key: Term) -> Const | Leaf:
-    """`x[key]` of a tile: each None inserts an axis of size 1, `:` keeps one, `...` keeps the rest [SHAPE-10].
+    """`x[key]` of a tile: None inserts an axis of size 1, `:` keeps an axis, `...` keeps all others [SHAPE-10].
 
     The front end calls this for subscripts of tiles.
     """
     entries = key.items if isinstance(key, Tuple) else (key,)
     if not isinstance(key, Tuple) and not is_none(key):
         _not_a_key(key, x)
-    for e in entries:
-        if not (is_none(e) or _is_dots(e) or _is_full_slice(e)):
-            _not_a_key(e, x)
+    for entry in entries:
+        if not (is_none(entry) or _is_dots(entry) or _is_full_slice(entry)):
+            _not_a_key(entry, x)
     kept, dots = sum(map(_is_full_slice, entries)), sum(map(_is_dots, entries))
     if dots > 1:
         refuse("a subscript of a tile may hold one `...` only")
     if kept > x.type.ndim:
         refuse(f"too many `:` in the subscript: {kept} for a tile of rank {x.type.ndim}")
-    at = next((i for i, e in enumerate(entries) if _is_dots(e)), len(entries))
+    at = next((i for i, entry in enumerate(entries) if _is_dots(entry)), len(entries))
     dims = iter(x.type.shape)
-    front = [1 if is_none(e) else next(dims) for e in entries[:at]]
+    front = [1 if is_none(entry) else next(dims) for entry in entries[:at]]
     behind = sum(map(_is_full_slice, entries[at:]))
     rest = list(dims)
     split = len(rest) - behind
     dims = iter(rest[split:])
-    back = [1 if is_none(e) else next(dims) for e in entries[at + 1:]]
+    back = [1 if is_none(entry) else next(dims) for entry in entries[at + 1:]]
     return reshaped(b, x, (*front, *rest[:split], *back))
 
 
@@ -221,31 +221,31 @@ def _is_full_slice(t: Term) -> bool:
     return isinstance(t, PySlice) and is_none(t.start) and is_none(t.stop) and is_none(t.step)
 
 
-def _not_a_key(e: Term, x: Const | Leaf):
+def _not_a_key(entry: Term, x: Const | Leaf):
     hint = "None, `:` and `...` in a tuple insert axes, as in x[:, None]"
-    if is_scalar(e):
+    if is_scalar(entry):
         hint = (f"a tile is not indexed by element: ct.extract(x, index, shape=()) takes one out of a {describe(x)}; "
                 f"to read memory at an index, ct.load or ct.gather from the array")
-    elif isinstance(e, PySlice):
+    elif isinstance(entry, PySlice):
         hint = "a tile has no slices: ct.extract(x, index, shape) takes a part; x[:, None] inserts an axis"
-    elif is_tile(e) and e.type.dtype is bool_:
+    elif is_tile(entry) and entry.type.dtype is bool_:
         hint = "a tile keeps its shape: ct.where(mask, x, 0) keeps the elements where a mask holds"
-    elif is_tile(e) or is_array(e):
+    elif is_tile(entry) or is_array(entry):
         hint = "elements are looked up in memory: ct.gather(array, indices), with a tile of indices"
-    refuse(f"a tile cannot be indexed with {describe(e)}", help=hint)
+    refuse(f"a tile cannot be indexed with {describe(entry)}", help=hint)
 
 
 # ------------------------------------------------------------------ meanings
 
 
 def _split(x, ndim: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The batch shape and the tile shape of a carrier of a tile of rank `ndim`."""
+    """The batch shape and the tile shape of the carrier of a tile whose rank is `ndim`."""
     k = x.ndim - ndim
     return x.shape[:k], x.shape[k:]
 
 
 def repeated(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """A read-only view of x with axes of length 1 repeated; what np.broadcast_to gives, in less time."""
+    """A read-only view of x with axes of length 1 repeated. It equals np.broadcast_to(…), which takes longer."""
     if x.ndim != len(shape) or not x.flags.c_contiguous:
         return np.broadcast_to(x, shape)
     y = np.ndarray(shape, x.dtype, x, 0, [0 if n == 1 else s for s, n in zip(x.strides, x.shape, strict=True)])
@@ -404,8 +404,8 @@ def insert(x, /, index, value, *, sig):
 
 
 def _starts(index: tuple, tile_shape: tuple[int, ...], part: tuple[int, ...]) -> list[int] | list[np.ndarray]:
-    """The first element of the part on each axis; parts outside the tile are moved into it. Numbers, if all blocks take
-    the same part: a slice then selects it.
+    """Where the part begins along each axis, moved into the tile if it lies outside. These are numbers if all blocks
+    take the same part, which a slice then selects; otherwise arrays over the blocks.
     """
     if all(i.size == 1 for i in index):
         return [min(max(i.item(), 0), c // p - 1) * p for i, c, p in zip(index, tile_shape, part, strict=True)]
