@@ -517,7 +517,7 @@ def static_exception(exc: _E, /) -> _E:
 def ensure_constant(value: _T, /) -> _T:
     """`value`, if it is known at compile time; else TileStaticAssertionError [SEVAL-8]. Tile code only.
 
-    Known are constants, strings, dtypes and other Python objects, and tuples and frozen dataclasses of these.
+    Constants, strings, dtypes and other Python objects are known, and so are tuples and frozen dataclasses of these.
     """
 
 def add(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None,

@@ -1,4 +1,4 @@
-"""What errors advise for an unknown name: what replaces a name of another library, or the name that it misspells."""
+"""Advice in errors about unknown names: what to write instead of a name of another library, or which name was meant."""
 
 from __future__ import annotations
 
@@ -60,7 +60,8 @@ def _call(name: str, parameters: Iterable[inspect.Parameter]) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that this one misspells: the only nearest name within one edit (two in long names); else None.
+    """The name that was meant by a misspelt one: the nearest name, at most one edit away (two in long names). None if
+    there is none, or several are equally near.
 
     Names with different digits are different names.
     """

@@ -15,7 +15,9 @@ from cutile.ir.terms import Bound, Closure, Static, Term
 
 
 def inlines(func: Term) -> bool:
-    """Whether calling it types a Python body; then arguments that the body ignores may be unusable."""
+    """Whether a call of this object types a Python body. Such a body may ignore an argument, which then may be
+    unusable.
+    """
     match func:
         case Closure():
             return True

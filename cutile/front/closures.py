@@ -184,7 +184,7 @@ class _Table:
         return _map_closures(t, lambda f: self.put(f, base))
 
     def level(self, s: Scope) -> int:
-        """The level of a scope of which it or a parent ends."""
+        """The level of a scope that ends, or of whose parents one ends."""
         if id(s) not in self.numbers:
             number = self._add(s, Level(s.definition, s.globals, s.cells, None, s.names, {}))
             self.live[number] = s

@@ -81,7 +81,9 @@ def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Le
 
 
 def _hosts(s: Scope) -> Iterator[Scope]:
-    """All scopes that may hold the yielded value: the scope of the with statement, its host, and so on outwards."""
+    """All scopes that may hold the yielded value: that of the with statement, that of the with statement around it, and
+    so on.
+    """
     while s.host is not None:
         s = s.host
         yield s

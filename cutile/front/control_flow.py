@@ -1,4 +1,6 @@
-"""Where control flow meets or leaves: branches and their joined variables, returns, exit code of context managers."""
+"""Where paths of control meet, and where control leaves: branches, whose variables are joined, returns, and the exit
+code of context managers.
+"""
 
 from __future__ import annotations
 

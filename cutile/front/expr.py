@@ -47,8 +47,8 @@ def evaluate(c: Context, s: Scope, node: ast.expr) -> Term:
 
 
 def evaluate_unused(c: Context, s: Scope, node: ast.expr) -> Term:
-    """Like `evaluate`, where the value is only named or dropped: it may be `Unusable`, as different types on different
-    paths [JOIN-2].
+    """Like `evaluate`, for a value that is only given a name, or dropped. It may be `Unusable`: for example, it has
+    different types on different paths [JOIN-2].
     """
     c.expression_depth += 1
     try:
@@ -94,7 +94,9 @@ def _name(c: Context, s: Scope, node: ast.Name) -> Term:
 
 
 def _callee(c: Context, s: Scope, node: ast.expr) -> Term:
-    """The term that is called. An unknown name may be that of a function in another library, which the error names."""
+    """The term that is called. If its name is unknown, the error says what to write instead of a function of another
+    library that has this name.
+    """
     if isinstance(node, ast.Name) and home_of(s, node.id) is None and c.outside(s, node.id) is MISSING:
         with c.at(s.span(node)):
             return _unknown_name(c, s, node.id, called=True)

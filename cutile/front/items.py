@@ -101,6 +101,6 @@ def contains(c: Context, x: Term, y: Term, positive: bool) -> Term:
 
 
 def _comparable(x: Term, y: Term) -> bool:
-    """Whether `x == y` means anything; if it does not, the two are different."""
+    """Whether `x == y` is defined for these terms; if it is not, they count as different."""
     return (is_tile(x) and is_tile(y) or operators.constant_kind(x) == operators.constant_kind(y) != "other"
             or isinstance(x, Record) or isinstance(y, Record))

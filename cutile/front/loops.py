@@ -1,6 +1,7 @@
 """Loops: the variables that they carry, and how control leaves them [LOOP-1…10].
 
-What a loop carries is decided before its body is typed, since each Break and Continue inside hands it on.
+What a loop carries is decided before its body is typed, because each Break and Continue in the body passes on the
+carried values.
 """
 
 from __future__ import annotations
@@ -177,9 +178,8 @@ class _Header:
         return tuple(join.results), True
 
     def _after(self, join: Join, name: str, exits: list[dict[str, Var]], normal_exit: bool) -> Var:
-        """A carried variable after the loop. Each of its leaves is a result, in the order of the params.
-
-        A leaf is constant again if all paths that lead here agree on the constant [LOOP-6].
+        """A carried variable after the loop. Each of its leaves is a result, in the order of the params. A leaf is
+        constant again if it is the same constant on all paths out of the loop [LOOP-6].
         """
         vars = [v[name] for v in exits]
         start = self.state.carried[name]
@@ -215,7 +215,7 @@ class _Header:
         return rebuild(terms[0], iter(new))
 
 def _agreed(terms: list[Term]) -> Const | None:
-    """The constant that all these terms are; None if they differ."""
+    """The constant, if all these terms are the same one; else None."""
     first = terms[0]
     return first if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in terms) else None
 

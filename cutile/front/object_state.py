@@ -58,7 +58,8 @@ def is_installed(root: str) -> bool:
 
 
 def is_atom(obj: Any) -> bool:
-    """Whether an object holds nothing that can change, or static code cannot compute with its state."""
+    """Whether an object need not be compared: nothing that it holds can change, or static code cannot compute with it.
+    """
     cls = type(obj)
     if issubclass(cls, type):
         return False
@@ -97,7 +98,8 @@ def _is_on_gpu(obj: Any) -> bool:
 
 
 def metadata(obj: Any, name: str) -> Reader | None:
-    """The reader of an attribute of an array, such as its shape, that does not depend on its elements; else None."""
+    """The reader of an attribute of an array that does not depend on the elements, such as the shape; None for others.
+    """
     if _is_tensor(obj):
         return _layout_of_tensor if name in _OF_TENSORS else None
     return _OF_ARRAYS.get(name) if type(obj) is np.ndarray or _is_on_gpu(obj) else None
@@ -192,7 +194,7 @@ def _is_of_c(cls: type) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _attributes_reader(cls: type) -> Reader | None:
-    """The reader of the attributes that instances of a class have themselves; None if they have none."""
+    """The reader of the attributes that are kept in the instances of a class; None if none are."""
     slots = [d for c in cls.__mro__ for d in vars(c).values() if type(d) is types.MemberDescriptorType
              and c.__flags__ & _HEAP and not d.__name__.startswith("__")]
     space = next((d for c in cls.__mro__ if (d := vars(c).get("__dict__")) is not None
@@ -277,7 +279,7 @@ def _equal_bytes(a: np.ndarray, b: np.ndarray | bytes) -> bool:
 
 
 class Snapshot:
-    """What an object held at some time, `content`; `read` gives what it holds now."""
+    """`content` is what an object held at some time; `read` returns what it holds now."""
 
     __slots__ = ("obj", "read", "content", "__weakref__")
 

@@ -123,7 +123,7 @@ def _text_parts(t: Term) -> tuple:
 
 
 def _tuples_equal(c: Context, x: Tuple, y: Tuple) -> Term:
-    """Element-wise and recursive; different lengths are unequal [CV-1]."""
+    """Comparison of tuples: item by item, recursively; tuples of different lengths are unequal [CV-1]."""
     if len(x.items) != len(y.items):
         return loose(False)
     result: Term = loose(True)

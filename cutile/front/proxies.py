@@ -1,8 +1,8 @@
 """The public classes of kernel values: `ct.Tile`, `ct.Array`, `ct.TiledView`, `ct.RawArrayMemory`.
 
-Annotations use them, and help() and completion show in them what such values have in tile code. Their methods come from
-the registry of ops. Inside `ct.static_eval(...)`, where real Python runs, a run-time tile or array is an object of one
-of these classes, a proxy. Its operators append to the kernel's IR [SEVAL-2, SEVAL-3].
+They serve as annotations, and for help() and completion: they have the attributes and methods that such values have in
+tile code. Their methods come from the registry of ops. Inside `ct.static_eval(...)`, where real Python runs, a run-time
+tile or array is an object of one of these classes, a proxy. Its operators append to the kernel's IR [SEVAL-2, SEVAL-3].
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _attribute(name: str, doc: str) -> property:
 
 
 def _of_type(name: str, doc: str) -> property:
-    """An attribute of the type, that stays readable after the construct."""
+    """An attribute of the value's type, which can still be read when the static construct has ended."""
     return property(lambda self: getattr(self._leaf.type, name), doc=doc)
 
 
@@ -108,7 +108,7 @@ class Proxy(_Value):
 
     __int__ = __index__ = __float__ = __bool__
 
-    # Without these methods, NumPy would make an array of dtype object of a proxy, and compute with that.
+    # Without these methods, NumPy would turn a proxy into an array of dtype object, and compute with that.
 
     def __array__(self, *args, **kwargs):
         raise _not_for_numpy(self, "numpy.asarray()")

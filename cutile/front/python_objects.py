@@ -1,4 +1,4 @@
-"""Python objects outside the kernel as terms, and what tile code has to know of them [OBJ-*]."""
+"""Python objects from outside the kernel: their terms, and which of them tile code can use [OBJ-*]."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def is_value(obj: Any) -> bool:
 
 
 def declaration(obj: Any) -> Any:
-    """What `@ct.function` declares of an object, or None. Ignores the copy that functools.wraps makes on wrappers."""
+    """What `@ct.function` declares of an object, or None. A declaration that functools.wraps has copied to a wrapper
+    does not count.
+    """
     space = getattr(obj, "_cutile_function", None)
     return space if space is not None and getattr(obj, "__wrapped__", None) is space.fn else None
 
@@ -92,13 +94,13 @@ def is_record(obj: Any) -> bool:
 
 
 def is_user_function(fn: Any) -> bool:
-    """Whether a user wrote the source of a function, rather than dataclass or a type in C."""
+    """Whether a function has a source that a user wrote: dataclass did not make it, and it is not written in C."""
     return isinstance(fn, types.FunctionType) and fn.__code__.co_filename != "<string>" and not (
         getattr(fn, "__qualname__", "").startswith("__create_fn__"))
 
 
 def own_method(cls: type, name: str) -> Any:
-    """The special method an instance of a class uses; the metaclass is not asked."""
+    """The special method that instances of a class use, looked up without running code of the metaclass."""
     return next((vars(k)[name] for k in cls.__mro__ if name in vars(k)), None)
 
 

@@ -51,7 +51,7 @@ _texts: dict[str, list[weakref.ref[_Text]]] = {}  # the texts of a file that are
 
 
 def remember(fn: types.FunctionType) -> None:
-    """Read the text of a function now: this is its source, whatever happens to its file."""
+    """Read the text of a function now: it stays the function's source even if the file changes."""
     if len(_recall(fn).texts) > 1:  # choose one now, so that the others need not be kept
         try:
             definition_of(fn)
@@ -116,7 +116,9 @@ def _find(fn: types.FunctionType, texts: tuple[_Text, ...]) -> Definition:
 
 
 def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | None:
-    """The definition in the first text that compiles to the function's code; first on its line, then elsewhere."""
+    """The definition of a function, from the first text in which one compiles to the function's code. Those on its line
+    are tried before all others.
+    """
     code = fn.__code__
     for places in (_Parsed.on_line, _Parsed.anywhere):
         for text in texts:

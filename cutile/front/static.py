@@ -162,7 +162,7 @@ def _evaluator(c: Context, construct: str):
 
 
 class _Poisoned(Exception):
-    """A static construct reads a variable that has no value, because of an error that is already reported."""
+    """Raised when a static construct reads a variable that has no value because of an error already reported."""
 
 
 @contextmanager
@@ -266,7 +266,9 @@ class _Opaque:
 
 
 def _to_term(c: Context, obj: Any, construct: str, cls: type[TileError] = TileTypeError) -> Term:
-    """The term of a value that a static construct gave [SEVAL-4]; reports `cls` if it is no tile value."""
+    """The term of a value that a static construct returned [SEVAL-4]. Reports an error of class `cls` if tile code has
+    no such values.
+    """
     if isinstance(obj, Proxy):
         return obj._leaf
     if isinstance(obj, _Opaque):

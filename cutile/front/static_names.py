@@ -59,7 +59,7 @@ def static_exception(exc, /):
 def ensure_constant(value, /):
     """`value`, if it is known at compile time; else TileStaticAssertionError [SEVAL-8]. Tile code only.
 
-    Known are constants, strings, dtypes and other Python objects, and tuples and frozen dataclasses of these.
+    Constants, strings, dtypes and other Python objects are known, and so are tuples and frozen dataclasses of these.
     """
     raise RuntimeError("ct.ensure_constant() works in tile code only")
 

@@ -1,4 +1,4 @@
-"""Finds all Python in the body of a function that tile code does not have, before anything in it is typed."""
+"""Finds all Python in the body of a function that tile code refuses, before anything in it is typed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
         skipped.add(within or node)
 
     def skip_with(node: ast.AST, part: ast.AST) -> None:
-        """Skip `node` too if its indispensable `part` is skipped."""
+        """Skip `node` too if `part`, without which it means nothing, is skipped."""
         if part in skipped:
             skipped.add(node)
 

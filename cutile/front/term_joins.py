@@ -160,7 +160,7 @@ class Join:
     """
 
     def __init__(self, paths: int, *, inside: bool = False):
-        """`inside`: path values are invisible after the join, so equal ones need a result too."""
+        """`inside`: values of the paths cannot be used after the join, so that even equal ones need a result."""
         self.inside = inside
         self.results: list[Value] = []
         self.columns: list[list[Const | Leaf]] = [[] for _ in range(paths)]

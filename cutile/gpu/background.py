@@ -1,4 +1,4 @@
-"""Work that no launch waits for: jobs are done one after another by a thread of this module.
+"""Work that no launch waits for: a thread of this module does jobs, one after another.
 
 The thread begins with a job and ends when there is none left. It never keeps the process from ending: what it has not
 finished is dropped, and a tool that it runs is stopped. A forked child begins without jobs.
@@ -33,7 +33,7 @@ _ending = False
 
 
 def submit(job: Callable[[], None]) -> bool:
-    """Have a job done later, under the settings of now. False if the process is about to end or can have no thread.
+    """Have a job done later, under the current settings. False if the process is about to end or can have no thread.
 
     A job raises nothing but Ended.
     """
@@ -64,8 +64,8 @@ def wait() -> None:
 
 @contextmanager
 def stopped_by(stop: Callable[[], None]) -> Iterator[None]:
-    """Within the `with` block the end of the process, while a job waits there, calls `stop` in another thread. The job
-    then ends in Ended.
+    """Within the `with` block, in which a job waits: if the process ends, another thread calls `stop`, and the job ends
+    in Ended.
     """
     if threading.current_thread() is not _thread:
         yield

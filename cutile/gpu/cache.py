@@ -94,7 +94,7 @@ class Entry:
 
 
 def _sound(name: str, value: Any) -> bool:
-    """Whether a value of the metadata is of the right type, and no absurd number."""
+    """Whether a value of the metadata has the right type and, if it is a number, is not absurdly large."""
     if isinstance(value, bool) or not isinstance(value, _NOTED.get(name, ())):
         return False
     return isinstance(value, str) or abs(value) < _NO_NUMBER
@@ -131,7 +131,7 @@ class Cache:
         self.folder, self.limit = folder, limit
 
     def get(self, key: str, release: str | None) -> bytes | None:
-        """The code of a key, made by this release of the assembler; None stands for any."""
+        """The code of a key that this release of the assembler made; with None, any release."""
         for path in self._candidates(key, release):
             try:
                 cubin, _ = unpack(_read(path, _LARGEST))
@@ -159,7 +159,7 @@ class Cache:
             self.shrink()
 
     def noted(self, name: str, ask: Callable[[], str]) -> str:
-        """A slow, unchanging answer, such as the version of a tool, cached in a file."""
+        """The result of something slow that never changes, such as the version of a tool; it is cached in a file."""
         path = self.folder / name
         try:
             word = _read(path, _HEAD).decode("ascii")
@@ -184,7 +184,9 @@ class Cache:
         return True
 
     def lock(self, key: str) -> AbstractContextManager[bool]:
-        """Held while the code of a key is made. Keys share a fixed number of lock files, which are never removed."""
+        """The lock that a process holds while it makes the code of a key. Keys share a fixed number of lock files,
+        which are never removed.
+        """
         return exclusive(self.folder / "locks" / key[:2], _PATIENCE)
 
     def entries(self) -> Iterator[Entry]:
@@ -315,7 +317,8 @@ def current() -> Cache | None:
     where, named = folder(), settings.get("CACHE_DIR") is not None
     if not os.path.isdir(where):
         try:
-            os.makedirs(where, 0o775 if named else 0o700)  # before the check, so that no other user makes it after it
+            # Before the check, so that no other user can make the folder after it.
+            os.makedirs(where, 0o775 if named else 0o700)
         except OSError:
             pass  # `Cache` warns when it cannot write
     why = distrusted(where)
@@ -326,8 +329,8 @@ def current() -> Cache | None:
 
 
 def distrusted(where: Path) -> str | None:
-    """Why other users may have put code into a folder; None if only root and this user could, or the group of a folder
-    that CUTILE_CACHE_DIR names.
+    """Why code in a folder may come from other users. None if only root and this user can write there, or also a group,
+    for a folder that CUTILE_CACHE_DIR names.
     """
     if not hasattr(os, "geteuid"):
         return None
@@ -339,7 +342,7 @@ def distrusted(where: Path) -> str | None:
         return f"it is owned by another user, {found.st_uid}"
     if found.st_mode & stat.S_IWOTH:
         return "it is writable by every user"
-    private = found.st_gid == found.st_uid  # the group of one user, as many systems make it
+    private = found.st_gid == found.st_uid  # many systems give each user a group of their own
     if found.st_mode & stat.S_IWGRP and not private and settings.get("CACHE_DIR") is None:
         return f"it is writable by its group, {found.st_gid}, and no folder that CUTILE_CACHE_DIR names"
     return None

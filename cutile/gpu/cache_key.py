@@ -1,8 +1,9 @@
-"""All that the machine code of a kernel depends on, as text that can be read and compared. Its hash is the cache key.
+"""The text of a cache key: all that the machine code of a kernel depends on. The hash of this text is the cache key;
+the text itself can be read and compared.
 
-The typed IR says what the kernel does; the location of its source does not matter. Spans are part of the text only with
-line information, with files named as they are imported, so that a copy of a project in another folder has the same
-text. The release of the assembler is not part of it: see cache.py.
+The typed IR says what the kernel does, wherever its source stands. Spans are part of the text only if the code carries
+line information. They name files as they are imported, so that a copy of a project in another folder has the same text.
+The release of the assembler is not part of the text (cache.py).
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ _SOURCES = ("dtypes.py", "types.py", "ir", "ops", "analysis", "passes", "gpu")
 
 def key_text(program: nodes.Kernel, facts: Sequence[Any], target: Target, options: Any, symbol: str,
              lineinfo: bool) -> str:
-    """The arguments of `build`, with the options as they are on the target, and a hash of the sources of cutile."""
+    """The text for a call of `cubin.build` with these arguments. The options are those on the target; a hash of
+    cutile's sources is included.
+    """
     head = [f"cutile {sources()}", f"target {target.tool_name}", f"symbol {symbol}", str(options.on(target.tool_name)),
             f"lineinfo {lineinfo}", f"hints {settings.get('HINTS')}", *(f"parameter {f!r}" for f in facts)]
     return "\n".join([*head, to_text(program, lineinfo, file=portable)])
@@ -39,7 +42,7 @@ def digest(text: str) -> str:
 
 @functools.cache
 def sources() -> str:
-    """A hash of the sources that turn IR into bytecode: editing them has the effect of a new release."""
+    """A hash of the sources that turn IR into bytecode: after an edit no older code is found."""
     root, h = os.path.dirname(os.path.dirname(__file__)), hashlib.sha256()
     for part in _SOURCES:
         for name, path in sorted(_files(os.path.join(root, part), part)):
@@ -58,7 +61,9 @@ def _files(path: str, name: str) -> Iterator[tuple[str, str]]:
 
 
 def portable(file: str) -> str:
-    """A source file, named relative to `sys.path`; a notebook's cell or other source without a file, by its content."""
+    """The name of a source file relative to `sys.path`. A notebook's cell, or another source without a file, is named
+    by its content.
+    """
     if not os.path.isfile(file):
         return f"<{digest(''.join(lines_of(file)))}>"
     folders = [os.path.join(os.path.abspath(p), "") for p in sys.path]

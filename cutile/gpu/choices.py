@@ -1,4 +1,4 @@
-"""Which function runs for a grid, as Python and C code look it up."""
+"""A table of the functions that run for grids, which Python and C code look up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A typed kernel to machine code of a GPU: taken from the cache, or lowered, assembled and put there.
+"""From a typed kernel to machine code of a GPU, which is taken from the cache, or made and put there.
 
 If threads want the same code at the same time, one makes it and the others wait; so do processes that share a cache.
 """
@@ -32,7 +32,7 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
 
     constraints  what is known of each parameter of the Python function
     symbol       name of the entry
-    TileErrors for what the target lacks and what the assembler refuses; FileNotFoundError if the code is not in the
+    A TileError for what the target lacks or the assembler refuses; FileNotFoundError if the code is not in the
     cache and there is no assembler.
     """
     facts = of_parameters(constraints)
@@ -134,7 +134,7 @@ def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
 
 
 def _forget() -> None:
-    """Forget all flights in a forked child, which does not have the threads that were to finish them."""
+    """Forget in a forked child what other threads were compiling: the child does not have these threads."""
     global _guard, _flights
     _guard, _flights = threading.Lock(), WeakValueDictionary()
 

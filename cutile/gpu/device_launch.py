@@ -138,13 +138,15 @@ class DeviceLaunch:
         self._more_code()
 
     def _choose(self, grid: Grid, stream: int) -> Any:
-        """The function to run for a grid that has come for the first time, or since more code has been made."""
+        """The function to run for a grid: one that is met for the first time, or for the first time since more code was
+        made.
+        """
         before = self._round
         for variant, may_run in self.variants:
             if variant.given_up or not may_run(grid):
                 continue
             if not variant.settled and self._is_captured(stream):
-                return self.function  # nothing is made or loaded now: a launch after the capture decides
+                return self.function  # during a capture nothing is made or loaded: a launch after it decides
             if (function := variant.ask(self._more_code)) is not None:
                 break
         else:
@@ -166,7 +168,9 @@ class DeviceLaunch:
         return self._chosen.table if self.variants else None
 
     def _is_captured(self, stream: int) -> bool:
-        """Whether a stream is captured in a CUDA graph. The default stream does not say, while another one is."""
+        """Whether a CUDA graph captures a stream. Also True if the driver refuses to say, as for the default stream
+        while another stream is captured.
+        """
         failed, status = self.device.driver.api.cuStreamIsCapturing(stream)
         return bool(failed or status)
 
@@ -221,6 +225,6 @@ class DeviceLaunch:
         return self._record
 
     def refused(self, code: Any, grid: tuple[int, ...]) -> Exception:
-        """The error for a code of the driver."""
+        """The error for a launch that the driver refused with this code."""
         return self.device.driver.error(f"kernel {self.name} cannot be launched on {self.device} with grid "
                                         f"{(*grid, 1, 1, 1)[:3]}", code)

@@ -1,4 +1,4 @@
-"""A lock between processes and threads, kept by the operating system: it ends with the process that held it."""
+"""A lock between processes and threads that the operating system keeps: it ends when its process ends."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def hold(fd: int) -> bool | None:
 
 @contextmanager
 def free(path: Path) -> Iterator[bool | None]:
-    """Yields whether no process holds the lock of a file or folder, and keeps others from it within the `with` block;
-    None if that cannot be told.
+    """Within the `with` block the lock of a file or folder is held, unless another process holds it. Yields whether it
+    is held; None if that cannot be told.
     """
     if os.name == "nt":
         yield None

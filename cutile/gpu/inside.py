@@ -2,8 +2,8 @@
 
 A check stands between the memory and the work: the code of a checked load waits for its elements before the next load
 begins. Whether all tiles lie inside follows from the grid and the sizes of the arrays (analysis/inside.py). Accesses
-whose place depends on anything else keep their checks, as do those whose check is the author's meaning: masks, gathers
-and scatters.
+whose place depends on anything else keep their checks. So do masks, gathers and scatters, where the author asks for the
+check.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs a tool in a clean environment, and so that it dies with this process."""
+"""Runs a tool in a clean environment. If this process dies, so does the tool."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ def version_of(path: Path) -> str:
 
 @functools.cache
 def _dies_with_us() -> tuple[str, ...]:
-    """A prefix for commands that ends them when this process ends in any way; empty if there is no such prefix.
+    """A prefix for commands: a command with it ends when this process ends, in whatever way. Empty if the system has
+    none.
 
     `run` handles exceptions, Ctrl-C among them. This is for signals after which no Python code runs.
     """

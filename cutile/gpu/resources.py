@@ -1,4 +1,4 @@
-"""What a kernel takes of a multiprocessor: registers, stack and shared memory, read from its machine code.
+"""How much of a multiprocessor a kernel takes (registers, stack, shared memory), read from its machine code.
 
 A cubin is an ELF file. Its sections `.nv.info` and `.nv.info.KERNEL` are lists of attributes, each of four bytes: the
 form of the value, the attribute, and 16 bits that are the value itself or, in the form SIZED, the number of bytes that
@@ -21,7 +21,7 @@ _HEAD = struct.Struct("<4sBB12xH20xQ10xHHH")  # magic, class, order, machine, of
 _SECTION = struct.Struct("<II16xQQ24x")  # name, type, offset, size
 _SYMBOL = struct.Struct("<I20x")  # name
 _SIZED = 4
-_RESERVED = 1024  # bytes of shared memory that each block takes besides its own
+_RESERVED = 1024  # bytes of shared memory that the system takes for each block
 _THREADS, _FRAME, _REGISTERS, _CLUSTER = 0x10, 0x11, 0x2F, 0x3D
 
 

@@ -11,7 +11,7 @@ TAKEN = ("None (the default stream), a stream of PyTorch, CuPy, Numba or cuda.co
 
 
 def _numba(stream: Any) -> int:
-    """Numba has a ctypes pointer, whose value is None if it is null."""
+    """The handle of a stream of Numba: a ctypes pointer, whose value is None if it is null."""
     return int(getattr(stream.handle, "value", stream.handle) or 0)
 
 

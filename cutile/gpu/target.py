@@ -79,7 +79,7 @@ def of_device(major: int, minor: int) -> Target:
 
 
 def names(numbers) -> str:
-    """`sm_80, sm_86 and sm_87`."""
+    """The names as text, as in `sm_80, sm_86 and sm_87`."""
     out = [f"sm_{n}" for n in numbers]
     return ", ".join(out[:-1]) + " and " + out[-1] if len(out) > 1 else out[0]
 

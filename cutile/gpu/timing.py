@@ -1,4 +1,4 @@
-"""How long launches take on a GPU: the time between two events on the stream, by the clock of the GPU."""
+"""Measures how long launches take on a GPU, as the time between two events on the stream."""
 
 from __future__ import annotations
 

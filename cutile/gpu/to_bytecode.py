@@ -1,4 +1,4 @@
-"""Typed kernel → Tile IR bytecode."""
+"""From a typed kernel to Tile IR bytecode."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ class Tool:
 def find_tool() -> Tool:
     """pip packages, then PATH, then toolkits: CUDA_HOME, CUDA_PATH, the usual folders. FileNotFoundError if nowhere.
 
-    The current folder is never searched, whether it stands in sys.path or a relative name in PATH or CUDA_HOME means
-    it: whoever works in a folder must not thereby run programs that lie in it.
+    The current folder is never searched, even if sys.path, PATH or CUDA_HOME names it: working in a folder must not run
+    programs that lie there.
     """
     try:
         here = os.getcwd()

@@ -2,8 +2,8 @@
 
 No launch waits for a variant. The first launch that could use one takes it from the cache on disk; if it is not there,
 the variant is made in the background, and launches use the usual code until then. A variant that cannot be made or
-loaded is given up, which CUTILE_DEBUG=1 tells. Which launches may use one is said by whoever defines it, as
-gpu/inside.py.
+loaded is given up, which CUTILE_DEBUG=1 tells. Whoever defines a variant says which launches may use it, as
+gpu/inside.py does.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Variant:
     """Other machine code of a program for one GPU.
 
     name  of it and its kernel, for messages
-    find  returns the code if that takes no time to speak of, as from the cache on disk, else None
+    find  returns the code if that takes hardly any time, as from the cache on disk; else None
     make  makes the code, which may take seconds
     load  loads it on the GPU and returns the handle of its function
     The three may raise any Exception. Threads may share a variant.
@@ -42,7 +42,7 @@ class Variant:
 
     @property
     def settled(self) -> bool:
-        """Whether it is loaded or given up, so that asking will change nothing."""
+        """Whether it is loaded or given up: then `ask` returns the same from now on."""
         return self.function is not None or self.given_up
 
     def ask(self, when_made: Callable[[], None]) -> Any:
@@ -67,7 +67,7 @@ class Variant:
 
     def _is_there(self, when_made: Callable[[], None]) -> bool:
         process = os.getpid()
-        if self._asked != process:  # in a forked child nobody makes what the parent was making
+        if self._asked != process:  # a forked child does not have the parent's thread that was making it
             self._cubin = self._cubin or self._find()
         with _lock.here():
             if self._cubin is not None or self.given_up:

@@ -25,7 +25,7 @@ def follows() -> str | None:
 
 
 def _measures_branches(coverage: Any) -> bool:
-    """Whether a measurement that runs asks which line followed which."""
+    """Whether coverage of branches is being measured: it asks which line followed which."""
     current = getattr(getattr(coverage, "Coverage", None), "current", None)
     running = current() if current is not None else None
     return running is not None and bool(running.get_option("run:branch"))
@@ -44,8 +44,8 @@ def _traced() -> bool:
 
 
 def _measures(trace) -> bool:
-    """Whether a trace function belongs to a measuring tool. Its module tells, that of the object whose method it is, or
-    the one that `python -m` runs.
+    """Whether a trace function belongs to a measuring tool: by its module, by that of the object whose method it is, or
+    by the one that `python -m` runs.
     """
     owner = getattr(trace, "__self__", None) or trace
     modules = [getattr(x, "__module__", None) for x in (trace, owner, type(owner))]

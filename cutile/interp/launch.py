@@ -1,4 +1,4 @@
-"""From host arrays and numbers to a running grid."""
+"""Launches on host arrays: checks the arrays, makes views of them, and runs the grid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class HostLaunch:
         self._by_grid: dict[tuple[Grid, bool], GridLaunch | None] | None = {} if repeatable else None
 
     def still_valid(self) -> bool:
-        """True: `run` looks at the settings itself."""
+        """Always True, because `run` looks at the settings itself."""
         return True
 
     def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:

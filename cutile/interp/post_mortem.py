@@ -26,7 +26,7 @@ ADVICE = "to look at the block's variables, launch again with CUTILE_SCHEDULE=bl
 
 
 class _Silent(Single):
-    """The block that runs again: it prints nothing, as its text was shown before."""
+    """The block that runs again. It prints nothing, because its text was shown before."""
 
     __slots__ = ()
 
@@ -56,7 +56,7 @@ def with_frames(compiled: CompiledKernel, launch: Launch, values: Sequence[Any],
 
 
 def _repeatable(compiled: CompiledKernel, values: Sequence[Any]) -> bool:
-    """Whether a block of the launch would read and do the same again."""
+    """Whether a block of the launch would read the same again, and so do the same."""
     if compiled.properties().breakpoint:
         return False
     changed = {b.name for b in _buffers(values) if b.may_change}

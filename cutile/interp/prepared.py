@@ -50,8 +50,8 @@ class GridLaunch(NamedTuple):
     function: Callable  # (ctx, *arguments, *views), as codegen/batch.py makes it
     context: contextvars.Context  # the code runs in a copy of this
     grid: Dim3
-    arrays: list[int]  # numbers of the parameters that are arrays
-    stored: list[int]  # those of them that the kernel stores to
+    arrays: list[int]  # indices of the parameters that are arrays
+    stored: list[int]  # indices of those that the kernel stores to
     needs_ctx: bool  # the code asks which blocks run
     makers: list[tuple[int, Callable]]  # (parameter, function that makes its argument) for those not used as views only
     parts: list[tuple[Dim3, Dim3, list[TileView | None]]]  # origin and extent of a chunk, and its tiles
@@ -114,8 +114,8 @@ def _context(check: bool) -> contextvars.Context:
 
 
 def checking() -> bool | None:
-    """The value of CUTILE_CHECK. None if another setting that the interpreter reads is set: then no grid launch may be
-    used.
+    """The value of CUTILE_CHECK; None if no grid launch may be used, because another setting that the interpreter reads
+    is set.
     """
     return settings.get("CHECK") if settings.untouched(*_OTHERS) else None
 

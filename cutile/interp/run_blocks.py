@@ -145,7 +145,7 @@ def chunk_of(grid: Dim3, blocks: int) -> Dim3:
 
 
 def _even(total: int, part: int) -> int:
-    """The smallest size that covers `total` with as many parts as `part` does."""
+    """The smallest size of parts with which as many cover `total` as do with size `part`."""
     return -(-total // -(-total // part)) if total else 1
 
 

@@ -1,7 +1,8 @@
 """Which schedule a kernel runs under, and the code and properties that the interpreter derives from a typed kernel.
 
-The default, `batch`, takes a cache-sized chunk of blocks at a time. `block` runs one block after another, for debuggers
-and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait for each other.
+The default, `batch`, takes a chunk of blocks at a time, whose tiles fit into the cache. `block` runs one block after
+another, for debuggers and as the oracle of batching. `interleave` lets blocks take turns, for kernels whose blocks wait
+for each other.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ def _is_one_call(scan: Op) -> bool:
 
 
 def choose(properties: KernelProperties, asked: str | None) -> tuple[str, str]:
-    """The schedule for a launch of a kernel with these properties, and why."""
+    """The schedule for a launch of a kernel with these properties, and the reason for messages."""
     asked, why = (asked, "asked for") if asked else (settings.get("SCHEDULE"), "CUTILE_SCHEDULE")
     if asked not in (None, *SCHEDULES):
         raise ValueError(f"there is no schedule {asked!r}; the schedules are 'batch', 'block' and 'interleave'")

@@ -18,7 +18,7 @@ from cutile.types import TileType
 
 
 class Tile(SimpleNamespace):
-    """A tile as a local of a running kernel: immutable, with the element type and shape it has in the language.
+    """A tile as a local of a running kernel: immutable, with the element type and shape that it has in the language.
 
     `numpy()` is a read-only view of its elements (floats narrower than float32 appear as float32, which holds them
     exactly). Everything else that NumPy arrays have, such as `tile.sum()` or `tile[0, :4]`, works on that view. A
@@ -121,7 +121,9 @@ Tile.__invert__ = lambda self: tile_like(self.type, ~self.numpy())
 
 
 def tile_like(type: TileType, x: Any) -> Tile | np.ndarray:
-    """`x` rounded to the dtype of `type`, as a tile; unchanged, as a NumPy array, if its shape is another one."""
+    """`x` rounded to the dtype of `type`, as a tile. If `x` has another shape, it is returned unchanged, as a NumPy
+    array.
+    """
     x = np.asarray(x)
     if x.shape != type.shape:
         return x

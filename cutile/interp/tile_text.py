@@ -29,7 +29,7 @@ def text(t: TileType, x: np.ndarray) -> str:
 
 
 def statistics(x: np.ndarray, kind: str) -> str:
-    """The extremes of an array and how many elements are special; `kind` is that of its dtype."""
+    """The least and greatest elements of an array, and how many are NaN or infinite; `kind` is that of its dtype."""
     if kind == "b":
         return f"true {int(x.sum())} of {x.size}"
     if kind != "f":

@@ -1,4 +1,4 @@
-"""Annotations of kernel parameters: only these influence compilation [ANN-1…7]."""
+"""The annotations of kernel parameters that influence compilation; all others are ignored [ANN-1…7]."""
 
 from __future__ import annotations
 

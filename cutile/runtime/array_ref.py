@@ -1,4 +1,4 @@
-"""The one description of an array argument, from which its type, its facts and its parameters derive."""
+"""`ArrayRef`, the description of an array argument: its type, facts and parameters are derived from it alone."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def read_torch_subclass(t: Any, key: list, values: list) -> None:
 
 
 def _state(torch: Any, obj: Any) -> str | None:
-    """Why a tensor has no memory to give, and what to pass instead; None where that is not known."""
+    """Why a tensor has no memory that a launch could use, and what to pass instead; None where that is not known."""
     if type(obj).__name__ == "FakeTensor":
         return "that is fake has a shape and a dtype, but no memory; pass a real one"
     if type(obj).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
@@ -235,7 +235,9 @@ def _read_cuda_interface(obj: Any, interface: dict, key: list, values: list) -> 
 
 
 def _interface_dtype(obj: Any, typestr: str) -> DType:
-    """The interface names no ml_dtypes dtype except, by convention, bfloat16; the object's own dtype may."""
+    """The dtype of an array. The object's own `dtype` comes first, because the interface has no names for the dtypes of
+    ml_dtypes, apart from a convention for bfloat16.
+    """
     own = from_foreign(getattr(obj, "dtype", None))
     if own is not None and own.bitwidth == 8 * int(typestr[2:] or 0):
         return own
@@ -355,7 +357,7 @@ def _packed(obj: Any) -> PackedArray | None:
 
 
 class _Bytes:
-    """Memory that NumPy makes an array of, and keeps together with it."""
+    """Memory from which NumPy makes an array; the array keeps this object alive."""
 
     def __init__(self, owner: Any, pointer: int, shape: tuple[int, ...], strides: tuple[int, ...]):
         self.owner = owner

@@ -1,7 +1,7 @@
 """Arrays of float4_e2m1fn in CPU memory, packed two elements to a byte as in PyTorch.
 
-The interpreter wants one element per byte, as in ml_dtypes. So a launch runs on copies, and arrays that it may
-have stored to are packed again. Copies of overlapping arrays overlap as well: each sees what is stored through another.
+The interpreter takes one element per byte, as in ml_dtypes. So a launch runs on copies, and arrays that it may have
+stored to are packed again. Copies of overlapping arrays overlap as well: each sees what is stored through another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Repeated launches on a GPU in C (gpu/_launcher.c), if that extension was built. All other launches run launch plans.
 
-This file only combines what other files know: launch_key.py how an argument is read, launch_plan.py what is launched,
-gpu/device_launch.py how it is passed, front/dependencies.py what must not have changed. A kernel's LaunchCache holds
-the result.
+This file only combines what is defined elsewhere: how an argument is read (launch_key.py), what is launched
+(launch_plan.py), how it is passed (gpu/device_launch.py) and what must not have changed (front/dependencies.py). A
+kernel's LaunchCache holds the result.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def chosen() -> Any:
 
 
 def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:
-    """The error for what LaunchCache.launch answered if the driver refused the launch."""
+    """The error for a launch that the driver refused, from the answer of LaunchCache.launch."""
     code, prepared = answer
     return prepared.refused(prepared.device.driver.api.CUresult(code), grid)
 

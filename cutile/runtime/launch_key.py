@@ -1,4 +1,4 @@
-"""Reading the arguments of a launch, once: a cheap key of them, and the launch values for a back end.
+"""Reads the arguments of a launch once: into a key that is quickly made, and launch values for a back end.
 
 Under the key a kernel keeps launch plans. It is finer than the specialisation key (arguments.py), since it has all
 sizes and strides. Equal keys mean equal types, facts and parameters; only addresses and numbers differ. Key and launch
@@ -78,7 +78,7 @@ def read_float(value: float, key: list, launch_values: list) -> None:
 
 
 def _read_number(value: int | float, key: list, launch_values: list) -> None:
-    """A number of a class of the user's, none of whose code runs."""
+    """A number of a class that the user wrote. No code of that class runs."""
     (read_int if isinstance(value := to_builtin(value), int) else read_float)(value, key, launch_values)
 
 
@@ -109,7 +109,9 @@ def find_reader(cls: type) -> Reader:
 
 
 def _read_on_its_gpu(obj: Any, key: list, launch_values: list) -> None:
-    """An array known by a protocol, with the GPU that it is on; if it does not say, the driver is asked."""
+    """An array that is read by a protocol, with the GPU that it is on. If the array does not say which, the driver is
+    asked.
+    """
     read_other(obj, key, launch_values)
     if len(part := key[-1]) == GPU_PARTS and part[4] is None and (pointer := launch_values[-1]):
         from cutile.gpu.driver import driver

@@ -1,7 +1,7 @@
 """What launches with arguments of one key do: the program, where it runs, the prepared launch of a back end.
 
-The arguments decide where: with arrays in CPU memory in the interpreter, with arrays in GPU memory on their GPU;
-without arrays the stream decides.
+The arguments decide where it runs: arrays in CPU memory mean the interpreter, arrays in GPU memory their GPU. Without
+arrays the stream decides.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class PreparedLaunch(Protocol):
         """Run it. `values` are launch values, as launch_key.read gives them."""
 
     def still_valid(self) -> bool:
-        """Whether it may run under the settings of now; if not, it has to be prepared anew."""
+        """Whether it may run under the current settings; if not, it has to be prepared anew."""
 
 
 class LaunchPlan:

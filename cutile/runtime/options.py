@@ -14,8 +14,8 @@ _UNSET = object()
 class ByTarget:
     """An option value per GPU target: `ByTarget(sm_90=2, sm_100=4, default=1)`.
 
-    On a target that is not listed the value is `default`; without one, the default of the option. ValueError for a name
-    that is not sm_ and digits.
+    On targets that are not listed the value is `default`, or if that is not given, the option's own default. ValueError
+    for a name that is not sm_ and digits.
     """
 
     __hash__ = None
@@ -50,7 +50,7 @@ class ByTarget:
         return f"ByTarget({', '.join(parts)})"
 
 
-# The values of each option. An option whose default is None may also be None.
+# The values that an option may have. It may also be None if that is its default.
 _ALLOWED: dict[str, range | tuple[int, ...]] = {
     "num_ctas": (1, 2, 4, 8, 16),
     "occupancy": range(1, 33),

@@ -1,4 +1,6 @@
-"""Launches that leave arrays as they were: what a launch may store to is copied before it and restored after it."""
+"""Launches that leave arrays as they were: the memory that a launch may store to is copied before, and put back after
+it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,8 @@ Restore = Callable[[], None]
 
 @contextmanager
 def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[None]:
-    """After the `with` block, arrays that the kernel may store to are as before, also after an error or interrupt.
+    """Within the `with` block a launch may store to arrays; at its end they are as before, also after an error or
+    interrupt.
 
     The block launches on `stream`, with a plan and launch values that `launch_plan.find` returned.
 

@@ -1,4 +1,6 @@
-"""What rules about memory share: views, indices, pointers, bounds, hints, orders. In memory, a bool is a byte."""
+"""Functions that the lowering rules of memory ops share: views, indices, pointers, bounds, hints, orders. In memory, a
+bool is a byte.
+"""
 
 from __future__ import annotations
 
@@ -181,7 +183,7 @@ def offset_pointers(l: Lowering, a: Array, offset: nodes.Value) -> Value:
 
 
 def both(l: Lowering, x: Value | None, y: Value | None) -> Value | None:
-    """The mask where both x and y hold. Either may be None, which holds everywhere."""
+    """A mask that is True where x and y are. None stands for a mask that is True everywhere."""
     return l.op("andi", [x, y]) if x is not None and y is not None else x if y is None else y
 
 

@@ -92,7 +92,7 @@ def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strid
     if (d := power_of_two(facts.base_addr_divisible_by)) > 1:
         base = b.assume(base, DivBy(d))
     dims = zip(sizes, t.static_shape, facts.shape_constant, facts.shape_divisible_by, strict=True)
-    signed = info(t.index_dtype).kind == "i"  # `Bounded` reads numbers as signed: none for unsigned ones
+    signed = info(t.index_dtype).kind == "i"  # `Bounded` reads numbers as signed, so unsigned ones get none
     known_sizes = tuple(_dim(b, v, _first(s, c), d, 0 if signed else None) for v, s, c, d in dims)
     rows = zip(strides, t.static_strides, facts.stride_constant, facts.stride_divisible_by,
                facts.stride_lower_bound_incl, strict=True)
@@ -106,7 +106,7 @@ def assumed(b: Builder, t: ArrayType, base: Value, sizes: Sequence[Value], strid
 
 
 def divisors_of(arrays_known: Mapping[nodes.Value, Any]) -> Callable[[nodes.Op], int]:
-    """A function: the divisor known of the size or stride that a node reads, 1 for any other node."""
+    """A function from nodes to divisors: that of the size or stride that a node reads, 1 for any other node."""
 
     def known(n: nodes.Op) -> int:
         facts = arrays_known.get(n.operands[0]) if n.op is memory.array_dim else None
@@ -153,7 +153,7 @@ def carried(b: Builder, x: Lowered, t: TileType | ArrayType | ListType) -> list[
 
 
 def uncarried(t: TileType | ArrayType | ListType, values: Iterator[Value], like: Lowered | None = None) -> Lowered:
-    """The inverse of `carried`. Only what the type says is still known of an array."""
+    """The inverse of `carried`. Of an array, only what its type says is still known."""
     if isinstance(t, ArrayType):
         base = next(values)
         sizes = tuple(next(values) if s is None else s for s in t.static_shape)
@@ -185,7 +185,7 @@ def wide_dim(b: Builder, a: Array, d: Dim) -> Value:
 def tensor_view(b: Builder, a: Array) -> Value:
     """The tensor view of an array. Tile IR reads sizes and strides as unsigned, hence `wide`.
 
-    It has no constants below 1 there, so those are passed as values, negative ones modulo 2**64.
+    The type of a view has no constants below 1, so these are passed as values, negative ones modulo 2**64.
     """
     shape = tuple(d if isinstance(d, int) and d > 0 else None for d in a.sizes)
     strides = tuple(d if isinstance(d, int) and 0 < d < FAR else None for d in a.strides)

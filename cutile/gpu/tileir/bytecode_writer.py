@@ -92,7 +92,7 @@ def _pointer(tables: TablesWriter, t: ty.Pointer) -> bytes:
 
 
 def _no_pointer_attr(tables: TablesWriter) -> bytes:
-    """From 13.4 on a pointer or tensor view says whether it has an attribute; ours never have."""
+    """From 13.4 on a pointer or tensor view says whether it has an attribute; those that we write have none."""
     return varint(0) if tables.version >= (13, 4) else b""
 
 

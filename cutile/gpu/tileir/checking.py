@@ -1,4 +1,4 @@
-"""Checks of the builder: types of results, values of attributes, and what a bytecode version has."""
+"""The checks that the builder makes: types of results, values of attributes, and what a bytecode version has."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _KINDS: dict[str, Callable[[Attr, object], str | None]] = {
 
 
 def wrong_value(attr: Attr, value) -> str | None:
-    """Says what an attribute's value should be; None if the value is right."""
+    """What an attribute's value should be, for an error; None if the value is right."""
     return _KINDS.get(attr.kind, _enum)(attr, value)
 
 

@@ -58,7 +58,7 @@ class DebugInfo:
     def _subprogram(self, span: Span, entry: str) -> int:
         kernel = span.call_site is None
         linkage = entry if kernel else f"{entry}${span.function}"
-        line = self._lines.setdefault((linkage, span.filename), span.line)  # stands in for that of the def
+        line = self._lines.setdefault((linkage, span.filename), span.line)  # stands for the line of the def
         file = self._file(span.filename)
         unit = self._attr(COMPILE_UNIT, file)
         return self._attr(SUBPROGRAM, file, line, self._string(span.function), self._string(linkage), unit, line)

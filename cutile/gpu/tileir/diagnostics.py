@@ -38,9 +38,8 @@ def _plain(text: str) -> str:
 
 
 def location(output: str, spans: Iterable[Span] = ()) -> Span | None:
-    """The position of the first error that has one, with its call chain.
-
-    If one of `spans` is at that position, that Span.
+    """The position of the first error that has one, with its call chain: the one of `spans` at that position, if there
+    is one.
     """
     for line in output.splitlines():
         if "error: " not in line:

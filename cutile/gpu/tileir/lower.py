@@ -113,7 +113,7 @@ class _Loop:
 
 
 def _goes_by_view(access: Access) -> bool:
-    """Whether it loads or stores tiles or rows: Tile IR accesses these through views, others through pointers."""
+    """Whether an access loads or stores tiles or rows: Tile IR does this through views, all else through pointers."""
     return access.effect in (READ, WRITE) and access.unit in (TILES, ROWS)
 
 
@@ -249,13 +249,15 @@ class Lowering:
             self._unreachable()
 
     def _located(self, span: Span) -> Span:
-        """The span with a chain of calls that begins in the kernel; debug info cannot express another."""
+        """The span, placed in the kernel if its chain of calls does not begin there: debug info cannot express such a
+        chain.
+        """
         if span.call_site is None and (span.function, span.filename) != self._home:
             return replace(span, filename=self.kernel.span.filename, function=self.kernel.span.function)
         return span
 
     def _unreachable(self) -> None:
-        """End a region whose end is never reached."""
+        """End a region whose end control never reaches."""
         if self._loops:
             self.b.op("continue", [self._loops[-1].arguments])
         else:

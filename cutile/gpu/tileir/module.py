@@ -13,8 +13,10 @@ from cutile.gpu.tileir.types import Function, Tile, Type
 
 @structure(frozen=True, slots=True)
 class DivBy:
-    """All elements are multiples of `divisor`, a power of two; pointers, of that many bytes. With `every` and `along`:
-    along that dimension, only elements 0, every, 2·every, … are; those between follow by one each."""
+    """All elements are multiples of `divisor`, a power of two; pointers are multiples of that many bytes. With `every`
+    and `along`, only elements 0, every, 2·every, … along that dimension are; each element between is one more than the
+    one before it.
+    """
 
     divisor: int
     every: int | None = None

@@ -44,13 +44,13 @@ class TokenValues:
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """Within the `with` block, which lowers a region, tokens change; after it, they are as before."""
+        """Within the `with` block, in which a region is lowered, tokens may change; after it, they are as before."""
         before, self._values = self._values, dict(self._values)
         yield
         self._values = before
 
     def begin_loop(self, loop: For) -> None:
-        """Note, before a loop, what those of its stores wait for that need not wait for each other."""
+        """Called before a loop: note what its stores wait for if they need not wait for each other."""
         for n, memory in self._order.apart.get(loop, {}).items():
             self._apart[n] = self._join([self._values.get(("any", memory)), self._values.get(ACQUIRE)])
 
@@ -75,7 +75,7 @@ class TokenValues:
 
 
 def order_of(kernel: Kernel, facts: Sequence[Any]) -> Ordering:
-    """The order of the accesses of a kernel, if this is known of its parameters."""
+    """The order of the accesses of a kernel, about whose parameters these facts are known."""
     return ordering(kernel, *_overlaps(kernel, facts))
 
 

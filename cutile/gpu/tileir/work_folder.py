@@ -1,4 +1,4 @@
-"""A folder for each run of the assembler and its temporary files.
+"""A new folder for each run of the assembler, which holds all its files.
 
 It is removed afterwards. If the process is killed, the next process that runs the assembler removes it. The name,
 owner and mode identify such a folder. It is abandoned if no process holds its lock; a lock ends with its process.

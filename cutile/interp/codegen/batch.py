@@ -160,7 +160,7 @@ class Body:
         return out + [set_position(ast.Return(constant(None)), NO_POSITION)]
 
     def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
-        """Narrow `ctx` and the values to the blocks that reach the end of a node that others may have left."""
+        """Narrow `ctx` and the values to the blocks that reach the end of a node; other blocks may have left it."""
         at = NO_POSITION
         moved = [v for v in values if rank_of(v) is not Kind.SHARED]
         narrowed = call(load(".narrow"), [load(CTX), load(NARROWER), self.unit.loads(moved),
@@ -212,13 +212,13 @@ class Body:
         return [*before, stmt]
 
     def viewed(self, n: Op, short: Callable[[str], ast.expr], long: ast.expr) -> ast.expr:
-        """The code of an op: `short(view)` if its tile was passed as a view, else `long`."""
+        """The code of an op: `short(view)` where its tile was passed as a view, otherwise `long`."""
         view = self.unit.views.get(n)
         return long if view is None else ast.IfExp(ast.Compare(load(view), [ast.IsNot()], [constant(None)]),
                                                    short(view), long)
 
     def access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
-        """The access of an op to a view: a load returns the view, a store writes its tile to it."""
+        """How an op accesses its view: a load returns it, a store writes its tile to it."""
         if n.op.view is not None:
             return lambda view: finished(self.code, n, load(view)) if self.code.check else load(view)
         return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
@@ -268,8 +268,8 @@ class Body:
     # -------------------------------------------------------------- structured nodes
 
     def entered(self, n: Node, results: Sequence[Value], outcome: ast.expr) -> list[ast.stmt]:
-        """Assign the results of a node from its outcome: the results if no block can leave it, else (blocks, results),
-        or None if all blocks leave it, and then this function returns None.
+        """Assign the results of a node from its outcome. If no block can leave the node, the outcome is the results.
+        Otherwise it is (blocks, results), or None if all blocks leave it: then the emitted function returns None.
         """
         if not self.unit.exits.node(n):
             return [self.positioned(unpack(self.unit.temps(results), outcome), n)]
@@ -332,7 +332,7 @@ class Body:
         return self.entered(n, n.results, self.only_results(n, outcome))
 
     def only_results(self, n: Node, outcome: ast.expr) -> ast.expr:
-        """The results alone, where no block leaves the loop by Return."""
+        """The outcome of a loop without the blocks, if none leaves it by Return."""
         return outcome if self.unit.exits.node(n) else ast.Subscript(outcome, constant(1), ast.Load())
 
     def frame(self, n: ir.Frame) -> list[ast.stmt]:

@@ -1,4 +1,4 @@
-"""Facts about a kernel that the batch emitter uses: constants, regular tiles, code that is not needed, reusable memory.
+"""Facts about a kernel that the batch emitter uses: constants, regular tiles, nodes that need no code, memory to reuse.
 
 `batch_facts` finds each fact by one function and collects them in a `BatchFacts`, which is immutable.
 """
@@ -60,7 +60,9 @@ class BatchFacts:
         return not any(self.times_read[v] for v in n.results)
 
     def streams(self, root: Region) -> bool:
-        """Whether every tile is a view of an array or is computed straight into one, so that tiles take no memory."""
+        """Whether every tile is a view of an array, or is computed into an array, so that tiles take no memory of their
+        own.
+        """
         return all(n in self.skipped or isinstance(n, Bind | Return) or isinstance(n, Op) and n.region is None
                    and (n.op.effect in (READ, WRITE) or n in self.stored_by or n.op.effect == ATOMIC and self.unread(n))
                    for n in root.nodes)
@@ -102,7 +104,9 @@ class BatchFacts:
 
 
 def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
-    """The facts about a kernel. `check`: code checks the shape of each value, so no broadcast may be left to NumPy."""
+    """The facts about a kernel. With `check`, code checks the shape of each value, so that no broadcast is left to
+    NumPy.
+    """
     nodes = list(walk(kernel.body))
     described, params = accesses(kernel), frozenset(kernel.params)
     constants = find_constants(nodes, check)
@@ -140,7 +144,7 @@ def _regions(root: Region, nodes: Iterable[Node]) -> Iterator[Region]:
 
 
 def find_constants(nodes: Sequence[Node], check: bool) -> dict[Value, np.ndarray]:
-    """Constants, and values that are computed from nothing but constants."""
+    """The values that are constants, or are computed from constants alone."""
     found: dict[Value, np.ndarray] = {}
     for n in nodes:
         if not (isinstance(n, Op) and _folds(n.op) and n.region is None and len(n.results) == 1

@@ -39,8 +39,8 @@ class Unit:
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 
     def assign_views(self, root: Region) -> None:
-        """Give views to the regular ops of the kernel's own region, up to the first node that blocks may leave: after
-        it fewer blocks may run, and the views would not fit.
+        """Give views to the regular ops of the kernel's own region, up to the first node that blocks may leave. After
+        that node fewer blocks may run, for which the views would be too large.
         """
         for n in root.nodes:
             if self.exits.node(n):

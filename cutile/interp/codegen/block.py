@@ -55,7 +55,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
 
 
 def emit_kernel(kernel: Kernel, top: Function) -> EmittedCode:
-    """The emitted code of a kernel, with `top` as the function that calls it."""
+    """The emitted code of a kernel, where `top` is the function that calls the kernel's."""
     code, queue = top.code, top.queue
     code.objects[".Tile"] = Tile
     enter = set_position(ast.Return(top.enter(kernel.name, kernel.span, kernel.body, kernel.params)), NO_POSITION)
@@ -83,7 +83,7 @@ class Function:
         self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost region does
 
     def enter(self, name: str, span: Span, body: Region, values: Sequence[Value]) -> ast.expr:
-        """Queue a function, and return a call of it. `values`: those visible here that its body may read.
+        """Queue a function, and return a call of it. `values` are the values visible here that the body may read.
 
         The first Binds of a body, up to the line of its header, name its parameters. They become parameters of the
         Python function, so that all of them exist when a debugger stops in its first line.
@@ -132,7 +132,7 @@ class Function:
     # -------------------------------------------------------------- what the interleave schedule adds
 
     def survives_deep_stack(self, function: Callable, body: Region) -> Callable:
-        """The function of that body, made so that it can be called when the stack is nearly full."""
+        """A function, which has that body, made into one that can be called when the stack is nearly full."""
         return recursive(function)
 
     def inner(self) -> Function:
@@ -241,7 +241,9 @@ class Function:
         return self.code.ref(self.code.evaluate(y), "constant").id
 
     def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
-        """`name = template`; nothing if the value arrives at a header where the variable already holds it."""
+        """`name = template`; no statement if the variable holds the value already where the header of a function or
+        loop binds it.
+        """
         v = n.template
         if not n.name:  # it only marks that control came here
             return [set_position(ast.Pass(), position(n.span))]
@@ -320,7 +322,7 @@ class Function:
         return [set_position(ast.Expr(call(self.code.ref(count_step, "count"), args)), at)]
 
     def _end(self, loop: OpenLoop) -> None:
-        """Note that the loop may end here, with its carried values as they are."""
+        """Note that the loop may end here with its current carried values."""
         loop.normal.append(self.variables.path(loop.mark, loop.node.params, loop.node.results))
 
     def loop(self, n: ir.For | ir.While, body: Callable[[OpenLoop], list[ast.stmt]], statement: Callable,

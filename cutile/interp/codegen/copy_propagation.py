@@ -1,4 +1,4 @@
-"""Removes temporaries that nothing needs, so that emitted code is as easy to step through as the user's own.
+"""Removes temporaries that are not needed, so that stepping through emitted code is as easy as through the user's own.
 
 The emitter assigns every value to a temporary, but reads a variable of the user instead where one holds the value. A
 temporary that is then never read is removed. One that is only read to assign a variable is removed too:

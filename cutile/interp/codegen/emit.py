@@ -73,7 +73,7 @@ class EmittedCode:
 
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
                done: Callable[[FunctionType], None] | None = None) -> None:
-        """A function under the user's file name, compiled at the end; it becomes the object `slot`."""
+        """Add a function under the user's file name. `finish` compiles it, and it becomes the object `slot`."""
         self._functions.append((slot, function(name, params, body, at), filename, done))
 
     def evaluate(self, x: ast.expr) -> Any:

@@ -3,7 +3,7 @@
 Block axes come first in the shape of a carrier, and by default in memory too. Then NumPy's inner loops run along the
 last axes of tiles. In programs that work much on tiles whose last axes are short, these loops are longer if the blocks
 lie last in memory: tiles are moved so when they are loaded, and NumPy's results have the layout of operands. Shapes do
-not change, nor do meanings or results, whose order of evaluation no layout decides.
+not change. Nor do results: the order of evaluation never depends on the layout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cutile.ops._op import ATOMIC, HOST, PRODUCT, READ, REDUCTION, WRITE
 from cutile.types import TileType
 
 MOST_BYTES = 1 << 15  # of a tile: so that a chunk has many blocks
-TRIPS = 8  # assumed iterations of a loop
+TRIPS = 8  # how many iterations a loop is assumed to make
 # Nanoseconds on one CPU; only their ratios matter.
 LOOP = 6.0  # to begin an inner loop of NumPy
 REDUCE = 20.0  # to begin one of a reduction

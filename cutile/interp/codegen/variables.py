@@ -18,8 +18,8 @@ NOTHING: frozenset[Value] = frozenset()
 
 
 class Binding(NamedTuple):
-    """The values that a variable holds, and when it was bound. Of several variables that hold a value, code reads the
-    one bound last.
+    """The values that a variable holds, and when it was bound. If several variables hold a value, code reads the one
+    that was bound last.
     """
 
     time: int
@@ -43,7 +43,7 @@ class Variables:
         return NOTHING if held is None else held.values
 
     def holder(self, v: Value) -> str | None:
-        """The variable bound latest of those that hold a value."""
+        """Of the variables that hold a value, the one that was bound last."""
         return max(self._holders.get(v, ()), key=lambda name: self._held[name].time, default=None)
 
     def in_order(self, names: Iterable[str]) -> list[str]:
@@ -118,8 +118,8 @@ class Variables:
 
 @structure
 class OpenLoop:
-    """A loop being emitted. `claims`: what each variable that its body assigns is assumed to hold when an iteration
-    begins.
+    """A loop that is being emitted. `claims` says, for each variable that its body assigns, what it is assumed to hold
+    when an iteration begins.
     """
 
     node: ir.For | ir.While
@@ -146,7 +146,9 @@ class OpenLoop:
 
 
 def claimed(variables: Variables, n: ir.For | ir.While) -> dict[str, frozenset[Value]]:
-    """The claims to begin with: for each variable that the loop may assign, the params whose inits it holds."""
+    """The first claims about a loop: each variable that it may assign holds the params whose inits it holds before the
+    loop.
+    """
     here, params = variables.mark(), frozenset(n.params)
     variables.rename(n.inits, n.params)
     claims = {name: variables[name] & params for name in variables.in_order(assigned_in(n))}

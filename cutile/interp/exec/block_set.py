@@ -62,7 +62,7 @@ class BlockSet:
         self._coords: tuple[np.ndarray, ...] | None = None
 
     def at(self, span: Span) -> BlockSet:
-        """This set, after noting the position of the op that runs, for messages."""
+        """This set. The position of the op that runs is noted in it, for messages."""
         self.span = span
         return self
 
@@ -199,7 +199,7 @@ class BlockGrid(BlockSet):
 
 @functools.lru_cache(maxsize=1024)
 def _strided_index(function: BlockFunction, origin: Dim3, extent: Dim3) -> StridedIndex | None:
-    """`BlockSet.index` of all blocks of a chunk; None if a value does not fit the dtype of an index, so that it wraps.
+    """`BlockSet.index` of all blocks of a chunk; None if a value does not fit the dtype of an index, and so wraps.
     """
     constant, *coefficients = function
     shape = tuple(n if c else 1 for n, c in zip(extent, coefficients, strict=True))

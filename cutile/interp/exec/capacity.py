@@ -19,7 +19,7 @@ DROP_AXES = "drop axes of size 1 with ct.reshape, and on the host with numpy.squ
 
 
 def check_sizes(kernel: Kernel) -> None:
-    """TileUnsupportedFeatureError if NumPy has no arrays as large as a tile of this kernel, or with as many axes."""
+    """TileUnsupportedFeatureError if a tile of this kernel has more elements or axes than NumPy's arrays can have."""
     for n in walk(kernel.body):
         for v in results_of(n):
             if isinstance(v.type, TileType) and v.type.size > MAX_ELEMENTS:

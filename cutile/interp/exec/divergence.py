@@ -24,7 +24,9 @@ from cutile.interp.exec.merge import Part, Rank, merge, narrow
 
 @structure(slots=True)
 class RegionCode:
-    """The emitted function of a region, the ranks of the values it captures, and whether blocks may leave it early."""
+    """The emitted function of a region, the ranks of the values that it captures, and whether blocks may leave it
+    early.
+    """
 
     ranks: tuple[Rank, ...]
     leaving: bool
@@ -105,12 +107,12 @@ class _RunningLoop:
         self.ctx = ctx
 
     def exit(self) -> None:
-        """All blocks still in the loop leave it."""
+        """Make all blocks that are still in the loop leave it."""
         self.exits.append((self.ctx, self.carried))
         self.ctx = None
 
     def exit_where(self, mask: np.ndarray) -> None:
-        """Blocks where the mask is True leave the loop."""
+        """Make the blocks where the mask is True leave the loop."""
         if not mask.any():
             return
         if mask.all():

@@ -1,4 +1,4 @@
-"""Narrowing and merging the values of blocks when sets of blocks split and meet."""
+"""Narrows and merges the values of blocks where sets of blocks split and meet."""
 
 from __future__ import annotations
 

@@ -49,7 +49,9 @@ class Spin:
         self.span, self.state, self.version, self.repeats = span, None, -1, 0
 
     def stuck(self, values: Sequence, version: int) -> bool:
-        """Note the state before the next iteration. Whether it is that before the latest one, with memory unchanged."""
+        """Note the state before the next iteration. Returns whether the iteration before began in the same state, and
+        memory has not changed.
+        """
         state = tuple(x.carrier.tobytes() if isinstance(x, Tile) else x for x in values)
         same = self.state is not None and all(map(_equal, state, self.state))
         stuck = same and version == self.version

@@ -122,7 +122,7 @@ class Array(Protocol):
 
 
 class ArrayBase:
-    """Accesses that all kinds of arrays make from `tile`, `put` and `update`."""
+    """Accesses that all kinds of arrays have in common, made of `tile`, `put` and `update`."""
 
     def rows(self: Array, axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray], shape: Shape,
              fill) -> np.ndarray:
@@ -149,8 +149,8 @@ class ArrayBase:
 
 def _row_tiles(axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray],
                shape: Shape) -> tuple[list[np.ndarray], Shape]:
-    """Origin and shape of tiles with one row, a tile for each position: the positions are one more batch axis, the
-    last.
+    """Origin and shape of the tiles at some positions along an axis. Each tile has one row, and the positions are one
+    more batch axis, the last.
     """
     origin = [_widened(s, 0) for s in starts]
     origin.insert(axis, np.asarray(sparse))

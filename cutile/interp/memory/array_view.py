@@ -31,7 +31,7 @@ def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None
 
 
 def view_of(a: np.ndarray, dtype: DType, index_dtype: DType, writable: bool, name: str) -> ArrayView:
-    """`wrap`, for a NumPy array whose dtype is the one in which `dtype` is stored."""
+    """What `wrap` makes, for a NumPy array that stores `dtype` as the language does."""
     shape = a.shape
     steps, start = _steps(shape, a.strides, a.itemsize, index_dtype, name)
     return ArrayView(Buffer(a, dtype, writable, name), start, shape, steps, index_dtype, True)
@@ -54,7 +54,8 @@ def _steps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, inde
 
 class ArrayView(ArrayBase):
     """For each axis `start`, in coordinates of the buffer, and `size`: an int, or an int64 array over the batch axes.
-    `steps` are strides in elements. `whole`: the view is all of the buffer, so its bounds need not be computed.
+    `steps` are strides in elements. With `whole` the view is all of the buffer, so that its bounds need not be
+    computed.
     """
 
     def __init__(self, buffer: Buffer, start: tuple[Coord, ...], size: tuple[Coord, ...], steps: tuple[int, ...],

@@ -93,8 +93,8 @@ def is_one_number(x: np.ndarray) -> bool:
 
 
 def may_count(dtype, kind: str, flat: np.ndarray, at: Position) -> bool:
-    """Whether it is right and faster to count the updates of each element and to add count × x once. Integers wrap, so
-    the result is the same.
+    """Whether to count the updates of each element and add count × x once, because that is faster. Integers wrap, so
+    the result is the same; floats are not added so.
     """
     return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and flat.size <= at.size
 

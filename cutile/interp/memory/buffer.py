@@ -95,8 +95,8 @@ class Buffer:
         return self.carrier_memory, False
 
     def ensure_constant_carriers(self, n: int) -> bool:
-        """Whether the memory does not change and is there as carriers. It is converted first if a read of `n` elements
-        justifies that.
+        """Whether the memory does not change and is there as carriers; it is first converted to carriers if a read of
+        `n` elements justifies that.
         """
         if self.may_change or self.plain or self.carrier_memory is not None:
             return not self.may_change

@@ -1,4 +1,4 @@
-"""Elements of a buffer by coordinates: range tests, reading and writing, in the order of blocks and elements."""
+"""Reads and writes elements of a buffer at coordinates, in the order of blocks and elements, and tests which exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tiles of which each may begin anywhere, and reading and writing them.
+"""Tiles that may each begin anywhere: reading and writing them.
 
 Tiles of which the same part exists are read or written together: those wholly inside the array, and those that an edge
 cuts alike. One overlapping view has such a part at every position in memory, and the coordinates where the parts begin
@@ -83,7 +83,7 @@ class IrregularTiles:
 
 
 class _Part(NamedTuple):
-    """Blocks of which the same elements of a tile exist, and for each dimension the coordinates where these begin."""
+    """Blocks whose tiles have the same existing elements, and for each dimension the coordinates where these begin."""
 
     blocks: np.ndarray
     elements: tuple[range, ...]

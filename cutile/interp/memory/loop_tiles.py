@@ -1,6 +1,5 @@
-"""The tiles that a load reads in all iterations of a loop, as one view of the array whose first axis is the iteration.
-
-So they are located once for the loop. This needs memory that holds carriers and does not change during the loop.
+"""The tiles that a load reads in all iterations of a loop, as one view of the array: its first axis is the iteration.
+So tiles are located once for the whole loop. The memory must hold carriers and must not change during the loop.
 """
 
 from __future__ import annotations

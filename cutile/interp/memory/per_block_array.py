@@ -1,4 +1,5 @@
-"""An array value that is another array for each block: an item of a list, or a value that depends on the path."""
+"""An array value that differs by block: an item of a list at an index that does, or an array that depends on the path.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +27,8 @@ def of_blocks(x: np.ndarray | None, rank: int, batch_shape: tuple[int, ...], blo
 
 
 class PerBlockArray(ArrayBase):
-    """views[which], where `which` has batch axes. A number out of range means an array without elements.
-
-    Every method is called on each of the views, with the blocks that have this view.
+    """views[which], where `which` has batch axes. A number out of range means an array without elements. Each method
+    calls that of every view, for the blocks that have this view.
     """
 
     def __init__(self, views: Sequence[Array], which: np.ndarray):

@@ -1,5 +1,5 @@
-"""Elements at indices that keep the axes of an array apart: x[rows, columns], where rows vary along some axes of the
-result and columns along others, as those of image kernels do.
+"""Elements at indices that keep the axes of an array apart, as in x[rows, columns] where `rows` vary along some axes of
+the result and `columns` along others. Image kernels have such indices.
 
 An index then is one vector of coordinates for each axis of the array, much shorter than the result. Its runs of
 consecutive coordinates become slices, so that elements are copied, or viewed, in rows instead of one by one.

@@ -30,7 +30,7 @@ Index = np.ndarray | StridedIndex  # a tile index along one axis
 KEPT = 4096  # results of `classify`
 MAX_EDGES = 16  # most blocks along one batch axis whose tiles an edge cuts, each with a box of its own
 MAX_BOXES = 64  # of one access
-OUTSIDE = 1 << 61  # a coordinate beyond every array, so small that sums with it do not overflow; larger ones become it
+OUTSIDE = 1 << 61  # beyond every array; larger coordinates are replaced by it, so that sums do not overflow
 
 
 class Full(NamedTuple):
@@ -118,7 +118,7 @@ def classify(strides: tuple[int, ...], start: tuple[int, ...], stop: tuple[int, 
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """np.broadcast_shapes, in a tenth of the time, for shapes that are known to broadcast."""
+    """What np.broadcast_shapes gives for shapes that are known to broadcast, in a tenth of the time."""
     out = [1] * max(map(len, shapes), default=0)
     for s in shapes:
         for a, n in enumerate(s, len(out) - len(s)):
@@ -201,7 +201,7 @@ class _Tiles(NamedTuple):
 
 
 def _boxes(tiles: _Tiles, limits: Sequence[int]) -> list[_TileBox] | None:
-    """The parts of the tiles that exist. None if they are too many boxes, or are no boxes."""
+    """The parts of the tiles that exist. None if these are no boxes, or too many."""
     boxes = [tiles.whole()]
     for dim, limit in enumerate(limits):
         cut: list[_TileBox] = []
@@ -253,7 +253,7 @@ def _existing(begin: int, extent: int, limit: int) -> range:
 
 
 def _solutions(start: int, step: int, least: int, most: int) -> range:
-    """The i for which start + step·i lies in least … most."""
+    """The range of i for which start + step·i lies in least … most."""
     if step < 0:
         start, step, least, most = -start, -step, -most, -least
     return range(-((start - least) // step), (most - start) // step + 1)

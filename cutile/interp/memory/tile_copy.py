@@ -52,8 +52,8 @@ def _as_it_is(v: np.ndarray) -> np.ndarray:
 
 
 def _last_of(value: np.ndarray, batch_shape: tuple[int, ...], tile_rank: int) -> np.ndarray:
-    """A value with the batch axes of its destination. Of blocks that write to the same place, the last one's value is
-    taken.
+    """A value with the batch axes of its destination. If several blocks write to one place, the value of the last one
+    is taken.
     """
     axes = value.shape[:value.ndim - tile_rank]
     if axes == batch_shape:

@@ -48,4 +48,4 @@ def _assert(l, n):
 
 @rule(debug.breakpoint)
 def _breakpoint(l, n):
-    """Nothing: debuggers stop in the interpreter."""
+    """No operation: debuggers stop only in the interpreter."""

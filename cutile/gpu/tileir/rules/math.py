@@ -1,4 +1,4 @@
-"""Lowering of mathematical functions. What Tile IR lacks is made of other operations."""
+"""Lowering of mathematical functions. Those that Tile IR lacks are made of other operations."""
 
 from __future__ import annotations
 

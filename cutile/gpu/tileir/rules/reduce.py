@@ -129,7 +129,9 @@ def _arg(l, n):
 
 
 def _is_better(l, n, kind: str, new: tuple[Value, Value], old: tuple[Value, Value]) -> Value:
-    """Whether the new element is better: by value, then by position. NaN is best or worst, by propagate_nan [RED-8]."""
+    """Whether the new element comes before the accumulated one: by value, then by position. NaN comes first with
+    propagate_nan, else last [RED-8].
+    """
     (x, i), (y, j) = new, old
     v = n.operands[0]
     floating, sign = is_float(v), signedness(v)
