@@ -1,9 +1,9 @@
-"""Comparisons that hold where an op runs, because of the branches around it and of early exits before it."""
+"""Comparisons that hold where an op runs, because of the branches and loops around it and of early exits before it."""
 
 from __future__ import annotations
 
 from cutile._support.structs import structure
-from cutile.ir.nodes import If, Kernel, Node, Op, Value, While, Yield, regions_of
+from cutile.ir.nodes import For, If, Kernel, Node, Op, Value, While, Yield, regions_of
 from cutile.ir.walk import definitions, walk
 from cutile.ops import bits, compare, create
 
@@ -27,7 +27,7 @@ _COMPARISONS = {
 def guards(kernel: Kernel) -> dict[Op, tuple[Guard, ...]]:
     """The guards of each op that accesses memory. Calls are looked into."""
     found: dict[Op, tuple[Guard, ...]] = {}
-    if not any(isinstance(n, If) for n in walk(kernel.body)):
+    if not any(isinstance(n, If | For) for n in walk(kernel.body)):
         return found
     source = definitions(kernel.body)
     pending: list[tuple] = [(kernel.body, ())]
@@ -45,6 +45,8 @@ def guards(kernel: Kernel) -> dict[Op, tuple[Guard, ...]]:
             elif isinstance(n, While) and n.cond is not None and isinstance(n.cond.nodes[-1], Yield):
                 inside = tuple(_implied(n.cond.nodes[-1].operands[0], True, source))
                 pending += [(n.cond, known), (n.body, known + inside)]
+            elif isinstance(n, For):
+                pending.append((n.body, (*known, Guard(n.iv, n.stop, 1))))
             else:
                 pending += [(b, known) for b in regions_of(n)]
     return found

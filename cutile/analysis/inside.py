@@ -6,15 +6,17 @@ wherever the branches around it let it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
-from cutile._support.structs import replace
 from cutile.analysis.access import INSIDE, Access, accesses, tile_indices, where_tiles_with
 from cutile.analysis.guards import guards
-from cutile.analysis.ranges import LaunchRanges, Range, ScalarRanges, Shapes
-from cutile.ir.nodes import Kernel, Op
-from cutile.ir.walk import rewrite
+from cutile.analysis.ranges import LaunchRanges, Range, ScalarRanges, Shapes, tiled
+from cutile.ir.nodes import Kernel, Op, Value
 from cutile.ops._op import TILES
+
+Multiples = Mapping[Value, Sequence[int]]
+NOTHING: Multiples = MappingProxyType({})
 
 
 class TilesInside:
@@ -37,25 +39,42 @@ class TilesInside:
         axis and whose arrays have these shapes.
         """
         found = self._scalars.of_launch(blocks, shapes)
-        return all(self._is_inside(n, found) for n in self.regular)
+        return all(self._is_inside(n, found, NOTHING) for n in self.regular)
 
-    def each(self, blocks: Sequence[Range], shapes: Shapes) -> list[Op]:
-        """The accesses whose tiles all lie inside, in such launches."""
+    def each(self, blocks: Sequence[Range], shapes: Shapes, multiples: Multiples = NOTHING) -> dict[Op, tuple]:
+        """The accesses whose tiles all lie inside, in such launches, with the shapes of the tiles.
+
+        multiples  numbers that divide the sizes of array parameters
+        """
         found = self._scalars.of_launch(blocks, shapes)
-        return [n for n in self._accesses if self._is_inside(n, found)]
+        return {n: a.shape for n, a in self._accesses.items() if self._is_inside(n, found, multiples)}
 
-    def _is_inside(self, n: Op, found: LaunchRanges) -> bool:
-        known = self._guards.get(n, ())
+    def _is_inside(self, n: Op, found: LaunchRanges, multiples: Multiples) -> bool:
+        access, known = self._accesses[n], self._guards.get(n, ())
         sizes = [size and size[0] for size in found.sizes(n.operands[0])]
-        return where_tiles_with(self._accesses[n], sizes, [found.under(known, v) for v in _index(n)]) == INSIDE
+        indices: list[Range | None] = [found.under(known, v) for v in _index(n)]
+        for dim, k in enumerate(access.order):
+            if sizes[k] is None and self._is_a_whole_tile(n, dim, found, multiples):
+                sizes[k], indices[dim] = access.shape[dim], (0, 0)  # it lies as the first of a single tile does
+        return where_tiles_with(access, sizes, indices) == INSIDE
+
+    def _is_a_whole_tile(self, n: Op, dim: int, found: LaunchRanges, multiples: Multiples) -> bool:
+        """Whether the index along an axis of unknown size is at least 0 and, by a guard, less than the number of tiles
+        there, which fill the axis.
+        """
+        access, array, known = self._accesses[n], n.operands[0], self._guards.get(n, ())
+        k, step, index = access.order[dim], access.steps[dim], _index(n)[dim]
+        fill = access.shape[dim] <= step and array in multiples and multiples[array][k] % step == 0
+        if not fill or found.under(known, index)[0] < 0:
+            return False
+        for g in known:
+            counted = self._scalars.tiles.get(g.upper)
+            if counted is not None and counted.operands[0] is array and tiled(counted) == (k, step):
+                rest = found.rest(index, 1, g.lower)
+                if rest is not None and rest[1] < g.gap:
+                    return True
+        return False
 
 
 def _index(n: Op):
     return [n.operands[k] for k in tile_indices(n)]
-
-
-def without_checks(kernel: Kernel, unchecked: Collection[Op]) -> Kernel:
-    """The kernel with the promise check_bounds=False on these of its accesses."""
-    chosen = set(unchecked)
-    return rewrite(kernel, lambda old, n: [replace(n, attrs={**n.attrs, "check_bounds": False})]
-                   if old in chosen else None)

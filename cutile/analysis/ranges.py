@@ -9,7 +9,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cutile.analysis.affine import AffineIndex, BlockIndex, Variable, affine_scalars, is_integer
+from cutile.analysis.affine import BlockIndex, Variable, affine_scalars, is_integer
 from cutile.analysis.guards import Guard
 from cutile.dtypes import bool_, int_range
 from cutile.ir.nodes import For, Kernel, Op, Value
@@ -27,6 +27,7 @@ class ScalarRanges:
     """The integer scalars of a kernel without frames whose ranges can be found.
 
     function  gives the affine function of a scalar
+    tiles     the ops that count tiles of an array, by their results
     regular   variables of such functions that depend on nothing but the grid and the sizes of arrays
     """
 
@@ -35,6 +36,7 @@ class ScalarRanges:
         ops = [n for n in nodes if isinstance(n, Op)]
         self.function = affine_scalars(ops)
         self.params = set(kernel.params)
+        self.tiles = {n.results[0]: n for n in ops if n.op in (grid.num_tiles, views.view_num_tiles)}
         self.parts = {n.results[0]: n for n in ops if n.op in (memory.list_item_op, views.slice_)}
         self.regular: set[Variable] = {BlockIndex(k) for k in range(3)}
         self.steps: list[For | Op] = []
@@ -91,24 +93,31 @@ class LaunchRanges:
 
     def under(self, guards: Sequence[Guard], v: Value) -> Range:
         """The range of an integer scalar where these comparisons hold."""
-        f = self.scalars.function(v)
-        least, most = f.extent(self.known) or _EVERYTHING
+        least, most = self.scalars.function(v).extent(self.known) or _EVERYTHING
         for g in guards:
             if not is_integer(g.lower):
                 continue
-            if (below := self._distance(f, g.lower)) is not None:
-                most = min(most, self.of(g.upper)[1] - g.gap + below[1])
-            if (above := self._distance(f, g.upper)) is not None:
-                least = max(least, self.of(g.lower)[0] + g.gap + above[0])
+            limit = self.of(g.upper)[1] - g.gap  # of g.lower, from above
+            if (rest := self.rest(v, 1, g.lower)) is not None:
+                most = min(most, rest[1] + limit)
+            if (rest := self.rest(v, -1, g.lower)) is not None:
+                least = max(least, rest[0] - limit)
+            limit = self.of(g.lower)[0] + g.gap  # of g.upper, from below
+            if (rest := self.rest(v, 1, g.upper)) is not None:
+                least = max(least, rest[0] + limit)
+            if (rest := self.rest(v, -1, g.upper)) is not None:
+                most = min(most, rest[1] - limit)
         return (least, most) if _fits((least, most), v) else int_range(v.type.dtype)
 
-    def _distance(self, f: AffineIndex, v: Value) -> Range | None:
-        """The range of f - v, if v is the value of its affine function and shares a variable with f."""
-        g = self.scalars.function(v)
-        exact = g.variables == (v,) or self._without_wrapping(v) is not None
-        if not exact or set(f.variables).isdisjoint(g.variables):
+    def rest(self, v: Value, factor: int, other: Value) -> Range | None:
+        """The range of what the affine function of `v` is besides `factor` times another scalar, if they share a
+        variable, and that scalar is the value of its own function.
+        """
+        f, g = map(self.scalars.function, (v, other))
+        if set(f.variables).isdisjoint(g.variables):
             return None
-        return f.plus(g.scale(-1)).extent(self.known)
+        exact = g.variables == (other,) or self._without_wrapping(other) is not None
+        return f.plus(g.scale(-factor)).extent(self.known) if exact else None
 
     def sizes(self, array: Value) -> list[Range | None]:
         """The range of each size of an array; None for what is not known."""
@@ -145,10 +154,12 @@ def _fits(found: Range, v: Value) -> bool:
 
 
 def _counter(n: For, start: Range, stop: Range, step: Range) -> range:
-    """The values of a loop's counter; those of its dtype if the counter may wrap."""
+    """The values of a loop's counter, which are those of Python's range [LOOP-1]; all of its dtype if the step may be
+    below 1.
+    """
     low, high = int_range(n.iv.type.dtype)
     last = stop[1] - 1
-    if step[0] < 1 or last + step[1] > high:
+    if step[0] < 1:
         return range(low, high + 1)
     if start[0] == start[1] and step[0] == step[1] and last >= start[0]:
         last -= (last - start[0]) % step[0]
@@ -159,21 +170,23 @@ def _counter(n: For, start: Range, stop: Range, step: Range) -> range:
 
 
 def _size(r: LaunchRanges, n: Op) -> Range | None:
-    return None if n.attrs["stride"] else r.sizes(n.operands[0])[n.attrs["dim"]]
+    return None if n.attrs["stride"] else _sizes(r, n.operands[0], n.attrs["dim"])
 
 
 def _tiles(r: LaunchRanges, n: Op) -> Range | None:
-    size = r.sizes(n.operands[0])[n.attrs["order"][n.attrs["axis"]]]
-    return size and _rounded_up(size, n.attrs["shape"][n.attrs["axis"]])
+    dim, shape = tiled(n)
+    size = _sizes(r, n.operands[0], dim)
+    return -(-size[0] // shape), -(-size[1] // shape)
 
 
-def _view_tiles(r: LaunchRanges, n: Op) -> Range | None:
-    size = r.sizes(n.operands[0])[n.attrs["axis"]]
-    return size and _rounded_up(size, n.attrs["step"])
+def _sizes(r: LaunchRanges, array: Value, dim: int) -> Range:
+    return r.sizes(array)[dim] or (0, int_range(array.type.index_dtype)[1])
 
 
-def _rounded_up(size: Range, step: int) -> Range:
-    return -(-size[0] // step), -(-size[1] // step)
+def tiled(n: Op) -> tuple[int, int]:
+    """The array axis along which a num_tiles counts, and the size or step of the tiles there."""
+    axis = n.attrs["axis"]
+    return (axis, n.attrs["step"]) if n.op is views.view_num_tiles else (n.attrs["order"][axis], n.attrs["shape"][axis])
 
 
 def _blocks(r: LaunchRanges, n: Op) -> Range:
@@ -235,7 +248,7 @@ def _shifted(shift: Callable[[int, int], int]) -> Callable[[LaunchRanges, Op], R
 
 
 _RULES: dict[Any, Callable[[LaunchRanges, Op], Range | None]] = {
-    memory.array_dim: _size, grid.num_tiles: _tiles, views.view_num_tiles: _view_tiles, grid.num_blocks: _blocks,
+    memory.array_dim: _size, grid.num_tiles: _tiles, views.view_num_tiles: _tiles, grid.num_blocks: _blocks,
     memory.list_len_op: _length, convert.astype: _cast, select.where: _choice,
     grid.assume_divisible_by: _of_operands(lambda x: x),
     arithmetic.minimum: _of_operands(lambda x, y: (min(x[0], y[0]), min(x[1], y[1]))),

@@ -68,8 +68,10 @@ def _fill_variant(kernel: Kernel, arguments: list[Any], target: Target) -> None:
     """The variant that launches prefer, if one block alone could run it; a failure of it concerns no user."""
     constraints, symbol = of_launch(kernel, arguments)
     try:
-        unchecked = inside.unchecked(kernel.program(arguments).kernel)
+        program, options = kernel.program(arguments).kernel, kernel.options
+        usual = build(program, constraints, target, options, symbol)
+        unchecked = inside.unchecked(program, inside.uses_tma(usual, symbol, options.on(target.tool_name)))
         if unchecked and unchecked.for_arrays([dims_of(x) for a in arguments for x in a.flat_args])((1, 1, 1)):
-            build(unchecked.kernel, constraints, target, kernel.options, symbol)
+            build(unchecked.kernel, constraints, target, options, symbol)
     except Exception as e:
         trace.say(trace.LAUNCHES, f"{kernel.__name__} without checks of bounds is left out: {type(e).__name__}: {e}")

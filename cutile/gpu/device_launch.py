@@ -62,14 +62,22 @@ class Loaded:
 
 
 def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any, device: Device) -> Loaded:
-    from cutile.gpu import inside  # these are not needed if the code is loaded
-    from cutile.gpu.cubin import build
+    from cutile.gpu import cubin, inside  # these are not needed if the code is loaded
+    from cutile.gpu.variants import Variant
 
-    function = device.function(build(kernel, constraints, device.target, options, symbol), symbol)
-    unchecked = inside.unchecked(kernel)
+    usual = cubin.build(kernel, constraints, device.target, options, symbol)
+    function = device.function(usual, symbol)
+    try:
+        unchecked = inside.unchecked(kernel, inside.uses_tma(usual, symbol, options.on(device.target.tool_name)))
+    except Exception as e:  # a launch does without what it need not have
+        trace.say(trace.LAUNCHES, f"{kernel.name} has no variant: {type(e).__name__}: {e}")
+        unchecked = None
     if unchecked is None:
         return Loaded(function, ())
-    return Loaded(function, [(inside.variant(unchecked, constraints, device, options, symbol), unchecked.for_arrays)])
+    wanted = unchecked.kernel, constraints, device.target, options, symbol
+    variant = Variant(kernel.name, "without checks of bounds", lambda: cubin.cached(*wanted),
+                      lambda: cubin.build(*wanted), lambda code: device.function(code, symbol))
+    return Loaded(function, [(variant, unchecked.for_arrays)])
 
 
 class DeviceLaunch:
@@ -105,9 +113,8 @@ class DeviceLaunch:
         DriverError where the driver refuses; RuntimeError for a list of arrays while a graph is captured.
         """
         number = handle(stream)
-        if self.traced:
-            trace.say(trace.LAUNCHES, f"{self.name} grid {grid} runs on {self.device}")
         if 0 in grid:
+            self._tell(grid, "")
             return
         device = self.device
         entered = device.enter()
@@ -115,6 +122,8 @@ class DeviceLaunch:
             function = self.function
             if self.variants and (function := self._chosen.get(grid)) is None:
                 function = self._choose(grid, number)
+            if self.traced:
+                self._tell(grid, next((f", {v.what}" for v, _ in self.variants if v.function is function), ""))
             try:
                 buffer = self._buffers.pop()
             except IndexError:
@@ -129,11 +138,15 @@ class DeviceLaunch:
             if entered:
                 device.leave()
 
+    def _tell(self, grid: Grid, how: str) -> None:
+        if self.traced:
+            trace.say(trace.LAUNCHES, f"{self.name} grid {grid} runs on {self.device}{how}")
+
     def make_variants(self, grid: Grid) -> None:
         """Make and load all code that may run for a grid, before this returns."""
         with self.device.current():
             for variant, may_run in self.variants:
-                if may_run(grid):
+                if _says_yes(variant, may_run, grid):
                     variant.make_now()
         self._more_code()
 
@@ -143,7 +156,7 @@ class DeviceLaunch:
         """
         before = self._round
         for variant, may_run in self.variants:
-            if variant.given_up or not may_run(grid):
+            if variant.given_up or not _says_yes(variant, may_run, grid):
                 continue
             if not variant.settled and self._is_captured(stream):
                 return self.function  # during a capture nothing is made or loaded: a launch after it decides
@@ -228,3 +241,12 @@ class DeviceLaunch:
         """The error for a launch that the driver refused with this code."""
         return self.device.driver.error(f"kernel {self.name} cannot be launched on {self.device} with grid "
                                         f"{(*grid, 1, 1, 1)[:3]}", code)
+
+
+def _says_yes(variant: Variant, may_run: Callable[[Grid], bool], grid: Grid) -> bool:
+    """Whether a variant may run for a grid. If that cannot be told, it is given up."""
+    try:
+        return may_run(grid)
+    except Exception as e:
+        variant.give_up(e)
+        return False

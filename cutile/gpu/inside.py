@@ -1,35 +1,41 @@
-"""The variant of a kernel for launches whose tiles all lie inside their arrays: it checks no bounds of tiles.
+"""Kernels without checks of bounds where all tiles lie inside: by proof, or as a variant for some launches.
 
 A check stands between the memory and the work: the code of a checked load waits for its elements before the next load
 begins. Whether all tiles lie inside follows from the grid and the sizes of the arrays (analysis/inside.py). Accesses
-whose place depends on anything else keep their checks. So do masks, gathers and scatters, where the author asks for the
-check.
+whose place depends on anything else keep their checks, as do those whose check is the author's meaning: masks, gathers
+and scatters.
+
+TMA checks bounds for nothing, but the assembler has fewer reasons not to use it for a load that is not checked, and a
+kernel that moves tiles by TMA may be much slower (hints.py). So a kernel whose usual code does not use it is told not
+to when the checks go.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from math import prod
 from typing import Any
 
 from cutile import settings
-from cutile.analysis.inside import TilesInside, without_checks
-from cutile.gpu import cubin
-from cutile.gpu.driver import Device
+from cutile._support.structs import replace
+from cutile.analysis.inside import TilesInside
+from cutile.analysis.ranges import ANY_GRID
 from cutile.gpu.hints import PRODUCTS
-from cutile.gpu.variants import Variant
+from cutile.gpu.resources import read
 from cutile.ir.nodes import Kernel, Op
-from cutile.ir.walk import walk
+from cutile.ir.walk import rewrite, walk
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.types import ArrayType, ListType
 
 Grid = tuple[int, int, int]
+WARPS = 4  # that work on a block, if the kernel does not say how many
 
 
 class Unchecked:
     """A kernel without checks where tiles may lie inside, and which launches it may serve. `kernel` is its program."""
 
     def __init__(self, kernel: Kernel, tiles: TilesInside):
-        self.kernel, self._tiles = without_checks(kernel, tiles.regular), tiles
+        self.kernel, self._tiles = kernel, tiles
 
     def for_arrays(self, dims: Sequence[Any]) -> Callable[[Grid], bool]:
         """A function that says whether it may run for a grid. `dims`: sizes and strides of the arrays of a launch, as
@@ -40,20 +46,57 @@ class Unchecked:
         return lambda grid: 0 not in grid and self._tiles.all_regular([(n, n) for n in grid], shapes)
 
 
-def unchecked(kernel: Kernel) -> Unchecked | None:
+def unchecked(kernel: Kernel, uses_tma: bool) -> Unchecked | None:
     """The variant of a kernel that was typed and went through the fma pass. None if it would gain nothing: there is no
-    access to leave unchecked, or the kernel multiplies matrices, whose tiles arrive by TMA, which checks for nothing.
-    CUTILE_HINTS=0 turns it off.
+    access to leave unchecked, or the kernel multiplies matrices, whose tiles arrive by TMA. CUTILE_HINTS=0 turns it
+    off.
+
+    uses_tma  whether the usual code moves tiles by TMA
     """
-    if not settings.get("HINTS") or any(isinstance(n, Op) and n.op in PRODUCTS for n in walk(kernel.body)):
+    if not settings.get("HINTS") or _multiplies(kernel):
         return None
     kernel = flatten_frames(kernel)
     tiles = TilesInside(kernel)
-    return Unchecked(kernel, tiles) if tiles.regular else None
+    return Unchecked(_without_checks(kernel, tiles.regular, uses_tma), tiles) if tiles.regular else None
 
 
-def variant(found: Unchecked, constraints: Sequence[Any], device: Device, options: Any, symbol: str) -> Variant:
-    """Its code for a GPU."""
-    what = found.kernel, constraints, device.target, options, symbol
-    return Variant(f"{found.kernel.name} without checks of bounds, for {device}", lambda: cubin.cached(*what),
-                   lambda: cubin.build(*what), lambda code: device.function(code, symbol))
+def uses_tma(code: bytes, symbol: str, options: Any) -> bool:
+    """Whether machine code moves tiles by TMA: some of its warps do nothing else.
+
+    options  of the kernel on the target
+    """
+    try:
+        return read(code, symbol).warps > (options.num_worker_warps or WARPS)
+    except ValueError:  # from an assembler that states something else
+        return True
+
+
+def without_needless_checks(kernel: Kernel, facts: Sequence[Any]) -> Kernel:
+    """A kernel without frames, unchecked where the sizes that are known prove that all tiles lie inside, whatever the
+    launch is: constant sizes, and loops and branches that stay below a number of tiles which fill the array. Accesses
+    that the assembler may make by TMA keep their checks, and single elements, where a check costs nothing.
+
+    facts   what is known of each parameter, as `tileir.lower` takes it
+    """
+    if not settings.get("HINTS") or _multiplies(kernel):
+        return kernel
+    known = {p: f for p, f in zip(kernel.params, facts, strict=True) if isinstance(p.type, ArrayType) and f is not None}
+    proven = TilesInside(kernel).each(ANY_GRID, {p: f.shape_constant for p, f in known.items()},
+                                      {p: f.shape_divisible_by for p, f in known.items()})
+    return _without_checks(kernel, [n for n, shape in proven.items() if n.attrs["allow_tma"] is False
+                                    and prod(shape) > 1], True)
+
+
+def _multiplies(kernel: Kernel) -> bool:
+    return any(isinstance(n, Op) and n.op in PRODUCTS for n in walk(kernel.body))
+
+
+def _without_checks(kernel: Kernel, chosen: Collection[Op], may_use_tma: bool) -> Kernel:
+    """The kernel with the promise check_bounds=False on some of its accesses."""
+    ops = set(chosen)
+
+    def attrs(n: Op) -> dict:
+        by_hint = {} if may_use_tma or n.attrs["allow_tma"] is not None else {"allow_tma": False}
+        return {**n.attrs, "check_bounds": False, **by_hint}
+
+    return rewrite(kernel, lambda old, n: [replace(n, attrs=attrs(n))] if old in ops else None)

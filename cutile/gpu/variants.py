@@ -22,18 +22,18 @@ _lock = Lock()
 class Variant:
     """Other machine code of a program for one GPU.
 
-    name  of it and its kernel, for messages
+    name  of the kernel;  what  says how it differs, both for messages
     find  returns the code if that takes hardly any time, as from the cache on disk; else None
     make  makes the code, which may take seconds
     load  loads it on the GPU and returns the handle of its function
     The three may raise any Exception. Threads may share a variant.
     """
 
-    __slots__ = ("name", "function", "given_up", "_find", "_make", "_load", "_cubin", "_asked", "_waiting")
+    __slots__ = ("name", "what", "function", "given_up", "_find", "_make", "_load", "_cubin", "_asked", "_waiting")
 
-    def __init__(self, name: str, find: Callable[[], bytes | None], make: Callable[[], bytes],
+    def __init__(self, name: str, what: str, find: Callable[[], bytes | None], make: Callable[[], bytes],
                  load: Callable[[bytes], Any]):
-        self.name, self._find, self._make, self._load = name, find, make, load
+        self.name, self.what, self._find, self._make, self._load = name, what, find, make, load
         self.function: Any = None  # the handle, once it is loaded
         self.given_up = False
         self._cubin: bytes | None = None
@@ -53,7 +53,7 @@ class Variant:
             if not self.settled and self._is_there(when_made):
                 self.function = self._load(self._cubin)
         except Exception as e:
-            self._give_up(e)
+            self.give_up(e)
         return self.function
 
     def make_now(self) -> None:
@@ -63,7 +63,7 @@ class Variant:
                 self._cubin = self._cubin or self._make()
                 self.function = self._load(self._cubin)
         except Exception as e:
-            self._give_up(e)
+            self.give_up(e)
 
     def _is_there(self, when_made: Callable[[], None]) -> bool:
         process = os.getpid()
@@ -84,15 +84,16 @@ class Variant:
         try:
             cubin = self._make()
         except Exception as e:
-            self._give_up(e)
+            self.give_up(e)
             return
         with _lock.here():
             self._cubin, waiting, self._waiting = cubin, self._waiting, []
-        trace.say(trace.LAUNCHES, f"{self.name} is ready")
+        trace.say(trace.LAUNCHES, f"{self.name} {self.what}: ready")
         for told in waiting:
             told()
 
-    def _give_up(self, why: Exception) -> None:
+    def give_up(self, why: Exception) -> None:
+        """Never run it: something has failed."""
         with _lock.here():
             self.given_up, self._waiting = True, []
-        trace.say(trace.LAUNCHES, f"{self.name} is given up: {type(why).__name__}: {why}")
+        trace.say(trace.LAUNCHES, f"{self.name} {self.what}: given up, {type(why).__name__}: {why}")

@@ -11,11 +11,8 @@ from hypothesis import given, reject
 from hypothesis import strategies as st
 
 import cutile as ct
-from cutile.analysis.inside import TilesInside, without_checks
+from cutile.analysis.inside import TilesInside
 from cutile.analysis.ranges import ANY_GRID
-from cutile.ir.check import check
-from cutile.ir.nodes import Op
-from cutile.ir.walk import walk
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.types import ArrayType, ListType
 from tests.front.compiling import A1, A2, I32, cell, typed
@@ -347,22 +344,106 @@ def test_proof_for_every_launch():
     assert [n.span.line - k.__code__.co_firstlineno for n in tiles.each(ANY_GRID, {})] == [2, 4]
 
 
-def test_the_kernel_without_checks():
-    def k(x, y):
-        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 8))
-        ct.scatter(y, ct.arange(8, dtype=ct.int32), 1.0)
-
-    kernel = typed(k, A1, A1)
-    found = without_checks(kernel, TilesInside(kernel).regular)
-    check(found)
-    checks = [[n.attrs["check_bounds"] for n in walk(one.body) if isinstance(n, Op) and "check_bounds" in n.attrs]
-              for one in (kernel, found)]
-    assert checks == [[True, True, True], [False, False, True]]
-
-
-def test_indices_that_wrap():
-    def k(x):
+def test_numbers_that_wrap():
+    def index(x):
         ct.load(x, ct.bid(0) * 1073741824 + 1073741824, 8)
 
-    assert inside(k, A1, grid=(1, 1, 1), x=(2**34,))
-    assert not inside(k, A1, grid=(2, 1, 1), x=(2**34,))
+    def quotient(x):
+        ct.load(x, ct.bid(0) * 1073741824 // 1073741824, 8)
+
+    def guard(x):
+        if ct.bid(0) + 2147483646 < 2147483647:
+            ct.load(x, ct.bid(0), 8)
+
+    def part(x):
+        start = ct.bid(0) * 2147483640
+        ct.load(x.slice(0, start, start + 16), 1, 8)
+
+    assert inside(index, A1, x=(2**34,)) and not inside(index, A1, grid=(2, 1, 1), x=(2**34,))
+    assert inside(quotient, A1, grid=(2, 1, 1), x=(64,)) and not inside(quotient, A1, grid=(3, 1, 1), x=(64,))
+    assert inside(guard, A1, grid=(2, 1, 1), x=(8,)) and not inside(guard, A1, grid=(3, 1, 1), x=(8,))
+    assert inside(part, A1, x=(64,)) and not inside(part, A1, grid=(2, 1, 1), x=(2**31,))
+
+
+def test_guards_to_the_number():
+    """i runs to 3; each is judged with just enough tiles, and with one less."""
+    def less(x):
+        if not ct.bid(0) < 2:
+            ct.load(x, 3 - ct.bid(0), 8)
+
+    def less_equal(x):
+        if not ct.bid(0) <= 1:
+            ct.load(x, 3 - ct.bid(0), 8)
+
+    def greater(x):
+        if not ct.bid(0) > 1:
+            ct.load(x, ct.bid(0), 8)
+
+    def greater_equal(x):
+        if not ct.bid(0) >= 2:
+            ct.load(x, ct.bid(0), 8)
+
+    def equal(x):
+        if ct.bid(0) == 1:
+            ct.load(x, ct.bid(0), 8)
+
+    def both(x):
+        if ct.bid(0) < 2 and ct.bid(0) >= 0:
+            ct.load(x, ct.bid(0), 8)
+
+    def either(x):
+        if ct.bid(0) > 1 or ct.bid(0) < 0:
+            return
+        ct.load(x, ct.bid(0), 8)
+
+    def unequal(x):
+        if ct.bid(0) != 1:
+            return
+        ct.load(x, ct.bid(0), 8)
+
+    for k in (less, less_equal, greater, greater_equal, equal, both, either, unequal):
+        assert inside(k, A1, grid=(4, 1, 1), x=(16,)) and not inside(k, A1, grid=(4, 1, 1), x=(15,)), k
+
+
+def test_quotients_and_remainders():
+    def quotient(x):
+        ct.load(x, (ct.bid(0) + 4) // (ct.bid(1) + 1), 8)
+
+    def negative(x):
+        ct.load(x, (0 - ct.bid(0)) // 2 + 2, 8)
+
+    def rounded_up(x):
+        ct.load(x, ct.cdiv(ct.bid(0), 2) + ct.bid(1) % 3, 8)
+
+    assert inside(quotient, A1, grid=(2, 2, 1), x=(48,)) and not inside(quotient, A1, grid=(2, 2, 1), x=(47,))
+    assert inside(negative, A1, grid=(5, 1, 1), x=(24,)) and not inside(negative, A1, grid=(6, 1, 1), x=(24,))
+    assert inside(rounded_up, A1, grid=(4, 9, 1), x=(40,)) and not inside(rounded_up, A1, grid=(4, 9, 1), x=(39,))
+
+
+def test_proof_by_divisibility():
+    """Tiles below a number of tiles that fill the array, in loops and behind guards."""
+    def k(x, y):
+        for i in range(ct.num_tiles(x, 0, (16, 4))):
+            ct.load(x, (i, 0), (16, 4))
+            for j in range(ct.bid(0), ct.num_tiles(x, 1, (16, 4)), ct.num_blocks(0)):
+                ct.load(x, (i, j), (16, 4))
+                ct.load(x, (i, j + 1), (16, 4))
+                ct.load(x, (i, j - 1), (16, 4))
+                ct.load(x, (j, i), (16, 4))
+                ct.load(x, (i, j), (16, 8))
+                ct.load(y, j, 4)
+        if ct.bid(1) < ct.num_tiles(y, 0, 8) - 0:
+            ct.load(y, ct.bid(1), 8)
+        if 1 <= ct.bid(1) <= ct.num_tiles(y, 0, 8):
+            ct.load(y, ct.bid(1) - 1, 8)
+            ct.load(y, ct.bid(1), 8)
+
+    kernel = typed(k, A2, A1)
+    x, y = kernel.params
+    first = k.__code__.co_firstlineno
+    proven = TilesInside(kernel).each(ANY_GRID, {}, {x: (16, 4), y: (8,)})
+    assert [n.span.line - first for n in proven] == [4, 13]
+    proven = TilesInside(kernel).each(ANY_GRID, {}, {x: (8, 4), y: (4,)})
+    assert not proven
+    proven = TilesInside(kernel).each(ANY_GRID, {x: (None, 4)}, {x: (16, 4)})
+    assert [n.span.line - first for n in proven] == [2, 4]

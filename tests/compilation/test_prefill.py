@@ -93,7 +93,7 @@ def test_the_variant_without_checks_is_there_too(asked, monkeypatch):
     def found(n):
         arguments = scale.classify((*arrays(n), 64))
         constraints, symbol = of_launch(scale, arguments)
-        kernel = inside.unchecked(scale.program(arguments).kernel).kernel
+        kernel = inside.unchecked(scale.program(arguments).kernel, True).kernel
         return building.cached(kernel, constraints, parse_target("sm_90"), scale.options, symbol)
 
     prefill(scale, [(*arrays(48), 64)], ["sm_90"])  # no tile of 64 lies inside
@@ -106,7 +106,7 @@ def test_the_variant_without_checks_is_there_too(asked, monkeypatch):
 
 
 def test_a_variant_that_fails_concerns_nobody(asked, monkeypatch, capsys):
-    def fails(kernel):
+    def fails(kernel, uses_tma):
         raise ValueError("mine")
 
     monkeypatch.setattr(inside, "unchecked", fails)

@@ -66,7 +66,7 @@ class FakeDriver:
     """The calls that cutile makes, by name, in `calls`; `launches` has the bytes of every parameter.
 
     built     what `build`, which stands in for the compiler, was asked for
-    unchecked  whether some accesses of what was built are unchecked, by image
+    unchecked_lines   the lines of accesses without checks, by image
     later     jobs that were given to the background; `work` does them
     sizes     of the parameters of kernels, in bytes, by image or function
     fails     code of the error that a call answers, by its name
@@ -86,7 +86,7 @@ class FakeDriver:
         self.calls: list[tuple] = []
         self.launches: list[dict[str, Any]] = []
         self.built: list[dict[str, Any]] = []
-        self.unchecked: dict[bytes, bool] = {}
+        self.unchecked_lines: dict[bytes, set[int]] = {}
         self.later: list[Callable[[], None]] = []
         self.sizes: dict[Any, list[int]] = {}
         self.fails: dict[str, int] = {}
@@ -114,7 +114,7 @@ class FakeDriver:
                            "symbol": symbol})
         image = f"cubin {len(self.built)}".encode()
         accesses = [n for n in walk(program.body) if isinstance(n, Op) and n.op.accesses and "check_bounds" in n.attrs]
-        self.unchecked[image] = any(not n.attrs["check_bounds"] for n in accesses)
+        self.unchecked_lines[image] = {n.span.line for n in accesses if not n.attrs["check_bounds"]}
         self.sizes[image] = sizes_of(p.type for p in program.params)
         return image
 

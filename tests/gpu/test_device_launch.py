@@ -6,6 +6,7 @@ import threading
 import pytest
 
 import cutile as ct
+from cutile import settings
 from cutile.gpu import choices
 from cutile.gpu.device_launch import DeviceLaunch
 from cutile.gpu.driver import DriverError
@@ -137,6 +138,7 @@ class Ready:
 
     def __init__(self, function, ready=True):
         self.coming, self.function, self.given_up, self.asked, self.told = function, None, False, 0, []
+        self.what = f"as {function}"
         if ready:
             self.be_ready()
 
@@ -147,6 +149,12 @@ class Ready:
 
     settled = property(lambda self: self.function is not None or self.given_up)
     ready = False
+
+    def give_up(self, why):
+        self.given_up = True
+
+    def make_now(self):
+        self.function = self.coming
 
     def ask(self, when_made):
         self.asked += 1
@@ -249,3 +257,33 @@ def test_a_choice_is_kept_for_some_grids(fake, monkeypatch):
     run(fake, launch, (3 * GRIDS, 1, 1))
     assert len(asked) == 3 * GRIDS
     assert run(fake, launch, (1, 1, 1)) == (OTHER, True) and len(asked) == 3 * GRIDS + 1
+
+
+def test_a_condition_that_fails_concerns_nobody(fake):
+    def fails(grid):
+        raise ZeroDivisionError
+
+    variant = Ready(OTHER)
+    launch = with_variants(fake, (variant, fails))
+    assert run(fake, launch, (4, 1, 1)) == (USUAL, True) and variant.given_up
+    launch.make_variants((4, 1, 1))
+    assert run(fake, launch, (4, 1, 1)) == (USUAL, True)
+
+
+def test_all_variants_of_a_grid_made_at_once(fake):
+    best = Ready(BEST, ready=False)
+    launch = with_variants(fake, (best, small), (Ready(OTHER, ready=False), small))
+    assert run(fake, launch, (4, 1, 1)) == (USUAL, True)
+    launch.make_variants((4, 1, 1))
+    assert best.function == BEST and run(fake, launch, (4, 1, 1)) == (BEST, True)
+
+
+def test_what_runs_is_told(fake, capsys):
+    with settings.override(DEBUG=1):
+        launch = with_variants(fake, (Ready(OTHER), small))
+        launch.traced = True
+        for grid in ((4, 1, 1), (5, 1, 1), (0, 1, 1)):
+            launch.run(grid, 77, [4096, -1], False)
+    assert capsys.readouterr().err == "".join(
+        f"cutile: k grid {grid} runs on GPU 1 (sm_90){how}\n"
+        for grid, how in (((4, 1, 1), ", as 101"), ((5, 1, 1), ""), ((0, 1, 1), "")))

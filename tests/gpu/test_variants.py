@@ -15,7 +15,8 @@ class World:
     def __init__(self, monkeypatch, **fails):
         self.on_disk, self.fails, self.said, self.later, self.told = None, fails, [], [], []
         monkeypatch.setattr(background, "submit", lambda job: self.later.append(job) or True)
-        self.variant = Variant("k, inside", lambda: self.does("find", self.on_disk), lambda: self.does("make", b"made"),
+        self.variant = Variant("k", "unchecked", lambda: self.does("find", self.on_disk),
+                               lambda: self.does("make", b"made"),
                                lambda cubin: self.does("load", f"function of {cubin.decode()}"))
 
     def does(self, what, value):
@@ -53,7 +54,7 @@ def test_given_up(monkeypatch, capsys, what):
         for job in world.later:
             job()
         assert world.ask() is None and world.variant.given_up and world.variant.settled
-    assert "k, inside is given up: ValueError: no" in capsys.readouterr().err
+    assert "cutile: k unchecked: given up, ValueError: no" in capsys.readouterr().err
     seen = list(world.said)
     assert world.ask() is None and world.said == seen and seen.count(what) == 1
 

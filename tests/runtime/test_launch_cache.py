@@ -172,21 +172,21 @@ def test_many_grids(c, gpu):
         for grid in grids:
             ct.launch(0, grid, k, (X, Y, 1.0, 16))
             assert gpu.launches[-1]["grid"] == grid
-            assert gpu.unchecked[gpu.launches[-1]["function"][1]] == (grid[0] <= 3)
+            assert bool(gpu.unchecked_lines[gpu.launches[-1]["function"][1]]) == (grid[0] <= 3)
         assert {n for n in gpu.names() if n.startswith("cuLaunch")} == names
 
 
 def test_arrays_of_other_sizes_have_decisions_of_their_own(c, gpu):
     k = scaling()
-    for _ in range(3):
+    for turn in range(3):
         for n in (0, 1, 15, 16, 17, 47, 48, 50):
             for grid in ((1,), (2,), (3,), (4,)):
                 ct.launch(77, grid, k, (CuPyArray(4096, (n,), (1,)), Y, 1.0, 16))
                 inside = 16 * grid[0] <= n
                 code = gpu.launches[-1]["function"][1]
-                assert inside or gpu.unchecked[code] is False, (n, grid)
-                if inside and _ == 2:
-                    assert gpu.unchecked[code] is True, (n, grid)
+                assert inside or not gpu.unchecked_lines[code], (n, grid)
+                if inside and turn == 2:
+                    assert gpu.unchecked_lines[code], (n, grid)
         gpu.work()
 
 
