@@ -18,8 +18,8 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.unsupported(text, help=…)     refuse
     l.target, l.version (target is None where the module is for all targets)
 
-`lower` runs PASSES and choose_hints, then walks the IR once. Branches and loops carry an array as its pointer, sizes
-and strides, because Tile IR carries no views.
+`lower` runs PASSES, choose_hints and without_needless_checks, then walks the IR once. Branches and loops carry an array
+as its pointer, sizes and strides, because Tile IR carries no views.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
 from cutile.gpu.hints import choose_hints
+from cutile.gpu.inside import without_needless_checks
 from cutile.gpu.target import Target
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
@@ -58,6 +59,7 @@ from cutile.passes.loop_split import loop_split
 from cutile.passes.structured_exits import has_break, structured_exits
 from cutile.types import ListType, TileType
 
+IN_BOUNDS_SINCE = OPS["load_view_tko"].attr("inbounds").since
 PASSES = (flatten_frames, structured_exits, dce, cse, licm, loop_split, dce)
 
 
@@ -79,8 +81,10 @@ def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target 
     module  one to add the entry to
     """
     module = module or Module(version)
-    kernel = choose_hints(after_passes(kernel), target)
     facts = facts or (None,) * len(kernel.params)
+    kernel = choose_hints(after_passes(kernel), target)
+    if module.version >= IN_BOUNDS_SINCE:
+        kernel = without_needless_checks(kernel, facts)
     for p in kernel.params:
         check_dtype(p, module.version, target, kernel.span)
     types = [t for p in kernel.params for t in arrays.argument_types(p.type)]
