@@ -34,6 +34,13 @@ class Ordered(TileIR):
     options = {"ordered": True}
 
 
+class Unchecked(TileIR):
+    """Where a launch may run the program without checks of bounds, that runs: a promise that breaks is an error."""
+
+    name = "cutile:tileir, unchecked"
+    options = {"unchecked": True}
+
+
 class Disassembled(Ordered):
     """Also checks that NVIDIA's disassembler reads each kernel as our reader does."""
 

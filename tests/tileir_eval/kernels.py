@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -14,6 +14,7 @@ from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import ListConstraint
 from cutile.compilation.derive import array_constraint
 from cutile.errors import TileAssertionError
+from cutile.gpu import inside
 from cutile.gpu.to_bytecode import to_bytecode
 from cutile.ir.nodes import Kernel
 from cutile.runtime.annotations import ArrayAnnotation
@@ -26,6 +27,7 @@ from tests.tileir_eval.messages import AssertionFailed
 VERSION = "13.4"
 SYMBOL = "kernel"
 
+_variants: WeakKeyDictionary[Kernel, inside.Unchecked | None] = WeakKeyDictionary()
 _compiled: WeakKeyDictionary[Kernel, dict[tuple, bytes]] = WeakKeyDictionary()
 
 
@@ -53,12 +55,29 @@ def bytecode_of(kernel: Kernel, leaves: Sequence[Any]) -> bytes:
     return known[facts]
 
 
+def variant_of(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> Kernel | None:
+    """The program without checks of bounds that such a launch may run; None if there is none."""
+    if kernel not in _variants:
+        _variants[kernel] = inside.unchecked(kernel, True)
+    found = _variants[kernel]
+    dims = [[_dims(a) for a in x] if isinstance(x, list) else _dims(x) for x in leaves]
+    return found.kernel if found is not None and found.for_arrays(dims)(grid) else None
+
+
+def _dims(x: Any) -> Any:
+    return (array_of(x).shape, ()) if hasattr(x, "shape") and hasattr(x, "strides") else None
+
+
 def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *, disassembled: bool = False,
-        **options: bool) -> None:
+        unchecked: bool = False, tell: Callable[[bool], None] = lambda variant: None, **options: bool) -> None:
     """`cutile.interp.launch`, by way of bytecode; `options` are those of `evaluate`.
 
     disassembled  NVIDIA's disassembler must read the bytecode as our reader does
+    unchecked     the program without checks of bounds runs, where it may; `tell` is called with whether it does
     """
+    variant = variant_of(kernel, (*grid, 1, 1, 1)[:3], leaves) if unchecked else None
+    tell(variant is not None)
+    kernel = variant or kernel
     stored = written_params(kernel)
     for p, name, x in zip(kernel.params, kernel.param_names, leaves, strict=True):
         if p in stored and not all(a.flags.writeable for a in (x if isinstance(x, list) else [x])):
@@ -73,7 +92,7 @@ def run(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any], *, di
 
 
 @contextlib.contextmanager
-def instead_of_interpreter(**options: bool) -> Iterator[list[Kernel]]:
+def instead_of_interpreter(**options: Any) -> Iterator[list[Kernel]]:
     """Inside, `ct.launch` runs kernels through their bytecode; gives a list of those that it ran."""
     before, ran = interp.HostLaunch.run, []
 

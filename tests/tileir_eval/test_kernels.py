@@ -5,11 +5,14 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import cutile as ct
+from conformance.generate import generate
+from conformance.referee.implementations import loaded
 from cutile import settings
 from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.types import f32, i32, ptr, tile
@@ -235,3 +238,30 @@ def test_lists_and_slices():
     with instead_of_interpreter():
         ct.launch(None, (1,), k, (xs, out))
     assert out.tolist() == [6, 36, 45]
+
+
+# ------------------------------------------------------------------ without checks of bounds
+
+
+def test_programs_without_checks_give_the_same_bits():
+    """Of generated programs, those whose launch may do without checks; a promise that breaks is an EvaluationError."""
+    ran = 0
+    for seed in range(60):
+        program = generate(seed)
+        with loaded(program) as modules:
+            module = modules("cutile")
+            try:
+                usual, unchecked = (results(program, module, unchecked=u) for u in (False, True))
+            except ct.TileUnsupportedFeatureError:
+                continue
+            ran += unchecked.variant
+            assert usual.bits == unchecked.bits, seed
+    assert ran > 5
+
+
+def results(program, module, unchecked):
+    args, variants = module.arguments(), []
+    with instead_of_interpreter(unchecked=unchecked, tell=variants.append):
+        ct.launch(None, program.grid, module.kernel, tuple(args))
+    arrays = [a for x in args for a in (x if isinstance(x, list | tuple) else [x]) if isinstance(a, np.ndarray)]
+    return SimpleNamespace(bits=[a.tobytes() for a in arrays], variant=any(variants))
