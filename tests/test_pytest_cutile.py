@@ -34,7 +34,8 @@ def run(folder: Path, *options: str) -> str:
     (folder / "test_it.py").write_text(TESTS)
     (folder / "kernels.py").write_text(KERNELS)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "pytest_cutile", "-p", "no:cacheprovider", *options]
-    environment = {"PYTHONPATH": f"{ROOT}:{folder}", "PATH": ""}
+    environment = {"PYTHONPATH": f"{ROOT}:{folder}", "PATH": "",
+                   "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # an installed cutile would load it a second time
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True).stdout
 
 

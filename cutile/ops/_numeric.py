@@ -34,6 +34,8 @@ def wide(fn: Callable, *xs, out: np.ndarray | None = None, dtype: DType | None =
     """
     compiled = form(name) if (name := _FUNCTIONS.get((fn, dtype))) else None
     if compiled:
+        if out is not None and any(np.may_share_memory(x, out) for x in xs):
+            out = None  # doubtful results are computed again from the operands, which must still be there
         return compiled(*xs, out, functools.partial(_mend, fn, dtype))
     if out is not None and isinstance(fn, np.ufunc):
         return fn(*xs, out=out, dtype=_F64, casting="same_kind")

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 from cutile import compiled
+from cutile.dtypes import float32
+from cutile.ops import _numeric
 from tests.compiled.numpy_forms import FUNCTIONS, built, compute
 
 SURE = [name for name in FUNCTIONS if not name.startswith("rsqrt")]
@@ -76,6 +78,19 @@ def test_doubtful_results_are_mended():
         for operand in (x, x[:, None], np.broadcast_to(x[1], (3, 2)), x[1], np.broadcast_to(x, (4, 5))):
             got, want = compute(name, operand), fn(operand.astype(np.float64)).astype(np.float32)
             assert np.array_equal(got, want, equal_nan=True) and got.shape == want.shape
+
+
+@pytest.mark.parametrize("shape", [(4000,), (40, 100), (4000, 1)])
+def test_results_in_the_memory_of_the_operand(shape):
+    """Doubtful results are computed from the operand, also where the result is to replace it."""
+    x = np.resize(np.float32([1.0, 1e30, -2.0, 0.0, 7e25]), shape)
+    for fn in (np.sin, np.log):
+        given = x.copy()
+        got = _numeric.wide(fn, given, out=given, dtype=float32)
+        assert np.array_equal(got, fn(x.astype(np.float64)).astype(np.float32), equal_nan=True)
+        overlapping = np.concatenate([x.reshape(-1), x.reshape(-1)[:1]])
+        got = _numeric.wide(fn, overlapping[:-1], out=overlapping[1:], dtype=float32)
+        assert np.array_equal(got, fn(x.reshape(-1).astype(np.float64)).astype(np.float32), equal_nan=True)
 
 
 def test_an_error_while_mending_is_raised():
