@@ -48,7 +48,7 @@ def guards(kernel: Kernel) -> dict[Op, tuple[Guard, ...]]:
             elif isinstance(n, For):
                 pending.append((n.body, (*known, Guard(n.iv, n.stop, 1))))
             else:
-                pending += [(b, known) for b in regions_of(n)]
+                pending += [(region, known) for region in regions_of(n)]
     return found
 
 
