@@ -12,7 +12,7 @@ import numpy as np
 import triton
 import triton.language as tl
 from _row import Row
-from _triton import HostArray
+from _triton import HostArray, softmax
 
 BLOCKS = 8  # of a grid, that are run
 
@@ -22,14 +22,6 @@ def embed(table, words, y, T: tl.constexpr, W: tl.constexpr):
     i, at = tl.program_id(0), tl.arange(0, T)
     word = tl.load(words + i)
     tl.store(y + i * W + at, tl.load(table + word * W + at, mask=at < W), mask=at < W)
-
-
-@triton.jit
-def softmax(x, y, COLS: tl.constexpr):
-    at = tl.program_id(0) * COLS + tl.arange(0, COLS)
-    t = tl.load(x + at)
-    e = tl.exp(t - tl.max(t, axis=0))
-    tl.store(y + at, e / tl.sum(e, axis=0))
 
 
 @triton.jit

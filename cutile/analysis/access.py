@@ -1,7 +1,7 @@
 """Every access to memory of a program, described once: which array, where in it, under which conditions.
 
 `accesses` makes one plain record for each op that reads or writes an array. `where_tiles_lie` says whether its tiles
-lie inside the array, for the sizes that the kernel's types or a launch give.
+lie inside the array, for the sizes and tile indices that are known; inside.py asks it for programs and launches.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from cutile._support.structs import structure
-from cutile.analysis.affine import AffineIndex, Variable, affine_scalars
+from cutile.analysis.affine import AffineIndex, affine_scalars
 from cutile.dtypes import int_range
 from cutile.ir.nodes import Kernel, Op, Value
 from cutile.ir.walk import walk
 from cutile.ops import memory, views
 from cutile.ops._op import TILES
-from cutile.types import ArrayType, MemoryOrder, MemoryScope, PaddingMode
+from cutile.types import MemoryOrder, MemoryScope, PaddingMode
 
 PARTS = (memory.list_item_op, views.slice_)  # ops whose result is a part of their operand
 INSIDE, CLIPPED, UNKNOWN = "inside", "clipped", "unknown"
@@ -149,37 +149,18 @@ def _paths(ops: Sequence[Op], function: Callable[[Value], AffineIndex]) -> Calla
 # ------------------------------------------------------------------ where a tile lies
 
 
-def sizes_of(access: Access) -> tuple[int | None, ...]:
-    """The sizes of the array as far as its type knows them; None for others."""
-    t = access.op.operands[0].type
-    return t.static_shape if isinstance(t, ArrayType) else ()
+def where_tiles_lie(access: Access, sizes: Sequence[int | None], indices: Sequence[tuple[int, int] | None]) -> str:
+    """Where the tiles lie in an array of these sizes.
 
+    INSIDE if all lie inside; CLIPPED if one reaches over an edge or lies outside; UNKNOWN if too little is known.
 
-def where_tiles_lie(access: Access, sizes: Sequence[int | None], ranges: Mapping[Variable, range]) -> str:
-    """Where the tiles lie in an array of these sizes if variables take the values of these ranges.
-
-    INSIDE if all lie inside; CLIPPED if one reaches over an edge or lies outside; UNKNOWN if too little is known. If
-    sizes and ranges come from the kernel, this holds for every launch, otherwise for the launch that they come from.
+    sizes    along each array axis; None for one that is not known
+    indices  the least and the greatest tile index along each dimension of the tile; None for one that is not known
     """
-    return where_tiles_with(access, sizes, [f.extent(ranges) for f in access.index])
-
-
-def where_tiles_with(access: Access, sizes: Sequence[int | None],
-                     indices: Sequence[tuple[int, int] | None]) -> str:
-    """The same for the least and the greatest index along each array axis; None for one that is not known."""
     if access.unit != TILES:
         return UNKNOWN
     found = [_where_along(access, i, sizes[k], indices[i]) for i, k in enumerate(access.order)]
     return CLIPPED if CLIPPED in found else UNKNOWN if UNKNOWN in found else INSIDE
-
-
-def never_clipped(access: Access, multiples: Sequence[int]) -> bool:
-    """Whether no tile reaches over an edge of an array whose sizes are multiples of these numbers: the extent of a tile
-    divides both the size and the coordinate where the tile begins, so a tile that begins inside ends inside.
-    """
-    return access.unit == TILES and all(
-        step % n == 0 and multiples[k] % n == 0
-        for n, step, k in zip(access.shape, access.steps, access.order, strict=True))
 
 
 def _where_along(access: Access, dim: int, size: int | None, extent: tuple[int, int] | None) -> str:

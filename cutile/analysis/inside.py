@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from cutile.analysis.access import INSIDE, Access, accesses, tile_indices, where_tiles_with
+from cutile.analysis.access import INSIDE, Access, accesses, tile_indices, where_tiles_lie
 from cutile.analysis.guards import guards
 from cutile.analysis.ranges import LaunchRanges, Range, ScalarRanges, Shapes, tiled
 from cutile.ir.nodes import Kernel, Op, Value
@@ -56,7 +56,7 @@ class TilesInside:
         for dim, k in enumerate(access.order):
             if sizes[k] is None and self._is_a_whole_tile(n, dim, found, multiples):
                 sizes[k], indices[dim] = access.shape[dim], (0, 0)  # it lies as the first of a single tile does
-        return where_tiles_with(access, sizes, indices) == INSIDE
+        return where_tiles_lie(access, sizes, indices) == INSIDE
 
     def _is_a_whole_tile(self, n: Op, dim: int, found: LaunchRanges, multiples: Multiples) -> bool:
         """Whether the index along an axis of unknown size is at least 0 and, by a guard, less than the number of tiles

@@ -231,8 +231,6 @@ def _check_array(name: str, old: ArrayRef, new: ArrayRef, old_part: Sequence, ne
                          f"{was}")
 
 
-
-
 def _place(a: ArrayRef) -> str:
     return "CPU memory" if a.owner is not None else f"the memory of GPU {a.device}"
 

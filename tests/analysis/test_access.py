@@ -15,14 +15,12 @@ from cutile.analysis.access import (
     Item,
     Slice,
     accesses,
-    never_clipped,
-    sizes_of,
     tile_indices,
     where_tiles_lie,
 )
 from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.ops._op import ATOMIC, ELEMENTS, OFFSETS, READ, ROWS, TILES, WRITE, registry
-from cutile.types import ArrayType, ListType, MemoryOrder, MemoryScope, PaddingMode
+from cutile.types import ListType, MemoryOrder, MemoryScope, PaddingMode
 from tests.front.compiling import A1, A2, AI, I32, typed
 
 
@@ -77,7 +75,7 @@ def test_irregular_accesses():
     assert all(x.index == x.steps == () for x in (gather, scatter, add, store, rows))
     assert [x.shape for x in (gather, scatter, add, store, rows)] == [(8,)] * 4 + [(8, 4)]
     assert gather.mask is not None and gather.padding.type.dtype is ct.float32 and store.mask is not None
-    assert all(where_tiles_lie(x, (64, 64), {}) == UNKNOWN and not never_clipped(x, (8, 8)) for x in (gather, rows))
+    assert all(where_tiles_lie(x, (64, 64), ()) == UNKNOWN for x in (gather, rows))
 
 
 def test_paths():
@@ -101,8 +99,8 @@ def test_every_op_that_reaches_an_array_is_described():
     assert reaching and all(o.accesses is not None for o in reaching)
 
 
-@pytest.mark.parametrize("size, grid, multiple", [*itertools.product((16, 18, 32), (1, 2, 3), (1, 2, 8))])
-def test_where_tiles_lie_is_what_the_numbers_say(size, grid, multiple):
+@pytest.mark.parametrize("size, grid", [*itertools.product((16, 18, 32), (1, 2, 3))])
+def test_where_tiles_lie_is_what_the_numbers_say(size, grid):
     """Of a launch: the tiles of every block, element by element."""
     def kernel(a):
         ct.load(a, 2 * ct.bid(0), 8)
@@ -116,12 +114,9 @@ def test_where_tiles_lie_is_what_the_numbers_say(size, grid, multiple):
                           (second, [b + j - 1 for b in range(grid) for j in range(3)])):
         elements = np.array([t * 8 + np.arange(8) for t in tiles])
         want = INSIDE if elements.min() >= 0 and elements.max() < size else CLIPPED
-        assert where_tiles_lie(access, (size,), ranges) == want
-        assert where_tiles_lie(access, (None,), ranges) == where_tiles_lie(access, (size,), {}) == UNKNOWN
-    if size % multiple == 0 and never_clipped(first, (multiple,)):
-        begins = [16 * b for b in range(grid) if 16 * b < size]
-        assert all(b + 8 <= size for b in begins)
-    assert never_clipped(first, (multiple,)) == (multiple == 8)
+        known = [access.index[0].extent(ranges)]
+        assert known == [(min(tiles), max(tiles))] and where_tiles_lie(access, (size,), known) == want
+        assert where_tiles_lie(access, (None,), known) == where_tiles_lie(access, (size,), (None,)) == UNKNOWN
 
 
 def test_constants_are_proof():
@@ -129,10 +124,10 @@ def test_constants_are_proof():
         for k in range(4):
             ct.load(a, k, 8)
 
-    k, (load,) = described(kernel, ArrayType(ct.float32, 1, static_shape=(32,)))
+    _, (load,) = described(kernel, A1)
     (counter,) = load.index[0].variables
-    assert sizes_of(load) == (32,) and where_tiles_lie(load, sizes_of(load), {counter: range(4)}) == INSIDE
-    assert where_tiles_lie(load, sizes_of(load), {counter: range(5)}) == CLIPPED
+    assert where_tiles_lie(load, (32,), [load.index[0].extent({counter: range(4)})]) == INSIDE
+    assert where_tiles_lie(load, (32,), [load.index[0].extent({counter: range(5)})]) == CLIPPED
 
 
 def test_an_index_that_wraps_is_unknown():
@@ -140,8 +135,9 @@ def test_an_index_that_wraps_is_unknown():
         ct.load(a, ct.bid(0) * 1073741824, 8)
 
     _, (load,) = described(kernel, A1)
-    assert where_tiles_lie(load, (64,), {BlockIndex(0): range(1)}) == INSIDE
-    assert where_tiles_lie(load, (64,), {BlockIndex(0): range(5)}) == UNKNOWN
+    index = load.index[0]
+    assert where_tiles_lie(load, (64,), [index.extent({BlockIndex(0): range(1)})]) == INSIDE
+    assert where_tiles_lie(load, (64,), [index.extent({BlockIndex(0): range(5)})]) == UNKNOWN
 
 
 def test_operands_that_are_tile_indices():

@@ -14,7 +14,7 @@ from cutile.interp.memory.array import Array
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.foreign_view import ForeignView
 from cutile.interp.memory.per_block_array import PerBlockArray
-from cutile.ir.nodes import Bind, Group, Kernel, Node, Op, Value
+from cutile.ir.nodes import Bind, Group, Kernel, Op, Value
 from cutile.ops._op import HOST, OpDef
 from cutile.types import TileType
 
@@ -90,10 +90,6 @@ def check_op(meaning: Callable, operands: str) -> OpDef:
 
 def _no_rule(*_: object) -> None:
     raise AssertionError("the sanitizer puts its ops into typed programs")
-
-
-def is_check(n: Node) -> bool:
-    return isinstance(n, Op) and n.op.rule is _no_rule
 
 
 def says(span: Span, *keywords: str) -> bool:

@@ -61,6 +61,10 @@ SCRIPT = textwrap.dedent('''
         ct.store(out, n, ct.full((1,), ct.bid(0) + 1, ct.int32))
 
     @ct.kernel
+    def signs(zeros):
+        ct.store(zeros, 0, -0.0 if ct.bid(0) == 0 else 0.0)
+
+    @ct.kernel
     def prints(tickets):
         if ct.atomic_add(tickets, 0, 1) == 0:
             print("first is", ct.bid(0))
@@ -79,7 +83,8 @@ SCRIPT = textwrap.dedent('''
 
     for kernel, args in ((counter, (new(),)), (atomic_counter, (new(),)), (lock_released_early, (new(), new())),
                          (lock, (new(), new())), (flag_before_value, (new(), new(), new(6))),
-                         (ticket_reused, (new(), new(6))), (prints, (new(),)), (fails, (new(),)), (deadlock, (new(),))):
+                         (ticket_reused, (new(), new(6))), (signs, (np.zeros(1, np.float32),)), (prints, (new(),)),
+                         (fails, (new(),)), (deadlock, (new(),))):
         ct.launch(None, (6,), kernel, args)
 ''')
 
@@ -99,7 +104,8 @@ def explore(*args: str, code: int) -> str:
 
 @pytest.mark.parametrize("kernel, most, says", [
     ("counter", 4, "x[0] is "), ("lock_released_early", 8, "x[0] is "), ("flag_before_value", 8, "out["),
-    ("ticket_reused", 5, "out["), ("prints", 4, "it prints"), ("fails", 10, "it fails: TileAssertionError"),
+    ("ticket_reused", 5, "out["), ("signs", 12, "zeros[0] is -0.0, usually 0.0; 1 of 1"),
+    ("prints", 4, "it prints"), ("fails", 10, "it fails: TileAssertionError"),
 ])
 def test_dependences_are_found_with_few_steps(script, tmp_path, kernel, most, says):
     found = json.loads(explore(f"{script}::{kernel}", "--json", code=1))
