@@ -1,4 +1,8 @@
-"""Medians of CUDA event times, in which several sides take turns and the cache is emptied before each launch."""
+"""Medians of CUDA event times, in which several sides take turns and the cache is emptied before each launch.
+
+The times are those of the GPU. It is kept busy until the host has queued the call: else a side whose call takes the
+host long, as one of torch.compile does, would seem slow.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from collections.abc import Callable
 import torch
 
 FLUSHED = 256 * 2**20  # bytes, several times the L2 cache
+FLUSHES = 16  # about a millisecond on an H200, longer than the host takes for a call
 
 
 def scratch() -> torch.Tensor:
@@ -29,7 +34,8 @@ def medians(calls: dict[str, Callable[[], object]], flushed: torch.Tensor) -> di
 
 
 def _once(call: Callable[[], object], flushed: torch.Tensor) -> float:
-    flushed.zero_()
+    for _ in range(FLUSHES):
+        flushed.zero_()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     begin.record()
     call()
