@@ -17,7 +17,7 @@ from cutile.cli.run.command import SCRIPTS, run
 from cutile.cli.show.command import show
 from cutile.settings import SettingError
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)  # Python shows errors of scripts
 app.command("run", context_settings=SCRIPTS)(run)
 app.command("debug")(debug)
 app.command("show")(show)

@@ -46,7 +46,9 @@ def test_settings_and_status_of_the_script(tmp_path):
 
 def test_errors_of_the_script_are_the_scripts(tmp_path):
     done = run(tmp_path, "--as", "cuda.tile", "script.py", "raise")
-    assert done.returncode == 1 and "ValueError: of the script" in done.stderr
+    assert done.returncode == 1 and done.stderr.endswith("\nValueError: of the script\n")
+    assert done.stderr.startswith('Traceback (most recent call last):\n  File "script.py", line ')
+    assert done.stderr.count("File ") == 1  # none of ours, as Python shows it
 
 
 @pytest.mark.parametrize("words, says", [
