@@ -143,5 +143,6 @@ def combined(combine: Callable, old: Sequence[np.ndarray], new: Sequence[np.ndar
     block).
     """
     results = combine((*old, *new))
-    return tuple(np.broadcast_to(r, np.broadcast_shapes(np.shape(r), a.shape, b.shape))
-                 for r, a, b in zip(results, old, new, strict=True))
+    return tuple([r if np.shape(r) == a.shape == b.shape else
+                  np.broadcast_to(r, np.broadcast_shapes(np.shape(r), a.shape, b.shape))
+                  for r, a, b in zip(results, old, new, strict=True)])

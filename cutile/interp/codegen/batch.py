@@ -50,6 +50,7 @@ from cutile.interp.exec import block_set, divergence, merge
 from cutile.interp.exec.divergence import Combine, MergePoint, RegionCode
 from cutile.interp.exec.merge import Kind
 from cutile.interp.memory.loop_tiles import LoopTiles
+from cutile.interp.memory.stored_view import as_stored
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of
 from cutile.ir.recursion import recursive
@@ -69,7 +70,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     facts = batch_facts(kernel, check)
     code = EmittedCode(check, step_limit, facts.streams(kernel.body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
-              merge.narrow, block_set.with_batch_axes, _layout.blocks_last, _layout.place, _layout.apart):
+              merge.narrow, block_set.with_batch_axes, _layout.blocks_last, _layout.place, _layout.apart, as_stored):
         code.objects["." + f.__name__] = f
     code.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
     code.objects |= {code.temp(v): x for v, x in facts.constants.items()}
@@ -233,8 +234,11 @@ class Body:
 
     def operands(self, n: Op) -> list[ast.expr]:
         indices = self.unit.facts.indices
-        return [self.block_index(indices[n, i]) if (n, i) in indices else load(self.code.temp(v))
-                for i, v in enumerate(n.operands)]
+        given = [self.block_index(indices[n, i]) if (n, i) in indices else load(self.code.temp(v))
+                 for i, v in enumerate(n.operands)]
+        if n in self.unit.facts.as_stored:
+            given[0] = call(load(".as_stored"), given[:1])
+        return given
 
     def block_index(self, index: AffineIndex) -> ast.expr:
         """A tile index that is an affine function of block indices."""

@@ -19,7 +19,7 @@ from cutile.interp.codegen.layout import blocks_last
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
 from cutile.ir.walk import walk
-from cutile.ops import convert, grid, shape
+from cutile.ops import convert, grid, memory, shape
 from cutile.ops._constants import evaluate
 from cutile.ops._op import ATOMIC, PRODUCT, PURE, READ, REDUCTION, WRITE, OpDef, Sig
 from cutile.types import ArrayType, TileType
@@ -46,6 +46,7 @@ class BatchFacts:
     stored_by: Mapping[Op, Op]  # op → the store that directly follows it and alone reads its result
     stores: Mapping[Op, Op]  # the inverse: store → op
     reusable: Mapping[Op, Value]  # op → the operand whose memory may hold the result
+    as_stored: frozenset[Op]  # accesses to short floats that are only moved, as bits
     moved: frozenset[Op]  # ops whose results code moves so that the blocks lie last in memory
 
     def reads(self, n: Node) -> list[Value]:
@@ -60,11 +61,10 @@ class BatchFacts:
         return not any(self.times_read[v] for v in n.results)
 
     def streams(self, root: Region) -> bool:
-        """Whether every tile is a view of an array, or is computed into an array, so that tiles take no memory of their
-        own.
-        """
+        """Whether tiles are only moved, or computed straight into an array, so that none is worked on in memory."""
         return all(n in self.skipped or isinstance(n, Bind | Return) or isinstance(n, Op) and n.region is None
-                   and (n.op.effect in (READ, WRITE) or n in self.stored_by or n.op.effect == ATOMIC and self.unread(n))
+                   and (n.op.effect in (READ, WRITE) or n in self.stored_by or n.op in MOVES
+                        or n.op.effect == ATOMIC and self.unread(n))
                    for n in root.nodes)
 
     def find_view(self, n: Op, array: Array, ctx: BlockSet) -> np.ndarray | None:
@@ -127,7 +127,7 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
                      regular=find_regular(live, params, constants, indices),
                      implicit=frozenset() if check else find_implicit_broadcasts(live, reads),
                      stored_by=stored_by, stores={store: n for n, store in stored_by.items()}, reusable=reusable,
-                     moved=moved)
+                     as_stored=frozenset() if check else find_as_stored(live, params), moved=moved)
 
 
 def _reads(n: Node, constants: Mapping[Value, np.ndarray], indices: Mapping[Operand, AffineIndex]) -> list[Value]:
@@ -280,6 +280,54 @@ def _fits(n: Op, v: Value) -> bool:
     """
     t, u = n.results[0].type, v.type
     return t == u or n.op.exact and t.shape == u.shape and info(t.dtype).carrier == info(u.dtype).carrier
+
+
+def find_as_stored(nodes: Sequence[Node], params: frozenset[Value]) -> frozenset[Op]:
+    """The loads of short floats whose tiles go to arrays of their dtype without a computation, and these stores: both
+    may access bits.
+    """
+    readers: defaultdict[Value, list[Node]] = defaultdict(list)
+    for n in nodes:
+        for v in uses_of(n):
+            readers[v].append(n)
+    found: set[Op] = set()
+    loads = [n for n in nodes if isinstance(n, Op) and (n.op.view is not None or n.op is memory.gather)
+             and _of_short_floats(n, params)]
+    stores = {n: _moved_to(n, readers, params) for n in loads}
+    for n, stored in stores.items():
+        if stored:
+            found |= {n, *stored}
+    return frozenset(found)
+
+
+def _of_short_floats(n: Op, params: frozenset[Value]) -> bool:
+    array = n.operands[0]
+    if array not in params or not isinstance(array.type, ArrayType):
+        return False
+    i = info(array.type.dtype)
+    return i.floating and i.storage != i.carrier and i.storage.itemsize * 8 == array.type.dtype.bitwidth
+
+
+MOVES = (shape.reshape, shape.permute, shape.broadcast_to, shape.extract)  # ops that move the elements of one tile
+
+
+def _moved_to(load: Op, readers: Mapping[Value, list[Node]], params: frozenset[Value]) -> list[Op]:
+    """The stores to which all elements of a load go; none if another op reads one of them."""
+    (first,) = load.results
+    todo, stores = [first], []
+    while todo:
+        v = todo.pop()
+        for n in readers[v]:
+            if not isinstance(n, Op) or n.operands.count(v) > 1:
+                return []
+            if n.op in MOVES and n.operands[0] is v:
+                todo.append(n.results[0])
+            elif n.op in (memory.store, memory.scatter) and _of_short_floats(n, params) \
+                    and n.operands[0].type.dtype is v.type.dtype:
+                stores.append(n)
+            else:
+                return []
+    return stores
 
 
 # ------------------------------------------------------------------ affine functions as code

@@ -7,7 +7,7 @@ index it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -24,17 +24,10 @@ class IrregularTiles:
     def __init__(self, begins: Sequence[np.ndarray], stops: Sequence[np.ndarray], strides: tuple[int, ...],
                  tile_shape: tuple[int, ...]):
         self.batch_shape = np.broadcast_shapes(*(x.shape for x in (*begins, *stops)))
-        self.count, self.tile_shape, self.strides = prod(self.batch_shape), tile_shape, strides
-        self.begins, self.stops = ([np.broadcast_to(x, self.batch_shape).reshape(-1) for x in group]
-                                   for group in (begins, stops))
+        self.tile_shape, self.strides, self.begins = tile_shape, strides, begins
         # The elements first … end-1 of a tile exist.
-        self.first = [np.maximum(-b, 0) for b in self.begins]
-        self.end = [np.minimum(s - b, n) for b, s, n in zip(self.begins, self.stops, tile_shape, strict=True)]
-        inside, some = np.ones(self.count, bool), np.ones(self.count, bool)
-        for first, end, n in zip(self.first, self.end, tile_shape, strict=True):
-            inside &= (first == 0) & (end == n)
-            some &= first < end
-        self.inside, self.clipped = np.flatnonzero(inside), np.flatnonzero(some & ~inside)
+        self.first = [np.maximum(-b, 0) for b in begins]
+        self.end = [np.minimum(s - b, n) for b, s, n in zip(begins, stops, tile_shape, strict=True)]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -42,54 +35,83 @@ class IrregularTiles:
 
     def read(self, memory: StridedMemory, fill, carrier: np.dtype, convert: Callable) -> np.ndarray:
         """The tiles, with `fill` for elements outside the array."""
-        if self.inside.size == self.count:
-            found = self._positions(memory, self.begins, self.tile_shape)[tuple(self.begins)]
-            return convert(found).reshape(self.shape)
-        out = np.full((self.count, *self.tile_shape), fill, carrier)
-        for part in self._parts():
-            found = self._positions(memory, part.begins, tuple(map(len, part.elements)))[tuple(part.begins)]
-            out[part.key(self.count)] = convert(found)
-        return out.reshape(self.shape)
+        parts = self._parts()
+        if len(parts) == 1 and parts[0].blocks is None and parts[0].shape == self.tile_shape:
+            x = convert(self._there(memory, parts[0]))
+            return x if x.shape == self.shape else np.broadcast_to(x, self.shape)
+        out = np.full(self.shape, fill, carrier)
+        for part in parts:
+            part.of(out, self)[part.key] = convert(self._there(memory, part))
+        return out
 
     def write(self, memory: StridedMemory, value: np.ndarray) -> None:
         """Write storage values of this shape. Where tiles overlap, the value of the last block stays."""
-        value = value.reshape(self.count, *self.tile_shape)
         for part in self._parts():
-            there = self._positions(memory, part.begins, tuple(map(len, part.elements)))
-            there[tuple(part.begins)] = value[part.key(self.count)]
+            at = part.at if part.blocks is not None else [np.broadcast_to(b, self.batch_shape) for b in part.at]
+            self._positions(memory, part)[tuple(at)] = part.of(value, self)[part.key]
 
-    def _positions(self, memory: StridedMemory, begins: Sequence[np.ndarray], shape: tuple[int, ...]) -> np.ndarray:
+    def _there(self, memory: StridedMemory, part: _Part) -> np.ndarray:
+        return self._positions(memory, part)[part.at]
+
+    def _positions(self, memory: StridedMemory, part: _Part) -> np.ndarray:
         """Every position up to the last one in use that a part of this shape can have: an overlapping view, position
         axes first.
         """
-        counts = tuple(int(b.max()) + 1 for b in begins)
-        return StridedTile(0, counts + shape, self.strides * 2, False).of(memory)
+        counts = tuple(int(b.max()) + 1 for b in part.at)
+        return StridedTile(0, counts + part.shape, self.strides * 2, False).of(memory)
 
-    def _parts(self) -> Iterator[_Part]:
-        """The tiles wholly inside the array, and those at an edge in groups that are cut alike."""
-        if self.inside.size:
-            whole = tuple(map(range, self.tile_shape))
-            yield _Part(self.inside, whole, [b[self.inside] for b in self.begins])
-        if not self.clipped.size:
-            return
-        cuts, rank = np.stack([x[self.clipped] for x in (*self.first, *self.end)]), len(self.tile_shape)
+    def _parts(self) -> list[_Part]:
+        """The tiles in groups that the edges of the array cut alike."""
+        rank = len(self.tile_shape)
+        cut = [_one(x) for x in (*self.first, *self.end)]
+        if None in cut:
+            return self._groups(cut)
+        elements = tuple(map(range, cut[:rank], cut[rank:]))
+        at = tuple([b + r.start if r.start else b for b, r in zip(self.begins, elements, strict=True)])
+        return [_Part(None, elements, at)] if all(elements) else []
+
+    def _groups(self, cut: list[int | None]) -> list[_Part]:
+        rank, zero = len(self.tile_shape), np.zeros(self.batch_shape, np.int64)
+        rows = [k for k, c in enumerate(cut) if c is None]  # the ends that differ between blocks
+        cuts = np.stack([(x + zero).reshape(-1) for x in map((*self.first, *self.end).__getitem__, rows)])
         order = np.lexsort(cuts)  # blocks of one cut become neighbours and stay in order
-        cuts = cuts[:, order]
-        differ = np.flatnonzero((cuts[:, 1:] != cuts[:, :-1]).any(axis=0)) + 1
-        for at, cut in zip(np.split(order, differ), cuts[:, [0, *differ.tolist()]].T.tolist(), strict=True):
-            blocks = self.clipped[at]
-            yield _Part(blocks, tuple(map(range, cut[:rank], cut[rank:])),
-                        [b[blocks] + first for b, first in zip(self.begins, cut, strict=False)])
+        cuts, begins = cuts[:, order], [(b + zero).reshape(-1) for b in self.begins]
+        bounds = [0, *(np.flatnonzero((cuts[:, 1:] != cuts[:, :-1]).any(axis=0)) + 1).tolist(), len(order)]
+        parts = []
+        for start, stop in zip(bounds, bounds[1:], strict=False):
+            for k, c in zip(rows, cuts[:, start].tolist(), strict=True):
+                cut[k] = c
+            elements, blocks = tuple(map(range, cut[:rank], cut[rank:])), order[start:stop]
+            if all(elements):
+                parts.append(_Part(blocks, elements, tuple([b[blocks] + r.start
+                                                            for b, r in zip(begins, elements, strict=True)])))
+        return parts
+
+
+def _one(x: np.ndarray) -> int | None:
+    """The number that all elements are."""
+    first = x.item(0)
+    return first if x.size == 1 or (x == first).all() else None
 
 
 class _Part(NamedTuple):
-    """Blocks whose tiles have the same existing elements, and for each dimension the coordinates where these begin."""
+    """Blocks whose tiles have the same existing elements, by number in row-major order; None for all blocks. `at`: for
+    each dimension the coordinates where these elements begin.
+    """
 
-    blocks: np.ndarray
+    blocks: np.ndarray | None
     elements: tuple[range, ...]
-    begins: Sequence[np.ndarray]
+    at: tuple[np.ndarray, ...]
 
-    def key(self, count: int) -> tuple:
-        """The part as an index of a value with one batch axis of `count` blocks."""
-        blocks = slice(None) if self.blocks.size == count else self.blocks
-        return (blocks, *(slice(r.start, r.stop) for r in self.elements))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(map(len, self.elements))
+
+    @property
+    def key(self) -> tuple:
+        """The index of the part in what `of` gives."""
+        return (... if self.blocks is None else self.blocks, *(slice(r.start, r.stop) for r in self.elements))
+
+    def of(self, value: np.ndarray, tiles: IrregularTiles) -> np.ndarray:
+        """A value of all tiles: as it is, or with one batch axis for all blocks."""
+        return value if self.blocks is None else value.reshape(prod(tiles.batch_shape), *tiles.tile_shape)
