@@ -107,6 +107,18 @@ def _text(given: Any) -> str:
     return os.fspath(given)
 
 
+def _profile(given: Any) -> str | None:
+    """Where a profile goes; None for no profile."""
+    text = _text(given)
+    try:
+        return PROFILE_FILE if _flag(text) else None
+    except KeyError:
+        return text
+
+
+PROFILE_FILE = "cutile.speedscope.json"
+
+
 def _bytes(given: Any) -> int:
     """A number of bytes; K, M, G and T behind it count powers of 1024."""
     if isinstance(given, int):
@@ -146,6 +158,9 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "checks that report what the language leaves undefined: accesses outside an array (bounds), undetermined "
             "padding that matters (undetermined), accesses of blocks that nothing orders (race), arguments that "
             "overlap (alias)"),
+    Setting("PROFILE", None, _profile, "1, or a file",
+            "measure launches in the interpreter line by line; when the process ends, a table on stderr shows it, and "
+            "a file for speedscope has it: cutile.speedscope.json, or the one that is named"),
     Setting("STEP_LIMIT", None, _integer(1), "a positive integer",
             "stop a kernel whose loops make more iterations than this; unset: no limit"),
     Setting("BACKEND", None, _one_of("interp"), "interp",

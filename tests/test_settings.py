@@ -27,6 +27,7 @@ def test_defaults_without_environment():
     ("UNDETERMINED", "poison", "poison"), ("PORTABLE", "1", True),
     ("STEP_LIMIT", "1000", 1000), ("BACKEND", "interp", "interp"),
     ("SANITIZE", "all", frozenset(settings.CHECKS)), ("SANITIZE", " Bounds , alias", frozenset(("bounds", "alias"))),
+    ("PROFILE", "1", "cutile.speedscope.json"), ("PROFILE", "0", None), ("PROFILE", "x.json", "x.json"),
     ("SANITIZE", "off", frozenset()), ("SANITIZE", "alias,all", frozenset(settings.CHECKS)),
     ("BLOCK", "3,0,1", (3, 0, 1)), ("BLOCK", "2", (2, 0, 0)),
 ])

@@ -13,6 +13,7 @@ from cutile.cli.debug import debug
 from cutile.cli.diff.command import diff
 from cutile.cli.explore.command import explore
 from cutile.cli.ops import ops
+from cutile.cli.profile import profile
 from cutile.cli.run.command import SCRIPTS, run
 from cutile.cli.show.command import show
 from cutile.settings import SettingError
@@ -23,6 +24,7 @@ app.command("debug")(debug)
 app.command("show")(show)
 app.command("diff")(diff)
 app.command("explore")(explore)
+app.command("profile")(profile)
 app.command("ops")(ops)
 app.command("settings")(settings.show_settings)
 app.command("doctor")(doctor.doctor)

@@ -5,7 +5,8 @@ end, the user's syntax or GPUs.
 
 `launch` starts from host arrays. `schedule` chooses how blocks run. `codegen` makes Python code that carries the user's
 file, lines and names. `run_blocks` runs that code over a grid; `exec` has the running blocks, `memory` the arrays that
-they access. `sanitize` puts checks into programs. `prepared` makes what launches over one grid have in common.
+they access. `sanitize` puts checks into programs, `traces` ops that tell what each block does; `profile` measures by
+them. `prepared` makes what launches over one grid have in common.
 """
 
 from cutile.interp.launch import HostLaunch, launch, run

@@ -85,7 +85,7 @@ class CompiledKernel:
         get = settings.get
         key = ("usual", asked, debugger.follows()) if usual else (
             asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, get("SANITIZE"),
-            get("UNDETERMINED"), debugger.follows())
+            get("UNDETERMINED"), get("PROFILE") is None, debugger.follows())
         found = self._made.get(key)
         return self._made.setdefault(key, self._plan(asked)) if found is None else found
 
@@ -93,20 +93,20 @@ class CompiledKernel:
         known = self.properties()
         schedule, why = choose(known, asked)
         check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
-        checks = self._checks()
+        checks, profiled = self._checks(), settings.get("PROFILE") is not None
 
-        def code_with(checks: tuple[str, ...]) -> EmittedCode:
-            return self._once(("code", schedule, check, limited, checks), lambda kernel: _emitter(
-                schedule).compile_kernel(self._checked(checks), check=check, step_limit=limited))
+        def code_with(checks: tuple[str, ...], profiled: bool) -> EmittedCode:
+            return self._once(("code", schedule, check, limited, checks, profiled), lambda kernel: _emitter(
+                schedule).compile_kernel(self._extended(checks, profiled), check=check, step_limit=limited))
 
         try:
-            code, plain = code_with(checks), code_with(())
+            code, plain = code_with(checks, profiled), code_with((), False)
         except RecursionError:
             raise TileRecursionError(
                 f"{self.kernel.name} nests deeper than Python can compile for the schedule {schedule}",
                 self.kernel.span, help="split the kernel's innermost code off into functions") from None
         noted = self._once(("noted",), lambda kernel: set()) if checks else None
-        # Chunks have the size that they have without checks, so that results have the same bits.
+        # Chunks have the size that they have without further ops, so that results have the same bits.
         return ExecutionPlan(schedule, why, code.objects[".kernel"], most_blocks(known, plain.streams), code, checks,
                              noted)
 
@@ -118,8 +118,12 @@ class CompiledKernel:
 
         return instrument.checks()
 
-    def _checked(self, checks: tuple[str, ...]) -> Kernel:
-        """The kernel with the ops of these checks."""
+    def _extended(self, checks: tuple[str, ...], profiled: bool) -> Kernel:
+        """The kernel with the ops of these checks, and with those that measure it."""
+        if profiled:
+            from cutile.interp.profile import process
+
+            return process.profiled(self._extended(checks, False))
         if not checks:
             return self.kernel
         from cutile.interp.sanitize import instrument

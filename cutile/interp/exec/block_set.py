@@ -28,9 +28,9 @@ LOWEST, HIGHEST = int(np.iinfo(INDEX).min), int(np.iinfo(INDEX).max)
 
 
 class Launch:
-    """The state that all blocks of one launch share."""
+    """The state that all blocks of one launch share. `clock`, if it is profiled: when the last line ended."""
 
-    __slots__ = ("grid", "step_limit", "steps", "printed", "failed")
+    __slots__ = ("grid", "step_limit", "steps", "printed", "failed", "clock")
 
     def __init__(self, grid: Dim3, step_limit: int | None = None):
         self.grid, self.step_limit, self.steps = grid, step_limit, 0

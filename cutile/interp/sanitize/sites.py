@@ -81,15 +81,15 @@ def parameter_names(kernel: Kernel) -> dict[Value, str]:
 
 
 def check_op(meaning: Callable, operands: str) -> OpDef:
-    """An op that only the sanitizer puts into programs. It runs for its effect on the host, so that no pass and no
-    emitter drops it. It is in no registry.
+    """An op that only the sanitizer and traces put into programs. It runs for its effect on the host, so that no pass
+    and no emitter drops it. It is in no registry.
     """
     return OpDef(meaning, _no_rule, name=meaning.__name__.strip("_"), operands=operands, effect=HOST, exact=True,
                  public=False, language=False)
 
 
 def _no_rule(*_: object) -> None:
-    raise AssertionError("the sanitizer puts its ops into typed programs")
+    raise AssertionError("the sanitizer and traces put their ops into typed programs")
 
 
 def says(span: Span, *keywords: str) -> bool:
