@@ -40,7 +40,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from cutile._support.structs import cached, structure
-from cutile.ir.nodes import Value
+from cutile.ir.nodes import Op, Value
 from cutile.ops._error_bounds import ErrorBound
 from cutile.ops._freedom import Freedom
 from cutile.types import LeafType, RoundingMode
@@ -241,6 +241,11 @@ class OpDef:
 
     def __reduce__(self):
         return (lookup, (self.name,))
+
+
+def is_plain(n: Op) -> bool:
+    """Whether an op of the IR rounds to nearest, if it rounds at all, and keeps subnormals."""
+    return n.attrs.get("rounding_mode") is None and not n.attrs.get("flush_to_zero")
 
 
 def with_clauses(doc: str, lines: str) -> str:

@@ -56,11 +56,12 @@ from cutile.passes.dce import dce
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
+from cutile.passes.shared_division import shared_division
 from cutile.passes.structured_exits import has_break, structured_exits
 from cutile.types import ListType, TileType
 
 IN_BOUNDS_SINCE = OPS["load_view_tko"].attr("inbounds").since
-PASSES = (flatten_frames, structured_exits, dce, cse, licm, loop_split, dce)
+PASSES = (flatten_frames, structured_exits, dce, cse, shared_division, licm, loop_split, dce)
 
 
 def after_passes(kernel: Kernel) -> Kernel:

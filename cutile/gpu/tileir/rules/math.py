@@ -1,8 +1,15 @@
-"""Lowering of mathematical functions. Those that Tile IR lacks are made of other operations."""
+"""Lowering of mathematical functions. Those that Tile IR lacks are made of other operations.
+
+Some functions of 16-bit floats go through a coarser function of float32, which is still far inside their bound.
+"""
 
 from __future__ import annotations
 
-from cutile.dtypes import info
+from typing import Any
+
+from cutile import settings
+from cutile._support.structs import structure
+from cutile.dtypes import bfloat16, float16, info
 from cutile.gpu.tileir import types as ty
 from cutile.gpu.tileir.access import scalar_as_tile
 from cutile.gpu.tileir.builder import Value
@@ -11,8 +18,45 @@ from cutile.gpu.tileir.rules._regular import compare, elementwise, is_float
 from cutile.gpu.tileir.rules._rule import rule
 from cutile.gpu.tileir.rules.convert import float_to
 from cutile.ops import math
+from cutile.ops._op import is_plain
 
 _INTEGER = {16: ty.i16, 32: ty.i32, 64: ty.i64}
+
+
+@structure(frozen=True, slots=True)
+class _Coarse:
+    """A function of 16-bit floats as an operation on float32: `name` of x times `factor`, with attributes."""
+
+    name: str
+    attrs: dict[str, Any]
+    factor: float = 1.0
+
+
+_FLUSH, _APPROX, _LOG2_E = {"flush_to_zero": True}, {"rounding_mode": "approx"}, 1.4426950408889634
+
+# The clauses of the operations bound their errors by 129 units in the last place of float32 (UN-4, RM-1), which is 0.02
+# units of float16; that of exp comes from rounding the product, 2**-17 of the result at most. A result of float16 that
+# flushing makes zero is zero in float16 anyway, and no operand is subnormal in float32. bfloat16 has the range of
+# float32, so nothing may be flushed there. sqrt must be rounded correctly: the root of a bfloat16 is at least 32 units
+# of float32 away from the middle between two of them, that of a float16 may be half a unit away.
+_COARSE = {
+    (math.exp, float16): _Coarse("exp2", _FLUSH, _LOG2_E), (math.exp, bfloat16): _Coarse("exp2", {}, _LOG2_E),
+    (math.exp2, float16): _Coarse("exp2", _FLUSH), (math.rsqrt, float16): _Coarse("rsqrt", _FLUSH),
+    (math.tanh, float16): _Coarse("tanh", _APPROX), (math.tanh, bfloat16): _Coarse("tanh", _APPROX),
+    (math.sqrt, bfloat16): _Coarse("sqrt", _APPROX),
+}
+
+
+@rule(math.exp, math.exp2, math.rsqrt, math.tanh, math.sqrt)
+def _function(l, n):
+    v = n.operands[0]
+    coarse = _COARSE.get((n.op, v.type.dtype)) if is_plain(n) and settings.get("HINTS") else None
+    if coarse is None or any(OPS[coarse.name].attr(a).since > l.version for a in coarse.attrs):
+        return elementwise(l, n)
+    x = float_to(l, l.get(v), ty.f32)
+    if coarse.factor != 1:
+        x = l.op("mulf", [x, l.b.constant(x.type, coarse.factor)])
+    return float_to(l, l.op(coarse.name, [x], **coarse.attrs), ty.of_dtype(v.type.dtype))
 
 
 @rule(math.isnan)

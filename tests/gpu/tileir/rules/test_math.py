@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import cutile as ct
+from cutile import settings
+from cutile.dtypes import info
+from cutile.gpu.tileir.rules.math import _COARSE
 from cutile.types import RoundingMode
 from tests.gpu.tileir.rules.small_kernels import (
     FLOATS,
@@ -18,6 +22,7 @@ from tests.gpu.tileir.rules.small_kernels import (
     tile,
 )
 from tests.gpu.tileir.tool import needs_tool
+from tests.tileir_eval.kernels import instead_of_interpreter
 
 F32, F64, I8, I32, U64 = (tile(d) for d in (ct.float32, ct.float64, ct.int8, ct.int32, ct.uint64))
 UNARY = (ct.exp, ct.exp2, ct.log, ct.log2, ct.sin, ct.cos, ct.tan, ct.sinh, ct.cosh, ct.tanh, ct.sqrt, ct.rsqrt,
@@ -65,6 +70,48 @@ def test_every_dtype(target, cases):
 @pytest.mark.parametrize("f", UNARY, ids=lambda f: f.name)
 def test_one_operation(f):
     assert names(lambda x: f(x), F32) == [f.tileir]
+
+
+@pytest.mark.parametrize("f, dtype", _COARSE, ids=lambda x: x.name)
+def test_functions_of_16_bit_floats(f, dtype):
+    """All 65,536 operands: results are the interpreter's or next to them, square roots are equal."""
+    coarse = _COARSE[f, dtype]
+    scaled = ["mulf"] if coarse.factor != 1 else []
+    assert names(lambda x: f(x), tile(dtype)) == ["ftof", *scaled, coarse.name, "ftof"]
+    with settings.override(HINTS=False):
+        assert names(lambda x: f(x), tile(dtype)) == [f.tileir]
+
+    @ct.kernel
+    def kernel(x, y):
+        ct.store(y, ct.bid(0), f(ct.load(x, ct.bid(0), 1024)))
+
+    x = np.arange(1 << 16, dtype=np.uint16).view(info(dtype).storage)
+    y, z = np.zeros_like(x), np.zeros_like(x)
+    ct.launch(None, (64,), kernel, (x, y))
+    with instead_of_interpreter():
+        ct.launch(None, (64,), kernel, (x, z))
+    assert np.array_equal(np.isnan(y), np.isnan(z))
+    steps = abs(y.view(np.int16).astype(int) - z.view(np.int16).astype(int))[~np.isnan(y)]
+    assert steps.max() <= (f is not ct.sqrt)
+
+
+def test_square_roots_of_bfloat16_are_far_from_the_middle():
+    """So far that the 1 ulp of float32 of an approximate root, doubled, does not change the rounded one."""
+    x = np.arange(0x7F80, dtype=np.uint16).view(info(ct.bfloat16).storage).astype(np.float64)
+    root = np.sqrt(x[1:])
+    for error in (-(2.0**-22), 2.0**-22):
+        near = (root * (1 + error)).astype(np.float32).astype(info(ct.bfloat16).storage)
+        assert np.array_equal(near, root.astype(np.float32).astype(near.dtype))
+
+
+def test_rounding_modes_of_16_bit_floats_are_kept():
+    for f in (lambda x: ct.sqrt(x, rounding_mode=RoundingMode.RZ), lambda x: ct.sqrt(x, rounding_mode=RoundingMode.RP)):
+        assert names(f, tile(ct.bfloat16)) == ["sqrt"]
+
+
+def test_coarse_functions_need_their_version():
+    assert names(lambda x: ct.tanh(x), tile(ct.float16), version="13.1") == ["tanh"]
+    assert names(lambda x: ct.exp(x), tile(ct.float16), version="13.1") == ["ftof", "mulf", "exp2", "ftof"]
 
 
 def test_isnan_is_an_unordered_comparison():
