@@ -18,6 +18,7 @@ dtype. That operands are in their domain is found from the program (analysis/flo
   small a quotient from zero.
 
 A quotient of float16 is computed in float32. It is the same rounded again, as the interpreter and GPUs compute it.
+Dividing by a power of two is multiplying by its inverse, which the assembler does not do by itself.
 CUTILE_HINTS=0 turns all of this off.
 """
 
@@ -70,7 +71,13 @@ def shared_division(kernel: Kernel) -> Kernel:
 
 def _is_division(n: Op) -> bool:
     t = n.results[0].type if n.op is arithmetic.truediv else None
-    return isinstance(t, TileType) and t.dtype in DOMAINS and t.size >= SHARED and is_plain(n)
+    return isinstance(t, TileType) and info(t.dtype).floating and t.size >= SHARED and is_plain(n)
+
+
+def _inverse(power: float, dtype: DType) -> float | None:
+    """The inverse of a power of two, if both are normal numbers of the dtype; None for other numbers."""
+    mantissa, exponent = math.frexp(power)  # of an infinity or NaN, the mantissa is that
+    return 1 / power if abs(mantissa) == 0.5 and abs(1 - exponent) <= -info(dtype).format.emin else None
 
 
 class _Divisions:
@@ -83,12 +90,16 @@ class _Divisions:
     def replacement(self, n: Op) -> Sequence[Node] | None:
         """The nodes that replace a division; None if it stays."""
         e, s = n.operands[0], self._before_broadcast(n.operands[1])
-        if n.results[0].type.size < SHARED * s.type.size:
+        c = constant_of(self.source, s)
+        inverse = None if c is None else _inverse(c, e.type.dtype)
+        if inverse is not None:
+            return _by_inverse(n, inverse)
+        if e.type.dtype not in DOMAINS or n.results[0].type.size < SHARED * s.type.size:
             return None
         domain, divisor, dividend = DOMAINS[e.type.dtype], self.ranges.of(s), self.ranges.of(e)
         if domain.has_divisor(divisor) and self._has_dividend(domain, dividend, n.results[0]):
             return _Replacement(n, s, domain, dividend.infinite).always(divisor.infinite)
-        if s.type.size == 1 and constant_of(self.source, s) is None:
+        if s.type.size == 1 and c is None:
             dividend = FloatRanges(self.source, implied(self.ranges, s, domain.divisor + 1)).of(e)
             if self._has_dividend(domain, dividend, n.results[0]):
                 return _Replacement(n, s, domain, dividend.infinite).checked()
@@ -125,6 +136,16 @@ class _Divisions:
         if n.op is arithmetic.mul:
             return self._is_lost(n.results[0], high + math.frexp(c)[1])
         return abs(c) > 2.0**(high + info(dtype).format.mantissa + 4)  # less than a sixteenth of a unit of the constant
+
+
+def _by_inverse(n: Op, inverse: float) -> list[Node]:
+    """The product that is the quotient by a power of two, for every dividend."""
+    b, t = Builder(n.span), n.results[0].type
+    factor = b.op1(create.constant, result=TileType(t.dtype), value=inverse)
+    if t.shape:
+        factor = b.op1(shape.broadcast_to, factor, result=t, shape=t.shape)
+    b.append(Op(arithmetic.mul, (n.operands[0], factor), dict(_PLAIN), n.results, n.span))
+    return b.region.nodes
 
 
 class _Replacement(Builder):

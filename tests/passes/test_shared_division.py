@@ -25,6 +25,7 @@ from cutile.passes.shared_division import shared_division
 from cutile.types import ArrayType
 
 COLUMNS = 64
+RN, RZ, RM, RP, FULL, APPROX = (getattr(ct.RoundingMode, m) for m in "RN RZ RM RP FULL APPROX".split())
 
 
 def passed(fn, *kinds) -> tuple[Kernel, Kernel]:
@@ -96,9 +97,15 @@ def by_negative(x, y, R):
     ct.store(y, (0, 0), (ct.load(x, (0, 0), (R, COLUMNS)).astype(ct.float32) / -3.0).astype(y.dtype))
 
 
-def directed(x, y, R):
+def by_power(x, y, R):
+    t = ct.load(x, (0, 0), (R, COLUMNS))
+    ct.store(y, (0, 0), (t / -8.0 + t / 0.5).astype(y.dtype))
+
+
+def by_extreme_power(x, y, R):
+    """By the largest power of two of float32 whose inverse is normal, in a tile that comes broadcast."""
     t = ct.load(x, (0, 0), (R, COLUMNS)).astype(ct.float32)
-    ct.store(y, (0, 0), ct.truediv(t, 3.0, rounding_mode=ct.RoundingMode.RZ).astype(y.dtype))
+    ct.store(y, (0, 0), (t / ct.full((R, 1), 2.0**126, ct.float32)).astype(y.dtype))
 
 
 def sixteen(x, y, R):
@@ -116,6 +123,7 @@ ALWAYS = [  # kernel, dtypes of x and y: no divisor needs a check
     (softmax, H, H), (softmax, S, H), (softmax, B, H), (of_largest, H, S), (of_largest, H, I8), (unit, H, H),
     (unit, H, S), (normal, H, H), (by_constant, H, S), (by_constant, I32, S), (by_constant, H, H), (sixteen, H, H),
 ]
+POWERS = [(by_power, d, d) for d in (H, B, S, D)] + [(by_extreme_power, d, S) for d in (H, B, S)]
 CHECKED = [
     (weights, S, H), (weights, H, H), (weights, D, H), (of_largest, S, S), (of_largest, B, I8),
     (of_largest_number, H, S), (of_largest_number, B, H), (unit, S, H), (normal, S, H), (by_first, H, S),
@@ -131,7 +139,6 @@ STAYS = {
     (by_first, B, H): "and so may those of bfloat16",
     (by_constant, S, H): "and those of float32 whatever they are divided by",
     (by_negative, H, H): "-0 / -3 would lose its sign",
-    (directed, H, H): "it does not round to nearest",
 }
 
 
@@ -175,6 +182,36 @@ def test_several_divisors_are_not_checked(case):
 def test_what_stays(case):
     before, after = passed_case(case, 1)
     assert before is after, STAYS[case]
+
+
+@pytest.mark.parametrize("mode, flush, stays", [
+    (None, False, False), (RN, False, False), (RZ, False, True), (RM, False, True), (RP, False, True),
+    (FULL, False, True), (APPROX, False, True), (None, True, True), (RN, True, True), (APPROX, True, True)])
+@pytest.mark.parametrize("divisor", [3.0, 4.0])
+def test_divisions_that_do_not_round_to_nearest_stay(mode, flush, stays, divisor):
+    def kernel(x, y):
+        t = ct.load(x, (0, 0), (4, COLUMNS)).astype(ct.float32)
+        ct.store(y, (0, 0), ct.truediv(t, divisor, rounding_mode=mode, flush_to_zero=flush).astype(y.dtype))
+
+    before, after = passed(kernel, array(H), array(H))
+    assert (before is after) is stays
+
+
+@pytest.mark.parametrize("case", POWERS, ids=name)
+def test_powers_of_two(case):
+    """One product, for every dividend."""
+    before, after = passed_case(case, 4)
+    assert divided(before) and not divided(after)
+    assert not any(isinstance(n, Op) and n.op is arithmetic.fma for n in walk(after.body))
+
+
+@pytest.mark.parametrize("power", [2.0**127, 2.0**-127, 2.0**-149, 0.0, math.inf, math.nan])
+def test_powers_without_an_inverse_stay(power):
+    def kernel(x, y):
+        ct.store(y, (0, 0), ct.load(x, (0, 0), (4, COLUMNS)) / power)
+
+    before, after = passed(kernel, array(S), array(S))
+    assert before is after
 
 
 @pytest.mark.parametrize("columns", [16, 32])
@@ -228,12 +265,12 @@ def specials(dtype) -> np.ndarray:
     return np.array(found + [-v for v in found])
 
 
-@pytest.mark.parametrize("case", ALWAYS + CHECKED, ids=name)
+@pytest.mark.parametrize("case", ALWAYS + POWERS + CHECKED, ids=name)
 @examples(max_examples=12, deadline=None)
 @given(st.data())
 def test_bits(case, data):
     """Rows of ordinary numbers of any scale, with some special values among them."""
-    rng, rows = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))), 4 if case in ALWAYS else 1
+    rng, rows = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1))), 4 if case not in CHECKED else 1
     x = rng.standard_normal((rows, COLUMNS)) * 2.0**rng.integers(-50, 50, (rows, 1))
     if data.draw(st.booleans()):
         x = x * 2.0**rng.integers(-120, 20, x.shape)
@@ -249,7 +286,7 @@ def test_bits(case, data):
         same(case, x)
 
 
-@pytest.mark.parametrize("case", ALWAYS + CHECKED, ids=name)
+@pytest.mark.parametrize("case", ALWAYS + POWERS + CHECKED, ids=name)
 def test_bits_of_every_special_value(case):
     """Each fills a row, stands among others, and is a divisor."""
     values = specials(case[1])
@@ -257,5 +294,5 @@ def test_bits_of_every_special_value(case):
         for v in values[::4]:
             x = np.resize(values, (4, COLUMNS)).astype(float)
             x[0], x[1, ::2], x[2, 0] = v, v, v
-            for part in (x,) if case in ALWAYS else x[:, None]:
+            for part in (x,) if case not in CHECKED else x[:, None]:
                 same(case, part)
