@@ -100,15 +100,20 @@ def base_array(a: np.ndarray) -> np.ndarray:
 # ------------------------------------------------------------------ PyTorch
 
 _TENSOR_DTYPES: dict[Any, DType] = {}  # of tensors in GPU memory that were read
+_HOST_DTYPES: dict[Any, tuple[DType, Any]] = {}  # of tensors in CPU memory that were read, each with `_bits`
 
 
 def read_torch(t: Any, key: list, values: list) -> None:
     try:
-        if t.is_cuda and not t.is_neg():
-            pointer = t.data_ptr()
-            key.append((TORCH, _TENSOR_DTYPES[t.dtype], t.shape, t.stride(), t.get_device(), pointer & 15, True))
-            return values.append(pointer)
-    except (KeyError, RuntimeError, ValueError):  # a dtype not met before, or what is wrong is found out below
+        if not t.is_neg() and (pointer := t.data_ptr()):
+            if t.is_cuda:
+                key.append((TORCH, _TENSOR_DTYPES[t.dtype], t.shape, t.stride(), t.get_device(), pointer & 15, True))
+                return values.append(pointer)
+            dtype, bits = _HOST_DTYPES[t.dtype]
+            if t.requires_grad:
+                t = t.detach()
+            return _append_host(TORCH, _memory(t, dtype, bits), dtype, key, values)  # torch refuses most that is wrong
+    except (KeyError, RuntimeError, ValueError, TypeError):  # a dtype not met before, or what is wrong is found below
         pass
     read_torch_subclass(t, key, values)
 
@@ -169,18 +174,23 @@ def _read_tensor(torch: Any, t: Any, key: list, values: list) -> None:
         raise TypeError(f"a torch tensor on device {t.device} cannot be passed to a kernel; {how}")
     if not t.data_ptr() and t.numel():  # NumPy would make memory of its own
         raise TypeError(f"a torch tensor {_state(torch, t) or 'whose storage was given back has no memory'}")
-    _append_host(TORCH, _as_numpy(torch, t.detach(), dtype, packed), dtype, key, values)
-
-
-def _as_numpy(torch: Any, t: Any, dtype: DType, packed: bool) -> np.ndarray | PackedArray:
-    """A tensor's memory. NumPy cannot read bfloat16 and fp8 of the CPU through DLPack, so these go by their bits."""
     if packed:
-        return PackedArray(t.view(torch.uint8).numpy())
+        return _append_host(TORCH, PackedArray(t.detach().view(torch.uint8).numpy()), dtype, key, values)
+    _HOST_DTYPES[t.dtype] = dtype, _bits(torch, dtype)
+    _append_host(TORCH, _memory(t.detach(), *_HOST_DTYPES[t.dtype]), dtype, key, values)
+
+
+def _bits(torch: Any, dtype: DType) -> Any:
+    """The dtype of PyTorch through which a tensor's memory is read; None for its own. NumPy knows no bfloat16 and fp8
+    of PyTorch.
+    """
     storage = INFO[dtype].storage
-    if storage.kind in "biuf" and storage.isbuiltin == 1:
-        return t.numpy()
-    bits = {1: torch.uint8, 2: torch.int16}[storage.itemsize]
-    return t.view(bits).numpy().view(storage)
+    own = storage.kind in "biuf" and storage.isbuiltin == 1
+    return None if own else {1: torch.uint8, 2: torch.int16}[storage.itemsize]
+
+
+def _memory(t: Any, dtype: DType, bits: Any) -> np.ndarray:
+    return t.numpy() if bits is None else t.view(bits).numpy().view(INFO[dtype].storage)
 
 
 # ------------------------------------------------------------------ CuPy
