@@ -1,7 +1,7 @@
 /* What the C files of this folder share.
 
-   A compiled form computes what an operation's NumPy form computes, bit for bit, in one pass. `elementwise.c` brings
-   operands of any shape and layout to packed arrays; the functions that compute see nothing else. */
+   A compiled form computes what an operation's NumPy form computes, bit for bit, in one pass. `loop.c` brings operands
+   of any shape and layout to packed arrays; the functions that compute see nothing else. */
 
 #ifndef CUTILE_FORMS_H
 #define CUTILE_FORMS_H
@@ -53,7 +53,7 @@ typedef struct {
 extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], FUNCTION_FORMS[]; /* each ends with a NULL name */
 
 int add_elementwise(PyObject *forms, const Elementwise *table);
-int start_elementwise(void);
+int add_elements(PyObject *forms);
 
 INLINE uint32_t bits32(float x) { uint32_t u; memcpy(&u, &x, sizeof u); return u; }
 INLINE uint64_t bits64(double x) { uint64_t u; memcpy(&u, &x, sizeof u); return u; }

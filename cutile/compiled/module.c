@@ -1,12 +1,13 @@
 /* The module cutile.compiled._forms: a dict of the forms that this CPU can compute. */
 
-#include "forms.h"
+#include "loop.h"
 
 static int fill(PyObject *forms)
 {
-    return start_elementwise()
-        && (!CPU_IS_FAST || (add_elementwise(forms, FMA_FORMS) && add_elementwise(forms, ROUNDING_FORMS)
-            && add_elementwise(forms, FUNCTION_FORMS)));
+    if (!start_loops())
+        return 0;
+    return !CPU_IS_FAST || (add_elementwise(forms, FMA_FORMS) && add_elementwise(forms, ROUNDING_FORMS)
+        && add_elementwise(forms, FUNCTION_FORMS) && add_elements(forms));
 }
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .m_size = -1};

@@ -90,4 +90,23 @@ INLINE float saturate32(float y, Format f)
 INLINE float bf16_of32(float x) { return drop_bits(x, 16); }
 INLINE float tf32_of32(float x) { return drop_bits(x, 13); }
 
+/* ---------------------------------------------------------------- the words in memory, as ops/_encoding.py has them */
+
+INLINE float bf16_decoded(uint16_t word) { return float_of((uint32_t)word << 16); }
+INLINE uint16_t bf16_encoded(float x) { return (uint16_t)(bits32(x) >> 16); }
+
+INLINE float f16_decoded(uint16_t word)
+{
+    uint32_t sign = (uint32_t)(word & 0x8000) << 16, rest = (uint32_t)(word & 0x7FFF) << 13;
+    if (rest >= 0x0F800000) /* infinities and NaN */
+        return float_of(sign | rest | 0x7F800000);
+    return float_of(bits32(float_of(rest) * 0x1p112f) | sign);
+}
+
+INLINE uint16_t f16_encoded(float x)
+{
+    uint32_t rest = bits32(float_of(bits32(x) & 0x7FFFFFFF) * 0x1p-112f) >> 13 & 0x7FFF;
+    return (uint16_t)(rest | (bits32(x) >> 16 & 0x8000));
+}
+
 #endif

@@ -10,7 +10,7 @@ import pytest
 
 from cutile import compiled
 from cutile.dtypes import INFO, bfloat16, float16, float32, float64
-from cutile.ops import _exact, _numeric, _rounding
+from cutile.ops import _exact, _numeric, _rounding, atomics
 
 
 def _fma(dtype) -> Callable:
@@ -34,6 +34,9 @@ ROUNDING = {f"round {t} to {d.name}": _round(d) for d in _ROUNDED for t in "fd"}
 FUNCTIONS = {name: _function(fn, d) for (fn, d), name in _numeric._FUNCTIONS.items()}
 ELEMENTWISE = {f"fma {d.name}": _fma(d) for d in (float16, bfloat16, float32, float64)} | ROUNDING | FUNCTIONS | {
     "rsqrt float64": _exact._rsqrt}
+ATOMICS = {f"atomic {kind} {d.name}": (kind, d) for kind, k in {**atomics.KINDS, "cas": atomics.CAS}.items()
+           for d in k.dtypes}
+ELEMENTS = ("gather", "scatter", *ATOMICS)  # `tests/compiled/test_elements.py` compares these
 OPERANDS = {**dict.fromkeys(ELEMENTWISE, "fff"), **{name: name[6] for name in ROUNDING},  # dtypes, as characters
             **dict.fromkeys(FUNCTIONS, "f"), "fma float64": "ddd", "rsqrt float64": "d"}
 _MEND = {name: functools.partial(_numeric._mend, *key) for key, name in _numeric._FUNCTIONS.items()}

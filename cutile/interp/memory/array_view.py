@@ -220,12 +220,16 @@ class ArrayView(ArrayBase):
             x = found.read(self.buffer, fill)
             if x is not None:
                 return x if mask is None or mask.all() else np.where(mask, x, fill)
+        x = elements.gathered(self.buffer, self.bounds, indices, mask, fill, tile_shape, out)
+        if x is not None:
+            return x
         at = elements.coordinates(self.bounds, indices, len(tile_shape))
         return elements.take(self.buffer, at, mask, fill, tile_shape, out)
 
     def scatter(self, indices, value, mask, tile_shape) -> None:
         found = separable(self.bounds, indices, tile_shape) if mask is None else None
-        if found is not None and found.write(self.buffer, value):
+        if found is not None and found.write(self.buffer, value) \
+                or elements.scattered(self.buffer, self.bounds, indices, mask, value):
             return
         at = elements.coordinates(self.bounds, indices, len(tile_shape))
         elements.put(self.buffer, at, mask, value, tile_shape)
@@ -235,6 +239,9 @@ class ArrayView(ArrayBase):
         if not old and mask is None and self._is_unsliced_vector() \
                 and self.buffer.count_below(kind, self.bounds.stop[0], indices[0], operands[0], shape):
             return atomics.all_updated(self.buffer.carrier, shape)
+        found = elements.updated(self.buffer, kind, self.bounds, indices, mask, operands, shape, old)
+        if found is not None:
+            return found
         at = elements.coordinates(self.bounds, indices, len(tile_shape))
         return elements.update(self.buffer, kind, at, mask, operands, shape, old)
 

@@ -53,7 +53,7 @@ def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
         flat, at = buffer.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)
     else:
         flat = buffer.array if isinstance(at, tuple) else buffer.flat
-    if not old and _at_once(buffer.dtype, kind):
+    if not old and at_once(buffer.dtype, kind):
         x = operands[0]
         one = is_one_number(x)  # `at` is much faster with one number than with an array of equal ones
         x = buffer.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
@@ -82,7 +82,7 @@ def all_updated(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.ndarray, np
     return filled_with(True, np.dtype(bool), shape), filled_with(0, dtype, shape)
 
 
-def _at_once(dtype, kind: str) -> bool:
+def at_once(dtype, kind: str) -> bool:
     """Whether `ufunc.at` computes this update, rounding after each one."""
     return kind in UFUNCS and dtype is not bfloat16
 

@@ -77,6 +77,11 @@ class Buffer:
             self._stand_ins = {}
         return self._stand_ins
 
+    @property
+    def carriers(self) -> np.ndarray | None:
+        """All elements as carriers, if they were converted."""
+        return self._carrier_array
+
     def convert(self, stored: np.ndarray) -> np.ndarray:
         return _numeric.to_carrier(stored, self.dtype)
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cutile.compiled import form
 from cutile.interp.memory import atomics
 from cutile.interp.memory.buffer import Buffer, all_below
 from cutile.interp.memory.separable import compact
@@ -76,6 +78,58 @@ def _shifted(i: np.ndarray, start: Coord, rank: int) -> np.ndarray:
     if isinstance(start, int) and start == 0:
         return c
     return np.where((c < 0) | (c >= OUTSIDE), OUTSIDE, c) + beside(start, rank)
+
+
+# ------------------------------------------------------------------ in one pass, where there are compiled forms
+
+
+def gathered(buffer: Buffer, bounds: TileBounds, indices: Sequence[np.ndarray], mask: np.ndarray | None, fill,
+             tile_shape: tuple[int, ...], out: np.ndarray | None) -> np.ndarray | None:
+    """What `take` gives at `coordinates(bounds, indices)`. None, like the next ones, where no compiled form does it."""
+    source = buffer.array if buffer.plain else buffer.carriers
+    if source is None or (compiled := _form("gather", bounds, indices)) is None:
+        return None
+    x = compiled(source, _limits(bounds), tuple(indices), mask, np.asarray(fill, buffer.carrier), out)
+    if x.shape[x.ndim - len(tile_shape):] == tile_shape:
+        return x
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, tile_shape))
+
+
+def scattered(buffer: Buffer, bounds: TileBounds, indices: Sequence[np.ndarray], mask: np.ndarray | None,
+              value: np.ndarray) -> bool | None:
+    """What `put` does; True where it is done."""
+    if (compiled := _form("scatter", bounds, indices)) is None:
+        return None
+    compiled(_words(buffer.array), _limits(bounds), tuple(indices), mask, _words(np.asarray(buffer.store(value))))
+    return True
+
+
+def updated(buffer: Buffer, kind: str, bounds: TileBounds, indices: Sequence[np.ndarray], mask: np.ndarray | None,
+            operands: Sequence[np.ndarray], shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray] | None:
+    """What `update` gives."""
+    if not old and mask is None and atomics.at_once(buffer.dtype, kind) \
+            or (compiled := _form(f"atomic {kind} {buffer.dtype.name}", bounds, indices)) is None:
+        return None
+    memory = buffer.array if buffer.plain else buffer.array.view(np.uint16)
+    done, before = compiled(memory, _limits(bounds), tuple(indices), mask, operands[0], operands[-1], shape)
+    return done, before if old else atomics.filled_with(0, buffer.carrier, shape)
+
+
+MOST_AXES = 8  # of an array, in the compiled forms
+
+
+def _form(name: str, bounds: TileBounds, indices: Sequence[np.ndarray]) -> Callable | None:
+    return form(name) if bounds.fixed and len(indices) <= MOST_AXES else None
+
+
+def _limits(bounds: TileBounds) -> tuple[int, ...]:
+    """Where the view begins and ends along each axis, as the compiled forms take it."""
+    return tuple(itertools.chain.from_iterable(zip(bounds.start, bounds.stop, strict=True)))
+
+
+def _words(a: np.ndarray) -> np.ndarray:
+    """The array; elements of which only ml_dtypes knows the dtype as integers."""
+    return a if a.dtype.isbuiltin == 1 else a.view(f"u{a.dtype.itemsize}")
 
 
 # ------------------------------------------------------------------ moving data
