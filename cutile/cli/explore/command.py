@@ -15,8 +15,9 @@ import typer
 from cutile.cli import script
 from cutile.cli.explore import search
 from cutile.cli.explore.outcomes import Outcome, Rerun
+from cutile.cli.explore.search import Seeds
 from cutile.cli.failing import WRONG_ARGUMENTS, fail
-from cutile.errors import TileError
+from cutile.errors import TileError, TileSanitizerError
 from cutile.interp.exec.turn_order import Step
 from cutile.runtime.turn_schedule import write_steps
 
@@ -31,47 +32,53 @@ def explore(
                                                     "in the current folder")] = None,
     json: Annotated[bool, typer.Option(help="print JSON")] = False,
 ) -> None:
-    """Look for an order of blocks that changes the results, the prints or the errors of a launch.
+    """Look for an order of blocks that changes the results, the prints or the errors of a launch, and for races.
 
-    The file is run as a script up to the launch, which then runs in many orders, on CPU arrays.
+    The file is run as a script up to the launch, which then runs in many orders, on CPU arrays, with the sanitizer's
+    check `race`. Races matter also where no order makes a difference here: a GPU may keep accesses back.
 
-    Of an order that makes a difference, the fewest steps that show it are printed and written to a file for
-    ct.schedule(replay=...). The exit status is 1 if there is one, or if the launch fails in every order.
+    Of an order that makes a difference or shows a race, the fewest steps that show it are printed and written to a file
+    for ct.schedule(replay=...). The exit status is 1 if there is one, or if the launch fails in every order.
 
     python -m cutile explore examples/histogram.py::histogram --seeds 50
     """
     file, name = script.split_target(target, WRONG_ARGUMENTS)
     if not name:
         fail(f"{target!r} is not FILE.py::KERNEL", WRONG_ARGUMENTS)
-    words, tried = arguments or [], range(seeds)
+    words, found = arguments or [], None
     try:
-        seed = None
         if workers > 1:
             with ProcessPoolExecutor(workers, get_context("spawn")) as pool:
-                seed = search.first_seed_by(pool, workers, file, name, words, launch, tried)
-            tried = range(0) if seed is None else range(seed, seed + 1)
+                found = search.try_seeds_by(pool, workers, file, name, words, launch, range(seeds))
         with redirect_stdout(sys.stderr if json else sys.stdout):  # what the script prints is not part of the JSON
             report = script.at_launch(file, name, words, launch,
-                                      lambda caught: _explored(Rerun(caught), tried, seeds, replay))
+                                      lambda caught: _explored(Rerun(caught), seeds, found, replay))
     except (TileError, script.NotLaunchedError) as e:
         fail(str(e), WRONG_ARGUMENTS)
     print(json_.dumps(report, indent=2) if json else _text(report))
-    if report["depends on order"] or report["error"]:
+    if report["depends on order"] or report["races"] or report["error"]:
         raise typer.Exit(1)
 
 
-def _explored(launch: Rerun, tried: range, seeds: int, replay: str | None) -> dict[str, Any]:
-    """What was found, as data."""
-    seed = search.first_seed(launch, tried)
-    report = {"kernel": launch.kernel, "seeds": seeds, "depends on order": seed is not None,
-              "error": search.usual(launch).error}
-    if seed is None:
+def _explored(launch: Rerun, seeds: int, tried: Seeds | None, replay: str | None) -> dict[str, Any]:
+    """What was found, as data. `tried`: what the seeds show, if workers have tried them."""
+    usual = search.usual(launch)
+    tried = search.try_seeds(launch, range(seeds), usual) if tried is None else tried
+    found = search.explain(launch, tried, usual)
+    report = {"kernel": launch.kernel, "seeds": seeds, "depends on order": tried.differing is not None,
+              "error": usual.outcome.error, "races": list(map(_race, found.races.values()))}
+    if tried.first() is None and not found.races:
         return report
-    found = search.explain(launch, seed)
     path = replay or f"{launch.kernel}.json"
     write_steps(path, launch.kernel, [s.block for s in found.steps])
-    return {**report, "seed": seed, "differences": _differences(launch, found.usual, found.other),
+    return {**report, "seed": tried.first(), "differences": _differences(launch, usual.outcome, found.outcome),
             "steps": list(map(_step, found.steps)), "replay": path}
+
+
+def _race(e: TileSanitizerError) -> dict[str, Any]:
+    lines = [span.line for span in (e.loc, *(span for _, span in e.notes)) if span is not None]
+    return {"message": e.message, "lines": lines, "array": e.array, "element": e.element, "block": e.block,
+            "text": e.render()}
 
 
 def _differences(launch: Rerun, usual: Outcome, other: Outcome) -> list[str]:
@@ -104,17 +111,29 @@ def _step(s: Step) -> dict[str, Any]:
 
 
 def _text(report: dict[str, Any]) -> str:
-    name, seeds = report["kernel"], report["seeds"]
-    if not report["depends on order"]:
-        if report["error"]:
-            return f"{name} fails in each of {seeds} orders of its blocks: {report['error']}"
-        return f"{name} did the same in {seeds} orders of its blocks."
-    steps = report["steps"]
-    out = [f"What {name} does depends on the order of its blocks. With seed {report['seed']}:"]
-    out += [f"  {d}" for d in report["differences"]]
-    out.append(f"The fewest steps found that show a difference, {len(steps)}; then each block runs to its end:")
-    for k, s in enumerate(steps, 1):
+    out = _summary(report) + (_how_to_repeat(report) if "steps" in report else [])
+    for r in report["races"]:
+        out += ["", r["text"]]
+    return "\n".join(out)
+
+
+def _summary(report: dict[str, Any]) -> list[str]:
+    name, seeds, races = report["kernel"], report["seeds"], report["races"]
+    if report["depends on order"]:
+        return [f"What {name} does depends on the order of its blocks. With seed {report['seed']}:",
+                *(f"  {d}" for d in report["differences"])]
+    if report["error"]:
+        return [f"{name} fails in each of {seeds} orders of its blocks: {report['error']}"]
+    same = f"{name} did the same in {seeds} orders of its blocks"
+    return [f"{same}, but its accesses race: a GPU may order them in other ways." if races else f"{same}."]
+
+
+def _how_to_repeat(report: dict[str, Any]) -> list[str]:
+    shown = "a difference" if report["depends on order"] else "a race"
+    out = [f"The fewest steps found that show {shown}, {len(report['steps'])}; then each block runs to its end:"
+           if report["steps"] else f"It shows {shown} if each block runs to its end before the next one begins."]
+    for k, s in enumerate(report["steps"], 1):
         what = "begins" if s["line"] is None else f"line {s['line']}: {s['source']}"
         out.append(f"  {k}. block {tuple(s['block'])} {what}")
-    out.append(f"To repeat it: with ct.schedule(replay={report['replay']!r}) around the launch.")
-    return "\n".join(out)
+    check = "" if report["depends on order"] else 'ct.sanitize("race"), '
+    return [*out, f"To repeat it: with {check}ct.schedule(replay={report['replay']!r}) around the launch."]
