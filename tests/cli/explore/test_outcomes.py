@@ -39,7 +39,8 @@ def test_arrays_prints_and_steps():
 
 def test_arrays_are_put_back():
     launch, (x, out) = rerun()
-    assert [launch.run(order).outcome for order in (Drawn(1), Listed([]), Drawn(2))] == [launch.run(Drawn(3)).outcome] * 3
+    expected = launch.run(Drawn(3)).outcome
+    assert [launch.run(order).outcome for order in (Drawn(1), Listed([]), Drawn(2))] == [expected] * 3
     assert not out.any()
 
 
