@@ -46,6 +46,7 @@ from cutile.errors import (
     TileValueError,
 )
 from cutile.front.proxies import Array, RawArrayMemory, Scalar, Tile, TiledView
+from cutile.front.sizes import Sizes
 from cutile.front.static_names import ensure_constant, static_assert, static_eval, static_exception, static_iter
 from cutile.ops._op import registry as _registry
 from cutile.runtime.annotations import (
@@ -71,8 +72,8 @@ _OPS = {name: op for name, op in _registry().items() if op.public}
 globals().update(_OPS)
 
 # Names that are imported when they are first used, and the module that has each; None for a module itself.
-_LATER = {"compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None, "prepare": "runtime.prepared",
-          "schedule": "runtime.turn_schedule", "tune": None}
+_LATER = {"Out": "functions.out", "compiler_timeout": "gpu.tileir.tileiras", "compilation": None, "jax": None,
+          "jit": "functions.declare", "prepare": "runtime.prepared", "schedule": "runtime.turn_schedule", "tune": None}
 
 # Importing a module of the package binds its name here, though it is not public. These names are deleted; __dir__ and
 # tile code use __all__. `import cutile.ops; cutile.ops` works nevertheless, by __getattr__.

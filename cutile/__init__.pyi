@@ -51,6 +51,9 @@ from cutile.errors import TileSyntaxError as TileSyntaxError
 from cutile.errors import TileTypeError as TileTypeError
 from cutile.errors import TileUnsupportedFeatureError as TileUnsupportedFeatureError
 from cutile.errors import TileValueError as TileValueError
+from cutile.front.sizes import Sizes as Sizes
+from cutile.functions.declare import jit as jit
+from cutile.functions.out import Out as Out
 from cutile.gpu.tileir.tileiras import compiler_timeout as compiler_timeout
 from cutile.runtime.annotations import ArrayAnnotation as ArrayAnnotation
 from cutile.runtime.annotations import Constant as Constant
@@ -184,6 +187,7 @@ class Array:
 
     Attributes: `dtype`, `ndim`, `shape`, `strides`, `foreign_pointer`.
     `ct.Array.from_foreign(pointer, shape, strides)` makes one from a foreign pointer.
+    As an annotation, `ct.Array["M K", ct.float16]` names its sizes, for functions made by `ct.jit`.
     """
 
     @property

@@ -11,13 +11,14 @@ import inspect
 import types
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
 from cutile._support.structs import cached
 from cutile.dtypes import DType
 from cutile.errors import TileTypeError
+from cutile.front.sizes import sizes_of
 from cutile.ir.terms import Leaf
 from cutile.ops import arithmetic, views
 from cutile.ops._op import EAGER, OpDef, methods
@@ -185,6 +186,7 @@ class Array(Proxy):
 
     Attributes: `dtype`, `ndim`, `shape`, `strides`, `foreign_pointer`.
     `ct.Array.from_foreign(pointer, shape, strides)` makes one from a foreign pointer.
+    As an annotation, `ct.Array["M K", ct.float16]` names its sizes, for functions made by `ct.jit`.
     """
 
     __slots__ = ()
@@ -195,6 +197,9 @@ class Array(Proxy):
 
     __eq__, __ne__ = _binary("=="), _binary("!=")  # an error, as in tile code; Python would compare the objects
     __hash__ = object.__hash__
+
+    def __class_getitem__(cls, sizes: Any) -> Any:
+        return Annotated[cls, sizes_of(sizes)]
 
 
 class TiledView(_Value):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin
 
 from cutile._support.structs import replace, structure
 from cutile.dtypes import DType, int32, int64
+from cutile.front.sizes import Sizes
 
 T = TypeVar("T")
 
@@ -87,6 +88,7 @@ class ParameterSpec:
     each      the spec of A in tuple[A, ...]
     is_tuple  whether it is one of these two
     items     the specs of the items of a tuple argument, to zip with them: without end, unless they are listed
+    sizes     named sizes of an array, which functions made by `ct.jit` check
     """
 
     if TYPE_CHECKING:
@@ -99,6 +101,7 @@ class ParameterSpec:
     list: ListAnnotation | None = None
     listed: tuple[ParameterSpec, ...] | None = None
     each: ParameterSpec | None = None
+    sizes: Sizes | None = None
 
     def __post_init__(self):
         items = repeat(self.each or self) if self.listed is None else self.listed
@@ -125,7 +128,22 @@ def spec_of(annotation: Any, name: str) -> ParameterSpec:
                     f"parameter `{name}`: only one of Constant, scalar, array and list annotations can be given"
                 )
             fields[field] = m
+    if (sizes := next((m for m in metadata if isinstance(m, Sizes)), None)) is not None:
+        fields = _with_sizes(name, fields, sizes)
     return base if not fields else _all_constant(base) if "constant" in fields else replace(base, **fields)
+
+
+def _with_sizes(name: str, fields: dict[str, Any], sizes: Sizes) -> dict[str, Any]:
+    """The fields of an array's spec with named sizes."""
+    array = fields.setdefault("array", ANY_ARRAY)
+    if len(fields) > 1:
+        raise TypeError(f"parameter `{name}`: only an array has named sizes")
+    if sizes.constants:
+        if array.static_shape_dims:
+            raise TypeError(f"parameter `{name}`: either = in {sizes} or static_shape_dims says which sizes are "
+                            f"constants, not both")
+        array = replace(array, static_shape_dims=sizes.constants)
+    return {"array": array, "sizes": sizes}
 
 
 _FIELDS = {ConstantAnnotation: "constant", ScalarAnnotation: "scalar", ArrayAnnotation: "array", ListAnnotation: "list"}

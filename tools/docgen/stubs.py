@@ -274,7 +274,8 @@ def imports() -> str:
     names["runtime.annotations"] += ["Constant", "IndexedWithInt64", "ScalarInt64"]
     names["dtypes"] += [n for n, v in vars(ct).items() if isinstance(v, ct.DType)]
     names["gpu.tileir.tileiras"], names["runtime.prepared"] = ["compiler_timeout"], ["prepare"]
-    names["runtime.turn_schedule"] = ["schedule"]
+    names["runtime.turn_schedule"], names["front.sizes"] = ["schedule"], ["Sizes"]
+    names["functions.declare"], names["functions.out"] = ["jit"], ["Out"]
     lines = ["from cutile import compilation as compilation", "from cutile import jax as jax",
              "from cutile import tune as tune", "from cutile._version import __version__ as __version__",
              "from cutile.runtime.kernel import Kernel",

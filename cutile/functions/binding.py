@@ -1,0 +1,318 @@
+"""Binds the arguments of a call: reads the arrays, binds named sizes, checks, and evaluates rules [JIT-4…18]."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from cutile._support.structs import structure
+from cutile.dtypes import DType, from_foreign
+from cutile.errors import refusal
+from cutile.front.sizes import Axis, Sizes
+from cutile.functions import libraries
+from cutile.functions.out import Output
+from cutile.functions.rules import Rule
+from cutile.runtime.arguments import array_of
+from cutile.runtime.array_ref import ArrayRef
+from cutile.runtime.arrays import type_name
+from cutile.runtime.launch import GRID_LIMIT
+
+if TYPE_CHECKING:
+    from cutile.functions.tile_function import TileFunction
+
+YZ_LIMIT = 65535  # blocks of a grid along the second and third axis [JIT-18]
+
+
+class Missing:
+    """The default of parameters whose values follow from others."""
+
+    def __repr__(self) -> str:
+        return "<computed>"
+
+
+MISSING: Any = Missing()
+
+
+@structure(frozen=True)
+class Read:
+    """An array argument, or an item of a list: where it stands, and what is known of it."""
+
+    name: str
+    value: Any
+    shape: tuple[int, ...]
+    dtype: DType
+    ref: ArrayRef | None  # None for arrays of JAX
+
+
+@structure
+class Bound:
+    """The arguments of a call, bound.
+
+    values   by parameter, without outputs
+    arrays   those among them, items of lists too
+    names    named sizes, and all arguments: what rules read
+    origins  of each named size, in words
+    """
+
+    function: TileFunction
+    values: dict[str, Any]
+    arrays: list[Read]
+    names: dict[str, Any]
+    origins: dict[str, str]
+
+    @property
+    def first(self) -> Read | None:
+        return self.arrays[0] if self.arrays else None
+
+    @property
+    def traced(self) -> bool:
+        """Whether it is JAX's."""
+        return any(a.ref is None for a in self.arrays)
+
+    def array(self, parameter: str) -> Read:
+        found = next((a for a in self.arrays if a.name == parameter), None)
+        if found is None:
+            raise refusal(TypeError(f"{self.function.__name__}(): `{parameter}` must be an array, got "
+                                    f"{type_name(self.values[parameter])}"))
+        return found
+
+    def evaluate(self, rule: Rule) -> Any:
+        """The value of a rule. ValueError or TypeError that name it, and the sizes that it read."""
+        try:
+            return rule.value(self.names)
+        except Exception as e:
+            empty = [a.name for a in self.arrays if 0 in a.shape]
+            read = ", ".join(f"{n} = {self.names[n]}" for n in sorted(rule.reads) if isinstance(self.names.get(n), int))
+            why = str(e) if isinstance(e, TypeError | ValueError) else f"{type(e).__name__}: {e}"
+            kind = TypeError if isinstance(e, TypeError) else ValueError
+            raise refusal(kind(f"{self.function.__name__}(): {_beginning(rule.what, why)}{f', for {read}' * bool(read)}"
+                               f"{f'; `{empty[0]}` is empty' if empty else ''}")) from e
+
+    def grid(self) -> tuple[int, int, int]:
+        """The grid, padded with ones; ValueError for one that GPUs do not have [JIT-18]."""
+        rule = self.function.grid
+        return padded(self.function.__name__, self.evaluate(rule))
+
+
+def _beginning(what: str, why: str) -> str:
+    return why if why.startswith(what) else f"{what} cannot be computed: {why}"
+
+
+def padded(name: str, grid: tuple[int, ...]) -> tuple[int, int, int]:
+    """A grid of three ints."""
+    if len(grid) > 3:
+        raise refusal(ValueError(f"{name}(): a grid has at most three axes, got {grid}"))
+    for axis, n in enumerate(grid):
+        limit = YZ_LIMIT if axis else GRID_LIMIT
+        if n > limit:
+            raise refusal(ValueError(f"{name}(): the grid must be at most {limit} along axis {axis}, got {n} in "
+                                     f"{grid}"))
+    x, y, z = (*grid, 1, 1, 1)[:3]
+    return x, y, z
+
+
+def bind(function: TileFunction, values: Mapping[str, Any]) -> Bound:
+    """Read the arrays of a call, bind names, check them, and compute arguments that were left out."""
+    bound = Bound(function, dict(values), [], {}, {})
+    for name, value in values.items():
+        if not function.specs[name].constant and value is not MISSING:
+            for item, x in libraries.arrays_in(value, name):
+                if (read := _read(function, item, x, needed=function.specs[name].array is not None)) is not None:
+                    bound.arrays.append(read)
+    _one_place(function, bound.arrays)
+    bound.names.update((n, v) for n, v in values.items() if v is not MISSING)
+    sized = [(read, spec.sizes) for read in bound.arrays
+             if (spec := function.specs.get(read.name)) is not None and spec.sizes is not None]
+    expressions = [e for read, sizes in sized for e in _bind_sizes(bound, read, sizes)]
+    if function.checks:
+        for read, axis, position in expressions:
+            _check_size(bound, read, axis, position)
+    _compare_with_arguments(bound)
+    for name, value in values.items():
+        if value is MISSING:
+            rule = function.defaults.get(name)
+            bound.values[name] = bound.names[name] = bound.names[name] if rule is None else bound.evaluate(rule)
+    return bound
+
+
+def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read | None:
+    """An argument as an array; None if it is none. TypeError if it must be one, or is one that cannot be used."""
+    if libraries.is_jax(value):
+        dtype = from_foreign(getattr(value.dtype, "dtype", value.dtype))
+        if dtype is None:
+            raise refusal(TypeError(f"{function.__name__}(): `{name}` has dtype {value.dtype}, which kernels do not "
+                                    f"have; convert it first"))
+        return Read(name, value, tuple(value.shape), dtype, None)
+    if value is None or isinstance(value, bool | int | float | str):
+        found = None
+    else:
+        try:
+            found = array_of(value)
+        except TypeError as e:
+            raise refusal(TypeError(f"{function.__name__}(): `{name}`: {e}")) from None
+    if found is None:
+        if needed:
+            raise refusal(TypeError(f"{function.__name__}(): `{name}` must be an array, got {type_name(value)}"))
+        return None
+    return Read(name, value, tuple(found.shape), found.dtype, found)
+
+
+# ------------------------------------------------------------------ places
+
+
+def _one_place(function: TileFunction, arrays: Sequence[Read]) -> None:
+    """TypeError for arrays of a CPU and a GPU, or of JAX and others; ValueError for two GPUs [JIT-15]."""
+    first: Read | None = None
+    home: Any = None
+    for a in arrays:
+        place = place_of(a)
+        if place is None:
+            continue
+        if first is None:
+            first, home = a, place
+        elif place != home:
+            kind = ValueError if isinstance(place, int) and isinstance(home, int) else TypeError
+            raise refusal(kind(f"{function.__name__}(): the arrays of a call must be on one device, but `{first.name}` "
+                               f"is in {_called(home)} and `{a.name}` is in {_called(place)}; copy one of them to "
+                               f"where the other is"))
+
+
+def place_of(a: Read) -> Any:
+    """Where an array is: "cpu", the number of its GPU, or "jax"; None for an empty one that does not say."""
+    if a.ref is None:
+        return "jax"
+    if a.ref.owner is not None:
+        return "cpu"
+    if a.ref.device is None and a.ref.pointer:
+        from cutile.gpu.driver import driver
+
+        return driver().device_of_pointer(a.ref.pointer)
+    return a.ref.device
+
+
+def _called(place: Any) -> str:
+    return {"cpu": "CPU memory", "jax": "an array of JAX"}.get(place, f"the memory of GPU {place}")
+
+
+# ------------------------------------------------------------------ named sizes
+
+
+def _bind_sizes(bound: Bound, a: Read, sizes: Sizes) -> list[tuple[Read, Axis, int]]:
+    """Check the dtype and rank of an array, and bind the names of its annotation [JIT-4].
+
+    Returns the axes whose sizes are numbers or expressions, to be checked when all names are bound.
+    """
+    where = f"{bound.function.__name__}(): `{a.name}`"
+    if sizes.dtype is not None and a.dtype is not sizes.dtype:
+        raise refusal(TypeError(f"{where} must have dtype {sizes.dtype.name}, got {a.dtype.name}"))
+    axes, n = sizes.axes, len(a.shape)
+    star = next((i for i, x in enumerate(axes) if x.rest), None)
+    if n != len(axes) if star is None else n < len(axes) - 1:
+        least = len(axes) if star is None else len(axes) - 1
+        raise refusal(ValueError(f"{where} must have {'at least ' * (star is not None)}{least} "
+                                 f"{'axis' if least == 1 else 'axes'} ({sizes.text}), got the shape {a.shape}"))
+    position, rest = 0, []
+    for axis in axes:
+        if axis.rest:
+            length = n - len(axes) + 1
+            _bind_name(bound, a, axis, position, a.shape[position:position + length])
+            position += length
+        else:
+            if axis.name is not None:
+                _bind_name(bound, a, axis, position, a.shape[position])
+            elif axis.size is not None:
+                rest.append((a, axis, position))
+            position += 1
+    return rest
+
+
+def _bind_name(bound: Bound, a: Read, axis: Axis, position: int, size: Any) -> None:
+    name = axis.name
+    assert name is not None
+    if name not in bound.origins:
+        bound.names[name], bound.origins[name] = size, _origin(a.name, axis, position)
+    elif bound.names[name] != size and bound.function.checks:
+        raise refusal(ValueError(
+            f"{bound.function.__name__}(): {_origin(a.name, axis, position)} is {size}, but {name} is "
+            f"{bound.names[name]}, {bound.origins[name]}"))
+
+
+def _origin(parameter: str, axis: Axis, position: int) -> str:
+    if axis.rest:
+        return f"the sizes {axis.text} of `{parameter}`"
+    return f"the size of `{parameter}` along axis {position}"
+
+
+def _check_size(bound: Bound, a: Read, axis: Axis, position: int) -> None:
+    """Check a size that is given by a number or an expression of names."""
+    assert axis.size is not None
+    where = _origin(a.name, axis, position)
+    try:
+        wanted = axis.size(bound.names)
+    except (TypeError, ZeroDivisionError) as e:
+        raise refusal(ValueError(f"{bound.function.__name__}(): {where} must be {axis.text}, which cannot be computed: "
+                                 f"{e}")) from None
+    if a.shape[position] != wanted:
+        of = f"{axis.text} = {wanted}" if axis.size.names else axis.text
+        known = "".join(f", {n} = {bound.names[n]} is {bound.origins.get(n, f'the argument `{n}`')}"
+                        for n in sorted(axis.size.names))
+        raise refusal(ValueError(f"{bound.function.__name__}(): {where} must be {of}, got {a.shape[position]}{known}"))
+
+
+def _compare_with_arguments(bound: Bound) -> None:
+    """A named size that is also a parameter has one value [JIT-4]."""
+    for name, origin in bound.origins.items():
+        given = bound.values.get(name, MISSING)
+        if given is not MISSING and given != bound.names[name] and bound.function.checks:
+            raise refusal(ValueError(f"{bound.function.__name__}(): {origin} is {bound.names[name]}, but the argument "
+                                     f"`{name}` is {given}"))
+
+
+# ------------------------------------------------------------------ outputs
+
+
+@structure(frozen=True)
+class Planned:
+    """An output of one call: what is to be allocated."""
+
+    output: Output
+    shape: tuple[int, ...]
+    dtype: DType
+
+
+def planned(bound: Bound, output: Output) -> Planned:
+    """The shape and dtype of an output [JIT-7]."""
+    shape = bound.array(output.out.like).shape if output.shape is None else bound.evaluate(output.shape)
+    if output.dtype_like is not None:
+        dtype = bound.array(output.dtype_like).dtype
+    elif output.dtype is not None:
+        given = bound.evaluate(output.dtype)
+        dtype = from_foreign(given)
+        if dtype is None:
+            raise refusal(TypeError(f"{bound.function.__name__}(): {output.dtype.what} must be a dtype, got "
+                                    f"{given!r:.100}"))
+    elif bound.first is not None:
+        dtype = bound.first.dtype
+    else:
+        raise refusal(TypeError(f"{bound.function.__name__}(): there is no array whose dtype output `{output.name}` "
+                                f"could have; give it one by ct.Out(..., dtype=...)"))
+    return Planned(output, shape, dtype)
+
+
+def check_given(bound: Bound, wanted: Planned, value: Any) -> Read:
+    """An array that the caller gives for an output, checked [JIT-10]."""
+    name, where = wanted.output.name, f"{bound.function.__name__}(): the array for output `{wanted.output.name}`"
+    if libraries.is_jax(value) or bound.traced:
+        raise refusal(TypeError(f"{where} cannot be given: arrays of JAX cannot be written to"))
+    read = _read(bound.function, name, value, needed=True)
+    assert read is not None and read.ref is not None
+    if read.dtype is not wanted.dtype:
+        raise refusal(TypeError(f"{where} must have dtype {wanted.dtype.name}, got {read.dtype.name}"))
+    if read.shape != wanted.shape:
+        axis = next((i for i, (m, n) in enumerate(zip(read.shape, wanted.shape)) if m != n), None)
+        along = "" if axis is None or len(read.shape) != len(wanted.shape) else f" (axis {axis})"
+        raise refusal(ValueError(f"{where} must have the shape {wanted.shape}, got {read.shape}{along}"))
+    if not read.ref.writable:
+        raise refusal(ValueError(f"{where} is read-only"))
+    _one_place(bound.function, [*bound.arrays, read])
+    return read

@@ -1,0 +1,52 @@
+"""`ct.jit`: makes a function of a kernel, or of a function that returns kernels."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from cutile._support.opaque import opaque
+from cutile.functions.rules import nearest
+from cutile.functions.tile_function import TileFunction
+from cutile.runtime.kernel import Kernel
+
+KEYWORDS = ("grid", "out", "hints", "defaults", "name", "target", "checks")
+
+
+@opaque("ct.jit makes a function of a kernel's source text; make it outside of what is compiled")
+def jit(function: Any = None, /, **given: Any) -> Any:
+    """Make an ordinary function of a kernel, as a decorator, bare or with keywords, or by a call [JIT-1…3].
+
+        @ct.jit(grid="M", out=ct.Out("M N"), defaults={"TILE": lambda N: 1 << (N - 1).bit_length()})
+        @ct.kernel
+        def softmax(x: ct.Array["M N"], y, TILE: ct.Constant[int]): ...
+
+        y = softmax(x)
+
+    function   a kernel; or a function that returns a kernel for its arguments, a factory: it is called once for each
+               combination of arguments, and what it returns becomes a function by the same keywords
+    grid       text such as "cdiv(M, 128) N", a tuple of ints and texts, or a function of named sizes and numbers
+    out        what is allocated and returned: a `ct.Out`, or a tuple of them
+    hints      options for `replace_hints`
+    defaults   for parameters that callers may leave out: a value, or a function of named sizes and numbers. Those
+               that the kernel declares count too; a constant that has the name of a size is that size
+    name       of the function;  target: what `compile` compiles for, for example "sm_90"
+    checks     False: sizes that have one name are not compared
+    TypeError for other keywords, and for what is neither a kernel nor a function.
+    """
+    for keyword in given:
+        if keyword not in KEYWORDS:
+            raise TypeError(f"jit() has no keyword {keyword}{nearest(keyword, KEYWORDS)}; it has {', '.join(KEYWORDS)}")
+    return (lambda f: _made(f, given)) if function is None else _made(function, given)
+
+
+def _made(function: Any, given: dict[str, Any]) -> Any:
+    if isinstance(function, Kernel):
+        return TileFunction(function, given)
+    if inspect.isfunction(function):
+        from cutile.functions.factory import Factory
+
+        return Factory(function, given)
+    if isinstance(function, TileFunction):
+        raise TypeError(f"{function.__name__} is a function made by ct.jit already")
+    raise TypeError(f"ct.jit takes a kernel, or a function that returns kernels, not {function!r:.100}")

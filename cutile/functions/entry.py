@@ -1,0 +1,112 @@
+"""The Python function behind a call of a tile function: it is written for the function's parameters.
+
+A call whose arrays have dtypes and sizes that were met before finds there what was worked out then: the grid, what
+makes the outputs, and how to ask for the current stream. All other calls go to `TileFunction.slow`.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Sequence
+from inspect import Parameter
+from typing import TYPE_CHECKING, Any
+
+from cutile._support.opaque import opaque
+from cutile.runtime.launch import launch
+
+if TYPE_CHECKING:
+    from cutile.functions.tile_function import TileFunction
+
+_WHY = ("a function made by ct.jit launches a kernel on the memory of its arguments, and traced tensors have none; a "
+        "torch.library.custom_op around it can be in the graph")
+
+
+def entry(f: TileFunction, first: str | None) -> types.FunctionType:
+    """The function that is called with the tile function and the arguments. `first`: the parameter of the first array.
+
+    Its plans are tuples: grid, function for the stream, one function for each output, and the computed arguments.
+    """
+    computed = [n for n in f.parameters if n in f.computed]
+    source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], computed, f.keyed, first,
+                     [n for n in f.kernel.names if n in f.returned])
+    scope = {"_launch": launch, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
+             "_type": type, "_missing": f.missing, "_Exception": Exception, "__builtins__": {},
+             **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
+    made: dict[str, Any] = {}
+    exec(_compiled(source, f.__name__), scope, made)
+    function = made["__call__"]
+    function.__qualname__ = f.__qualname__
+    return opaque(_WHY)(function)
+
+
+@functools.lru_cache(1000)
+def _compiled(source: str, name: str) -> types.CodeType:
+    return compile(source, f"<function {name}>", "exec")
+
+
+def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequence[str], computed: Sequence[str],
+            keyed: Sequence[tuple[str, bool]], first: str | None, returned: Sequence[str]) -> str:
+    """The source text.
+
+    parameters  those that callers pass;  names: all parameters of the kernel;  computed: those with computed defaults
+    keyed       what plans depend on: the name of an argument, and whether it is an array
+    """
+    inputs = [p.name for p in parameters]
+    head, keyword_only = ["_self"], False
+    for p in parameters:
+        if p.kind is p.KEYWORD_ONLY and not keyword_only:
+            keyword_only = True
+            head.append("*")
+        head.append(p.name if p.default is p.empty else f"{p.name}=_default_{p.name}")
+    head += [] if keyword_only else ["*"]
+    head += ["out=None"] * bool(outputs) + ["stream=None"]
+    made = [f"_make_{i}" for i, _ in enumerate(outputs)]
+    passed = f"({''.join(f'{n}, ' for n in inputs)}), {'out' if outputs else 'None'}"
+    slow = f"_self.slow({passed}, stream)"
+    plan = ", ".join(["_grid", "_stream", *made, *(f"_computed_{n}" for n in computed)])
+    key = [f"_type({first})"] * (first is not None)
+    for name, is_array in keyed:
+        key += [f"{name}.shape", f"{name}.dtype"] if is_array else [name]
+    arguments = [f"_computed_{n} if {n} is _missing else {n}" if n in computed else _value(n, outputs) for n in names]
+    asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
+    result = ", ".join(_value(n, outputs) for n in returned)
+    lines = [f"def __call__({', '.join(head)}):",
+             "    try:",
+             *(["        if out is None:",
+                f"            {plan} = _plans[{_tuple(key)}]",
+                *(f"            _out_{i} = {m}({first})" for i, m in enumerate(made)),
+                "        else:",
+                *_given(outputs),
+                f"            {plan} = _given_plans[{_tuple([*key, *_given_key(outputs)])}]"] if outputs else
+               [f"        {plan} = _plans[{_tuple(key)}]"]),
+             "    except _Exception:",
+             "        _grid = None",
+             "    if _grid is None:",
+             f"        return {slow}",
+             "    try:",
+             f"        _launch(_stream({asked}) if stream is None else stream, _grid, _kernel, {_tuple(arguments)})",
+             "    except _Exception as _error:",
+             f"        _error = _self.explained(_error, {passed})",
+             "        raise _error from _error.__cause__",
+             f"    return {result or 'None'}"]
+    return "\n".join(lines)
+
+
+def _value(name: str, outputs: Sequence[str]) -> str:
+    return f"_out_{list(outputs).index(name)}" if name in outputs else name
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({''.join(f'{i}, ' for i in items)})"
+
+
+def _given(outputs: Sequence[str]) -> list[str]:
+    """The lines that take the arrays that the caller gives for outputs."""
+    if len(outputs) == 1:
+        return ["            _out_0 = out"]
+    return [f"            {', '.join(f'_out_{i}' for i in range(len(outputs)))} = out"]
+
+
+def _given_key(outputs: Sequence[str]) -> list[str]:
+    return [x for i in range(len(outputs)) for x in (f"_out_{i}.shape", f"_out_{i}.dtype")]

@@ -1,0 +1,255 @@
+"""The libraries of arrays that functions take and return: how each allocates, and its current stream.
+
+None of them is imported here. NumPy, PyTorch and CuPy allocate; arrays of other libraries get outputs of one of these
+that is loaded. JAX's arrays go another way (functions/traced.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cutile.dtypes import INFO, DType, float4_e2m1fn, int_range
+from cutile.runtime.arguments import array_of
+from cutile.runtime.array_ref import ArrayRef
+from cutile.runtime.arrays import type_name
+
+Make = Callable[[Any], Any]  # an output, from the first array (None if there is none)
+StreamOf = Callable[[Any], Any]  # the current stream of the library of the first array, where that is
+
+Fill = bool | int | float | None
+
+
+class Library:
+    """What allocates arrays of one library.
+
+    lasts   whether what it makes serves for all arrays of the class of the first one, wherever they are
+    """
+
+    lasts = True
+
+    def maker(self, shape: tuple[int, ...], dtype: DType, fill: Fill, device: Any) -> Make:
+        """A function that makes an output: on a device, or if that is None where the first array is."""
+        raise NotImplementedError
+
+    def stream(self) -> StreamOf:
+        """What gives the current stream."""
+        return _no_stream
+
+
+def _no_stream(first: Any) -> None:
+    return None
+
+
+def lowest(dtype: DType) -> Any:
+    """What uninitialised elements in CPU memory are: NaN, or where a dtype has none the lowest value [JIT-7]."""
+    info = INFO[dtype]
+    if info.kind == "b":
+        return True
+    if not info.floating:
+        return int_range(dtype)[0] or int_range(dtype)[1]
+    return np.nan if np.isnan(np.asarray(np.nan, info.storage).astype(np.float64)) else -np.inf
+
+
+# ------------------------------------------------------------------ NumPy
+
+
+class _NumPy(Library):
+    def maker(self, shape, dtype, fill, device):
+        storage, value = INFO[dtype].storage, _value(fill, dtype)
+
+        def make(first: Any) -> np.ndarray:
+            a = np.empty(shape, storage)
+            a.fill(value)
+            return a
+
+        return make
+
+
+class _Foreign(_NumPy):
+    """For arrays in CPU memory of a library that is not known."""
+
+    lasts = False
+
+
+def _value(fill: Fill, dtype: DType) -> Any:
+    """The number that elements begin as, as NumPy stores it."""
+    number = lowest(dtype) if fill is None else fill
+    with np.errstate(all="ignore"):
+        return np.asarray(number).astype(INFO[dtype].storage)
+
+
+# ------------------------------------------------------------------ PyTorch
+
+
+class _Torch(Library):
+    def __init__(self, torch: Any):
+        self.torch = torch
+
+    def maker(self, shape, dtype, fill, device):
+        torch = self.torch
+        kind = getattr(torch, _TORCH_NAMES.get(dtype.name, dtype.name), None)
+        if kind is None:
+            raise TypeError(f"PyTorch {torch.__version__} has no dtype {dtype.name}")
+        if dtype is float4_e2m1fn:
+            shape = _pairs(shape)
+        filled = self._filled(shape, kind, dtype, _value(fill, dtype), device)
+        if fill is not None:
+            return filled
+        if device is None:
+            return lambda first: first.new_empty(shape, dtype=kind) if first.is_cuda else filled(first)
+        return filled if torch.device(device).type == "cpu" else lambda first: torch.empty(shape, dtype=kind,
+                                                                                          device=device)
+
+    def _filled(self, shape: tuple, kind: Any, dtype: DType, value: np.ndarray, device: Any) -> Make:
+        if dtype.bitwidth < 16 and INFO[dtype].floating or dtype.name == "bfloat16":
+            return self._by_bits(shape, kind, value, device)
+        torch, number = self.torch, value.item()
+        if device is None:
+            return lambda first: first.new_full(shape, number, dtype=kind)
+        return lambda first: torch.full(shape, number, dtype=kind, device=device)
+
+    def _by_bits(self, shape: tuple, kind: Any, value: np.ndarray, device: Any) -> Make:
+        """Elements of dtypes that PyTorch may not fill, by their bits."""
+        torch = self.torch
+        plain = {1: torch.uint8, 2: torch.int16}[value.itemsize]
+        bits = int(value.view({1: np.uint8, 2: np.int16}[value.itemsize]))
+        if kind == getattr(torch, "float4_e2m1fn_x2", None):
+            bits |= bits << 4
+        if device is None:
+            return lambda first: first.new_full(shape, bits, dtype=plain).view(kind)
+        return lambda first: torch.full(shape, bits, dtype=plain, device=device).view(kind)
+
+    def stream(self):
+        raw = getattr(self.torch._C, "_cuda_getCurrentRawStream", None)  # a fifth of the time of the public way
+        if raw is not None:
+            return lambda first: raw(first.get_device()) if first.is_cuda else None
+        current = self.torch.cuda.current_stream
+        return lambda first: current(first.device).cuda_stream if first.is_cuda else None
+
+
+_TORCH_NAMES = {"bool_": "bool", "float4_e2m1fn": "float4_e2m1fn_x2"}
+
+
+def _pairs(shape: tuple[int, ...]) -> tuple[int, ...]:
+    if not shape or shape[-1] % 2:
+        raise ValueError(f"PyTorch keeps two elements of float4_e2m1fn in a byte, so the last size of {shape} must be "
+                         f"even")
+    return (*shape[:-1], shape[-1] // 2)
+
+
+# ------------------------------------------------------------------ CuPy
+
+
+class _CuPy(Library):
+    def __init__(self, cupy: Any, foreign: bool = False):
+        self.cupy, self.lasts = cupy, not foreign
+
+    def maker(self, shape, dtype, fill, device):
+        cupy, storage, current = self.cupy, INFO[dtype].storage, self.cupy.cuda.runtime.getDevice
+        fixed = self._ordinal(device) if device is not None else None
+
+        def empty() -> Any:
+            return cupy.empty(shape, storage) if fill is None else cupy.full(shape, fill, storage)
+
+        def make(first: Any) -> Any:
+            ordinal = self._home(first) if fixed is None else fixed
+            if current() == ordinal:
+                return empty()
+            with cupy.cuda.Device(ordinal):
+                return empty()
+
+        return make
+
+    def _ordinal(self, device: Any) -> int:
+        if isinstance(device, str):
+            return int(device.partition(":")[2] or self.cupy.cuda.runtime.getDevice())
+        return int(getattr(device, "id", device))
+
+    def stream(self):
+        current, stream = self.cupy.cuda.runtime.getDevice, self.cupy.cuda.get_current_stream
+
+        def of(first: Any) -> Any:
+            ordinal = self._home(first)
+            if current() == ordinal:
+                return stream()
+            with self.cupy.cuda.Device(ordinal):
+                return stream()
+
+        return of
+
+    def _home(self, first: Any) -> int:
+        """The GPU of an array of any library."""
+        if self.lasts:
+            return first.data.device_id
+        ref = array_of(first)
+        if ref is not None and ref.device is not None:
+            return ref.device
+        from cutile.gpu.driver import driver
+
+        return driver().device_of_pointer(ref.pointer) if ref is not None and ref.pointer else 0
+
+
+# ------------------------------------------------------------------ which one
+
+
+def is_jax(value: Any) -> bool:
+    """Whether it is an array of JAX, or stands for one in a trace."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(value, getattr(jax, "Array", ()))
+
+
+def of_array(value: Any, ref: ArrayRef, allocates: bool) -> Library:
+    """The library of an array, which `allocates` outputs beside it. TypeError if no library can."""
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and isinstance(value, getattr(torch, "Tensor", ())):
+        return _Torch(torch)
+    if cupy is not None and isinstance(value, getattr(cupy, "ndarray", ())):
+        return _CuPy(cupy)
+    if ref.owner is not None:
+        return _NumPy() if isinstance(value, np.ndarray) else _Foreign()
+    if cupy is not None:
+        return _CuPy(cupy, foreign=True)
+    if not allocates:
+        return _Foreign()
+    raise TypeError(f"outputs beside {type_name(value)} in GPU memory need CuPy; import cupy before, or pass them by "
+                    f"out=")
+
+
+def of_device(device: Any) -> tuple[Library, Any]:
+    """The library for a function without arrays, and the device as it takes it. None is its current device.
+
+    TypeError if no loaded library has such a device.
+    """
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if device is None:
+        if torch is not None:
+            default = torch.get_default_device()
+            return _Torch(torch), "cuda" if default.type == "cpu" and torch.cuda.is_available() else default
+        if cupy is not None:
+            return _CuPy(cupy), "cuda"
+        raise TypeError('without arrays among the arguments, it is open where outputs are: write device="cpu" or '
+                        'device="cuda" in ct.Out, or pass out=')
+    if torch is not None and isinstance(device, torch.device):
+        return _Torch(torch), device
+    if cupy is not None and isinstance(device, cupy.cuda.Device):
+        return _CuPy(cupy), device
+    if device == "cpu":
+        return _NumPy(), None
+    if isinstance(device, str) and device.partition(":")[0] == "cuda":
+        if torch is not None:
+            return _Torch(torch), device
+        if cupy is not None:
+            return _CuPy(cupy), device
+        raise TypeError(f"device={device!r} needs PyTorch or CuPy; import one of them before")
+    raise TypeError(f'device is "cpu", "cuda", "cuda:1", or a device of PyTorch or CuPy, not {device!r:.100}')
+
+
+def arrays_in(value: Any, name: str) -> Sequence[tuple[str, Any]]:
+    """The items of an argument, those of lists and tuples one by one, with their names."""
+    if type(value) in (list, tuple):
+        return [x for i, item in enumerate(value) for x in arrays_in(item, f"{name}[{i}]")]
+    return [(name, value)]

@@ -1,0 +1,83 @@
+"""`ct.Out`: an output of a function, declared by shape and dtype in terms of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from cutile._support.structs import structure
+from cutile.dtypes import from_foreign
+from cutile.functions import rules
+from cutile.functions.rules import Rule
+
+
+class Out:
+    """An output that a function made by `ct.jit` allocates and returns [JIT-7].
+
+    shape   text such as "M N", a tuple of ints and texts, or a function of named sizes and arguments
+    dtype   a dtype, the name of a parameter whose dtype it is, or a function; None is that of the first array
+    fill    a number that all elements are before the launch. None leaves them uninitialised; in CPU memory they are
+            then NaN or the lowest integer, so that elements that no block stores can be seen
+    like    the name of a parameter: shape, and dtype if there is none, are its
+    device  where it is, for functions without arrays: "cpu", "cuda", "cuda:1", or a device of PyTorch or CuPy
+    name    the parameter of the kernel. Outputs without a name are the last parameters that are neither constants nor
+            annotated as numbers
+    """
+
+    __slots__ = ("shape", "dtype", "fill", "like", "device", "name")
+
+    def __init__(self, shape: Any = None, dtype: Any = None, fill: bool | int | float | None = None,
+                 like: str | None = None, device: Any = None, name: str | None = None):
+        if (shape is None) == (like is None):
+            raise TypeError("an output takes either a shape or like=, the name of a parameter that has its shape")
+        if fill is not None and not isinstance(fill, bool | int | float):
+            raise TypeError(f"fill is a number or None, not {fill!r:.100}")
+        if not (dtype is None or isinstance(dtype, str) or from_foreign(dtype) is not None or callable(dtype)):
+            raise TypeError(f"the dtype of an output is a dtype, the name of a parameter or a function, not "
+                            f"{dtype!r:.100}")
+        for what, value in (("like", like), ("name", name)):
+            if value is not None and not isinstance(value, str):
+                raise TypeError(f"{what} is the name of a parameter, not {value!r:.100}")
+        self.shape, self.dtype, self.fill, self.like, self.device, self.name = shape, dtype, fill, like, device, name
+
+    def __repr__(self) -> str:
+        given = [f"{n}={v!r}" for n in self.__slots__ if (v := getattr(self, n)) is not None]
+        return f"Out({', '.join(given)})"
+
+
+@structure(frozen=True, eq=False)
+class Output:
+    """A declared output of a certain function: its parameter, and the rules of its shape and dtype.
+
+    shape, dtype   None where they are those of the parameter `like`, or of the first array
+    dtype_like     the parameter that has its dtype
+    """
+
+    name: str
+    position: int
+    out: Out
+    shape: Rule | None
+    dtype: Rule | None
+    dtype_like: str | None
+
+
+def declared(out: Out, name: str, position: int, inputs: Collection[str], known: Collection[str]) -> Output:
+    """An output with its rules. TypeError for names that the function does not have.
+
+    inputs   the parameters that callers pass;  known: all names that rules may read
+    """
+    what = f"output `{name}`"
+    for parameter in (out.like, out.dtype if isinstance(out.dtype, str) else None):
+        if parameter is not None and parameter not in inputs:
+            known_dtype = " (write ct.float32, without quotes, for a dtype)" if parameter == out.dtype else ""
+            raise TypeError(f"{what}: {parameter} is no input{rules.nearest(parameter, inputs)}; inputs are "
+                            f"{', '.join(inputs) or 'none'}{known_dtype}")
+    shape = None if out.shape is None else rules.of_sizes(f"the shape of {what}", out.shape, known)
+    found = from_foreign(out.dtype)
+    dtype = None
+    if found is not None:
+        dtype = rules.constant(f"the dtype of {what}", found)
+    elif callable(out.dtype):
+        dtype = rules.of_function(f"the dtype of {what}", out.dtype, known)
+    like = out.dtype if isinstance(out.dtype, str) else out.like if dtype is None else None
+    return Output(name, position, out, shape, dtype, like)

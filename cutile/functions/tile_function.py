@@ -1,0 +1,342 @@
+"""Tile functions: a kernel as an ordinary function of arrays and numbers [JIT-1…18]."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from inspect import Parameter
+from typing import Any
+
+from cutile._support import float_mode
+from cutile._support.lru import LruDict
+from cutile.errors import for_users, is_refusal, refusal
+from cutile.functions import libraries
+from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given, planned
+from cutile.functions.entry import entry
+from cutile.functions.out import Out, declared
+from cutile.functions.rules import Rule, nearest, of_function, of_sizes
+from cutile.runtime.kernel import Kernel
+from cutile.runtime.launch import launch
+
+LIMIT = 1000  # sizes and dtypes for which a function keeps what a call does
+MANY_FORMS = 8  # compiled forms of a kernel, above which a function warns [JIT-22]
+
+
+class TileFunction:
+    """A kernel as a function: it allocates outputs, computes the grid and launches. Made by `ct.jit`.
+
+    kernel      the kernel, which `ct.launch` takes;  launched: the same with the function's hints
+    parameters  those that callers pass, with their defaults
+    outputs     what it allocates, in the order of the kernel's parameters
+    returned    the parameters that a call returns
+    """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> TileFunction:
+        """Each function has a class of its own, whose `__call__` is written for its parameters."""
+        return object.__new__(type(cls.__name__, (cls,), {"__module__": cls.__module__, "__slots__": ()}))
+
+    def __init__(self, kernel: Kernel, given: Mapping[str, Any]):
+        functools.update_wrapper(self, kernel.function)
+        self.given = dict(given)
+        self.kernel = kernel
+        self.__name__ = given.get("name") or kernel.__name__
+        self.launched = kernel.replace_hints(**given["hints"]) if given.get("hints") else kernel
+        self.specs = kernel.parameters
+        self.checks: bool = given.get("checks", True)
+        self.target: str | None = given.get("target")
+        self.missing = MISSING
+        self._inout: set[str] = set()
+        self._declare()
+        self._forget()
+
+    # -------------------------------------------------------------- declaration
+
+    def _declare(self) -> None:
+        outs = _placed(self.__name__, self.kernel, self.given.get("out"))
+        inputs = [n for n in self.kernel.names if n not in outs]
+        named = _named_sizes(self.specs)
+        known = [*named, *(n for n in inputs if n not in named)]
+        numbers = [n for n in known if n in named or self.specs[n].array is None]
+        self.outputs = [declared(outs[n], n, i, inputs, known) for i, n in enumerate(self.kernel.names) if n in outs]
+        grid = self.given.get("grid")
+        if grid is None:
+            raise TypeError(f"ct.jit needs the grid of {self.__name__}: grid=(8,), grid=\"cdiv(M, 128)\", or a "
+                            f"function of named sizes and constants")
+        self.grid = of_sizes("the grid", grid if not isinstance(grid, int) else (grid,), numbers)
+        self.defaults = self._default_rules(numbers, inputs)
+        self.parameters = self._signature(inputs, named)
+        self.computed = {n for n, p in self.parameters.items() if p.default is MISSING}
+        self.keyed = self._keyed(inputs)
+        extra = [Parameter(n, Parameter.KEYWORD_ONLY, default=None) for n in (["out"] * bool(outs) + ["stream"])]
+        taken = {"stream", *(["out"] if outs else [])} & set(inputs)
+        if taken:
+            raise TypeError(f"{self.__name__}: parameter `{taken.pop()}` of the kernel has the name of a keyword of "
+                            f"its function; rename it")
+        self.__signature__ = inspect.Signature([*self.parameters.values(), *extra])
+
+    def _default_rules(self, known: Sequence[str], inputs: Sequence[str]) -> dict[str, Rule]:
+        found = {}
+        for name, value in (self.given.get("defaults") or {}).items():
+            if name not in inputs:
+                raise TypeError(f"defaults of {self.__name__}: {name} is no input{nearest(name, inputs)}; inputs are "
+                                f"{', '.join(inputs) or 'none'}")
+            if callable(value) and not isinstance(value, type):
+                found[name] = of_function(f"the default of `{name}`", value, [k for k in known if k != name])
+        return found
+
+    def _signature(self, inputs: Sequence[str], named: Mapping[str, str]) -> dict[str, Parameter]:
+        """The parameters that callers pass. Those without a default behind one with a default stay positional, those
+        with a default before them become keyword-only.
+        """
+        plain = {n: v for n, v in (self.given.get("defaults") or {}).items() if n not in self.defaults}
+        own = inspect.signature(self.kernel.function).parameters
+        found: dict[str, Parameter] = {}
+        for n in inputs:
+            default = plain.get(n, MISSING if n in self.defaults else own[n].default)
+            if default is Parameter.empty and n in named:
+                default = MISSING
+            kind = Parameter.KEYWORD_ONLY if own[n].kind is Parameter.KEYWORD_ONLY else Parameter.POSITIONAL_OR_KEYWORD
+            found[n] = Parameter(n, kind, default=default)
+        required = [i for i, p in enumerate(found.values()) if p.default is p.empty]
+        for i, p in enumerate(list(found.values())):
+            if p.default is not p.empty and required and i < required[-1]:
+                found[p.name] = p.replace(kind=p.KEYWORD_ONLY)
+        return dict(sorted(found.items(), key=lambda item: item[1].kind is Parameter.KEYWORD_ONLY))
+
+    def _keyed(self, inputs: Sequence[str]) -> list[tuple[str, bool]]:
+        """What the work of a call depends on: arrays by sizes and dtype, numbers by value."""
+        rules = [self.grid, *self.defaults.values(), *(r for o in self.outputs for r in (o.shape, o.dtype) if r)]
+        read = {n for r in rules for n in r.reads} | {n for n in inputs if self.specs[n].constant} | self.computed
+        like = {n for o in self.outputs for n in (o.out.like, o.dtype_like) if n is not None}
+        arrays = [n for n in inputs if self.specs[n].sizes is not None or n in like]
+        return [(n, True) for n in arrays] + [(n, False) for n in inputs if n not in arrays and n in read]
+
+    def _lasting(self) -> bool:
+        """Whether what a call does follows from what is keyed: rules that read other things are evaluated each time."""
+        arrays = {n for n, s in self.specs.items() if s.array is not None}
+        out = [r for o in self.outputs for r in (o.shape, o.dtype) if r is not None]
+        return all(r.lasts and not r.reads & arrays for r in [self.grid, *self.defaults.values(), *out])
+
+    def _forget(self) -> None:
+        """Begin anew, after a change of what calls do."""
+        self.returned = {o.name for o in self.outputs} | self._inout
+        self.plans: LruDict[tuple, tuple] = LruDict(LIMIT)
+        self.given_plans: LruDict[tuple, tuple] = LruDict(LIMIT)
+        self._lasts = self._lasting()
+        self._first = next((n for n in self.parameters if not (self.specs[n].constant or self.specs[n].scalar
+                            or self.specs[n].is_tuple or self.specs[n].list)), None)
+        self._write_entry()
+
+    def _write_entry(self) -> None:
+        type(self).__call__ = entry(self, self._first)  # type: ignore[method-assign]
+
+    def inout(self, *names: str) -> TileFunction:
+        """Return these arguments too: arrays that the kernel writes. They come in the order of the kernel's parameters,
+        among the outputs [JIT-12]. Returns the function.
+        """
+        for n in names:
+            if n not in self.parameters or self.specs[n].constant:
+                raise TypeError(f"{self.__name__}: {n} is no array that callers pass"
+                                f"{nearest(n, list(self.parameters))}")
+        self._inout |= set(names)
+        self._forget()
+        return self
+
+    # -------------------------------------------------------------- a call
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # each function's class has its own
+        raise NotImplementedError
+
+    def slow(self, inputs: Sequence[Any], out: Any, stream: Any) -> Any:
+        """A call with all checks. What it finds is kept for calls with arrays of the same sizes and dtypes."""
+        if not float_mode.usual():
+            return float_mode.run(self.slow, inputs, out, stream)
+        outcome = self._outcome(inputs, out, stream)
+        if isinstance(outcome, Exception):
+            raise outcome from outcome.__cause__
+        return outcome[0]
+
+    def _outcome(self, inputs: Sequence[Any], out: Any, stream: Any) -> tuple[Any] | Exception:
+        try:
+            bound = bind(self, dict(zip(self.parameters, inputs, strict=True)))
+            wanted = [planned(bound, o) for o in self.outputs]
+            given = self._given(bound, wanted, out)
+            if bound.traced:
+                from cutile.functions import traced
+
+                return (traced.call(bound, wanted),)
+            return (self._run(bound, wanted, given, inputs, out, stream),)
+        except Exception as e:
+            if not is_refusal(e):
+                raise
+            return for_users(e)
+
+    def _given(self, bound: Bound, wanted: Sequence[Planned], out: Any) -> list[Any] | None:
+        """The arrays that the caller gives for outputs; None if it gives none."""
+        if out is None:
+            return None
+        arrays = out if isinstance(out, tuple | list) and len(wanted) > 1 else [out]
+        if len(arrays) != len(wanted):
+            raise refusal(TypeError(f"{self.__name__}(): out= takes {_as_outputs(wanted)}, got {len(arrays)} "
+                                    f"array{'s' * (len(arrays) != 1)}"))
+        for w, a in zip(wanted, arrays):
+            check_given(bound, w, a)
+        return list(arrays)
+
+    def _run(self, bound: Bound, wanted: Sequence[Planned], given: list[Any] | None, inputs: Sequence[Any], out: Any,
+             stream: Any) -> Any:
+        nothing = bool(wanted) and not self._inout and all(0 in w.shape for w in wanted)
+        grid = (0, 0, 0) if nothing else bound.grid()
+        makers, stream_of, lasts = self._allocators(bound, wanted if given is None else ())
+        makers = makers or [_given_already] * len(wanted)
+        first = bound.first and bound.first.value
+        outputs = [make(first) for make in makers] if given is None else given
+        values = {**bound.values, **{w.output.name: a for w, a in zip(wanted, outputs)}}
+        if 0 not in grid:
+            asked = first if first is not None else outputs[0] if outputs else None
+            launch(stream_of(asked) if stream is None else stream, grid, self.launched,
+                   tuple(values[n] for n in self.kernel.names))
+            if lasts and self._lasts:
+                self._keep(bound, (grid, stream_of, *makers), inputs, None if given is None else outputs)
+            self._warn_of_many_forms()
+        returned = [values[n] for n in self.kernel.names if n in self.returned]
+        return None if not returned else returned[0] if len(returned) == 1 else tuple(returned)
+
+    def _allocators(self, bound: Bound, wanted: Sequence[Planned]) -> tuple[list[Callable], Callable, bool]:
+        """For each output what makes it, what asks for the current stream, and whether both serve later calls."""
+        first = bound.first
+        if first is None:
+            pairs = [libraries.of_device(w.output.out.device) for w in wanted]
+            makers = [library.maker(w.shape, w.dtype, w.output.out.fill, device)
+                      for w, (library, device) in zip(wanted, pairs)]
+            return makers, (pairs[0][0] if pairs else libraries.Library()).stream(), True
+        assert first.ref is not None
+        library = libraries.of_array(first.value, first.ref, allocates=bool(wanted))
+        for w in wanted:
+            if w.output.out.device is not None:
+                raise refusal(TypeError(f"{self.__name__}(): output `{w.output.name}` is where the arrays are, so its "
+                                        f"ct.Out takes no device"))
+        makers = [library.maker(w.shape, w.dtype, w.output.out.fill, None) for w in wanted]
+        return makers, library.stream(), library.lasts
+
+    def _keep(self, bound: Bound, plan: tuple, inputs: Sequence[Any], given: Sequence[Any] | None) -> None:
+        """Let the next calls like this one go the short way."""
+        if bound.first is not None and bound.first.name != self._first:
+            if bound.first.name in self.parameters:  # the first array is another parameter than supposed
+                self._first = bound.first.name
+                self.plans.clear()
+                self.given_plans.clear()
+                self._write_entry()
+            return
+        if bound.first is None and self._first is not None:
+            return
+        passed = dict(zip(self.parameters, inputs, strict=True))
+        key = [] if self._first is None else [type(passed[self._first])]
+        for name, is_array in self.keyed:
+            key += [passed[name].shape, passed[name].dtype] if is_array else [passed[name]]
+        computed = [bound.values[n] for n in self.parameters if n in self.computed]
+        plans = self.plans
+        if given is not None:
+            plans = self.given_plans
+            key += [x for a in given for x in (a.shape, a.dtype)]
+        try:
+            plans.keep(tuple(key), (*plan, *computed))
+        except TypeError:  # an argument that cannot be hashed
+            pass
+
+    def explained(self, error: Exception, inputs: Sequence[Any], out: Any) -> Exception:
+        """The error to raise when a launch on the short way failed: that of the checks, if they find one."""
+        if isinstance(error, TypeError | ValueError):
+            try:
+                bound = bind(self, dict(zip(self.parameters, inputs, strict=True)))
+                self._given(bound, [planned(bound, o) for o in self.outputs], out)
+            except (TypeError, ValueError) as e:
+                return for_users(e)
+        return error
+
+    def _warn_of_many_forms(self) -> None:
+        """Warn once of a constant that takes ever new values [JIT-22]."""
+        programs = self.kernel._programs
+        if len(programs) <= MANY_FORMS or getattr(self.kernel, "_warned_of_forms", False):
+            return
+        kinds = {n: len({key[i] for key in list(programs)}) for i, (n, spec) in enumerate(self.specs.items())
+                 if spec.constant or spec.array is not None and spec.array.static_shape_dims}
+        most = max(kinds, key=kinds.__getitem__, default=None)
+        if most is None or kinds[most] <= MANY_FORMS:
+            return
+        self.kernel._warned_of_forms = True  # type: ignore[attr-defined]
+        warnings.warn(f"{self.__name__} was compiled for {kinds[most]} values of `{most}`, each of which is other "
+                      f"code; what varies from call to call should be no constant", stacklevel=6)
+
+    # -------------------------------------------------------------- as an object
+
+    def __repr__(self) -> str:
+        return f"<tile function {self.__module__}.{self.__qualname__}{self.__signature__}>"
+
+    def __copy__(self) -> TileFunction:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> TileFunction:
+        return self
+
+    def __reduce__(self) -> Any:
+        """A pickle holds its name, or where another object has that name the kernel and what `ct.jit` was given."""
+        found: Any = sys.modules.get(self.__module__)
+        for part in self.__qualname__.split("."):
+            found = getattr(found, part, None)
+        return self.__qualname__ if found is self else (_again, (self.kernel, self.given, tuple(sorted(self._inout))))
+
+
+def _again(kernel: Kernel, given: dict[str, Any], inout: tuple[str, ...]) -> TileFunction:
+    return TileFunction(kernel, given).inout(*inout)
+
+
+def _given_already(first: Any) -> None:
+    """In the place of what makes an output that the caller gave."""
+
+
+def _as_outputs(wanted: Sequence[Planned]) -> str:
+    names = ", ".join(f"`{w.output.name}`" for w in wanted)
+    return f"an array for {names}" if len(wanted) == 1 else f"a tuple of {len(wanted)} arrays, for {names}"
+
+
+# ------------------------------------------------------------------ declarations
+
+
+def _placed(name: str, kernel: Kernel, given: Any) -> dict[str, Out]:
+    """The declared outputs by parameter. TypeError where it is not clear which is which."""
+    outs = [] if given is None else [given] if isinstance(given, Out) else list(given) if isinstance(
+        given, tuple | list) else None
+    if outs is None or not all(isinstance(o, Out) for o in outs):
+        raise TypeError(f"{name}: out is a ct.Out, or a tuple of them, not {given!r:.100}")
+    found: dict[str, Out] = {}
+    for o in outs:
+        if o.name is not None:
+            if o.name not in kernel.names:
+                raise TypeError(f"{name}: output {o.name} is no parameter of the kernel{nearest(o.name, kernel.names)}"
+                                f"; it has {', '.join(kernel.names) or 'none'}")
+            if o.name in found:
+                raise TypeError(f"{name}: parameter `{o.name}` is declared as an output twice")
+            if kernel.parameters[o.name].constant or kernel.parameters[o.name].scalar:
+                raise TypeError(f"{name}: parameter `{o.name}` is annotated as a number, so it is no output")
+            found[o.name] = o
+    unnamed = [o for o in outs if o.name is None]
+    free = [n for n, s in kernel.parameters.items() if n not in found and not (s.constant or s.scalar)]
+    if len(free) < len(unnamed):
+        raise TypeError(f"{name}: {len(outs)} outputs are declared, but the kernel has {len(free) + len(found)} "
+                        f"parameters that may be arrays")
+    found.update(zip(free[len(free) - len(unnamed):], unnamed))
+    return found
+
+
+def _named_sizes(specs: Mapping[str, Any]) -> dict[str, str]:
+    """The named sizes, each with the parameter that binds it."""
+    found: dict[str, str] = {}
+    for parameter, spec in specs.items():
+        for axis in spec.sizes.axes if spec.sizes is not None else ():
+            if axis.name is not None:
+                found.setdefault(axis.name, parameter)
+    return found

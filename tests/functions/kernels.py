@@ -1,0 +1,28 @@
+"""Kernels for tests of functions."""
+
+import cutile as ct
+
+
+@ct.kernel
+def softmax_kernel(x: ct.Array["M N"], y, TILE: ct.Constant[int]):
+    row = ct.bid(0)
+    t = ct.load(x, index=(row, 0), shape=(1, TILE), padding_mode=ct.PaddingMode.NEG_INF)
+    e = ct.exp(t - ct.max(t, axis=1, keepdims=True))
+    ct.store(y, index=(row, 0), tile=e / ct.sum(e, axis=1, keepdims=True))
+
+
+def power_of_two(n):
+    return 1 << max(n - 1, 0).bit_length()
+
+
+softmax = ct.jit(softmax_kernel, grid="M", out=ct.Out("M N"), defaults={"TILE": lambda N: 1 << (N - 1).bit_length()},
+                 name="softmax")
+
+
+@ct.kernel
+def scaled_kernel(x: ct.Array["N"], y, factor, TILE: ct.Constant[int] = 4):
+    i = ct.bid(0)
+    ct.store(y, i, (ct.load(x, i, TILE) * factor).astype(y.dtype))
+
+
+scaled = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"), name="scaled")

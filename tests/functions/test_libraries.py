@@ -1,0 +1,238 @@
+"""Outputs of the libraries of arrays, and their current streams."""
+
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from tests.functions.kernels import scaled, softmax
+from tests.functions.shows import shows
+from tests.gpu.arrays import Cuda
+from tests.gpu.fake_driver import installed
+
+
+@ct.kernel
+def filled(y, n: ct.Constant[int]):
+    ct.store(y, ct.bid(0), ct.full((4,), n, y.dtype))
+
+
+def ones(device=None):
+    return ct.jit(filled, grid="cdiv(n,4)", out=ct.Out("n", ct.float32, device=device), name="ones")
+
+
+@shows("JIT-9.device")
+def test_on_a_device_without_arrays():
+    f = ones("cpu")
+    for _ in range(2):
+        assert type(f(8)) is np.ndarray and f(8).tolist() == [8] * 8
+
+
+@shows("JIT-9.none")
+def test_without_arrays_and_device(monkeypatch):
+    for name in ("torch", "cupy"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(TypeError, match='write device="cpu" or device="cuda"'):
+        ones()(8)
+    with pytest.raises(TypeError, match="needs PyTorch or CuPy"):
+        ones("cuda")(8)
+    with pytest.raises(TypeError, match="device is "):
+        ones(3.5)(8)
+
+
+@shows("JIT-9.library")
+def test_other_arrays_of_the_cpu():
+    class Mine:
+        def __init__(self, a):
+            self.__array_interface__, self.a = a.__array_interface__, a
+
+    x = np.ones((2, 4), np.float32)
+    assert type(softmax(Mine(x))) is np.ndarray and np.allclose(softmax(Mine(x)), 0.25)
+
+
+# ------------------------------------------------------------------ PyTorch
+
+
+def pytorch():
+    return pytest.importorskip("torch")
+
+
+@shows("JIT-9.library", "JIT-9.dtypes")
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+def test_tensors(dtype):
+    torch = pytorch()
+    x = torch.arange(12, dtype=getattr(torch, dtype)).reshape(3, 4)
+    for _ in range(2):
+        y = softmax(x)
+        assert type(y) is torch.Tensor and y.dtype == x.dtype and not y.requires_grad
+        assert torch.allclose(y.double().sum(1), torch.ones(3, dtype=torch.float64), atol=2e-2)
+    o = torch.zeros_like(x)
+    assert softmax(x, out=o) is o and torch.equal(o, y) and softmax(x, out=o) is o
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool_", "float8_e4m3fn", "float8_e5m2", "bfloat16",
+                                   "float64"])
+def test_dtypes_of_tensors(dtype):
+    torch = pytorch()
+
+    @ct.kernel
+    def k(x: ct.Array["N"], y):
+        pass
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N", getattr(ct, dtype)))
+    y = f(torch.zeros(3))
+    assert y.dtype == getattr(torch, dtype.rstrip("_")) and y.shape == (3,)
+    poisoned = y.float()
+    assert torch.isnan(poisoned).all() or (poisoned == (255 if dtype == "uint8" else 1 if dtype == "bool_" else
+                                                        torch.iinfo(y.dtype).min)).all()
+    g = ct.jit(k, grid=(1,), out=ct.Out("N", getattr(ct, dtype), fill=1))
+    assert (g(torch.zeros(3)).float() == 1).all()
+
+
+def test_pairs_of_float4():
+    torch = pytorch()
+
+    @ct.kernel
+    def k(x: ct.Array["N"], y):
+        ct.store(y, 0, ct.full((4,), 1.0, ct.float32).astype(ct.float4_e2m1fn))
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("4", ct.float4_e2m1fn))
+    y = f(torch.zeros(3))
+    assert y.dtype == torch.float4_e2m1fn_x2 and y.view(torch.uint8).tolist() == [0x22, 0x22]
+    with pytest.raises(ValueError, match="must be even"):
+        ct.jit(k, grid=(1,), out=ct.Out("N", ct.float4_e2m1fn))(torch.zeros(3))
+
+
+def test_a_dtype_that_pytorch_lacks():
+    torch = pytorch()
+
+    @ct.kernel
+    def k(x: ct.Array["N"], y):
+        pass
+
+    if not hasattr(torch, "float8_e5m3fnu"):
+        with pytest.raises(TypeError, match="has no dtype float8_e5m3fnu"):
+            ct.jit(k, grid=(1,), out=ct.Out("N", ct.float8_e5m3fnu))(torch.zeros(3))
+
+
+def test_parameters_and_modes_of_pytorch():
+    torch = pytorch()
+    x = torch.nn.Parameter(torch.ones(2, 4))
+    with torch.no_grad():
+        assert type(softmax(x)) is torch.Tensor
+    with torch.inference_mode():
+        assert softmax(torch.ones(2, 4)).is_inference()
+
+
+def test_without_arrays_on_the_current_device_of_pytorch():
+    torch = pytorch()
+    y = ones()(8)
+    assert y.device == torch.get_default_device() or y.is_cuda
+    assert type(ones(torch.device("cpu"))(8)) is torch.Tensor
+
+
+def test_inside_torch_compile():
+    torch = pytorch()
+    compiled = torch.compile(lambda x: softmax(x) * 2, backend="eager")
+    x = torch.rand(3, 8)
+    for _ in range(2):
+        assert torch.equal(compiled(x), softmax(x) * 2)
+
+
+# ------------------------------------------------------------------ streams
+
+
+class Memory:
+    def __init__(self, array, device):
+        self.ptr, self.device_id = array.ctypes.data, device
+
+
+def cupy_like(monkeypatch):
+    """A stand-in for CuPy, with a current device and a current stream for each."""
+    m = types.ModuleType("cupy")
+    state = {"device": 0, "streams": {0: 11, 1: 22}, "made_on": []}
+
+    class ndarray(Cuda):
+        def __init__(self, a, device=0):
+            super().__init__(a)
+            self.shape, self.strides, self.data = a.shape, a.strides, Memory(a, device)
+
+    class Device:
+        def __init__(self, n):
+            self.id = n
+
+        def __enter__(self):
+            self.before, state["device"] = state["device"], self.id
+
+        def __exit__(self, *_):
+            state["device"] = self.before
+
+    def empty(shape, dtype):
+        state["made_on"].append(state["device"])
+        return ndarray(np.empty(shape, dtype), state["device"])
+
+    def full(shape, fill, dtype):
+        a = empty(shape, dtype)
+        a.array[...] = fill
+        return a
+
+    m.ndarray, m.empty, m.full = ndarray, empty, full
+    m.cuda = types.SimpleNamespace(
+        Device=Device, runtime=types.SimpleNamespace(getDevice=lambda: state["device"]),
+        get_current_stream=lambda: types.SimpleNamespace(ptr=state["streams"][state["device"]]))
+    ndarray.__module__ = "cupy"
+    monkeypatch.setitem(sys.modules, "cupy", m)
+    return m, state
+
+
+def streams_of(fake):
+    return [launch["stream"] for launch in fake.launches]
+
+
+@pytest.fixture
+def on_gpu(monkeypatch):
+    fake = installed(monkeypatch)
+    return fake, *cupy_like(monkeypatch)
+
+
+@shows("JIT-14.current", "JIT-14.given")
+def test_the_current_stream_of_the_first_array(on_gpu):
+    fake, cupy, state = on_gpu
+    x = cupy.ndarray(np.ones(8, np.float32))
+    assert type(scaled(x, 2.0)) is cupy.ndarray
+    state["streams"][0] = 33
+    scaled(x, 2.0)
+    scaled(x, 2.0, out=cupy.ndarray(np.ones(8, np.float32)))
+    scaled(x, 2.0, stream=0)
+    scaled(x, 2.0, stream=44)
+    scaled(cupy.ndarray(np.ones(8, np.float32), 1), 2.0)
+    assert streams_of(fake) == [11, 33, 33, 0, 44, 22]
+    assert state["made_on"] == [0, 0, 0, 0, 1] and state["device"] == 0
+
+
+def test_fill_in_gpu_memory(on_gpu):
+    _, cupy, _ = on_gpu
+
+    @ct.kernel
+    def k(x: ct.Array["N"], y):
+        pass
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N", ct.int32, fill=3))
+    assert f(cupy.ndarray(np.ones(8, np.float32))).array.tolist() == [3] * 8
+
+
+def test_arrays_of_other_libraries_in_gpu_memory(on_gpu, monkeypatch):
+    _, cupy, _ = on_gpu
+    assert type(scaled(Cuda(np.ones(8, np.float32)), 2.0)) is cupy.ndarray
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    with pytest.raises(TypeError, match="need CuPy; import cupy before, or pass them by out="):
+        scaled(Cuda(np.ones(8, np.float32)), 2.0)
+
+
+def test_without_arrays_on_the_current_device_of_cupy(on_gpu, monkeypatch):
+    fake, cupy, _ = on_gpu
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for device in (None, "cuda", "cuda:0", cupy.cuda.Device(0)):
+        assert type(ones(device)(8)) is cupy.ndarray
+    assert streams_of(fake) == [11] * 4

@@ -1,0 +1,412 @@
+"""Functions made of kernels: calls, arguments, outputs that callers give, and the functions as objects."""
+
+import copy
+import inspect
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from tests.functions import kernels
+from tests.functions.kernels import scaled, scaled_kernel, softmax, softmax_kernel
+from tests.functions.shows import shows
+
+X = np.random.default_rng(0).random((5, 12)).astype(np.float32)
+LINE = np.arange(10, dtype=np.float32)
+
+
+def expected(x):
+    e = np.exp(x - x.max(1, keepdims=True))
+    return e / e.sum(1, keepdims=True)
+
+
+def test_calls_of_many_sizes():
+    for n in (1, 12, 5, 12):
+        assert np.allclose(softmax(X[:, :n]), expected(X[:, :n]), rtol=1e-5)
+
+
+@shows("JIT-6.keyword", "JIT-6.default")
+def test_keywords_and_defaults():
+    want = LINE * 3
+    for got in (scaled(LINE, 3.0), scaled(x=LINE, factor=3.0), scaled(LINE, factor=3.0, TILE=16), scaled(LINE, 3.0, 2)):
+        assert np.array_equal(got, want)
+    f = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"), defaults={"factor": 2.0, "TILE": 8})
+    assert np.array_equal(f(LINE), LINE * 2)
+
+
+@shows("JIT-6.computed")
+def test_computed_defaults():
+    assert np.allclose(softmax(X), softmax(X, TILE=32), rtol=1e-6)
+    f = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"),
+               defaults={"TILE": lambda N, factor: 4 if factor > 2 else kernels.power_of_two(N)})
+    assert np.array_equal(f(LINE, 3.0), LINE * 3) and np.array_equal(f(LINE, 1.0), LINE)
+
+
+@shows("JIT-6.signature")
+def test_signatures():
+    assert str(inspect.signature(softmax)) == "(x, TILE=<computed>, *, out=None, stream=None)"
+    assert str(inspect.signature(scaled)) == "(x, factor, TILE=4, *, out=None, stream=None)"
+
+
+@shows("JIT-6.count")
+def test_counts():
+    with pytest.raises(TypeError, match="missing 1 required positional argument: 'factor'"):
+        scaled(LINE)
+    with pytest.raises(TypeError, match="takes from 3 to 4 positional arguments but 5 were given"):
+        scaled(LINE, 1.0, 4, 5)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'"):
+        scaled(LINE, 1.0, y=LINE)
+
+
+@shows("JIT-6.order")
+def test_a_default_before_a_required_parameter():
+    @ct.kernel
+    def k(n: ct.Constant[int], x: ct.Array["N"], y):
+        ct.store(y, 0, ct.load(x, 0, 4) + n)
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N"), defaults={"n": 1})
+    assert str(inspect.signature(f)) == "(x, *, n=1, out=None, stream=None)"
+    assert np.array_equal(f(LINE[:4]), LINE[:4] + 1) and np.array_equal(f(LINE[:4], n=5), LINE[:4] + 5)
+
+
+def test_names_of_parameters_that_are_keywords():
+    @ct.kernel
+    def k(x, stream):
+        pass
+
+    with pytest.raises(TypeError, match="parameter `stream` of the kernel has the name of a keyword"):
+        ct.jit(k, grid=(1,))
+
+
+def test_an_output_may_be_called_out():
+    @ct.kernel
+    def k(x: ct.Array["N"], out):
+        ct.store(out, 0, ct.load(x, 0, 4))
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N"))
+    o = np.zeros(4, np.float32)
+    assert np.array_equal(f(LINE[:4]), LINE[:4]) and f(LINE[:4], out=o) is o and np.array_equal(o, LINE[:4])
+
+
+# ------------------------------------------------------------------ outputs
+
+
+@shows("JIT-10.out", "JIT-10.code")
+def test_the_array_for_an_output():
+    before = len(softmax_kernel._programs)
+    want = softmax(X)
+    programs = len(softmax_kernel._programs)
+    for o in (np.zeros_like(X), np.zeros_like(X), np.zeros((5, 24), np.float32)[:, ::2]):
+        assert softmax(X, out=o) is o and np.array_equal(o, want)
+    assert len(softmax_kernel._programs) == programs >= before
+
+
+@shows("JIT-10.several")
+def test_several_outputs():
+    @ct.kernel
+    def k(x: ct.Array["N"], y, z):
+        t = ct.load(x, 0, 4)
+        ct.store(y, 0, t + 1)
+        ct.store(z, 0, (t + 2).astype(ct.int32))
+
+    f = ct.jit(k, grid=(1,), out=(ct.Out("N"), ct.Out("N", ct.int32)))
+    o = np.zeros(4, np.float32), np.zeros(4, np.int32)
+    for _ in range(2):
+        got = f(LINE[:4], out=o)
+        assert type(got) is tuple and got[0] is o[0] and got[1] is o[1] and o[1].tolist() == [2, 3, 4, 5]
+    for wrong in (o[0], (o[0],), (*o, o[0])):
+        with pytest.raises(TypeError, match="out= takes a tuple of 2 arrays, for `y`, `z`"):
+            f(LINE[:4], out=wrong)
+
+
+@shows("JIT-10.checked", "JIT-16.before")
+def test_arrays_for_outputs_are_checked(monkeypatch):
+    read_only = np.zeros_like(X)
+    read_only.flags.writeable = False
+    softmax(X, out=np.zeros_like(X))
+    for wrong, error, message in ((np.zeros((5, 11), np.float32), ValueError, "have the shape (5, 12), got (5, 11)"),
+                                  (np.zeros(60, np.float32), ValueError, "must have the shape (5, 12), got (60,)"),
+                                  (np.zeros((5, 12)), TypeError, "must have dtype float32, got float64"),
+                                  (read_only, ValueError, "is read-only"), (3, TypeError, "must be an array")):
+        with pytest.raises(error) as e:
+            softmax(X, out=wrong)
+        assert message in str(e.value) and "`y`" in str(e.value)
+    from cutile.functions import libraries
+
+    def never(*args):
+        raise AssertionError("allocated")
+
+    monkeypatch.setattr(libraries._NumPy, "maker", never)
+    with pytest.raises(AssertionError, match="allocated"):
+        ct.jit(softmax_kernel, grid="M", out=ct.Out("M N"), defaults={"TILE": 16})(X)
+    fresh = ct.jit(softmax_kernel, grid="M+1", out=ct.Out("M N"), defaults={"TILE": 16})
+    with pytest.raises(TypeError, match="must be an array"):
+        fresh(3)
+    with pytest.raises(ValueError, match="must have 2 axes"):
+        fresh(LINE)
+    with pytest.raises(ValueError, match="the grid"):
+        ct.jit(softmax_kernel, grid="M-6", out=ct.Out("M N"), defaults={"TILE": 16})(X)
+
+
+@shows("JIT-11.returns")
+def test_no_outputs():
+    @ct.kernel
+    def k(x):
+        ct.store(x, 0, 7)
+
+    x = np.zeros(1, np.int32)
+    f = ct.jit(k, grid=(1,))
+    assert f(x) is None and f(x, stream=None) is None and x[0] == 7
+    assert not isinstance(scaled(LINE, 1.0), tuple)
+
+
+@shows("JIT-11.empty")
+def test_without_arguments():
+    ran = []
+
+    @ct.kernel
+    def k():
+        ct.static_eval(ran.append(1))
+
+    f = ct.jit(k, grid=(1,))
+    assert f() is None and f() is None and ran
+
+
+@shows("JIT-12.inout")
+def test_arguments_that_are_written():
+    @ct.kernel
+    def k(y, x: ct.Array["N"], z):
+        t = ct.load(x, 0, 4)
+        ct.store(x, 0, t + 1)
+        ct.store(y, 0, t)
+        ct.store(z, 0, t * 2)
+
+    f = ct.jit(k, grid=(1,), out=(ct.Out("N", name="y"), ct.Out("N", name="z"))).inout("x")
+    x = np.arange(4, dtype=np.float32)
+    for step in range(2):
+        y, same, z = f(x)
+        assert same is x and x[0] == step + 1 and y[0] == step and z[0] == 2 * step
+    with pytest.raises(TypeError, match="w is no array that callers pass"):
+        f.inout("w")
+
+
+@shows("JIT-13.grid", "JIT-13.outputs")
+def test_nothing_is_launched_over_nothing():
+    ran = []
+
+    @ct.kernel
+    def k(x: ct.Array["M N"], y):
+        ct.static_eval(ran.append(1))
+        ct.store(y, (0, 0), ct.load(x, (0, 0), (1, 1)))
+
+    assert ct.jit(k, grid="M", out=ct.Out("N 1"))(np.zeros((0, 3), np.float32)).shape == (3, 1)
+    assert ct.jit(k, grid="M", out=ct.Out("M N"))(np.zeros((3, 0), np.float32)).shape == (3, 0)
+    assert ct.jit(k, grid=lambda M, N: (M // N,), out=ct.Out("M N"))(np.zeros((3, 0), np.float32)).shape == (3, 0)
+    assert not ran
+    ct.jit(k, grid="M", out=ct.Out("M N"))(np.zeros((1, 1), np.float32))
+    assert ran
+
+
+# ------------------------------------------------------------------ grids
+
+
+def grid_of(grid, x=X, **given):
+    seen = []
+
+    @ct.kernel
+    def k(x: ct.Array["M N"], y, T: ct.Constant[int], w: ct.Array["W"]):
+        ct.store(y, 0, ct.num_blocks(0) * 10000 + ct.num_blocks(1) * 100 + ct.num_blocks(2))
+
+    f = ct.jit(k, grid=grid, out=ct.Out("1", ct.int32, name="y"), **given)
+    for _ in range(2):
+        value = int(f(x, 4, LINE)[0])
+        seen.append((value // 10000, value // 100 % 100, value % 100))
+    assert seen[0] == seen[1]
+    return seen[0]
+
+
+@shows("JIT-18.names")
+def test_grids():
+    assert grid_of((3,)) == (3, 1, 1)
+    assert grid_of(3) == (3, 1, 1)
+    assert grid_of("M cdiv(N,T)") == (5, 3, 1)
+    assert grid_of(("M", 2, "W")) == (5, 2, 10)
+    assert grid_of(lambda M, T: (M, T)) == (5, 4, 1)
+    assert grid_of(lambda **names: (names["M"], names["T"])) == (5, 4, 1)
+    for wrong in (lambda w: (1,), lambda Q: (1,), "w", "Q"):
+        with pytest.raises(TypeError, match="no named size and no argument"):
+            grid_of(wrong)
+
+
+@shows("JIT-18.negative")
+@pytest.mark.parametrize("grid", ["M-6", lambda M: (M / 2,), lambda M: (M, -1), lambda M: M, lambda: (True,)])
+def test_grids_that_are_no_grids(grid):
+    with pytest.raises((ValueError, TypeError), match="the grid must"):
+        grid_of(grid)
+
+
+@shows("JIT-18.limit")
+def test_grids_that_are_too_large():
+    with pytest.raises(ValueError, match=r"at most 65535 along axis 1, got 65536 in \(1, 65536\)"):
+        grid_of((1, 65536))
+    with pytest.raises(ValueError, match="along axis 0"):
+        grid_of((2**31,))
+    with pytest.raises(ValueError, match="at most three axes"):
+        grid_of((1, 1, 1, 1))
+
+
+@shows("JIT-18.failure")
+def test_errors_in_rules():
+    with pytest.raises(ValueError, match=r"k\(\): the grid cannot be computed: ZeroDivisionError: .*, for N = 0; `x` "
+                                         r"is empty") as e:
+        grid_of(lambda N: (5 // N,), X[:, :0])
+    assert isinstance(e.value.__cause__, ZeroDivisionError)
+
+
+BLOCKS = 1
+
+
+@shows("JIT-18.globals")
+def test_globals_of_rules(monkeypatch):
+    seen = []
+
+    @ct.kernel
+    def k(x, y):
+        ct.store(y, 0, ct.num_blocks(0))
+
+    f = ct.jit(k, grid=lambda: (BLOCKS,), out=ct.Out("1", ct.int32))
+    for n in (1, 2, 3):
+        monkeypatch.setitem(globals(), "BLOCKS", n)
+        seen.append(int(f(LINE)[0]))
+    assert seen == [1, 2, 3]
+
+
+# ------------------------------------------------------------------ objects
+
+
+@shows("JIT-17.pickle", "JIT-17.copy", "JIT-17.wrapped")
+def test_as_objects():
+    assert pickle.loads(pickle.dumps(kernels.softmax_kernel)) is softmax_kernel
+    assert copy.copy(softmax) is copy.deepcopy(softmax) is softmax
+    assert softmax.__wrapped__ is softmax_kernel.function
+    assert "softmax" in repr(softmax) and len({softmax, scaled, softmax}) == 2
+
+
+@ct.jit(grid="cdiv(N, 4)", out=ct.Out("N"))
+@ct.kernel
+def at_the_top(x: ct.Array["N"], y):
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 4))
+
+
+again = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"), defaults={"TILE": 8})
+
+
+@shows("JIT-17.made")
+def test_pickles():
+    assert pickle.loads(pickle.dumps(at_the_top)) is at_the_top
+    other = pickle.loads(pickle.dumps(again))
+    assert other is not again and other.kernel is scaled_kernel
+    assert np.array_equal(other(LINE, 2.0), LINE * 2)
+
+
+@shows("JIT-17.class")
+def test_in_a_class():
+    class Model:
+        soft = softmax
+
+        def __call__(self, x):
+            return self.soft(x)
+
+    assert np.array_equal(Model()(X), softmax(X))
+
+
+@shows("JIT-22.warning")
+def test_many_forms():
+    @ct.kernel
+    def k(x: ct.Array["M"], y, n: ct.Constant[int], m: ct.Constant[int]):
+        ct.store(y, 0, n + m)
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("1"))
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        for n in range(12):
+            f(LINE, n, n % 2)
+    assert len(seen) == 1 and "`n`" in str(seen[0].message) and "for 9 values" in str(seen[0].message)
+    assert seen[0].filename == __file__
+
+
+@shows("JIT-23.silent", "JIT-23.once")
+def test_threads(capfd):
+    @ct.kernel
+    def k(x: ct.Array["M N"], y):
+        i = ct.bid(0)
+        ct.store(y, (i, 0), ct.load(x, (i, 0), (1, 16)) * 2)
+
+    f = ct.jit(k, grid="M", out=ct.Out("M N"))
+    results, start = [], threading.Barrier(4)
+
+    def call():
+        start.wait()
+        results.append(f(X))
+
+    threads = [threading.Thread(target=call) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert len(results) == 4 and all(np.array_equal(r, X * 2) for r in results)
+    assert len(k._programs) == 1 and capfd.readouterr() == ("", "")
+
+
+def test_errors_of_the_kernel_are_those_of_a_launch():
+    @ct.kernel
+    def k(x: ct.Array["N"], y):
+        ct.store(y, 0, ct.load(x, 0, 3))
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N"))
+    with pytest.raises(ct.TileTypeError, match="power of two"):
+        f(LINE)
+
+
+def test_a_number_where_the_kernel_takes_an_array():
+    with pytest.raises((TypeError, ct.TileError)) as e:
+        ct.jit(softmax_kernel, grid="M", out=ct.Out("M N"))(X, "no")
+    assert e.value
+
+
+def test_numbers_before_the_first_array():
+    @ct.kernel
+    def k(n, x: ct.Array["N"], y):
+        ct.store(y, 0, ct.load(x, 0, 4) + n)
+
+    f = ct.jit(k, grid=(1,), out=ct.Out("N"))
+    for n in (1, 2, 3):
+        assert np.array_equal(f(n, LINE[:4]), LINE[:4] + n)
+    assert f.plans
+
+
+def test_the_short_way_is_taken(monkeypatch):
+    f = ct.jit(scaled_kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"))
+    o = np.zeros_like(LINE)
+    want = f(LINE, 2.0)
+    f(LINE, 2.0, out=o)
+    monkeypatch.setattr(type(f), "slow", None)
+    assert np.array_equal(f(LINE, 2.0), want) and f(LINE, 2.0, out=o) is o
+    assert np.array_equal(f(LINE + 1, 3.0), (LINE + 1) * 3)
+    with pytest.raises(TypeError):
+        f(LINE[:3], 2.0)
+
+
+def test_lists_of_arrays():
+    @ct.kernel
+    def k(xs, y, n: ct.Constant[int]):
+        t = ct.zeros((4,), ct.float32)
+        for i in range(n):
+            t = t + ct.load(xs[i], 0, 4)
+        ct.store(y, 0, t)
+
+    f = ct.jit(k, grid=(1,), out=ct.Out((4,), name="y"))
+    assert np.array_equal(f([LINE[:4], LINE[:4]], 2), LINE[:4] * 2)
