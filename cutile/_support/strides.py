@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from math import prod
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def check_strides(steps: tuple[int, ...], shape: tuple[int, ...], itemsize: int) -> None:
@@ -15,3 +19,8 @@ def check_strides(steps: tuple[int, ...], shape: tuple[int, ...], itemsize: int)
 def row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of packed elements, the last axis fastest."""
     return tuple(prod(shape[k + 1:]) for k in range(len(shape)))
+
+
+def without_repetition(x: np.ndarray) -> np.ndarray:
+    """The array with each axis of stride 0, along which its elements repeat, cut to length 1."""
+    return x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])] if 0 in x.strides else x

@@ -29,7 +29,7 @@ from typing import Any
 
 from cutile import settings
 from cutile._support.structs import structure
-from cutile.gpu.filelock import exclusive, free, hold
+from cutile.gpu.filelock import exclusive, lock_open, try_hold
 
 SUFFIX = ".cutile"
 _MAGIC = "cutile 1"  # the layout of an entry; files of other layouts are not read
@@ -267,7 +267,7 @@ def _read(path: Path, limit: int) -> bytes:
 def _store(temporary: Path, path: Path, data: bytes) -> None:
     """Write a file, locked against being cleared away, and move it into its place."""
     with open(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _ITSELF, 0o666), "wb") as f:
-        hold(f.fileno())
+        lock_open(f.fileno())
         f.write(data)
         f.flush()
         if os.name != "nt":  # Windows cannot move an open file
@@ -281,8 +281,8 @@ def _remove_if_abandoned(path: Path, found: os.stat_result) -> None:
     age = time.time() - found.st_mtime
     if hasattr(os, "geteuid") and found.st_uid != os.geteuid() or age < _SETTLED:
         return
-    with free(path) as unlocked:
-        if unlocked or unlocked is None and age > _ABANDONED:
+    with try_hold(path) as held:
+        if held or held is None and age > _ABANDONED:
             _remove(path)
 
 

@@ -17,8 +17,8 @@ from cutile._support import trace
 from cutile.gpu import cache
 from cutile.gpu.cache_key import digest, key_text
 from cutile.gpu.facts import of_parameters
+from cutile.gpu.find_tileiras import find_tool
 from cutile.gpu.target import Target
-from cutile.gpu.toolchain import find_tool
 from cutile.ir import nodes
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from cutile.errors import TileCompilerExecutionError
 from cutile.gpu.executables import EXE, on_path
+from cutile.gpu.find_tileiras import find_tool
 from cutile.gpu.process import run
-from cutile.gpu.toolchain import find_tool
 
 
 def find_nvdisasm() -> Path:

@@ -53,7 +53,7 @@ def _opened(file: Path) -> int:
         os.close(folder)
 
 
-def hold(fd: int) -> bool | None:
+def lock_open(fd: int) -> bool | None:
     """Lock an open file or folder until it is closed; False if another process holds it, None without locks."""
     try:
         _try(fd)
@@ -65,9 +65,9 @@ def hold(fd: int) -> bool | None:
 
 
 @contextmanager
-def free(path: Path) -> Iterator[bool | None]:
-    """Within the `with` block the lock of a file or folder is held, unless another process holds it. Yields whether it
-    is held; None if that cannot be told.
+def try_hold(path: Path) -> Iterator[bool | None]:
+    """Hold the lock of a file or folder within the `with` block, unless another process holds it. Yields whether it is
+    held; None if that cannot be told.
     """
     if os.name == "nt":
         yield None
@@ -78,7 +78,7 @@ def free(path: Path) -> Iterator[bool | None]:
         yield None
         return
     try:
-        yield hold(fd)
+        yield lock_open(fd)
     finally:
         os.close(fd)
 

@@ -23,7 +23,7 @@ from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch
 from cutile.interp.exec.capacity import not_enough
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.buffer import Buffer
-from cutile.interp.progress import Progress
+from cutile.interp.progress_bar import Progress
 from cutile.interp.schedule import CompiledKernel
 from cutile.ir.nodes import Kernel, Op, Value, regions_of, uses_of
 from cutile.ir.walk import walk

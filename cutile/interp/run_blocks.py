@@ -21,7 +21,7 @@ from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch, Single, show
 from cutile.interp.exec.capacity import not_enough, too_many_axes
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.per_block_array import ArrayList
-from cutile.interp.progress import Progress
+from cutile.interp.progress_bar import Progress
 from cutile.interp.schedule import CompiledKernel, ExecutionPlan
 from cutile.ir.nodes import Value
 from cutile.ops import _numeric

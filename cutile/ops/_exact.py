@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cutile._support.strides import without_repetition
 from cutile.compiled import form
 from cutile.dtypes import DType, bfloat16, float16, float32, float64, info
 from cutile.ops._rounding import RM, RN, RP, RZ, round_directed, round_to
@@ -81,7 +82,7 @@ def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
         return _fma64(*np.broadcast_arrays(x, y, z))
     x, y, z = map(np.asarray, (x, y, z))
     shape = np.broadcast(x, y, z).shape
-    x, y, z = map(once, (x, y, z))
+    x, y, z = map(without_repetition, (x, y, z))
     there = np.broadcast(x, y, z)
     if out is None or out.shape != there.shape:
         out = np.empty(there.shape, _F32)
@@ -94,11 +95,6 @@ def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
         for i in range(0, there.shape[axis], step):
             _fma_into(*(_part(v, axis - there.ndim, i, i + step) for v in (out, x, y, z)), dtype)
     return out if out.shape == shape else np.broadcast_to(out, shape)
-
-
-def once(x: np.ndarray) -> np.ndarray:
-    """The array with each axis of stride 0 cut to length 1."""
-    return x[tuple([slice(0, 1) if s == 0 else slice(None) for s in x.strides])] if 0 in x.strides else x
 
 
 def _part(x: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:

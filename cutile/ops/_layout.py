@@ -26,7 +26,7 @@ def lie_last(x: np.ndarray, rank: int) -> bool:
     return nearest > 0 and all(nearest < s for s, m in zip(x.strides[n:], x.shape[n:], strict=True) if m > 1)
 
 
-def blocks_last(x: np.ndarray, rank: int) -> np.ndarray:
+def with_blocks_last(x: np.ndarray, rank: int) -> np.ndarray:
     """The carrier in memory where the blocks lie last; as it is if they are few."""
     n = x.ndim - rank
     if not n or prod(x.shape[:n]) < ENOUGH or lie_last(x, rank):
@@ -41,16 +41,16 @@ def blocks_last(x: np.ndarray, rank: int) -> np.ndarray:
     return y
 
 
-def place(rank: int, dtype: np.dtype, *operands: np.ndarray) -> np.ndarray | None:
+def empty_result(rank: int, dtype: np.dtype, *operands: np.ndarray) -> np.ndarray | None:
     """Memory for the result of an elementwise op, where the blocks lie last; None if there are none, or few."""
     shape = np.broadcast_shapes(*(x.shape for x in operands))
     n = len(shape) - rank
     return None if not n or prod(shape[:n]) < ENOUGH else empty_last(shape, rank, dtype)
 
 
-def apart(x: np.ndarray, rank: int) -> np.ndarray:
+def copied_apart(x: np.ndarray, rank: int) -> np.ndarray:
     """The carrier, copied if the blocks lie last and it could only be read slowly tile by tile."""
-    if not lie_last(x, rank) or _distance(prod(x.shape[:x.ndim - rank]), x.itemsize) == 0:
+    if not lie_last(x, rank) or _gap(prod(x.shape[:x.ndim - rank]), x.itemsize) == 0:
         return x
     y = empty_last(x.shape, rank, x.dtype)
     y[...] = x
@@ -61,11 +61,11 @@ def empty_last(shape: Sequence[int], rank: int, dtype: np.dtype) -> np.ndarray:
     """New memory for a carrier, where the blocks lie last."""
     n = len(shape) - rank
     count, tile_shape = prod(shape[:n]), tuple(shape[n:])
-    y = np.empty((*tile_shape, count + _distance(count, dtype.itemsize)), dtype)[..., :count]
+    y = np.empty((*tile_shape, count + _gap(count, dtype.itemsize)), dtype)[..., :count]
     return y.reshape(tile_shape + tuple(shape[:n])).transpose((*range(rank, len(shape)), *range(rank)))
 
 
-def _distance(count: int, size: int) -> int:
+def _gap(count: int, size: int) -> int:
     """How many elements of this size to leave free behind each `count`."""
     return 64 // size if count * size % CONFLICT == 0 else 0
 

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cutile._support.strides import without_repetition
 from cutile.compiled import DOUBTFUL, form
 from cutile.dtypes import DType, bfloat16, bool_, float16, float32, float64, info
 from cutile.ops._encoding import from_bits, pack_f4, to_bits, to_carrier, to_storage, unpack_f4
-from cutile.ops._exact import directed, fma, once, rsqrt
+from cutile.ops._exact import directed, fma, rsqrt
 from cutile.ops._rounding import encode, round_directed, round_to
 from cutile.types import RoundingMode
 
@@ -54,7 +55,7 @@ _FUNCTIONS = {(f, d): f"{name} {d.name}" for d in (float16, bfloat16, float32)
 
 def _mend(fn: Callable, dtype: DType, x: np.ndarray, result: np.ndarray) -> None:
     """Set the elements of a compiled form's result that it could not decide."""
-    x = once(np.asarray(x))
+    x = without_repetition(np.asarray(x))
     where = result.view(np.uint32) == np.uint32(DOUBTFUL)
     result[where] = round_to(dtype, fn(x[where].astype(_F64)))
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from cutile.cli.main import app
 from cutile.gpu import driver as drivers
-from cutile.gpu.toolchain import find_tool
+from cutile.gpu.find_tileiras import find_tool
 from tests.gpu.fake_driver import FakeDriver
 from tests.gpu.tileir.test_tileiras import script
 

@@ -16,9 +16,9 @@ from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.prefill import prefill
 from cutile.gpu import cache, inside
 from cutile.gpu import cubin as building
+from cutile.gpu.find_tileiras import Tool
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
-from cutile.gpu.toolchain import Tool
 from tests.gpu.tileir.tool import needs_tool
 from tests.patience import PATIENCE
 

@@ -154,7 +154,8 @@ def test_a_full_disk_leaves_nothing(kept, monkeypatch, step):
             os.write(path, b"a part")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(*{"write": (cache, "hold"), "mkdir": (Path, "mkdir"), "replace": (os, "replace")}[step], full)
+    steps = {"write": (cache, "lock_open"), "mkdir": (Path, "mkdir"), "replace": (os, "replace")}
+    monkeypatch.setattr(*steps[step], full)
     with pytest.warns(RuntimeWarning, match="No space left on device"):
         put(kept)
     assert names(kept) == before
@@ -415,7 +416,7 @@ def test_what_others_are_writing(kept):
 
 
 def test_where_there_are_no_locks_age_decides(kept, monkeypatch):
-    monkeypatch.setattr(cache, "free", lambda path: contextlib.nullcontext(None))
+    monkeypatch.setattr(cache, "try_hold", lambda path: contextlib.nullcontext(None))
     put(kept)
     old, new = kept.folder / ".tmp-1-1-1", kept.folder / ".tmp-2-2-2"
     for file, age in ((old, 7200), (new, 600)):

@@ -21,12 +21,12 @@ import cutile as ct
 from cutile import settings
 from cutile.compilation import ArrayConstraint, CallingConvention, KernelSignature
 from cutile.compilation.export import arg_types
-from cutile.gpu import cache, cache_key, process, toolchain
+from cutile.gpu import cache, cache_key, find_tileiras, process
 from cutile.gpu import cubin as building
 from cutile.gpu.cubin import build
+from cutile.gpu.find_tileiras import Tool
 from cutile.gpu.target import parse_target
 from cutile.gpu.tileir import tileiras
-from cutile.gpu.toolchain import Tool
 from cutile.runtime.kernel import typed
 from cutile.runtime.options import ByTarget
 from tests.gpu.tileir.test_tileiras import script
@@ -432,6 +432,6 @@ def test_the_release_of_the_installed_assembler(folder):
     k = kernel_of(folder)
     cubin = of(k)
     [entry] = cache.current().entries()
-    tool = toolchain.find_tool()
+    tool = find_tileiras.find_tool()
     assert cubin[:4] == b"\x7fELF" and entry.release == (tool.packaged or tool.version)
     assert cache.current().get(entry.key, entry.release) == cubin

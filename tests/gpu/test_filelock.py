@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cutile.gpu import filelock
-from cutile.gpu.filelock import exclusive, free, hold
+from cutile.gpu.filelock import exclusive, lock_open, try_hold
 from tests.patience import PATIENCE
 
 spawn = multiprocessing.get_context("spawn")
@@ -59,23 +59,23 @@ def test_where_the_file_system_has_no_locks_nothing_is_held(tmp_path, monkeypatc
     with exclusive(tmp_path / "lock", PATIENCE) as held:  # at once: it does not wait
         assert not held
     with open(tmp_path / "lock") as f:
-        assert hold(f.fileno()) is None
+        assert lock_open(f.fileno()) is None
 
 
 @posix
 @pytest.mark.parametrize("kind", ["file", "folder"])
-def test_a_file_is_free_until_somebody_holds_it(tmp_path, kind):
+def test_a_file_can_be_locked_until_somebody_holds_it(tmp_path, kind):
     path = tmp_path / "it"
     path.mkdir() if kind == "folder" else path.write_text("")
     fd = os.open(path, os.O_RDONLY)
     try:
-        with free(path) as nobody:
-            assert nobody
-            assert hold(fd) is False  # nobody gets it meanwhile
-        assert hold(fd)
-        with free(path) as nobody:
-            assert nobody is False
+        with try_hold(path) as locked:
+            assert locked
+            assert lock_open(fd) is False  # nobody gets it meanwhile
+        assert lock_open(fd)
+        with try_hold(path) as locked:
+            assert locked is False
     finally:
         os.close(fd)
-    with free(tmp_path / "missing") as nobody:
-        assert nobody is None
+    with try_hold(tmp_path / "missing") as locked:
+        assert locked is None

@@ -28,7 +28,7 @@ from random import Random
 
 ROOT = Path(__file__).parents[2]
 NO_MEANING = {"cutile/front/foreign_names.py", "cutile/front/advice.py", "cutile/gpu/tileir/tileiras.py",
-              "cutile/gpu/toolchain.py", "cutile/gpu/tileir/work_folder.py", "cutile/gpu/tileir/diagnostics.py",
+              "cutile/gpu/find_tileiras.py", "cutile/gpu/tileir/work_folder.py", "cutile/gpu/tileir/diagnostics.py",
               "cutile/gpu/tileir/debuginfo.py"}
 
 
@@ -40,7 +40,8 @@ def _sources(folder: str) -> tuple[str, ...]:
 GROUPS = {
     "ops": (*_sources("ops"), "cutile/front/operators.py",
             *(f"cutile/interp/memory/{name}.py" for name in (
-                "array_view", "buffer", "elements", "irregular_tiles", "strided_index", "tile_access", "tile_copy"))),
+                "array_view", "buffer", "elements", "irregular_tiles", "strided_index", "tile_copy",
+                "tile_locations"))),
     "front": _sources("front"),
     "passes": (*_sources("analysis"), *_sources("passes")),
     "tileir": _sources("gpu/tileir"),

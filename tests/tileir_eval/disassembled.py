@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-from cutile.gpu import toolchain
+from cutile.gpu import find_tileiras
 from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.module import Block, Operation, TileModule
 from cutile.gpu.tileir.operations import ENUMS, OPS, Attr
@@ -29,7 +29,7 @@ WORDS = frozenset(w for words in ENUMS.values() for w in words) | {
 def disassembler() -> Path:
     """Its path: TILEIRDISASM of the environment, or beside the assembler. FileNotFoundError if there is none."""
     given = os.environ.get("TILEIRDISASM")
-    return Path(given) if given else toolchain.find_tool().disassembler
+    return Path(given) if given else find_tileiras.find_tool().disassembler
 
 
 @functools.lru_cache(maxsize=4096)

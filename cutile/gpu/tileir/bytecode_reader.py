@@ -11,8 +11,8 @@ from functools import partial
 from cutile.errors import Span
 from cutile.gpu.tileir import debuginfo as di
 from cutile.gpu.tileir import types as ty
+from cutile.gpu.tileir.bytecode_cursor import Cursor, MalformedBytecode, sections, table
 from cutile.gpu.tileir.bytecode_writer import ATTR_TAGS, DYNAMIC, HAS_HINTS, IS_KERNEL, TYPE_TAGS
-from cutile.gpu.tileir.cursor import Cursor, MalformedBytecode, sections, table
 from cutile.gpu.tileir.module import (
     Block,
     Bounded,

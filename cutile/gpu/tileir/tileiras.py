@@ -22,6 +22,7 @@ from pathlib import Path
 
 from cutile import settings
 from cutile.errors import Span, TileCompilerExecutionError, TileCompilerTimeoutError
+from cutile.gpu.find_tileiras import Tool, find_tool
 from cutile.gpu.process import Outcome, run
 from cutile.gpu.target import Target, parse_target
 from cutile.gpu.tileir import types as ty
@@ -29,7 +30,6 @@ from cutile.gpu.tileir.bytecode_writer import encode
 from cutile.gpu.tileir.diagnostics import first_error, location
 from cutile.gpu.tileir.module import TileModule
 from cutile.gpu.tileir.work_folder import work_folder
-from cutile.gpu.toolchain import Tool, find_tool
 
 # ------------------------------------------------------------------ what it is
 

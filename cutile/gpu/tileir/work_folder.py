@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cutile.gpu.filelock import free, hold
+from cutile.gpu.filelock import lock_open, try_hold
 
 _PREFIX = "cutile-tileiras-"
 _NAME = re.compile(_PREFIX + "[a-z0-9_]{8}")
@@ -51,7 +51,7 @@ def _new_folder() -> tuple[str, int | None]:
             fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         except FileNotFoundError:  # another process removed it before it was locked
             continue
-        if hold(fd) is not False and os.path.exists(folder):
+        if lock_open(fd) is not False and os.path.exists(folder):
             return folder, fd
         os.close(fd)
 
@@ -73,6 +73,6 @@ def _remove_if_abandoned(f: os.DirEntry) -> None:
     ours = not hasattr(os, "geteuid") or known.st_uid == os.geteuid() and stat.S_IMODE(known.st_mode) == 0o700
     if not stat.S_ISDIR(known.st_mode) or not ours:
         return
-    with free(Path(f.path)) as unlocked:
-        if unlocked or unlocked is None and time.time() - known.st_mtime > _ABANDONED:
+    with try_hold(Path(f.path)) as held:
+        if held or held is None and time.time() - known.st_mtime > _ABANDONED:
             shutil.rmtree(f.path, ignore_errors=True)

@@ -70,7 +70,8 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     facts = batch_facts(kernel, check)
     code = EmittedCode(check, step_limit, facts.streams(kernel.body))
     for f in (divergence.branch, divergence.branch_all, divergence.for_loop, divergence.while_loop, divergence.frame,
-              merge.narrow, block_set.with_batch_axes, _layout.blocks_last, _layout.place, _layout.apart, as_stored):
+              merge.narrow, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
+              _layout.copied_apart, as_stored):
         code.objects["." + f.__name__] = f
     code.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
     code.objects |= {code.temp(v): x for v, x in facts.constants.items()}
@@ -186,7 +187,7 @@ class Body:
         if n.region is not None:
             combine, operands = self.combine(n, operands)
         if facts.moved and n.op.target is not None:
-            operands[-1] = call(load(".apart"), [operands[-1], constant(n.operands[-1].type.ndim)])
+            operands[-1] = call(load(".copied_apart"), [operands[-1], constant(n.operands[-1].type.ndim)])
         changed = {}
         if "want_old" in n.attrs and facts.unread(n):
             changed["want_old"] = constant(False)
@@ -201,11 +202,11 @@ class Body:
         place = n in facts.moved and store is None
         if place and n.op.elementwise and n.op.takes_out and info(n.results[0].type.dtype).carried_exactly:
             carrier = self.unit.ref(info(n.results[0].type.dtype).carrier, "carrier")
-            changed["out"] = call(load(".place"), [constant(n.results[0].type.ndim), carrier, *operands])
+            changed["out"] = call(load(".empty_result"), [constant(n.results[0].type.ndim), carrier, *operands])
             place = False
         y = self.viewed(n, self.access(n, operands), meaning_call(self.code, n, operands, combine, **changed))
         if place:
-            y = call(load(".blocks_last"), [y, constant(n.results[0].type.ndim)])
+            y = call(load(".with_blocks_last"), [y, constant(n.results[0].type.ndim)])
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
         if n in facts.stores:
             there = ast.Compare(operands[-1], [ast.IsNot()], [load(TARGET)])

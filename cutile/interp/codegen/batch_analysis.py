@@ -15,7 +15,7 @@ from cutile._support.structs import structure
 from cutile.analysis.access import Access, accesses, tile_indices
 from cutile.analysis.affine import AffineIndex, BlockIndex
 from cutile.dtypes import float32, info, int32, tfloat32
-from cutile.interp.codegen.layout import blocks_last
+from cutile.interp.codegen.layout import ops_to_move
 from cutile.interp.exec import checking
 from cutile.ir.nodes import Bind, For, Kernel, Node, Op, Region, Return, Value, regions_of, results_of, uses_of
 from cutile.ir.walk import walk
@@ -117,7 +117,7 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     def reads(n: Node) -> list[Value]:
         return _reads(n, constants, indices)
 
-    stored_by, reusable, moved = {}, {}, blocks_last(kernel)
+    stored_by, reusable, moved = {}, {}, ops_to_move(kernel)
     for region in _regions(kernel.body, nodes):
         here = [n for n in region.nodes if n not in skipped]
         if not moved:  # to compute into arrays, where blocks do not lie last, would be slow

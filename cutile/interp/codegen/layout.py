@@ -26,7 +26,7 @@ LOAD, STORE = 2.0, 3.0  # to move an element to the other layout and back
 FEW = 16  # shorter inner loops count as short
 
 
-def blocks_last(kernel: Kernel) -> frozenset[Op]:
+def ops_to_move(kernel: Kernel) -> frozenset[Op]:
     """The ops whose results code must move so that the blocks lie last; none if the blocks should lie first."""
     gain = cost = 0.0
     made: dict[Value, Op] = {}

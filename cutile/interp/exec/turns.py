@@ -21,7 +21,7 @@ from cutile.errors import Span, TileAssertionError, TileDeadlockError
 from cutile.interp.exec.block_set import Dim3 as Coordinates
 from cutile.interp.exec.block_set import Launch, Turn
 from cutile.interp.exec.turn_order import TurnOrder
-from cutile.interp.progress import Progress
+from cutile.interp.progress_bar import Progress
 from cutile.interp.show import Tile
 
 RESIDENT = 512  # blocks that have begun; more begin, in order, when some have finished or all of them are parked

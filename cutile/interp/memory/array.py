@@ -17,7 +17,7 @@ import numpy as np
 
 from cutile.dtypes import DType
 from cutile.interp.memory.buffer import Buffer
-from cutile.interp.memory.tile_access import Index, element_begins
+from cutile.interp.memory.tile_locations import Index, element_begins
 
 Shape = tuple[int, ...]
 Take = Callable[[np.ndarray, int], np.ndarray]  # (carrier, rank of its tiles) → the carrier for other blocks

@@ -20,7 +20,7 @@ from cutile.interp.memory.foreign_view import ForeignView
 from cutile.interp.memory.per_block_array import ArrayList
 from cutile.interp.memory.separable import separable
 from cutile.interp.memory.strided_tile import StridedMemory, StridedTile
-from cutile.interp.memory.tile_access import Coord, Full, Index, TileBounds, classify, exact_indices, locate
+from cutile.interp.memory.tile_locations import Coord, Full, Index, TileBounds, classify, exact_indices, locate
 
 
 def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None = None,

@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cutile._support.strides import without_repetition
 from cutile.compiled import form
 from cutile.interp.memory import atomics
 from cutile.interp.memory.buffer import Buffer, all_below
-from cutile.interp.memory.separable import compact
-from cutile.interp.memory.tile_access import OUTSIDE, Coord, TileBounds
 from cutile.interp.memory.tile_copy import make_read_only
+from cutile.interp.memory.tile_locations import OUTSIDE, Coord, TileBounds
 
 Coordinates = tuple[np.ndarray, list[np.ndarray]]  # which elements exist; coordinates along each axis, 0 for others
 
@@ -41,7 +41,7 @@ def coordinates(bounds: TileBounds, indices: Sequence[np.ndarray], rank: int) ->
     """
     ok, coords = None, []
     for start, stop, i in zip(bounds.start, bounds.stop, indices, strict=False):
-        c = compact(np.asarray(i))
+        c = without_repetition(np.asarray(i))
         if isinstance(start, int) and start == 0 and isinstance(stop, int):
             if all_below(c, stop):
                 coords.append(c)

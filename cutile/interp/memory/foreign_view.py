@@ -14,7 +14,7 @@ from cutile.interp.memory import elements
 from cutile.interp.memory.array import ArrayBase, tile_elements
 from cutile.interp.memory.buffer import Buffer
 from cutile.interp.memory.elements import beside, coord, shape_of
-from cutile.interp.memory.tile_access import Coord
+from cutile.interp.memory.tile_locations import Coord
 
 FAR = 1 << 55  # elements: raw memory reaches so far in both directions; no argument is as large
 

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from cutile._support.strides import without_repetition
 from cutile.interp.memory.buffer import Buffer
-from cutile.interp.memory.tile_access import OUTSIDE, TileBounds
 from cutile.interp.memory.tile_copy import make_read_only
+from cutile.interp.memory.tile_locations import OUTSIDE, TileBounds
 from cutile.ops._promotion import broadcastable_to
 
 MOST_PIECES = 64  # products of runs, each a copy of its own
@@ -122,13 +123,6 @@ def _ascend(a: _Axis) -> bool:
 # ------------------------------------------------------------------ from indices
 
 
-def compact(c: np.ndarray) -> np.ndarray:
-    """An array without the repetition along axes of stride 0: these get length 1."""
-    if 0 not in c.strides:
-        return c
-    return c[tuple(slice(0, 1) if s == 0 and n > 1 else slice(None) for s, n in zip(c.strides, c.shape, strict=True))]
-
-
 def separable(bounds: TileBounds, indices: Sequence[np.ndarray], tile_shape: tuple[int, ...]) -> Separable | None:
     """The access at index tiles, one for each axis of an array; None if they do not keep the axes apart."""
     if not (bounds.fixed and indices):
@@ -139,7 +133,7 @@ def separable(bounds: TileBounds, indices: Sequence[np.ndarray], tile_shape: tup
         return None
     axes, used = [], set()
     for start, stop, i in zip(bounds.start, bounds.stop, indices, strict=True):
-        c = compact(i)
+        c = without_repetition(i)
         along = tuple(k for k, n in enumerate(c.shape, len(shape) - c.ndim) if n > 1)
         if used & set(along):
             return None

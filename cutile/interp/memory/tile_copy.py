@@ -1,4 +1,4 @@
-"""Reading and writing the tiles of many blocks, wherever `tile_access.locate` says that they lie.
+"""Reading and writing the tiles of many blocks, wherever `tile_locations.locate` says that they lie.
 
 Elements outside the array are never read or written: a read returns `fill` for them, a write drops their values.
 """
@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 
 from cutile.interp.memory.strided_tile import StridedMemory
-from cutile.interp.memory.tile_access import Clipped, Full, Location
+from cutile.interp.memory.tile_locations import Clipped, Full, Location
 
 
 def read(memory: StridedMemory, where: Location, fill, carrier: np.dtype, convert: Callable | None,

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cutile.errors import Span
+from cutile.gpu.tileir.bytecode_cursor import MalformedBytecode
 from cutile.gpu.tileir.bytecode_reader import decode
 from cutile.gpu.tileir.bytecode_writer import encode
-from cutile.gpu.tileir.cursor import MalformedBytecode
 from cutile.gpu.tileir.module import Block, Operation
 from tests.gpu.tileir.samples import Module, add, available, bytecode, vector_add
 

@@ -3,8 +3,8 @@ import pytest
 from cutile.errors import Span
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.builder import Module
+from cutile.gpu.tileir.bytecode_cursor import sections
 from cutile.gpu.tileir.bytecode_reader import decode
-from cutile.gpu.tileir.cursor import sections
 from tests.gpu.tileir.samples import vector_add
 from tests.gpu.tileir.tool import needs_tool
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutile.gpu.tileir.cursor import Cursor
-from cutile.gpu.tileir.cursor import table as read_table
+from cutile.gpu.tileir.bytecode_cursor import Cursor
+from cutile.gpu.tileir.bytecode_cursor import table as read_table
 from cutile.gpu.tileir.encoding import Interned, int_list, signed_varint, table, varint
 
 

@@ -120,8 +120,8 @@ def test_what_is_of_another_user_stays(parent):
 def test_where_there_are_no_locks_age_decides(parent, monkeypatch, age, stays):
     import contextlib
 
-    monkeypatch.setattr(places, "hold", lambda fd: None)
-    monkeypatch.setattr(places, "free", lambda path: contextlib.nullcontext(None))
+    monkeypatch.setattr(places, "lock_open", lambda fd: None)
+    monkeypatch.setattr(places, "try_hold", lambda path: contextlib.nullcontext(None))
     _folder(parent / NAME)
     os.utime(parent / NAME, (time.time() - age,) * 2)
     with work_folder() as folder:
@@ -133,7 +133,7 @@ def test_where_there_are_no_locks_age_decides(parent, monkeypatch, age, stays):
 def test_a_new_folder_that_another_process_takes_for_abandoned(parent, monkeypatch):
     """Between its making and its locking: another is made."""
     made, taken = [], iter([True, False, False])
-    mkdtemp, hold = places.tempfile.mkdtemp, places.hold
+    mkdtemp, lock_open = places.tempfile.mkdtemp, places.lock_open
 
     def make(**kw):
         made.append(mkdtemp(**kw))
@@ -144,9 +144,9 @@ def test_a_new_folder_that_another_process_takes_for_abandoned(parent, monkeypat
     def lock(fd):
         if next(taken):
             return False
-        return hold(fd)
+        return lock_open(fd)
 
     monkeypatch.setattr(places.tempfile, "mkdtemp", make)
-    monkeypatch.setattr(places, "hold", lock)
+    monkeypatch.setattr(places, "lock_open", lock)
     with work_folder() as folder:
         assert str(folder) == made[2] and folder.is_dir()

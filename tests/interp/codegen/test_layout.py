@@ -16,9 +16,9 @@ from tests.interp.test_schedules_agree import GRIDS, trace
 def chosen(kernel, *args, grid=(64,)):
     """Launch a kernel. Whether its blocks were laid last."""
     found = []
-    real = layout.blocks_last
+    real = layout.ops_to_move
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_analysis, "blocks_last", lambda k: found.append(real(k)) or found[-1])
+        patch.setattr(batch_analysis, "ops_to_move", lambda k: found.append(real(k)) or found[-1])
         ct.launch(None, grid, ct.kernel(kernel), args)
     return bool(found[0])
 
@@ -78,7 +78,7 @@ def test_the_number_of_blocks_changes_no_result(blocks):
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_give_the_same_with_blocks_last(seed, monkeypatch):
     monkeypatch.setattr(_layout, "ENOUGH", 1)
-    monkeypatch.setattr(batch_analysis, "blocks_last", lambda kernel: frozenset(layout._sources(kernel)))
+    monkeypatch.setattr(batch_analysis, "ops_to_move", lambda kernel: frozenset(layout._sources(kernel)))
     kernel = RandomKernel(Random(1000 + seed), 40).make()
     grid = GRIDS[seed % len(GRIDS)]
     assert trace(kernel, grid, [seed], "batch") == trace(kernel, grid, [seed], "block")

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import dtypes as dt
-from cutile.interp.memory import tile_access
+from cutile.interp.memory import tile_locations
 from cutile.interp.memory.array_view import wrap
 from tests.interp.layouts import batch_shapes, coordinates, layouts, per_block, same_place
 
@@ -117,7 +117,7 @@ def test_blocks_that_store_to_one_place_leave_the_last():
 
 def test_interior_and_edges_need_no_index_arrays(monkeypatch):
     """Affine blocks are strided views, also where the last of them are cut."""
-    monkeypatch.setattr(tile_access, "IrregularTiles", None)
+    monkeypatch.setattr(tile_locations, "IrregularTiles", None)
     a = np.arange(100 * 70, dtype=np.float32).reshape(100, 70)
     i, j = np.arange(9, dtype=np.int32).reshape(9, 1, 1), np.arange(4, dtype=np.int32).reshape(1, 4, 1)
     got = wrap(a, dt.float32).tile([i, j], (16, 32), (0, 1), FILL)

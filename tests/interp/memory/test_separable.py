@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from cutile import dtypes
+from cutile._support.strides import without_repetition
 from cutile.interp.memory import elements, separable
 from cutile.interp.memory.array_view import wrap
 
@@ -81,6 +82,6 @@ def test_a_value_that_several_blocks_write_is_left_to_the_general_way():
 
 def test_repetition_is_taken_away():
     x = np.broadcast_to(np.arange(5)[:, None], (3, 5, 7))
-    assert separable.compact(x).shape == (1, 5, 1)
+    assert without_repetition(x).shape == (1, 5, 1)
     assert (elements.coordinates(wrap(np.zeros((9, 9), np.float32), dtypes.float32).bounds, (x, x), 3)[1][0]
             == np.arange(5).reshape(1, 5, 1)).all()

@@ -11,7 +11,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.interp import progress
+from cutile.interp import progress_bar
 
 
 @ct.kernel
@@ -40,7 +40,7 @@ class Clock:
 
 
 def shown(monkeypatch, step: float, stderr: io.StringIO, blocks: int = 3000, **options) -> str:
-    monkeypatch.setattr(progress, "time", Clock(step))
+    monkeypatch.setattr(progress_bar, "time", Clock(step))
     monkeypatch.setattr(sys, "stderr", stderr)
     monkeypatch.setenv("TERM", "xterm")
     x = np.zeros(4 * blocks, np.float32)
@@ -67,22 +67,22 @@ def test_others_show_nothing(monkeypatch, step, stderr):
 
 
 def test_without_stderr(monkeypatch):
-    monkeypatch.setattr(progress, "time", Clock(3.0))
+    monkeypatch.setattr(progress_bar, "time", Clock(3.0))
     monkeypatch.setattr(sys, "stderr", None)
     with settings.override(SCHEDULE="block"):
         ct.launch(None, (4,), counts, (np.zeros(16, np.float32), 2))
 
 
 def test_a_debugger_has_the_terminal_alone(monkeypatch):
-    monkeypatch.setattr(progress.debugger, "attached", lambda: True)
+    monkeypatch.setattr(progress_bar.debugger, "attached", lambda: True)
     assert shown(monkeypatch, 0.7, Terminal()) == ""
 
 
 def test_what_is_shown_vanishes_after_an_error(monkeypatch):
     terminal = Terminal()
-    monkeypatch.setattr(progress, "time", Clock(3.0))
+    monkeypatch.setattr(progress_bar, "time", Clock(3.0))
     monkeypatch.setattr(sys, "stderr", terminal)
-    with pytest.raises(ValueError), progress.Progress("k", (10, 1, 1)) as p:
+    with pytest.raises(ValueError), progress_bar.Progress("k", (10, 1, 1)) as p:
         p.add(1)
         raise ValueError
     assert "1/10" in terminal.getvalue() and terminal.getvalue().endswith("\x1b[2K")

@@ -11,7 +11,7 @@ from cutile import dtypes as dt
 from cutile.interp.memory.array_view import wrap
 from cutile.interp.memory.irregular_tiles import IrregularTiles
 from cutile.interp.memory.strided_index import StridedIndex
-from cutile.interp.memory.tile_access import Clipped, Full, TileBounds, classify, locate
+from cutile.interp.memory.tile_locations import Clipped, Full, TileBounds, classify, locate
 from tests.interp.memory.test_array_view import FILL, layouts
 
 SETTINGS = settings(max_examples=150, deadline=None)

@@ -6,8 +6,8 @@ import warnings
 
 import pytest
 
-from cutile.gpu import toolchain
-from cutile.gpu.toolchain import PACKAGES, Tool, find_tool
+from cutile.gpu import find_tileiras
+from cutile.gpu.find_tileiras import PACKAGES, Tool, find_tool
 from tests.gpu.tileir.test_tileiras import posix, script
 
 
@@ -26,16 +26,16 @@ def nothing_installed(tmp_path, monkeypatch):
             record.write_text(f"{file.relative_to(site)},sha256=0,1\n{record.relative_to(site)},,\n")
 
     monkeypatch.setattr(sys, "path", [str(site), str(tmp_path / "archive.zip"), str(tmp_path / "nowhere")])
-    monkeypatch.setattr(toolchain, "_elsewhere", lambda path, *homes: _without_usual_folders(path, *homes))
+    monkeypatch.setattr(find_tileiras, "_elsewhere", lambda path, *homes: _without_usual_folders(path, *homes))
     for name in ("CUDA_HOME", "CUDA_PATH"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    toolchain._find.cache_clear()
+    find_tileiras._find.cache_clear()
     yield packages
-    toolchain._find.cache_clear()
+    find_tileiras._find.cache_clear()
 
 
-_elsewhere = toolchain._elsewhere
+_elsewhere = find_tileiras._elsewhere
 
 
 def _without_usual_folders(path, *homes):
@@ -60,7 +60,7 @@ def test_packages_come_first_then_path_then_toolkits(nothing_installed, tmp_path
     script(tmp_path / "on_path", "")
     assert find_tool().origin == "PATH"
     nothing_installed(tileiras="13.5.37", nvcc="13.5.40", nvvm="13.5.37")
-    toolchain._find.cache_clear()
+    find_tileiras._find.cache_clear()
     assert find_tool() == Tool(tmp_path / "site" / "nvidia" / "bin" / "tileiras",
                                "pip package nvidia-cuda-tileiras 13.5.37", "13.5.37-13.5.40")
 
@@ -113,7 +113,7 @@ def test_a_package_that_installed_no_tool(nothing_installed, tmp_path):
 
 def test_importing_finds_nothing_yet():
     """The tool is looked for when it is needed."""
-    code = ("import cutile.gpu.tileir.builder, cutile.gpu.tileir.tileiras, cutile.gpu.toolchain as f; "
+    code = ("import cutile.gpu.tileir.builder, cutile.gpu.tileir.tileiras, cutile.gpu.find_tileiras as f; "
             "print(f._find.cache_info().currsize)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "0"
