@@ -65,7 +65,7 @@ from cutile.runtime.annotations import ScalarInt64 as ScalarInt64
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import launch as launch
 from cutile.runtime.options import ByTarget as ByTarget
-from cutile.runtime.prepared import prepare as prepare
+from cutile.runtime.prepare import prepare as prepare
 from cutile.runtime.turn_schedule import schedule as schedule
 from cutile.settings import sanitize as sanitize
 from cutile.types import MemoryOrder as MemoryOrder

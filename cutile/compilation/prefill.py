@@ -19,7 +19,7 @@ from typing import Any
 from cutile._support import trace
 from cutile._support.float_mode import in_usual_mode
 from cutile.compilation.launch_signature import of_launch
-from cutile.gpu import inside
+from cutile.gpu import unchecked
 from cutile.gpu.cubin import build
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.kernel import Kernel
@@ -70,8 +70,8 @@ def _fill_variant(kernel: Kernel, arguments: list[Any], target: Target) -> None:
     try:
         program, options = kernel.program(arguments).kernel, kernel.options
         usual = build(program, constraints, target, options, symbol)
-        unchecked = inside.unchecked(program, inside.uses_tma(usual, symbol, options.on(target.tool_name)))
-        if unchecked and unchecked.for_arrays([dims_of(x) for a in arguments for x in a.flat_args])((1, 1, 1)):
-            build(unchecked.kernel, constraints, target, options, symbol)
+        variant = unchecked.unchecked(program, unchecked.uses_tma(usual, symbol, options.on(target.tool_name)))
+        if variant and variant.for_arrays([dims_of(x) for a in arguments for x in a.flat_args])((1, 1, 1)):
+            build(variant.kernel, constraints, target, options, symbol)
     except Exception as e:
         trace.say(trace.LAUNCHES, f"{kernel.__name__} without checks of bounds is left out: {type(e).__name__}: {e}")

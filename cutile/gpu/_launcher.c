@@ -301,7 +301,7 @@ static int unchanged(PyObject *comparisons)
 }
 
 /* Whether it is known which function runs for a grid; `out` stays as it is where that is the record's. choices: None,
-   or a table of gpu/choices.py. */
+   or a table of gpu/grid_functions.py. */
 static int choose(PyObject *choices, const unsigned *grid, uint64_t *out)
 {
     Choice c;
@@ -631,7 +631,7 @@ static PyType_Spec cache_spec = {"cutile.gpu._launcher.LaunchCache", sizeof(Laun
 
 /* ---------------------------------------------------------------- Prepared */
 
-typedef struct { /* a launch whose arguments were read beforehand (runtime/prepared.py) */
+typedef struct { /* a launch whose arguments were read beforehand (runtime/prepare.py) */
     PyObject_HEAD
     PyObject *record;    /* as record() makes it */
     PyObject *streams;   /* as in a LaunchCache */

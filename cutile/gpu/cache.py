@@ -29,7 +29,7 @@ from typing import Any
 
 from cutile import settings
 from cutile._support.structs import structure
-from cutile.gpu.filelock import exclusive, lock_open, try_hold
+from cutile.gpu.file_lock import exclusive, lock_open, try_hold
 
 SUFFIX = ".cutile"
 _MAGIC = "cutile 1"  # the layout of an entry; files of other layouts are not read

@@ -16,9 +16,9 @@ from cutile._support.locks import Lock
 from cutile._support.lru import LruDict
 from cutile._support.structs import structure
 from cutile.errors import refusal
-from cutile.gpu.choices import Choices
 from cutile.gpu.driver import Device, driver
 from cutile.gpu.facts import of_parameters
+from cutile.gpu.grid_functions import GridFunctions
 from cutile.gpu.parameters import Packing, ParameterBuffer, packing
 from cutile.gpu.streams import handle
 from cutile.ir.nodes import Kernel
@@ -62,22 +62,22 @@ class Loaded:
 
 
 def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any, device: Device) -> Loaded:
-    from cutile.gpu import cubin, inside  # these are not needed if the code is loaded
+    from cutile.gpu import cubin, unchecked  # these are not needed if the code is loaded
     from cutile.gpu.variants import Variant
 
     usual = cubin.build(kernel, constraints, device.target, options, symbol)
     function = device.function(usual, symbol)
     try:
-        unchecked = inside.unchecked(kernel, inside.uses_tma(usual, symbol, options.on(device.target.tool_name)))
+        found = unchecked.unchecked(kernel, unchecked.uses_tma(usual, symbol, options.on(device.target.tool_name)))
     except Exception as e:  # a launch does without what it need not have
         trace.say(trace.LAUNCHES, f"{kernel.name} has no variant: {type(e).__name__}: {e}")
-        unchecked = None
-    if unchecked is None:
+        found = None
+    if found is None:
         return Loaded(function, ())
-    wanted = unchecked.kernel, constraints, device.target, options, symbol
+    wanted = found.kernel, constraints, device.target, options, symbol
     variant = Variant(kernel.name, "without checks of bounds", lambda: cubin.cached(*wanted),
                       lambda: cubin.build(*wanted), lambda code: device.function(code, symbol))
-    return Loaded(function, [(variant, unchecked.for_arrays)])
+    return Loaded(function, [(variant, found.for_arrays)])
 
 
 class DeviceLaunch:
@@ -95,7 +95,7 @@ class DeviceLaunch:
                  variants: Candidates = ()):
         self.name, self.device, self.function, self.packing, self.traced = name, device, function, packing, traced
         self.variants = variants
-        self._chosen = Choices()  # the function that runs for a grid
+        self._chosen = GridFunctions()  # the function that runs for a grid
         self._round = 0  # how often more code has been made
         self._buffers: list[ParameterBuffer] = []
         self._record: bytes | None = None

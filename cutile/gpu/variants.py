@@ -3,7 +3,7 @@
 No launch waits for a variant. The first launch that could use one takes it from the cache on disk; if it is not there,
 the variant is made in the background, and launches use the usual code until then. A variant that cannot be made or
 loaded is given up, which CUTILE_DEBUG=1 tells. Whoever defines a variant says which launches may use it, as
-gpu/inside.py does.
+gpu/unchecked.py does.
 """
 
 from __future__ import annotations

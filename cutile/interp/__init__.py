@@ -9,7 +9,7 @@ they access. `sanitize` puts checks into programs, `traces` ops that tell what e
 them. `prepared` makes what launches over one grid have in common.
 """
 
-from cutile.interp.launch import HostLaunch, launch, run
+from cutile.interp.host_launch import HostLaunch, launch, run
 from cutile.interp.schedule import CompiledKernel
 
 __all__ = ["CompiledKernel", "HostLaunch", "launch", "run"]

@@ -14,7 +14,7 @@ from cutile import settings
 from cutile.compilation import prefill as prefilling
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.prefill import prefill
-from cutile.gpu import cache, inside
+from cutile.gpu import cache, unchecked
 from cutile.gpu import cubin as building
 from cutile.gpu.find_tileiras import Tool
 from cutile.gpu.target import parse_target
@@ -93,7 +93,7 @@ def test_the_variant_without_checks_is_there_too(asked, monkeypatch):
     def found(n):
         arguments = scale.classify((*arrays(n), 64))
         constraints, symbol = of_launch(scale, arguments)
-        kernel = inside.unchecked(scale.program(arguments).kernel, True).kernel
+        kernel = unchecked.unchecked(scale.program(arguments).kernel, True).kernel
         return building.cached(kernel, constraints, parse_target("sm_90"), scale.options, symbol)
 
     prefill(scale, [(*arrays(48), 64)], ["sm_90"])  # no tile of 64 lies inside
@@ -109,7 +109,7 @@ def test_a_variant_that_fails_concerns_nobody(asked, monkeypatch, capsys):
     def fails(kernel, uses_tma):
         raise ValueError("mine")
 
-    monkeypatch.setattr(inside, "unchecked", fails)
+    monkeypatch.setattr(unchecked, "unchecked", fails)
     prefill(scale, [(*arrays(), 64)], ["sm_90"])
     assert asked == ["sm_90"] and not capsys.readouterr().err
     with settings.override(DEBUG=1):

@@ -25,7 +25,7 @@ LIMIT = 3000  # loop iterations
 SECONDS = 60
 # Files from which the documented errors of a launch come; from other files they are faults.
 REFUSING = ("cutile/runtime/launch.py", "cutile/runtime/kernel.py", "cutile/runtime/arguments.py",
-            "cutile/runtime/annotations.py", "cutile/runtime/options.py", "cutile/interp/launch.py",
+            "cutile/runtime/annotations.py", "cutile/runtime/options.py", "cutile/interp/host_launch.py",
             "cutile/interp/memory/array_view.py", "cutile/interp/memory/buffer.py")
 FUNCTIONS = {f.__name__: f for f in (*corpus.FUNCTIONS, *corpus.HELPERS)}
 

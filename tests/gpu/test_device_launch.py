@@ -7,7 +7,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.gpu import choices
+from cutile.gpu import grid_functions
 from cutile.gpu.device_launch import DeviceLaunch
 from cutile.gpu.driver import DriverError
 from cutile.gpu.parameters import packing
@@ -249,7 +249,7 @@ def test_a_variant_that_is_given_up(fake):
 
 def test_a_choice_is_kept_for_some_grids(fake, monkeypatch):
     asked = []
-    monkeypatch.setattr(choices, "LIMIT", GRIDS)
+    monkeypatch.setattr(grid_functions, "LIMIT", GRIDS)
     launch = with_variants(fake, (Ready(OTHER), lambda grid: asked.append(grid) or small(grid)))
     for n in range(1, 3 * GRIDS + 1):
         assert run(fake, launch, (n, 1, 1)) == (OTHER if n <= 4 else USUAL, True)

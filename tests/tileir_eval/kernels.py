@@ -14,7 +14,7 @@ from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import ListConstraint
 from cutile.compilation.derive import array_constraint
 from cutile.errors import TileAssertionError
-from cutile.gpu import inside
+from cutile.gpu import unchecked
 from cutile.gpu.to_bytecode import to_bytecode
 from cutile.ir.nodes import Kernel
 from cutile.runtime.annotations import ArrayAnnotation
@@ -27,7 +27,7 @@ from tests.tileir_eval.messages import AssertionFailed
 VERSION = "13.4"
 SYMBOL = "kernel"
 
-_variants: WeakKeyDictionary[Kernel, inside.Unchecked | None] = WeakKeyDictionary()
+_variants: WeakKeyDictionary[Kernel, unchecked.Unchecked | None] = WeakKeyDictionary()
 _compiled: WeakKeyDictionary[Kernel, dict[tuple, bytes]] = WeakKeyDictionary()
 
 
@@ -58,7 +58,7 @@ def bytecode_of(kernel: Kernel, leaves: Sequence[Any]) -> bytes:
 def variant_of(kernel: Kernel, grid: tuple[int, int, int], leaves: Sequence[Any]) -> Kernel | None:
     """The program without checks of bounds that such a launch may run; None if there is none."""
     if kernel not in _variants:
-        _variants[kernel] = inside.unchecked(kernel, True)
+        _variants[kernel] = unchecked.unchecked(kernel, True)
     found = _variants[kernel]
     dims = [[_dims(a) for a in x] if isinstance(x, list) else _dims(x) for x in leaves]
     return found.kernel if found is not None and found.for_arrays(dims)(grid) else None

@@ -12,8 +12,8 @@ import typer
 
 from cutile.cli import script
 from cutile.cli.failing import fail
+from cutile.cli.show.assumptions import ASSUMED, constraint
 from cutile.cli.show.stages import STAGES, Compilation
-from cutile.cli.show.suppositions import SUPPOSED, constraint
 from cutile.cli.show.words import arg_type
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.mangling import symbol_of
@@ -66,7 +66,7 @@ def _of_words(file: str, name: str, types: list[str], where: Target, spans: bool
         fail(f"{why}{kernel.__name__} has {len(names)} parameter(s), {', '.join(names)}: give a type for each")
     given = list(map(arg_type, types))
     return Compilation(kernel, given, list(map(constraint, given)), symbol_of(kernel.__name__), where,
-                       f"if {SUPPOSED}", spans)
+                       f"if {ASSUMED}", spans)
 
 
 def _of_launch(caught: script.Caught, where: Target, spans: bool) -> Compilation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cutile.gpu.resources import Resources, blocks_held
+from cutile.gpu.cubin_resources import Resources, blocks_held
 from cutile.gpu.target import Target
 
 

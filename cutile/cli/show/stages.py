@@ -101,7 +101,7 @@ def _remarks(c: Compilation) -> str:
 
 def _resources(c: Compilation) -> str:
     from cutile.cli.show.resources import lines
-    from cutile.gpu.resources import read
+    from cutile.gpu.cubin_resources import read
 
     taken = read(c.cubin, c.symbol)
     return "\n".join([f"{c.kernel.__name__} for {c.target}, {c.given}", *lines(taken, c.target)])

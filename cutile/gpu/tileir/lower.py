@@ -36,7 +36,6 @@ from cutile.dtypes import DType, float4_e2m1fn
 from cutile.errors import Span, TileError, TileInternalError, TileUnsupportedFeatureError
 from cutile.gpu import target as targets
 from cutile.gpu.hints import choose_hints
-from cutile.gpu.inside import without_needless_checks
 from cutile.gpu.target import Target
 from cutile.gpu.tileir import arrays
 from cutile.gpu.tileir import types as ty
@@ -46,6 +45,7 @@ from cutile.gpu.tileir.builder import Builder, Module, Value
 from cutile.gpu.tileir.operations import OPS
 from cutile.gpu.tileir.rules._regular import lowering_rule
 from cutile.gpu.tileir.tokens import TokenValues, order_of
+from cutile.gpu.unchecked import without_needless_checks
 from cutile.ir import nodes
 from cutile.ir.check import falls_through
 from cutile.ir.nodes import Break, Continue, For, If, Kernel, Node, Op, Region, Return, While, Yield

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cutile.gpu.filelock import lock_open, try_hold
+from cutile.gpu.file_lock import lock_open, try_hold
 
 _PREFIX = "cutile-tileiras-"
 _NAME = re.compile(_PREFIX + "[a-z0-9_]{8}")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from cutile.errors import TileInternalError
 from cutile.interp.exec.block_set import Dim3, Launch
-from cutile.interp.sanitize import alias, race_checks
+from cutile.interp.sanitize import alias, race_ops
 from cutile.interp.sanitize.findings import CheckedLaunch
 from cutile.interp.schedule import ExecutionPlan
 from cutile.ir.nodes import Kernel
@@ -21,7 +21,7 @@ def run(kernel: Kernel, plan: ExecutionPlan, grid: Dim3, step_limit: int | None,
     if "alias" in plan.checks:
         alias.check(launch, kernel, args)
     if "race" in plan.checks:
-        launch.state[race_checks.NAME] = race_checks.Race(grid, args)
+        launch.state[race_ops.NAME] = race_ops.Race(grid, args)
     try:
         blocks(launch)
     except TileInternalError:

@@ -14,7 +14,7 @@ from cutile._support.structs import structure
 from cutile.analysis.access import Access, accesses
 from cutile.analysis.affine import BlockIndex
 from cutile.analysis.aliasing import memory_classes
-from cutile.interp.sanitize.race_checks import ACCESS, READ_ATOMIC, READ_PLAIN, UPDATE, WRITE_ATOMIC, WRITE_PLAIN
+from cutile.interp.sanitize.race_ops import ACCESS, READ_ATOMIC, READ_PLAIN, UPDATE, WRITE_ATOMIC, WRITE_PLAIN
 from cutile.interp.sanitize.sites import sites
 from cutile.ir.nodes import Kernel, Node, Op, Value
 from cutile.ir.walk import rewrite
@@ -97,7 +97,7 @@ def _scatters(m: Memory) -> bool:
     return SCATTERED in m.kinds
 
 
-SCATTERED = "scattered"  # besides the kinds of race_checks: a write to elements that may coincide
+SCATTERED = "scattered"  # besides the kinds of race_ops: a write to elements that may coincide
 
 
 def memories(kernel: Kernel, described: dict[Op, Access]) -> tuple[dict[Value, Memory], object]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from cutile._support.structs import replace
-from cutile.interp.sanitize import undetermined_checks as checks
+from cutile.interp.sanitize import undetermined_ops as checks
 from cutile.interp.sanitize.shadows import MOST, NO_SHADOW, PADDED, PADDING, WHOLE, passed, shadow_type
 from cutile.interp.sanitize.sites import Site, sites
 from cutile.interp.sanitize.taint import Tainted, tainted

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import cutile as ct
+from cutile.cli.show.assumptions import constraint
 from cutile.cli.show.stages import STAGES, Compilation
-from cutile.cli.show.suppositions import constraint
 from cutile.dtypes import float32
 from cutile.front.program import Embedded
 from cutile.gpu.target import parse_target

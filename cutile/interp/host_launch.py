@@ -10,10 +10,10 @@ import numpy as np
 
 from cutile import settings
 from cutile.errors import refusal
-from cutile.interp import debugger, prepared, run_blocks
+from cutile.interp import debugger, grid_launch, run_blocks
+from cutile.interp.grid_launch import GridLaunch
 from cutile.interp.memory import array_view
 from cutile.interp.memory.buffer import Buffer
-from cutile.interp.prepared import GridLaunch
 from cutile.interp.schedule import CompiledKernel
 from cutile.ir.nodes import Kernel
 from cutile.types import ArrayType, ListType
@@ -45,7 +45,7 @@ class HostLaunch:
         """
         check = None  # the value of CUTILE_CHECK; None if no grid launch may be used
         if (by_grid := self._by_grid) is not None and debugger.follows() is None:
-            check = False if settings.untouched() else prepared.checking()
+            check = False if settings.untouched() else grid_launch.checking()
             if check is not None and (found := by_grid.get((grid, check))) is not None and found.run(values):
                 return
         # In a copy of the context, so that an interrupt leaves no setting of `_run` behind.
@@ -54,9 +54,9 @@ class HostLaunch:
     def _run(self, grid: Grid, values: Sequence[Any], check: bool | None) -> None:
         with settings.steady():
             args = _arguments(self.compiled, values)
-            if check is not None and (grid, check) not in self._by_grid and len(self._by_grid) < prepared.GRIDS \
-                    and prepared.preparable(args):
-                found = self._by_grid[grid, check] = prepared.prepare(self.compiled, grid, args, check)
+            if check is not None and (grid, check) not in self._by_grid and len(self._by_grid) < grid_launch.GRIDS \
+                    and grid_launch.preparable(args):
+                found = self._by_grid[grid, check] = grid_launch.prepare(self.compiled, grid, args, check)
                 if found is not None and found.run(values):
                     return
             run_blocks.run(self.compiled, grid, args)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cutile.gpu import filelock
-from cutile.gpu.filelock import exclusive, lock_open, try_hold
+from cutile.gpu import file_lock
+from cutile.gpu.file_lock import exclusive, lock_open, try_hold
 from tests.patience import PATIENCE
 
 spawn = multiprocessing.get_context("spawn")
@@ -55,7 +55,7 @@ def test_where_the_file_system_has_no_locks_nothing_is_held(tmp_path, monkeypatc
     def refuse(fd: int) -> None:
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr(filelock, "_try", refuse)
+    monkeypatch.setattr(file_lock, "_try", refuse)
     with exclusive(tmp_path / "lock", PATIENCE) as held:  # at once: it does not wait
         assert not held
     with open(tmp_path / "lock") as f:

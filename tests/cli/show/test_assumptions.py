@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 import cutile as ct
-from cutile.cli.show.suppositions import constraint
+from cutile.cli.show.assumptions import constraint
 from cutile.compilation import ArrayConstraint, CallingConvention
 from cutile.compilation.constraints import ConstantConstraint, ScalarConstraint
 from cutile.compilation.derive import derive

@@ -14,11 +14,11 @@ from cutile import settings
 from cutile._support.strides import row_major
 from cutile.compilation.launch_signature import of_launch
 from cutile.gpu import cubin
+from cutile.gpu.cubin_resources import read
 from cutile.gpu.facts import ArrayFacts
 from cutile.gpu.hints import choose_hints
-from cutile.gpu.inside import unchecked, uses_tma, without_needless_checks
-from cutile.gpu.resources import read
 from cutile.gpu.target import parse_target
+from cutile.gpu.unchecked import unchecked, uses_tma, without_needless_checks
 from cutile.ir.nodes import Frame, Op
 from cutile.ir.walk import walk
 from cutile.types import ListType

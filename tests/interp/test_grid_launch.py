@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import cutile as ct
 from cutile import interp, settings
-from cutile.interp import debugger, prepared
+from cutile.interp import debugger, grid_launch
 
 T = 4
 FACTOR = 2.0
@@ -93,13 +93,13 @@ def runs(monkeypatch, request):
         monkeypatch.delenv(s.variable, raising=False)
     if request.param:
         monkeypatch.setenv("CUTILE_CHECK", request.param)
-    done, run = [], prepared.GridLaunch.run
+    done, run = [], grid_launch.GridLaunch.run
 
     def counting(self, values):
         done.append(run(self, values))
         return done[-1]
 
-    monkeypatch.setattr(prepared.GridLaunch, "run", counting)
+    monkeypatch.setattr(grid_launch.GridLaunch, "run", counting)
     return done
 
 
@@ -179,7 +179,7 @@ def test_chunks(runs, monkeypatch):
     kernel = fresh(add)
     for n in (20, 18, 20, 18):
         same(kernel, (5,), (f32(n), f32(n), np.zeros(n, np.float32), T))
-    monkeypatch.setattr(prepared, "CHUNKS", 2)
+    monkeypatch.setattr(grid_launch, "CHUNKS", 2)
     kernel = fresh(add)
     del runs[:]
     same(kernel, (5,), (f32(20), f32(20), np.zeros(20, np.float32), T))
@@ -453,9 +453,9 @@ def test_many_grids(runs):
         c[:] = 0
         ct.launch(None, (n,), kernel, (a, c, T))
         assert c.tolist() == [*a[:4 * n].tolist(), *[0] * (20 - 4 * n)]
-    assert runs == [True] * prepared.GRIDS
+    assert runs == [True] * grid_launch.GRIDS
     ct.launch(None, (1,), kernel, (a, c, T))
-    assert runs == [True] * (prepared.GRIDS + 1)
+    assert runs == [True] * (grid_launch.GRIDS + 1)
 
 
 def test_threads(runs):
@@ -519,8 +519,8 @@ def test_repeated_launches_make_no_descriptor_of_an_array_whose_tiles_are_views(
     kernel, grid, make = CASES[name]
     kernel = fresh(kernel)
     ct.launch(None, grid, kernel, make())
-    seen, buffer = [], prepared.Buffer
-    monkeypatch.setattr(prepared, "Buffer", lambda *a: seen.append(a) or buffer(*a))
+    seen, buffer = [], grid_launch.Buffer
+    monkeypatch.setattr(grid_launch, "Buffer", lambda *a: seen.append(a) or buffer(*a))
     for _ in range(2):
         ct.launch(None, grid, kernel, make())
     assert len(seen) == 2 * made and runs == [True] * 3

@@ -10,7 +10,7 @@ from cutile.dtypes import int32
 from cutile.front.program import Embedded
 from cutile.types import ArrayType
 
-SUPPOSED = f"arrays are contiguous, with addresses and sizes that are multiples of {ALIGNMENT}"
+ASSUMED = f"arrays are contiguous, with addresses and sizes that are multiples of {ALIGNMENT}"
 
 
 def constraint(arg_type: Any) -> ParameterConstraint:

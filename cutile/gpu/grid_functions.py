@@ -10,7 +10,7 @@ _ENTRY = struct.Struct("=4IQ")  # a grid, nothing, the handle of a function; 0 s
 _FEWEST = 8  # slots
 
 
-class Choices(dict[tuple[int, int, int], Any]):
+class GridFunctions(dict[tuple[int, int, int], Any]):
     """Functions by grid, at most LIMIT, added by `keep`.
 
     table  the same for gpu/_launcher.c: a hash table with open addressing, of which at most half the slots are taken.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import cutile as ct
 from cutile.dtypes import float16
 from cutile.front.program import Embedded
-from cutile.gpu.resources import Resources, blocks_held, read
+from cutile.gpu.cubin_resources import Resources, blocks_held, read
 from cutile.gpu.target import ARCHITECTURES, Target, parse_target
 from cutile.gpu.tileir import tileiras
 from cutile.gpu.tileir.tileiras import assemble

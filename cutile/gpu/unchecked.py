@@ -20,8 +20,8 @@ from cutile import settings
 from cutile._support.structs import replace
 from cutile.analysis.inside import TilesInside
 from cutile.analysis.ranges import ANY_GRID
+from cutile.gpu.cubin_resources import read
 from cutile.gpu.hints import PRODUCTS
-from cutile.gpu.resources import read
 from cutile.ir.nodes import Kernel, Op
 from cutile.ir.walk import rewrite, walk
 from cutile.passes.flatten_frames import flatten_frames
