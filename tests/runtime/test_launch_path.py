@@ -16,7 +16,7 @@ from tests.gpu.extension import CuPyArray, Tensor
 from tests.gpu.fake_driver import installed
 
 PACKAGE = Path(ct.__file__).parent
-BACK_ENDS = {("interp", "launch.py"), ("gpu", "device_launch.py"), ("interp", "__init__.py")}
+BACK_ENDS = {("interp", "host_launch.py"), ("gpu", "device_launch.py"), ("interp", "__init__.py")}
 
 
 def entered(launch) -> list[str]:
