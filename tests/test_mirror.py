@@ -32,7 +32,7 @@ TESTED_ELSEWHERE = {
     "functions/entry": ("functions/test_tile_function.py", "functions are called through it"),
     "functions/rules": ("functions/test_out.py", "shapes and dtypes of outputs follow rules"),
     "functions/traced": ("functions/test_jax.py", "arrays of JAX go through it"),
-    "gpu/choices": ("runtime/test_launch_cache.py", "C code looks up what Python has entered"),
+    "gpu/grid_functions": ("runtime/test_launch_cache.py", "C code looks up what Python has entered"),
     "front/items": ("front/test_expr.py", "items stand in expressions"),
     "front/proxies": ("front/test_static.py", "proxies exist only inside static_eval"),
     "front/records": ("front/test_call.py", "dataclasses are made by calls"),

@@ -273,7 +273,7 @@ def imports() -> str:
     names = {module: [o.__name__ for o in objects] for module, objects in {**REEXPORTED, **errors}.items()}
     names["runtime.annotations"] += ["Constant", "IndexedWithInt64", "ScalarInt64"]
     names["dtypes"] += [n for n, v in vars(ct).items() if isinstance(v, ct.DType)]
-    names["gpu.tileir.tileiras"], names["runtime.prepared"] = ["compiler_timeout"], ["prepare"]
+    names["gpu.tileir.tileiras"], names["runtime.prepare"] = ["compiler_timeout"], ["prepare"]
     names["runtime.turn_schedule"], names["front.sizes"] = ["schedule"], ["Sizes"]
     names["functions.declare"], names["functions.out"] = ["jit"], ["Out"]
     lines = ["from cutile import compilation as compilation", "from cutile import jax as jax",
