@@ -74,11 +74,12 @@ def fold(op: OpDef, terms: Sequence[Const], dtype: DType | None = None, *, in_dt
          **attrs) -> Const:
     """Fold an op on constant scalars [GEN-7].
 
-    All loose: Python arithmetic, by the op's `loose=` function; the result is loose. Otherwise the operands are
-    converted to `in_dtype` (default: `dtype`) and go through the meaning; the result is a strict `dtype` constant.
+    All loose: Python arithmetic, by the op's `loose=` function, which every op needs whose rule folds; the result is
+    loose. Otherwise the operands are converted to `in_dtype` (default: `dtype`) and go through the meaning; the result
+    is a strict `dtype` constant.
     """
     if all(t.loose for t in terms):
-        assert op.loose is not None, f"{op.name} has no loose= rule"
+        assert op.loose is not None, f"{op.name} has no loose=, which its rule needs to fold constants"
         values = [t.value for t in terms]
         text = f"{op.name}({', '.join(map(repr, values))})"
         try:

@@ -295,7 +295,8 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
               Default: the positional-only parameters. The other parameters are attributes.
     effect    PURE, READ, WRITE, ATOMIC or HOST
     exact     results need no rounding: the meaning returns values of their dtype. (Not: the op has no freedom.)
-    loose     Python function that folds loose constants [LOOSE-4]; strict ones fold through the meaning
+    loose     Python function that folds loose constants [LOOSE-4]; strict ones fold through the meaning. Needed where
+              the rule folds. A ZeroDivisionError, OverflowError or ValueError of it is the user's TileValueError
     tileir    of an elementwise op without a lowering rule: the operation of Tile IR that it is, or a pair, that of
               integers and that of floats. Of others, what their lowering rule reads: the predicate of a comparison,
               the kind of an atomic update ("xchg", "add"), the kind of a reduction or scan ("add", "max")

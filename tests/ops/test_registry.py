@@ -9,7 +9,10 @@ import pytest
 
 import cutile as ct
 import cutile.ops
+from cutile.errors import TileError
+from cutile.ops import math as math_ops
 from cutile.ops._op import ATOMIC, GIVEN, HOST, PURE, READ, WRITE, OpDef, lookup, methods, op, registry, typing_rule
+from tests.ops.ruling import Bench
 from tools.docgen.op_clauses import clauses, parse_clauses
 
 OPS = list(registry().values())
@@ -59,6 +62,38 @@ def test_traits_fit_each_other(o):
     assert not o.modes or "rounding_mode" in o.__signature__.parameters
     assert not o.divides or len(o.operands) == 2
     assert o.error_bound is None or o.elementwise
+
+
+def call_on_literals(o: OpDef) -> None:
+    """Without `loose=`, a kernel that calls an op whose rule folds ends in a TileInternalError."""
+    for x in (True, 2, 0.5):
+        try:
+            Bench().call(o, *[x] * len(o.operands))
+        except TileError:  # the literal is refused
+            pass
+
+
+def takes_numbers_alone(o: OpDef) -> bool:
+    """Whether users call an elementwise op with its operands and nothing else."""
+    given = [p.name for p in o.__signature__.parameters.values() if p.default is p.empty]
+    return o.elementwise and (o.public or o.method is not None) and given == list(o.operands)
+
+
+@pytest.mark.parametrize("o", list(filter(takes_numbers_alone, OPS)), ids=lambda o: o.name)
+def test_an_op_whose_rule_folds_has_loose(o):
+    call_on_literals(o)
+
+
+def test_an_op_without_loose_is_found():
+    def meaning(x, /):
+        """A page."""
+
+    incomplete = op(math_ops.float_unary, name="incomplete", language=False)(meaning)
+    try:
+        with pytest.raises(AssertionError, match="incomplete has no loose="):
+            call_on_literals(incomplete)
+    finally:
+        del registry()["incomplete"]
 
 
 @pytest.mark.parametrize("o", [o for o in OPS if o.accesses], ids=lambda o: o.name)
