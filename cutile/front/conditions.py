@@ -96,7 +96,7 @@ def choose(c: Context, cond: Value, then: Callable[[], Term], orelse: Callable[[
     for side in (then, orelse):
         with c.into(Region()) as region:
             sides.append((region, side()))
-    join = Join(2)
+    join = Join(2, promoting=c.elements)
     term = join.merge([t for _, t in sides])
     for i, (region, _) in enumerate(sides):
         with c.into(region):

@@ -29,6 +29,7 @@ from cutile.ir.nodes import Bind, Group, Known, Region, Shown, Template, Value
 from cutile.ir.terms import POISON, Const, Dict, Leaf, Range, Record, Static, Term, Tuple, Unusable, describe
 from cutile.types import LeafType
 
+LOOP = "a loop"
 CALL_LIMIT = 1000  # nested inlined calls [CALL-4]
 ERROR_LIMIT = 50  # errors of one kernel, after which typing stops
 
@@ -66,6 +67,7 @@ class Context(Builder):
         self.call_depth = 0  # calls around the statement that is being typed
         self.expression_depth = 0  # expressions around the one that is being typed
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
+        self.elements = False  # whether an element function is being typed
         self.static: str | None = None  # the static construct that is being evaluated
         self.checked: dict[ast.AST, frozenset[str]] = {}  # checked functions -> names that refused parts would assign
         self.refused: set[ast.AST] = set()  # statements and expressions that are skipped
@@ -140,6 +142,8 @@ class Context(Builder):
 
     @contextmanager
     def combine_body(self, op, types: Sequence[LeafType]):
+        if self.elements:
+            raise TileSyntaxError(f"{op.name}() cannot be used inside an element function, which sees single elements")
         if self.combining:
             raise TileSyntaxError(f"{op.name}() cannot be used inside the function given to {self.combining}()")
         self.combining = op.name
@@ -149,12 +153,25 @@ class Context(Builder):
         finally:
             self.combining = None
 
+    @contextmanager
+    def element_body(self, types: Sequence[LeafType]):
+        elements, self.elements = self.elements, True
+        try:
+            with self.into(Region(params=tuple(Value(t) for t in types))) as region:
+                yield region
+        finally:
+            self.elements = elements
+
     def need_branch_free(self, what: str, span: Span) -> None:
-        """Report run-time control flow inside a combine function [RED-11]."""
-        if self.combining:
-            self.report(TileSyntaxError(
-                f"{what} cannot be used inside the function given to {self.combining}(): it must be free of branches",
-                span, help="choose between values with ct.where(cond, x, y)"))
+        """Report run-time control flow inside a combine function [RED-11]. Element functions may branch there; a loop
+        (`what`) may not be in them either, since Tile IR has no loops in reductions.
+        """
+        if not self.combining or self.elements and what != LOOP:
+            return
+        self.report(TileSyntaxError(
+            f"{what} cannot be used inside the function given to {self.combining}(): it must be free of branches",
+            span, help="unroll it with ct.static_iter(range(…))" if self.elements else
+            "choose between values with ct.where(cond, x, y), or make it an element function: ct.elementwise(f)"))
 
     # -- for debuggers
 

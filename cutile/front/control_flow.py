@@ -29,7 +29,7 @@ def branch(c: Context, s: Scope, cond: Value, then: Callable[[], bool], orelse: 
             falls = side()
         paths.append((region, s.vars, falls))
     arriving = [(region, vars) for region, vars, falls in paths if falls]
-    join = Join(len(arriving))
+    join = Join(len(arriving), promoting=c.elements)
     s.vars = _joined(join, before, [vars for _, vars in arriving]) if arriving else before
     for i, (region, _) in enumerate(arriving):
         with c.into(region):
@@ -118,7 +118,7 @@ def join_returns(c: Context, s: Scope) -> tuple[Term, tuple[Value, ...]]:
     bad = next((p for p in points if is_poisoned(p.term)), None)
     if bad is not None:
         return POISON, ()
-    join = Join(len(points), inside=True)
+    join = Join(len(points), inside=True, promoting=c.elements)
     term = join.merge([p.term for p in points])
     if term is None:
         points = sorted(points, key=lambda p: p.span.line)

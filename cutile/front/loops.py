@@ -13,12 +13,13 @@ from cutile.dtypes import bool_
 from cutile.errors import TileSyntaxError, TileTypeError
 from cutile.front import expr, static
 from cutile.front.assignment import assign
-from cutile.front.context import Context
+from cutile.front.context import LOOP, Context
 from cutile.front.control_flow import before_terminator, bind_joined, join_var, run_cleanups
 from cutile.front.definition import assigned_names
 from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
 from cutile.front.static_names import construct_of
-from cutile.front.term_joins import Join, conflict, leaves, rebuild, same_structure, undefined
+from cutile.front.term_joins import Join, conflict, met, same_structure, undefined
+from cutile.ir.leaves import leaves, rebuild
 from cutile.ir.nodes import Break, Continue, For, Region, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
 from cutile.ops._promotion import value_of
@@ -26,7 +27,7 @@ from cutile.types import ListType, TileType
 
 
 def while_(c: Context, s: Scope, node: ast.While) -> bool:
-    c.need_branch_free("a loop", c.span)
+    c.need_branch_free(LOOP, c.span)
     header = _Header(c, s, assigned_names(node.body))
     with c.into(Region()) as cond_region, c.at(s.span(node.test)):
         cond = expr.condition(c, s, node.test)
@@ -61,7 +62,7 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
         c.report(TileTypeError(f"a for loop runs over range(...) or ct.static_iter(...), not over {phrase(source)}",
                                help=hint), iter_span)
         source = None
-    c.need_branch_free("a loop", c.span)
+    c.need_branch_free(LOOP, c.span)
     start, stop, step = ((value_of(c, t) for t in (source.start, source.stop, source.step)) if source else
                          (Value(TileType(bool_)),) * 3)
     iv = Value(start.type)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Sequence
 
-from cutile._support.structs import replace
-from cutile.dtypes import DType, promote
-from cutile.errors import Span, TileTypeError
+from cutile.dtypes import DType, bool_, promote
+from cutile.errors import Span, TileError, TileTypeError
 from cutile.ir.build import Builder
+from cutile.ir.leaves import leaves, rebuild
 from cutile.ir.nodes import Value
-from cutile.ir.recursion import recursive
 from cutile.ir.terms import (
     POISON,
     Bound,
@@ -38,64 +38,12 @@ from cutile.ir.terms import (
     article,
     describe,
     is_poisoned,
+    is_scalar,
     is_tile,
     parts_of,
 )
-from cutile.ops._promotion import value_of
-from cutile.types import LeafType
-
-
-def leaves(t: Term) -> Iterator[Const | Leaf]:
-    """The leaves of a term, its run-time values and constant scalars, in a fixed order."""
-    pending = [t]
-    while pending:
-        t = pending.pop()
-        if isinstance(t, Const | Leaf):
-            yield t
-        else:
-            pending += reversed(tuple(parts_of(t)))
-
-
-def rebuild(t: Term, new: Iterator[Term]) -> Term:
-    """A term of the same structure with new leaves, in the order of `leaves`."""
-    match t:
-        case Const() | Leaf():
-            return next(new)
-        case Tuple():
-            return Tuple(tuple(rebuild(i, new) for i in t.items), t.cls)
-        case Record():
-            return Record(t.cls, {k: rebuild(v, new) for k, v in t.fields.items()})
-        case Dict():
-            return Dict({k: rebuild(v, new) for k, v in t.items.items()})
-        case FString():
-            return FString(tuple(p if isinstance(p, str) else (rebuild(p[0], new), p[1]) for p in t.parts))
-        case Bound():
-            return Bound(rebuild(t.func, new), rebuild(t.receiver, new))
-        case Range():
-            return Range(rebuild(t.start, new), rebuild(t.stop, new), rebuild(t.step, new), t.dtype)
-        case PySlice():
-            return PySlice(rebuild(t.start, new), rebuild(t.stop, new), rebuild(t.step, new))
-        case View():
-            return View(rebuild(t.array, new), t.tile_shape, t.steps, t.padding_mode)
-        case RawMemory():
-            return RawMemory(rebuild(t.array, new))
-        case IndexSlice():
-            return IndexSlice(rebuild(t.start, new), rebuild(t.length, new))
-        case Closure():
-            return _rebuilt(t, new)
-        case Manager():
-            args = tuple(rebuild(a, new) for a in t.args)
-            return replace(t, args=args, kwargs={k: rebuild(v, new) for k, v in t.kwargs.items()})
-        case _:
-            return t
-
-
-@recursive
-def _rebuilt(t: Closure, new: Iterator[Term]) -> Closure:
-    """`rebuild` for closures, which may hold each other to any depth."""
-    defaults = {k: rebuild(v, new) for k, v in t.defaults.items()}
-    captured = t.captured and t.captured.map(lambda v: rebuild(v, new))
-    return replace(t, defaults=defaults, captured=captured)
+from cutile.ops._promotion import cast, common_dtype, value_of
+from cutile.types import LeafType, TileType
 
 
 def same_structure(a: Term, b: Term) -> bool:
@@ -159,9 +107,11 @@ class Join:
     `operands(i)` the values that path i gives for them.
     """
 
-    def __init__(self, paths: int, *, inside: bool = False):
-        """`inside`: values of the paths cannot be used after the join, so that even equal ones need a result."""
-        self.inside = inside
+    def __init__(self, paths: int, *, inside: bool = False, promoting: bool = False):
+        """`inside`: values of the paths cannot be used after the join, so that even equal ones need a result.
+        `promoting`: scalars of different dtypes join in the dtype in which they meet, as in element functions [ELT-4].
+        """
+        self.inside, self.promoting = inside, promoting
         self.results: list[Value] = []
         self.columns: list[list[Const | Leaf]] = [[] for _ in range(paths)]
 
@@ -171,12 +121,15 @@ class Join:
             return POISON
         first = terms[0]
         if not all(same_structure(first, t) for t in terms[1:]):
-            return None
+            if not self.promoting or not all(meets(first, t) for t in terms[1:]):
+                return None
         rows = zip(*(list(leaves(t)) for t in terms), strict=True)
         return rebuild(first, iter([self._leaf(row) for row in rows]))
 
     def _leaf(self, row: Sequence[Const | Leaf]) -> Term:
         first = row[0]
+        if self.promoting and any(t.type != first.type for t in row):
+            first = functools.reduce(met, sorted(row, key=_is_loose))
         if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in row):
             return first
         if (
@@ -198,7 +151,38 @@ class Join:
 
     def operands(self, b: Builder, path: int) -> tuple[Value, ...]:
         """The values that a path gives for the results; constants are appended to the current region."""
-        return tuple(value_of(b, t) for t in self.columns[path])
+        found = []
+        for v, t in zip(self.results, self.columns[path], strict=True):
+            found.append(value_of(b, cast(b, t, v.type.dtype) if self.promoting and is_scalar(t) else t))
+        return tuple(found)
+
+
+def meets(a: Term, b: Term) -> bool:
+    """Whether two terms are equal, apart from the values of their leaves and from dtypes of scalars that meet in a
+    common dtype.
+    """
+    if not same_structure(*(rebuild(t, itertools.repeat(_SOME)) for t in (a, b))):
+        return False
+    return all(met(x, y) is not None for x, y in zip(leaves(a), leaves(b), strict=True))
+
+
+def met(a: Const | Leaf, b: Const | Leaf) -> Leaf | None:
+    """A scalar of the dtype in which two scalars meet; None if there is none."""
+    if a.type == b.type:
+        return a if isinstance(a, Leaf) else b
+    if not (is_scalar(a) and is_scalar(b)):
+        return None
+    try:
+        return Leaf(Value(TileType(common_dtype(a, b))))
+    except TileError:
+        return None
+
+
+def _is_loose(t: Const | Leaf) -> bool:
+    return isinstance(t, Const) and t.loose
+
+
+_SOME = Leaf(Value(TileType(bool_)))
 
 
 def conflict(name: str, terms: Sequence[Term], spans: Sequence[Span]) -> Unusable:

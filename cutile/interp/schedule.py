@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from cutile import settings
-from cutile._support.structs import structure
+from cutile._support.structs import replace, structure
 from cutile.analysis.aliasing import written_params
 from cutile.analysis.spin_wait import waiting_loops
 from cutile.dtypes import info
@@ -56,10 +56,11 @@ class CompiledKernel:
     at the same time, one result is dropped.
     """
 
-    __slots__ = ("kernel", "_made")
+    __slots__ = ("kernel", "elements", "_made")
 
-    def __init__(self, kernel: Kernel):
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, elements: Kernel | None = None):
+        """`elements`: the kernel before its element functions were lifted, if it has any; debuggers follow that one."""
+        self.kernel, self.elements = kernel, elements
         self._made: dict[tuple, Any] = {}
 
     def params(self) -> list[tuple[Any, str, bool]]:
@@ -67,7 +68,12 @@ class CompiledKernel:
         return self._once(("params",), _params)
 
     def properties(self) -> KernelProperties:
-        return self._once(("properties",), properties_of)
+        return self._once(("properties",), self._properties)
+
+    def _properties(self, kernel: Kernel) -> KernelProperties:
+        found = properties_of(kernel)
+        stops = self.elements is not None and any(map(is_breakpoint, walk(self.elements.body)))
+        return replace(found, breakpoint=True) if stops else found
 
     def shown(self, values: Sequence[Any]) -> list[Any]:
         """The arguments as the schedules for debuggers take them: numbers as the tiles that a debugger shows."""
@@ -94,10 +100,14 @@ class CompiledKernel:
         schedule, why = choose(known, asked)
         check, limited = settings.get("CHECK"), settings.get("STEP_LIMIT") is not None
         checks, profiled = self._checks(), settings.get("PROFILE") is not None
+        stepping = schedule == "block" and not checks and not profiled and (
+            known.breakpoint or debugger.follows() is not None)
+        written = self.elements if stepping else None
 
         def code_with(checks: tuple[str, ...], profiled: bool) -> EmittedCode:
-            return self._once(("code", schedule, check, limited, checks, profiled), lambda kernel: _emitter(
-                schedule).compile_kernel(self._extended(checks, profiled), check=check, step_limit=limited))
+            key = "code", schedule, check, limited, checks, profiled, written is not None
+            return self._once(key, lambda _: _emitter(schedule).compile_kernel(
+                written or self._extended(checks, profiled), check=check, step_limit=limited))
 
         try:
             code, plain = code_with(checks, profiled), code_with((), False)

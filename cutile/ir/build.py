@@ -56,6 +56,15 @@ class Builder:
         with self.into(region):
             yield region
 
+    @contextmanager
+    def element_body(self, types: Sequence[LeafType]):
+        """Build the body of an element function: a Region with one scalar parameter per type, which may branch and
+        loop. The caller ends it with a Yield.
+        """
+        region = Region(params=tuple(Value(t) for t in types))
+        with self.into(region):
+            yield region
+
     def into(self, region: Region) -> _TemporaryAttribute:
         """Within the `with` block, append to another region: `with b.into(Region()) as region:`."""
         return _TemporaryAttribute(self, "region", region)

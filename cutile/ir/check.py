@@ -14,6 +14,8 @@ A failure is a bug of the pass or the front end that made the node, never of the
 * A region whose end cannot be reached has no terminator. Its last node that is no Bind is an If without a Yield, a
   `while True` without Break, or a Frame without Return.
 * A combine body takes 2n scalars and yields n. It holds only ops without memory effects, frames and Binds.
+* The body of an element function takes a scalar for each operand of its op and yields one for each result. It may
+  branch and loop, also where it stands in a combine body.
 """
 
 from __future__ import annotations
@@ -78,6 +80,7 @@ class _Checked:
     loop: For | While | None = None  # the loop that Break and Continue leave, if they may
     leaves: Frame | Kernel | None = None  # what Return leaves, if it may
     combine: bool = False  # whether it stands in a combine body
+    elements: bool = False  # whether it stands in the body of an element function, which may branch
     defined: list[Value] = field(default_factory=list)  # values that are visible only here
     rest: Iterator[Node] = iter(())  # nodes that are not checked yet
 
@@ -132,7 +135,7 @@ class _Checker:
             self.show(n.params, checked)  # the condition has defined them
         else:
             self.define(n, inner_of(n) if n is not None else (), checked)
-        if checked.region.params and not checked.combine:
+        if checked.region.params and not isinstance(n, Op):
             self.fail(n, f"the {checked.role} has parameters")
         for n in checked.region.nodes:
             yield n
@@ -165,7 +168,7 @@ class _Checker:
                 self.fail(n, f"{_show(v)} {why}")
         if isinstance(n, TERMINATORS) and n is not checked.region.nodes[-1]:
             self.fail(n, "a terminator stands before the end of its region")
-        if checked.combine and not isinstance(n, Op | Frame | Bind | Yield | Return):
+        if checked.combine and not checked.elements and not isinstance(n, Op | Frame | Bind | Yield | Return):
             self.fail(n, "a combine body holds control flow")
         _RULES[type(n)](self, n, checked)
 
@@ -186,15 +189,18 @@ class _Checker:
         for name, value in n.attrs.items():
             if not is_attr(value):
                 self.fail(n, f"attribute {name} cannot hold {value!r}")
-        if checked.combine and (n.op.effect in MEMORY or n.region is not None):
+        if checked.combine and (n.op.effect in MEMORY or n.region is not None and n.op.accumulates):
             self.fail(n, f"{n.op.name} stands in a combine body")
 
         if n.region is not None:
             params = n.region.params
-            half = params[:len(params) // 2]
-            self.same_types(n, "parameters of the combine body", params, _of(half) * 2)
             if any(not isinstance(v.type, TileType) or v.type.shape for v in params):
                 self.fail(n, "a combine body takes scalars")
+            if n.op.accumulates:
+                half = params[:len(params) // 2]
+                self.same_types(n, "parameters of the combine body", params, _of(half) * 2)
+            else:
+                self.same_types(n, "parameters of the element function", params, _scalars(n.operands))
 
     def operands(self, n: Op) -> None:
         names, layout = n.op.operands, n.layout
@@ -279,21 +285,24 @@ _RULES = {
 
 def nested_regions(n: Node, outer: _Checked) -> list[_Checked]:
     """The nested regions of a node, each with what its terminators may leave."""
-    loop, leaves, combine = outer.loop, outer.leaves, outer.combine
+    loop, leaves, combine, elements = outer.loop, outer.leaves, outer.combine, outer.elements
     match n:
-        case Op(region=Region() as region):
+        case Op(region=Region() as region) if n.op.accumulates:
             return [_Checked("combine body", region, n, _of(region.params[:len(region.params) // 2]), combine=True)]
+        case Op(region=Region() as region):
+            return [_Checked("body of an element function", region, n, _scalars(n.results), combine=combine,
+                             elements=True)]
         case If():
-            return [_Checked("branch of if", side, n, _of(n.results), loop, leaves, combine)
+            return [_Checked("branch of if", side, n, _of(n.results), loop, leaves, combine, elements)
                     for side in (n.then, n.orelse)]
         case For():
-            return [_Checked("body of for", n.body, n, None, n, leaves, combine)]
+            return [_Checked("body of for", n.body, n, None, n, leaves, combine, elements)]
         case While():
-            body = _Checked("body of while", n.body, n, None, n, leaves, combine)
+            body = _Checked("body of while", n.body, n, None, n, leaves, combine, elements)
             cond = [] if n.cond is None else [_Checked("condition of while", n.cond, n, (CONDITION,))]
             return [*cond, body]
         case Frame():
-            return [_Checked("body of a frame", n.body, n, None, None, n, combine)]
+            return [_Checked("body of a frame", n.body, n, None, None, n, combine, elements)]
         case _:
             return []
 
@@ -333,6 +342,11 @@ def is_attr(value: Any) -> bool:
 
 def _of(values: Sequence[Value]) -> tuple[LeafType, ...]:
     return tuple(v.type for v in values)
+
+
+def _scalars(values: Sequence[Value]) -> tuple[LeafType, ...]:
+    """The types of single elements of tiles."""
+    return tuple(TileType(v.type.dtype) for v in values)
 
 
 def _types(types: Sequence[LeafType]) -> str:

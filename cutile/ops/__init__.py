@@ -13,6 +13,7 @@ from cutile.ops import (
     convert,
     create,
     debug,
+    elementwise,
     grid,
     math,
     memory,
@@ -25,4 +26,4 @@ from cutile.ops import (
 )
 
 FAMILIES = (arithmetic, math, bits, compare, select, convert, create, shape, grid, memory, views, atomics, reduce, scan,
-            mma, debug)
+            mma, elementwise, debug)

@@ -28,6 +28,8 @@ from cutile.front.source_text import definition_of, remember
 from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
+from cutile.ir.walk import walk
+from cutile.ops.elementwise import elementwise
 from cutile.passes.fma import fma
 from cutile.runtime.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.runtime.arguments import Argument, classify_all
@@ -42,10 +44,14 @@ OPTIONS_LIMIT = 100  # different options of a kernel for which something is kept
 
 @structure(eq=False)
 class TypedProgram:
-    """A kernel typed and fused for one specialisation, with its dependencies and what back ends made of it."""
+    """A kernel typed and fused for one specialisation, with its dependencies and what back ends made of it.
+
+    elements  the kernel with its element functions as the user wrote them, for debuggers; in `kernel` they are lifted
+    """
 
     kernel: nodes.Kernel
     dependencies: Dependencies
+    elements: nodes.Kernel | None = None
     compiled: Any = None  # the interpreter's CompiledKernel, from the first launch there on
     loaded: LruDict[tuple, Any] = field(default_factory=lambda: LruDict(LIMIT))  # handles of GPU functions
     used: bool = False  # by a recent launch (see LruDict)
@@ -208,7 +214,14 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
     with trace.timed(f"passes of {fn.__qualname__}"):
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
     _stage("after fma", fused, trace.PASSES)
-    return TypedProgram(fused, program.dependencies)
+    lifted = fused
+    if any(n.op is elementwise for n in walk(fused.body) if isinstance(n, nodes.Op)):
+        from cutile.passes.lift import lift  # loaded when it is needed
+
+        with trace.timed(f"lifting element functions of {fn.__qualname__}"):
+            lifted = lift(fused)
+        _stage("lifted", lifted, trace.PASSES)
+    return TypedProgram(lifted, program.dependencies, None if lifted is fused else fused)
 
 
 def _stage(name: str, program: nodes.Kernel, level: int) -> None:

@@ -177,7 +177,7 @@ def _compiled(program: TypedProgram) -> Any:
     if program.compiled is None:
         from cutile.interp import CompiledKernel
 
-        program.compiled = CompiledKernel(program.kernel)
+        program.compiled = CompiledKernel(program.kernel, program.elements)
     return program.compiled
 
 

@@ -4,8 +4,9 @@ import pytest
 
 from cutile.dtypes import float32, int32
 from cutile.errors import Span
-from cutile.front.term_joins import Join, conflict, leaves, rebuild, same_structure, type_text, versus
+from cutile.front.term_joins import Join, conflict, same_structure, type_text, versus
 from cutile.ir.build import Builder
+from cutile.ir.leaves import leaves, rebuild
 from cutile.ir.nodes import Value
 from cutile.ir.terms import (
     POISON,

@@ -34,13 +34,14 @@ from cutile.interp.codegen.py_ast import (
 )
 from cutile.interp.codegen.templates import from_template
 from cutile.interp.codegen.variables import OpenLoop, Path, Variables, claimed
-from cutile.interp.exec.combine import combine_elements
+from cutile.interp.exec.combine import combine_elements, map_elements
 from cutile.interp.exec.divergence import bad_step, count_step
 from cutile.interp.show import Tile
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Template, Value
 from cutile.ir.recursion import recursive
 from cutile.ops import create, shape
+from cutile.ops.elementwise import elementwise
 from cutile.types import TileType
 
 CALLS_PER_CHECK = 64  # nested calls after which running code may continue in a further thread
@@ -351,7 +352,8 @@ class Function:
         return [set_position(assign(self.temps(n.results), y), position(n.span))], True
 
     def combine(self, n: Op) -> ast.expr:
-        """The `combine` of a meaning, as an expression: the user's function of a reduce or scan, and what it captures.
+        """The `combine` of a meaning, as an expression: the user's function of a reduce or scan, or of elements, and
+        what it captures.
         """
         slot, values = self.code.slot("combine"), self.liveness[n.region]
         inner = Function(self.code, self.liveness, self.queue, self.constants)
@@ -359,6 +361,10 @@ class Function:
         params = [*n.region.params, *values]
         self.queue.append(lambda: inner.define("combine", INTERNAL_SPAN, n.region, slot, self.temps(params), params))
         types = self.code.ref(tuple(v.type for v in n.region.params), "types")
+        if n.op is elementwise:
+            results = self.code.ref(tuple(v.type for v in n.region.terminator.operands), "types")
+            return call(load(".partial"), [self.code.ref(map_elements, "elements"), load(slot), load(CTX), load(BLOCK),
+                                           types, results, tuple_of(map(self.use, values))])
         elements = self.code.ref(self.combining(), "elements")
         return call(load(".partial"), [elements, load(slot), load(CTX), load(BLOCK), types,
                                        tuple_of(map(self.use, values))])

@@ -1,6 +1,8 @@
-"""Calls of combine functions, the user's functions of reductions and scans, by code that runs one block.
+"""Calls of combine functions, the user's functions of reductions and scans, by code that runs one block; and of element
+functions, for debuggers.
 
-The meaning of the op passes the operands in pairs: for n results, n left ones and then n right ones.
+To a combine function, the meaning of the op passes the operands in pairs: for n results, n left ones and then n right
+ones.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from cutile.dtypes import info
 from cutile.interp import debugger
 from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.show import Tile
@@ -18,13 +21,20 @@ from cutile.types import TileType
 def combine_elements(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...], captured: tuple,
                      args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     """Call a combine function for each element, in row-major order, on scalars that a debugger can show."""
-    args = np.broadcast_arrays(*args)
     n = len(args) // 2
-    out = tuple(np.empty(args[0].shape, a.dtype) for a in args[:n])
+    return map_elements(function, ctx, block, types, types[:n], captured, args)
+
+
+def map_elements(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...],
+                 results: tuple[TileType, ...], captured: tuple,
+                 args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Call a function of elements for each element, in row-major order, on scalars that a debugger can show."""
+    args = np.broadcast_arrays(*args)
+    out = tuple(np.empty(args[0].shape, info(t.dtype).carrier) for t in results)
     for at in np.ndindex(args[0].shape):
         scalars = (Tile(carrier=np.asarray(a[at]), type=t) for a, t in zip(args, types, strict=True))
         y = function(ctx, block, *scalars, *captured)
-        for o, x in zip(out, y if n > 1 else (y,), strict=True):
+        for o, x in zip(out, y if len(out) > 1 else (y,), strict=True):
             o[at] = x.carrier
     return out
 
