@@ -7,6 +7,7 @@ import dataclasses
 import enum
 import inspect
 import types
+from collections.abc import Callable
 from typing import Any
 
 from cutile.dtypes import from_foreign
@@ -77,7 +78,7 @@ def _call_object(c: Context, obj: Any, args, kwargs) -> Term:
         return call(c, Static(debug.print), args, kwargs)
     if obj is dataclasses.replace:
         return records.replace(c, args, kwargs)
-    if (handler := builtins.handler(obj)) is not None:
+    if (handler := _element_handler(c, obj) or builtins.handler(obj)) is not None:
         return handler(c, *_only_positional(obj, args, kwargs))
     if (d := from_foreign(obj)) is not None:
         return convert.construct(c, d, _only_positional(obj, args, kwargs))
@@ -96,6 +97,15 @@ def _call_object(c: Context, obj: Any, args, kwargs) -> Term:
         raise TileTypeError(f"{phrase(Static(obj))} cannot be called")
     name = callables.name_of(obj)
     raise UnsupportedCallError(f"{name} cannot be called from tile code", help=callables.call_help(obj))
+
+
+def _element_handler(c: Context, obj: Any) -> Callable[..., Term] | None:
+    """The handler of a function that only element functions may call."""
+    if not c.elements:
+        return None
+    from cutile.front import element_calls  # loaded when it is needed
+
+    return element_calls.handler(obj)
 
 
 def _is_contextmanager(fn: types.FunctionType) -> bool:

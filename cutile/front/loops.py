@@ -7,7 +7,7 @@ carried values.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from cutile.dtypes import bool_
 from cutile.errors import TileSyntaxError, TileTypeError
@@ -18,17 +18,21 @@ from cutile.front.control_flow import before_terminator, bind_joined, join_var, 
 from cutile.front.definition import assigned_names
 from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
 from cutile.front.static_names import construct_of
-from cutile.front.term_joins import Join, conflict, met, same_structure, undefined
+from cutile.front.term_joins import Join, conflict, is_loose, meets, met, same_structure, undefined
 from cutile.ir.leaves import leaves, rebuild
 from cutile.ir.nodes import Break, Continue, For, Region, Value, While, Yield
 from cutile.ir.terms import POISON, Const, Leaf, Poison, Range, Term, Tuple, Unusable, call_help, is_poisoned, phrase
-from cutile.ops._promotion import value_of
+from cutile.ops._promotion import cast, value_of
 from cutile.types import ListType, TileType
 
 
 def while_(c: Context, s: Scope, node: ast.While) -> bool:
     c.need_branch_free(LOOP, c.span)
-    header = _Header(c, s, assigned_names(node.body))
+    return _repeated(c, s, lambda wider: _while(c, s, node, wider))
+
+
+def _while(c: Context, s: Scope, node: ast.While, wider: dict[str, Term]) -> bool:
+    header = _Header(c, s, assigned_names(node.body), wider)
     with c.into(Region()) as cond_region, c.at(s.span(node.test)):
         cond = expr.condition(c, s, node.test)
         if not isinstance(cond, bool):
@@ -65,9 +69,15 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
     c.need_branch_free(LOOP, c.span)
     start, stop, step = ((value_of(c, t) for t in (source.start, source.stop, source.step)) if source else
                          (Value(TileType(bool_)),) * 3)
+    return _repeated(c, s, lambda wider: _for(c, s, node, source, (start, stop, step), wider))
+
+
+def _for(c: Context, s: Scope, node: ast.For, source: Range | None, bounds: Sequence[Value],
+         wider: dict[str, Term]) -> bool:
+    start, stop, step = bounds
     iv = Value(start.type)
     header = _Header(c, s, assigned_names(node.body) | assigned_names([ast.copy_location(
-        ast.For(node.target, ast.Constant(0), [], []), node)]))
+        ast.For(node.target, ast.Constant(0), [], []), node)]), wider)
 
     def run() -> bool:
         assign(c, s, node.target, Leaf(iv) if source else POISON, s.span(node.target))
@@ -80,6 +90,31 @@ def for_(c: Context, s: Scope, node: ast.For) -> bool:
     return True
 
 
+class _Wider(Exception):
+    """Raised in element functions where variables that a loop carries get dtypes that hold what the body assigns."""
+
+    def __init__(self, terms: dict[str, Term]):
+        self.terms = terms
+
+
+def _repeated(c: Context, s: Scope, type_loop: Callable[[dict[str, Term]], bool]) -> bool:
+    """Type a loop, in element functions again with wider carried variables until their dtypes suffice [ELT-7].
+
+    `type_loop(wider)` types it with the carried variables `wider` in these dtypes.
+    """
+    if not c.elements:
+        return type_loop({})
+    wider: dict[str, Term] = {}
+    vars, errors, returns, depth = dict(s.vars), len(c.errors), len(s.returns), len(s.loops)
+    while True:
+        try:
+            return type_loop(wider)
+        except _Wider as found:
+            wider = {**wider, **found.terms}
+            s.vars = dict(vars)
+            del c.errors[errors:], s.returns[returns:], s.loops[depth:]
+
+
 class _Header:
     """The carried variables of a loop [LOOP-5…7].
 
@@ -87,8 +122,11 @@ class _Header:
     types that they have before the loop. Inside the loop a carried number is never constant.
     """
 
-    def __init__(self, c: Context, s: Scope, assigned: frozenset[str]):
+    def __init__(self, c: Context, s: Scope, assigned: frozenset[str], wider: dict[str, Term]):
         self.c, self.s = c, s
+        for n, like in wider.items():
+            now = zip(leaves(s.vars[n].term), leaves(like), strict=True)
+            s.vars[n] = Var(rebuild(like, iter([cast(c, t, w.type.dtype) for t, w in now])), s.vars[n].span)
         self.before = dict(s.vars)
         self.local = [n for n in sorted(assigned) if n not in s.vars or isinstance(s.vars[n].term, Unusable)]
         self.names = [n for n in s.vars if n in assigned and not isinstance(s.vars[n].term, Unusable)]
@@ -125,9 +163,25 @@ class _Header:
                 leave(c, s, self.state, Continue)
         s.unrolling = unrolling
         s.loops.pop()
+        if c.elements and (wider := self._wider()):
+            raise _Wider(wider)
         for edge in self.state.continues:
             self._complete(edge)
         return b
+
+    def _wider(self) -> dict[str, Term]:
+        """The carried variables whose dtypes do not hold what the body assigns, with terms of dtypes that do."""
+        found = {}
+        for n in self.names:
+            term = self.state.carried[n]
+            for edge in (*self.state.continues, *self.state.breaks):
+                new = edge.vars[n].term
+                if not (isinstance(new, Unusable) or is_poisoned(new) or is_poisoned(term)) and meets(term, new):
+                    pairs = zip(leaves(term), leaves(new), strict=True)
+                    term = rebuild(term, iter([met(*sorted(pair, key=is_loose)) for pair in pairs]))
+            if not same_structure(term, self.state.carried[n]):
+                found[n] = term
+        return found
 
     def _complete(self, edge: Edge) -> None:
         """Give a Continue the next values of the carried variables; each must keep its type [LOOP-5]."""

@@ -129,7 +129,7 @@ class Join:
     def _leaf(self, row: Sequence[Const | Leaf]) -> Term:
         first = row[0]
         if self.promoting and any(t.type != first.type for t in row):
-            first = functools.reduce(met, sorted(row, key=_is_loose))
+            first = functools.reduce(met, sorted(row, key=is_loose))
         if isinstance(first, Const) and all(isinstance(t, Const) and t.same(first) for t in row):
             return first
         if (
@@ -178,7 +178,7 @@ def met(a: Const | Leaf, b: Const | Leaf) -> Leaf | None:
         return None
 
 
-def _is_loose(t: Const | Leaf) -> bool:
+def is_loose(t: Const | Leaf) -> bool:
     return isinstance(t, Const) and t.loose
 
 

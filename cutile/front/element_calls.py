@@ -1,0 +1,171 @@
+"""What element functions may call besides tile code: functions of `math`, ufuncs of NumPy, and builtins with the
+meaning that they have in Python [ELT-13…16].
+
+Each has a handler: a function that takes the context and the positional arguments, as terms, and returns the result.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from cutile.dtypes import float64, info, int64
+from cutile.errors import TileTypeError
+from cutile.front import conditions, element_math, functions, op_calls, operators
+from cutile.front.context import Context
+from cutile.front.op_calls import check_count
+from cutile.ir.terms import Const, Term, Tuple, describe, is_scalar
+from cutile.ops import arithmetic, bits, compare, convert, select
+from cutile.ops import math as math_ops
+from cutile.ops._constants import loose
+from cutile.ops._op import OpDef
+from cutile.ops._promotion import cast
+
+Handler = Callable[..., Term]
+
+
+def _float(t: Term) -> Term:
+    """A number as `math` takes it: a float; integers become float64 [ELT-16]."""
+    if not is_scalar(t) or info(t.type.dtype).floating:
+        return t
+    return loose(float(t.value)) if isinstance(t, Const) and t.loose else t
+
+
+def _floats(c: Context, args: tuple[Term, ...]) -> list[Term]:
+    found = [_float(t) for t in args]
+    return [cast(c, t, float64) if is_scalar(t) and not info(t.type.dtype).floating else t for t in found]
+
+
+def _op(op: OpDef, *, floats: bool = True, **options: Any) -> Handler:
+    def apply(c: Context, *args: Term) -> Term:
+        names = [n for n in op_calls.parameters_of(op).positional]
+        check_count(op.name, args, len(names))
+        given = dict(zip(names, _floats(c, args) if floats else args, strict=True))
+        return op_calls.apply(c, op, given | {k: loose(v) for k, v in options.items()})
+    return apply
+
+
+def _composed(fn: Callable, *, floats: bool = True) -> Handler:
+    def apply(c: Context, *args: Term) -> Term:
+        return functions.call_function(c, fn, tuple(_floats(c, args)) if floats else args, {})
+    return apply
+
+
+def _operator(kind: type, *, floats: bool = False) -> Handler:
+    def apply(c: Context, *args: Term) -> Term:
+        check_count("it", args, 2)
+        return operators.binary(c, kind, *(_floats(c, args) if floats else args))
+    return apply
+
+
+def _negation(kind: type) -> Handler:
+    def apply(c: Context, *args: Term) -> Term:
+        check_count("it", args, 1)
+        return operators.unary(c, kind, *args)
+    return apply
+
+
+def _of_truths(op: OpDef) -> Handler:
+    def apply(c: Context, *args: Term) -> Term:
+        check_count(op.name, args, 2)
+        return op_calls.apply(c, op, dict(zip("xy", (conditions.truth_term(c, t) for t in args), strict=True)))
+    return apply
+
+
+def _extremum(name: str, op: OpDef) -> Handler:
+    """max(x, y, …), or of one tuple."""
+    def apply(c: Context, *args: Term) -> Term:
+        if len(args) == 1 and isinstance(args[0], Tuple):
+            args = args[0].items
+        if len(args) < 2 and not (args and is_scalar(args[0])):
+            raise TileTypeError(f"{name}() takes two numbers or more, or a tuple of numbers")
+        return functools.reduce(lambda x, y: op_calls.apply(c, op, {"x": x, "y": y}), args)
+    return apply
+
+
+def _sum(c: Context, *args: Term) -> Term:
+    check_count("sum", args, 1, 2)
+    if not isinstance(args[0], Tuple):
+        raise TileTypeError(f"sum() takes a tuple of numbers in an element function, got {describe(args[0])}")
+    return functools.reduce(lambda x, y: operators.binary(c, ast.Add, x, y), args[0].items,
+                            args[1] if len(args) > 1 else loose(0))
+
+
+def _number(builtin: Callable[..., Term], dtype: Any) -> Handler:
+    """int(x) and float(x) of a run-time number: int64 and float64, the types that have Python's name in NumPy."""
+    def apply(c: Context, *args: Term) -> Term:
+        check_count(dtype.name, args, 0, 1)
+        if not args:
+            return loose(0) if dtype is int64 else loose(0.0)
+        if is_scalar(args[0]) and not isinstance(args[0], Const):
+            return cast(c, args[0], dtype)
+        return builtin(c, args[0])
+    return apply
+
+
+_COMPOSED = "trunc fmod copysign isinf isfinite degrees radians log10 log1p expm1 asin acos atan hypot fma"
+_OPS = "exp exp2 log log2 sin cos tan sinh cosh tanh sqrt floor ceil isnan atan2 pow"
+
+# Names of NumPy for what is above.
+_NUMPY = {"trunc": "trunc", "fmod": "fmod", "copysign": "copysign", "isinf": "isinf", "isfinite": "isfinite",
+          "degrees": "degrees rad2deg", "radians": "radians deg2rad", "log10": "log10", "log1p": "log1p",
+          "expm1": "expm1", "asin": "arcsin", "acos": "arccos", "atan": "arctan", "hypot": "hypot",
+          "atan2": "arctan2", "pow": "power float_power"}
+
+
+def _tables() -> tuple[dict[str, Handler], dict[str, Handler], dict[str, Handler]]:
+    """The handlers by names: in math, in NumPy, of builtins."""
+    by_name = {n: _composed(getattr(element_math, n)) for n in _COMPOSED.split()}
+    by_name |= {n: _op(getattr(math_ops, n)) for n in _OPS.split()}
+    by_name["pow"] = _operator(ast.Pow, floats=True)
+    of_math = {**by_name, "fabs": _op(arithmetic.abs), "gcd": _composed(element_math.gcd, floats=False)}
+    of_numpy = {n: h for name, h in by_name.items() if name != "fma" for n in _NUMPY.get(name, name).split()}
+    of_numpy |= {"power": _operator(ast.Pow), "rint": _composed(element_math.rint), "fabs": _op(arithmetic.abs)}
+    of_numpy |= {n: _composed(getattr(element_math, n), floats=False) for n in ("square", "sign", "clip", "gcd")}
+    of_numpy["reciprocal"] = _composed(element_math.reciprocal, floats=False)
+    of_numpy |= {n: _operator(kind) for kind, names in _OPERATORS.items() for n in names.split()}
+    of_numpy |= {"negative": _negation(ast.USub), "positive": _negation(ast.UAdd), "logical_not": _negation(ast.Not),
+                 "invert": _negation(ast.Invert), "bitwise_not": _negation(ast.Invert)}
+    for name, op in (("absolute", arithmetic.abs), ("abs", arithmetic.abs), ("fmax", arithmetic.maximum),
+                     ("fmin", arithmetic.minimum), ("where", select.where)):
+        of_numpy[name] = _op(op, floats=False)
+    for name, op in (("maximum", arithmetic.maximum), ("minimum", arithmetic.minimum)):
+        of_numpy[name] = _op(op, floats=False, propagate_nan=True)
+    of_numpy |= {"logical_and": _of_truths(bits.bitwise_and), "logical_or": _of_truths(bits.bitwise_or),
+                 "logical_xor": _of_truths(compare.not_equal)}
+    of_python = {"max": _extremum("max", arithmetic.maximum), "min": _extremum("min", arithmetic.minimum),
+                 "int": _number(convert.builtin_int, int64), "float": _number(convert.builtin_float, float64),
+                 "sum": _sum, "pow": _operator(ast.Pow), "round": _composed(element_math.rint)}
+    return of_math, of_numpy, of_python
+
+
+_OPERATORS = {
+    ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.Div: "divide true_divide",
+    ast.FloorDiv: "floor_divide", ast.Mod: "remainder mod", ast.BitAnd: "bitwise_and", ast.BitOr: "bitwise_or",
+    ast.BitXor: "bitwise_xor", ast.LShift: "left_shift bitwise_left_shift", ast.RShift:
+    "right_shift bitwise_right_shift", ast.Eq: "equal", ast.NotEq: "not_equal", ast.Lt: "less", ast.LtE: "less_equal",
+    ast.Gt: "greater", ast.GtE: "greater_equal",
+}
+
+
+@functools.cache
+def _handlers() -> dict[int, tuple[Any, Handler]]:
+    """Handlers by id of the Python function, because the object looked up may be unhashable."""
+    found = {}
+    for module, table in zip((math, np, builtins), _tables(), strict=True):
+        for name, h in table.items():
+            if (f := getattr(module, name, None)) is not None:  # Python 3.11 lacks math.cbrt's younger kin
+                found[id(f)] = f, h
+    return found
+
+
+def handler(obj: Any) -> Handler | None:
+    """The handler of a function of math or NumPy, or of a builtin; None for any other object."""
+    found = _handlers().get(id(obj))
+    return found[1] if found is not None and found[0] is obj else None
