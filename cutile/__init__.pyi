@@ -992,6 +992,23 @@ def matmul(x: _Tilelike, y: _Tilelike, /) -> Tile:
     common dtype.
     """
 
+def elementwise(func: Callable[..., Any], /, *x: _Tilelike) -> Any:
+    """The function of elements `func`, applied to every element of tiles, which broadcast.
+
+    `ct.elementwise(func)(x, y)` and `ct.elementwise(func, x, y)` are the same. `func` is an ordinary Python function
+    of numbers: it may branch, loop, call other functions, and functions of `math` and NumPy. `ct.reduce` and
+    `ct.scan`
+    take `ct.elementwise(func)` for a function that branches; a loop cannot be in that one.
+
+    Each element has the values of the side of a branch that it takes. A loop ends when no element is in it. Where
+    values meet after a branch, a return or an iteration, they have the dtype in which operands of + meet. What an
+    element does not run has no effect for it: no division by zero, no index out of range.
+
+    `func` only computes: it has no stores, atomics or prints, and reads single elements by `ct.gather`. It takes
+    numbers, structures of numbers, constants and arrays, and returns a number or a structure of numbers; the result
+    here is that structure, of tiles. A debugger shows it one element at a time, with the same bits.
+    """
+
 def print(*args: object, sep: str = ' ', end: str = '\n') -> None:
     """Write the arguments, separated by `sep` and followed by `end`, once per block. Stands in the IR as emit_text.
 

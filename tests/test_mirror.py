@@ -22,6 +22,8 @@ TESTED_ELSEWHERE = {
     "compilation/calling_convention": ("compilation/test_mangling.py", "symbols begin with the convention"),
     "compilation/demangling": ("compilation/test_mangling.py", "what is mangled is demangled again"),
     "compilation/launch_signature": ("compilation/test_derive.py", "a launch derives constraints and a symbol"),
+    "front/element_math": ("front/test_element_calls.py", "element functions call them through the table there"),
+    "ir/leaves": ("front/test_term_joins.py", "joins are made of leaves"),
     "front/assignment": ("front/test_stmt.py", "targets stand in statements"),
     "front/attribute_lookup": ("front/test_dependencies.py", "dependencies are looked up with it"),
     "front/attributes": ("front/test_expr.py", "attributes stand in expressions"),

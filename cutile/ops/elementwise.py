@@ -52,9 +52,9 @@ def _rule(b: Builder, op: OpDef, func: Term, x: Term) -> Term:
         result = b.call(func, args)
         if is_poisoned(result):
             return POISON
+        _check_body(region)
         found = _results(result)
         b.append(Yield(tuple(value_of(b, t) for t in found), b.span))
-    _check_body(region)
     operands = tuple(value_of(b, broadcast(b, t, common)) for t in tiles)
     values = b.op(op, operands, results=[TileType(t.type.dtype, common) for t in found], region=region)
     return rebuild(result, map(Leaf, values))
@@ -83,7 +83,7 @@ def _check_body(region: Region) -> None:
 
 
 def _refusal(n: Op) -> TileError | None:
-    name = n.op.spelling
+    name = "print" if n.op is debug.emit_text else n.op.spelling
     if n.op is debug.breakpoint:
         return None
     if n.op.effect not in (PURE, READ):
@@ -112,9 +112,24 @@ def _same_everywhere(n: Op) -> bool:
 def elementwise(x, *, combine):
     """The function of elements `func`, applied to every element of tiles, which broadcast.
 
-    `ct.elementwise(func)(x, y)` and `ct.elementwise(func, x, y)` are the same.
+    `ct.elementwise(func)(x, y)` and `ct.elementwise(func, x, y)` are the same. `func` is an ordinary Python function
+    of numbers: it may branch, loop, call other functions, and functions of `math` and NumPy. `ct.reduce` and `ct.scan`
+    take `ct.elementwise(func)` for a function that branches; a loop cannot be in that one.
 
-    [ELT-1.scalar]  func is called with scalars, or with structures of scalars, constants and arrays
+    Each element has the values of the side of a branch that it takes. A loop ends when no element is in it. Where
+    values meet after a branch, a return or an iteration, they have the dtype in which operands of + meet. What an
+    element does not run has no effect for it: no division by zero, no index out of range.
+
+    `func` only computes: it has no stores, atomics or prints, and reads single elements by `ct.gather`. It takes
+    numbers, structures of numbers, constants and arrays, and returns a number or a structure of numbers; the result
+    here is that structure, of tiles. A debugger shows it one element at a time, with the same bits.
+
+    [ELT-1.scalar]  f is called with scalars of the dtypes of the tiles
+    [ELT-1.broadcast]  the tiles broadcast, and the results have their common shape
+    [ELT-3.branch]  if, elif and else: each element has the values of the side that it takes
+    [ELT-7.while]  while: each element leaves the loop by itself
+    [ELT-10.effect]  a store, an atomic update, a print or an assertion in f is refused (TileSyntaxError)
+    [ELT-21.loop]  a loop in a function for reduce or scan is refused (TileSyntaxError)
     """
     results = combine(x)
     return results if len(results) > 1 else results[0]

@@ -1,8 +1,8 @@
 """Lift element functions over tiles: each op on scalars becomes the op on tiles, so that no `elementwise` node is left.
 
-Both sides of a branch are computed, and a select chooses, by masks: bool tiles that say which elements are where. A loop
-runs until no element is live; the values of a dead element stay. Where all elements agree, on a value that depends on
-no operand, scalars, branches and counted loops stay as they are.
+Both sides of a branch are computed, and a select chooses, by masks: bool tiles that say which elements are where. A
+loop runs until no element is live; the values of a dead element stay. Where all elements agree, on a value that depends
+on no operand, scalars, branches and counted loops stay as they are.
 
 Code that an element does not run has no effect for it: its divisors are 1, its shifts 0, and its loads are masked. So a
 division by zero in the side that is not taken, or an index out of range there, neither traps nor is reported [ELT-9].
@@ -294,16 +294,17 @@ class _Lifting:
 
     def masked(self, n: For | While, mask: Mask) -> None:
         """Lift a loop as one that runs until no element is live. It carries which elements are live, the counter of a
-        For, the carried values, and the values that only Breaks hand out.
+        For, the carried values, and for `while True`, whose results are what its Breaks hand out, these results.
         """
-        count = len(n.params)
+        endless = isinstance(n, While) and n.cond is None
         inits = [self.constant(bool_, True) if mask is None else mask]
         if isinstance(n, For):
             start, stop, step = (self.get(v) for v in (n.start, n.stop, n.step))
             inits.append(self.tile(start) if self.varies(start) or self.varies(step) else start)
         before = len(inits)
         inits += [self.tile(self.get(v)) for v in n.inits]
-        inits += [self.constant(v.type.dtype, 0) for v in n.results[count:]]
+        after = len(inits) if endless else before
+        inits += [self.constant(v.type.dtype, 0) for v in n.results] if endless else []
         params, results = (tuple(Value(v.type) for v in inits) for _ in range(2))
         self.values.update(zip(n.params, params[before:], strict=False))
         live = params[0]
@@ -323,15 +324,21 @@ class _Lifting:
             going_on = [self.constant(bool_, False)] if not edges.continues else [self.either(edges.continues)]
             if isinstance(n, For):
                 going_on.append(self.compared(arithmetic.add, params[1], step))
-            for i, old in enumerate(params[before:]):
-                value = old
-                for m, operands in (*edges.continues, *edges.breaks):
-                    if i < len(operands):
-                        value = self.select(m, operands[i], value)
-                going_on.append(self.tile(value))
+            left = [] if endless else edges.breaks
+            going_on += self.updated(params[before:before + len(n.params)], (*edges.continues, *left))
+            going_on += self.updated(params[after:], edges.breaks) if endless else []
             self.b.append(Continue(tuple(going_on), n.span))
         self.b.append(While(None, tuple(inits), params, made, results, n.span))
-        self.values.update(zip(n.results, results[before:], strict=True))
+        self.values.update(zip(n.results, results[after:], strict=True))
+
+    def updated(self, values: Sequence[Value], edges: Sequence[tuple[Mask, tuple[Value, ...]]]) -> list[Value]:
+        """The values after an iteration: an element that takes one of these edges gets the operands of the edge."""
+        found = []
+        for i, value in enumerate(values):
+            for mask, operands in edges:
+                value = self.select(mask, operands[i], value)
+            found.append(self.tile(value))
+        return found
 
     def compared(self, op: OpDef, x: Value, y: Value) -> Value:
         """`op` on two values, on tiles if one of them varies."""

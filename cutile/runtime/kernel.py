@@ -29,7 +29,6 @@ from cutile.ir import nodes
 from cutile.ir.check import check
 from cutile.ir.text import to_text
 from cutile.ir.walk import walk
-from cutile.ops.elementwise import elementwise
 from cutile.passes.fma import fma
 from cutile.runtime.annotations import PLAIN, ParameterSpec, specs_of
 from cutile.runtime.arguments import Argument, classify_all
@@ -215,7 +214,7 @@ def typed(kernel: Kernel, arg_types: Sequence[ArgType]) -> TypedProgram:
         fused = fma(program.kernel)  # the one pass that is part of the meaning [MACH-7]
     _stage("after fma", fused, trace.PASSES)
     lifted = fused
-    if any(n.op is elementwise for n in walk(fused.body) if isinstance(n, nodes.Op)):
+    if any(n.region is not None and not n.op.accumulates for n in walk(fused.body) if isinstance(n, nodes.Op)):
         from cutile.passes.lift import lift  # loaded when it is needed
 
         with trace.timed(f"lifting element functions of {fn.__qualname__}"):

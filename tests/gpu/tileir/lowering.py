@@ -15,13 +15,14 @@ from cutile.gpu.to_bytecode import module_of
 from cutile.ir.check import check
 from cutile.ir.nodes import Kernel
 from cutile.passes.fma import fma
+from cutile.passes.lift import lift
 from cutile.types import ArrayType, ListType
 
 TARGETS = ("sm_80", "sm_90", "sm_100", "sm_120")
 
 
 def typed(fn: types.FunctionType, *kinds: ArgType) -> Kernel:
-    kernel = fma(type_kernel(fn, kinds).kernel)
+    kernel = lift(fma(type_kernel(fn, kinds).kernel))
     check(kernel)
     return kernel
 

@@ -1,0 +1,300 @@
+"""Functions of elements, applied to tiles [ELT-*]."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from conformance.harness.api import clause, ct, refuses, run, same_bits, within_ulp
+
+N = 32
+X = np.random.default_rng(5).integers(-40, 60, N).astype(np.int32)
+Y = np.random.default_rng(6).integers(-4, 5, N).astype(np.int32)
+F, G = X.astype(np.float32) / 8, Y.astype(np.float32) / 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    x: float
+    y: float
+
+
+def applied(f, *xs, out=np.int32):
+    """f of each element of one or two arrays."""
+    many = len(xs) > 1
+
+    @ct.kernel
+    def k(a, b, o):
+        i = ct.bid(0)
+        x, y = ct.load(a, i, 8), ct.load(b, i, 8)
+        ct.store(o, i, (ct.elementwise(f)(x, y) if many else ct.elementwise(f)(x)).astype(o.dtype))
+
+    return run(k, xs[0], xs[-1], np.zeros(len(xs[0]), out), grid=(len(xs[0]) // 8,))
+
+
+def agrees(f, *xs):
+    """Assert that f gives what Python gives for single elements."""
+    kind, number = (np.int32, int) if xs[0].dtype == np.int32 else (np.float32, float)
+    want = np.array([f(*map(number, x)) for x in zip(*xs, strict=True)], kind)
+    same_bits(applied(f, *xs, out=kind), want)
+
+
+@clause("ELT-1.scalar", "ELT-3.branch", "ELT-3.return")
+def test_branches():
+    def f(x, y):
+        if x > 10:
+            if y == 0:
+                return 100
+            z = x * y
+        elif x == y:
+            return x
+        else:
+            z = y - x
+        return z + 1
+    agrees(f, X, Y)
+    agrees(f, F, G)
+
+    def seen(x):
+        ct.static_assert(x.shape == () and x.dtype == ct.int32)
+        return x
+    agrees_with(seen, X)
+
+
+def agrees_with(f, x):
+    same_bits(applied(f, x), x)
+
+
+@clause("ELT-1.spelling", "ELT-1.broadcast")
+def test_shapes():
+    @ct.kernel
+    def k(a, o):
+        x = ct.load(a, (0, 0), (4, 8))
+        row = ct.load(a, (1, 0), (1, 8))
+        f = lambda p, q: p if p > q else q - p  # noqa: E731
+        ct.store(o, (0, 0), ct.elementwise(f, x, row) + 0 * ct.elementwise(f)(x, row))
+    x = X.reshape(4, 8)
+    same_bits(run(k, x, np.zeros((4, 8), np.int32)), np.where(x > x[1], x, x[1] - x))
+
+
+@clause("ELT-1.structure", "ELT-1.constant", "ELT-1.array", "ELT-1.result")
+def test_arguments_and_results():
+    @ct.kernel
+    def k(a, b, o):
+        def f(p, table, n):
+            ct.static_assert(n == 3)
+            if p.x > p.y:
+                return Point(p.y, ct.gather(table, 1)), n
+            return Point(p.x, p.y), 1
+        x, y = ct.load(a, 0, 8), ct.load(b, 0, 8)
+        q, m = ct.elementwise(f)(Point(x, y), a, 3)
+        ct.store(o, 0, q.x * 10000 + q.y * 10 + m)
+    x, y = X[:8], Y[:8]
+    want = np.where(x > y, y * 10000 + x[1] * 10 + 3, x * 10000 + y * 10 + 1)
+    same_bits(run(k, x, y, np.zeros(8, np.int32)), want.astype(np.int32))
+
+
+@clause("ELT-2.call")
+def test_calls():
+    def helper(v, by=2):
+        return -v if v < 0 else v * by
+
+    def f(x, y):
+        g = lambda v: v + 1 if v > y else helper(v, by=3)  # noqa: E731
+        return g(x) + helper(y)
+    agrees(f, X, Y)
+
+
+@clause("ELT-4.conditional", "ELT-5.logic")
+def test_expressions():
+    agrees(lambda x, y: x if 2 < x < 30 and not y > 2 or x == y else y * 2, X, Y)
+    agrees(lambda x, y: y if x else (3 if y else 4), X // 20, Y)
+
+
+@clause("ELT-5.mask", "ELT-9.divide")
+def test_what_is_not_run():
+    agrees(lambda x, y: 1 if y != 0 and x // y > 3 or y == 0 and x % 7 == 1 else 0, X, Y)
+    agrees(lambda x, y: x // y if y else -x, X, Y)
+
+
+@clause("ELT-9.load")
+def test_loads_that_are_not_run():
+    @ct.kernel
+    def k(a, index, o):
+        def f(i):
+            if i < 0 or i >= 8:
+                return -1
+            return ct.gather(a, i, check_bounds=False)
+        ct.store(o, 0, ct.elementwise(f)(ct.load(index, 0, 8)))
+    index = np.array([3, 1 << 30, 0, -(1 << 30), 7, 8, 2, -1], np.int32)
+    got = run(k, X[:8], index, np.zeros(8, np.int32))
+    same_bits(got, np.where((index >= 0) & (index < 8), X[:8][index % 8], -1).astype(np.int32))
+
+
+@clause("ELT-4.literal", "ELT-4.dtype")
+def test_dtypes_meet():
+    same_bits(applied(lambda x: x if x > 0 else 0, F.astype(np.float16), out=np.float16),
+              np.maximum(F, 0).astype(np.float16))
+
+    def f(x):
+        if x > 2:
+            return ct.int32(x)
+        return x
+    same_bits(applied(f, F, out=np.float32), np.where(F > 2, np.trunc(F), F))
+
+
+def collatz(n):
+    n = max(n, 1)
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+@clause("ELT-7.while")
+def test_loops():
+    agrees(collatz, X)
+
+
+@clause("ELT-7.for", "ELT-7.leave")
+def test_loops_that_are_left():
+    def f(x, y):
+        total = 0
+        for i in range(y, x, 3):
+            if i % 2 == 0:
+                continue
+            if total > 50:
+                break
+            for j in range(3):
+                if i * j == 21:
+                    return -1
+            total += i
+        return total
+    agrees(f, X, Y)
+
+
+@clause("ELT-7.dtype")
+def test_what_a_loop_carries():
+    def f(x):
+        total = 0
+        for i in range(4):
+            total += x * i
+        return total
+    agrees(f, F)
+
+
+@clause("ELT-11.cast")
+def test_casts():
+    def f(x):
+        n, v = int(x), float(x)
+        ct.static_assert(n.dtype == ct.int64 and v.dtype == ct.float64)
+        return int(x * 3) + ct.float16(x)
+    same_bits(applied(f, F, out=np.float32), (np.trunc(F * 3) + F.astype(np.float16)).astype(np.float32))
+
+
+@clause("ELT-13.extremes")
+def test_extremes():
+    agrees(lambda x, y: max(x, y, 3) - min(x, y), X, Y)
+    x = np.array([np.nan, 1] * 4, np.float32)
+    same_bits(applied(lambda v: max(v, 2) + max(2, v), x, out=np.float32), np.full(8, 4, np.float32))
+
+
+@clause("ELT-14.math", "ELT-15.numpy", "ELT-16.integer")
+def test_functions():
+    x = np.abs(F) + np.float32(0.5)
+    within_ulp(applied(lambda v: math.sqrt(v), x, out=np.float32), np.sqrt(x.astype(float)), 1)
+    within_ulp(applied(lambda v: np.exp(v), x, out=np.float32), np.exp(x.astype(float)), 3)
+    within_ulp(applied(lambda v: math.log2(v * v + 1), X, out=np.float64), np.log2(X.astype(float) ** 2 + 1), 4)
+    same_bits(applied(lambda v: np.floor(v) + math.fabs(v), F, out=np.float32), np.floor(F) + np.abs(F))
+
+
+@clause("ELT-20.fma")
+def test_products_are_fused():
+    x = np.full(8, 1 + 2**-12, np.float32)
+    same_bits(applied(lambda v: v * v - 1 if v > 0 else v, x, out=np.float32),
+              np.full(8, float(x[0]) ** 2 - 1, np.float32))
+
+
+def larger(p, q):
+    if abs(p) > abs(q):
+        return p
+    return q
+
+
+@clause("ELT-21.reduce", "ELT-21.scan")
+def test_reductions_and_scans():
+    @ct.kernel
+    def k(a, o):
+        x = ct.load(a, 0, 32)
+        ct.store(o, 0, ct.scan(x, 0, ct.elementwise(larger), 0) + ct.reduce(x, 0, ct.elementwise(larger), 0))
+    x = np.random.default_rng(1).permutation(np.arange(1, 33)).astype(np.int32) * np.where(np.arange(32) % 3, 1, -1)
+    x = x.astype(np.int32)
+    want, most = [], None
+    for v in x.tolist():
+        most = v if most is None else larger(most, v)
+        want.append(most)
+    same_bits(run(k, x, np.zeros(32, np.int32)), np.array(want, np.int32) + most)
+
+
+def stores(x, a):
+    ct.scatter(a, 0, x)
+    return x
+
+
+def adds(x, a):
+    return ct.atomic_add(a, 0, x)
+
+
+def prints(x, a):
+    print(x)
+    return x
+
+
+def asserts(x, a):
+    ct.assert_(x > 0)
+    return x
+
+
+def half(x, a):
+    if x > 0:
+        return x
+
+
+def undefined(x, a):
+    if x > 0:
+        y = x
+    return y
+
+
+@pytest.mark.parametrize("f, error", [
+    *(pytest.param(f, "TileSyntaxError", marks=clause("ELT-10.effect")) for f in (stores, adds, prints, asserts)),
+    pytest.param(half, "TileTypeError", marks=clause("ELT-1.number")),
+    pytest.param(undefined, "TileTypeError", marks=clause("ELT-3.undefined"))])
+def test_refusals(f, error):
+    @ct.kernel
+    def k(a):
+        ct.store(a, 0, ct.elementwise(f)(ct.load(a, 0, 8), a))
+    refuses(error, k, X)
+
+
+@clause("ELT-10.tile")
+def test_tiles_from_around():
+    @ct.kernel
+    def k(a):
+        t = ct.load(a, 0, 8)
+        ct.store(a, 0, ct.elementwise(lambda v: v + t)(t))
+    refuses("TileTypeError", k, X)
+
+
+@clause("ELT-21.loop")
+def test_loops_in_reductions():
+    def doubled(p, q):
+        while p < q:
+            p = p * 2
+        return p
+
+    @ct.kernel
+    def k(a):
+        ct.store(a, 0, ct.reduce(ct.load(a, 0, 8), 0, ct.elementwise(doubled), 0))
+    refuses("TileSyntaxError", k, X)

@@ -1,0 +1,135 @@
+"""Functions of math and NumPy, and Python's builtins, in element functions."""
+
+from __future__ import annotations
+
+import math
+import operator
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile.errors import UnsupportedCallError
+from cutile.front.element_calls import _handlers, handler
+from tests.elements import applied
+from tests.front.compiling import A1, refused
+
+X = np.array([-7.5, -2.5, -1, -0.75, -0.5, -1e-3, 0, 1e-8, 1e-3, 0.25, 0.5, 0.9, 1, 1.5, 2.5, 9], np.float32)
+Y = np.array([2, -3, 0.5, 7, -1, 1e-3, 1, 2, 4, -0.25, 3, 0.7, -1, 2, 1.25, -4], np.float32)
+INTS = np.array([-12, -7, -1, 0, 1, 2, 3, 5, 6, 9, 12, 18, 25, 30, 31, 77], np.int32)
+
+OF_ONE = ["exp", "exp2", "expm1", "sin", "cos", "tan", "sinh", "cosh", "tanh", "atan", "degrees", "radians", "fabs",
+          "floor", "ceil", "trunc"]
+POSITIVE = ["log", "log2", "log10", "log1p", "sqrt"]
+WITHIN_ONE = ["asin", "acos"]
+OF_TWO = ["atan2", "copysign", "fmod", "hypot"]
+
+
+def near(got: np.ndarray, exact: list[float], ulps: int) -> None:
+    exact = np.array(exact)
+    assert (np.abs(got - exact) <= ulps * np.spacing(np.abs(exact).astype(got.dtype))).all(), (got, exact)
+
+
+@pytest.mark.parametrize("dtype, ulps", [(np.float32, 4), (np.float64, 6)])
+@pytest.mark.parametrize("name", [*OF_ONE, *POSITIVE, *WITHIN_ONE])
+def test_functions_of_math(name, dtype, ulps):
+    f = getattr(math, name, None)
+    if f is None:
+        pytest.skip(f"this Python has no math.{name}")
+    x = X.astype(dtype)
+    x = np.abs(x) + dtype(0.125) if name in POSITIVE else np.clip(x, -1, 1) if name in WITHIN_ONE else x
+    near(applied(lambda v: f(v), x, out=dtype), [f(float(v)) for v in x], ulps)
+
+
+@pytest.mark.parametrize("name", OF_TWO)
+def test_functions_of_two(name):
+    f = getattr(math, name)
+    near(applied(lambda v, w: f(v, w), X, Y), [f(float(v), float(w)) for v, w in zip(X, Y, strict=True)], 3)
+
+
+@pytest.mark.parametrize("name", ["isnan", "isinf", "isfinite"])
+def test_kinds_of_numbers(name):
+    f, x = getattr(math, name), np.array([0, 1, -3, np.nan, np.inf, -np.inf, 1e38, -0.0], np.float32)
+    assert applied(lambda v: f(v), x, tile=8).tolist() == [f(float(v)) for v in x]
+
+
+def test_integers_go_to_float64():
+    near(applied(lambda v: math.sqrt(v * v + 1), INTS, out=np.float64), [math.sqrt(int(v) ** 2 + 1) for v in INTS], 1)
+    assert applied(lambda v: math.floor(v / 4), INTS).tolist() == [math.floor(int(v) / 4) for v in INTS]
+
+
+def test_gcd():
+    assert applied(lambda v: math.gcd(v, 18), INTS, out=np.int32).tolist() == [math.gcd(int(v), 18) for v in INTS]
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "floor_divide", "remainder", "arctan2",
+                                  "fmax", "fmin", "maximum", "minimum", "equal", "less", "greater_equal", "logical_or",
+                                  "logical_and", "logical_xor", "hypot", "copysign"])
+def test_ufuncs_of_two(name):
+    f = getattr(np, name)
+    near(applied(lambda v, w: f(v, w), X, Y), f(X.astype(float), Y.astype(float)).astype(float), 3)
+
+
+@pytest.mark.parametrize("name", ["negative", "absolute", "fabs", "square", "sign", "rint", "trunc", "exp", "floor",
+                                  "logical_not", "isnan", "isfinite", "deg2rad", "arctan", "expm1"])
+def test_ufuncs_of_one(name):
+    f = getattr(np, name)
+    near(applied(lambda v: f(v), X), f(X.astype(float)).astype(float), 3)
+
+
+def test_ufuncs_propagate_nan_where_numpy_does():
+    x, y = np.array([np.nan, 1, np.nan, 3], np.float32), np.array([1, np.nan, np.nan, 2], np.float32)
+    for f in (np.maximum, np.fmax, np.minimum, np.fmin):
+        assert np.array_equal(applied(lambda v, w: f(v, w), x, y, tile=4), f(x, y), equal_nan=True)  # noqa: B023
+    assert np.array_equal(applied(lambda v: np.clip(v, 2, 4), x, tile=4), np.clip(x, 2, 4), equal_nan=True)
+
+
+def test_bits_of_integers():
+    def f(v):
+        return np.bitwise_and(v, 6) + np.left_shift(v, 2) - np.bitwise_xor(v, 3) + np.invert(v)
+    assert applied(f, INTS, out=np.int32).tolist() == [f(int(v)) for v in INTS]
+
+
+def test_builtins():
+    def f(v, w):
+        return max(v, w, 1) - min((v, w)) + sum((v, w, 2)) + round(v) + pow(v, 2) + abs(w)
+    near(applied(f, X, Y), [f(float(v), float(w)) for v, w in zip(X, Y, strict=True)], 4)
+
+
+def test_int_and_float():
+    """int() gives int64 and float() float64, as NumPy names them; a constant stays one."""
+    assert applied(lambda v: int(v), X * 1000, out=np.int64).tolist() == [int(v * 1000) for v in X]
+    got = applied(lambda v: float(v) / 3 - float("1.5") * int(2.7), INTS, out=np.float64)
+    assert got.tolist() == [int(v) / 3 - 3 for v in INTS]
+
+
+def test_max_is_that_of_the_language():
+    """A NaN loses against a number, in whatever order [D-22]."""
+    x = np.array([np.nan, 1, np.nan, 3], np.float32)
+    assert applied(lambda v: max(v, 2) - max(2, v), x, tile=4).tolist() == [0] * 4
+    assert applied(lambda v: max(v, 2), x, tile=4).tolist() == [2, 2, 2, 3]
+
+
+def test_functions_of_operator():
+    def f(v, w):
+        return operator.add(v, w) if operator.lt(v, w) else operator.mul(v, operator.neg(w))
+    near(applied(f, X, Y), [f(float(v), float(w)) for v, w in zip(X, Y, strict=True)], 1)
+
+
+def test_only_in_element_functions():
+    def kernel(a):
+        ct.store(a, (0,), math.sqrt(ct.load(a, (0,), (16,))))
+
+    refused(kernel, A1, cls=UnsupportedCallError, says="cannot be called from tile code")
+
+
+def test_what_has_no_meaning_is_refused():
+    def kernel(a):
+        ct.store(a, (0,), ct.elementwise(lambda v: math.erf(v))(ct.load(a, (0,), (16,))))
+
+    refused(kernel, A1, cls=UnsupportedCallError, at="math.erf(v)")
+
+
+def test_every_function_is_found_by_itself():
+    assert all(handler(f) is h for f, h in _handlers().values())
+    assert handler([]) is None and handler(np.linalg.norm) is None
