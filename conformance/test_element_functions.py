@@ -71,7 +71,7 @@ def test_shapes():
     def k(a, o):
         x = ct.load(a, (0, 0), (4, 8))
         row = ct.load(a, (1, 0), (1, 8))
-        f = lambda p, q: p if p > q else q - p  # noqa: E731
+        f = lambda p, q: p if p > q else q - p
         ct.store(o, (0, 0), ct.elementwise(f, x, row) + 0 * ct.elementwise(f)(x, row))
     x = X.reshape(4, 8)
     same_bits(run(k, x, np.zeros((4, 8), np.int32)), np.where(x > x[1], x, x[1] - x))
@@ -100,7 +100,7 @@ def test_calls():
         return -v if v < 0 else v * by
 
     def f(x, y):
-        g = lambda v: v + 1 if v > y else helper(v, by=3)  # noqa: E731
+        g = lambda v: v + 1 if v > y else helper(v, by=3)
         return g(x) + helper(y)
     agrees(f, X, Y)
 

@@ -44,7 +44,7 @@ def _floats(c: Context, args: tuple[Term, ...]) -> list[Term]:
 
 def _op(op: OpDef, *, floats: bool = True, **options: Any) -> Handler:
     def apply(c: Context, *args: Term) -> Term:
-        names = [n for n in op_calls.parameters_of(op).positional]
+        names = op_calls.parameters_of(op).positional
         check_count(op.name, args, len(names))
         given = dict(zip(names, _floats(c, args) if floats else args, strict=True))
         return op_calls.apply(c, op, given | {k: loose(v) for k, v in options.items()})

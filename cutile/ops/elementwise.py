@@ -94,8 +94,8 @@ def _refusal(n: Op) -> TileError | None:
                                help="ct.gather(array, index) reads one element")
     tiles = [v.type for v in (*n.operands, *n.results) if isinstance(v.type, TileType)]
     if (tile := next((t for t in tiles if t.shape), None)) is not None:
-        return TileTypeError(f"an element function sees single elements, and {name}() works on a {tile.describe()} here",
-                             help="pass the tile as an argument of the element function")
+        return TileTypeError(f"an element function sees single elements, and {name}() works on a {tile.describe()} "
+                             f"here", help="pass the tile as an argument of the element function")
     if not (n.op.effect == READ or n.op.elementwise or n.op in MOVING or _same_everywhere(n)):
         return TileSyntaxError(f"{name}() cannot be used inside an element function, which sees single elements",
                                help="do it before, and use the result in the function")

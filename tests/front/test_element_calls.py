@@ -80,7 +80,7 @@ def test_ufuncs_of_one(name):
 def test_ufuncs_propagate_nan_where_numpy_does():
     x, y = np.array([np.nan, 1, np.nan, 3], np.float32), np.array([1, np.nan, np.nan, 2], np.float32)
     for f in (np.maximum, np.fmax, np.minimum, np.fmin):
-        assert np.array_equal(applied(lambda v, w: f(v, w), x, y, tile=4), f(x, y), equal_nan=True)  # noqa: B023
+        assert np.array_equal(applied(lambda v, w: f(v, w), x, y, tile=4), f(x, y), equal_nan=True)
     assert np.array_equal(applied(lambda v: np.clip(v, 2, 4), x, tile=4), np.clip(x, 2, 4), equal_nan=True)
 
 

@@ -29,7 +29,7 @@ def run(body, *args) -> None:
 def test_both_spellings():
     def kernel(a, b, o):
         x, y = ct.load(a, (0,), (16,)), ct.load(b, (0,), (16,))
-        f = lambda v, w: v if v > w else w * 2  # noqa: E731
+        f = lambda v, w: v if v > w else w * 2
         ct.store(o, (0,), ct.elementwise(f)(x, y) - ct.elementwise(f, x, y))
 
     o = np.ones(16, np.float32)
@@ -92,21 +92,20 @@ def kinds_of(v):
 
 
 def test_functions_call_element_functions():
-    g = lambda v: -v if v < 0 else v  # noqa: E731
+    g = lambda v: -v if v < 0 else v
     assert applied(lambda v: ct.elementwise(g)(v) + g(v), X).tolist() == (2 * np.abs(X)).tolist()
 
 
 def test_captured_numbers_count_anew():
-    scale = 2
-    results = []
+    scale, results = 2, []
 
     @ct.kernel
     def kernel(a, o):
         ct.store(o, (0,), ct.elementwise(lambda v: v * scale if v > 0 else 0)(ct.load(a, (0,), (16,))))
-    for scale in (2, 3):
-        o = np.zeros(16, np.float32)
-        ct.launch(None, (1,), kernel, (X, o))
-        results.append(o)
+    for _ in range(2):
+        results.append(np.zeros(16, np.float32))
+        ct.launch(None, (1,), kernel, (X, results[-1]))
+        scale += 1
     assert [r.tolist() for r in results] == [(np.maximum(X, 0) * s).tolist() for s in (2, 3)]
 
 

@@ -235,7 +235,8 @@ def test_gpu_code_is_assembled():
         return (ct.elementwise(twice)(x, x), ct.elementwise(skipping)(x, x - 8), ct.elementwise(guarded)(x, x),
                 ct.elementwise(collatz)(x), ct.elementwise(divisor)(x))
 
-    assemble([(of_floats, (tile(ct.float32),)), (of_integers, (tile(ct.int32),)), (of_integers, (tile(ct.int64, 4, 4),))])
+    assemble([(of_floats, (tile(ct.float32),)), (of_integers, (tile(ct.int32),)),
+              (of_integers, (tile(ct.int64, 4, 4),))])
 
 
 def test_kernels_without_element_functions_stay_the_same():
