@@ -54,7 +54,8 @@ RESULTS: dict[str, str] = {
     **{o.name: "None" for (kind, name), o in methods().items() if kind == "view" and name.startswith("atomic_store")},
     "Slice": "_Slice", "assume_divisible_by": "_T", "divmod": "tuple[Tile, Tile]", "elementwise": "Any",
     "ensure_constant": "_T", "from_foreign": "Array", "get_raw_memory": "RawArrayMemory", "item": "Any",
-    "slice": "Array", "static_eval": "Any", "static_exception": "_E", "static_iter": "Iterable[_T]", "tiled_view": "TiledView",
+    "slice": "Array", "static_eval": "Any", "static_exception": "_E", "static_iter": "Iterable[_T]",
+    "tiled_view": "TiledView",
 }
 # Overloads of functions: the types that differ, that of the result under "".
 _INTS = {"x": "int", "y": "int", "": "_IntScalar"}
