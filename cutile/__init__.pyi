@@ -14,6 +14,7 @@ from cutile import compilation as compilation
 from cutile import jax as jax
 from cutile import tune as tune
 from cutile._version import __version__ as __version__
+from cutile.compilation.array_spec import ArraySpec as ArraySpec
 from cutile.dtypes import DType as DType
 from cutile.dtypes import bfloat16 as bfloat16
 from cutile.dtypes import bool_ as bool_
@@ -52,6 +53,8 @@ from cutile.errors import TileTypeError as TileTypeError
 from cutile.errors import TileUnsupportedFeatureError as TileUnsupportedFeatureError
 from cutile.errors import TileValueError as TileValueError
 from cutile.front.sizes import Sizes as Sizes
+from cutile.functions.compile_all import compile_all as compile_all
+from cutile.functions.compiled import CompiledFunction as CompiledFunction
 from cutile.functions.declare import jit as jit
 from cutile.functions.out import Out as Out
 from cutile.gpu.tileir.tileiras import compiler_timeout as compiler_timeout

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple, TypeVar
 
 import cutile
 from cutile.cli.failing import fail
+from cutile.runtime import launch as launching
 from cutile.runtime.kernel import Kernel
-from cutile.runtime.launch import launch as original
+
+original = launching.launch
 
 T = TypeVar("T")
 Launch = Callable[..., None]  # with the parameters of ct.launch
@@ -84,13 +86,13 @@ def at_launch(file: str, name: str, arguments: Sequence[str], number: int, then:
 
 @contextmanager
 def _launching(launch: Launch) -> Iterator[None]:
-    """Within the `with` block, ct.launch is `launch`."""
+    """Within the `with` block, ct.launch is `launch`, also for functions that ct.jit made."""
     before = cutile.launch
-    cutile.launch = launch
+    cutile.launch = launching.launch = launch
     try:
         yield
     finally:
-        cutile.launch = before
+        cutile.launch, launching.launch = before, original
 
 
 @contextmanager

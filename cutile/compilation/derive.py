@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from cutile.compilation.array_spec import samples
 from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import (
     ArrayConstraint,
@@ -27,7 +28,7 @@ DETAILED_RANK = 5  # above this rank, only facts about address and aliasing are 
 
 def derive(kernel: Any, values: tuple, convention: CallingConvention) -> list[ParameterConstraint]:
     """One constraint per parameter; raises the errors of a launch with these arguments."""
-    arguments = kernel.classify(values)
+    arguments = kernel.classify(samples(values, kernel.specs))
     return constraints_of(kernel, [a.arg_type for a in arguments], arguments, convention)
 
 

@@ -10,6 +10,7 @@ from typing import IO, Any, Literal
 from cutile import settings
 from cutile._support import trace
 from cutile._support.float_mode import in_usual_mode
+from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import (
     ArrayConstraint,
     ConstantConstraint,
@@ -37,6 +38,8 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
                   bytecode_version: str | None = None) -> None:
     """Compile a kernel for signatures, one entry point each, and write a cubin or a Tile IR bytecode file.
 
+    signatures        KernelSignatures, or tuples of sample arguments: arrays, ArraySpecs, constants, and dtypes for
+                      numbers
     output_file       a path, or a binary file object with `write`; nothing is written if compilation fails
     gpu_code          a target such as "sm_90"; None, for all targets, only with bytecode of 13.3 and later
     bytecode_version  "13.1" … "13.4"; None is the newest that the installed assembler reads
@@ -73,13 +76,15 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
 
 
 def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
-    """The signatures by the symbols of their entry points. ValueError if two have the same symbol;
-    TypeError if it is no list of signatures [EXP-2].
+    """The signatures by the symbols of their entry points; a tuple of sample arguments stands for their signature.
+    ValueError if two have the same symbol; TypeError if it is no list of signatures [EXP-2].
     """
     if isinstance(signatures, KernelSignature) or not isinstance(signatures, Iterable):
         raise TypeError(f"signatures is a list of KernelSignature, not {signatures!r:.200}")
     found: dict[str, KernelSignature] = {}
     for s in signatures:
+        if isinstance(s, tuple):
+            s = _of_samples(kernel, s)
         if not isinstance(s, KernelSignature):
             raise TypeError(f"signatures holds KernelSignature, not {s!r:.200}")
         symbol = s.symbol if s.symbol is not None else s.with_mangled_symbol(symbol_of(kernel.__name__)).symbol
@@ -92,6 +97,17 @@ def by_symbol(kernel: Kernel, signatures: Any) -> dict[str, KernelSignature]:
     if not found:
         raise ValueError("signatures is empty: give a KernelSignature for each entry point")
     return found
+
+
+def _of_samples(kernel: Kernel, arguments: tuple) -> KernelSignature:
+    """The signature for arguments as those of a launch, by the oldest calling convention that has what they need."""
+    for convention in (CallingConvention.cutile_python_v1(), CallingConvention.cutile_python_v2()):
+        try:
+            return KernelSignature.from_kernel_args(kernel, arguments, convention)
+        except ValueError:
+            if convention.version > 1:
+                raise
+    raise AssertionError
 
 
 def _bytecode(kernel: Kernel, signatures: dict[str, KernelSignature], target: Target | None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from cutile._support.structs import structure
@@ -111,8 +111,11 @@ def padded(name: str, grid: tuple[int, ...]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def bind(function: TileFunction, values: Mapping[str, Any]) -> Bound:
-    """Read the arrays of a call, bind names, check them, and compute arguments that were left out."""
+def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Bound], None] | None = None) -> Bound:
+    """Read the arrays of a call, bind names, check them, and compute arguments that were left out.
+
+    open   is called before these are computed, to refuse what cannot be
+    """
     bound = Bound(function, dict(values), [], {}, {})
     for name, value in values.items():
         if not function.specs[name].constant and value is not MISSING:
@@ -128,6 +131,8 @@ def bind(function: TileFunction, values: Mapping[str, Any]) -> Bound:
         for read, axis, position in expressions:
             _check_size(bound, read, axis, position)
     _compare_with_arguments(bound)
+    if open is not None:
+        open(bound)
     for name, value in values.items():
         if value is MISSING:
             rule = function.defaults.get(name)

@@ -13,7 +13,7 @@ from inspect import Parameter
 from typing import TYPE_CHECKING, Any
 
 from cutile._support.opaque import opaque
-from cutile.runtime.launch import launch
+from cutile.runtime import launch as launching
 
 if TYPE_CHECKING:
     from cutile.functions.tile_function import TileFunction
@@ -30,7 +30,7 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     computed = [n for n in f.parameters if n in f.computed]
     source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], computed, f.keyed, first,
                      [n for n in f.kernel.names if n in f.returned])
-    scope = {"_launch": launch, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
+    scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
              "_type": type, "_missing": f.missing, "_Exception": Exception, "__builtins__": {},
              **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
     made: dict[str, Any] = {}
@@ -85,7 +85,8 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
              "    if _grid is None:",
              f"        return {slow}",
              "    try:",
-             f"        _launch(_stream({asked}) if stream is None else stream, _grid, _kernel, {_tuple(arguments)})",
+             "        _launching.launch("
+             f"_stream({asked}) if stream is None else stream, _grid, _kernel, {_tuple(arguments)})",
              "    except _Exception as _error:",
              f"        _error = _self.explained(_error, {passed})",
              "        raise _error from _error.__cause__",

@@ -18,8 +18,8 @@ from cutile.functions.binding import MISSING, Bound, Planned, bind, check_given,
 from cutile.functions.entry import entry
 from cutile.functions.out import Out, declared
 from cutile.functions.rules import Rule, nearest, of_function, of_sizes
+from cutile.runtime import launch as launching
 from cutile.runtime.kernel import Kernel
-from cutile.runtime.launch import launch
 
 LIMIT = 1000  # sizes and dtypes for which a function keeps what a call does
 MANY_FORMS = 8  # compiled forms of a kernel, above which a function warns [JIT-22]
@@ -197,8 +197,8 @@ class TileFunction:
         values = {**bound.values, **{w.output.name: a for w, a in zip(wanted, outputs)}}
         if 0 not in grid:
             asked = first if first is not None else outputs[0] if outputs else None
-            launch(stream_of(asked) if stream is None else stream, grid, self.launched,
-                   tuple(values[n] for n in self.kernel.names))
+            launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched,
+                             tuple(values[n] for n in self.kernel.names))
             if lasts and self._lasts:
                 self._keep(bound, (grid, stream_of, *makers), inputs, None if given is None else outputs)
             self._warn_of_many_forms()
@@ -270,6 +270,34 @@ class TileFunction:
         self.kernel._warned_of_forms = True  # type: ignore[attr-defined]
         warnings.warn(f"{self.__name__} was compiled for {kinds[most]} values of `{most}`, each of which is other "
                       f"code; what varies from call to call should be no constant", stacklevel=6)
+
+    # -------------------------------------------------------------- without running it
+
+    def compile(self, *specs: Any, target: Any = None, hints: Mapping[str, Any] | None = None, **named: Any) -> Any:
+        """Compile for arguments of these kinds, without running anything; no GPU is needed [CPL-1].
+
+        specs, named   the arguments of a call: arrays, `ct.ArraySpec`s, numbers, dtypes for numbers, constants
+        target         such as "sm_90"; None is that of ct.jit, or of the GPU that is there
+        hints          other options of the kernel
+        Returns a `ct.CompiledFunction`. TypeError for a constant that follows from a size that a spec leaves open.
+        """
+        from cutile.functions.compiled import compile_function
+
+        return compile_function(self, specs, named, target, hints)
+
+    def compile_all(self, configs: Sequence[Any], specs: Sequence[Any] = (), *, targets: Sequence[Any] | None = None,
+                    threads: int | None = None, errors: str = "raise", quiet: bool = True) -> list[Any]:
+        """Compile for many configurations at once, and for each of some targets [CPL-5].
+
+        configs   dictionaries of arguments by name, or tuples of further arguments behind `specs`
+        The results stand in order, those of one configuration for all targets together. `errors`: `ct.compile_all`.
+        """
+        from cutile.functions.compile_all import compile_all
+
+        jobs = [(self, (*specs, *(() if isinstance(c, Mapping) else c)),
+                 {**(c if isinstance(c, Mapping) else {}), "target": t})
+                for c in configs for t in targets or [None]]
+        return compile_all(jobs, threads=threads, errors=errors, quiet=quiet)
 
     # -------------------------------------------------------------- as an object
 

@@ -13,11 +13,12 @@ import typer
 from cutile.cli import script
 from cutile.cli.failing import fail
 from cutile.cli.show.assumptions import ASSUMED, constraint
-from cutile.cli.show.stages import STAGES, Compilation
 from cutile.cli.show.words import arg_type
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.mangling import symbol_of
 from cutile.errors import TileError
+from cutile.functions.stages import STAGES, Compilation
+from cutile.functions.tile_function import TileFunction
 from cutile.gpu.target import Target, parse_target
 from cutile.runtime.kernel import Kernel
 
@@ -96,6 +97,8 @@ def _find(file: str, name: str) -> Kernel:
 
 
 def _kernels(file: str) -> dict[str, Kernel]:
-    """The kernels of a file by their names there. The file is run, though not as a script."""
+    """The kernels of a file by their names there, those of functions too. The file is run, though not as a script."""
     sys.path.insert(0, str(Path(file).resolve().parent))
-    return {name: v for name, v in runpy.run_path(file).items() if isinstance(v, Kernel)}
+    found = {name: v.kernel if isinstance(v, TileFunction) else v
+             for name, v in runpy.run_path(file).items()}
+    return {name: v for name, v in found.items() if isinstance(v, Kernel)}

@@ -100,7 +100,7 @@ def _remarks(c: Compilation) -> str:
 
 
 def _resources(c: Compilation) -> str:
-    from cutile.cli.show.resources import lines
+    from cutile.functions.resource_text import lines
     from cutile.gpu.cubin_resources import read
 
     taken = read(c.cubin, c.symbol)

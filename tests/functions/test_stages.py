@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import cutile as ct
 from cutile.cli.show.assumptions import constraint
-from cutile.cli.show.stages import STAGES, Compilation
 from cutile.dtypes import float32
 from cutile.front.program import Embedded
+from cutile.functions.stages import STAGES, Compilation
 from cutile.gpu.target import parse_target
 from cutile.ir.text import parse
 from cutile.types import ArrayType

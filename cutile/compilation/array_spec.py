@@ -1,0 +1,142 @@
+"""`ct.ArraySpec`: an array described, where a signature is made from sample arguments. No memory is needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import gcd
+from operator import index
+from typing import Any
+
+from cutile._support.strides import row_major
+from cutile.dtypes import INFO, DType, bool_, float32, from_foreign, int32, int64
+from cutile.front.sizes import is_name, split
+from cutile.runtime.annotations import PLAIN, ParameterSpec
+
+# Open sizes are stood in for by odd numbers above 1, times what divides them: so what is derived holds for all sizes.
+_STAND_INS = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
+SCALARS = {bool_: True, int32: 1, int64: 1, float32: 1.0}  # a run-time number of each dtype that numbers may have
+
+
+class ArraySpec:
+    """An array for `compile`, `export_kernel` and `KernelSignature.from_kernel_args`, which read no elements.
+
+    shape      sizes: ints, and names or "_" for sizes that are open, as text or as a tuple: "M 128"
+    dtype      of its elements
+    strides    in elements: ints and names. None is row-major
+    divisible  what all open sizes are divisible by, or a dictionary by name
+    aligned    whether it begins at a multiple of 16 bytes, as all that libraries allocate does
+    """
+
+    def __init__(self, shape: str | int | Sequence[int | str], dtype: Any, strides: Sequence[int | str] | None = None,
+                 divisible: int | Mapping[str, int] = 1, aligned: bool = True):
+        found = from_foreign(dtype)
+        if found is None:
+            raise TypeError(f"{dtype!r:.100} is no dtype")
+        self.shape, self.dtype = _items("shape", shape), found
+        self.strides = None if strides is None else _items("strides", strides)
+        if self.strides is not None and len(self.strides) != len(self.shape):
+            raise ValueError(f"{len(self.strides)} strides for {len(self.shape)} axes")
+        if not isinstance(divisible, int | Mapping):
+            raise TypeError(f"divisible is an int or a dictionary of them, not {divisible!r:.100}")
+        self.divisible, self.aligned = divisible, bool(aligned)
+
+    def divisor(self, name: str) -> int:
+        return self.divisible.get(name, 1) if isinstance(self.divisible, Mapping) else self.divisible
+
+    @property
+    def open(self) -> set[int]:
+        """The axes whose size is open."""
+        return {i for i, n in enumerate(self.shape) if isinstance(n, str)}
+
+    def __repr__(self) -> str:
+        more = f", divisible={self.divisible}" * (self.divisible != 1)
+        return f"ArraySpec({' '.join(map(str, self.shape))!r}, {self.dtype.name}{more})"
+
+
+def _items(what: str, given: Any) -> tuple[int | str, ...]:
+    if isinstance(given, str):
+        given = split(given)
+    elif not isinstance(given, Sequence):
+        given = (given,)
+    found: list[int | str] = []
+    for item in given:
+        if isinstance(item, str) and item.isdecimal():
+            item = int(item)
+        if isinstance(item, str):
+            if item != "_" and not is_name(item):
+                raise ValueError(f"{what} of an array: {item!r} is neither a number nor a name")
+            found.append(item)
+        else:
+            try:
+                found.append(index(item))
+            except TypeError:
+                raise TypeError(f"{what} of an array: {item!r:.100} is neither an int nor a name") from None
+    return tuple(found)
+
+
+class Sample:
+    """An array without memory in the place of a spec: it has sizes, strides and a dtype, as in GPU memory.
+
+    open   the axes whose size only stands for others
+    """
+
+    def __init__(self, shape: tuple[int, ...], dtype: DType, strides: tuple[int, ...] | None = None,
+                 aligned: bool = True, open: Iterable[int] = ()):
+        storage = INFO[dtype].storage
+        self.dtype, self.shape, self.open = storage, shape, frozenset(open)
+        steps = row_major(shape) if strides is None else strides
+        self.__cuda_array_interface__ = {
+            "data": (0 if aligned else storage.itemsize, False), "shape": shape, "version": 3, "typestr": storage.str,
+            "strides": tuple(s * storage.itemsize for s in steps)}
+
+
+def samples(values: Sequence[Any], specs: Sequence[ParameterSpec] = ()) -> tuple[Any, ...]:
+    """Arguments in which samples stand for specs, and numbers for dtypes of parameters that are no constants.
+
+    Sizes of one name are one number.
+    """
+    names: dict[str, list[int]] = {}
+    _collect(values, names)
+    sizes = {n: _STAND_INS[i % len(_STAND_INS)] * _common(d) for i, (n, d) in enumerate(names.items())}
+    more = [*specs, *[PLAIN] * (len(values) - len(specs))]
+    fresh = iter(_STAND_INS[len(sizes):] or _STAND_INS)
+    return tuple(_sample(v, s, sizes, fresh) for v, s in zip(values, more))
+
+
+def _collect(values: Iterable[Any], names: dict[str, list[int]]) -> None:
+    for v in values:
+        if isinstance(v, ArraySpec):
+            for n in (*v.shape, *(v.strides or ())):
+                if isinstance(n, str) and n != "_":
+                    names.setdefault(n, []).append(v.divisor(n))
+        elif isinstance(v, list | tuple):
+            _collect(v, names)
+
+
+def _common(divisors: Sequence[int]) -> int:
+    """The least common multiple: what holds for one of the arrays holds for the size."""
+    out = 1
+    for d in divisors:
+        out = out * d // gcd(out, d)
+    return out
+
+
+def _sample(v: Any, spec: ParameterSpec, sizes: Mapping[str, int], fresh: Any) -> Any:
+    if isinstance(v, ArraySpec):
+        def number(item: int | str) -> int:
+            if not isinstance(item, str):
+                return item
+            return sizes[item] if item != "_" else next(fresh, 53) * v.divisor("_")
+
+        shape = tuple(map(number, v.shape))
+        return Sample(shape, v.dtype, None if v.strides is None else tuple(map(number, v.strides)), v.aligned, v.open)
+    if isinstance(v, list | tuple):
+        return type(v)([_sample(x, spec, sizes, fresh) for x in v])
+    if not spec.constant and not isinstance(v, bool | int | float):
+        dtype = from_foreign(v)
+        if dtype in SCALARS:
+            return 1 << 40 if dtype is int64 and spec.scalar and spec.scalar.dtype is int64 else SCALARS[dtype]
+        if dtype is not None:
+            raise TypeError(f"numbers are passed as {', '.join(d.name for d in SCALARS)}, not {dtype.name}; for an "
+                            f"array write ct.ArraySpec(shape, {dtype.name})")
+    return v
