@@ -270,12 +270,12 @@ class TileStepLimitError(TileError):
 
 
 class TileSanitizerError(TileError):
-    """The sanitizer saw an access or a value that the language leaves undefined.
+    """The sanitizer saw an access or a value that the language leaves undefined, or a trap that was asked for.
 
     check    which check reports it, such as "bounds"
     array    the parameter that it is about, in words
     block    the first block in which it was found; None if it is about the arguments alone
-    element  the index of the first array element that it is about, or None
+    element  the index of the first element of the array that it is about, of a trap that of the tile; or None
     times    how often it was found in the launch
     `errors` has all findings of the launch, ten at most.
     """

@@ -75,6 +75,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
 
 
 CHECKS = ("bounds", "undetermined", "race", "alias")  # those that `all` stands for
+TRAPS = ("nan", "overflow", "cast", "division")  # those that `traps` stands for
 
 
 def _checks(given: Any) -> frozenset[str]:
@@ -83,7 +84,7 @@ def _checks(given: Any) -> frozenset[str]:
     names = [n.strip().lower() for n in names if n.strip()]
     if names == ["off"]:
         return frozenset()
-    groups = {"all": CHECKS, **{n: (n,) for n in CHECKS}}
+    groups = {"all": CHECKS, "traps": TRAPS, **{n: (n,) for n in (*CHECKS, *TRAPS)}}
     return frozenset(check for n in names for check in groups[n])
 
 
@@ -153,11 +154,12 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "summed in float64 in k order"),
     Setting("COMPILED", True, _flag, "1 or 0",
             "use the parts of the interpreter that are written in C, if they were built; results do not depend on it"),
-    Setting("SANITIZE", frozenset(), _checks, "off, all, or names of checks with commas between: bounds, "
-            "undetermined, race, alias",
-            "checks that report what the language leaves undefined: accesses outside an array (bounds), undetermined "
-            "padding that matters (undetermined), accesses of blocks that nothing orders (race), arguments that "
-            "overlap (alias)"),
+    Setting("SANITIZE", frozenset(), _checks, "off, all, traps, or names of checks with commas between: bounds, "
+            "undetermined, race, alias; nan, overflow, cast, division",
+            "checks that report what the language leaves undefined (all): accesses outside an array (bounds), "
+            "undetermined padding that matters (undetermined), accesses of blocks that nothing orders (race), "
+            "arguments that overlap (alias); and on request (traps): NaN or infinity made of finite values (nan), "
+            "integers that wrap (overflow), floats that do not fit an integer (cast), division by zero (division)"),
     Setting("PROFILE", None, _profile, "1, or a file",
             "measure launches in the interpreter line by line; when the process ends, a table on stderr shows it, and "
             "a file for speedscope has it: cutile.speedscope.json, or the one that is named"),
@@ -291,8 +293,8 @@ def sanitize(checks: str = "all") -> Any:
     """Within `with ct.sanitize("all"):`, launches run in the interpreter with checks, as CUTILE_SANITIZE asks for, in
     this thread and context only.
 
-    checks  "all", or names of checks with commas between; "off" is none. An inner `with` takes the place of an outer
-            one.
+    checks  "all", "traps", or names of checks with commas between; "off" is none. An inner `with` takes the place of
+            an outer one.
     TileSanitizerError at the end of a launch of which the checks report something. SettingError for other names.
     """
     return override(SANITIZE=checks)

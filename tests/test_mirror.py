@@ -59,6 +59,8 @@ TESTED_ELSEWHERE = {
     "interp/sanitize/race_ops": ("interp/sanitize/test_race.py", "what they report is tested"),
     "interp/sanitize/reach": ("interp/sanitize/test_undetermined.py", "what accesses reach is read by it"),
     "interp/sanitize/shadows": ("interp/sanitize/test_undetermined.py", "ops are compared with what padding changes"),
+    "interp/sanitize/shadowing": ("interp/sanitize/test_undetermined.py", "programs are rewritten by it"),
+    "interp/sanitize/trap_ops": ("interp/sanitize/test_traps.py", "what they report is tested"),
     "interp/sanitize/taint": ("interp/sanitize/test_undetermined.py", "values pass through all kinds of control flow"),
     "interp/sanitize/undetermined_ops": ("interp/sanitize/test_undetermined.py", "what they report is tested"),
     "interp/sanitize/instrument": ("interp/sanitize/test_bounds.py", "programs with checks are run"),

@@ -29,6 +29,7 @@ def test_defaults_without_environment():
     ("SANITIZE", "all", frozenset(settings.CHECKS)), ("SANITIZE", " Bounds , alias", frozenset(("bounds", "alias"))),
     ("PROFILE", "1", "cutile.speedscope.json"), ("PROFILE", "0", None), ("PROFILE", "x.json", "x.json"),
     ("SANITIZE", "off", frozenset()), ("SANITIZE", "alias,all", frozenset(settings.CHECKS)),
+    ("SANITIZE", "traps", frozenset(settings.TRAPS)), ("SANITIZE", "nan,race", frozenset(("nan", "race"))),
     ("BLOCK", "3,0,1", (3, 0, 1)), ("BLOCK", "2", (2, 0, 0)),
 ])
 def test_environment(monkeypatch, name, text, value):
@@ -216,7 +217,7 @@ def test_sanitize_nests_and_stays_in_its_thread():
         with settings.sanitize():
             assert settings.get("SANITIZE") == set(settings.CHECKS)
     assert not settings.get("SANITIZE") and seen == [frozenset()]
-    with pytest.raises(settings.SettingError, match="CUTILE_SANITIZE is 'everything'; it accepts off, all, or"):
+    with pytest.raises(settings.SettingError, match="CUTILE_SANITIZE is 'everything'; it accepts off, all, traps, or"):
         with settings.sanitize("everything"):
             pass
 

@@ -9,7 +9,8 @@ from cutile import settings
 from cutile.ir.nodes import Kernel
 
 # Checks that add ops, each with the module that does so, in the order in which they do.
-IN_PROGRAM = {"undetermined": "undetermined", "extrema": "undetermined", "bounds": "bounds", "race": "race"}
+IN_PROGRAM = {"undetermined": "undetermined", "extrema": "undetermined", "bounds": "bounds", "race": "race",
+              **dict.fromkeys(settings.TRAPS, "traps")}
 AT_LAUNCH = ("alias",)  # checks of the arguments alone
 
 

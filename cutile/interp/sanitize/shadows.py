@@ -51,6 +51,12 @@ def is_clean(s: np.ndarray) -> bool:
     return not any(s.strides) and not s.flat[0] if s.size else True
 
 
+def in_rank(x: np.ndarray, ndim: int, rank: int) -> np.ndarray:
+    """A carrier of a tile with `ndim` dimensions as one of a tile with `rank`: new ones of size 1 come first."""
+    at = x.ndim - ndim
+    return x if ndim == rank else x.reshape(x.shape[:at] + (1,) * (rank - ndim) + x.shape[at:])
+
+
 # ------------------------------------------------------------------ how shadows pass through an op
 
 
@@ -74,7 +80,7 @@ def passed(n: Op, shadow: Callable[[Value], Value], known: Callable[[Value], boo
         return [Op(_ABSORBED, (*operands, *map(shadow, operands)), {"value": value}, results, n.span)]
     if o.elementwise:
         joined = tuple(shadow(v) for v in operands if not known(v))
-        return [Op(_JOINED, joined, {}, (r,), n.span, (len(joined),)) for r in results]
+        return [Op(JOINED, joined, {}, (r,), n.span, (len(joined),)) for r in results]
     if o.accumulates == PRODUCT and info(operands[0].type.dtype).integral:
         return [Op(_INTEGER_PRODUCT, (*operands, *map(shadow, operands)), {}, results, n.span)]
     if o.accumulates == PRODUCT:
@@ -123,24 +129,26 @@ def _along(s: np.ndarray, /, *, axis: int, reverse: bool, sig: Sig) -> np.ndarra
     return np.flip(s, axis) if reverse else s
 
 
-def _product(shadows: Sequence[np.ndarray], /) -> np.ndarray:
+def _product(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
     """Of a matrix product: what any element of the row, the column or the accumulator depends on. The operands are
     those of a product, scales after each: first as many of the rows as of the columns, then the accumulator.
     """
-    *factors, acc = shadows
     if all(map(is_clean, shadows)):
-        return acc
+        return shadows[-1]
+    *factors, acc = (in_rank(s, t.ndim, sig.result.ndim) for s, t in zip(shadows, sig.operands, strict=True))
     half = len(factors) // 2
     rows = functools.reduce(np.maximum, [s.max(axis=-1, keepdims=True) for s in factors[:half]])
     columns = functools.reduce(np.maximum, [s.max(axis=-2, keepdims=True) for s in factors[half:]])
     return np.maximum(np.maximum(rows, columns), acc)
 
 
-def _integer_product(x, y, acc, of_x, of_y, of_acc, /) -> np.ndarray:
+def _integer_product(x, y, acc, of_x, of_y, of_acc, /, *, sig: Sig) -> np.ndarray:
     """Of a matrix product of integers, where a factor of zero makes the other one irrelevant."""
-    s = _product((of_x, of_y, of_acc))
+    s = _product((of_x, of_y, of_acc), sig=Sig(sig.operands[3:], sig.results))
     if is_clean(of_x) and is_clean(of_y):
         return s
+    x, y, _, of_x, of_y, _ = (in_rank(z, t.ndim, sig.result.ndim)
+                              for z, t in zip((x, y, acc, of_x, of_y, of_acc), sig.operands, strict=True))
     matter = _any_product(of_x != 0, (y != 0) | (of_y != 0)) | _any_product((x != 0) | (of_x != 0), of_y != 0)
     return np.where(matter, s, of_acc)
 
@@ -206,7 +214,7 @@ def _no_shadow(*, sig: Sig) -> np.ndarray:
     return clean(sig.result.shape)
 
 
-_JOINED = shadow_op(_joined, "*shadows", elementwise=True)
+JOINED = shadow_op(_joined, "*shadows", elementwise=True)
 _SELECTED = shadow_op(_selected, "cond x y of_cond of_x of_y", elementwise=True)
 _ABSORBED = shadow_op(_absorbed, "x y of_x of_y", elementwise=True)
 _ALONG = shadow_op(_along, "s")

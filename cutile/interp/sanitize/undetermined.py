@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from cutile._support.structs import replace
 from cutile.interp.sanitize import undetermined_ops as checks
-from cutile.interp.sanitize.shadows import MOST, NO_SHADOW, PADDED, PADDING, WHOLE, passed, shadow_type
+from cutile.interp.sanitize.shadowing import Shadowing
+from cutile.interp.sanitize.shadows import MOST, PADDED, PADDING, WHOLE, passed
 from cutile.interp.sanitize.sites import Site, sites
 from cutile.interp.sanitize.taint import Tainted, tainted
-from cutile.ir.nodes import TERMINATORS, For, Frame, If, Kernel, Node, Op, Value, While, Yield
+from cutile.ir.nodes import Kernel, Node, Op, Value
 from cutile.ir.walk import rewrite, walk
 from cutile.ops import debug
 from cutile.ops._op import ATOMIC, OFFSETS, PURE, READ, REDUCTION, WRITE
@@ -33,7 +34,7 @@ def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
     if not sources:
         return kernel
     found = tainted(kernel, [n.results[0] for n in sources], _passes_on)
-    return rewrite(kernel, _Shadowing(found, sources, site, wanted).change)
+    return rewrite(kernel, _Undetermined(found, sources, site, wanted).change)
 
 
 def _is_source(n: Op, site: Site) -> bool:
@@ -57,46 +58,15 @@ def _is_extremum(n: Op) -> bool:
     return n.op.accumulates == REDUCTION and n.region is None and n.op.tileir in EXTREMA
 
 
-class _Shadowing:
+class _Undetermined(Shadowing):
     """Puts shadows and checks into a program, node by node."""
 
     def __init__(self, found: Tainted, sources: Sequence[Op], site: Callable[[Op], Site], wanted: Sequence[str]):
-        self.found, self.site = found, site
+        super().__init__(found)
+        self.site = site
         self.extrema_only, self.partly = "undetermined" not in wanted, "bounds" in wanted
         self.numbers = {n: min(i, MOST) for i, n in enumerate(sources, 1)}
         self.sources = tuple(map(site, sources))
-        self.shadows = {v: Value(shadow_type(v.type)) for v in found.values}
-        self.nodes: list[Node] = []  # that take the place of the current one
-
-    def change(self, old: Node, n: Node) -> list[Node] | None:
-        self.nodes = []
-        if isinstance(n, Op):
-            self.op(old, n)
-        elif isinstance(n, If | For | While | Frame):
-            self.structured(n)
-        elif isinstance(n, TERMINATORS):
-            self.terminator(old, n)
-        return self.nodes or None
-
-    # -------------------------------------------------------------- shadows of values
-
-    def of(self, v: Value, n: Node) -> Value:
-        """The shadow of a value, for use in a node."""
-        if v in self.shadows:
-            return self.shadows[v]
-        none = Value(shadow_type(v.type))
-        self.nodes.append(Op(NO_SHADOW, (), {}, (none,), n.span))
-        return none
-
-    def with_shadows(self, values: Sequence[Value], receivers: Sequence[Value], carried: int, n: Node) -> tuple:
-        """Values followed by the shadows of those that a tainted receiver takes: first the carried ones of a loop, then
-        the others.
-        """
-        out: list[Value] = []
-        for part in (slice(None, carried), slice(carried, None)):
-            out += values[part]
-            out += (self.of(v, n) for v, to in zip(values[part], receivers[part], strict=True) if to in self.shadows)
-        return tuple(out)
 
     # -------------------------------------------------------------- nodes
 
@@ -142,29 +112,6 @@ class _Shadowing:
         return replace(n, operands=(*n.operands, *(self.of(v, n) for v in n.operands)), attrs=attrs,
                        results=(*n.results, *(self.shadows[v] for v in n.results)), layout=(2 * half,),
                        region=replace(n.region, params=(*doubled[0], *doubled[1])))
-
-    def structured(self, n: If | For | While | Frame) -> None:
-        if isinstance(n, If):
-            self.branch([n.cond], n, "this branch")
-        if isinstance(n, For):
-            self.branch([n.start, n.stop, n.step], n, "the number of iterations")
-        changed = {}
-        carried = len(n.results)
-        if isinstance(n, For | While):
-            carried = len(n.params)
-            changed = {"inits": self.with_shadows(n.inits, n.params, carried, n),
-                       "params": self.with_shadows(n.params, n.params, carried, n)}
-        results = self.with_shadows(n.results, n.results, carried, n)
-        self.nodes.append(replace(n, results=results, **changed))
-
-    def terminator(self, old: Node, n: Node) -> None:
-        receivers = self.found.receivers[old]
-        if isinstance(n, Yield) and not receivers:  # the condition of a While
-            self.branch(n.operands, n, "the number of iterations")
-        else:
-            n = replace(n, operands=self.with_shadows(n.operands, receivers, self.found.carried[old], n)) \
-                if n.operands else n
-        self.nodes.append(n)
 
     # -------------------------------------------------------------- checks
 

@@ -357,3 +357,25 @@ def test_values_are_as_without_the_check():
         ct.launch(None, grid, kernel, without)
         for a, b in zip(with_check, without, strict=True):
             np.testing.assert_array_equal(a, b)
+
+
+@ct.kernel
+def products_of_batches(x, y, z, integers: ct.Constant[bool]):
+    i, j = ct.bid(0), ct.bid(1)
+    a, b = ct.load(x, (i, 0, 0), (2, 2, 2)), ct.load(y, (0, j), (2, 2))
+    acc = ct.zeros((2, 2, 2), ct.int32 if integers else ct.float32)
+    ct.store(z, (i, 0, j), ct.mma(a, b, acc))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_products_of_a_batch_and_a_matrix(dtype, schedule):
+    """Either operand may have padding in some blocks of both grid axes."""
+    def run(m, k, n, wide):
+        x, y, z = np.ones((3, m, k), dtype), np.ones((k, n), dtype), np.zeros((3, 2, wide), np.float32)
+        z = z if dtype is np.float32 else z.astype(np.int32)
+        return [e.element for e in findings("undetermined", products_of_batches, (2, 2), (x, y, z, dtype is np.int8),
+                                            schedule)]
+
+    assert run(2, 2, 3, 3) == [] and run(2, 2, 3, 4) == [(0, 0, 3)]
+    assert run(1, 2, 4, 4) == [(0, 1, 0)] and run(2, 1, 4, 4) == [(0, 0, 0)]
