@@ -14,6 +14,7 @@ myst_heading_anchors = 4
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
+nb_render_markdown_format = "myst"
 numpydoc_show_class_members = False
 
 html_theme = "furo"
