@@ -42,6 +42,14 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site in docs/_build. Its examples run, and warnings are errors."""
+    session.install("-e", ".[docs,examples,gpu]")  # a page shows the code for a GPU
+    session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build", *session.posargs,
+                env={"OPENBLAS_NUM_THREADS": "1"})
+
+
+@nox.session
 def acceptance(session: nox.Session) -> None:
     """Compare which programs the official implementation and cutile accept. Needs no GPU; takes minutes."""
     session.install("-e", ".[test]", "cuda-tile==1.7.0")
@@ -125,7 +133,7 @@ def digests(session: nox.Session) -> None:
 
 
 @nox.session
-def docs(session: nox.Session) -> None:
+def generate(session: nox.Session) -> None:
     """Write the generated pages."""
     session.install("-e", ".")
     session.run("python", "-m", "tools.docgen")

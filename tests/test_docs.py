@@ -35,7 +35,8 @@ PAGES = [ROOT / "README.md", ROOT / "HACKING.md", *sorted((ROOT / "docs").rglob(
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_links_lead_somewhere(page):
-    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text())
+    text = re.sub(r"`[^`\n]*`", "", page.read_text())  # code may have brackets of this kind
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text)
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
 
@@ -48,6 +49,13 @@ def test_ids_are_those_of_clauses_or_decisions(page):
     cited = set(re.findall(r"(?<![\w.-])[A-Z][A-Z0-9]*-\d+(?:\.\w[\w+-]*)*", text))
     known = {".".join(i.split(".")[:n]) for i in clauses() for n in range(1, 5)} | decided
     assert not {i for i in cited - known if not i.startswith("MY-")}
+
+
+def test_every_page_is_in_the_index_of_the_site():
+    index = (ROOT / "docs" / "index.md").read_text()
+    listed = {line for toctree in re.findall(r"```{toctree}\n(.*?)```", index, re.S) for line in toctree.split("\n")}
+    pages = {p.relative_to(ROOT / "docs").with_suffix("").as_posix() for p in PAGES[2:]}
+    assert not {p for p in pages - listed - {"index"} if not re.match(r"conformance/.+/|_build/", p)}
 
 
 # ------------------------------------------------------------------ how Markdown takes them
