@@ -74,8 +74,8 @@ globals().update(_OPS)
 # Names that are imported when they are first used, and the module that has each; None for a module itself.
 _LATER = {"ArraySpec": "compilation.array_spec", "CompiledFunction": "functions.compiled", "Out": "functions.out",
           "compile_all": "functions.compile_all", "compiler_timeout": "gpu.tileir.tileiras", "compilation": None,
-          "jax": None, "jit": "functions.declare", "prepare": "runtime.prepare", "schedule": "runtime.turn_schedule",
-          "tune": None}
+          "jax": None, "jit": "functions.declare", "lib": None,
+          "prepare": "runtime.prepare", "schedule": "runtime.turn_schedule", "tune": None}
 
 # Importing a module of the package binds its name here, though it is not public. These names are deleted; __dir__ and
 # tile code use __all__. `import cutile.ops; cutile.ops` works nevertheless, by __getattr__.

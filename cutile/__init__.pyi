@@ -12,6 +12,7 @@ import numpy as np
 
 from cutile import compilation as compilation
 from cutile import jax as jax
+from cutile import lib as lib
 from cutile import tune as tune
 from cutile._version import __version__ as __version__
 from cutile.compilation.array_spec import ArraySpec as ArraySpec

@@ -58,6 +58,7 @@ _REPLACEMENTS = {
 # Packages whose Python functions are for the host, so that they are not compiled.
 _HOST_PACKAGES = frozenset({"cutile", "dataclasses", "functools", "numpy", "torch", "jax", "cupy", "scipy", "triton",
                            "numba"})
+_TILE_CODE = "cutile.lib."  # modules of these packages that are tile code
 
 
 def of_the_host(fn: types.FunctionType) -> bool:
@@ -65,6 +66,8 @@ def of_the_host(fn: types.FunctionType) -> bool:
 
     A wrapper is recognised by the file of its code, since its `__module__` is that of the wrapped function.
     """
+    if (fn.__module__ or "").startswith(_TILE_CODE):
+        return False
     return root_package(fn) in _HOST_PACKAGES or fn.__code__.co_filename == functools.__file__
 
 

@@ -280,7 +280,8 @@ def imports() -> str:
     names["functions.compiled"], names["functions.compile_all"] = ["CompiledFunction"], ["compile_all"]
     names["compilation.array_spec"] = ["ArraySpec"]
     lines = ["from cutile import compilation as compilation", "from cutile import jax as jax",
-             "from cutile import tune as tune", "from cutile._version import __version__ as __version__",
+             "from cutile import lib as lib", "from cutile import tune as tune",
+             "from cutile._version import __version__ as __version__",
              "from cutile.runtime.kernel import Kernel",
              *(f"from cutile.{m} import {n} as {n}" for m, ns in names.items() for n in ns)]
     return "\n".join(sorted(lines, key=lambda line: (line.split()[1], line)))
