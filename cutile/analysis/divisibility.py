@@ -8,17 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cutile.dtypes import info
+from cutile.analysis.affine import is_integer
 from cutile.ir.nodes import For, Kernel, Op, Value
 from cutile.ir.walk import walk
 from cutile.ops import arithmetic, bits, convert, create, grid
-from cutile.types import TileType
 
 MAX_DIVISOR = 1 << 20
 
 
 def _power_of_two(n: int) -> int:
-    """The largest power of two, up to LARGEST, that divides n."""
+    """The largest power of two, up to MAX_DIVISOR, that divides n."""
     return min(n & -n, MAX_DIVISOR) if n else MAX_DIVISOR
 
 
@@ -30,7 +29,7 @@ def divisibility(kernel: Kernel, known: Callable[[Op], int] = lambda n: 1) -> di
     for n in walk(kernel.body):
         if isinstance(n, For):
             _note(found, n.iv, min(found.get(n.start, 1), found.get(n.step, 1)))
-        elif isinstance(n, Op) and len(n.results) == 1 and _is_integer(n.results[0]):
+        elif isinstance(n, Op) and len(n.results) == 1 and is_integer(n.results[0]):
             rule = _RULES.get(n.op)
             _note(found, n.results[0], known(n) if rule is None else rule(n, [found.get(v, 1) for v in n.operands]))
     return found
@@ -39,10 +38,6 @@ def divisibility(kernel: Kernel, known: Callable[[Op], int] = lambda n: 1) -> di
 def _note(found: dict[Value, int], v: Value, divisor: int) -> None:
     if divisor > 1:
         found[v] = min(divisor, MAX_DIVISOR)
-
-
-def _is_integer(v: Value) -> bool:
-    return isinstance(v.type, TileType) and v.type.shape == () and info(v.type.dtype).integral
 
 
 def _least(n: Op, d: list[int]) -> int:
@@ -59,7 +54,7 @@ def _greatest(n: Op, d: list[int]) -> int:
 
 def _of_operand(n: Op, d: list[int]) -> int:
     """A cast between integers keeps the low bits."""
-    return d[0] if _is_integer(n.operands[0]) else 1
+    return d[0] if is_integer(n.operands[0]) else 1
 
 
 _RULES: dict[Any, Callable[[Op, list[int]], int]] = {

@@ -1,8 +1,9 @@
-"""Compiled forms: in C, what takes NumPy many passes. Same bits.
+"""Compiled forms: in C, what takes NumPy many passes.
 
-In: arrays. Out: the result that an operation's NumPy form gives, which stays the definition and is used where there was
-no C compiler, where the CPU lacks an instruction, and under CUTILE_COMPILED=0. A form knows shapes, strides and formats
-of numbers; it may not know ops, tiles or blocks. The C files say what each form does; `tests/compiled` compares both.
+In: arrays. Out: the bits that an operation's NumPy form gives. The NumPy form is the definition; it runs where there
+was no C compiler, where the CPU lacks an instruction, and under CUTILE_COMPILED=0. A form knows shapes, strides and
+formats of numbers; it may not know ops, tiles or blocks. The C files say what each form does; `tests/compiled` compares
+both.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from cutile import settings
 
-DOUBTFUL = 0x7FA00D0B  # the bits of results that a form could not decide
+DOUBTFUL = 0x7FA00D0B  # these bits mark an element that the NumPy form must compute
 
 
 def form(name: str) -> Callable | None:

@@ -1,7 +1,7 @@
 /* x * y + z, rounded once.
 
    A NaN in the result is, as NumPy's product and sum would give it, the first NaN among x, y, x * y and z. The CPU's
-   own operation chooses otherwise, so elements that came out as NaN are set again. */
+   own operation chooses otherwise, so NaN results are replaced. */
 
 #include "rounding.h"
 

@@ -2,8 +2,8 @@
 
    Their NumPy forms compute in float64 and round once. Here, too, a value is computed in float64, by other formulas.
    Its relative error is less than 2**-51 for every float32 (tests/compiled/accuracy.c measures it), that of NumPy's
-   functions is less than 2**-49. So where all values within 2**-46 of the one found round alike, the results are the
-   same. Elsewhere, about once in four million times, the result is DOUBTFUL and the caller takes NumPy's: also where it
+   functions is less than 2**-49. If every value within a relative 2**-46 of y, the one found, rounds to the same number, the
+   results are the same. Elsewhere, about once in four million times, the result is DOUBTFUL and the caller takes NumPy's: also where it
    is NaN, and for sines of large numbers.
 
    Series have as many terms as the last bit of float64 needs; their coefficients are those of Taylor's series. */
@@ -204,7 +204,7 @@ INLINE double tan_of(double x)
     return x == 0 ? x : y;
 }
 
-/* ---------------------------------------------------------------- results within reach of NumPy's */
+/* ---------------------------------------------------------------- results that round like NumPy's */
 
 #define F32_OF64(y) ((float)(y))
 #define ROUNDED(name, function, round)                                                                                \
@@ -241,7 +241,7 @@ INLINE double tan_of(double x)
         return 0;                                                                                                     \
     }
 
-/* The error of the product p of a and b, by Dekker: at the ends of the range it is not that of an FMA. */
+/* The error of the product p of a and b, by Dekker: at the ends of the range it differs from fma(a, b, -p). */
 INLINE double product_error(double a, double b, double p)
 {
     const double split = 134217729.0;

@@ -9,8 +9,8 @@
 #include "forms.h"
 
 typedef struct {
-    int mantissa, emin, top; /* fraction bits; exponent of the smallest normal number; of the largest, and one more */
-    double low, high;        /* what a format that saturates saturates at */
+    int mantissa, emin, top; /* fraction bits; exponent of the smallest normal number; 1 + that of the largest */
+    double low, high;        /* the range, of formats that saturate */
     int is_signed, has_zero, has_nan;
 } Format;
 
@@ -19,7 +19,8 @@ static const Format F16 = {10, -14, 16, 0, 0, 1, 1, 1}, BF16 = {7, -126, 128, 0,
     E5M2 = {2, -14, 16, -57344, 57344, 1, 1, 1}, E5M3 = {3, -14, 17, 0, 114688, 0, 1, 1},
     E8M0 = {0, -127, 128, 0x1p-127, 0x1p127, 0, 0, 1}, E2M1 = {1, 0, 3, -6, 6, 1, 1, 0};
 
-/* Too large values stay so. The result has the sign of x, also where it is zero. */
+/* x rounded to the last place of the format. Values that are too large stay too large. The result has the sign of x,
+   also where it is zero. */
 INLINE double nearest64(double x, Format f)
 {
     const uint64_t exponent = (uint64_t)0x7FF << 52, sign = (uint64_t)1 << 63;
@@ -67,7 +68,7 @@ INLINE float drop_bits(float x, int drop)
 }
 
 /* What was rounded, in the range of a format. Unsigned formats have no sign, not even of NaN; without a zero, negative
-   numbers are NaN; without NaN, it is the largest number. */
+   numbers are NaN; in a format without NaN, NaN becomes the largest number. */
 INLINE float saturate64(double y, Format f)
 {
     double c = y < f.low ? f.low : y;
@@ -79,6 +80,7 @@ INLINE float saturate64(double y, Format f)
     return f.has_nan || y == y ? r : (float)f.high;
 }
 
+/* The same for float32, for formats with a zero: E8M0 uses saturate64 only. */
 INLINE float saturate32(float y, Format f)
 {
     float c = y < (float)f.low ? (float)f.low : y, r = c > (float)f.high ? (float)f.high : c;

@@ -10,7 +10,7 @@ import types
 from cutile.errors import TileTypeError
 from cutile.front.advice import hint, nearest
 from cutile.front.context import Context
-from cutile.front.foreign_names import OF_ARRAYS, OF_TILES, STRANGERS
+from cutile.front.foreign_names import NOT_MISSPELT, OF_ARRAYS, OF_TILES
 from cutile.front.proxies import RECEIVERS, Method
 from cutile.front.python_objects import capture
 from cutile.ir.terms import (
@@ -135,7 +135,7 @@ def _module_attribute(c: Context, module: types.ModuleType, name: str) -> Term:
         obj = missing  # cutile's submodules are not public
     if obj is missing:
         close = nearest(name, [n for n in dir(module) if not n.startswith("_")])
-        help = ours and hint(name) or (f"did you mean `{close}`?" if close and name not in STRANGERS else None)
+        help = ours and hint(name) or (f"did you mean `{close}`?" if close and name not in NOT_MISSPELT else None)
         raise TileTypeError(f"module `{module.__name__}` has no attribute `{name}`", help=help)
     c.dependencies.add(module, name, obj)
     return capture(c, obj, f"{module.__name__}.{name}")

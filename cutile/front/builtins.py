@@ -166,7 +166,7 @@ def _dict_get(c: Context, *args: Term) -> Term:
 
 def _ensure_constant(c: Context, *args: Term) -> Term:
     check_count("ensure_constant", args, 1)
-    return static_names.constant(args[0])
+    return static_names.ensured(args[0])
 
 
 def _operator(node_type: type) -> Callable[..., Term]:

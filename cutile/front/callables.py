@@ -8,16 +8,14 @@ import types
 from typing import Any
 
 from cutile.front.advice import call_of, hint
-from cutile.front.foreign_names import CAUTIONS, OTHERWISE
+from cutile.front.foreign_names import CAUTIONS, OTHER_MEANINGS
 from cutile.front.python_objects import declaration
 from cutile.front.static_names import KEYWORDS
 from cutile.ir.terms import Bound, Closure, Static, Term
 
 
 def inlines(func: Term) -> bool:
-    """Whether a call of this object types a Python body. Such a body may ignore an argument, which then may be
-    unusable.
-    """
+    """Whether a call of this object types a Python body. An argument that the body does not use may be `Unusable`."""
     match func:
         case Closure():
             return True
@@ -40,7 +38,7 @@ def name_of(obj: Any) -> str:
     return f"`{name}`" if module in ("", "builtins", "__main__") else f"`{module}.{name}`"
 
 
-# What replaces calls of builtins.
+# What errors advise instead of builtins.
 _REPLACEMENTS = {
     "enumerate": "for i in range(…), or ct.static_iter(enumerate(…))",
     "zip": "ct.static_iter(zip(…))",
@@ -91,7 +89,7 @@ def call_help(obj: Any) -> str | None:
     if isinstance(obj, functools.partial) or obj is functools.partial:
         return "write a lambda: lambda x: f(x, 2)"
     if from_a_library(obj) and module != "__main__":
-        known = name not in OTHERWISE and f"{module}.{name}" not in OTHERWISE
+        known = name not in OTHER_MEANINGS and f"{module}.{name}" not in OTHER_MEANINGS
         if known and (op := call_of(name)) is not None:
             return f"use {op}" + (f" ({CAUTIONS[name]})" if name in CAUTIONS and module != "math" else "")
         return known and hint(name) or (

@@ -1,9 +1,10 @@
 """Closures that are used after the function or context manager that made them has ended [CALL-5].
 
-While a scope is live, a closure looks up its variables there. When the scope ends, the closures that leave it capture
-the last values of all variables that they can reach in it. Captured values may belong to the ending Frame, which then
-needs them as results. Such a closure holds a table with a level for each scope that has ended. Closures among the
-values in the table refer to levels by number, so that functions may hold each other, and themselves.
+While a scope is live, a closure looks up its variables there. When the scope ends, each closure that outlives it copies
+the last values of those of its variables that it, or a closure that it holds, can read. A captured value may be defined
+in the Frame of the ending call; it becomes a result of that Frame. Such a closure holds a table with a level for each
+scope that has ended. Closures among the values in the table refer to levels by number, so that functions may hold each
+other, and themselves.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Level:
     vars: dict[str, Term]
 
     def like(self, other: Level) -> bool:
-        """Whether both levels are of the same function, in the same surroundings, with the same names of variables."""
+        """Whether both levels are of the same function, with the same globals, cells, parent and names of variables."""
         return (self.definition.node is other.definition.node and self.globals is other.globals
                 and (self.parent is other.parent or type(self.parent) is int and self.parent == other.parent)
                 and all(other.cells.get(n) is cell for n, cell in self.cells.items())
@@ -96,12 +97,12 @@ def default_of(closure: Closure, name: str) -> Term:
     return t if closure.captured is None else seeing(t, closure.captured.scopes)
 
 
-def leaving(t: Term, ending: Scope) -> Term:
+def captured_on_return(t: Term, ending: Scope) -> Term:
     """A term that a function returns as it ends: closures in it capture the variables of the ending scope."""
     return _map_closures(t, lambda f: _ended(f, lambda s: s is ending or s.revived))
 
 
-def end(ending: Scope, others: Iterable[Scope]) -> None:
+def capture_at_exit(ending: Scope, others: Iterable[Scope]) -> None:
     """The activation of a context manager ends: closures in the live scopes `others` capture its variables."""
     def captured(f: Closure) -> Closure:
         return _ended(f, lambda s: s is ending)
@@ -167,7 +168,9 @@ class _Table:
         return Closure(inner.definition, inner.scope, inner.defaults, Captured(tuple(self.levels)))
 
     def put(self, f: Closure, base: int | None) -> Closure:
-        """A closure as it is stored in the table. A scope number in `f` is relative to `base`."""
+        """A closure as it is stored in the table. `base` is added to a level number in `f`; it is None where `f` has
+        none.
+        """
         if f.captured is not None and not _reaches(f, self.ends):
             return f
         if f.captured is not None:
@@ -184,7 +187,7 @@ class _Table:
         return _map_closures(t, lambda f: self.put(f, base))
 
     def level(self, s: Scope) -> int:
-        """The level of a scope that ends, or of whose parents one ends."""
+        """The number of the level of a scope; the scope itself, or one of its parents, ends."""
         if id(s) not in self.numbers:
             number = self._add(s, Level(s.definition, s.globals, s.cells, None, s.names, {}))
             self.live[number] = s
@@ -195,21 +198,21 @@ class _Table:
             self.levels[number] = replace(self.levels[number], parent=parent)
         return self.numbers[id(s)]
 
-    def _imported(self, c: Captured) -> int:
+    def _imported(self, table: Captured) -> int:
         """The level in this table where the levels of another closure's table begin."""
-        if id(c) not in self.numbers:
+        if id(table) not in self.numbers:
             base = len(self.levels)
-            for x in c.levels:
-                self._add(c if x is c.levels[0] else x, x)
-            for i, x in enumerate(c.levels, base):
-                parent = x.parent
+            for level in table.levels:
+                self._add(table if level is table.levels[0] else level, level)
+            for i, level in enumerate(table.levels, base):
+                parent = level.parent
                 if isinstance(parent, int):
                     parent += base
                 elif _sees(parent, self.ends):
                     parent = self.level(parent)
-                self.levels[i] = replace(x, parent=parent, vars={})
-                self.levels[i].vars.update({n: self.term(t, base) for n, t in x.vars.items()})
-        return self.numbers[id(c)]
+                self.levels[i] = replace(level, parent=parent, vars={})
+                self.levels[i].vars.update({n: self.term(t, base) for n, t in level.vars.items()})
+        return self.numbers[id(table)]
 
     def _add(self, of: object, level: Level) -> int:
         self.kept.append(of)
@@ -225,7 +228,7 @@ class _Table:
                 number = self.levels[number].parent
             if isinstance(number, int) and number in self.live and name not in self.levels[number].vars:
                 if (var := self.live[number].vars.get(name)) is not None:
-                    self.levels[number].vars[name] = var.term  # ends the recursion of functions that hold each other
+                    self.levels[number].vars[name] = var.term  # entered first: functions may hold each other
                     self.levels[number].vars[name] = self.term(var.term, None)
 
 

@@ -89,9 +89,7 @@ def short_circuit(c: Context, left: Term, right: Callable[[], Term], stop_at: bo
 
 
 def choose(c: Context, cond: Value, then: Callable[[], Term], orelse: Callable[[], Term]) -> Term | None:
-    """A run-time choice between two expressions. None if their types differ, and an If without results is
-    appended.
-    """
+    """A run-time choice between two expressions. If their types differ: appends an If without results, returns None."""
     sides = []
     for side in (then, orelse):
         with c.into(Region()) as region:

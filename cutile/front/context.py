@@ -44,7 +44,7 @@ class StopCompiling(Exception):
 @structure(frozen=True)
 class Recursion:
     """The functions by which the front end calls itself: expressions hold calls, calls run statements, statements hold
-    expressions. Modules that these functions import reach them through the context, so that no import is circular.
+    expressions. Modules imported by these functions call them through the context, so that no import is circular.
 
     evaluate    `expr.evaluate(c, s, node)`: the term of an expression
     statements  `stmt.statements(c, s, body)`: types statements; False if control cannot reach their end
@@ -69,7 +69,8 @@ class Context(Builder):
         self.combining: str | None = None  # the reduce or scan whose combine function is being typed
         self.elements = False  # whether an element function is being typed
         self.static: str | None = None  # the static construct that is being evaluated
-        self.checked: dict[ast.AST, frozenset[str]] = {}  # checked functions -> names that refused parts would assign
+        self.checked: dict[ast.AST, frozenset[str]] = {}  # for each function whose syntax was checked, the names
+        # that its refused parts assign
         self.refused: set[ast.AST] = set()  # statements and expressions that are skipped
 
     # -- the recursion

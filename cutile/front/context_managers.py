@@ -73,19 +73,17 @@ def _enter_one(c: Context, s: Scope, item: ast.withitem, manager: Manager) -> Le
         saved = dict(inner.vars)
         falls = all(part() for part in reversed(exits))
         if closures.defines_functions(inner.definition.node):
-            closures.end(inner, _hosts(inner))
+            closures.capture_at_exit(inner, _with_scopes(inner))
         inner.vars = saved
         return falls
 
     return leave
 
 
-def _hosts(s: Scope) -> Iterator[Scope]:
-    """All scopes that may hold the yielded value: that of the with statement, that of the with statement around it, and
-    so on.
-    """
-    while s.host is not None:
-        s = s.host
+def _with_scopes(s: Scope) -> Iterator[Scope]:
+    """The scopes of the with statements around the yield, innermost first. Each may hold the yielded value."""
+    while s.with_scope is not None:
+        s = s.with_scope
         yield s
 
 
@@ -94,7 +92,7 @@ def _activation(c: Context, s: Scope, manager: Manager) -> Scope:
     fn = manager.func.obj
     definition = c.definition(fn)
     scope = of_function(fn, definition, manager.span)
-    scope.host = s
+    scope.with_scope = s
     functions.check_syntax(c, scope, manager=True)
     if returns := syntax.own(definition.node.body, ast.Return):
         raise TileSyntaxError("a context manager function cannot return", scope.span(returns[0]),
@@ -107,7 +105,10 @@ def _activation(c: Context, s: Scope, manager: Manager) -> Scope:
 
 
 def _to_the_yield(c: Context, s: Scope, body: list[ast.stmt]) -> tuple[Term, list[Leave]] | None:
-    """Type statements up to the yield. Returns the yielded term and the exit parts; run them in reverse."""
+    """Type statements up to the yield. Returns the yielded term, and functions that type what runs after
+    the yield, the outermost first: the rest of each body, and the exit code of each manager around the yield. Run them
+    in reverse.
+    """
     at = next((i for i, st in enumerate(body) if _holds_yield(st)), None)
     if at is None:
         return _without_yield(c, s, body)

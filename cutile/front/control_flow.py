@@ -18,8 +18,8 @@ from cutile.ir.terms import NONE, POISON, Closure, Term, Unusable, article, is_p
 
 
 def branch(c: Context, s: Scope, cond: Value, then: Callable[[], bool], orelse: Callable[[], bool]) -> bool:
-    """Type both sides of a run-time branch, and join the variables that they leave. False if neither side falls
-    through.
+    """Type both sides of a run-time branch, and join the variables that they leave. False if control
+    reaches the end of neither side.
     """
     before = s.vars
     paths: list[tuple[Region, dict[str, Var], bool]] = []
@@ -102,7 +102,7 @@ def run_cleanups(c: Context, s: Scope, depth: int) -> bool:
 
 def return_value(c: Context, s: Scope, term: Term) -> None:
     """Append a Return; `join_returns` gives it its operands."""
-    term = closures.leaving(term, s)
+    term = closures.captured_on_return(term, s)
     node = Return((), c.span)
     s.returns.append(ReturnPoint(term, c.region, node, c.span))
     c.append(node)

@@ -30,7 +30,9 @@ _FUNCTIONS = (types.FunctionType, staticmethod, classmethod, property, functools
 
 
 class _Reached(NamedTuple):
-    """An object that static code may reach, the attribute it was reached by (None if by other means), and its name."""
+    """An object that static code may reach, the attribute that it was reached by (None: it is held by name, item or
+    closure), and its name.
+    """
 
     obj: Any
     attribute: str | None
@@ -54,8 +56,8 @@ class Dependencies:
         self._pending: list[_Reached] = []  # objects that are still to be followed
         self._names: set[str] = set()  # attributes that static code reads or sets
         self._read: set[str] = set()  # attributes that it reads
-        self._owners: dict[int, Any] = {}  # classes and modules of the user that it may ask for these attributes
-        self._unobservable: list[tuple[str, str, str]] = []  # of values: attribute, description, name
+        self._owners: dict[int, Any] = {}  # the user's classes and modules that it may read attributes in `_names` from
+        self._unobservable: list[tuple[str, str, str]] = []  # what cannot be compared: attribute, description, name
         self._count = 0
 
     def add(self, container: Any, key: Any, obj: Any, again: bool = False) -> None:
@@ -109,9 +111,8 @@ class Dependencies:
                 raise _cannot_be_compared(what, name)
 
     def accept_changes(self) -> None:
-        """Static code has run: what it changed itself (a counter, a table of results) is no change.
-
-        Launches compare with what it left.
+        """Take what static code has changed itself (a counter, a table of results) as the state that launches compare
+        with.
         """
         for at, (container, key, then) in list(self._lookups.items()):
             now = look_up(container, key)
@@ -138,7 +139,7 @@ class Dependencies:
         if cls is types.FunctionType:
             return self._function(obj, name)
         if issubclass(cls, types.ModuleType | type):
-            return self._owner(obj)
+            return self._add_members_of(obj)
         if (what := object_state.unobservable(obj)) is not None:
             if attribute is None:
                 raise _cannot_be_compared(what, name)
@@ -154,7 +155,7 @@ class Dependencies:
                 self._count += len(part)
             self._pending += (_Reached(item, by, name) for item, by in part.items(attribute)
                               if type(item) not in object_state.ATOMS)
-        return self._owner(cls)
+        return self._add_members_of(cls)
 
     def _mention(self, code: types.CodeType) -> None:
         """From now on, members with names that `code` mentions are dependencies."""
@@ -166,8 +167,8 @@ class Dependencies:
             for owner in list(self._owners.values()):
                 self._members(owner, new)
 
-    def _owner(self, owner: Any) -> None:
-        """Static code may reach a class or module: if it is the user's, members that code mentions are dependencies."""
+    def _add_members_of(self, owner: Any) -> None:
+        """Static code may reach a class or module. If it is the user's, members that code mentions are dependencies."""
         if id(owner) in self._owners:
             return
         if not isinstance(owner, type):
@@ -322,8 +323,9 @@ class Dependencies:
     def comparisons(self) -> tuple | Callable[[], bool]:
         """What `unchanged` compares, for the C launcher, which compares it without calling Python.
 
-        One flat tuple of triples: a container, a key or attribute in it, and the object that must be found there; the
-        container itself where nothing must be found. Dependencies that need more than that give `unchanged` itself.
+        One flat tuple of triples: a container, a key or attribute in it, and the object that must be found there. Where
+        a global must not exist, the container stands for the object. Dependencies that need more than that give
+        `unchanged` itself.
         """
         found = [(c, "cell_contents" if k is None else k, c if type(c) is dict and obj is MISSING else obj)
                  for c, k, obj in self._lookups.values()]
@@ -337,7 +339,8 @@ class Dependencies:
 
 # ------------------------------------------------------------------ changes that static code makes
 
-STATES, OBJECTS = 64, 1000  # states that are remembered of an object, and objects
+STATES = 64  # that are remembered of an object
+OBJECTS = 1000  # of which states are remembered
 _NOTHING = object()
 _changes: dict[tuple[int, Any], tuple[Any, list]] = {}  # an object, and its states, oldest first
 
@@ -353,7 +356,9 @@ def _record_change(at: tuple[int, Any], obj: Any, before: Any, now: Any) -> None
 
 
 def _latest(at: tuple[int, Any], obj: Any, before: Any) -> Any:
-    """The latest state that static code made of the state `before`; _NOTHING if other code may have changed it too."""
+    """The latest state that static code made of the state `before`; _NOTHING if none was recorded, or other code
+    may have changed it too.
+    """
     owner, states = _changes.get(at, (None, []))
     return states[-1] if owner is obj and any(s is before for s in states) else _NOTHING
 

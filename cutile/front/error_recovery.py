@@ -18,7 +18,7 @@ _LEAVING = (ast.Return, ast.Break, ast.Continue)
 def expression(c: Context, s: Scope, node: ast.expr) -> Term:
     """Skip a refused expression."""
     _assign(c, s, node)
-    if isinstance(node, ast.Yield | ast.YieldFrom):  # the result of a call of this function is unknown
+    if isinstance(node, ast.Yield | ast.YieldFrom):  # so the function is a generator: its result becomes poison
         s.returns.append(ReturnPoint(POISON, c.region, Return((), c.span), c.span))
     return POISON
 

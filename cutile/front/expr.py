@@ -118,7 +118,7 @@ def _variable(c: Context, home: Scope, name: str) -> Term:
             c, home, name, ": it is assigned only later or elsewhere", f"assign `{name}` before this line"
         )
     if isinstance(var.term, Unusable):
-        home.vars[name] = Var(POISON, var.span)  # only the first use is reported
+        home.vars[name] = Var(POISON, var.span)  # so that later uses are not reported
         return c.report(var.term.error(c.span))
     return var.term
 

@@ -72,8 +72,8 @@ _DTYPES = (
     ("bfloat16", "bf16"),
 )
 
-# Names in other libraries, the code to write instead, and a note about it. The last expression of the code
-# is the value. In the code, x, y and z are tiles, n is a size, array is an array in memory, i counts positions.
+# Names in other libraries, the code to write instead, and a note about it. The last expression of the
+# code is the value. In the code, x, y and z are tiles, n is a size, array is an array in memory, i counts positions.
 _IDIOMS = (
     # -- elementwise
     ("square", "x * x"),
@@ -382,7 +382,7 @@ _PARAMETERS = (
 )
 
 # Names that look like misspellings of ours, but mean something else in other libraries.
-STRANGERS = frozenset("addr dtypes expi expn float8_e4m3fnuz isnat isscalar quint8".split())
+NOT_MISSPELT = frozenset("addr dtypes expi expn float8_e4m3fnuz isnat isscalar quint8".split())
 
 # Names that get advice even where they are not called.
 VARIABLES = frozenset("threadIdx blockIdx blockDim gridDim warpSize tl jnp pl".split())
@@ -396,7 +396,7 @@ CAUTIONS = {**dict.fromkeys("maximum minimum max min argmax argmin".split(), _NA
             "arange": "the dtype is given; start and step are given by name"}
 
 # Functions of other libraries that have the name of an op or of an entry above, but do something else.
-OTHERWISE = frozenset("load insert extract gather scatter scan reduce select math.remainder numpy.cond".split())
+OTHER_MEANINGS = frozenset("load insert extract gather scatter scan reduce select math.remainder numpy.cond".split())
 
 
 def _by_name(table) -> dict[str, str]:

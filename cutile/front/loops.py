@@ -16,7 +16,7 @@ from cutile.front.assignment import assign
 from cutile.front.context import LOOP, Context
 from cutile.front.control_flow import before_terminator, bind_joined, join_var, run_cleanups
 from cutile.front.definition import assigned_names
-from cutile.front.scope import Edge, LoopState, Scope, Unrolling, Var
+from cutile.front.scope import Jump, LoopState, Scope, Unrolling, Var
 from cutile.front.static_names import construct_of
 from cutile.front.term_joins import Join, conflict, is_loose, meets, met, same_structure, undefined
 from cutile.ir.leaves import leaves, rebuild
@@ -32,19 +32,19 @@ def while_(c: Context, s: Scope, node: ast.While) -> bool:
 
 
 def _while(c: Context, s: Scope, node: ast.While, wider: dict[str, Term]) -> bool:
-    header = _Header(c, s, assigned_names(node.body), wider)
+    carried = _Carried(c, s, assigned_names(node.body), wider)
     with c.into(Region()) as cond_region, c.at(s.span(node.test)):
         cond = expr.condition(c, s, node.test)
         if not isinstance(cond, bool):
             c.append(Yield((cond,), c.span))
     if cond is False:
-        header.never_runs()
+        carried.never_runs()
         return True
-    body = header.body(lambda: c.statements(s, node.body), infinite=cond is True)
-    results, falls = header.finish(normal_exit=cond is not True)
-    c.append(While(None if cond is True else cond_region, header.inits, header.params, body, results, c.span))
+    body = carried.body(lambda: c.statements(s, node.body), infinite=cond is True)
+    results, falls = carried.finish(normal_exit=cond is not True)
+    c.append(While(None if cond is True else cond_region, carried.inits, carried.params, body, results, c.span))
     if falls:
-        bind_joined(c, s, header.before)
+        bind_joined(c, s, carried.before)
     return falls
 
 
@@ -76,17 +76,17 @@ def _for(c: Context, s: Scope, node: ast.For, source: Range | None, bounds: Sequ
          wider: dict[str, Term]) -> bool:
     start, stop, step = bounds
     iv = Value(start.type)
-    header = _Header(c, s, assigned_names(node.body) | assigned_names([ast.copy_location(
+    carried = _Carried(c, s, assigned_names(node.body) | assigned_names([ast.copy_location(
         ast.For(node.target, ast.Constant(0), [], []), node)]), wider)
 
     def run() -> bool:
         assign(c, s, node.target, Leaf(iv) if source else POISON, s.span(node.target))
         return c.statements(s, node.body)
 
-    body = header.body(run, infinite=False)
-    results, _ = header.finish(normal_exit=True)
-    c.append(For(iv, start, stop, step, header.inits, header.params, body, results, c.span))
-    bind_joined(c, s, header.before)
+    body = carried.body(run, infinite=False)
+    results, _ = carried.finish(normal_exit=True)
+    c.append(For(iv, start, stop, step, carried.inits, carried.params, body, results, c.span))
+    bind_joined(c, s, carried.before)
     return True
 
 
@@ -115,7 +115,7 @@ def _repeated(c: Context, s: Scope, type_loop: Callable[[dict[str, Term]], bool]
             del c.errors[errors:], s.returns[returns:], s.loops[depth:]
 
 
-class _Header:
+class _Carried:
     """The carried variables of a loop [LOOP-5…7].
 
     A loop carries the variables that have a value before it and are assigned in its body. They keep the structure and
@@ -146,7 +146,7 @@ class _Header:
         self.state = LoopState({n: s.vars[n].term for n in self.names}, len(s.cleanups), False)
 
     def never_runs(self) -> None:
-        """The loop never runs."""
+        """Undo: the condition is constant False, so no loop is appended."""
         self.s.vars = self.before
 
     def body(self, run: Callable[[], bool], *, infinite: bool) -> Region:
@@ -155,7 +155,7 @@ class _Header:
         self.state.infinite = infinite
         s.loops.append(self.state)
         unrolling, s.unrolling = s.unrolling, []
-        with c.into(Region()) as b:
+        with c.into(Region()) as region:
             for n in self.names:
                 if not is_poisoned(self.state.carried[n]):
                     c.bind(n, self.state.carried[n], c.span)
@@ -165,17 +165,17 @@ class _Header:
         s.loops.pop()
         if c.elements and (wider := self._wider()):
             raise _Wider(wider)
-        for edge in self.state.continues:
-            self._complete(edge)
-        return b
+        for jump in self.state.continues:
+            self._complete(jump)
+        return region
 
     def _wider(self) -> dict[str, Term]:
         """The carried variables whose dtypes do not hold what the body assigns, with terms of dtypes that do."""
         found = {}
         for n in self.names:
             term = self.state.carried[n]
-            for edge in (*self.state.continues, *self.state.breaks):
-                new = edge.vars[n].term
+            for jump in (*self.state.continues, *self.state.breaks):
+                new = jump.vars[n].term
                 if not (isinstance(new, Unusable) or is_poisoned(new) or is_poisoned(term)) and meets(term, new):
                     pairs = zip(leaves(term), leaves(new), strict=True)
                     term = rebuild(term, iter([met(*sorted(pair, key=is_loose)) for pair in pairs]))
@@ -183,11 +183,11 @@ class _Header:
                 found[n] = term
         return found
 
-    def _complete(self, edge: Edge) -> None:
+    def _complete(self, jump: Jump) -> None:
         """Give a Continue the next values of the carried variables; each must keep its type [LOOP-5]."""
         operands: list[Value] = []
         for n in self.names:
-            var, expected = edge.vars[n], self.state.carried[n]
+            var, expected = jump.vars[n], self.state.carried[n]
             if isinstance(var.term, Unusable):
                 self.c.report(var.term.error(var.span))
             elif is_poisoned(var.term) or is_poisoned(expected):
@@ -195,9 +195,9 @@ class _Header:
             elif not same_structure(expected, var.term):
                 self._type_changes(n, var)
             else:
-                with before_terminator(self.c, edge.region):
+                with before_terminator(self.c, jump.region):
                     operands += [value_of(self.c, t) for t in leaves(var.term)]
-        edge.node.operands = tuple(operands)
+        jump.node.operands = tuple(operands)
 
     def _type_changes(self, name: str, var: Var) -> None:
         before = self.before[name]
@@ -210,11 +210,11 @@ class _Header:
 
         `normal_exit`: the loop also ends by its condition or range, not only by `break`.
         """
-        c, s, st = self.c, self.s, self.state
-        if not normal_exit and not st.breaks:
+        c, s, state = self.c, self.s, self.state
+        if not normal_exit and not state.breaks:
             s.vars = self.at_start
             return (), False
-        exits = [e.vars for e in st.breaks]
+        exits = [e.vars for e in state.breaks]
         join = Join(len(exits) + normal_exit, inside=True)
         after = dict(self.before)
         for n in self.names:
@@ -226,15 +226,15 @@ class _Header:
                 after[n] = Var(undefined(n, where), c.span)
             else:
                 after[n] = join_var(join, n, vars)
-        for i, e in enumerate(st.breaks):
+        for i, e in enumerate(state.breaks):
             with before_terminator(c, e.region):
                 e.node.operands = join.operands(c, i)
         s.vars = after
         return tuple(join.results), True
 
     def _after(self, join: Join, name: str, exits: list[dict[str, Var]], normal_exit: bool) -> Var:
-        """A carried variable after the loop. Each of its leaves is a result, in the order of the params. A leaf is
-        constant again if it is the same constant on all paths out of the loop [LOOP-6].
+        """A carried variable after the loop. Each of its leaves is a result, in the order of the params. A leaf that is
+        the same constant on all paths out of the loop is a constant after it [LOOP-6].
         """
         vars = [v[name] for v in exits]
         start = self.state.carried[name]
@@ -269,6 +269,7 @@ class _Header:
             new.append(Leaf(v))
         return rebuild(terms[0], iter(new))
 
+
 def _agreed(terms: list[Term]) -> Const | None:
     """The constant, if all these terms are the same one; else None."""
     first = terms[0]
@@ -280,7 +281,7 @@ def leave(c: Context, s: Scope, loop: LoopState, kind: type) -> None:
     if not run_cleanups(c, s, loop.depth):
         return
     node = kind((), c.span)
-    (loop.breaks if kind is Break else loop.continues).append(Edge(dict(s.vars), c.region, node))
+    (loop.breaks if kind is Break else loop.continues).append(Jump(dict(s.vars), c.region, node))
     c.append(node)
 
 
@@ -293,7 +294,7 @@ def continue_(c: Context, s: Scope, node: ast.Continue) -> bool:
 
 
 def _jump(c: Context, s: Scope, kind: type, word: str) -> bool:
-    if s.unrolling and s.host is not None and s.unrolling[-1].region is c.region:
+    if s.unrolling and s.with_scope is not None and s.unrolling[-1].region is c.region:
         # In a context manager, a break known at compile time may leave out the yield.
         if run_cleanups(c, s, s.unrolling[-1].depth):
             s.unrolling[-1].left_by = kind

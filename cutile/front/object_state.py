@@ -58,7 +58,8 @@ def is_installed(root: str) -> bool:
 
 
 def is_atom(obj: Any) -> bool:
-    """Whether an object need not be compared: nothing that it holds can change, or static code cannot compute with it.
+    """Whether an object need not be compared: nothing that it holds can change, or its state means nothing to static
+    code (locks, loggers).
     """
     cls = type(obj)
     if issubclass(cls, type):
@@ -291,7 +292,9 @@ class Snapshot:
             self.content = kind, data.tobytes() if data.size <= SMALL else data.copy()
 
     def items(self, attribute: str | None) -> Iterator[tuple[Any, str | None]]:
-        """The objects in it, each with the attribute that leads to it; `attribute` is used for items without one."""
+        """The objects in it, each with the attribute that leads to it; `attribute` is for items without an attribute of
+        their own.
+        """
         if self.read in (_memory, _tensor):
             return iter(())
         slots = getattr(self.read, "slots", None)
@@ -327,7 +330,7 @@ def snapshot(obj: Any, read: Reader) -> Snapshot:
 
 
 def same_item(a: Any, b: Any) -> bool:
-    """Whether two items are the same object, or numbers or texts of one type and value."""
+    """Whether two items are the same object, or numbers, strings, bytes or tuples of one type and value."""
     if a is b:
         return True
     if type(a) is not type(b) or type(a) not in (bool, int, float, str, bytes, tuple):

@@ -58,7 +58,7 @@ def type_kernel(fn: types.FunctionType, arg_types: Sequence[ArgType]) -> Program
 _around: contextvars.ContextVar[int] = contextvars.ContextVar("cutile_kernels_being_typed", default=0)
 
 
-def inside() -> bool:
+def is_typing() -> bool:
     """Whether this code is called from a kernel that is being typed."""
     return _around.get() > 0
 

@@ -69,7 +69,7 @@ class Method:
 
 
 def method_signature(op: OpDef) -> inspect.Signature:
-    """The signature of an op as a method: without the receiver, and all parameters may be given by name [METH-1]."""
+    """The signature of an op as a method: without the receiver. All parameters may be given by name [METH-1]."""
     _, *rest = op.__signature__.parameters.values()
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Signature([p.replace(kind=kind) if p.kind is p.POSITIONAL_ONLY else p for p in rest])
@@ -109,7 +109,7 @@ class Proxy(_Value):
 
     __int__ = __index__ = __float__ = __bool__
 
-    # Without these methods, NumPy would turn a proxy into an array of dtype object, and compute with that.
+    # Without these methods, NumPy would turn a proxy into an array of dtype object, and compute with that array.
 
     def __array__(self, *args, **kwargs):
         raise _not_for_numpy(self, "numpy.asarray()")

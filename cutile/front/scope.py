@@ -30,8 +30,8 @@ class LoopState:
     carried: dict[str, Term]  # name -> its term at the start of the body
     depth: int  # how many context managers are open outside the loop
     infinite: bool
-    breaks: list[Edge] = field(default_factory=list)
-    continues: list[Edge] = field(default_factory=list)
+    breaks: list[Jump] = field(default_factory=list)
+    continues: list[Jump] = field(default_factory=list)
 
 
 @structure(eq=False)
@@ -44,7 +44,7 @@ class Unrolling:
 
 
 @structure(eq=False)
-class Edge:
+class Jump:
     """A Break or Continue: the variables where it stands, and the node, which has no operands yet."""
 
     vars: dict[str, Var]
@@ -82,7 +82,7 @@ class Scope:
     unrolling: list[Unrolling] = field(default_factory=list)  # loops over static_iter around the statement
     names: frozenset[str] | None = None  # names that are looked up in this scope; None: the definition's locals
     unknown: set[str] = field(default_factory=set)  # names that were reported as undefined
-    host: Scope | None = None  # of a context manager: the scope of the with statement
+    with_scope: Scope | None = None  # of a context manager: the scope of the with statement
     revived: bool = False  # whether closures.py made it, from the last state of a scope that had ended
 
     def __post_init__(self):

@@ -52,7 +52,7 @@ _texts: dict[str, list[weakref.ref[_Text]]] = {}  # the texts of a file that are
 
 def remember(fn: types.FunctionType) -> None:
     """Read the text of a function now: it stays the function's source even if the file changes."""
-    if len(_recall(fn).texts) > 1:  # choose one now, so that the others need not be kept
+    if len(_recall(fn).texts) > 1:  # decide which text fits now, so that the others need not be kept
         try:
             definition_of(fn)
         except TileSyntaxError:
@@ -77,7 +77,9 @@ def _recall(fn: types.FunctionType) -> _Known:
 
 
 def _texts_of(fn: types.FunctionType) -> tuple[_Text, ...]:
-    """The known texts of a function's file: that on disk, that in linecache, and those in use."""
+    """The known texts of a function's file: that on disk, that in linecache, and those that other functions
+    were read from.
+    """
     name = fn.__code__.co_filename
     before = linecache.getlines(name, fn.__globals__)
     linecache.checkcache(name)
@@ -116,15 +118,15 @@ def _find(fn: types.FunctionType, texts: tuple[_Text, ...]) -> Definition:
 
 
 def _fitting(fn: types.FunctionType, texts: Sequence[_Text]) -> Definition | None:
-    """The definition of a function, from the first text in which one compiles to the function's code. Those on its line
-    are tried before all others.
+    """The definition of a function, from the first text in which a definition compiles to the function's code.
+    Definitions on its line are tried before all others.
     """
     code = fn.__code__
     for places in (_Parsed.on_line, _Parsed.anywhere):
         for text in texts:
             parsed = _parsed(text)
             for node in places(parsed, code):
-                if parsed.gives(node, code) or places is _Parsed.on_line and _may_be_rewritten(fn):
+                if parsed.compiles_to(node, code) or places is _Parsed.on_line and _may_be_rewritten(fn):
                     return Definition(node, text)
     return None
 
@@ -177,7 +179,7 @@ class _Parsed:
                 found.setdefault(_name(n), []).append(n)
         return found
 
-    def gives(self, node: Function, code: types.CodeType) -> bool:
+    def compiles_to(self, node: Function, code: types.CodeType) -> bool:
         """Whether a function definition compiles to a code object."""
         if any(map(_is_not_compared, ast.walk(node))):
             return True
@@ -286,9 +288,8 @@ def _first_line(n: ast.stmt | ast.Lambda) -> int:
 
 
 def _is_not_compared(n: ast.AST) -> bool:
-    """Whether the code of a node is not compared, because test tools rewrite it, or compiling it would warn again.
-
-    Tile code has neither kind of node.
+    """Whether the code of a node is not compared: test tools rewrite an `assert`, and compiling what Python warns of
+    would warn again. Tile code has neither.
     """
     return isinstance(n, ast.Assert) or warns(n)
 

@@ -200,7 +200,7 @@ def _python_frames(e: BaseException) -> list[tuple[str, Span]]:
 
 
 def _namespace(c: Context, s: Scope, code: types.CodeType) -> dict[str, Any]:
-    """The globals with which an expression runs: every name in it that the kernel's scope knows."""
+    """The globals with which an expression runs: its names, as the kernel's scope knows them."""
     space: dict[str, Any] = {"__builtins__": s.globals.get("__builtins__", __builtins__)}
 
     def find(use: Use) -> Any:

@@ -86,7 +86,7 @@ def _outside(s: Scope, node: ast.expr) -> Any:
     return MISSING
 
 
-def constant(term: Term) -> Term:
+def ensured(term: Term) -> Term:
     """The result of ct.ensure_constant [SEVAL-8]."""
     if not is_constant(term):
         raise TileStaticAssertionError(f"expected a compile-time constant, got {describe(term)}")

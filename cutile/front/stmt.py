@@ -108,7 +108,7 @@ def _if(c: Context, s: Scope, node: ast.If) -> bool:
 
 # ------------------------------------------------------------------ return and raise
 
-# `return` stores its value under this name, so that leaving context managers also closes closures in it.
+# `return` stores its value under this name, so that closures in the value capture variables when context managers end.
 _RETURNED = "return"
 
 

@@ -56,8 +56,8 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
             manager: bool = False) -> tuple[list[TileSyntaxError], set[ast.AST]]:
     """Errors for all that tile code does not have in a function's body and in functions nested in it, in program order.
 
-    Also returns the nodes to skip; every error lies in one. `static_keyword` gives the
-    static construct that an expression calls, or None: its arguments are ordinary Python, which is not looked at.
+    Also returns the nodes to skip: each error is about one of them. `static_keyword` gives
+    the static construct that an expression calls, or None: its arguments are ordinary Python, which is not looked at.
     `manager`: the function is a context manager, so it may yield.
     """
     root = definition.node
@@ -70,7 +70,7 @@ def refused(definition: Definition, static_keyword: Callable[[ast.AST], str | No
         skipped.add(within or node)
 
     def skip_with(node: ast.AST, part: ast.AST) -> None:
-        """Skip `node` too if `part`, without which it means nothing, is skipped."""
+        """If `part` is skipped, skip `node` too."""
         if part in skipped:
             skipped.add(node)
 

@@ -68,7 +68,7 @@ def _parts(n: ast.AST) -> list[ast.expr]:
 
 
 def _hidden(node: Any, suspect: set[ast.expr]) -> Any:
-    """A copy of an expression in which `[x][0]` replaces each `x` of `suspect`."""
+    """A copy of an expression in which each operand `x` in `suspect` is written as `[x][0]`."""
     if isinstance(node, list):
         return [_hidden(n, suspect) for n in node]
     if not isinstance(node, ast.AST):

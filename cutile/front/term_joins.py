@@ -108,7 +108,7 @@ class Join:
     """
 
     def __init__(self, paths: int, *, inside: bool = False, promoting: bool = False):
-        """`inside`: values of the paths cannot be used after the join, so that even equal ones need a result.
+        """`inside`: the paths' values are not visible after the join; equal ones need a result too.
         `promoting`: scalars of different dtypes join in the dtype in which they meet, as in element functions [ELT-4].
         """
         self.inside, self.promoting = inside, promoting

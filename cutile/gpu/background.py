@@ -18,14 +18,14 @@ from contextlib import contextmanager, suppress
 
 
 class Ended(BaseException):
-    """A job ends because the process does."""
+    """Raised in a job when the process ends."""
 
 
-PATIENCE = 0.5  # seconds that the end of the process waits until a tool that was stopped is tidied up after
+PATIENCE = 0.5  # seconds that the end of the process waits for the clean-up after a tool that was stopped
 
 _lock = threading.Lock()
 _jobs: deque[Callable[[], None]] = deque()
-_stops: list[Callable[[], None]] = []  # of the job that runs
+_stops: list[Callable[[], None]] = []  # what to call so that the running job stops
 _thread: threading.Thread | None = None
 _idle = threading.Event()  # set while there is no thread
 _idle.set()
@@ -33,7 +33,7 @@ _ending = False
 
 
 def submit(job: Callable[[], None]) -> bool:
-    """Have a job done later, under the current settings. False if the process is about to end or can have no thread.
+    """Queue a job, which runs under the settings of now. False if the process is about to end or can have no thread.
 
     A job raises nothing but Ended.
     """
@@ -64,8 +64,8 @@ def wait() -> None:
 
 @contextmanager
 def stopped_by(stop: Callable[[], None]) -> Iterator[None]:
-    """Within the `with` block, in which a job waits: if the process ends, another thread calls `stop`, and the job ends
-    in Ended.
+    """Within the `with` block a job waits for something. If the process ends meanwhile, the exiting thread calls
+    `stop`, and the block raises Ended.
     """
     if threading.current_thread() is not _thread:
         yield
@@ -111,8 +111,8 @@ def _end() -> None:
         thread.join(0.01)
 
 
-def _anew() -> None:
-    """Begin without jobs in a forked child, which does not have the thread."""
+def _after_fork() -> None:
+    """Forget all jobs in a forked child: the thread that did them is not there."""
     global _lock, _thread, _idle
     _lock, _thread, _idle = threading.Lock(), None, threading.Event()
     _idle.set()
@@ -121,4 +121,4 @@ def _anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_anew)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -36,13 +36,13 @@ _MAGIC = "cutile 1"  # the layout of an entry; files of other layouts are not re
 _ENTRY = re.compile(r"[0-9a-f]{32}\.[\w.+-]+\.cutile", re.ASCII)
 _TEMPORARY = re.compile(r"\.tmp-\d+-\d+-\d+", re.ASCII)
 _ABANDONED = 3600  # seconds after which a temporary file counts as abandoned, where there are no locks to tell
-_SETTLED = 1  # seconds after which a process that writes one has locked it
+_SETTLED = 1  # seconds; a younger temporary file may not be locked yet
 _PATIENCE = 120  # seconds to wait for another process that makes the same code
 _HEAD = 1 << 14  # more than the lines before the data take
 _LARGEST = 256 << 20  # bytes of an entry
 _LONGEST = 8 << 20  # bytes of its text that are unpacked
 _NOTED = {"kernel": str, "symbol": str, "target": str, "made": (int, float), "seconds": (int, float), "cubin": int}
-_NO_NUMBER = 1e15  # seconds or bytes; larger values are corrupt
+_ABSURD = 1e15  # seconds or bytes; larger values are corrupt
 
 _warned: set[Any] = set()
 
@@ -79,7 +79,7 @@ class Entry:
     def parts(self) -> tuple[bytes, str]:
         """The code, and the text whose hash is the key; a very long text is cut.
 
-        ValueError for a damaged file, OSError.
+        ValueError for a damaged file, OSError if it cannot be read.
         """
         import zlib
 
@@ -97,13 +97,14 @@ def _sound(name: str, value: Any) -> bool:
     """Whether a value of the metadata has the right type and, if it is a number, is not absurdly large."""
     if isinstance(value, bool) or not isinstance(value, _NOTED.get(name, ())):
         return False
-    return isinstance(value, str) or abs(value) < _NO_NUMBER
+    return isinstance(value, str) or abs(value) < _ABSURD
 
 
 def pack(code: bytes, text: str, metadata: dict[str, Any]) -> bytes:
     """An entry's bytes: a line with the checksum of the rest and the size of the code; a line of metadata; the
-    compressed text; the code."""
-    import json  # a hit does without these
+    compressed text; the code.
+    """
+    import json  # not needed on a cache hit
     import zlib
 
     body = b"".join([json.dumps(metadata).encode(), b"\n", zlib.compress(text.encode(), 6), code])
@@ -247,7 +248,9 @@ _ITSELF = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(
 
 
 def _read(path: Path, limit: int) -> bytes:
-    """The first `limit` bytes of a regular file. ValueError for a link, a pipe and the like; OSError."""
+    """The first `limit` bytes of a regular file. ValueError for a link, a pipe and the like; OSError if it
+    cannot be read.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | _ITSELF)
     except OSError as e:
@@ -329,8 +332,8 @@ def current() -> Cache | None:
 
 
 def distrusted(where: Path) -> str | None:
-    """Why code in a folder may come from other users. None if only root and this user can write there, or also a group,
-    for a folder that CUTILE_CACHE_DIR names.
+    """Why code in a folder may come from other users; None if only root and this user can write there. In a folder that
+    CUTILE_CACHE_DIR names, a group may, too.
     """
     if not hasattr(os, "geteuid"):
         return None

@@ -2,8 +2,8 @@
 the text itself can be read and compared.
 
 The typed IR says what the kernel does, wherever its source stands. Spans are part of the text only if the code carries
-line information. They name files as they are imported, so that a copy of a project in another folder has the same text.
-The release of the assembler is not part of the text (cache.py).
+line information. They give the names of files relative to sys.path, so that a copy of a project in another folder has
+the same text. The release of the assembler is not part of the text (cache.py).
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _SOURCES = ("dtypes.py", "types.py", "ir", "ops", "analysis", "passes", "gpu")
 
 def key_text(program: nodes.Kernel, facts: Sequence[Any], target: Target, options: Any, symbol: str,
              lineinfo: bool) -> str:
-    """The text for a call of `cubin.build` with these arguments. The options are those on the target; a hash of
-    cutile's sources is included.
+    """The text for a call of `cubin.build` with these arguments. It has the options for this target, and a hash of
+    cutile's sources.
     """
     head = [f"cutile {sources()}", f"target {target.tool_name}", f"symbol {symbol}", str(options.on(target.tool_name)),
             f"lineinfo {lineinfo}", f"hints {settings.get('HINTS')}", *(f"parameter {f!r}" for f in facts)]

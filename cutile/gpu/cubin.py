@@ -1,4 +1,4 @@
-"""From a typed kernel to machine code of a GPU, which is taken from the cache, or made and put there.
+"""From a typed kernel to machine code of a GPU. The code is taken from the cache, or made and put there.
 
 If threads want the same code at the same time, one makes it and the others wait; so do processes that share a cache.
 """
@@ -108,8 +108,8 @@ def _compiled(program: nodes.Kernel, facts: Sequence[Any], target: Target, optio
 # ------------------------------------------------------------------ one at a time
 
 
-class _Flight:
-    """Code that a thread compiles, then its result. It lives as long as threads compile it or wait for it."""
+class _Compilation:
+    """One compilation in progress: its lock, then its cubin. It lives as long as threads compile or wait for it."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -117,7 +117,7 @@ class _Flight:
 
 
 _guard = threading.Lock()
-_flights: WeakValueDictionary[str, _Flight] = WeakValueDictionary()
+_compilations: WeakValueDictionary[str, _Compilation] = WeakValueDictionary()
 
 
 def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
@@ -126,18 +126,18 @@ def _one_at_a_time(key: str, make: Callable[[], bytes]) -> bytes:
     Locks are held by `with` alone, so that no interrupt comes between taking one and releasing it.
     """
     with _guard:
-        flight = _flights.setdefault(key, _Flight())
-    with flight.lock:
-        if flight.cubin is None:
-            flight.cubin = make()
-        return flight.cubin
+        compilation = _compilations.setdefault(key, _Compilation())
+    with compilation.lock:
+        if compilation.cubin is None:
+            compilation.cubin = make()
+        return compilation.cubin
 
 
-def _forget() -> None:
+def _after_fork() -> None:
     """Forget in a forked child what other threads were compiling: the child does not have these threads."""
-    global _guard, _flights
-    _guard, _flights = threading.Lock(), WeakValueDictionary()
+    global _guard, _compilations
+    _guard, _compilations = threading.Lock(), WeakValueDictionary()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -17,7 +17,8 @@ from cutile._support.structs import structure
 from cutile.gpu.target import Target
 
 _CUDA = 190  # the machine that the head of the file names
-_HEAD = struct.Struct("<4sBB12xH20xQ10xHHH")  # magic, class, order, machine, offset, size and number of sections, names
+# Magic, class, order, machine; of the sections: offset, size, number, and the index of that with their names.
+_HEAD = struct.Struct("<4sBB12xH20xQ10xHHH")
 _SECTION = struct.Struct("<II16xQQ24x")  # name, type, offset, size
 _SYMBOL = struct.Struct("<I20x")  # name
 _SIZED = 4
@@ -108,16 +109,15 @@ def _numbers(value: bytes) -> tuple[int, ...]:
     return struct.unpack(f"<{len(value) // 4}I", value)
 
 
-
 def _text(texts: bytes, at: int) -> str:
     return texts[at:].partition(b"\0")[0].decode()
 
 
 # ------------------------------------------------------------------ how many blocks a multiprocessor holds
 
-_FILE = 65536  # registers of a multiprocessor
-_QUARTERS = 4  # parts of a multiprocessor; each has a fourth of the registers, and a warp stays in one of them
-_GRAIN = 256  # registers that a warp takes at a time
+_REGISTER_FILE = 65536  # registers of a multiprocessor
+_PARTITIONS = 4  # parts of a multiprocessor; each has a fourth of the registers, and a warp stays in one of them
+_REGISTER_UNIT = 256  # registers that a warp takes at a time
 
 
 @structure(frozen=True, slots=True)
@@ -139,6 +139,6 @@ _MULTIPROCESSORS = {80: Multiprocessor(64, 32, 164 << 10), 86: Multiprocessor(48
 def blocks_held(taken: Resources, target: Target) -> int:
     """How many blocks of a kernel one multiprocessor of the target holds at the same time; 0 if not even one fits."""
     has = _MULTIPROCESSORS[target.number]
-    a_warp = -(-max(taken.registers, 1) * 32 // _GRAIN) * _GRAIN
-    warps = min(has.warps, _FILE // _QUARTERS // a_warp * _QUARTERS)
+    a_warp = -(-max(taken.registers, 1) * 32 // _REGISTER_UNIT) * _REGISTER_UNIT
+    warps = min(has.warps, _REGISTER_FILE // _PARTITIONS // a_warp * _PARTITIONS)
     return min(has.blocks, warps // max(taken.warps, 1), has.shared // (taken.shared + _RESERVED))

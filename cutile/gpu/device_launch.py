@@ -38,7 +38,7 @@ def prepare(kernel: Kernel, name: str, constraints: Sequence[Any], symbol: str, 
     """A launch of a typed kernel on a GPU, for arrays with these sizes and strides (parameters.packing).
 
     constraints, symbol, options   what the kernel is compiled for, as gpu.cubin.build takes them
-    loaded   of the program: what was compiled of it and loaded; what is missing is added
+    loaded   the program's loaded functions by facts, options and GPU; what is missing is added
     """
     device = driver().device(ordinal)
     key = tuple(of_parameters(constraints)), options.key, device
@@ -69,7 +69,7 @@ def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any,
     function = device.function(usual, symbol)
     try:
         found = unchecked.unchecked(kernel, unchecked.uses_tma(usual, symbol, options.on(device.target.tool_name)))
-    except Exception as e:  # a launch does without what it need not have
+    except Exception as e:  # a variant is optional
         trace.say(trace.LAUNCHES, f"{kernel.name} has no variant: {type(e).__name__}: {e}")
         found = None
     if found is None:
@@ -83,12 +83,12 @@ def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any,
 class DeviceLaunch:
     """A launch of a loaded kernel, for arguments of one layout. Threads may run it at the same time.
 
-    traced    whether it tells of each run, as CUTILE_DEBUG asks for
+    traced    whether it prints each run, as CUTILE_DEBUG asks for
     variants  code to run in the place of `function`, the best first: each with a function that says whether it may run
               for a grid
     """
 
-    __slots__ = ("name", "device", "function", "packing", "traced", "variants", "_chosen", "_round", "_buffers",
+    __slots__ = ("name", "device", "function", "packing", "traced", "variants", "_chosen", "_times_made", "_buffers",
                  "_launch", "_record")
 
     def __init__(self, name: str, device: Device, function: Any, packing: Packing, traced: bool = False,
@@ -96,13 +96,15 @@ class DeviceLaunch:
         self.name, self.device, self.function, self.packing, self.traced = name, device, function, packing, traced
         self.variants = variants
         self._chosen = GridFunctions()  # the function that runs for a grid
-        self._round = 0  # how often more code has been made
+        self._times_made = 0  # how often more code has been made
         self._buffers: list[ParameterBuffer] = []
         self._record: bytes | None = None
         self._launch = device.driver.api.cuLaunchKernel
 
     def still_valid(self) -> bool:
-        """Whether it still runs on the GPU, and the tracing of CUTILE_DEBUG is as when this was prepared."""
+        """Whether CUTILE_BACKEND and CUTILE_SANITIZE still let it run on the GPU, and CUTILE_DEBUG asks for as much
+        tracing as when this was prepared.
+        """
         if settings.untouched("BACKEND", "DEBUG", "SANITIZE"):
             return not self.traced
         return not settings.on_host() and trace.on(trace.LAUNCHES) == self.traced
@@ -146,33 +148,32 @@ class DeviceLaunch:
         """Make and load all code that may run for a grid, before this returns."""
         with self.device.current():
             for variant, may_run in self.variants:
-                if _says_yes(variant, may_run, grid):
+                if _may_run(variant, may_run, grid):
                     variant.make_now()
         self._more_code()
 
     def _choose(self, grid: Grid, stream: int) -> Any:
-        """The function to run for a grid: one that is met for the first time, or for the first time since more code was
-        made.
+        """The function to run for a grid that has no entry: at its first launch, or its first after a variant was made.
         """
-        before = self._round
+        before = self._times_made
         for variant, may_run in self.variants:
-            if variant.given_up or not _says_yes(variant, may_run, grid):
+            if variant.given_up or not _may_run(variant, may_run, grid):
                 continue
             if not variant.settled and self._is_captured(stream):
                 return self.function  # during a capture nothing is made or loaded: a launch after it decides
-            if (function := variant.ask(self._more_code)) is not None:
+            if (function := variant.function_or_start(self._more_code)) is not None:
                 break
         else:
             function = self.function
         with _lock.here():
-            if before == self._round:
+            if before == self._times_made:
                 self._chosen.keep(grid, function)
         return function
 
     def _more_code(self) -> None:
         """A variant has been made: decide anew."""
         with _lock.here():
-            self._round += 1
+            self._times_made += 1
             self._chosen.clear()
 
     @property
@@ -243,7 +244,7 @@ class DeviceLaunch:
                                         f"{(*grid, 1, 1, 1)[:3]}", code)
 
 
-def _says_yes(variant: Variant, may_run: Callable[[Grid], bool], grid: Grid) -> bool:
+def _may_run(variant: Variant, may_run: Callable[[Grid], bool], grid: Grid) -> bool:
     """Whether a variant may run for a grid. If that cannot be told, it is given up."""
     try:
         return may_run(grid)

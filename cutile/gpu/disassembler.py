@@ -12,7 +12,9 @@ from cutile.gpu.process import run
 
 
 def find_nvdisasm() -> Path:
-    """Beside the assembler, where pip puts it, or on PATH. FileNotFoundError if it is in neither place."""
+    """The path of nvdisasm: beside the assembler, where pip puts it, or on PATH. FileNotFoundError if it is in neither
+    place.
+    """
     try:
         beside = find_tool().path.with_name("nvdisasm" + EXE)
         if beside.is_file():

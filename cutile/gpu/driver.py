@@ -1,6 +1,6 @@
 """The CUDA driver through cuda-python: GPUs, their contexts, loaded kernels, and what its errors mean.
 
-Only `driver()` imports the bindings; tests `replace` it. Nothing is imported or
+Only `driver()` imports the bindings; tests put another driver in its place by `replace`. Nothing is imported or
 called before the first launch on a GPU.
 """
 
@@ -97,7 +97,9 @@ class Driver:
         return self.ask("GPUs cannot be counted", self.api.cuDeviceGetCount())
 
     def address(self, name: str) -> int:
-        """The address of a function of the driver, in the variant that the bindings' variable asks for."""
+        """The address of a function of the driver, that for per-thread streams if
+        CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM is set.
+        """
         per_thread = 2 if os.environ.get("CUDA_PYTHON_CUDA_PER_THREAD_DEFAULT_STREAM", "0") != "0" else 0
         answer = self.api.cuGetProcAddress(name.encode(), 12000, per_thread)
         self.ask(f"the driver has no {name}", answer)
@@ -197,7 +199,9 @@ class Device:
 
 @contextmanager
 def _relaxed(driver: Driver) -> Iterator[None]:
-    """Within the `with` block, this thread may load modules, for example, which would otherwise end its capture."""
+    """Within the `with` block, calls that a stream capture forbids, such as loading a module, are allowed in this
+    thread.
+    """
     api = driver.api
     mode = driver.ask("the capture mode cannot be changed", api.cuThreadExchangeStreamCaptureMode(
         api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED))
@@ -250,7 +254,7 @@ def _start() -> Driver:
             help="pass arrays in host memory to run the kernel in the interpreter") from None
 
 
-def _anew() -> None:
+def _after_fork() -> None:
     """Start anew in a forked child: handles of the parent are invalid there, and its lock may be held for ever."""
     global _lock
     _lock = threading.Lock()
@@ -258,4 +262,4 @@ def _anew() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_anew)
+    os.register_at_fork(after_in_child=_after_fork)

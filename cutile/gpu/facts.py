@@ -46,7 +46,7 @@ def nothing_known(t: ArrayType) -> ArrayFacts:
 def of_parameters(constraints: Sequence[Any]) -> list[Any]:
     """Facts about each parameter of the IR, from the constraints of the Python function's parameters.
 
-    A tuple contributes the facts of its items, a constant nothing, a scalar the entry None.
+    A tuple adds the facts of its items, a constant adds none, a scalar adds None.
     """
     out: list[Any] = []
     for c in constraints:
@@ -58,5 +58,7 @@ def of_parameters(constraints: Sequence[Any]) -> list[Any]:
 
 
 def power_of_two(n: int) -> int:
-    """The largest power of two that divides n; Tile IR knows no other divisors."""
+    """The largest power of two that divides n; Tile IR knows no other divisors. 1 for 0, of which
+    nothing may be assumed.
+    """
     return n & -n if n else 1

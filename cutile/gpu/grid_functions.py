@@ -1,12 +1,12 @@
-"""A table of the functions that run for grids, which Python and C code look up."""
+"""For each grid of a prepared launch, the GPU function to run. Python and C read the table."""
 
 from __future__ import annotations
 
 import struct
 from typing import Any
 
-LIMIT = 1024  # grids; more make it begin anew
-_ENTRY = struct.Struct("=4IQ")  # a grid, nothing, the handle of a function; 0 stands for no entry
+LIMIT = 1024  # grids; one more empties the table
+_ENTRY = struct.Struct("=4IQ")  # x, y, z, padding, the handle of a function (0: a free slot)
 _FEWEST = 8  # slots
 
 
@@ -15,7 +15,7 @@ class GridFunctions(dict[tuple[int, int, int], Any]):
 
     table  the same for gpu/_launcher.c: a hash table with open addressing, of which at most half the slots are taken.
            Their number is a power of two.
-    Changes are made under a lock of the caller; whoever holds the GIL may look up.
+    Reading needs only the GIL; changing needs a lock of the caller.
     """
 
     __slots__ = ("table",)

@@ -1,5 +1,5 @@
-"""Chooses the hints of loads and stores that the author left open, by what the kernel does. Hints change only the
-speed.
+"""Chooses the hints of loads and stores that the author left open, by what the kernel does. Hints change
+only the speed.
 
 If a kernel moves tiles by TMA, the assembler gives it two groups of warps, and one block fills a multiprocessor. That
 is right for a kernel that feeds tensor cores in a loop while the next tiles arrive. A kernel that loads, computes a

@@ -41,8 +41,8 @@ class Packing:
         return ParameterBuffer(self)
 
     def image(self, c: Any) -> tuple[bytes, bytes] | None:
-        """For gpu/_launcher.c, the module `c`: the first 8 bytes of each parameter, and for each a byte that says how
-        a launch writes it. None for parameters that the module does not know.
+        """For gpu/_launcher.c, the module `c`: two byte strings: the first 8 bytes of each parameter, and for each
+        parameter a byte that says how a launch writes it. None for parameters that the module does not know.
         """
         pairs = list(zip(self.types, self.values, strict=True))
         names = [_HOW.get(t) if v is None else "FIXED" for t, v in pairs]
@@ -55,7 +55,7 @@ class Packing:
 class Table:
     """The table of a list of arrays, in memory of the GPU: a row of 64-bit items for each array, its address first."""
 
-    slot: int  # which launch value is the list
+    slot: int  # the index of the list among the launch values
     items: tuple[int, ...]  # of all rows, with 0 for the addresses
     stride: int  # items of a row
 

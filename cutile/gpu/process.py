@@ -63,8 +63,8 @@ def version_of(path: Path) -> str:
 
 @functools.cache
 def _dies_with_us() -> tuple[str, ...]:
-    """A prefix for commands: a command with it ends when this process ends, in whatever way. Empty if the system has
-    none.
+    """A prefix for commands: a command with it ends when this process ends, in whatever way. Empty if the system has no
+    such thing.
 
     `run` handles exceptions, Ctrl-C among them. This is for signals after which no Python code runs.
     """

@@ -66,7 +66,8 @@ def parse_target(name: str | Target) -> Target:
 
 
 def of_device(major: int, minor: int) -> Target:
-    """The target for a device of compute capability `major.minor`: its own or the newest older one of the major.
+    """The target for a device of compute capability `major.minor`: its own, or the newest known one below it
+    with the same major number.
 
     TileUnsupportedFeatureError if there is none.
     """

@@ -13,8 +13,8 @@ FLUSH = 256 << 20  # bytes that are written before a launch: more than fit into 
 class EventClock:
     """Times launches on one stream of a GPU.
 
-    flush  overwrite the L2 cache before each launch. That also keeps the GPU busy until the launch is queued; without
-           it, the time of a short kernel includes the time to launch it
+    flush  overwrite the L2 cache before each launch. Overwriting also keeps the GPU busy until the launch is queued;
+           without it, the time of a short kernel includes the time to launch it
     """
 
     def __init__(self, device: Device, stream: int, flush: bool):

@@ -16,7 +16,7 @@ from cutile.gpu.tileir.operations import HINT_SINCE, HINTS_FREE
 from cutile.ir.nodes import Kernel, Op
 from cutile.ir.walk import walk
 
-# Compiler options of a kernel that are part of the bytecode, with their names there. opt_level is a flag of the
+# Compiler options of a kernel that are part of the bytecode, with their names in it. opt_level is a flag of the
 # assembler instead.
 ENTRY_HINTS = {"num_ctas": "num_cta_in_cga", "occupancy": "occupancy", "num_worker_warps": "num_worker_warps_per_cta"}
 ACCESS_HINTS = ("latency", "allow_tma")  # of loads and stores, by their names in the language and there
@@ -30,7 +30,7 @@ def to_bytecode(kernel: Kernel, facts: Sequence[Any] | None = None, target: Targ
     facts    of each IR parameter: facts.ArrayFacts, facts.ListFacts, an array constraint or list constraint, or None
     target   "sm_90"; None for all targets
     version  of the bytecode; None is the newest that the installed assembler reads
-    options  the kernel's compiler options (options.Options)
+    options  the kernel's compiler options (runtime.options.Options)
     symbol   name of the entry
     """
     return module_of(kernel, facts, target, version, options, symbol=symbol).to_bytes()
@@ -39,7 +39,7 @@ def to_bytecode(kernel: Kernel, facts: Sequence[Any] | None = None, target: Targ
 def module_of(kernel: Kernel, facts: Sequence[Any] | None = None, target: Target | str | None = None,
               version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None,
               module: Module | None = None) -> Module:
-    """The module that `to_bytecode` writes. With `module`, the kernel becomes one more entry of that one."""
+    """The module that `to_bytecode` writes. With `module`, the kernel is added to it as an entry."""
     where = None if target is None else parse_target(target)
     module = module or Module(version)
     if where is None:
@@ -51,7 +51,8 @@ def module_of(kernel: Kernel, facts: Sequence[Any] | None = None, target: Target
 
 
 def entry_hints(options: Any, target: Target | None, version: ty.Version) -> dict[str, dict[str, int]]:
-    """The options in the form of the bytecode: for the target, or for each target that they differ on [KERN-4, EXP-5].
+    """The options in the form of the bytecode: for the target, or for each target on which they differ
+    [KERN-4, EXP-5].
 
     Options that a version of the bytecode has no name for are left out; they are only hints.
     """

@@ -1,9 +1,10 @@
-"""Kernels without checks of bounds where all tiles lie inside: by proof, or as a variant for some launches.
+"""Removes checks of bounds from accesses whose tiles all lie inside: for every launch if that can be proved, else in a
+variant that some launches run.
 
 A check stands between the memory and the work: the code of a checked load waits for its elements before the next load
 begins. Whether all tiles lie inside follows from the grid and the sizes of the arrays (analysis/inside.py). Accesses
-whose place depends on anything else keep their checks, as do those whose check is the author's meaning: masks, gathers
-and scatters.
+whose place depends on anything else keep their checks, and so do masked accesses, gathers and scatters, where the
+author asked for the check.
 
 TMA checks bounds for nothing, but the assembler has fewer reasons not to use it for a load that is not checked, and a
 kernel that moves tiles by TMA may be much slower (hints.py). So a kernel whose usual code does not use it is told not
@@ -28,18 +29,20 @@ from cutile.passes.flatten_frames import flatten_frames
 from cutile.types import ArrayType, ListType
 
 Grid = tuple[int, int, int]
-WARPS = 4  # that work on a block, if the kernel does not say how many
+WARPS = 4  # of a block, by default
 
 
 class Unchecked:
-    """A kernel without checks where tiles may lie inside, and which launches it may serve. `kernel` is its program."""
+    """A kernel without checks where tiles may lie inside, and which launches it may serve. `kernel` is the IR without
+    these checks.
+    """
 
     def __init__(self, kernel: Kernel, tiles: TilesInside):
         self.kernel, self._tiles = kernel, tiles
 
     def for_arrays(self, dims: Sequence[Any]) -> Callable[[Grid], bool]:
-        """A function that says whether it may run for a grid. `dims`: sizes and strides of the arrays of a launch, as
-        parameters.packing takes them.
+        """A function that says whether this kernel may run for a grid. `dims`: sizes and strides of the arrays of a
+        launch, as parameters.packing takes them.
         """
         shapes = {p: d[0] if isinstance(p.type, ArrayType) else [sizes for sizes, _ in d]
                   for p, d in zip(self.kernel.params, dims, strict=True) if isinstance(p.type, ArrayType | ListType)}
@@ -61,20 +64,21 @@ def unchecked(kernel: Kernel, uses_tma: bool) -> Unchecked | None:
 
 
 def uses_tma(code: bytes, symbol: str, options: Any) -> bool:
-    """Whether machine code moves tiles by TMA: some of its warps do nothing else.
+    """Whether machine code moves tiles by TMA. TMA has warps of its own, so more warps than asked for mean TMA.
 
     options  of the kernel on the target
     """
     try:
         return read(code, symbol).warps > (options.num_worker_warps or WARPS)
-    except ValueError:  # from an assembler that states something else
+    except ValueError:  # the assembler recorded no thread count: assume TMA
         return True
 
 
 def without_needless_checks(kernel: Kernel, facts: Sequence[Any]) -> Kernel:
-    """A kernel without frames, unchecked where the sizes that are known prove that all tiles lie inside, whatever the
-    launch is: constant sizes, and loops and branches that stay below a number of tiles which fill the array. Accesses
-    that the assembler may make by TMA keep their checks, and single elements, where a check costs nothing.
+    """A kernel without frames, and without checks where the sizes that are known prove that all tiles lie inside,
+    whatever the launch is. Two things prove it: constant sizes, and a loop or branch with an index below num_tiles, if
+    tiles fill the axis exactly. Two kinds of accesses keep their checks: those that may use TMA, and those to single
+    elements, where a check costs nothing.
 
     facts   what is known of each parameter, as `tileir.lower` takes it
     """

@@ -1,9 +1,9 @@
-"""Variants: other machine code for a program, which launches prefer to the usual code once it is there.
+"""Variants. A variant is second machine code for a program. Launches run it instead of the usual code, once it exists.
 
 No launch waits for a variant. The first launch that could use one takes it from the cache on disk; if it is not there,
 the variant is made in the background, and launches use the usual code until then. A variant that cannot be made or
-loaded is given up, which CUTILE_DEBUG=1 tells. Whoever defines a variant says which launches may use it, as
-gpu/unchecked.py does.
+loaded is given up; CUTILE_DEBUG=1 prints this. The module that defines a variant, such as unchecked.py, decides which
+launches may use it.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ class Variant:
         self.function: Any = None  # the handle, once it is loaded
         self.given_up = False
         self._cubin: bytes | None = None
-        self._asked: int | None = None  # the process that has looked for it and had it made
+        self._asked: int | None = None  # id of the process that looked in the cache and started making it
         self._waiting: list[Callable[[], None]] = []
 
     @property
     def settled(self) -> bool:
-        """Whether it is loaded or given up: then `ask` returns the same from now on."""
+        """Whether it is loaded or given up: then `function_or_start` returns the same from now on."""
         return self.function is not None or self.given_up
 
-    def ask(self, when_made: Callable[[], None]) -> Any:
-        """The handle of its function. None if there is none yet: it is being made then, and `when_made` will be called,
-        in another thread, when it can be loaded. Not to be called while a CUDA graph is captured.
+    def function_or_start(self, when_made: Callable[[], None]) -> Any:
+        """The handle of its function; None if it was given up or is not ready. If it is being made, `when_made` is
+        called later, in another thread, when it can be loaded. Not to be called while a CUDA graph is captured.
         """
         try:
             if not self.settled and self._is_there(when_made):
@@ -74,13 +74,13 @@ class Variant:
                 return not self.given_up
             if self._asked != process:
                 self._asked, self._waiting = process, []
-                if not background.submit(self._be_made):
+                if not background.submit(self._make_in_background):
                     self._asked = None
                     return False
             self._waiting.append(when_made)
             return False
 
-    def _be_made(self) -> None:
+    def _make_in_background(self) -> None:
         try:
             cubin = self._make()
         except Exception as e:
@@ -89,8 +89,8 @@ class Variant:
         with _lock.here():
             self._cubin, waiting, self._waiting = cubin, self._waiting, []
         trace.say(trace.LAUNCHES, f"{self.name} {self.what}: ready")
-        for told in waiting:
-            told()
+        for callback in waiting:
+            callback()
 
     def give_up(self, why: Exception) -> None:
         """Never run it: something has failed."""

@@ -212,8 +212,8 @@ _SPECIAL = {PaddingMode.ZERO: 0.0, PaddingMode.NEG_ZERO: -0.0, PaddingMode.NAN: 
 def fill_of(mode: PaddingMode, dtype: DType):
     """The value of elements outside an array, as a number that the carrier of `dtype` holds [PAD-1, PAD-2].
 
-    ZERO reads as 2^-127 in float8_e8m0fnu, which has no zero. UNDETERMINED reads as ZERO, or with
-    CUTILE_UNDETERMINED=poison as NaN or the lowest value.
+    ZERO reads as 2^-127 in float8_e8m0fnu, which has no zero. UNDETERMINED reads as ZERO; under the
+    setting CUTILE_UNDETERMINED=poison, as NaN or the lowest value.
     """
     if mode is PaddingMode.UNDETERMINED:
         if settings.get("UNDETERMINED") == "poison":

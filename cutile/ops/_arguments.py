@@ -1,4 +1,4 @@
-"""Reading the arguments of an op: tiles, arrays, scalars, constants, dtypes, shapes, axes; and refusing them.
+"""Reads the arguments of an op (tiles, arrays, scalars, constants, dtypes, shapes, axes), or refuses them.
 
 A typing rule is called as `rule(b, op, **terms)`, with one term for each parameter of the op's signature, defaults
 included (as terms), `*args` as a Tuple. It appends nodes through the builder `b` and returns the term of the result. It
@@ -138,7 +138,7 @@ def const_bool(op: OpDef, name: str, t: Term) -> bool:
 
 def const_str(op: OpDef, name: str, t: Term) -> str:
     if isinstance(t, Static) and isinstance(t.obj, str):
-        return str.__str__(t.obj)  # of a string enum's member, its value
+        return str.__str__(t.obj)  # a member of a string enum gives its value
     invalid(op, name, f"expected a string constant, got {describe(t)}",
             help="write a plain string; print and ct.printf show values" if isinstance(t, FString) else None)
 

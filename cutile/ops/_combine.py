@@ -51,9 +51,9 @@ def widen_bool(b: Builder, x: Const | Leaf) -> Const | Leaf:
 
 
 def step(name: str, dtype: DType, mode: RoundingMode | None, flush: bool) -> Callable:
-    """`f(a, b)` on carriers of `dtype`: "add" or "mul", rounded to the dtype by `mode`, and flushed if `flush`.
+    """Returns f(a, b), which adds or multiplies carriers of `dtype` and rounds the result to it by `mode`.
 
-    The caller flushes the inputs.
+    `name` is "add" or "mul". If `flush`, f flushes the result; the caller flushes the inputs.
     """
     if mode in (None, RoundingMode.RN):
         ufunc = {"add": np.add, "mul": np.multiply}[name]
@@ -137,7 +137,8 @@ def _results(b: Builder, op: OpDef, result: Term, scalars: Sequence[TileType], m
 
 
 def combined(combine: Callable, old: Sequence[np.ndarray], new: Sequence[np.ndarray]) -> tuple[np.ndarray, ...]:
-    """f(old…, new…) element by element: the function sees scalars, and all axes of the carriers count as leading axes.
+    """f(old…, new…) element by element: for the function, tiles are scalars, and all axes of the carriers are batch
+    axes.
 
     Its result may depend on fewer axes than its arguments (a constant), or on more (a captured value that varies by
     block).

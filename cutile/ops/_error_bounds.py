@@ -21,7 +21,9 @@ ErrorBound = Callable[..., np.ndarray]
 
 
 def monotone(f: Callable, least: float = -INF) -> ErrorBound:
-    """Of a monotone function of one operand, defined for x >= least: it is evaluated at x - e and x + e."""
+    """Bound for a function of one operand that is monotone on all x >= least, without a pole: it is evaluated at x - e
+    and x + e.
+    """
 
     def bound(x, e, r):
         y = f(x)
@@ -32,7 +34,7 @@ def monotone(f: Callable, least: float = -INF) -> ErrorBound:
 
 
 def monotone_in_each(f: Callable, defined: Callable) -> ErrorBound:
-    """Of a function of two operands that is monotone in each: it is evaluated at the four corners of x±ex, y±ey.
+    """Bound for a function of two operands that is monotone in each: it is evaluated at the four corners of x±ex, y±ey.
 
     `defined(x, y, ex, ey)` says where it is monotone on that whole rectangle; elsewhere nothing is known.
     """
@@ -47,58 +49,64 @@ def monotone_in_each(f: Callable, defined: Callable) -> ErrorBound:
 
 
 def of_sign(x, e, r):
-    """Of an op that at most changes signs."""
+    """Bound for ops that at most change signs."""
     return e
 
 
 def of_wave(x, e, r):
-    """Of a function between -1 and 1 that is nowhere steeper than 1: sine and cosine."""
+    """Bound for functions between -1 and 1 that are nowhere steeper than 1: sine and cosine."""
     return np.minimum(e, 2)
 
 
 def of_tan(x, e, r):
+    """Bound for the tangent, by its slope 1 + r². Unknown near a pole."""
     return np.where(np.abs(np.cos(x)) > 4 * e, 2 * e * (1 + r * r), np.where(e > 0, INF, 0))
 
 
 def of_cosh(x, e, r):
+    """Bound for the hyperbolic cosine, which is steepest at the end away from 0."""
     return np.where(e > 0, np.cosh(np.abs(x) + e) - np.cosh(x), 0)
 
 
 def of_sum(x, y, ex, ey, r):
-    """Of a sum or difference. An infinity without error stays what it is, whatever finite number is added."""
+    """Bound for sums and differences. An infinity without error stays what it is, whatever finite number is added."""
     certain = np.isinf(x) & (ex == 0) & np.isfinite(y) & np.isfinite(ey)
     certain |= np.isinf(y) & (ey == 0) & np.isfinite(x) & np.isfinite(ex)
     return np.where(certain, 0, ex + ey)
 
 
 def of_product(x, y, ex, ey, r):
+    """Bound for products."""
     return np.where(ex > 0, np.abs(y) * ex, 0) + np.where(ey > 0, np.abs(x) * ey, 0) + np.where(
         (ex > 0) & (ey > 0), ex * ey, 0)
 
 
 def of_quotient(x, y, ex, ey, r):
+    """Bound for quotients x / y. Unknown where the divisor may be 0."""
     left = np.abs(y) - ey
     return np.where(left > 0, (ex + np.where(ey > 0, np.abs(r) * ey, 0)) / left, np.where((ex > 0) | (ey > 0), INF, 0))
 
 
 def of_fma(x, y, z, ex, ey, ez, r):
+    """Bound for x * y + z."""
     return of_product(x, y, ex, ey, r) + ez
 
 
 def of_larger(x, y, ex, ey, r):
-    """Of the larger or smaller of x and y."""
+    """Bound for the larger or smaller of x and y."""
     return np.maximum(*np.broadcast_arrays(ex, ey))
 
 
 def of_choice(chosen, x, y, error, ex, ey, r):
-    """Of x where `chosen` is not 0, else of y. Where `chosen` has an error, either may be the result."""
+    """Bound for x where `chosen` is not 0, else y. Where `chosen` has an error, either may be the result."""
     return np.where(error > 0, np.where((x == y) & (ex == 0) & (ey == 0), 0, INF), np.where(chosen != 0, ex, ey))
 
 
 def of_comparison(x, y, ex, ey, r):
-    """Unknown where the sides may change places."""
+    """Bound for comparisons: unknown where the order of the sides may change."""
     return np.where((ex + ey > 0) & ~(np.abs(x - y) > ex + ey), INF, 0)
 
 
 def of_nan_test(x, e, r):
+    """Bound for isnan: a finite error makes no NaN."""
     return np.where(np.isfinite(e), 0, INF)

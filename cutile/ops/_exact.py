@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _F32, _F64, _I64 = np.float32, np.float64, np.int64
 _HALFWAY = np.iinfo(_I64).min
 AT_ONCE = 1 << 17  # elements whose float64 values stay in the CPU's cache
-FEW = 1 << 12  # of so few elements, computing all takes no longer than picking those to correct [measured]
+FEW = 1 << 12  # up to so many elements, computing all takes no longer than picking those to correct [measured]
 
 
 def two_sum(a, b):
@@ -51,7 +51,9 @@ def two_prod(a, b):
 
 
 def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
-    """`y`, or its neighbour in the direction of `missing`, whichever is odd; `y` where `missing` is 0 or NaN."""
+    """`y`, or its neighbour in the direction of `missing` (the exact result minus y), whichever is odd; `y` where
+    `missing` is 0 or NaN.
+    """
     bits = y.view(_I64)
     even = (bits & 1) == 0
     step = np.where(missing > 0, 1, np.where(missing < 0, -1, 0))
@@ -63,7 +65,10 @@ def to_odd(y: np.ndarray, missing: np.ndarray) -> np.ndarray:
 
 
 def fma(x, y, z, dtype: DType, out: np.ndarray | None = None) -> np.ndarray:
-    """x * y + z, rounded once to `dtype` [MEAS-2]; into `out`, which shares no memory with others, if it fits."""
+    """x * y + z, rounded once to `dtype` [MEAS-2].
+
+    The result goes into `out` if that fits; it must share no memory with the operands.
+    """
     compiled = form(_FMA[dtype])
     return compiled(x, y, z, out) if compiled else _fma(x, y, z, dtype, out)
 
@@ -72,11 +77,11 @@ _FMA = {d: f"fma {d.name}" for d in (float16, bfloat16, float32, float64)}
 
 
 def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
-    """What `fma` gives.
+    """The NumPy form of `fma`.
 
     The product is exact in float64: at most 48 bits. Rounding the rounded sum s to the dtype is right unless s is
-    halfway between two values of the dtype, or at most 2**emin in size; there s is first rounded to odd. Minima over
-    the whole array tell whether such elements exist.
+    halfway between two values of the dtype, or at most 2**emin in size; there s is first rounded to odd. Whether there
+    are such elements, the minima of their dropped bits and of their magnitudes tell.
     """
     if dtype is float64:
         return _fma64(*np.broadcast_arrays(x, y, z))
@@ -98,7 +103,7 @@ def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
 
 
 def _part(x: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
-    """Elements start … stop-1 along an axis counted from the end, where the array varies along it."""
+    """Elements start … stop-1 along an axis counted from the end; all of an array that does not vary along it."""
     return x if x.ndim < -axis or x.shape[axis] == 1 else x[(..., slice(start, stop), *(slice(None),) * (-axis - 1))]
 
 
@@ -155,7 +160,7 @@ def _fma64(x, y, z) -> np.ndarray:
 
 
 def _by_fraction(where, r, exact, *xs) -> np.ndarray:
-    """`r` with its elements at `where` replaced by `exact` of the elements of `xs` as Python floats."""
+    """`r`, in which `exact(*elements of xs)`, called with Python floats, replaces the elements at `where`."""
     if not where.any():
         return r
     r = np.array(r)

@@ -1,4 +1,4 @@
-"""The fused multiply-add of float64 in a rounding direction, element by element through exact fractions.
+"""The fused multiply-add of float64 in a directed rounding mode, element by element through exact fractions.
 
 The product of two narrower numbers is exact in float64, so narrower dtypes do not need this file. It is slow and rarely
 used.

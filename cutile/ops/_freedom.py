@@ -40,7 +40,7 @@ class Order:
 
 @structure(frozen=True, slots=True)
 class AnyValue:
-    """In the case that it names, any value."""
+    """Any value, in the case `case`."""
 
     case: str
 
@@ -56,7 +56,7 @@ class When:
     freedoms: tuple[Ulp | AnyValue, ...]
 
     def __str__(self) -> str:
-        """Modes with freedoms are those of float32 results [RM-2]."""
+        """Only float32 has modes with freedoms [RM-2], so the float32 limit is shown."""
         parts = (f"{f.limit[float32]} ulp" if isinstance(f, Ulp) else str(f) for f in self.freedoms)
         return f"{self.mode.name}: {'; '.join(parts)}"
 
@@ -65,7 +65,9 @@ Freedom = Ulp | Order | AnyValue | When
 
 
 def ulp(f32: int, f64: int = 1, *, exact_at_zero: bool = False) -> Ulp:
-    """A bound per dtype. float16 and bfloat16 are computed wider and rounded once, so a few elements differ by one."""
+    """A bound per dtype. float16 and bfloat16 are computed wider and rounded once, so their
+    limit is 1.
+    """
     return Ulp({float16: 1, bfloat16: 1, float32: f32, float64: f64}, exact_at_zero)
 
 

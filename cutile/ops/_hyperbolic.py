@@ -35,7 +35,7 @@ def tanh(x) -> np.ndarray:
 
 
 def _magnitude(x, top: float) -> tuple[np.ndarray, np.ndarray]:
-    """|x|, limited to `top`, and a mask of the finite elements."""
+    """|x| where x is finite, at most `top` (0 elsewhere), and a mask of the finite elements."""
     finite = np.isfinite(x)
     return np.minimum(np.abs(np.where(finite, x, 0.0)), top), finite
 

@@ -1,7 +1,8 @@
 """Where the leading axes of carriers, which count blocks, lie in memory: first, or last.
 
 They come first in every shape. If they lie last in memory, NumPy's inner loops run over blocks, which pays where the
-last axes of tiles are short. NumPy gives results the layout of operands; what does not is here.
+last axes of tiles are short. NumPy gives results the layout of operands. Here are the operations for which it does
+not.
 """
 
 from __future__ import annotations

@@ -30,13 +30,13 @@ _F32, _F64 = np.float32, np.float64
 
 
 def wide(fn: Callable, *xs, out: np.ndarray | None = None, dtype: DType | None = None) -> np.ndarray:
-    """`fn` evaluated in float64. The framework then rounds the result to its dtype, once; with `out`, NumPy does. If
-    `dtype` is that of the result, it may be rounded already.
+    """`fn` evaluated in float64. The framework then rounds the result to its dtype, once. With `out`, NumPy rounds as
+    it writes. Given `dtype`, that of the result, the result may already be rounded to it.
     """
     compiled = form(name) if (name := _FUNCTIONS.get((fn, dtype))) else None
     if compiled:
         if out is not None and any(np.may_share_memory(x, out) for x in xs):
-            out = None  # doubtful results are computed again from the operands, which must still be there
+            out = None  # the doubtful results are computed again from the operands, which `out` must not overwrite
         return compiled(*xs, out, functools.partial(_mend, fn, dtype))
     if out is not None and isinstance(fn, np.ufunc):
         return fn(*xs, out=out, dtype=_F64, casting="same_kind")
@@ -115,8 +115,9 @@ def _int_to_float(x: np.ndarray, dst: DType) -> np.ndarray:
 def _float_to_int(x: np.ndarray, src: DType, dst: DType) -> np.ndarray:
     """Truncation; out of range as hardware does it [CAST-5, D-54, MEAS-11].
 
-    Out of range: the nearest end of the range; for 8 bits, that of 16 bits, of which the low byte is kept. NaN gives 0;
-    for 64-bit targets, and from float64, only the highest bit set.
+    Beyond 16 bits or more   the nearest end of the range
+    Beyond 8 bits            the low byte of the nearest end of the range of 16 bits
+    NaN                      0; for 64-bit targets, and from float64, only the highest bit set
     """
     signed, width = info(dst).kind == "i", max(dst.bitwidth, 16)
     low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
@@ -238,7 +239,9 @@ def float_floordiv(x, y, dtype: DType) -> np.ndarray:
 
 
 def float_mod(x, y) -> np.ndarray:
-    """The exact remainder of truncated division; y is added where it is not zero and its sign is not y's [ARITH-7]."""
+    """The exact remainder of truncated division; where the remainder is not zero and its sign is not y's, y is added to
+    it [ARITH-7].
+    """
     r = np.fmod(x, y)
     add = (r != 0) & (np.signbit(r) != np.signbit(y))
     return np.where(add, r + y, r) if add.any() else r

@@ -45,8 +45,8 @@ from cutile.ops._error_bounds import ErrorBound
 from cutile.ops._freedom import Freedom
 from cutile.types import LeafType, RoundingMode
 
-GIVEN = ("sig", "ctx", "combine")  # what the framework hands to a meaning that names it
-OUT = "out"  # what the framework may hand to a meaning
+GIVEN = ("sig", "ctx", "combine")  # what the framework always gives to a meaning that names it
+OUT = "out"  # what it gives if it can
 
 # What an op does besides computing [GEN-3]: passes ask for these, never for names of ops.
 PURE, READ, WRITE, ATOMIC, HOST = "pure", "read", "write", "atomic", "host"
@@ -55,7 +55,7 @@ NOTHING: Mapping[str, Any] = types.MappingProxyType({})
 
 # What the index of a memory access counts:
 TILES = "tiles"  # tiles of the array
-ROWS = "rows"  # positions along one axis of the array; along the other axes it has the element at which the tile starts
+ROWS = "rows"  # positions along one axis of the array; along the others, the index is the first element
 ELEMENTS = "elements"  # elements, at a tile of indices per axis
 OFFSETS = "offsets"  # elements from the first one of the array, without bounds
 
@@ -85,7 +85,7 @@ class Sig:
 class Accesses:
     """How an op accesses its first operand, which is called array. Its `effect` says whether it reads or writes.
 
-    The other names are those of operands, for `OpDef.named`:
+    Fields name operands, as `OpDef.named` does:
 
     unit     TILES, ROWS, ELEMENTS or OFFSETS: what an index counts
     index    operands that say where. TILES: one tuple, an index per axis, in steps of the attribute `steps` if there is
@@ -294,7 +294,7 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     operands  names of the IR operands, "array *indices mask?": `*` a tuple of values, `?` may be absent.
               Default: the positional-only parameters. The other parameters are attributes.
     effect    PURE, READ, WRITE, ATOMIC or HOST
-    exact     results need no rounding: the meaning returns values of their dtype. (Not: the op has no freedom.)
+    exact     results need no rounding: the meaning returns values of their dtype. (The op may still have a freedom.)
     loose     Python function that folds loose constants [LOOSE-4]; strict ones fold through the meaning. Needed where
               the rule folds. A ZeroDivisionError, OverflowError or ValueError of it is the user's TileValueError
     tileir    of an elementwise op without a lowering rule: the operation of Tile IR that it is, or a pair, that of
@@ -321,12 +321,13 @@ def op(rule: Callable, **properties: Any) -> Callable[[Callable], OpDef]:
     modes        the rounding modes that the op has, apart from None
     accesses     TILES, ROWS, ELEMENTS or OFFSETS, of an op that reads or writes an array; see Accesses
     clauses      what holds for every op of a family, a clause a line: a template, or a function of the op that gives
-                 one, with {name} and {short} for the op's. The op's own docstring comes after them; a clause there
-                 replaces that of the same id
-    language     False: an op of your own. It does not have the clauses of its family, and the spec leaves its own out
+                 one; `{name}` and `{short}` stand for the op's name and short name. The op's own docstring comes after
+                 them; a clause there replaces that of the same id
+    language     False: an op of your own. It does not have the clauses of its family, and the spec does not list its
+                 own
     short        the op's name in ids of clauses, if it differs from its name
-    signature a function with the user's signature, if that of the meaning differs (operands that users give by keyword,
-              attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
+    signature    a function with the user's signature, if that of the meaning differs (operands that users give by
+                 keyword, attributes that only rules make): `signature=lambda x, /, *, mask=None: None`
     """
 
     def define(meaning: Callable) -> OpDef:

@@ -63,6 +63,6 @@ def check_flush(op: OpDef, flush: bool, dtype: DType) -> None:
 
 
 def float_options(op: OpDef, dtype: DType, rounding_mode: RoundingMode | None, flush_to_zero: bool) -> None:
-    """Both checks, rounding first."""
+    """Check both options, the rounding mode first."""
     check_rounding(op, rounding_mode, dtype)
     check_flush(op, flush_to_zero, dtype)

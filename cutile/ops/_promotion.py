@@ -1,4 +1,4 @@
-"""Bringing operands together: common dtypes, implicit casts, broadcasting [PROMO-*, IMPL-*, BCAST-*].
+"""How operands come to one dtype and shape: common dtypes, implicit casts, broadcasting [PROMO-*, IMPL-*, BCAST-*].
 
 Casts, broadcasts and constants become nodes where they are needed. The families that define these ops (astype,
 broadcast_to and constant) import this file, so it takes the ops from the registry.
@@ -72,7 +72,7 @@ def check_fits(t: Const, d: DType) -> None:
 
 
 def cast(b: Builder, t: Const | Leaf, dtype: DType) -> Const | Leaf:
-    """Plain conversion with default rounding [IMPL-3]; constants convert as constants [ENC-1]."""
+    """An operand converted to `dtype`, with default rounding [IMPL-3]; a constant becomes a strict constant [ENC-1]."""
     if t.type.dtype is dtype and not (isinstance(t, Const) and t.loose):
         return t
     if isinstance(t, Const):

@@ -1,7 +1,7 @@
 """Rounding to the floating-point formats, and conversion of Python numbers to constants.
 
 Everything works on carriers of any shape and knows nothing of ops. A format with `m` fraction bits and smallest normal
-exponent `emin` has the values k * 2**(max(e, emin) - m), where k is an integer and e the exponent of the value. So
+exponent `emin` has, among values of exponent `e`, the integer multiples k * 2**(max(e, emin) - m). So
 rounding means choosing k. Where the carrier, with p fraction bits, is wider than the format, rounding adds
 1.5 * 2**(max(e, emin) + p - m) and subtracts it again. The last place of the sum is that of the format, so the addition
 itself rounds to nearest even, also to subnormals.
@@ -83,15 +83,16 @@ def _drop_bits(x: np.ndarray, n: int) -> np.ndarray:
 
 
 def quiet_top(u: np.ndarray, n: int) -> np.ndarray:
-    """The bits of NaNs without the last `n` of their fraction. If the others are 0 the quiet bit is set, so that it
-    stays a NaN.
+    """The bits of NaNs without the last `n` of their fraction. If the others are 0 the quiet bit is set, so that the
+    value stays a NaN.
     """
     cut = u & _U32(0xFFFFFFFF << n & 0xFFFFFFFF)
     return np.where(cut & _U32(0x007FFFFF), cut, cut | _U32(0x00400000))
 
 
 def _nearest(x: np.ndarray, dtype: DType, out: np.ndarray | None = None) -> tuple[np.ndarray, bool]:
-    """Round float32 or float64 to the last place of the format, nearest even. Values too large for it stay too large.
+    """Round float32 or float64 to the last place of the format, nearest even. Values too large for it stay so: the
+    caller treats overflow.
 
     Also returns whether any value is too large, infinite or NaN. The result goes into `out` if that has the shape and
     dtype of `x`.

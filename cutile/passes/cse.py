@@ -41,7 +41,7 @@ def _exact(value: Any) -> Hashable:
 
 def _region(region: Region, seen: Seen, new: dict[Value, Value]) -> Generator[Any, Any, Region]:
     nodes: list[Node] = []
-    own: list[Hashable] = []  # keys that this region adds to `seen`; they leave it at the end of the region
+    own: list[Hashable] = []  # keys that this region adds to `seen`, and that are removed at its end
     for old in region.nodes:
         n = substitute(old, new)
         if isinstance(n, Op) and (key := key_of(n)) is not None:

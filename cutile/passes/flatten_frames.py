@@ -67,7 +67,7 @@ def _frame(n: Frame, new: dict[Value, Value]) -> list[Node]:
     if holding:
         moved: dict[Value, Value] = {}
         try:
-            nodes = run_recursive(_ended(body.nodes, [], n.results, holding, moved))[::-1]
+            nodes = run_recursive(_with_rest(body.nodes, [], n.results, holding, moved))[::-1]
         except _BothFallThrough:
             broken = mapped(body, lambda e: Break(e.operands, e.span) if isinstance(e, Return) else e)
             return [While(None, (), (), broken, n.results, n.span)]
@@ -82,10 +82,11 @@ class _BothFallThrough(Exception):
     """Both branches of an If with an early return may fall through, so the nodes after it would be needed twice."""
 
 
-def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], holding: set[Node],
+def _with_rest(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], holding: set[Node],
            moved: dict[Value, Value]) -> Generator[Any, Any, list[Node]]:
     """Nodes followed by `rest`, ending in a Yield of what the function returns. `rest` and the result are in reverse
-    order. `moved`: values that replace results of Ifs.
+    order, because nodes are put before others all the time, which lists do quickly only at their end. `moved`: values
+    that replace results of Ifs.
 
     No loop among the nodes holds a Return.
     """
@@ -106,7 +107,7 @@ def _ended(nodes: Sequence[Node], rest: list[Node], results: tuple[Value, ...], 
                     *inner, last = inner
                     moved.update(zip(n.results, last.operands, strict=True))
                     after = out
-                branches.append(Region((yield _ended(inner, after, results, holding, moved))[::-1]))
+                branches.append(Region((yield _with_rest(inner, after, results, holding, moved))[::-1]))
             values = tuple(Value(v.type) for v in results)
             yields = any(side.nodes and isinstance(side.nodes[-1], Yield) for side in branches)
             made = replace(n, then=branches[0], orelse=branches[1], results=values)
@@ -144,7 +145,7 @@ def _spliced(region: Region, new: dict[Value, Value]) -> Generator[Any, Any, Reg
 
 
 def _renamed(n: Node, new: dict[Value, Value]) -> Node:
-    """The node with each value replaced, through chains of replacements."""
+    """The node with each value replaced by its last replacement."""
     read = shown_values(n.template) if isinstance(n, Bind) else uses_of(n)
     final = {}
     for v in read:

@@ -13,13 +13,13 @@ The exact conditions, where `add` stands for `sub` too:
 [MACH-7.options]  `mul` and `add` have equal rounding mode (None is RN) and flush_to_zero
 [MACH-7.direct]  the operand is the product itself: no cast, reshape or broadcast in between, and no result of an If or
     a loop
-[MACH-7.single]  nothing else uses the product. Every operand position that reads it counts, Yield, Continue, Break and
-    Return included, also in code whose own result is unused; two positions of one node are two uses. A Bind does not
-    count
+[MACH-7.single]  nothing else uses the product. Every operand position that reads it counts, also those of Yield,
+    Continue, Break and Return, and those in code whose own result is unused. Two positions of one node are two uses. A
+    Bind is no use
 [MACH-7.region]  the product is visible to the `add`: the `mul` stands in the same region or an enclosing one, also
     outside a loop that holds the `add`
-[MACH-7.call]  a call is as if inlined: `mul` or `add` may stand in a callee whose only Return ends its body. A value
-    that such a Return hands out counts as used where the result of the call is used
+[MACH-7.call]  a call is as if inlined: `mul` or `add` may stand in a callee whose only Return ends its body. That
+    such a Return returns a value is no use of it; uses of the call's result count as uses of it
 
 A fused `mul` is removed, unless a Bind shows its product to the debugger.
 """
@@ -51,9 +51,9 @@ class _Plan:
 
     fusions: dict[Op, tuple[int, Value, Value]] = field(default_factory=dict)  # add → side of the product, factors
     gone: set[Op] = field(default_factory=set)  # muls to remove
-    frame_of: dict[Return, Frame] = field(default_factory=dict)  # frames that change, by their Return
+    frame_of: dict[Return, Frame] = field(default_factory=dict)  # Return → its frame, if the frame changes
     dropped: dict[Frame, set[int]] = field(default_factory=lambda: defaultdict(set))  # positions of removed results
-    # Factors that a frame hands out in addition: the value inside the frame → the new result.
+    # New results of a frame: factor inside it → result.
     extra: dict[Frame, dict[Value, Value]] = field(default_factory=lambda: defaultdict(dict))
 
     def change(self, old: Node, n: Node) -> list[Node] | None:
@@ -69,7 +69,9 @@ class _Plan:
         return None
 
     def passed(self, values: tuple[Value, ...], frame: Frame, factors: Iterable[Value]) -> tuple[Value, ...]:
-        """The results of a frame, or the operands of its Return, after the change: dropped ones go, factors follow."""
+        """The results of a frame, or the operands of its Return, after the change: those that are not
+        dropped, then the factors.
+        """
         return (*(v for i, v in enumerate(values) if i not in self.dropped[frame]), *factors)
 
 
@@ -93,9 +95,8 @@ def _fused(add: Node, side: int, x: Value, y: Value) -> list[Node]:
 
 
 class _Uses:
-    """Where values are made and how often they are used, as if straight frames were inlined.
-
-    A frame is straight if its only Return ends its body.
+    """Where values are made and how often they are used, as if straight frames were inlined: a frame is straight if its
+    only Return ends its body.
     """
 
     def __init__(self, kernel: Kernel):
@@ -118,7 +119,9 @@ class _Uses:
         return v, frames[::-1]
 
     def product(self, v: Value) -> tuple[Op | None, list[Frame]]:
-        """The `mul` that makes `v`, if `v` is its only use, else None; and the frames that hand out the product."""
+        """The `mul` that makes `v`, if its product is used once, as `v`, else None; and the frames that return the
+        product on the way.
+        """
         root, frames = self.origin(v)
         n = self.defined.get(root)
         return n if isinstance(n, Op) and n.op is arithmetic.mul and self.count[root] == 1 else None, frames
@@ -142,7 +145,7 @@ def _plan(kernel: Kernel) -> _Plan:
         for side in (0, 1):
             mul, frames = uses.product(add.operands[side])
             if mul is not None and _alike(mul, add):
-                plan.fusions[add] = side, *(_brought_out(plan, v, frames, uses) for v in mul.operands)
+                plan.fusions[add] = side, *(_visible_factor(plan, v, frames, uses) for v in mul.operands)
                 _remove(plan, mul, uses)
                 break
     return plan
@@ -157,7 +160,7 @@ def _alike(mul: Op, add: Op) -> bool:
     return mul.results[0].type == t and options(mul) == options(add)
 
 
-def _brought_out(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> Value:
+def _visible_factor(plan: _Plan, v: Value, frames: list[Frame], uses: _Uses) -> Value:
     """A factor as the add sees it: for each frame on the way that defines it, a new result of that frame."""
     for frame in frames:
         if uses.home.get(v) is not frame.body:

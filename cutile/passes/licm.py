@@ -43,12 +43,12 @@ def _harmless(n: Op, source: dict[Value, Node]) -> bool:
         return False
     if n.op in DIVISIONS and info(n.results[0].type.dtype).integral:
         divisor = source.get(n.operands[1])
-        while isinstance(divisor, Op) and _hands_on(divisor):
+        while isinstance(divisor, Op) and _only_rearranges(divisor):
             divisor = source.get(divisor.operands[0])
         return isinstance(divisor, Op) and divisor.op is create.constant and bool(divisor.attrs["value"])
     return True
 
 
-def _hands_on(n: Op) -> bool:
+def _only_rearranges(n: Op) -> bool:
     """Whether all elements of the result are elements of one operand, moved or cast."""
     return len(n.operands) == 1 and (n.op.moves_data or n.op is convert.astype)

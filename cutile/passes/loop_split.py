@@ -5,9 +5,9 @@
         else: B                           for j in range(mid, stop):
         rest                                  B; rest
 
-for a step of 1, an If in the body itself, and an x that is the same in every iteration. Neither half has the branch: in
-causal attention, for example, only the second half applies the mask. Loops with a Break or Return, and those with loops
-inside, stay as they are.
+Neither half has the branch: in causal attention, for example, only the second half applies the mask. Conditions: the
+step is 1, the If stands in the body itself, x is the same in every iteration, and the loop has no Break, no Return and
+no loop inside.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cutile.ir.walk import definitions, returns, rewrite, substitute, walk, with
 from cutile.ops import arithmetic, compare, create
 from cutile.passes.structured_exits import has_break
 
-# For `counter op x`: whether the condition holds in the first half, and whether x itself belongs to the first half.
+# For `counter op x`: (whether the condition holds in the first half, whether x itself belongs to the first half).
 CONDITIONS = {
     compare.less: (True, False), compare.less_equal: (True, True),
     compare.greater_equal: (False, False), compare.greater: (False, True),
@@ -47,12 +47,12 @@ def _split(n: For, source: dict[Value, Node]) -> list[Node] | None:
     return None
 
 
-def _condition(c: Node | None, n: For, inside: dict[Value, Node]) -> tuple[Value, bool, bool] | None:
+def _condition(comparison: Node | None, n: For, inside: dict[Value, Node]) -> tuple[Value, bool, bool] | None:
     """What the counter is compared with, and the entry of the comparison in CONDITIONS."""
-    if not isinstance(c, Op) or c.op not in CONDITIONS:
+    if not isinstance(comparison, Op) or comparison.op not in CONDITIONS:
         return None
-    x, y = c.operands
-    op = c.op if x is n.iv else MIRRORED[c.op]
+    x, y = comparison.operands
+    op = comparison.op if x is n.iv else MIRRORED[comparison.op]
     bound = y if x is n.iv else x
     if n.iv not in (x, y) or bound in inside or bound in n.params or bound is n.iv:
         return None
@@ -115,7 +115,7 @@ def _own(n: Node, new: dict[Value, Value], known: dict[Value, bool]) -> Node:
     """The node, its operands already substituted, with new results and copies of its regions."""
     inner = [Region(_copied(region.nodes, _params(region, new), known), tuple(new[v] for v in region.params))
              for region in regions_of(n)]
-    n = with_regions(n, inner) if inner else replace(n)  # no node stands in two places
+    n = with_regions(n, inner) if inner else replace(n)  # a copy, because a node may be in one region only
     results = results_of(n)
     return replace(n, results=tuple(_fresh(v, new) for v in results)) if results else n
 

@@ -95,7 +95,7 @@ def _constant(nodes: list[Node], t: TileType, value, span: Span) -> Value:
 
 
 def _nothing(nodes: list[Node], t: LeafType, span: Span) -> Value:
-    """A value of the type for places where nobody reads it."""
+    """A dummy value of the type, which is never read."""
     if not isinstance(t, TileType) or info(t.dtype).kind == "p":
         raise TileUnsupportedFeatureError(
             f"{t.describe()} is handed out of a loop that can also end otherwise, which GPU code cannot express", span,

@@ -22,7 +22,7 @@ from cutile._support.lru import LruDict
 from cutile._support.opaque import opaque
 from cutile._support.structs import field, structure
 from cutile.front.dependencies import Dependencies
-from cutile.front.program import ArgType, inside, parameter_names, type_kernel
+from cutile.front.program import ArgType, is_typing, parameter_names, type_kernel
 from cutile.front.python_objects import declaration
 from cutile.front.source_text import definition_of, remember
 from cutile.ir import nodes
@@ -181,7 +181,7 @@ class Kernel:
         key = tuple(a.key for a in arguments)
         found = self._programs.get(key)
         if found is None or not found.dependencies.unchanged():
-            if inside():  # no lock: another thread may wait for one this thread holds
+            if is_typing():  # no lock: another thread may wait for one this thread holds
                 found = self._typed(key, arguments)
             else:
                 with self._lock.here():

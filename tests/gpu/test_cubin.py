@@ -232,7 +232,7 @@ def test_a_cache_that_was_filled_elsewhere_serves_without_an_assembler(compiled,
     monkeypatch.setattr(tileiras, "newest_version", lambda tool=None: nowhere())
     with pytest.raises(FileNotFoundError, match="tileiras was not found"):
         of(k, n=64)
-    assert not building._flights
+    assert not building._compilations
 
 
 def test_switched_off(compiled, folder):
@@ -278,7 +278,7 @@ def test_threads_wait_for_the_first(compiled, folder, monkeypatch, on_disk):
     assemble = tileiras.assemble
     come = threading.Semaphore(0)
 
-    class Flight(building._Flight):
+    class Compilation(building._Compilation):
         def __init__(self):
             super().__init__()
             self.lock = Counted()
@@ -299,7 +299,7 @@ def test_threads_wait_for_the_first(compiled, folder, monkeypatch, on_disk):
             assert come.acquire(timeout=PATIENCE)
         return assemble(*args, **kw)
 
-    monkeypatch.setattr(building, "_Flight", Flight)
+    monkeypatch.setattr(building, "_Compilation", Compilation)
     monkeypatch.setattr(tileiras, "assemble", slow)
     k, found = kernel_of(folder), []
 
@@ -312,7 +312,7 @@ def test_threads_wait_for_the_first(compiled, folder, monkeypatch, on_disk):
         t.start()
     for t in threads:
         t.join()
-    assert found == [b"code 1"] * 8 and len(compiled) == 1 and not building._flights
+    assert found == [b"code 1"] * 8 and len(compiled) == 1 and not building._compilations
 
 
 def test_each_thread_gets_its_own_error(compiled, folder, monkeypatch):
@@ -337,20 +337,20 @@ def test_each_thread_gets_its_own_error(compiled, folder, monkeypatch):
     assert len({id(e) for e in errors}) == 3
     errors.clear()  # they hold the frames that they came through
     gc.collect()
-    assert not building._flights
+    assert not building._compilations
     assert list(cache.current().entries()) == []
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_forked_child_does_not_wait_for_threads_of_its_parent(compiled, folder):
     with building._guard:
-        building._flights["k"] = building._Flight()
+        building._compilations["k"] = building._Compilation()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads
         child = os.fork()
     if child == 0:
         os._exit(building._one_at_a_time("k", lambda: b"made") != b"made")
-    building._flights.clear()
+    building._compilations.clear()
     deadline = time.monotonic() + PATIENCE
     while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
         assert time.monotonic() < deadline or os.kill(child, signal.SIGKILL)

@@ -156,7 +156,7 @@ class Ready:
     def make_now(self):
         self.function = self.coming
 
-    def ask(self, when_made):
+    def function_or_start(self, when_made):
         self.asked += 1
         if self.ready:
             self.function = self.coming
@@ -210,15 +210,15 @@ def test_the_usual_code_until_the_variant_is_made(fake):
 
 def test_a_variant_that_becomes_ready_while_a_launch_decides(fake):
     variant = Ready(OTHER, ready=False)
-    usual_ask = variant.ask
+    usual_ask = variant.function_or_start
 
     def ask(when_made):
         answer = usual_ask(when_made)
-        variant.ask = usual_ask
+        variant.function_or_start = usual_ask
         variant.be_ready()
         return answer
 
-    variant.ask = ask
+    variant.function_or_start = ask
     launch = with_variants(fake, (variant, small))
     assert run(fake, launch, (4, 1, 1)) == (USUAL, False) and run(fake, launch, (4, 1, 1)) == (OTHER, True)
 

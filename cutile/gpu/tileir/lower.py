@@ -77,7 +77,7 @@ def lower(kernel: Kernel, facts: Sequence[Any] | None = None, *, target: Target 
 
     facts   what is known of each IR parameter: ArrayFacts, ListFacts (or constraints), None for nothing
     target  None for all targets
-    hints   of the entry, by architecture (options.entry_hints)
+    hints   of the entry, by architecture (to_bytecode.entry_hints)
     symbol  name of the entry; that of the kernel by default
     module  one to add the entry to
     """

@@ -57,8 +57,9 @@ from cutile.ir.recursion import recursive
 from cutile.ops import _layout
 from cutile.ops._promotion import broadcastable_to
 
-LEVELS_PER_CHECK = 16  # levels of nesting after which running code may continue in a further thread
-NARROWER, OUT, TARGET = ".next", ".out", ".target"  # locals of emitted functions
+LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
+# Locals of emitted functions: the blocks that go on, the outcome of a node, the tile of an array to write to.
+NARROWER, OUT, TARGET = ".next", ".out", ".target"
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
@@ -73,7 +74,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
               merge.narrow, block_set.with_batch_axes, _layout.with_blocks_last, _layout.empty_result,
               _layout.copied_apart, as_stored):
         code.objects["." + f.__name__] = f
-    code.objects |= {".empty_like": np.empty_like, ".room": room, ".put": operator.setitem}
+    code.objects |= {".empty_like": np.empty_like, ".reusable": reusable_or_none, ".put": operator.setitem}
     code.objects |= {code.temp(v): x for v, x in facts.constants.items()}
     liveness = Liveness(kernel.body, False, facts.reads, facts.results)
     unit = Unit(code, liveness, facts, Exits(kernel.body), kernel.body)
@@ -95,7 +96,8 @@ def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, 
                   at: Span | None = None) -> tuple[RegionCode, ast.expr]:
     """Queue the function of a nested region. Returns its RegionCode and an expression for what it captures.
 
-    The caller of the function passes the values `own` and the exit records `given`, and may pass `views`.
+    The caller of the function passes the values `own`, the records `given`, in which blocks that leave the enclosing
+    loops or frame are entered, and may pass `views`. `leaving`: whether blocks may leave the region before its end.
     """
     exits = unit.exits[region]
     leaving = bool(exits) if leaving is None else leaving
@@ -117,7 +119,9 @@ def nested_region(unit: Unit, enclosing: Enclosing, region: Region, tail: type, 
 def emit_function(unit: Unit, enclosing: Enclosing, region: Region, slot: str, params: Sequence[Value],
                   records: Sequence[str], tail: type, *, leaving: bool, done: Callable | None = None,
                   at: Span | None = None) -> None:
-    """Emit the function of a region, whose nodes of class `tail` return from it. It becomes the object `slot`."""
+    """Emit the function of a region as the object `slot`. Nodes of class `tail` end the region, so they become
+    `return`.
+    """
     at = at or enclosing.span
     body = Body(unit, enclosing, tail, leaving).emit(region, 0 if tail is ir.Yield else at.line, params)
     unit.code.define(enclosing.name, [CTX, *unit.temps(params), *records], body, enclosing.span.filename, header(at),
@@ -138,7 +142,7 @@ class Body:
         out: list[ast.stmt] = []
         header_end = line
         read = {v for n in region.nodes for v in self.unit.liveness.reads(n)}
-        alive = dict.fromkeys(v for v in params if v in read)  # those that later nodes read
+        alive = dict.fromkeys(v for v in params if v in read)  # params that some node reads
         for n, dead in zip(region.nodes, self.unit.liveness.last_uses(region), strict=True):
             if isinstance(n, TERMINATORS):
                 return out + self.terminator(n)
@@ -157,11 +161,11 @@ class Body:
             for v in ended:
                 alive.pop(v, None)
             if self.unit.exits.node(n):  # the results of `n` are already narrowed to the blocks that go on
-                out += self.go_on(list(alive), n)
+                out += self.narrow_after(list(alive), n)
             alive.update((v, None) for v in results if v not in ended)
         return out + [set_position(ast.Return(constant(None)), NO_POSITION)]
 
-    def go_on(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
+    def narrow_after(self, values: Sequence[Value], n: Node) -> list[ast.stmt]:
         """Narrow `ctx` and the values to the blocks that reach the end of a node; other blocks may have left it."""
         at = NO_POSITION
         moved = [v for v in values if rank_of(v) is not Kind.SHARED]
@@ -204,7 +208,7 @@ class Body:
             carrier = self.unit.ref(info(n.results[0].type.dtype).carrier, "carrier")
             changed["out"] = call(load(".empty_result"), [constant(n.results[0].type.ndim), carrier, *operands])
             place = False
-        y = self.viewed(n, self.access(n, operands), meaning_call(self.code, n, operands, combine, **changed))
+        y = self.viewed(n, self.view_access(n, operands), meaning_call(self.code, n, operands, combine, **changed))
         if place:
             y = call(load(".with_blocks_last"), [y, constant(n.results[0].type.ndim)])
         stmt = self.positioned(assign(self.unit.temps(n.results), y), n)
@@ -219,7 +223,7 @@ class Body:
         return long if view is None else ast.IfExp(ast.Compare(load(view), [ast.IsNot()], [constant(None)]),
                                                    short(view), long)
 
-    def access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
+    def view_access(self, n: Op, operands: list[ast.expr]) -> Callable[[str], ast.expr]:
         """How an op accesses its view: a load returns it, a store writes its tile to it."""
         if n.op.view is not None:
             return lambda view: finished(self.code, n, load(view)) if self.code.check else load(view)
@@ -231,7 +235,7 @@ class Body:
         if reusable is None or not info(reusable.type.dtype).carried_exactly:
             return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
         others = [x for x, v in zip(operands, n.operands, strict=True) if v is not reusable]
-        return call(load(".room"), [load(self.code.temp(reusable)), *others]) if others else operands[0]
+        return call(load(".reusable"), [load(self.code.temp(reusable)), *others]) if others else operands[0]
 
     def operands(self, n: Op) -> list[ast.expr]:
         indices = self.unit.facts.indices
@@ -272,7 +276,7 @@ class Body:
 
     # -------------------------------------------------------------- structured nodes
 
-    def entered(self, n: Node, results: Sequence[Value], outcome: ast.expr) -> list[ast.stmt]:
+    def assign_outcome(self, n: Node, results: Sequence[Value], outcome: ast.expr) -> list[ast.stmt]:
         """Assign the results of a node from its outcome. If no block can leave the node, the outcome is the results.
         Otherwise it is (blocks, results), or None if all blocks leave it: then the emitted function returns None.
         """
@@ -295,7 +299,7 @@ class Body:
         run = load(".branch" if leaving else ".branch_all")
         point = self.unit.ref(MergePoint(ranks_of(n.results), n.span), "point")
         cond = load(self.code.temp(n.cond))
-        return self.entered(n, n.results, call(run, [load(CTX), cond, *sides, point]))
+        return self.assign_outcome(n, n.results, call(run, [load(CTX), cond, *sides, point]))
 
     def loop_body(self, n: ir.For | ir.While, views: Sequence[str] = ()) -> list[ast.expr]:
         leaving = bool(self.unit.exits[n.body])
@@ -314,7 +318,7 @@ class Body:
         body = self.loop_body(n, [self.unit.view(m) for m in loads])
         outcome = call(load(".for_loop"), [load(CTX), bounds, self.unit.loads(n.inits), *body, point,
                                            tuple_of(self.loop_tiles(m, n.iv, indices) for m, indices in loads.items())])
-        return self.entered(n, n.results, self.only_results(n, outcome))
+        return self.assign_outcome(n, n.results, self.only_results(n, outcome))
 
     def loop_tiles(self, n: Op, iv: Value, indices: Sequence[AffineIndex | None]) -> ast.expr:
         """A call of `LoopTiles.tiles` for a load, bound to its array and its tile indices for a counter of 0."""
@@ -334,10 +338,10 @@ class Body:
         point = self.unit.ref(MergePoint(ranks_of(n.params), n.span), "point")
         outcome = call(load(".while_loop"), [load(CTX), self.unit.loads(n.inits), *cond, *self.loop_body(n), point,
                                              self.unit.ref(ranks_of(n.results), "ranks")])
-        return self.entered(n, n.results, self.only_results(n, outcome))
+        return self.assign_outcome(n, n.results, self.only_results(n, outcome))
 
     def only_results(self, n: Node, outcome: ast.expr) -> ast.expr:
-        """The outcome of a loop without the blocks, if none leaves it by Return."""
+        """The results alone of a loop's outcome, if no block leaves it by Return."""
         return outcome if self.unit.exits.node(n) else ast.Subscript(outcome, constant(1), ast.Load())
 
     def frame(self, n: ir.Frame) -> list[ast.stmt]:
@@ -378,7 +382,7 @@ def _is_f32_unary(n: Op) -> bool:
     return len(n.operands) == 1 and n.results[0].type == n.operands[0].type and n.results[0].type.dtype is float32
 
 
-def room(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
+def reusable_or_none(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
     """x, if the result of an elementwise op on x and y has its shape; else None."""
     return x if y.shape == x.shape or broadcastable_to(y.shape, x.shape) else None
 

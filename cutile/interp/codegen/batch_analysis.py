@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cutile.interp.exec.block_set import BlockFunction, BlockSet
     from cutile.interp.memory.array import Array
 
-MAX_KEPT_BYTES = 1 << 16  # of a constant that is kept, unless it repeats along an axis
+MAX_KEPT_BYTES = 1 << 16  # a larger constant is kept only if it repeats along an axis (stride 0)
 MAX_COMPUTED = 1 << 24  # elements of a value that is computed to see whether it can be kept
 
 Operand = tuple[Op, int]  # an op, and the number of one of its operands
@@ -41,13 +41,13 @@ class BatchFacts:
     indices: Mapping[Operand, AffineIndex]  # tile indices that emitted code keeps as functions of block indices
     skipped: frozenset[Node]  # nodes that need no code
     times_read: Mapping[Value, int]
-    regular: frozenset[Op]  # ops whose tiles lie where the layout of an array and the block indices alone decide
+    regular: frozenset[Op]  # ops of which only the layout of an array and block indices decide where tiles lie
     implicit: frozenset[Op]  # broadcasts that need no code, because NumPy broadcasts operands
     stored_by: Mapping[Op, Op]  # op → the store that directly follows it and alone reads its result
     stores: Mapping[Op, Op]  # the inverse: store → op
     reusable: Mapping[Op, Value]  # op → the operand whose memory may hold the result
     as_stored: frozenset[Op]  # accesses to short floats that are only moved, as bits
-    moved: frozenset[Op]  # ops whose results code moves so that the blocks lie last in memory
+    moved: frozenset[Op]  # ops after which code copies the result to memory where the blocks lie last
 
     def reads(self, n: Node) -> list[Value]:
         """The values that the code of a node reads from locals, without its nested regions."""
@@ -68,7 +68,9 @@ class BatchFacts:
                    for n in root.nodes)
 
     def find_view(self, n: Op, array: Array, ctx: BlockSet) -> np.ndarray | None:
-        """The tiles of a regular op for all blocks as one view of the array; None if one is not wholly inside it."""
+        """The tiles of a regular op for all blocks as one view of the array; None if a tile is not wholly inside the
+        array.
+        """
         indices = [ctx.index(block_function(self.indices[n, i])) if (n, i) in self.indices
                    else self.constants[n.operands[i]] for i in tile_indices(n)]
         sig = Sig(tuple(v.type for v in n.operands), tuple(v.type for v in n.results))
@@ -120,7 +122,7 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     stored_by, reusable, moved = {}, {}, ops_to_move(kernel)
     for region in _regions(kernel.body, nodes):
         here = [n for n in region.nodes if n not in skipped]
-        if not moved:  # to compute into arrays, where blocks do not lie last, would be slow
+        if not moved:  # computing into an array, whose blocks lie first, would be slow
             stored_by |= find_direct_stores(here, times_read, params)
         reusable |= find_reusable(here, times_read, reads, stored_by)
     return BatchFacts(constants, described, indices, skipped, times_read,
@@ -171,7 +173,7 @@ def _folds(o: OpDef) -> bool:
 def block_indices(described: Mapping[Op, Access], params: frozenset[Value],
                   constants: Mapping[Value, np.ndarray]) -> dict[Operand, AffineIndex]:
     """The tile indices of accesses to parameters that are affine functions of block indices. Code passes them on as
-    functions: it need not compute them as arrays and find the function again.
+    functions of block indices, so they are never arrays.
     """
     return {(n, i): index for n, access in described.items() if n.operands[0] in params
             for i, index in zip(tile_indices(n), access.index, strict=False)
@@ -255,18 +257,18 @@ def find_reusable(nodes: Sequence[Node], times_read: Mapping[Value, int], reads:
             continue
         if n.op.accumulates == PRODUCT:
             made.update(n.results)
-        if not n.op.takes_out or _may_hand_on(n):
+        if not n.op.takes_out or _may_share_memory(n):
             continue
         (y,) = n.results
         reusable = [v for v in n.operands if v in made and _fits(n, v) and readers[v][-1] is n
-                 and len(readers[v]) == times_read[v] and not any(map(_may_hand_on, readers[v]))]
+                 and len(readers[v]) == times_read[v] and not any(map(_may_share_memory, readers[v]))]
         if reusable and len(n.operands) <= 2:  # an op on more operands still reads some when it writes the result
             found[n] = reusable[0]
         made.add(y)
     return found
 
 
-def _may_hand_on(n: Node) -> bool:
+def _may_share_memory(n: Node) -> bool:
     """Whether a result may share the memory of an operand: as a view, or by a cast that leaves carriers as they are."""
     if not isinstance(n, Op) or n.region is not None:
         return True

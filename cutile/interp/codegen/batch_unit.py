@@ -29,12 +29,12 @@ def ranks_of(values: Iterable[Value]) -> tuple[Rank, ...]:
 
 
 class Unit:
-    """What all functions of one kernel share. `queue`: calls that emit the others."""
+    """What all functions of one kernel share. `queue`: calls that emit the functions not emitted yet."""
 
     def __init__(self, code: EmittedCode, liveness: Liveness, facts: BatchFacts, exits: Exits, root: Region):
         self.code, self.liveness, self.facts, self.exits, self.queue = code, liveness, facts, exits, deque()
         self.records = 0
-        self.functions: dict[BlockFunction, BlockFunction] = {}  # of block indices: equal ones are one object
+        self.functions: dict[BlockFunction, BlockFunction] = {}  # functions of block indices, one object for equal ones
         self.depths = depths(root)
         self.views: dict[Op, str] = {}  # locals of the kernel's function, and of the bodies of loops
 

@@ -1,7 +1,7 @@
 """Emits code for the block schedule: plain Python that runs one block, as the user would step through it.
 
 Branches and loops become Python's, and each frame becomes a function, so a debugger shows the user's own stack. The
-user's variables are locals with their names. Code reads a variable wherever it holds the value that is needed, so a
+user's variables are locals with their names. Code reads a variable wherever it holds the value that is needed. So a
 value that the user assigns in the debugger is used from then on. Other values are in temporaries such as `.t0`, which
 are deleted after their last use.
 """
@@ -71,17 +71,17 @@ def emit_kernel(kernel: Kernel, top: Function) -> EmittedCode:
 class Function:
     """One Python function under construction.
 
-    The interleave schedule overrides `survives_deep_stack`, `inner`, `called`, `pause`, `activation`, `iteration` and
-    `combining`.
+    The interleave schedule overrides `survives_deep_stack`, `inner`, `called`, `pause`, `before_loop`,
+    `before_iteration` and `combining`.
     """
 
     def __init__(self, code: EmittedCode, liveness: Liveness, queue: deque, constants: dict[Value, str] | None = None):
         self.code, self.liveness, self.queue = code, liveness, queue
-        self.constants = {} if constants is None else constants  # in all functions of a kernel
-        self.calls = 0  # how many calls this function is nested in
+        self.constants = {} if constants is None else constants  # shared by all functions of the kernel
+        self.depth = 0  # how many calls this function is nested in
         self.variables = Variables()
         self.loops: list[OpenLoop] = []
-        self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # what a Yield of the innermost region does
+        self.ends: list[Callable[[Node], list[ast.stmt]]] = []  # for each open region, what its Yield becomes
 
     def enter(self, name: str, span: Span, body: Region, values: Sequence[Value]) -> ast.expr:
         """Queue a function, and return a call of it. `values` are the values visible here that the body may read.
@@ -99,7 +99,7 @@ class Function:
         read = {v for n in body.nodes[skip:] for v in self.liveness.reads(n)}
         values = [v for v in values if v in read]
         slot, inner = self.code.slot("function"), self.inner()
-        inner.calls = self.calls + 1
+        inner.depth = self.depth + 1
         for variable, v in named.items():
             if isinstance(v, Value):
                 inner.variables.bind(variable, (v,))
@@ -120,12 +120,12 @@ class Function:
             unread = {i for i, p in enumerate(params) if is_temp(p) and not reads[p]}
             params = [p for i, p in enumerate(params) if i not in unread]
             entry.args[:] = [x for i, x in enumerate(entry.args, -2) if i not in unread]
-        done = self.deepening(slot, body) if self.calls % CALLS_PER_CHECK == CALLS_PER_CHECK - 1 else None
+        done = self.when_made(slot, body) if self.depth % CALLS_PER_CHECK == CALLS_PER_CHECK - 1 else None
         self.code.define(name, [CTX, BLOCK, *params], inherit_position(stmts), span.filename, header(span), slot,
                             done)
 
-    def deepening(self, slot: str, body: Region) -> Callable:
-        """A hook that lets a function continue in a further thread when the stack of this one is nearly full."""
+    def when_made(self, slot: str, body: Region) -> Callable:
+        """Called with the function that has this body when it is made: it then survives a nearly full stack."""
         def done(function: Callable) -> None:
             self.code.objects[slot] = self.survives_deep_stack(function, body)
         return done
@@ -133,7 +133,7 @@ class Function:
     # -------------------------------------------------------------- what the interleave schedule adds
 
     def survives_deep_stack(self, function: Callable, body: Region) -> Callable:
-        """A function, which has that body, made into one that can be called when the stack is nearly full."""
+        """`function`, whose body is `body`, wrapped so that it can be called when the stack is nearly full."""
         return recursive(function)
 
     def inner(self) -> Function:
@@ -148,12 +148,12 @@ class Function:
         """Statements before an op."""
         return []
 
-    def activation(self, n: ir.While) -> list[ast.stmt]:
+    def before_loop(self, n: ir.While) -> list[ast.stmt]:
         """Statements before a loop."""
         return []
 
-    def iteration(self, n: ir.While) -> list[ast.stmt]:
-        """Statements at the begin of each iteration, before the condition."""
+    def before_iteration(self, n: ir.While) -> list[ast.stmt]:
+        """Statements at the beginning of each iteration, before the condition."""
         return []
 
     def combining(self) -> Callable:
@@ -237,13 +237,14 @@ class Function:
 
     def folded(self, n: Op) -> str:
         """An op on constants that the user did not write. It is computed now, so a debugger never steps into it."""
-        operands = [attribute(load(self.constants[v]), "carrier") for v in n.operands]  # not what a variable holds
+        # The carrier of the constant, even if the user's variable holds something else by now.
+        operands = [attribute(load(self.constants[v]), "carrier") for v in n.operands]
         y = self.tile(meaning_call(self.code, n, operands, None), n.results[0].type)
         return self.code.ref(self.code.evaluate(y), "constant").id
 
     def bind(self, n: ir.Bind, arriving: bool) -> list[ast.stmt]:
-        """`name = template`; no statement if the variable holds the value already where the header of a function or
-        loop binds it.
+        """`name = template`. No statement if the header of a function or loop binds a variable (`arriving`) that holds
+        the value already.
         """
         v = n.template
         if not n.name:  # it only marks that control came here
@@ -300,14 +301,14 @@ class Function:
         at = header(n.span)
 
         def body(loop: OpenLoop) -> list[ast.stmt]:
-            stmts = self.iteration(n)
+            stmts = self.before_iteration(n)
             if n.cond is not None:
                 self.ends.append(lambda y: self._leave_unless(y, loop))
                 stmts += self.region(n.cond)[0]
                 self.ends.pop()
             return stmts + self.count(n.span, at) + self.region(n.body, n.span.line)[0]
 
-        before = self.activation(n)
+        before = self.before_loop(n)
         stmts, falls = self.loop(n, body, lambda stmts: ast.While(constant(True), stmts, []), at)
         return before + stmts, falls
 
@@ -330,7 +331,7 @@ class Function:
              at: Position) -> tuple[list[ast.stmt], bool]:
         """A loop. `body(loop)` gives its statements.
 
-        Carried values share the temporaries of the results, so every exit finds them in place.
+        Carried values share the temporaries of the results, so no exit has to copy them.
         """
         for p, r in zip(n.params, n.results, strict=False):
             self.code.share(p, r)

@@ -41,7 +41,7 @@ def _simplify(suite: list[ast.stmt], reads: Counter[str]) -> bool:
         match s:
             case ast.Assign(targets=[ast.Name()], value=ast.Name(id=temp)) if (
                     is_temp(temp) and reads[temp] == 1 and (maker := _maker(out, temp)) is not None):
-                maker.targets = s.targets  # these keep their position in the source
+                maker.targets = s.targets  # the user's targets keep their position in the source
                 reads[temp] = 0
             case ast.Assign(targets=[ast.Name() as t], value=value) if _unread(t, reads):
                 if not isinstance(value, ast.Name):

@@ -73,11 +73,13 @@ class EmittedCode:
 
     def define(self, name: str, params: Sequence[str], body: list[ast.stmt], filename: str, at: Position, slot: str,
                done: Callable[[FunctionType], None] | None = None) -> None:
-        """Add a function under the user's file name. `finish` compiles it, and it becomes the object `slot`."""
+        """Add a function under the user's file name. `finish` compiles it, and it becomes the object `slot`;
+        then `done` is called with it.
+        """
         self._functions.append((slot, function(name, params, body, at), filename, done))
 
     def evaluate(self, x: ast.expr) -> Any:
-        """The value of an expression over these objects."""
+        """The value of an expression over `self.objects`."""
         whole = ast.Expression(set_position(x, (1, 0, 1, 0)))
         with np.errstate(all="ignore"):
             return eval(compile(whole, "<cutile>", "eval"), {}, self.objects)
@@ -93,7 +95,8 @@ class EmittedCode:
             if filename not in scopes:
                 scopes[filename] = _module_of(filename)
             scope = scopes[filename]
-            module = compiled(ast.Module([tree], []), str(filename))  # not run: a debugger would stop in it
+            # The module's code is taken out, not run: a debugger would stop in it.
+            module = compiled(ast.Module([tree], []), str(filename))
             code_object = next(c for c in module.co_consts if isinstance(c, CodeType))
             self.objects[slot] = made = FunctionType(code_object, scope)
             if done is not None:
@@ -177,7 +180,7 @@ def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
     i = info(types[0].dtype)
     if n.op.exact or not i.floating:
         return call(load(".array"), [y])
-    if i.carried_exactly:  # the cast of what was computed in float64 is the rounding
+    if i.carried_exactly:  # casting float64 to the carrier rounds
         return call(load(".array"), [y, code.ref(i.carrier, "carrier")])
     return call(load(".array"), [call(load(".round"), [code.ref(types[0].dtype, "dtype"), y])])
 

@@ -14,7 +14,7 @@ NO_EXITS: frozenset[str] = frozenset()
 
 
 class Exits:
-    """For each region, how control can leave it other than by its end: "loop" (Break, Continue) and "frame" (Return).
+    """For each region, how control can jump out of it, before its end: "loop" (Break, Continue) and "frame" (Return).
     """
 
     def __init__(self, root: Region):
@@ -37,7 +37,7 @@ class Exits:
         return self._of[region]
 
     def node(self, n: Node) -> frozenset[str]:
-        """How control can leave a node other than by its end."""
+        """How control can jump out of a node, before its end."""
         if isinstance(n, (Op, ir.Bind, ir.Frame)):
             return NO_EXITS
         out = frozenset().union(*(self._of[region] for region in regions_of(n)))

@@ -89,21 +89,22 @@ class PausingFunction(Function):
         changes = [] if n.op.effect == READ else [self.use(v) for v in n.operands if not isinstance(v.type, TileType)]
         return [_yield(self.code.ref(Pause(n.span), "pause"), *changes)]
 
-    def activation(self, n):
+    def before_loop(self, n):
         if n not in self.pauses.waiting:
             return []
         self.spins[n] = self.code.slot("spin")
         spin = call(self.code.ref(Spin, "Spin"), [self.code.ref(n.span, "span")])
         return [set_position(assign([self.spins[n]], spin), NO_POSITION)]
 
-    def iteration(self, n):
+    def before_iteration(self, n):
         if n not in self.pauses.waiting:
             return []
         return [_yield(load(self.spins[n]), *map(self.use, self.pauses.waiting[n]))]
 
 
 def _advanced(function: Callable, *args: Any) -> Generator:
-    """The generator that a function returns, with steps that may run in a further thread."""
+    """The generator that a function returns; each of its steps may run in a new thread, when the stack is nearly full.
+    """
     inner = function(*args)
     while True:
         going_on, item = _step(inner)

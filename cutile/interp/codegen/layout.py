@@ -23,11 +23,13 @@ TRIPS = 8  # how many iterations a loop is assumed to make
 LOOP = 6.0  # to begin an inner loop of NumPy
 REDUCE = 20.0  # to begin one of a reduction
 LOAD, STORE = 2.0, 3.0  # to move an element to the other layout and back
-FEW = 16  # shorter inner loops count as short
+FEW = 16  # inner loops of up to so many elements count as short
 
 
 def ops_to_move(kernel: Kernel) -> frozenset[Op]:
-    """The ops whose results code must move so that the blocks lie last; none if the blocks should lie first."""
+    """The ops after which code must copy the result to memory where the blocks lie last; none if they should lie
+    first.
+    """
     gain = cost = 0.0
     made: dict[Value, Op] = {}
     for n, weight in _weighted(kernel.body):
@@ -74,7 +76,7 @@ def _gain(n: Op, made: dict[Value, Op]) -> float:
 
 
 def _run(n: Op, made: dict[Value, Op]) -> int:
-    """The length of NumPy's inner loop for one block; a large number if it runs over all of a tile."""
+    """The length of NumPy's inner loop for one block; a large number if that loop runs over all of a tile."""
     whole = 1 << 30
     if n.op.elementwise and n.results:
         t = n.results[0].type
@@ -101,7 +103,9 @@ def _own_shape(v: Value, rank: int, made: dict[Value, Op]) -> tuple[int, ...]:
 
 
 def _common_run(shape: tuple[int, ...], parts: list[tuple[int, ...]], whole: int) -> int:
-    """The product of the last axes along which each part is everywhere whole, or everywhere of length 1."""
+    """The product of the last axes over which each operand (of these `parts`) is either full on all of them, or 1 on
+    all of them.
+    """
     run, kinds = 1, None
     for k in range(len(shape) - 1, -1, -1):
         if shape[k] == 1:
@@ -127,8 +131,8 @@ def _cost(n: Op) -> float:
 
 
 def _sources(kernel: Kernel) -> Iterator[Op]:
-    """Ops whose results do not have the layout of an operand: reads, and elementwise ops none
-    of whose operands has the shape of the result and differs between blocks.
+    """Ops whose results do not have the layout of an operand: reads, and elementwise ops without an operand that both
+    has the shape of the result and differs between blocks.
     """
     tiles: set[Value] = set()  # that differ between blocks, as far as is known
     made: dict[Value, Op] = {}

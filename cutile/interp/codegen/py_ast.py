@@ -40,7 +40,7 @@ def _first_line(at: Position) -> Position:
 
 
 def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
-    """Give the position `at` to every node of a statement that has none. If a node has one, the nodes below it do too.
+    """Give the position `at` to every node of a statement that has none. Nodes below one with a position must have one.
 
     Python gives the instruction of an attribute the last line of its expression. If `at` spans several lines,
     attributes get the first line as their position instead.

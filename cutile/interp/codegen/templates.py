@@ -15,7 +15,7 @@ from cutile.ir.nodes import Known, Template, Value
 
 
 def from_template(code: EmittedCode, t: Template, use: Callable[[Value], ast.expr]) -> ast.expr:
-    """`use` gives the expression of a run-time value."""
+    """The expression of what a user's variable holds. `use` gives that of a run-time value."""
     match t:
         case Value():
             return use(t)

@@ -125,7 +125,7 @@ class OpenLoop:
     node: ir.For | ir.While
     claims: dict[str, frozenset[Value]]
     mark: int  # before the loop
-    normal: list[Path] = field(default_factory=list)  # on which its condition or range ends it
+    normal: list[Path] = field(default_factory=list)  # on which the loop ends normally
     breaks: list[Path] = field(default_factory=list)  # on which a Break ends it
     wrong: bool = False  # a claim was false: emit the body again with the claims that are left
 
@@ -146,8 +146,8 @@ class OpenLoop:
 
 
 def claimed(variables: Variables, n: ir.For | ir.While) -> dict[str, frozenset[Value]]:
-    """The first claims about a loop: each variable that it may assign holds the params whose inits it holds before the
-    loop.
+    """The first claims about a loop: a variable that it may assign is claimed to hold param i if it holds init i before
+    the loop.
     """
     here, params = variables.mark(), frozenset(n.params)
     variables.rename(n.inits, n.params)

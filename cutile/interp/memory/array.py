@@ -55,7 +55,7 @@ class Array(Protocol):
     # -- arrays made from this one
 
     def for_blocks(self, take: Take) -> Array:
-        """The array for other blocks: `take(carrier, 0)` returns their part of a value with batch axes."""
+        """The array for other blocks: `take(carrier, 0)` returns these blocks' part of a value with batch axes."""
 
     def slice(self, axis: int, start: np.ndarray, stop: np.ndarray) -> Array:
         """[SLICE-1]: elements start … stop-1 of one axis. The length is taken in the index dtype."""
@@ -86,8 +86,8 @@ class Array(Protocol):
 
     def view(self, origin: Sequence[Index], shape: Shape, order: Sequence[int],
              steps: Sequence[int] | None = None) -> np.ndarray | None:
-        """The tiles of all blocks as one view, which may be of memory; None if a tile is not wholly inside the array,
-        or they do not lie so that one view holds them.
+        """The tiles of all blocks as one view, which may share the array's memory; None if a tile is not wholly inside
+        the array, or the tiles do not lie so that one view holds them.
         """
 
     def target(self, origin: Sequence[Index], shape: Shape, order: Sequence[int],
@@ -149,8 +149,8 @@ class ArrayBase:
 
 def _row_tiles(axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray],
                shape: Shape) -> tuple[list[np.ndarray], Shape]:
-    """Origin and shape of the tiles at some positions along an axis. Each tile has one row, and the positions are one
-    more batch axis, the last.
+    """Origin and shape of the tiles at some positions along an axis. Each tile has one row. The positions form one more
+    batch axis, which comes last.
     """
     origin = [_widened(s, 0) for s in starts]
     origin.insert(axis, np.asarray(sparse))
@@ -158,7 +158,7 @@ def _row_tiles(axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray],
 
 
 def _beside_rows(array: Array) -> Array:
-    """The array with one more batch axis, of length 1, after its own, to go with the batch axis of positions."""
+    """The array with one more batch axis, of length 1, after its own. It stands against the batch axis of positions."""
     return array.for_blocks(_widened)
 
 

@@ -20,7 +20,7 @@ from cutile.interp.memory.foreign_view import ForeignView
 from cutile.interp.memory.per_block_array import ArrayList
 from cutile.interp.memory.separable import separable
 from cutile.interp.memory.strided_tile import StridedMemory, StridedTile
-from cutile.interp.memory.tile_locations import Coord, Full, Index, TileBounds, classify, exact_indices, locate
+from cutile.interp.memory.tile_locations import Coord, Full, Index, TileBounds, affine_indices, classify, locate
 
 
 def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None = None,
@@ -54,7 +54,7 @@ def _steps(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, inde
 
 class ArrayView(ArrayBase):
     """For each axis `start`, in coordinates of the buffer, and `size`: an int, or an int64 array over the batch axes.
-    `steps` are strides in elements. With `whole` the view is all of the buffer, so that its bounds need not be
+    `steps` are strides in elements. With `whole` the view is all of the buffer. Its bounds then need not be
     computed.
     """
 
@@ -198,10 +198,10 @@ class ArrayView(ArrayBase):
         """The tiles of all blocks as one strided tile. None if one is not wholly inside the array, or if an index is an
         array.
         """
-        exact = exact_indices(origin)
-        if exact is None:
+        affine = affine_indices(origin)
+        if affine is None:
             return None
-        found = classify(memory.strides, self.start, self.bounds.stop, exact, shape, order, steps or shape)
+        found = classify(memory.strides, self.start, self.bounds.stop, affine, shape, order, steps or shape)
         return found.tile if isinstance(found, Full) else None
 
     # -- elements

@@ -14,9 +14,9 @@ import numpy as np
 from cutile.dtypes import bfloat16, float16, info
 from cutile.ops import _numeric
 
-Position = np.ndarray | tuple[np.ndarray, ...]  # in `flat`, or along each axis; () for the element of a 0-d array
+Position = np.ndarray | tuple[np.ndarray, ...]  # in `Buffer.flat`, or one along each axis; () for a 0-d array
 
-# Ufuncs, which have `at` and `accumulate`. On integers they are associative.
+# Ufuncs, which have `at` and `accumulate`. On integers they are associative, so updates may be combined first.
 UFUNCS = {"add": np.add, "max": np.maximum, "min": np.minimum, "and": np.bitwise_and, "or": np.bitwise_or,
           "xor": np.bitwise_xor}
 
@@ -53,7 +53,7 @@ def apply(buffer, kind: str, ok, mask, coords: Sequence[np.ndarray], operands: S
         flat, at = buffer.array.reshape(1), np.zeros(keep.size if some is None else np.count_nonzero(keep), np.int64)
     else:
         flat = buffer.array if isinstance(at, tuple) else buffer.flat
-    if not old and at_once(buffer.dtype, kind):
+    if not old and ufunc_at_suffices(buffer.dtype, kind):
         x = operands[0]
         one = is_one_number(x)  # `at` is much faster with one number than with an array of equal ones
         x = buffer.store(np.asarray(x.reshape(-1)[0] if one else kept(x, shape, some)))[()]
@@ -82,7 +82,7 @@ def all_updated(dtype: np.dtype, shape: tuple[int, ...]) -> tuple[np.ndarray, np
     return filled_with(True, np.dtype(bool), shape), filled_with(0, dtype, shape)
 
 
-def at_once(dtype, kind: str) -> bool:
+def ufunc_at_suffices(dtype, kind: str) -> bool:
     """Whether `ufunc.at` computes this update, rounding after each one."""
     return kind in UFUNCS and dtype is not bfloat16
 
@@ -94,14 +94,14 @@ def is_one_number(x: np.ndarray) -> bool:
 
 def may_count(dtype, kind: str, flat: np.ndarray, at: Position) -> bool:
     """Whether to count the updates of each element and add count × x once, because that is faster. Integers wrap, so
-    the result is the same; floats are not added so.
+    the result is the same. Never for floats.
     """
     return kind == "add" and info(dtype).integral and isinstance(at, np.ndarray) and flat.size <= at.size
 
 
 def add_counts(flat: np.ndarray, at: np.ndarray, x: np.generic, exist: Callable = lambda part: True) -> bool:
-    """Add x to each element as often as its position occurs. False, with nothing done, if `exist` returns False for a
-    part of the positions.
+    """Add x to each element as often as its position occurs. False, with nothing done, unless all positions exist:
+    `exist(part)` says it of a part of them.
     """
     size, n = flat.size, max(1 << 15, 4 * flat.size)  # positions that stay in the cache with their 64-bit copies
     total = 0

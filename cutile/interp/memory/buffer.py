@@ -14,9 +14,10 @@ from cutile.interp.memory.strided_tile import StridedMemory
 from cutile.ops import _numeric
 
 AT_ONCE = 1 << 15  # most positions of one call of `take` [measured]
-ARGMAX_LIMIT = 1 << 14  # indices: argmax finds the largest of up to so many faster than maximum does [measured]
+ARGMAX_LIMIT = 1 << 14  # up to so many indices, argmax is faster than maximum [measured]
 CONVERT_LIMIT = 1 << 26  # elements: larger arrays are never converted as a whole
-SMALL, PART = 1 << 20, 64  # arrays of up to SMALL elements are converted at the first read of at least 1/PART of them
+# An array of at most SMALL elements is converted at the first read of at least 1/PART of its elements.
+SMALL, PART = 1 << 20, 64
 
 
 @functools.cache
@@ -29,7 +30,7 @@ def _carried(dtype: DType) -> tuple[np.dtype, bool]:
 class Buffer:
     """The memory of one array argument, for one launch. `writable`: stores are possible. `plain`: it holds carriers."""
 
-    may_change = True  # loads must copy, because the kernel may store to this memory; a launch may find otherwise
+    may_change = True  # the kernel may store to this memory, so loads copy; until a launch finds otherwise
     flat: np.ndarray | None = None  # the elements as a vector, if they are one after another in memory
     low = 0  # the offset of the lowest byte from element (0, …): 0 or less
     number: int | None = None  # stands for this buffer in foreign pointers
@@ -100,14 +101,14 @@ class Buffer:
         return self.carrier_memory, False
 
     def ensure_constant_carriers(self, n: int) -> bool:
-        """Whether the memory does not change and is there as carriers; it is first converted to carriers if a read of
-        `n` elements justifies that.
+        """Whether the memory does not change and holds carriers. If it holds none, and a read of `n` elements justifies
+        it, it is converted first.
         """
         if self.may_change or self.plain or self.carrier_memory is not None:
             return not self.may_change
         if not self.memory_to_read(n)[1]:
             return True
-        self._read -= n  # the caller reads them later, and they are added then
+        self._read -= n  # taken back: they are counted when they are really read
         return False
 
     def take(self, at: Position, n: int, out: np.ndarray | None = None) -> np.ndarray:
@@ -192,8 +193,8 @@ class Buffer:
 
 
 def _parts(at: np.ndarray, out: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Positions and the places for their results, cut into parts of which the positions and the 64-bit copies that
-    NumPy makes of them stay in the cache.
+    """Positions and the places for their results, cut into parts so small that the positions, and the 64-bit copies
+    that NumPy makes of them, fit into the cache.
     """
     if at.size <= AT_ONCE or not (at.flags.c_contiguous and out.flags.c_contiguous):
         return [(at, out)]
@@ -207,7 +208,7 @@ def all_below(i: np.ndarray, high: int) -> bool:
     u = i if unsigned is None else i.view(unsigned)
     if i.size > ARGMAX_LIMIT:
         return 0 <= np.maximum.reduce(u, None).view(i.dtype).item() < high
-    return 0 <= i.item(u.argmax()) < high  # half the time, where there are few [measured]
+    return 0 <= i.item(u.argmax()) < high  # takes half the time for few indices [measured]
 
 
 _UNSIGNED = {c: np.dtype(c.upper()) for c in "bhilq"}

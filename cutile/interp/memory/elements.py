@@ -15,7 +15,7 @@ from cutile.interp.memory.buffer import Buffer, all_below
 from cutile.interp.memory.tile_copy import make_read_only
 from cutile.interp.memory.tile_locations import OUTSIDE, Coord, TileBounds
 
-Coordinates = tuple[np.ndarray, list[np.ndarray]]  # which elements exist; coordinates along each axis, 0 for others
+Coordinates = tuple[np.ndarray, list[np.ndarray]]  # which elements exist; coordinates by axis, 0 where none does
 
 
 def coord(c) -> Coord:
@@ -107,7 +107,7 @@ def scattered(buffer: Buffer, bounds: TileBounds, indices: Sequence[np.ndarray],
 def updated(buffer: Buffer, kind: str, bounds: TileBounds, indices: Sequence[np.ndarray], mask: np.ndarray | None,
             operands: Sequence[np.ndarray], shape: tuple[int, ...], old: bool) -> tuple[np.ndarray, np.ndarray] | None:
     """What `update` gives."""
-    if not old and mask is None and atomics.at_once(buffer.dtype, kind) \
+    if not old and mask is None and atomics.ufunc_at_suffices(buffer.dtype, kind) \
             or (compiled := _form(f"atomic {kind} {buffer.dtype.name}", bounds, indices)) is None:
         return None
     memory = buffer.array if buffer.plain else buffer.array.view(np.uint16)

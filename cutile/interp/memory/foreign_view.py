@@ -16,14 +16,14 @@ from cutile.interp.memory.buffer import Buffer
 from cutile.interp.memory.elements import beside, coord, shape_of
 from cutile.interp.memory.tile_locations import Coord
 
-FAR = 1 << 55  # elements: raw memory reaches so far in both directions; no argument is as large
+FAR = 1 << 55  # elements that raw memory reaches in both directions; no argument has as many
 
 
 class ForeignView(ArrayBase):
     """Element (i_0, i_1, …) lies offset + Σ steps[k]·i_k·itemsize bytes after element (0, …) of a buffer.
 
     The offset (in bytes), sizes and steps (in elements) are each an int or an array over the batch axes. The lowest
-    index is `low`. The buffer is `home`, unless this is `over` other memory.
+    index is `low`. `home` is the argument's buffer; `over()` replaces only the memory that is read.
     """
 
     def __init__(self, buffer: Buffer, offset: Coord, size: tuple[Coord, ...], steps: tuple[Coord, ...],
@@ -67,8 +67,8 @@ class ForeignView(ArrayBase):
     # -- arrays made from this one
 
     def for_blocks(self, take) -> ForeignView:
-        def pick(c: Coord) -> Coord:
-            return coord(take(c, 0)) if isinstance(c, np.ndarray) else c
+        def pick(x: Coord) -> Coord:
+            return coord(take(x, 0)) if isinstance(x, np.ndarray) else x
 
         return ForeignView(self.buffer, pick(self.offset), tuple(map(pick, self.size)), tuple(map(pick, self.steps)),
                            self.index_dtype, self.low, self.home)

@@ -1,8 +1,8 @@
 """Tiles that may each begin anywhere: reading and writing them.
 
 Tiles of which the same part exists are read or written together: those wholly inside the array, and those that an edge
-cuts alike. One overlapping view has such a part at every position in memory, and the coordinates where the parts begin
-index it.
+cuts alike. One overlapping view holds, for every position, the part that begins there; it is indexed with the parts'
+first coordinates.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class IrregularTiles:
         return self._positions(memory, part)[part.at]
 
     def _positions(self, memory: StridedMemory, part: _Part) -> np.ndarray:
-        """Every position up to the last one in use that a part of this shape can have: an overlapping view, position
-        axes first.
+        """An overlapping view: for every position up to the last one in use, the part of this shape that begins there.
+        The axes of positions come first.
         """
         counts = tuple(int(b.max()) + 1 for b in part.at)
         return StridedTile(0, counts + part.shape, self.strides * 2, False).of(memory)
@@ -74,7 +74,7 @@ class IrregularTiles:
         rank, zero = len(self.tile_shape), np.zeros(self.batch_shape, np.int64)
         rows = [k for k, c in enumerate(cut) if c is None]  # the ends that differ between blocks
         cuts = np.stack([(x + zero).reshape(-1) for x in map((*self.first, *self.end).__getitem__, rows)])
-        order = np.lexsort(cuts)  # blocks of one cut become neighbours and stay in order
+        order = np.lexsort(cuts)  # blocks whose tiles are cut alike become neighbours and stay in order
         cuts, begins = cuts[:, order], [(b + zero).reshape(-1) for b in self.begins]
         bounds = [0, *(np.flatnonzero((cuts[:, 1:] != cuts[:, :-1]).any(axis=0)) + 1).tolist(), len(order)]
         parts = []

@@ -40,7 +40,8 @@ class LoopTiles:
         """The tile of each iteration, or None for a tile that the body has to load itself. The loop's counter runs
         through `trips`; `indices` are the tile indices for a counter of 0.
         """
-        rank, size = 0, self.size * len(trips)  # batch axes of strided indices; elements that are read
+        rank = 0  # how many batch axes strided indices have
+        size = self.size * len(trips)  # elements that are read
         for j in indices:
             if type(j) is StridedIndex:
                 rank, size = len(j.shape), size * prod(j.shape)
@@ -51,7 +52,8 @@ class LoopTiles:
         v = self.view(array, _over_iterations(indices, self.growth, trips, rank))
         if v is not None:
             return v
-        v = self.view(array, _over_iterations(indices, self.growth, trips[:-1], rank))  # only the last may be clipped
+        # Perhaps only the last iteration's tile is clipped.
+        v = self.view(array, _over_iterations(indices, self.growth, trips[:-1], rank))
         return NONE if v is None else chain(v, NONE)
 
 

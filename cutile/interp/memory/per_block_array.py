@@ -27,7 +27,8 @@ def of_blocks(x: np.ndarray | None, rank: int, batch_shape: tuple[int, ...], blo
 
 
 class PerBlockArray(ArrayBase):
-    """views[which], where `which` has batch axes. A number out of range means an array without elements. Each method
+    """An array for each block: `views[which]`, where `which` has batch axes. For a number out of range the array has no
+    elements. Each method
     calls that of every view, for the blocks that have this view.
     """
 
@@ -68,7 +69,7 @@ class PerBlockArray(ArrayBase):
         """Call `ask(view, operands, batch shape)` for each view, all narrowed to the blocks that have it.
 
         `results`: for each result the value of blocks without a view, its dtype and its tile shape. `batch_shape` is
-        that of the blocks; if it is None, that to which `which`, the operands and the views broadcast.
+        that of the blocks; None means the shape to which `which`, the operands and the views broadcast.
         """
         if batch_shape is None:
             batch_shape = np.broadcast_shapes(

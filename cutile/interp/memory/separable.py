@@ -1,8 +1,8 @@
 """Elements at indices that keep the axes of an array apart, as in x[rows, columns] where `rows` vary along some axes of
 the result and `columns` along others. Image kernels have such indices.
 
-An index then is one vector of coordinates for each axis of the array, much shorter than the result. Its runs of
-consecutive coordinates become slices, so that elements are copied, or viewed, in rows instead of one by one.
+An index then is one vector of coordinates for each axis of the array, much shorter than the result. The vector's runs
+of consecutive coordinates become slices, so that elements are copied, or viewed, in rows instead of one by one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cutile.interp.memory.tile_copy import make_read_only
 from cutile.interp.memory.tile_locations import OUTSIDE, TileBounds
 from cutile.ops._promotion import broadcastable_to
 
-MOST_PIECES = 64  # products of runs, each a copy of its own
+MOST_PIECES = 64  # most slices to copy: products of runs
 LEAST_ELEMENTS = 256  # of an access; for fewer, this analysis takes longer than the access
 
 
@@ -90,7 +90,7 @@ class Separable(NamedTuple):
         return True
 
     def _pieces(self) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...]]]:
-        """The parts that exist: where in a value with the axes of the array, and where in the array."""
+        """The parts that exist, as (slices of a value with the axes of the array, slices of the array)."""
         runs = [[r for r in a.runs if r.there is not None] for a in self.axes]
         for piece in itertools.product(*runs):
             yield tuple(r.at for r in piece), tuple(r.there for r in piece)
@@ -133,33 +133,33 @@ def separable(bounds: TileBounds, indices: Sequence[np.ndarray], tile_shape: tup
         return None
     axes, used = [], set()
     for start, stop, i in zip(bounds.start, bounds.stop, indices, strict=True):
-        c = without_repetition(i)
-        along = tuple(k for k, n in enumerate(c.shape, len(shape) - c.ndim) if n > 1)
+        coords = without_repetition(i)
+        along = tuple(k for k, n in enumerate(coords.shape, len(shape) - coords.ndim) if n > 1)
         if used & set(along):
             return None
         used.update(along)
-        if 4 * c.size > total and not _may_be_one_run(c):
+        if 4 * coords.size > total and not _may_be_one_run(coords):
             return None
-        axes.append(_axis(along, c.reshape(-1), start, stop))
+        axes.append(_axis(along, coords.reshape(-1), start, stop))
     if prod(max(len(a.runs), 1) for a in axes) > MOST_PIECES:
         return None
     return Separable(tuple(axes), shape)
 
 
-def _may_be_one_run(c: np.ndarray) -> bool:
-    return int(c.item(-1)) - int(c.item(0)) == c.size - 1
+def _may_be_one_run(coords: np.ndarray) -> bool:
+    return int(coords.item(-1)) - int(coords.item(0)) == coords.size - 1
 
 
-def _axis(along: tuple[int, ...], c: np.ndarray, start: int, stop: int) -> _Axis:
-    c = c.astype(np.int64, copy=False)
+def _axis(along: tuple[int, ...], coords: np.ndarray, start: int, stop: int) -> _Axis:
+    coords = coords.astype(np.int64, copy=False)
     if start:
-        c = np.where((c < 0) | (c >= OUTSIDE), OUTSIDE, c) + start
-    exist = (c >= max(start, 0)) & (c < stop)
-    ends = np.flatnonzero((c[1:] != c[:-1] + 1) | (exist[1:] != exist[:-1])) + 1
-    if len(ends) >= max(4, len(c) // 8):
-        return _Axis(along, c, exist, ())
-    cuts = [0, *ends.tolist(), len(c)]
+        coords = np.where((coords < 0) | (coords >= OUTSIDE), OUTSIDE, coords) + start
+    exist = (coords >= max(start, 0)) & (coords < stop)
+    ends = np.flatnonzero((coords[1:] != coords[:-1] + 1) | (exist[1:] != exist[:-1])) + 1
+    if len(ends) >= max(4, len(coords) // 8):
+        return _Axis(along, coords, exist, ())
+    cuts = [0, *ends.tolist(), len(coords)]
     runs = tuple(_Run(slice(a, b), slice(first, first + b - a) if ok else None)
-                 for a, b, first, ok in zip(cuts, cuts[1:], c[cuts[:-1]].tolist(), exist[cuts[:-1]].tolist(),
+                 for a, b, first, ok in zip(cuts, cuts[1:], coords[cuts[:-1]].tolist(), exist[cuts[:-1]].tolist(),
                                             strict=False))
-    return _Axis(along, c, exist, runs)
+    return _Axis(along, coords, exist, runs)

@@ -19,7 +19,7 @@ def read(memory: StridedMemory, where: Location, fill, carrier: np.dtype, conver
     if isinstance(where, Full):
         v = where.tile.of(memory)
         return convert(v) if convert else v.copy() if copy else make_read_only(v)
-    convert = convert or _as_it_is
+    convert = convert or _identity
     if not isinstance(where, Clipped):
         return where.read(memory, fill, carrier, convert)
     out = np.full(where.shape, fill, carrier)
@@ -47,7 +47,7 @@ def make_read_only(v: np.ndarray) -> np.ndarray:
     return v
 
 
-def _as_it_is(v: np.ndarray) -> np.ndarray:
+def _identity(v: np.ndarray) -> np.ndarray:
     return v
 
 

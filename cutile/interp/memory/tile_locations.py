@@ -27,10 +27,10 @@ from cutile.interp.memory.strided_tile import StridedTile
 Coord = int | np.ndarray  # a number that is the same for all blocks, or an int64 array over the batch axes
 Index = np.ndarray | StridedIndex  # a tile index along one axis
 
-KEPT = 4096  # results of `classify`
+KEPT = 4096  # results of `classify` that are kept
 MAX_EDGES = 16  # most blocks along one batch axis whose tiles an edge cuts, each with a box of its own
 MAX_BOXES = 64  # of one access
-OUTSIDE = 1 << 61  # beyond every array; larger coordinates are replaced by it, so that sums do not overflow
+OUTSIDE = 1 << 61  # a coordinate beyond every array; it replaces larger ones, so that sums do not overflow
 
 
 class Full(NamedTuple):
@@ -38,8 +38,8 @@ class Full(NamedTuple):
 
 
 class Clipped(NamedTuple):
-    """`shape`: the batch axes, then those of the tile. Each part has the slices of `shape` that exist, and where these
-    elements lie.
+    """`shape`: the batch axes, then those of the tile. Each part has slices of an array of `shape`, whose elements
+    exist, and where these elements lie.
     """
 
     shape: tuple[int, ...]
@@ -51,7 +51,8 @@ Location = Full | Clipped | IrregularTiles
 
 class TileBounds(NamedTuple):
     """Along each axis, in coordinates of the buffer: `start`, where the array begins and tiles are counted from, and
-    `stop`, where it ends. Elements at coordinates 0 … stop-1 exist; `start` may be negative.
+    `stop`, where it ends. Elements at coordinates 0 … stop-1 exist; `start` is
+    negative if the array begins before the buffer.
 
     `fixed`: start and stop are the same for all blocks.
     """
@@ -66,21 +67,21 @@ def locate(strides: tuple[int, ...], bounds: TileBounds, origin: Sequence[Index]
     """Where the tiles at tile indices `origin` lie.
 
     Dimension i of a tile has shape[i] elements and runs along array axis order[i]; tile j begins j·steps[i] elements
-    behind the start of the array. `strides` are bytes by array axis.
+    after the start of the array. `strides` are bytes by array axis.
     """
     start, stop, fixed = bounds
-    if fixed and (exact := exact_indices(origin)) is not None:
-        found = classify(strides, start, stop, exact, shape, order, steps)
+    if fixed and (affine := affine_indices(origin)) is not None:
+        found = classify(strides, start, stop, affine, shape, order, steps)
         if found is not None:
             return found
     begins = [_begin(j, step, start[k]) for j, step, k in zip(origin, steps, order, strict=True)]
-    begins = [b if isinstance(start[k], int) else _exact(b) for b, k in zip(begins, order, strict=True)]
+    begins = [b if isinstance(start[k], int) else _affine(b) for b, k in zip(begins, order, strict=True)]
     stops, inner = [stop[k] for k in order], tuple(strides[k] for k in order)
     return _regular(inner, begins, stops, shape) or IrregularTiles(
         [_written_out(b) for b in begins], [np.asarray(s, np.int64) for s in stops], inner, shape)
 
 
-def exact_indices(origin: Sequence[Index]) -> tuple[int | StridedIndex, ...] | None:
+def affine_indices(origin: Sequence[Index]) -> tuple[int | StridedIndex, ...] | None:
     """Tile indices as numbers and strided indices; None if one is an array."""
     out: list[int | StridedIndex] = []
     for j in origin:
@@ -188,8 +189,8 @@ class _Tiles(NamedTuple):
         return StridedTile(offset, batch_shape + shape, (*across, *self.strides), self._disjoint(begins))
 
     def _disjoint(self, begins: Sequence[StridedIndex]) -> bool:
-        """Whether tiles of different blocks share no element: each batch axis moves them along a dimension that no
-        other batch axis moves them along, by at least their extent.
+        """Whether tiles of different blocks share no element: each batch axis moves tiles along a dimension of its
+        own, by at least their extent.
         """
         moving: list[int] = []
         for b, n in zip(begins, self.shape, strict=True):
@@ -284,7 +285,7 @@ def _begin(j: int | Index, step: int, base: Coord) -> int | StridedIndex | np.nd
     return (np.where(wrong, OUTSIDE, i * step) if wrong.any() else i * step) + base
 
 
-def _exact(begin: int | StridedIndex | np.ndarray) -> int | StridedIndex | np.ndarray:
+def _affine(begin: int | StridedIndex | np.ndarray) -> int | StridedIndex | np.ndarray:
     return (as_strided_index(begin) or begin) if isinstance(begin, np.ndarray) else begin
 
 
@@ -295,8 +296,8 @@ def element_begins(origin: Sequence[Index], steps: Sequence[int]) -> Iterator[np
 
 def _regular(strides: tuple[int, ...], begins: Sequence[int | StridedIndex | np.ndarray], stops: Sequence[Coord],
              shape: tuple[int, ...]) -> Full | Clipped | None:
-    """Where tiles lie that begin at these coordinates. None if a coordinate is an array, or bounds that differ by block
-    matter.
+    """Where tiles lie that begin at these coordinates. None if a coordinate is an array, or if some tile reaches over a
+    bound that differs by block.
     """
     if any(isinstance(b, np.ndarray) for b in begins):
         return None
@@ -310,8 +311,8 @@ def _regular(strides: tuple[int, ...], begins: Sequence[int | StridedIndex | np.
 
 
 def _limit(begin: int | StridedIndex | np.ndarray, stop: Coord, extent: int) -> int | None:
-    """One bound for the tiles of all blocks. If bounds differ by block: a bound beyond all tiles if every tile ends
-    before its own bound, else None.
+    """One bound for the tiles of all blocks. If bounds differ by block and every tile ends before its own, this
+    is a bound beyond all tiles; else None.
     """
     if isinstance(stop, int):
         return stop

@@ -292,6 +292,8 @@ def test_threads():
 def test_tiles_cannot_be_written_and_are_checked(found, monkeypatch):
     seen, meaning = [], ct.mma.meaning
 
+    assert ct.mma.__signature__  # read now: it would be that of `look` later
+
     def look(x, y, /, acc, **options):
         seen.append((x.flags.writeable, y.flags.writeable))
         return meaning(x, y, acc, **options)
