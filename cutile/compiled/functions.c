@@ -2,9 +2,9 @@
 
    Their NumPy forms compute in float64 and round once. Here, too, a value is computed in float64, by other formulas.
    Its relative error is less than 2**-51 for every float32 (tests/compiled/accuracy.c measures it), that of NumPy's
-   functions is less than 2**-49. If every value within a relative 2**-46 of y, the one found, rounds to the same number, the
-   results are the same. Elsewhere, about once in four million times, the result is DOUBTFUL and the caller takes NumPy's: also where it
-   is NaN, and for sines of large numbers.
+   functions is less than 2**-49. If every value within a relative 2**-46 of y, the one found, rounds to the same
+   number, the results are the same. Elsewhere, about once in four million times, the result is DOUBTFUL and the caller
+   takes NumPy's: also where it is NaN, and for sines of large numbers.
 
    Series have as many terms as the last bit of float64 needs; their coefficients are those of Taylor's series. */
 
