@@ -76,14 +76,15 @@ def _one_of(*names: str) -> Callable[[Any], str]:
 
 CHECKS = ("bounds", "undetermined", "race", "alias")  # those that `all` stands for
 TRAPS = ("nan", "overflow", "cast", "division")  # those that `traps` stands for
+MEMCHECK = "memcheck"  # the check of GPU code, which stands alone
 
 
 def _checks(given: Any) -> frozenset[str]:
     """Names with commas between them, or an iterable of names. `off` and an empty text are no checks."""
     names = given.split(",") if isinstance(given, str) else list(given)
     names = [n.strip().lower() for n in names if n.strip()]
-    if names == ["off"]:
-        return frozenset()
+    if names in (["off"], [MEMCHECK]):
+        return frozenset() if names == ["off"] else frozenset(names)
     groups = {"all": CHECKS, "traps": TRAPS, **{n: (n,) for n in (*CHECKS, *TRAPS)}}
     return frozenset(check for n in names for check in groups[n])
 
@@ -155,11 +156,12 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("COMPILED", True, _flag, "1 or 0",
             "use the parts of the interpreter that are written in C, if they were built; results do not depend on it"),
     Setting("SANITIZE", frozenset(), _checks, "off, all, traps, or names of checks with commas between: bounds, "
-            "undetermined, race, alias; nan, overflow, cast, division",
+            "undetermined, race, alias; nan, overflow, cast, division; or memcheck alone",
             "checks that report what the language leaves undefined (all): accesses outside an array (bounds), "
             "undetermined padding that matters (undetermined), accesses of blocks that nothing orders (race), "
             "arguments that overlap (alias); and on request (traps): NaN or infinity made of finite values (nan), "
-            "integers that wrap (overflow), floats that do not fit an integer (cast), division by zero (division)"),
+            "integers that wrap (overflow), floats that do not fit an integer (cast), division by zero (division); "
+            "memcheck: GPU code gets the checks of the assembler, for compute-sanitizer"),
     Setting("PROFILE", None, _profile, "1, or a file",
             "measure launches in the interpreter line by line; when the process ends, a table on stderr shows it, and "
             "a file for speedscope has it: cutile.speedscope.json, or the one that is named"),
@@ -192,6 +194,7 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
 )}
 
 _known: ContextVar[dict[str, Any] | None] = ContextVar("cutile_known_settings", default=None)
+_overridden = bytearray(1)  # 1 once `override` has been used in this process, so that C code need not ask before
 _overrides: ContextVar[Mapping[str, Any]] = ContextVar("cutile_settings", default=MappingProxyType({}))
 
 
@@ -244,7 +247,7 @@ def untouched(*names: str) -> bool:
 def watch(*names: str) -> tuple | None:
     """Data from which C code (gpu/_launcher.c) answers `untouched` itself; None where only `untouched` knows."""
     watched = environment.watch(names)
-    return None if watched is None else (_overrides.get, *watched)
+    return None if watched is None else (_overridden, _overrides.get, *watched)
 
 
 INTERPRETED = tuple(s.name for s in _TABLE.values() if not s.device)  # what the interpreter asks for
@@ -282,6 +285,7 @@ def override(**values: Any) -> Iterator[None]:
     """
     checked = {name: _convert(name, value) for name, value in values.items()}
     before = _overrides.get()
+    _overridden[0] = 1
     try:  # not with a token: an interrupt could lose it
         _overrides.set(MappingProxyType({**before, **checked}))
         yield
@@ -293,8 +297,8 @@ def sanitize(checks: str = "all") -> Any:
     """Within `with ct.sanitize("all"):`, launches run in the interpreter with checks, as CUTILE_SANITIZE asks for, in
     this thread and context only.
 
-    checks  "all", "traps", or names of checks with commas between; "off" is none. An inner `with` takes the place of
-            an outer one.
+    checks  "all", "traps", or names of checks with commas between; "off" is none. "memcheck" stands alone: launches run
+            where they usually do, with GPU code for compute-sanitizer. An inner `with` takes the place of an outer one.
     TileSanitizerError at the end of a launch of which the checks report something. SettingError for other names.
     """
     return override(SANITIZE=checks)
@@ -302,7 +306,17 @@ def sanitize(checks: str = "all") -> Any:
 
 def on_host() -> bool:
     """Whether launches on GPU arrays run in the interpreter, on copies of them."""
-    return get("BACKEND") == "interp" or bool(get("SANITIZE"))
+    return get("BACKEND") == "interp" or bool(get("SANITIZE") - {MEMCHECK})
+
+
+def memcheck() -> bool:
+    """Whether GPU code has the assembler's checks of memory."""
+    return MEMCHECK in get("SANITIZE")
+
+
+def lineinfo() -> bool:
+    """Whether GPU code has the kernel's files and lines."""
+    return get("LINEINFO") or memcheck()
 
 
 def _convert(name: str, given: Any) -> Any:

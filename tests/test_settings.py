@@ -29,6 +29,7 @@ def test_defaults_without_environment():
     ("SANITIZE", "all", frozenset(settings.CHECKS)), ("SANITIZE", " Bounds , alias", frozenset(("bounds", "alias"))),
     ("PROFILE", "1", "cutile.speedscope.json"), ("PROFILE", "0", None), ("PROFILE", "x.json", "x.json"),
     ("SANITIZE", "off", frozenset()), ("SANITIZE", "alias,all", frozenset(settings.CHECKS)),
+    ("SANITIZE", "memcheck", frozenset(("memcheck",))),
     ("SANITIZE", "traps", frozenset(settings.TRAPS)), ("SANITIZE", "nan,race", frozenset(("nan", "race"))),
     ("BLOCK", "3,0,1", (3, 0, 1)), ("BLOCK", "2", (2, 0, 0)),
 ])
@@ -40,7 +41,8 @@ def test_environment(monkeypatch, name, text, value):
 
 @pytest.mark.parametrize("name, text", [
     ("CHECK", "maybe"), ("DEBUG", "7"), ("DEBUG", "-1"), ("DEBUG", "x"), ("SCHEDULE", "blocks"),
-    ("UNDETERMINED", "nan"), ("SANITIZE", "bound"), ("SANITIZE", "off,bounds"), ("SANITIZE", "bounds alias"),
+    ("UNDETERMINED", "nan"), ("SANITIZE", "bound"),
+    ("SANITIZE", "off,bounds"), ("SANITIZE", "all,memcheck"), ("SANITIZE", "bounds alias"),
     ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
 ])
 def test_refusal_names_variable_value_and_what_is_accepted(monkeypatch, name, text):
@@ -63,8 +65,8 @@ def test_untouched(monkeypatch):
     """`untouched`, and the C code with the same purpose."""
 
     def both(*names):
-        get, space, name, environ, behind, *keys = settings.watch(*names)
-        assert space[name] is environ is os.environ
+        overridden, get, space, name, environ, behind, *keys = settings.watch(*names)
+        assert space[name] is environ is os.environ and (overridden[0] or not get())
         assert settings.untouched(*names) == (not get() and not any(k in behind for k in keys))
         return settings.untouched(*names)
 

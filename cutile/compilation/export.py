@@ -67,7 +67,7 @@ def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_
         from cutile.gpu.tileir import tileiras
 
         code = tileiras.assemble(code, target, opt_level=kernel.options.on(target.tool_name).opt_level,
-                                 lineinfo=settings.get("LINEINFO"), name=kernel.__name__)
+                                 lineinfo=settings.lineinfo(), memcheck=settings.memcheck(), name=kernel.__name__)
     if hasattr(output_file, "write"):
         output_file.write(code)
     else:

@@ -134,7 +134,7 @@ class Fresh(CompiledFunction):
 
         program = self.kernel.program(self.arguments).kernel
         wanted = program, self.constraints, self._target, self.kernel.options, self.symbol
-        self.key = digest(key_text(program, of_parameters(self.constraints), *wanted[2:], settings.get("LINEINFO")))
+        self.key = digest(key_text(program, of_parameters(self.constraints), *wanted[2:], settings.lineinfo()))
         found = cubin.cached(*wanted)
         start = time.perf_counter()
         self.cubin = cubin.build(*wanted) if found is None else found

@@ -388,14 +388,18 @@ static PyObject *record(PyObject *self, PyObject *args)
 /* Whether the settings that matter here are not set anywhere. watch: as settings.watch makes it */
 static int untouched(PyObject *watch)
 {
-    PyObject *overrides = PyObject_CallNoArgs(PyTuple_GetItem(watch, 0));
-    Py_ssize_t n = overrides == NULL ? -1 : PyObject_Size(overrides);
-    Py_XDECREF(overrides);
-    PyObject *environ = PyDict_GetItemWithError(PyTuple_GetItem(watch, 1), PyTuple_GetItem(watch, 2));
-    if (n != 0 || environ != PyTuple_GetItem(watch, 3))
+    if (PyByteArray_AsString(PyTuple_GetItem(watch, 0))[0]) { /* otherwise nothing has ever been overridden */
+        PyObject *overrides = PyObject_CallNoArgs(PyTuple_GetItem(watch, 1));
+        Py_ssize_t n = overrides == NULL ? -1 : PyObject_Size(overrides);
+        Py_XDECREF(overrides);
+        if (n != 0)
+            return NO;
+    }
+    PyObject *environ = PyDict_GetItemWithError(PyTuple_GetItem(watch, 2), PyTuple_GetItem(watch, 3));
+    if (environ != PyTuple_GetItem(watch, 4))
         return NO;
-    for (Py_ssize_t i = 5; i < PyTuple_Size(watch); i++)
-        if (PyDict_GetItemWithError(PyTuple_GetItem(watch, 4), PyTuple_GetItem(watch, i)) != NULL)
+    for (Py_ssize_t i = 6; i < PyTuple_Size(watch); i++)
+        if (PyDict_GetItemWithError(PyTuple_GetItem(watch, 5), PyTuple_GetItem(watch, i)) != NULL)
             return NO;
     return PyErr_Occurred() == NULL;
 }
@@ -637,6 +641,7 @@ typedef struct { /* a launch whose arguments were read beforehand (runtime/prepa
     PyObject *streams;   /* as in a LaunchCache */
     PyObject *written;   /* as in `told` */
     PyObject *choices;   /* as in `choose` */
+    PyObject *watch;     /* as in a LaunchCache */
     PyObject *arguments; /* a tuple, for `written` */
     unsigned grid[3];
     Reading reading; /* its values */
@@ -644,11 +649,11 @@ typedef struct { /* a launch whose arguments were read beforehand (runtime/prepa
 
 static PyObject *prepared_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-    static char *keywords[] = {"record", "streams", "written", "choices", "grid", NULL};
-    PyObject *record, *streams, *written, *choices;
+    static char *keywords[] = {"record", "streams", "written", "choices", "watch", "grid", NULL};
+    PyObject *record, *streams, *written, *choices, *watch;
     unsigned x, y, z;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "SO!OO(III)", keywords, &record, &PyDict_Type, &streams, &written,
-                                     &choices, &x, &y, &z))
+    if (!PyArg_ParseTupleAndKeywords(args, names, "SO!OOO!(III)", keywords, &record, &PyDict_Type, &streams, &written,
+                                     &choices, &PyTuple_Type, &watch, &x, &y, &z))
         return NULL;
     Prepared *p = (Prepared *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (p == NULL)
@@ -657,6 +662,7 @@ static PyObject *prepared_new(PyTypeObject *type, PyObject *args, PyObject *name
     p->streams = Py_NewRef(streams);
     p->written = Py_NewRef(written);
     p->choices = Py_NewRef(choices);
+    p->watch = Py_NewRef(watch);
     p->grid[0] = x, p->grid[1] = y, p->grid[2] = z;
     p->reading.n_values = 0;
     p->reading.kept = NULL;
@@ -672,6 +678,7 @@ static int prepared_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(p->streams);
     Py_VISIT(p->written);
     Py_VISIT(p->choices);
+    Py_VISIT(p->watch);
     Py_VISIT(p->arguments);
     return 0;
 }
@@ -683,6 +690,7 @@ static int prepared_clear(PyObject *self)
     Py_CLEAR(p->streams);
     Py_CLEAR(p->written);
     Py_CLEAR(p->choices);
+    Py_CLEAR(p->watch);
     Py_CLEAR(p->arguments);
     return 0;
 }
@@ -725,7 +733,7 @@ static PyObject *prepared_launch(PyObject *self, PyObject *stream)
 {
     Prepared *p = (Prepared *)self;
     uint64_t number, function = 0;
-    if (!read_stream(stream, p->streams, &number) || !choose(p->choices, p->grid, &function)
+    if (!untouched(p->watch) || !read_stream(stream, p->streams, &number) || !choose(p->choices, p->grid, &function)
         || !told(p->written, p->arguments))
         return not_here();
     int code = queue(p->record, &p->reading, p->grid, function, number);
@@ -740,7 +748,7 @@ static PyMethodDef prepared_methods[] = {
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot prepared_slots[] = {
-    {Py_tp_doc, "Prepared(record, streams, written, choices, grid): a launch whose arguments were read beforehand"},
+    {Py_tp_doc, "Prepared(record, streams, written, choices, watch, grid): a launch whose arguments were read beforehand"},
     {Py_tp_new, prepared_new}, {Py_tp_traverse, prepared_traverse}, {Py_tp_clear, prepared_clear},
     {Py_tp_dealloc, prepared_dealloc}, {Py_tp_methods, prepared_methods}, {0, NULL}};
 

@@ -31,7 +31,8 @@ def key_text(program: nodes.Kernel, facts: Sequence[Any], target: Target, option
     cutile's sources.
     """
     head = [f"cutile {sources()}", f"target {target.tool_name}", f"symbol {symbol}", str(options.on(target.tool_name)),
-            f"lineinfo {lineinfo}", f"hints {settings.get('HINTS')}", *(f"parameter {f!r}" for f in facts)]
+            f"lineinfo {lineinfo}", f"hints {settings.get('HINTS')}", *["memcheck"] * settings.memcheck(),
+            *(f"parameter {f!r}" for f in facts)]
     return "\n".join([*head, to_text(program, lineinfo, file=portable)])
 
 

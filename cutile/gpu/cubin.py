@@ -36,7 +36,7 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
     cache and there is no assembler.
     """
     facts = of_parameters(constraints)
-    lineinfo = settings.get("LINEINFO")
+    lineinfo = settings.lineinfo()
     text = key_text(program, facts, target, options, symbol, lineinfo)
     key = digest(text)
 
@@ -52,7 +52,7 @@ def cached(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], ta
     disk = cache.current()
     if disk is None:
         return None
-    text = key_text(program, of_parameters(constraints), target, options, symbol, settings.get("LINEINFO"))
+    text = key_text(program, of_parameters(constraints), target, options, symbol, settings.lineinfo())
     return disk.get(digest(text), _release(disk))
 
 
@@ -100,7 +100,8 @@ def _compiled(program: nodes.Kernel, facts: Sequence[Any], target: Target, optio
         trace.say(trace.TILE_IR, f"Tile IR of {program.name}\n{tileiras.disassemble(code)}")
     with trace.timed(f"assembling {program.name} for {target}"):
         cubin = tileiras.assemble(code, target, opt_level=options.on(target.tool_name).opt_level, lineinfo=lineinfo,
-                                  spans=(n.span for n in walk(program.body)), name=program.name)
+                                  memcheck=settings.memcheck(), spans=(n.span for n in walk(program.body)),
+                                  name=program.name)
     return cubin, {"kernel": program.name, "symbol": symbol, "target": target.tool_name, "made": time.time(),
                    "seconds": round(time.perf_counter() - start, 3), "cubin": len(cubin)}
 

@@ -41,14 +41,14 @@ def prepare(kernel: Kernel, name: str, constraints: Sequence[Any], symbol: str, 
     loaded   the program's loaded functions by facts, options and GPU; what is missing is added
     """
     device = driver().device(ordinal)
-    key = tuple(of_parameters(constraints)), options.key, device
+    key = tuple(of_parameters(constraints)), options.key, device, *[settings.MEMCHECK] * settings.memcheck()
     found = loaded.get(key)
     if found is None:
         found = _load(kernel, constraints, symbol, options, device)
         loaded.keep(key, found)
     types = [p.type for p in kernel.params]
     return DeviceLaunch(name, device, found.function, packing(types, dims), traced=trace.on(trace.LAUNCHES),
-                        variants=[(v, may_run(dims)) for v, may_run in found.variants])
+                        memcheck=settings.memcheck(), variants=[(v, may_run(dims)) for v, may_run in found.variants])
 
 
 @structure(eq=False, slots=True)
@@ -67,6 +67,8 @@ def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any,
 
     usual = cubin.build(kernel, constraints, device.target, options, symbol)
     function = device.function(usual, symbol)
+    if settings.memcheck():  # a variant without checks of bounds would hide what is looked for
+        return Loaded(function, ())
     try:
         found = unchecked.unchecked(kernel, unchecked.uses_tma(usual, symbol, options.on(device.target.tool_name)))
     except Exception as e:  # a variant is optional
@@ -84,17 +86,18 @@ class DeviceLaunch:
     """A launch of a loaded kernel, for arguments of one layout. Threads may run it at the same time.
 
     traced    whether it prints each run, as CUTILE_DEBUG asks for
+    memcheck  whether its code has the checks that CUTILE_SANITIZE=memcheck asks for
     variants  code to run in the place of `function`, the best first: each with a function that says whether it may run
               for a grid
     """
 
-    __slots__ = ("name", "device", "function", "packing", "traced", "variants", "_chosen", "_times_made", "_buffers",
-                 "_launch", "_record")
+    __slots__ = ("name", "device", "function", "packing", "traced", "memcheck", "variants", "_chosen", "_times_made",
+                 "_buffers", "_launch", "_record")
 
     def __init__(self, name: str, device: Device, function: Any, packing: Packing, traced: bool = False,
-                 variants: Candidates = ()):
+                 memcheck: bool = False, variants: Candidates = ()):
         self.name, self.device, self.function, self.packing, self.traced = name, device, function, packing, traced
-        self.variants = variants
+        self.memcheck, self.variants = memcheck, variants
         self._chosen = GridFunctions()  # the function that runs for a grid
         self._times_made = 0  # how often more code has been made
         self._buffers: list[ParameterBuffer] = []
@@ -106,8 +109,9 @@ class DeviceLaunch:
         tracing as when this was prepared.
         """
         if settings.untouched("BACKEND", "DEBUG", "SANITIZE"):
-            return not self.traced
-        return not settings.on_host() and trace.on(trace.LAUNCHES) == self.traced
+            return not self.traced and not self.memcheck
+        return (not settings.on_host() and trace.on(trace.LAUNCHES) == self.traced
+                and settings.memcheck() == self.memcheck)
 
     def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
         """Queue a launch on a stream. `values` are addresses, numbers and lists of addresses.

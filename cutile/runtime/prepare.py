@@ -41,7 +41,7 @@ def prepare(kernel: Kernel, grid: tuple[SupportsIndex, ...], kernel_args: tuple[
         step.replace(x=other, scale=2)   # another array of the same layout, another number
 
     The prepared launch holds its arguments. It stays as it was prepared: the kernel's globals and the settings are
-    those of now. CUDA graphs can capture it; a captured launch keeps the arguments that it had.
+    those of now, apart from CUTILE_SANITIZE, which counts when it runs. CUDA graphs can capture it; a captured launch keeps the arguments that it had.
     The errors of `ct.launch`.
     """
     made = _made(kernel, grid, kernel_args, stream)
@@ -77,7 +77,8 @@ class Prepared:
     kernel, grid   what runs, over which blocks (three ints)
     """
 
-    __slots__ = ("kernel", "grid", "_values", "_parts", "_plan", "_stored", "_launch", "_launch_values", "_in_c")
+    __slots__ = ("kernel", "grid", "_values", "_parts", "_plan", "_stored", "_launch", "_launch_values", "_in_c",
+                 "_checks", "_other")
 
     def __init__(self, kernel: Kernel, grid: tuple[int, int, int], values: tuple, plan: launch_plan.LaunchPlan,
                  launch_values: list, launch: launch_plan.PreparedLaunch):
@@ -88,6 +89,8 @@ class Prepared:
         program = plan.program.kernel
         stored = written_params(program)
         self._stored = {n for p, n in zip(program.params, program.param_names, strict=True) if p in stored}
+        self._checks = settings.get("SANITIZE")
+        self._other: tuple[frozenset, launch_plan.PreparedLaunch] | None = None
         self._in_c = _in_c(launch, plan, grid)
         self._pass_on()
 
@@ -104,7 +107,15 @@ class Prepared:
             return float_mode.run(self, stream)
         if self._plan.written:
             autograd.before_writing(self._plan.written, self._values)
-        self._launch.run(self.grid, stream, self._launch_values, False)
+        self._launch_now(stream).run(self.grid, stream, self._launch_values, False)
+
+    def _launch_now(self, stream: Any) -> launch_plan.PreparedLaunch:
+        """What was prepared, or on a GPU another launch while CUTILE_SANITIZE has another value than then."""
+        if self._plan.ordinal is None or (checks := settings.get("SANITIZE")) == self._checks:
+            return self._launch  # the interpreter itself looks at the setting
+        if self._other is None or self._other[0] != checks:
+            self._other = checks, self._plan.prepare(stream)
+        return self._other[1]
 
     def replace(self, /, **arguments: Any) -> None:
         """Use other arguments, by the names of parameters: arrays of the same place, dtype, sizes and strides, numbers
@@ -144,13 +155,13 @@ def _in_c(launch: Any, plan: launch_plan.LaunchPlan, grid: tuple[int, int, int])
     if plan.ordinal is None or 0 in grid or getattr(launch, "traced", True) or any(len(w.path) > 1
                                                                                   for w in plan.written):
         return None
-    c = launch_cache.chosen()
-    record = None if c is None else launch.record(c)
+    c, watch = launch_cache.chosen(), settings.watch("SANITIZE") if settings.untouched("SANITIZE") else None
+    record = None if c is None or watch is None else launch.record(c)
     if record is None:
         return None
     from cutile.gpu.streams import by_type
 
-    return c.Prepared(record, by_type, autograd.for_c(plan.written), launch.choices, grid)
+    return c.Prepared(record, by_type, autograd.for_c(plan.written), launch.choices, watch, grid)
 
 
 Read = tuple[list, list]  # the parts of an argument in a launch key, and its launch values

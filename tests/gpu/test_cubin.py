@@ -168,21 +168,26 @@ def test_another_cutile_or_another_release_of_the_assembler(compiled, folder, mo
 
 
 # Settings that the back end asks for: those that are in the key, and those that do not change code.
-IN_THE_KEY = {"LINEINFO", "HINTS"}
+IN_THE_KEY = {"LINEINFO": True, "HINTS": False, "SANITIZE": "memcheck"}  # values other than the defaults
+ASKED_BY = {"lineinfo": "LINEINFO", "memcheck": "SANITIZE"}  # functions of settings
 OTHERS = {"BACKEND", "DEBUG", "COMPILER_TIMEOUT", "REPRODUCE", "CACHE", "CACHE_DIR", "CACHE_SIZE"}
 
 
 def test_settings_that_change_code_are_in_the_key(compiled, folder):
     package = Path(building.__file__).parents[1]
-    asked = {m for part in ("gpu", "analysis", "passes", "ir") for f in (package / part).rglob("*.py")
-             for m in re.findall(r"""settings\.get\(["'](\w+)["']\)""", f.read_text())}
-    assert asked - OTHERS == IN_THE_KEY
+    texts = [f.read_text() for part in ("gpu", "analysis", "passes", "ir") for f in (package / part).rglob("*.py")]
+    asked = {m for text in texts for m in re.findall(r"""settings\.get\(["'](\w+)["']\)""", text)}
+    asked |= {ASKED_BY[m] for text in texts for m in re.findall(r"settings\.(\w+)\(\)", text) if m in ASKED_BY}
+    assert asked - OTHERS == IN_THE_KEY.keys()
     k = kernel_of(folder)
-    for name in IN_THE_KEY:
-        for value in (True, False):
+    of(k)
+    for _ in range(2):
+        for name, value in IN_THE_KEY.items():
             with settings.override(**{name: value}):
                 of(k)
-    assert len(compiled) == 3  # with the defaults, without hints, with lines
+    assert len(compiled) == 1 + len(IN_THE_KEY)
+    assert [(kw["memcheck"], kw["lineinfo"]) for _, kw in compiled] == [
+        (False, False), (False, True), (False, False), (True, True)]
 
 
 def test_keys_are_the_same_in_every_process(folder):

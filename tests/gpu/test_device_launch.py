@@ -46,6 +46,16 @@ def test_nothing_but_the_launch_is_called_in_the_right_context(fake):
     assert fake.names() == ["cuLaunchKernel"] * 3
 
 
+def test_code_with_checks_is_other_code(fake):
+    """CUTILE_SANITIZE=memcheck leaves launches on the GPU, with code of its own."""
+    usual, checked = prepared(fake), DeviceLaunch("k", fake.start().device(1), "function", None, memcheck=True)
+    assert usual.still_valid() and not checked.still_valid()
+    with settings.override(SANITIZE="memcheck"):
+        assert checked.still_valid() and not usual.still_valid() and not settings.on_host()
+    with settings.override(SANITIZE="all"):
+        assert not checked.still_valid() and not usual.still_valid() and settings.on_host()
+
+
 def test_a_dependent_launch(fake):  # LAUNCH-4
     prepared(fake).run((3, 2, 1), 77, [4096, 7], True)
     (launch,) = fake.launches

@@ -278,3 +278,54 @@ def test_gpu_arrays_in_the_interpreter(gpu):
         step = ct.prepare(ct.kernel(scaled.function), (4,), (x, y, 2.0, 4, False))
         step()
     assert np.array_equal(y.array, x.array * 2) and not gpu.launches
+
+
+def test_the_sanitizer_counts_when_it_runs():
+    x, y = arrays()
+    step = ct.prepare(scaled, (5,), (x, y, 2.0, 4, False))
+    for _ in range(2):
+        step()
+        with ct.sanitize("all"), pytest.raises(ct.TileSanitizerError, match="bounds: "):
+            step()
+
+
+def test_the_sanitizer_counts_when_it_runs_on_a_gpu(gpu):
+    """Under checks the interpreter runs it, on copies; after them the GPU again, with the code that was prepared."""
+    x, y = (Cuda(a) for a in arrays())
+    step = ct.prepare(ct.kernel(scaled.function), (5,), (x, y, 2.0, 4, False))
+    step(7)
+    for k in range(1, 3):
+        with ct.sanitize("all"), pytest.raises(ct.TileSanitizerError, match="bounds: "):
+            step(7)
+        assert np.array_equal(y.array, x.array * 2) and len(gpu.launches) == k
+        step.replace(factor=2.0)
+        step(7)
+    functions = [launch["function"] for launch in gpu.launches]
+    assert len(functions) == 3 and len(set(functions)) == 1
+    assert gpu.names().count("cuLaunchKernel in C") == (2 if gpu.in_c else 0)  # Python decides about variants first
+
+
+def test_prepared_under_checks(gpu):
+    x, y = (Cuda(a) for a in arrays())
+    with ct.sanitize("all"):
+        step = ct.prepare(ct.kernel(scaled.function), (4,), (x, y, 2.0, 4, False))
+        step(7)
+    assert not gpu.launches and np.array_equal(y.array, x.array * 2)
+    step(7)
+    assert len(gpu.launches) == 1
+
+
+def test_memcheck_is_code_of_its_own(gpu):
+    """It runs on the GPU, and nothing of it stays when the setting is gone."""
+    kernel, (x, y) = ct.kernel(scaled.function), (Cuda(a) for a in arrays())
+    step = ct.prepare(kernel, (4,), (x, y, 2.0, 4, False))
+    for launch in (lambda: step(7), lambda: ct.launch(7, (4,), kernel, (x, y, 2.0, 4, False))):
+        gpu.launches.clear()
+        launch()
+        with ct.sanitize("memcheck"):
+            launch()
+            launch()
+        launch()
+        usual, checked, again, after = (launch["function"] for launch in gpu.launches)
+        assert usual == after and checked == again and usual != checked
+    assert len(gpu.built) == 3  # with and without checks of bounds, and with those of the assembler

@@ -60,7 +60,7 @@ class Rerun:
     def run(self, order: TurnOrder) -> Ran:
         """Run it with its blocks in this order."""
         recorded, printed, error, races = Recorded(order), io.StringIO(), "", {}
-        checks = {RACE, *settings.get("SANITIZE")}
+        checks = {RACE, *settings.get("SANITIZE")} - {settings.MEMCHECK}
         with settings.override(SCHEDULE="interleave", SANITIZE=checks), \
                 restoring.restored(self._plan, self._values, None):
             before = chosen.get()

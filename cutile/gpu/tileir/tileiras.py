@@ -92,7 +92,7 @@ def time_limit() -> float | None:
 
 
 def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo: bool = False,
-             device_debug: bool = False, tool: Tool | None = None, spans: Iterable[Span] = (),
+             device_debug: bool = False, memcheck: bool = False, tool: Tool | None = None, spans: Iterable[Span] = (),
              name: str = "kernel") -> bytes:
     """The cubin of some bytecode. `spans` are the positions in it, so that an error has its exact place; `name` is for
     messages.
@@ -104,6 +104,7 @@ def assemble(code: bytes, target: Target | str, *, opt_level: int = 3, lineinfo:
     tool = tool or find_tool()
     flags = [f"--gpu-name={target.tool_name}", f"-O{opt_level}"]
     flags += ["--device-debug"] * device_debug + ["--lineinfo"] * (lineinfo and not device_debug)
+    flags += ["--sanitize=memcheck"] * memcheck
     with work_folder() as folder:
         source, cubin = folder / "kernel.tileirbc", folder / "kernel.cubin"
         source.write_bytes(code)

@@ -157,6 +157,8 @@ def test_what_it_is_given(tmp_path):
     tool = stand_in(tmp_path, 'for last; do :; done; { echo "$@"; env; } > "$last"')
     said = assemble(CODE, "sm_90a", opt_level=1, lineinfo=True, tool=tool).decode()
     assert said.startswith("--gpu-name=sm_90 -O1 --lineinfo /")
+    assert assemble(CODE, "sm_90", lineinfo=True, memcheck=True, tool=tool).startswith(
+        b"--gpu-name=sm_90 -O3 --lineinfo --sanitize=memcheck /")
     assert "CUDA" not in said.split("\n", 1)[1]
     assert assemble(CODE, "sm_90", device_debug=True, lineinfo=True, tool=tool).startswith(
         b"--gpu-name=sm_90 -O3 --device-debug /")
@@ -283,3 +285,10 @@ def test_a_tool_that_cannot_list_versions_is_tried(tmp_path):
 def test_a_tool_that_reads_nothing_of_ours(tmp_path):
     with pytest.warns(RuntimeWarning, match="trying 13.1"):
         assert tileiras.newest_version(stand_in(tmp_path, "echo 14.0")) == (13, 1)
+
+
+@needs_tool
+def test_memcheck_is_an_option_of_the_tool():
+    """The code then has the tool's functions that test addresses."""
+    plain, checked = (assemble(CODE, "sm_90", memcheck=memcheck) for memcheck in (False, True))
+    assert b"__cuda_sanitizer_memcheck" in checked and b"__cuda_sanitizer_memcheck" not in plain
