@@ -41,7 +41,8 @@ def prepare(kernel: Kernel, grid: tuple[SupportsIndex, ...], kernel_args: tuple[
         step.replace(x=other, scale=2)   # another array of the same layout, another number
 
     The prepared launch holds its arguments. It stays as it was prepared: the kernel's globals and the settings are
-    those of now, apart from CUTILE_SANITIZE, which counts when it runs. CUDA graphs can capture it; a captured launch keeps the arguments that it had.
+    those of now, apart from CUTILE_SANITIZE, which counts when it runs. CUDA graphs can capture it; a captured launch
+    keeps the arguments that it had.
     The errors of `ct.launch`.
     """
     made = _made(kernel, grid, kernel_args, stream)
