@@ -748,7 +748,7 @@ static PyMethodDef prepared_methods[] = {
     {NULL, NULL, 0, NULL}};
 
 static PyType_Slot prepared_slots[] = {
-    {Py_tp_doc, "Prepared(record, streams, written, choices, watch, grid): a launch whose arguments were read beforehand"},
+    {Py_tp_doc, "Prepared(record, streams, written, choices, watch, grid): a launch whose arguments were read before"},
     {Py_tp_new, prepared_new}, {Py_tp_traverse, prepared_traverse}, {Py_tp_clear, prepared_clear},
     {Py_tp_dealloc, prepared_dealloc}, {Py_tp_methods, prepared_methods}, {0, NULL}};
 
