@@ -120,25 +120,130 @@ class Tile:
         """The shape."""
 
     def astype(self, /, dtype: _DType, *, rounding_mode: _RoundingMode | None = None) -> Tile:
-        """The elements converted to another dtype."""
+        """astype(x, dtype, /, *, rounding_mode=None)
+
+        The elements converted to another dtype.
+
+        Parameters
+        ----------
+        x : tile, scalar or number
+            The operand.
+        dtype : dtype, constant
+            The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+        rounding_mode : RoundingMode or None, constant, default None
+            How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+
+        Returns
+        -------
+        tile
+            Of the shape of `x`.
+        """
 
     def reshape(self, /, shape: tuple[int, ...]) -> Tile:
-        """The same elements in row-major order at another shape."""
+        """reshape(x, /, shape)
+
+        The same elements in row-major order at another shape.
+
+        Parameters
+        ----------
+        x : tile, scalar or number
+            The operand.
+        shape : int or tuple of int, constant
+            The shape of the result; each dimension is a power of two.
+
+        Returns
+        -------
+        tile
+            Of shape `shape`.
+        """
 
     def permute(self, /, axes: tuple[int, ...]) -> Tile:
-        """x with its axes in another order."""
+        """permute(x, /, axes)
+
+        x with its axes in another order.
+
+        Parameters
+        ----------
+        x : tile, scalar or number
+            The operand.
+        axes : tuple of int, constant
+            For each axis of the result, the axis of `x` that it was. Negative axes count from the end.
+
+        Returns
+        -------
+        tile
+            With the axes in the new order.
+        """
 
     def transpose(self, /, axis0: int | None = None, axis1: int | None = None) -> Tile:
-        """x with two axes swapped; stands in the IR as a permute."""
+        """transpose(x, /, axis0=None, axis1=None)
+
+        x with two axes swapped; stands in the IR as a permute.
+
+        Parameters
+        ----------
+        x : tile, scalar or number
+            The operand.
+        axis0 : int or None, constant, default None
+            One of the axes to swap. May be left out, with `axis1`, if `x` has two axes.
+        axis1 : int or None, constant, default None
+            The other one.
+
+        Returns
+        -------
+        tile
+            With the axes swapped.
+        """
 
     def extract(self, /, index: _Index, shape: _Shape) -> Tile:
-        """The part at `index` in the grid of parts of `shape` that x is divided in."""
+        """extract(x, /, index, shape)
+
+        The part at `index` in the grid of parts of `shape` that x is divided in.
+
+        Parameters
+        ----------
+        x : tile, scalar or number
+            The operand.
+        index : scalar, or tuple of scalars
+            Which part, in units of parts: one signed integer for each axis.
+        shape : tuple of int, constant
+            The shape of the part; it divides the shape of `x`.
+
+        Returns
+        -------
+        tile
+            Of shape `shape`.
+        """
 
     def insert(self, /, index: _Index, value: _Tilelike) -> Tile:
-        """x with the part at `index` replaced by `value`."""
+        """insert(x, /, index, value)
+
+        x with the part at `index` replaced by `value`.
+
+        Parameters
+        ----------
+        x : tile, scalar or number
+            The operand.
+        index : scalar, or tuple of scalars
+            Which part is replaced, in units of parts: one signed integer for each axis.
+        value : tile
+            The new part; its shape divides the shape of `x`.
+
+        Returns
+        -------
+        tile
+            Of the dtype and shape of `x`.
+        """
 
     def item(self, /) -> Any:
-        """The only element of a tile, as a scalar; stands in the IR as a reshape."""
+        """tile.item()
+
+        The only element of a tile, as a scalar; stands in the IR as a reshape.
+
+        Returns
+        -------
+        scalar
+        """
 
     __hash__: ClassVar[None]
 
@@ -215,14 +320,54 @@ class Array:
         """Pointer to the first element of an array."""
 
     def slice(self, /, axis: int, start: _Tilelike, stop: _Tilelike) -> Array:
-        """View of the elements start … stop-1 of one axis of an array. The memory is shared."""
+        """array.slice(axis, start, stop)
+
+        View of the elements start … stop-1 of one axis of an array. The memory is shared.
+
+        Parameters
+        ----------
+        axis : int, constant
+            The axis; negative axes count from the end.
+        start : scalar or number
+            The first element of the view along the axis.
+        stop : scalar or number
+            The element after the last one of the view.
+
+        Returns
+        -------
+        array
+        """
 
     def tiled_view(self, /, tile_shape: _Shape, *, padding_mode: _PaddingMode = PaddingMode.UNDETERMINED,
                    traversal_steps: _Shape | None = None) -> TiledView:
-        """View of an array as a grid of tiles. It exists while a kernel is compiled only."""
+        """array.tiled_view(tile_shape, *, padding_mode=ct.PaddingMode.UNDETERMINED, traversal_steps=None)
+
+        View of an array as a grid of tiles. It exists while a kernel is compiled only.
+
+        Parameters
+        ----------
+        tile_shape : int or tuple of int, constant
+            The shape of the tiles: a power of two for each axis.
+        padding_mode : PaddingMode, constant, default UNDETERMINED
+            What elements beyond an edge of the array read as.
+        traversal_steps : int, tuple of int or None, constant, default None
+            How many elements lie between the first elements of neighbouring tiles; None: as many as a
+            tile has.
+
+        Returns
+        -------
+        tiled view
+        """
 
     def get_raw_memory(self, /) -> RawArrayMemory:
-        """The memory of an array, without its shape. It exists while a kernel is compiled only."""
+        """array.get_raw_memory()
+
+        The memory of an array, without its shape. It exists while a kernel is compiled only.
+
+        Returns
+        -------
+        raw memory
+        """
 
     @staticmethod
     def from_foreign(pointer: _Tilelike, shape: tuple[_Tilelike, ...], strides: tuple[_Tilelike, ...]) -> Array:
@@ -248,37 +393,181 @@ class TiledView:
 
     def load(self, /, index: _Index, *, check_bounds: bool = True, latency: int | None = None,
              allow_tma: bool | None = None) -> Tile:
-        """Tile of a view at a tile index."""
+        """view.load(index, *, check_bounds=True, latency=None, allow_tma=None)
+
+        Tile of a view at a tile index.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        check_bounds : bool, constant, default True
+            False promises that no element outside the array is accessed. The CPU checks
+            bounds all the same.
+        latency : int or None, constant, default None
+            A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+        allow_tma : bool or None, constant, default None
+            A hint: whether the GPU's tensor memory accelerator may be used. None: the compiler
+            decides. Ignored on the CPU.
+
+        Returns
+        -------
+        tile
+            Of the dtype of the array and the shape of the view's tiles.
+        """
 
     def store(self, /, index: _Index, tile: _Tilelike, *, check_bounds: bool = True, latency: int | None = None,
               allow_tma: bool | None = None) -> None:
-        """Write a tile to a view at a tile index."""
+        """view.store(index, tile, *, check_bounds=True, latency=None, allow_tma=None)
+
+        Write a tile to a view at a tile index.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        tile : tile, scalar or number
+            What is written. Its shape is the tile shape; it is converted to the dtype of the array.
+        check_bounds : bool, constant, default True
+            False promises that no element outside the array is accessed. The CPU checks
+            bounds all the same.
+        latency : int or None, constant, default None
+            A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+        allow_tma : bool or None, constant, default None
+            A hint: whether the GPU's tensor memory accelerator may be used. None: the compiler
+            decides. Ignored on the CPU.
+
+        Returns
+        -------
+        None
+        """
 
     def num_tiles(self, /, axis: int) -> _IntScalar:
-        """Number of tiles of a view along an axis."""
+        """view.num_tiles(axis)
+
+        Number of tiles of a view along an axis.
+
+        Parameters
+        ----------
+        axis : int, constant
+            The axis of the view; negative axes count from the end.
+
+        Returns
+        -------
+        int32 scalar
+        """
 
     def atomic_store_add(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically add the update to each element, for the tile of a view at a tile index; no result."""
+        """view.atomic_store_add(index, update, /)
+
+        Atomically add the update to each element, for the tile of a view at a tile index; no result.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+
+        Returns
+        -------
+        None
+        """
 
     def atomic_store_max(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically replace each element by the larger of it and the update, for the tile of a view at a tile
-        index; no result.
+        """view.atomic_store_max(index, update, /)
+
+        Atomically replace each element by the larger of it and the update, for the tile of a view at a tile index;
+        no result.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+
+        Returns
+        -------
+        None
         """
 
     def atomic_store_min(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically replace each element by the smaller of it and the update, for the tile of a view at a tile
-        index; no result.
+        """view.atomic_store_min(index, update, /)
+
+        Atomically replace each element by the smaller of it and the update, for the tile of a view at a tile index;
+        no result.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+
+        Returns
+        -------
+        None
         """
 
     def atomic_store_and(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically bitwise AND of each element with the update, for the tile of a view at a tile index; no result."""
+        """view.atomic_store_and(index, update, /)
+
+        Atomically bitwise AND of each element with the update, for the tile of a view at a tile index; no result.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+
+        Returns
+        -------
+        None
+        """
 
     def atomic_store_or(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically bitwise OR of each element with the update, for the tile of a view at a tile index; no result."""
+        """view.atomic_store_or(index, update, /)
+
+        Atomically bitwise OR of each element with the update, for the tile of a view at a tile index; no result.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+
+        Returns
+        -------
+        None
+        """
 
     def atomic_store_xor(self, /, index: _Index, update: _Tilelike) -> None:
-        """Atomically bitwise exclusive OR of each element with the update, for the tile of a view at a tile index;
-        no result.
+        """view.atomic_store_xor(index, update, /)
+
+        Atomically bitwise exclusive OR of each element with the update, for the tile of a view at a tile index; no
+        result.
+
+        Parameters
+        ----------
+        index : scalar, or tuple of scalars
+            The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+            single scalar will do.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+
+        Returns
+        -------
+        None
         """
 
 class RawArrayMemory:
@@ -293,74 +582,282 @@ class RawArrayMemory:
 
     def load_offset(self, /, offset: _Tilelike, *, mask: _Tilelike | None = None, padding_value: _Tilelike = 0,
                     latency: int | None = None) -> Tile:
-        """Elements at offsets from the first one of an array, counted in elements, without bounds."""
+        """raw.load_offset(offset, /, *, mask=None, padding_value=0, latency=None)
+
+        Elements at offsets from the first one of an array, counted in elements, without bounds.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        padding_value : scalar or number, default 0
+            The result where an index is outside the array, or `mask` is False.
+        latency : int or None, constant, default None
+            A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+
+        Returns
+        -------
+        tile
+            Of the dtype of the array and the shape of `offset`.
+        """
 
     def store_offset(self, /, offset: _Tilelike, value: _Tilelike, *, mask: _Tilelike | None = None,
                      latency: int | None = None) -> None:
-        """Write elements at offsets from the first one of an array."""
+        """raw.store_offset(offset, value, /, *, mask=None, latency=None)
+
+        Write elements at offsets from the first one of an array.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        value : tile, scalar or number
+            What is written; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        latency : int or None, constant, default None
+            A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+
+        Returns
+        -------
+        None
+        """
 
     def atomic_cas_offset(self, /, offset: _Tilelike, expected: _Tilelike, desired: _Tilelike, *,
                           mask: _Tilelike | None = None, memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """atomic_cas of the elements at offsets from the first one of an array."""
+        """raw.atomic_cas_offset(offset, expected, desired, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        atomic_cas of the elements at offsets from the first one of an array.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        expected : tile, scalar or number
+            What an element is compared with, bit by bit; broadcast to the indices.
+        desired : tile, scalar or number
+            What is written where the element equals `expected`; broadcast to the indices.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
+        """
 
     def atomic_xchg_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                            memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                            memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the update, at offsets from the first element of an array.
+        """raw.atomic_xchg_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        Atomically replace each element by the update, at offsets from the first element of an array.
 
         Returns the values before.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
         """
 
     def atomic_add_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically add the update to each element, at offsets from the first element of an array.
+        """raw.atomic_add_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        Atomically add the update to each element, at offsets from the first element of an array.
 
         Returns the values before.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
         """
 
     def atomic_max_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the larger of it and the update, at offsets from the first element of
-        an array.
+        """raw.atomic_max_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        Atomically replace each element by the larger of it and the update, at offsets from the first element of an
+        array.
 
         Returns the values before.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
         """
 
     def atomic_min_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically replace each element by the smaller of it and the update, at offsets from the first element of
-        an array.
+        """raw.atomic_min_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        Atomically replace each element by the smaller of it and the update, at offsets from the first element of an
+        array.
 
         Returns the values before.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
         """
 
     def atomic_and_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise AND of each element with the update, at offsets from the first element of an array.
+        """raw.atomic_and_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        Atomically bitwise AND of each element with the update, at offsets from the first element of an array.
 
         Returns the values before.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
         """
 
     def atomic_or_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise OR of each element with the update, at offsets from the first element of an array.
+        """raw.atomic_or_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        Atomically bitwise OR of each element with the update, at offsets from the first element of an array.
 
         Returns the values before.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
         """
 
     def atomic_xor_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an
+        """raw.atomic_xor_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        memory_scope=ct.MemoryScope.DEVICE)
+
+        Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an
         array.
 
         Returns the values before.
+
+        Parameters
+        ----------
+        offset : integer tile
+            Offsets from the first element of the array, counted in elements.
+        update : tile, scalar or number
+            The second operand; broadcast to the indices and converted to the dtype of the array.
+        mask : bool_ tile or None, default None
+            Where it is False, nothing is accessed. It broadcasts to the indices.
+        memory_order : MemoryOrder, constant, default ACQ_REL
+            How the access orders other accesses to memory.
+        memory_scope : MemoryScope, constant, default DEVICE
+            Among which blocks it does so.
+
+        Returns
+        -------
+        tile
+            The elements before, of the dtype of the array and the broadcast shape of the indices.
         """
 
 class _IntScalar(Tile, int):
@@ -530,336 +1027,1781 @@ def ensure_constant(value: _T, /) -> _T:
 
 def add(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None,
         flush_to_zero: bool = False) -> Tile:
-    """Sum of two tiles, element by element: `x + y`."""
+    """add(x, y, /, *, rounding_mode=None, flush_to_zero=False)
+
+    Sum of two tiles, element by element: `x + y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def sub(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None,
         flush_to_zero: bool = False) -> Tile:
-    """Difference of two tiles, element by element: `x - y`."""
+    """sub(x, y, /, *, rounding_mode=None, flush_to_zero=False)
+
+    Difference of two tiles, element by element: `x - y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def mul(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None,
         flush_to_zero: bool = False) -> Tile:
-    """Product of two tiles, element by element: `x * y`."""
+    """mul(x, y, /, *, rounding_mode=None, flush_to_zero=False)
+
+    Product of two tiles, element by element: `x * y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def truediv(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None,
             flush_to_zero: bool = False) -> Tile:
-    """Quotient of two tiles, element by element: `x / y`."""
+    """truediv(x, y, /, *, rounding_mode=None, flush_to_zero=False)
+
+    Quotient of two tiles, element by element: `x / y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        A float of the broadcast shape: of the promoted dtype if it is one, else float32.
+    """
 
 @overload
 def floordiv(x: int, y: int, /) -> _IntScalar:
-    """Quotient rounded toward minus infinity: `x // y`."""
+    """floordiv(x, y, /)
+
+    Quotient rounded toward minus infinity: `x // y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 @overload
 def floordiv(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Quotient rounded toward minus infinity: `x // y`."""
+    """floordiv(x, y, /)
+
+    Quotient rounded toward minus infinity: `x // y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 @overload
 def mod(x: int, y: int, /) -> _IntScalar:
-    """Remainder with the sign of the divisor: `x % y`."""
+    """mod(x, y, /)
+
+    Remainder with the sign of the divisor: `x % y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 @overload
 def mod(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Remainder with the sign of the divisor: `x % y`."""
+    """mod(x, y, /)
+
+    Remainder with the sign of the divisor: `x % y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 @overload
 def cdiv(x: int, y: int, /) -> _IntScalar:
-    """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`."""
+    """cdiv(x, y, /)
+
+    Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 @overload
 def cdiv(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`."""
+    """cdiv(x, y, /)
+
+    Quotient rounded toward plus infinity. On the host, plain Python: `-(-x // y)`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def divmod(x: _Tilelike, y: _Tilelike, /) -> tuple[Tile, Tile]:
-    """The pair (x // y, x % y) of integers."""
+    """divmod(x, y, /)
+
+    The pair (x // y, x % y) of integers.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The dividend.
+    y : tile, scalar or number
+        The divisor; it broadcasts against `x`.
+
+    Returns
+    -------
+    tuple of two tiles
+        Quotient and remainder, of the promoted dtype and the broadcast shape.
+    """
 
 @overload
 def minimum(x: int, y: int, /, *, flush_to_zero: bool = False, propagate_nan: bool = False) -> _IntScalar:
-    """The smaller of two tiles, element by element; `min(x, y)` in tile code."""
+    """minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False)
+
+    The smaller of two tiles, element by element; `min(x, y)` in tile code.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 @overload
 def minimum(x: _Tilelike, y: _Tilelike, /, *, flush_to_zero: bool = False, propagate_nan: bool = False) -> Tile:
-    """The smaller of two tiles, element by element; `min(x, y)` in tile code."""
+    """minimum(x, y, /, *, flush_to_zero=False, propagate_nan=False)
+
+    The smaller of two tiles, element by element; `min(x, y)` in tile code.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 @overload
 def maximum(x: int, y: int, /, *, flush_to_zero: bool = False, propagate_nan: bool = False) -> _IntScalar:
-    """The greater of two tiles, element by element; `max(x, y)` in tile code."""
+    """maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False)
+
+    The greater of two tiles, element by element; `max(x, y)` in tile code.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 @overload
 def maximum(x: _Tilelike, y: _Tilelike, /, *, flush_to_zero: bool = False, propagate_nan: bool = False) -> Tile:
-    """The greater of two tiles, element by element; `max(x, y)` in tile code."""
+    """maximum(x, y, /, *, flush_to_zero=False, propagate_nan=False)
+
+    The greater of two tiles, element by element; `max(x, y)` in tile code.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def negative(x: _Tilelike, /) -> Tile:
-    """`-x`."""
+    """negative(x, /)
+
+    `-x`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
+    """
 
 def abs(x: _Tilelike, /) -> Tile:
-    """Absolute value; `abs(x)` in tile code."""
+    """abs(x, /)
+
+    Absolute value; `abs(x)` in tile code.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
+    """
 
 def exp(x: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None) -> Tile:
-    """e to the power of each element."""
+    """exp(x, /, *, rounding_mode=None)
+
+    e to the power of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def exp2(x: _Tilelike, /, *, flush_to_zero: bool = False) -> Tile:
-    """2 to the power of each element."""
+    """exp2(x, /, *, flush_to_zero=False)
+
+    2 to the power of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def log(x: _Tilelike, /) -> Tile:
-    """Natural logarithm of each element."""
+    """log(x, /)
+
+    Natural logarithm of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def log2(x: _Tilelike, /) -> Tile:
-    """Base-2 logarithm of each element."""
+    """log2(x, /)
+
+    Base-2 logarithm of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def sin(x: _Tilelike, /) -> Tile:
-    """Sine of each element, in radians."""
+    """sin(x, /)
+
+    Sine of each element, in radians.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def cos(x: _Tilelike, /) -> Tile:
-    """Cosine of each element, in radians."""
+    """cos(x, /)
+
+    Cosine of each element, in radians.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def tan(x: _Tilelike, /) -> Tile:
-    """Tangent of each element, in radians."""
+    """tan(x, /)
+
+    Tangent of each element, in radians.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def sinh(x: _Tilelike, /) -> Tile:
-    """Hyperbolic sine of each element."""
+    """sinh(x, /)
+
+    Hyperbolic sine of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def cosh(x: _Tilelike, /) -> Tile:
-    """Hyperbolic cosine of each element."""
+    """cosh(x, /)
+
+    Hyperbolic cosine of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def tanh(x: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None) -> Tile:
-    """Hyperbolic tangent of each element."""
+    """tanh(x, /, *, rounding_mode=None)
+
+    Hyperbolic tangent of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def sqrt(x: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None, flush_to_zero: bool = False) -> Tile:
-    """Square root of each element."""
+    """sqrt(x, /, *, rounding_mode=None, flush_to_zero=False)
+
+    Square root of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def rsqrt(x: _Tilelike, /, *, flush_to_zero: bool = False) -> Tile:
-    """1 / sqrt of each element."""
+    """rsqrt(x, /, *, flush_to_zero=False)
+
+    1 / sqrt of each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`; float32 for integers and bool_, else of its dtype.
+    """
 
 def floor(x: _Tilelike, /) -> Tile:
-    """The largest integral value that is not greater, for each element."""
+    """floor(x, /)
+
+    The largest integral value that is not greater, for each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
+    """
 
 def ceil(x: _Tilelike, /) -> Tile:
-    """The smallest integral value that is not less, for each element."""
+    """ceil(x, /)
+
+    The smallest integral value that is not less, for each element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
+    """
 
 def isnan(x: _Tilelike, /) -> Tile:
-    """Whether each element is NaN."""
+    """isnan(x, /)
+
+    Whether each element is NaN.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of dtype bool_ and the (broadcast) shape.
+    """
 
 def atan2(x1: _Tilelike, x2: _Tilelike, /) -> Tile:
-    """The angle, in radians, of the point with ordinate x1 and abscissa x2."""
+    """atan2(x1, x2, /)
+
+    The angle, in radians, of the point with ordinate x1 and abscissa x2.
+
+    Parameters
+    ----------
+    x1 : tile, scalar or number
+        The ordinate.
+    x2 : tile, scalar or number
+        The abscissa; it broadcasts against `x1`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def pow(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """x to the power of y, element by element: `x ** y`."""
+    """pow(x, y, /)
+
+    x to the power of y, element by element: `x ** y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The base.
+    y : tile, scalar or number
+        The exponent; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def bitwise_and(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Bitwise and: `x & y`."""
+    """bitwise_and(x, y, /)
+
+    Bitwise and: `x & y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def bitwise_or(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Bitwise or: `x | y`."""
+    """bitwise_or(x, y, /)
+
+    Bitwise or: `x | y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def bitwise_xor(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Bitwise exclusive or: `x ^ y`."""
+    """bitwise_xor(x, y, /)
+
+    Bitwise exclusive or: `x ^ y`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def bitwise_not(x: _Tilelike, /) -> Tile:
-    """Bitwise complement: `~x`."""
+    """bitwise_not(x, /)
+
+    Bitwise complement: `~x`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
+    """
 
 def bitwise_lshift(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Shift to the left: `x << y`."""
+    """bitwise_lshift(x, y, /)
+
+    Shift to the left: `x << y`.
+
+    Parameters
+    ----------
+    x : integer tile or number
+        What is shifted.
+    y : integer tile or number
+        By how many bits; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def bitwise_rshift(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Shift to the right: `x >> y`."""
+    """bitwise_rshift(x, y, /)
+
+    Shift to the right: `x >> y`.
+
+    Parameters
+    ----------
+    x : integer tile or number
+        What is shifted.
+    y : integer tile or number
+        By how many bits; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def equal(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """`x == y`, element by element."""
+    """equal(x, y, /)
+
+    `x == y`, element by element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of dtype bool_ and the (broadcast) shape.
+    """
 
 def not_equal(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """`x != y`, element by element."""
+    """not_equal(x, y, /)
+
+    `x != y`, element by element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of dtype bool_ and the (broadcast) shape.
+    """
 
 def less(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """`x < y`, element by element."""
+    """less(x, y, /)
+
+    `x < y`, element by element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of dtype bool_ and the (broadcast) shape.
+    """
 
 def less_equal(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """`x <= y`, element by element."""
+    """less_equal(x, y, /)
+
+    `x <= y`, element by element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of dtype bool_ and the (broadcast) shape.
+    """
 
 def greater(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """`x > y`, element by element."""
+    """greater(x, y, /)
+
+    `x > y`, element by element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of dtype bool_ and the (broadcast) shape.
+    """
 
 def greater_equal(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """`x >= y`, element by element."""
+    """greater_equal(x, y, /)
+
+    `x >= y`, element by element.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The first operand.
+    y : tile, scalar or number
+        The second operand; it broadcasts against `x`.
+
+    Returns
+    -------
+    tile
+        Of dtype bool_ and the (broadcast) shape.
+    """
 
 def where(cond: _Tilelike, x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """x where cond is true, y elsewhere."""
+    """where(cond, x, y, /)
+
+    x where cond is true, y elsewhere.
+
+    Parameters
+    ----------
+    cond : tile or scalar
+        Where it is not zero, the condition holds.
+    x : tile, scalar or number
+        The result where `cond` holds.
+    y : tile, scalar or number
+        The result elsewhere.
+
+    Returns
+    -------
+    tile
+        Of the dtype that promotion gives and the broadcast shape.
+    """
 
 def astype(x: _Tilelike, dtype: _DType, /, *, rounding_mode: _RoundingMode | None = None) -> Tile:
-    """The elements converted to another dtype."""
+    """astype(x, dtype, /, *, rounding_mode=None)
+
+    The elements converted to another dtype.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`.
+    """
 
 def bitcast(x: _Tilelike, /, dtype: _DType) -> Tile:
-    """The bits of the elements read as another dtype of the same width."""
+    """bitcast(x, /, dtype)
+
+    The bits of the elements read as another dtype of the same width.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+
+    Returns
+    -------
+    tile
+        Of the shape of `x`.
+    """
 
 def pack_to_bytes(x: _Tilelike, /) -> Tile:
-    """The elements as bytes."""
+    """pack_to_bytes(x, /)
+
+    The elements as bytes.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+
+    Returns
+    -------
+    tile
+        A uint8 tile of rank 1.
+    """
 
 def unpack_from_bytes(x: _Tilelike, /, dtype: _DType) -> Tile:
-    """Elements from their bytes: the inverse of pack_to_bytes."""
+    """unpack_from_bytes(x, /, dtype)
+
+    Elements from their bytes: the inverse of pack_to_bytes.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+
+    Returns
+    -------
+    tile
+        A tile of rank 1.
+    """
 
 def full(shape: _Shape, fill_value: _Tilelike, dtype: _DType) -> Tile:
-    """A tile of one value: `full(shape, fill_value, dtype)`."""
+    """full(shape, fill_value, dtype)
+
+    A tile of one value: `full(shape, fill_value, dtype)`.
+
+    Parameters
+    ----------
+    shape : int or tuple of int, constant
+        The shape of the result; each dimension is a power of two.
+    fill_value : scalar or number
+        The value of all elements.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+
+    Returns
+    -------
+    tile
+        Of shape `shape`.
+    """
 
 def ones(shape: _Shape, dtype: _DType) -> Tile:
-    """A tile of ones; stands in the IR as full(shape, 1, dtype)."""
+    """ones(shape, dtype)
+
+    A tile of ones; stands in the IR as full(shape, 1, dtype).
+
+    Parameters
+    ----------
+    shape : int or tuple of int, constant
+        The shape of the result; each dimension is a power of two.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+
+    Returns
+    -------
+    tile
+        Of shape `shape`.
+    """
 
 def zeros(shape: _Shape, dtype: _DType) -> Tile:
-    """A tile of zeros; stands in the IR as full(shape, 0, dtype)."""
+    """zeros(shape, dtype)
+
+    A tile of zeros; stands in the IR as full(shape, 0, dtype).
+
+    Parameters
+    ----------
+    shape : int or tuple of int, constant
+        The shape of the result; each dimension is a power of two.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+
+    Returns
+    -------
+    tile
+        Of shape `shape`.
+    """
 
 def arange(size: int, /, *, dtype: _DType, start: _Tilelike = 0, step: _Tilelike = 1) -> Tile:
-    """start + i * step for i = 0 … size-1; stands in the IR as iota, mul, add and casts."""
+    """arange(size, /, *, dtype, start=0, step=1)
+
+    start + i * step for i = 0 … size-1; stands in the IR as iota, mul, add and casts.
+
+    Parameters
+    ----------
+    size : int, constant
+        How many elements; a power of two.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+    start : scalar or number, default 0
+        The first element.
+    step : scalar or number, default 1
+        The difference of neighbours.
+
+    Returns
+    -------
+    tile
+        Of shape (size,).
+    """
 
 def astile(value: _Nested, /, *, dtype: _DType) -> Tile:
-    """A tile of the scalars in a nested tuple; stands in the IR as stack_scalars and casts."""
+    """astile(value, /, *, dtype)
+
+    A tile of the scalars in a nested tuple; stands in the IR as stack_scalars and casts.
+
+    Parameters
+    ----------
+    value : nested tuple of scalars
+        The elements: tuples of equal lengths, which are powers of two.
+    dtype : dtype, constant
+        The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
+
+    Returns
+    -------
+    tile
+    """
 
 def reshape(x: _Tilelike, /, shape: tuple[int, ...]) -> Tile:
-    """The same elements in row-major order at another shape."""
+    """reshape(x, /, shape)
+
+    The same elements in row-major order at another shape.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    shape : int or tuple of int, constant
+        The shape of the result; each dimension is a power of two.
+
+    Returns
+    -------
+    tile
+        Of shape `shape`.
+    """
 
 def broadcast_to(x: _Tilelike, /, shape: tuple[int, ...]) -> Tile:
-    """x repeated along axes of size 1 and new axes in front."""
+    """broadcast_to(x, /, shape)
+
+    x repeated along axes of size 1 and new axes in front.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    shape : int or tuple of int, constant
+        The shape of the result; each dimension is a power of two.
+
+    Returns
+    -------
+    tile
+        Of shape `shape`.
+    """
 
 def expand_dims(x: _Tilelike, /, axis: int) -> Tile:
-    """x with a new axis of size 1 at `axis`; stands in the IR as a reshape."""
+    """expand_dims(x, /, axis)
+
+    x with a new axis of size 1 at `axis`; stands in the IR as a reshape.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int, constant
+        Where the new axis is in the result; negative axes count from the end.
+
+    Returns
+    -------
+    tile
+        With one axis more.
+    """
 
 def permute(x: _Tilelike, /, axes: tuple[int, ...]) -> Tile:
-    """x with its axes in another order."""
+    """permute(x, /, axes)
+
+    x with its axes in another order.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axes : tuple of int, constant
+        For each axis of the result, the axis of `x` that it was. Negative axes count from the end.
+
+    Returns
+    -------
+    tile
+        With the axes in the new order.
+    """
 
 def transpose(x: _Tilelike, /, axis0: int | None = None, axis1: int | None = None) -> Tile:
-    """x with two axes swapped; stands in the IR as a permute."""
+    """transpose(x, /, axis0=None, axis1=None)
+
+    x with two axes swapped; stands in the IR as a permute.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis0 : int or None, constant, default None
+        One of the axes to swap. May be left out, with `axis1`, if `x` has two axes.
+    axis1 : int or None, constant, default None
+        The other one.
+
+    Returns
+    -------
+    tile
+        With the axes swapped.
+    """
 
 def cat(tiles: tuple[_Tilelike, ...], /, axis: int) -> Tile:
-    """Two tiles of equal shape joined along an axis."""
+    """cat(tiles, /, axis)
+
+    Two tiles of equal shape joined along an axis.
+
+    Parameters
+    ----------
+    tiles : tuple of two tiles
+        Tiles of one shape and dtype.
+    axis : int, constant
+        The axis; negative axes count from the end.
+
+    Returns
+    -------
+    tile
+        Twice as long along `axis`.
+    """
 
 def extract(x: _Tilelike, /, index: _Index, shape: _Shape) -> Tile:
-    """The part at `index` in the grid of parts of `shape` that x is divided in."""
+    """extract(x, /, index, shape)
+
+    The part at `index` in the grid of parts of `shape` that x is divided in.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    index : scalar, or tuple of scalars
+        Which part, in units of parts: one signed integer for each axis.
+    shape : tuple of int, constant
+        The shape of the part; it divides the shape of `x`.
+
+    Returns
+    -------
+    tile
+        Of shape `shape`.
+    """
 
 def insert(x: _Tilelike, /, index: _Index, value: _Tilelike) -> Tile:
-    """x with the part at `index` replaced by `value`."""
+    """insert(x, /, index, value)
+
+    x with the part at `index` replaced by `value`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    index : scalar, or tuple of scalars
+        Which part is replaced, in units of parts: one signed integer for each axis.
+    value : tile
+        The new part; its shape divides the shape of `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
+    """
 
 def bid(axis: int) -> _IntScalar:
-    """Index of the running block along a grid axis."""
+    """bid(axis)
+
+    Index of the running block along a grid axis.
+
+    Parameters
+    ----------
+    axis : int, constant
+        The axis of the grid: 0, 1 or 2.
+
+    Returns
+    -------
+    int32 scalar
+    """
 
 def num_blocks(axis: int) -> _IntScalar:
-    """Number of blocks along a grid axis."""
+    """num_blocks(axis)
+
+    Number of blocks along a grid axis.
+
+    Parameters
+    ----------
+    axis : int, constant
+        The axis of the grid: 0, 1 or 2.
+
+    Returns
+    -------
+    int32 scalar
+    """
 
 def num_tiles(array: Array, /, axis: int, shape: _Shape,
               order: Literal["C", "F"] | tuple[int, ...] = 'C') -> _IntScalar:
-    """Number of tiles of `shape` along an axis of the tile space of an array."""
+    """num_tiles(array, /, axis, shape, order='C')
+
+    Number of tiles of `shape` along an axis of the tile space of an array.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    axis : int, constant
+        The axis of the tile space; negative axes count from the end.
+    shape : int or tuple of int, constant
+        The shape of the tiles.
+    order : "C", "F" or tuple of int, constant, default "C"
+        Which axis of the array each dimension of the tile and of the index runs along: "C" is
+        the order of the array, "F" the reverse.
+
+    Returns
+    -------
+    int32 scalar
+    """
 
 def assume_divisible_by(x: _T, divisor: int) -> _T:
-    """x, with the promise that it is a multiple of `divisor`."""
+    """assume_divisible_by(x, divisor)
+
+    x, with the promise that it is a multiple of `divisor`.
+
+    Parameters
+    ----------
+    x : integer scalar
+        The value of which something is promised.
+    divisor : int, constant
+        A positive divisor of `x`.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
+    """
 
 def grid_dependency_control_wait() -> None:
-    """Wait until the grids that this launch depends on are done; all their memory is visible then."""
+    """grid_dependency_control_wait()
+
+    Wait until the grids that this launch depends on are done; all their memory is visible then.
+
+    Returns
+    -------
+    None
+    """
 
 def grid_dependency_control_launch_dependents() -> None:
-    """Permit the grids that depend on this launch to start."""
+    """grid_dependency_control_launch_dependents()
+
+    Permit the grids that depend on this launch to start.
+
+    Returns
+    -------
+    None
+    """
 
 def load(array: Array, /, index: _Index, shape: _Shape, *, order: Literal["C", "F"] | tuple[int, ...] = 'C',
          padding_mode: _PaddingMode = PaddingMode.UNDETERMINED, check_bounds: bool = True, latency: int | None = None,
          allow_tma: bool | None = None, memory_order: _MemoryOrder = MemoryOrder.WEAK,
          memory_scope: _MemoryScope = MemoryScope.NONE) -> Tile:
-    """Tile of an array at a tile index.
+    """load(array, /, index, shape, *, order='C', padding_mode=ct.PaddingMode.UNDETERMINED, check_bounds=True,
+    latency=None, allow_tma=None, memory_order=ct.MemoryOrder.WEAK, memory_scope=ct.MemoryScope.NONE)
+
+    Tile of an array at a tile index.
 
     `shape`: a power of two per array axis (a single int for rank 1), or () for one element as a scalar. `index`: the
     position in units of tiles. `order`: "C", "F" or a permutation: tile dimension i runs along array axis order[i].
     Elements outside the array read as `padding_mode` says.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    index : scalar, or tuple of scalars
+        The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+        single scalar will do.
+    shape : int or tuple of int, constant
+        The shape of the tile: a power of two for each axis of the array. A single int will do
+        for rank 1; () loads one element, as a scalar.
+    order : "C", "F" or tuple of int, constant, default "C"
+        Which axis of the array each dimension of the tile and of the index runs along: "C" is
+        the order of the array, "F" the reverse.
+    padding_mode : PaddingMode, constant, default UNDETERMINED
+        What elements beyond an edge of the array read as.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    latency : int or None, constant, default None
+        A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+    allow_tma : bool or None, constant, default None
+        A hint: whether the GPU's tensor memory accelerator may be used. None: the compiler
+        decides. Ignored on the CPU.
+    memory_order : MemoryOrder, constant, default WEAK
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default NONE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile, or scalar for shape ()
+        Of the dtype of the array and shape `shape`.
     """
 
 def store(array: Array, /, index: _Index, tile: _Tilelike, *, order: Literal["C", "F"] | tuple[int, ...] = 'C',
           check_bounds: bool = True, latency: int | None = None, allow_tma: bool | None = None,
           memory_order: _MemoryOrder = MemoryOrder.WEAK, memory_scope: _MemoryScope = MemoryScope.NONE) -> None:
-    """Write a tile to an array at a tile index; its own shape is the tile shape."""
+    """store(array, /, index, tile, *, order='C', check_bounds=True, latency=None, allow_tma=None,
+    memory_order=ct.MemoryOrder.WEAK, memory_scope=ct.MemoryScope.NONE)
+
+    Write a tile to an array at a tile index; its own shape is the tile shape.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    index : scalar, or tuple of scalars
+        The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
+        single scalar will do.
+    tile : tile, scalar or number
+        What is written. Its shape is the tile shape; it is converted to the dtype of the array.
+    order : "C", "F" or tuple of int, constant, default "C"
+        Which axis of the array each dimension of the tile and of the index runs along: "C" is
+        the order of the array, "F" the reverse.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    latency : int or None, constant, default None
+        A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+    allow_tma : bool or None, constant, default None
+        A hint: whether the GPU's tensor memory accelerator may be used. None: the compiler
+        decides. Ignored on the CPU.
+    memory_order : MemoryOrder, constant, default WEAK
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default NONE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    None
+    """
 
 def load_advanced_indexing(array: Array, indices: tuple[_Tilelike | _Slice, ...], /, *,
                            padding_mode: _PaddingMode = PaddingMode.UNDETERMINED, latency: int | None = None,
                            allow_tma: bool | None = None) -> Tile:
-    """Tile of positions along one axis and ranges along the others.
+    """load_advanced_indexing(array, indices, /, *, padding_mode=ct.PaddingMode.UNDETERMINED, latency=None,
+    allow_tma=None)
+
+    Tile of positions along one axis and ranges along the others.
 
     `indices`: one entry per array axis: exactly one 1-D integer tile of positions, and a ct.Slice(start, length) for
     every other axis.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : tuple
+        One entry for each axis: exactly one 1-D integer tile of positions, and a
+        `ct.Slice(start, length)` for every other axis.
+    padding_mode : PaddingMode, constant, default UNDETERMINED
+        What elements beyond an edge of the array read as.
+    latency : int or None, constant, default None
+        A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+    allow_tma : bool or None, constant, default None
+        A hint: whether the GPU's tensor memory accelerator may be used. None: the compiler
+        decides. Ignored on the CPU.
+
+    Returns
+    -------
+    tile
+        Of the dtype of the array; each axis as long as its tile of positions or slice.
     """
 
 def store_advanced_indexing(array: Array, indices: tuple[_Tilelike | _Slice, ...], tile: _Tilelike, /, *,
                             latency: int | None = None, allow_tma: bool | None = None) -> None:
-    """Write a tile to positions along one axis and ranges along the others; `indices` as for load_advanced_indexing."""
+    """store_advanced_indexing(array, indices, tile, /, *, latency=None, allow_tma=None)
+
+    Write a tile to positions along one axis and ranges along the others; `indices` as for load_advanced_indexing.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : tuple
+        One entry for each axis: exactly one 1-D integer tile of positions, and a
+        `ct.Slice(start, length)` for every other axis.
+    tile : tile, scalar or number
+        What is written. Its shape is the tile shape; it is converted to the dtype of the array.
+    latency : int or None, constant, default None
+        A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+    allow_tma : bool or None, constant, default None
+        A hint: whether the GPU's tensor memory accelerator may be used. None: the compiler
+        decides. Ignored on the CPU.
+
+    Returns
+    -------
+    None
+    """
 
 def Slice(start: _Tilelike, length: int, /) -> _Slice:
-    """Range of positions along an axis, for advanced indexing. It exists while a kernel is compiled only."""
+    """Slice(start, length, /)
+
+    Range of positions along an axis, for advanced indexing. It exists while a kernel is compiled only.
+
+    Parameters
+    ----------
+    start : scalar or number
+        The first position.
+    length : int, constant
+        How many positions; a power of two.
+
+    Returns
+    -------
+    slice of positions
+        For `load_advanced_indexing` and `store_advanced_indexing`.
+    """
 
 def gather(array: Array, indices: _Index, /, *, mask: _Tilelike | None = None, padding_value: _Tilelike = 0,
            check_bounds: bool = True, latency: int | None = None) -> Tile:
-    """Elements of an array at tiles of indices.
+    """gather(array, indices, /, *, mask=None, padding_value=0, check_bounds=True, latency=None)
+
+    Elements of an array at tiles of indices.
 
     `indices`: an integer tile per array axis, broadcast together (a single one for rank 1). Where an index is out of
     range or `mask` is False, the result is `padding_value`.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    mask : bool_ tile or None, default None
+        Where it is False, nothing is accessed. It broadcasts to the indices.
+    padding_value : scalar or number, default 0
+        The result where an index is outside the array, or `mask` is False.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    latency : int or None, constant, default None
+        A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+
+    Returns
+    -------
+    tile
+        Of the dtype of the array and the broadcast shape of the indices.
     """
 
 def scatter(array: Array, indices: _Index, value: _Tilelike, /, *, mask: _Tilelike | None = None,
             check_bounds: bool = True, latency: int | None = None) -> None:
-    """Write elements of an array at tiles of indices, which are as for gather."""
+    """scatter(array, indices, value, /, *, mask=None, check_bounds=True, latency=None)
+
+    Write elements of an array at tiles of indices, which are as for gather.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    value : tile, scalar or number
+        What is written; broadcast to the indices and converted to the dtype of the array.
+    mask : bool_ tile or None, default None
+        Where it is False, nothing is accessed. It broadcasts to the indices.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    latency : int or None, constant, default None
+        A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
+
+    Returns
+    -------
+    None
+    """
 
 def atomic_cas(array: Array, indices: _Index, expected: _Tilelike, desired: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Replace each element by `desired` where it equals `expected`. Returns the values before.
+    """atomic_cas(array, indices, expected, desired, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Replace each element by `desired` where it equals `expected`. Returns the values before.
 
     Indices are as for gather. Each element is updated atomically; the order of updates to one element is
     unspecified.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    expected : tile, scalar or number
+        What an element is compared with, bit by bit; broadcast to the indices.
+    desired : tile, scalar or number
+        What is written where the element equals `expected`; broadcast to the indices.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def atomic_xchg(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                 memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                 memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically replace each element by the update. Returns the values before.
+    """atomic_xchg(array, indices, update, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Atomically replace each element by the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    update : tile, scalar or number
+        The second operand; broadcast to the indices and converted to the dtype of the array.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def atomic_add(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically add the update to each element. Returns the values before.
+    """atomic_add(array, indices, update, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Atomically add the update to each element. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    update : tile, scalar or number
+        The second operand; broadcast to the indices and converted to the dtype of the array.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def atomic_max(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically replace each element by the larger of it and the update. Returns the values before.
+    """atomic_max(array, indices, update, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Atomically replace each element by the larger of it and the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    update : tile, scalar or number
+        The second operand; broadcast to the indices and converted to the dtype of the array.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def atomic_min(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically replace each element by the smaller of it and the update. Returns the values before.
+    """atomic_min(array, indices, update, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Atomically replace each element by the smaller of it and the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    update : tile, scalar or number
+        The second operand; broadcast to the indices and converted to the dtype of the array.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def atomic_and(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically bitwise AND of each element with the update. Returns the values before.
+    """atomic_and(array, indices, update, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Atomically bitwise AND of each element with the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    update : tile, scalar or number
+        The second operand; broadcast to the indices and converted to the dtype of the array.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def atomic_or(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
               memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
               memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically bitwise OR of each element with the update. Returns the values before.
+    """atomic_or(array, indices, update, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Atomically bitwise OR of each element with the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    update : tile, scalar or number
+        The second operand; broadcast to the indices and converted to the dtype of the array.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def atomic_xor(array: Array, indices: _Index, update: _Tilelike, /, *, check_bounds: bool = True,
                memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-    """Atomically bitwise exclusive OR of each element with the update. Returns the values before.
+    """atomic_xor(array, indices, update, /, *, check_bounds=True, memory_order=ct.MemoryOrder.ACQ_REL,
+    memory_scope=ct.MemoryScope.DEVICE)
+
+    Atomically bitwise exclusive OR of each element with the update. Returns the values before.
 
     Indices are as for gather. The order of updates to one element is unspecified: row-major within a block here.
+
+    Parameters
+    ----------
+    array : array
+        The array, of any rank and dtype.
+    indices : integer tile, or tuple of integer tiles
+        The index of each element, one tile for each axis of the array; they broadcast. For
+        rank 1 a single tile will do. Negative indices are outside the array.
+    update : tile, scalar or number
+        The second operand; broadcast to the indices and converted to the dtype of the array.
+    check_bounds : bool, constant, default True
+        False promises that no element outside the array is accessed. The CPU checks
+        bounds all the same.
+    memory_order : MemoryOrder, constant, default ACQ_REL
+        How the access orders other accesses to memory.
+    memory_scope : MemoryScope, constant, default DEVICE
+        Among which blocks it does so.
+
+    Returns
+    -------
+    tile
+        The elements before, of the dtype of the array and the broadcast shape of the indices.
     """
 
 def sum(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
         rounding_mode: _RoundingMode | None = None, flush_to_zero: bool = False) -> Tile:
-    """Sum of the elements along one axis, several, or all.
+    """sum(x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False)
+
+    Sum of the elements along one axis, several, or all.
 
     `axis` is None for all axes, an integer constant or a tuple of them. Reduced axes are dropped, or kept with size
     1
@@ -871,95 +2813,343 @@ def sum(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims:
     eight
     running sums, joined in pairs, over pieces of at most 128. All other float sums, and under CUTILE_PORTABLE=1 all,
     are a halving tree: x[i] + x[i + n/2], again and again, rounded to the dtype at each level.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int, tuple of int or None, constant, default None
+        The axis or axes to reduce; None reduces all. Negative axes count from the end.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the dtype of `x`, without the reduced axes, or with size 1 for each under `keepdims`.
     """
 
 def prod(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
          rounding_mode: _RoundingMode | None = None, flush_to_zero: bool = False) -> Tile:
-    """Product of the elements along one axis, several, or all.
+    """prod(x, /, axis=None, *, keepdims=False, rounding_mode=None, flush_to_zero=False)
+
+    Product of the elements along one axis, several, or all.
 
     Arguments as for `sum`. Order: a halving tree, x[i] * x[i + n/2], again and again, rounded to the dtype each
     time.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int, tuple of int or None, constant, default None
+        The axis or axes to reduce; None reduces all. Negative axes count from the end.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the dtype of `x`, without the reduced axes, or with size 1 for each under `keepdims`.
     """
 
 def max(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
         flush_to_zero: bool = False, propagate_nan: bool = False) -> Tile:
-    """Largest element along one axis, several, or all.
+    """max(x, /, axis=None, *, keepdims=False, flush_to_zero=False, propagate_nan=False)
+
+    Largest element along one axis, several, or all.
 
     Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int, tuple of int or None, constant, default None
+        The axis or axes to reduce; None reduces all. Negative axes count from the end.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of the dtype of `x`, without the reduced axes, or with size 1 for each under `keepdims`.
     """
 
 def min(x: _Tilelike, /, axis: int | tuple[int, ...] | None = None, *, keepdims: bool = False,
         flush_to_zero: bool = False, propagate_nan: bool = False) -> Tile:
-    """Smallest element along one axis, several, or all.
+    """min(x, /, axis=None, *, keepdims=False, flush_to_zero=False, propagate_nan=False)
+
+    Smallest element along one axis, several, or all.
 
     Arguments as for `sum`. By default NaN elements are passed over, and only NaNs give NaN.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int, tuple of int or None, constant, default None
+        The axis or axes to reduce; None reduces all. Negative axes count from the end.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of the dtype of `x`, without the reduced axes, or with size 1 for each under `keepdims`.
     """
 
 def argmax(x: _Tilelike, /, axis: int | None = None, *, keepdims: bool = False, propagate_nan: bool = False) -> Tile:
-    """Index of the largest element along an axis, or in the flattened tile, as int32."""
+    """argmax(x, /, axis=None, *, keepdims=False, propagate_nan=False)
+
+    Index of the largest element along an axis, or in the flattened tile, as int32.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int or None, constant, default None
+        The axis to reduce; None searches the tile in row-major order.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of dtype int32, without the reduced axes, or with size 1 for each under `keepdims`.
+    """
 
 def argmin(x: _Tilelike, /, axis: int | None = None, *, keepdims: bool = False, propagate_nan: bool = False) -> Tile:
-    """Index of the smallest element along an axis, or in the flattened tile, as int32."""
+    """argmin(x, /, axis=None, *, keepdims=False, propagate_nan=False)
+
+    Index of the smallest element along an axis, or in the flattened tile, as int32.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int or None, constant, default None
+        The axis to reduce; None searches the tile in row-major order.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+    propagate_nan : bool, constant, default False
+        True: NaN if an operand is NaN. False: a NaN is passed over if there is a number.
+
+    Returns
+    -------
+    tile
+        Of dtype int32, without the reduced axes, or with size 1 for each under `keepdims`.
+    """
 
 @overload
 def reduce(x: tuple[_Tilelike, ...], /, axis: int, func: Callable[..., Any],
            identity: _Tilelike | tuple[_Tilelike, ...], *, keepdims: bool = False) -> tuple[Tile, ...]:
-    """Combine the elements along an axis with a function of two elements.
+    """reduce(x, /, axis, func, identity, *, keepdims=False)
+
+    Combine the elements along an axis with a function of two elements.
 
     `x` is a tile, or a tuple of tiles that are broadcast together and reduced side by side; `func` is called with
     scalars (a, b), or (a0, …, b0, …), and returns a scalar, or a tuple. It must be associative and commutative.
     `identity` is a constant, or one per tile, that leaves the other argument of func as it is.
 
     Order: a halving tree, f(x[i], x[i + n/2]), again and again. The identity is not folded in.
+
+    Parameters
+    ----------
+    x : tile, or tuple of tiles
+        The elements; several tiles broadcast and are combined side by side.
+    axis : int, constant
+        The axis; negative axes count from the end.
+    func : function
+        A function of two scalars (2 n for a tuple of n tiles) that returns one (n).
+        It must be associative and commutative.
+    identity : number, or tuple of numbers, constant
+        What leaves the other operand of `func` as it is; one for each tile.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+
+    Returns
+    -------
+    tile, or tuple of tiles
+        One for each tile of `x`, without the axis, or with size 1.
     """
 @overload
 def reduce(x: _Tilelike, /, axis: int, func: Callable[..., Any], identity: _Tilelike | tuple[_Tilelike, ...], *,
            keepdims: bool = False) -> Tile:
-    """Combine the elements along an axis with a function of two elements.
+    """reduce(x, /, axis, func, identity, *, keepdims=False)
+
+    Combine the elements along an axis with a function of two elements.
 
     `x` is a tile, or a tuple of tiles that are broadcast together and reduced side by side; `func` is called with
     scalars (a, b), or (a0, …, b0, …), and returns a scalar, or a tuple. It must be associative and commutative.
     `identity` is a constant, or one per tile, that leaves the other argument of func as it is.
 
     Order: a halving tree, f(x[i], x[i + n/2]), again and again. The identity is not folded in.
+
+    Parameters
+    ----------
+    x : tile, or tuple of tiles
+        The elements; several tiles broadcast and are combined side by side.
+    axis : int, constant
+        The axis; negative axes count from the end.
+    func : function
+        A function of two scalars (2 n for a tuple of n tiles) that returns one (n).
+        It must be associative and commutative.
+    identity : number, or tuple of numbers, constant
+        What leaves the other operand of `func` as it is; one for each tile.
+    keepdims : bool, constant, default False
+        Keep reduced axes, with size 1.
+
+    Returns
+    -------
+    tile, or tuple of tiles
+        One for each tile of `x`, without the axis, or with size 1.
     """
 
 def cumsum(x: _Tilelike, /, axis: int = 0, *, reverse: bool = False, rounding_mode: _RoundingMode | None = None,
            flush_to_zero: bool = False) -> Tile:
-    """Sums of the elements up to each one, itself included, along an axis.
+    """cumsum(x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False)
+
+    Sums of the elements up to each one, itself included, along an axis.
 
     Order: one element after the other, from the first, or from the last with reverse=True, rounded to the dtype at
     each step.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int, constant, default 0
+        The axis; negative axes count from the end.
+    reverse : bool, constant, default False
+        Begin at the last element.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
     """
 
 def cumprod(x: _Tilelike, /, axis: int = 0, *, reverse: bool = False, rounding_mode: _RoundingMode | None = None,
             flush_to_zero: bool = False) -> Tile:
-    """Products of the elements up to each one, itself included, along an axis.
+    """cumprod(x, /, axis=0, *, reverse=False, rounding_mode=None, flush_to_zero=False)
+
+    Products of the elements up to each one, itself included, along an axis.
 
     Arguments and order as for `cumsum`.
+
+    Parameters
+    ----------
+    x : tile, scalar or number
+        The operand.
+    axis : int, constant, default 0
+        The axis; negative axes count from the end.
+    reverse : bool, constant, default False
+        Begin at the last element.
+    rounding_mode : RoundingMode or None, constant, default None
+        How the result is rounded; None is to nearest, ties to even, or what the clauses say.
+    flush_to_zero : bool, constant, default False
+        Take subnormal operands as zeros of their sign, and make subnormal results such zeros.
+        For float32 only.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `x`.
     """
 
 @overload
 def scan(x: tuple[_Tilelike, ...], /, axis: int, func: Callable[..., Any], identity: _Tilelike | tuple[_Tilelike, ...],
          *, reverse: bool = False) -> tuple[Tile, ...]:
-    """Combine the elements up to each one, itself included, along an axis with a function of two elements.
+    """scan(x, /, axis, func, identity, *, reverse=False)
+
+    Combine the elements up to each one, itself included, along an axis with a function of two elements.
 
     Arguments as for `reduce`. `func` must be associative; it gets what was combined so far first, and the next
     element
     last. The identity is not folded in.
+
+    Parameters
+    ----------
+    x : tile, or tuple of tiles
+        The elements; several tiles broadcast and are combined side by side.
+    axis : int, constant
+        The axis; negative axes count from the end.
+    func : function
+        A function of two scalars (2 n for a tuple of n tiles) that returns one (n).
+        It must be associative.
+    identity : number, or tuple of numbers, constant
+        What leaves the other operand of `func` as it is; one for each tile.
+    reverse : bool, constant, default False
+        Begin at the last element.
+
+    Returns
+    -------
+    tile, or tuple of tiles
+        One for each tile of `x`, of its shape.
     """
 @overload
 def scan(x: _Tilelike, /, axis: int, func: Callable[..., Any], identity: _Tilelike | tuple[_Tilelike, ...], *,
          reverse: bool = False) -> Tile:
-    """Combine the elements up to each one, itself included, along an axis with a function of two elements.
+    """scan(x, /, axis, func, identity, *, reverse=False)
+
+    Combine the elements up to each one, itself included, along an axis with a function of two elements.
 
     Arguments as for `reduce`. `func` must be associative; it gets what was combined so far first, and the next
     element
     last. The identity is not folded in.
+
+    Parameters
+    ----------
+    x : tile, or tuple of tiles
+        The elements; several tiles broadcast and are combined side by side.
+    axis : int, constant
+        The axis; negative axes count from the end.
+    func : function
+        A function of two scalars (2 n for a tuple of n tiles) that returns one (n).
+        It must be associative.
+    identity : number, or tuple of numbers, constant
+        What leaves the other operand of `func` as it is; one for each tile.
+    reverse : bool, constant, default False
+        Begin at the last element.
+
+    Returns
+    -------
+    tile, or tuple of tiles
+        One for each tile of `x`, of its shape.
     """
 
 def mma(x: _Tilelike, y: _Tilelike, /, acc: _Tilelike, *, use_fast_acc: bool = False) -> Tile:
-    """Matrix product with accumulation: x @ y + acc, in the dtype and shape of acc.
+    """mma(x, y, /, acc, *, use_fast_acc=False)
+
+    Matrix product with accumulation: x @ y + acc, in the dtype and shape of acc.
 
     x has shape (…, M, K) and y (…, K, N), with at most one batch dimension each, which broadcast. Operands have the
     same dtype and are not promoted:
@@ -975,29 +3165,81 @@ def mma(x: _Tilelike, y: _Tilelike, /, acc: _Tilelike, *, use_fast_acc: bool = F
     on Hopper the tensor cores keep about 13 bits while they accumulate float8 products; a result that is zero may
     have
     either sign.
+
+    Parameters
+    ----------
+    x : tile
+        The left operand.
+    y : tile
+        The right operand.
+    acc : tile
+        What the product is added to; its dtype and shape are those of the result.
+    use_fast_acc : bool, constant, default False
+        Permit float8 products to be accumulated less precisely. Ignored on the CPU.
+
+    Returns
+    -------
+    tile
+        Of the dtype and shape of `acc`.
     """
 
 def mma_scaled(x: _Tilelike, x_scale: _Tilelike, y: _Tilelike, y_scale: _Tilelike, /, acc: _Tilelike) -> Tile:
-    """Matrix product of block-scaled operands, with accumulation in float32.
+    """mma_scaled(x, x_scale, y, y_scale, /, acc)
+
+    Matrix product of block-scaled operands, with accumulation in float32.
 
     result[m, n] = Σ_k x[m, k]·x_scale[m, k // B]·y[k, n]·y_scale[k // B, n] + acc[m, n], with B = K / scales along
     K.
 
     Products are exact and summed in float64; the result, acc included, is rounded once.
+
+    Parameters
+    ----------
+    x : tile
+        The left operand.
+    x_scale : tile
+        The scales of `x`, one for a block of elements along K.
+    y : tile
+        The right operand.
+    y_scale : tile
+        The scales of `y`, one for a block of elements along K.
+    acc : tile
+        What the product is added to; its dtype and shape are those of the result.
+
+    Returns
+    -------
+    tile
+        Of the shape of `acc`.
     """
 
 def matmul(x: _Tilelike, y: _Tilelike, /) -> Tile:
-    """Matrix product; also written x @ y. Stands in the IR as casts, reshapes, and mma onto zeros.
+    """matmul(x, y, /)
+
+    Matrix product; also written x @ y. Stands in the IR as casts, reshapes, and mma onto zeros.
 
     Operands of rank 1 to 3: a vector on the left is a row, on the right a column, and its unit dimension is dropped
     from the result. They are promoted to a common dtype, which must have a matrix product (see `mma`). The sum is
     accumulated in the first accumulator dtype of the table, so in float16 for float16 and float8, and converted to
     the
     common dtype.
+
+    Parameters
+    ----------
+    x : tile
+        The left operand.
+    y : tile
+        The right operand.
+
+    Returns
+    -------
+    tile
+        Of the common dtype.
     """
 
 def elementwise(func: Callable[..., Any], /, *x: _Tilelike) -> Any:
-    """The function of elements `func`, applied to every element of tiles, which broadcast.
+    """elementwise(func, /, *x)
+
+    The function of elements `func`, applied to every element of tiles, which broadcast.
 
     `ct.elementwise(func)(x, y)` and `ct.elementwise(func, x, y)` are the same. `func` is an ordinary Python function
     of numbers: it may branch, loop, call other functions, and functions of `math` and NumPy. `ct.reduce` and
@@ -1011,25 +3253,78 @@ def elementwise(func: Callable[..., Any], /, *x: _Tilelike) -> Any:
     `func` only computes: it has no stores, atomics or prints, and reads single elements by `ct.gather`. It takes
     numbers, structures of numbers, constants and arrays, and returns a number or a structure of numbers; the result
     here is that structure, of tiles. A debugger shows it one element at a time, with the same bits.
+
+    Parameters
+    ----------
+    func : function
+        An ordinary Python function of elements.
+    *x : tile, scalar or number
+        The arguments of `func`; they broadcast.
+
+    Returns
+    -------
+    tile, or structure of tiles
+        What `func` returns, of the broadcast shape.
     """
 
 def print(*args: object, sep: str = ' ', end: str = '\n') -> None:
-    """Write the arguments, separated by `sep` and followed by `end`, once per block. Stands in the IR as emit_text.
+    r"""print(*args, sep=' ', end='\n')
+
+    Write the arguments, separated by `sep` and followed by `end`, once per block. Stands in the IR as emit_text.
 
     `args` are tiles, scalars, strings, formatted strings, and any other compile-time value. The interpreter writes
     to sys.stdout, block after block in grid order.
+
+    Parameters
+    ----------
+    *args : any values
+        What is written: tiles, scalars, strings and other values of tile code.
+    sep : str, constant, default a space
+        What is written between the arguments.
+    end : str, constant, default newline
+        What is written at the end.
+
+    Returns
+    -------
+    None
     """
 
 def printf(format: str, *args: object) -> None:
-    """Write the arguments by a C format string, once per block. Stands in the IR as emit_text.
+    """printf(format, *args)
+
+    Write the arguments by a C format string, once per block. Stands in the IR as emit_text.
 
     Conversions are %[flag][width][.precision][hh, h, l or ll]type with at most one of the flags 0 # + - and space;
     a width may begin with a zero, which pads with zeros as the flag does;
     types d i u o x X take booleans and integers, e E f F g G a A take floats.
+
+    Parameters
+    ----------
+    format : str, constant
+        A format string as in C.
+    *args : any values
+        What is written: tiles, scalars, strings and other values of tile code.
+
+    Returns
+    -------
+    None
     """
 
 def assert_(cond: _Tilelike, /, message: str | None = None) -> None:
-    """Stop the launch with TileAssertionError if any element of `cond` is False.
+    """assert_(cond, /, message=None)
+
+    Stop the launch with TileAssertionError if any element of `cond` is False.
 
     The error names the first failing block in grid order. Stores made before it stay.
+
+    Parameters
+    ----------
+    cond : tile or scalar of bool_
+        The condition, which must hold for every element.
+    message : str or None, constant, default None
+        What the error says.
+
+    Returns
+    -------
+    None
     """

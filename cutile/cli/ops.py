@@ -48,5 +48,6 @@ def _row(name: str) -> dict[str, Any]:
         signature = str(inspect.signature(f))
     except (TypeError, ValueError):
         signature = "(…)"
-    summary = " ".join((inspect.getdoc(f) or "").split("\n\n")[0].split())
+    described = f.meaning if isinstance(f, OpDef) else f  # the docstring of an op begins with its signature
+    summary = " ".join((inspect.getdoc(described) or "").split("\n\n")[0].split())
     return {"name": f"ct.{name}", "signature": signature, "summary": summary}

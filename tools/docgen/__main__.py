@@ -69,15 +69,35 @@ def op_pages() -> str:
 
 
 def _page(o: OpDef) -> str:
-    """The docstring: its clauses as a list, lines in columns as they stand."""
+    """The docstring: what it does, parameters, result, an example; then its clauses as a list."""
+    parts = op_clauses.sections(o.__doc__ or "")
+    about = parts[""].partition("\n\n")[2] if "Parameters" in parts or "Returns" in parts else parts[""]
+    out = [_text(about), *_parameters(parts.get("Parameters", ""))]
+    if "Returns" in parts:
+        kind, _, text = parts["Returns"].partition("\n")
+        out.append(f"Returns: {kind}" + (f". {' '.join(text.split())}" if text else ""))
+    if "Examples" in parts:
+        out.append(f"```python\n{parts['Examples']}\n```")
+    clauses = "\n".join(f"- {plain(text)} <small>`{i}`</small>" for i, text in op_clauses.clauses(o).items())
+    return "\n\n".join(part for part in (*out, clauses) if part)
+
+
+def _text(lines: str) -> str:
+    """Text for Markdown, lines in columns as they stand."""
     out, columns = [], False
-    for line in op_clauses.without_clauses(o.__doc__ or ""):
+    for line in lines.splitlines():
         if columns != bool(_COLUMNS.search(line)):
             columns = not columns
             out.append("```text" if columns else "```")
         out.append(line if columns else plain(line))
-    out += ["```"] * columns
-    return "\n".join([*out, *(f"- {plain(text)} <small>`{i}`</small>" for i, text in op_clauses.clauses(o).items())])
+    return "\n".join([*out, *["```"] * columns])
+
+
+def _parameters(section: str) -> list[str]:
+    """The parameters as a table."""
+    rows = [row((f"`{name}`", kind, " ".join(text.split())))
+            for name, kind, text in re.findall(r"^(\S+) : (.*)\n((?:    .*\n?)+)", section, re.M)]
+    return ["\n".join(["| parameter | | |", "|---|---|---|", *rows])] if rows else []
 
 
 FREEDOMS = """# Freedoms

@@ -36,9 +36,19 @@ def without_clauses(doc: str) -> Iterator[str]:
             yield line
 
 
+def sections(doc: str) -> dict[str, str]:
+    """The sections of a docstring in NumPy's form, without clauses, by title; the title of what comes first is ""."""
+    text = "\n".join(without_clauses(doc)).strip()
+    first, *rest = re.split(r"^(\w+)\n-+$\n?", text, flags=re.M)
+    found = {"": first, **dict(zip(rest[::2], rest[1::2], strict=True))}
+    return {title: body.strip() for title, body in found.items() if body.strip()}
+
+
 def prose(doc: str) -> str:
-    """A docstring without its clauses."""
-    return "\n".join(without_clauses(doc)).strip()
+    """A docstring without clauses, errors and examples."""
+    first, *rest = sections(doc).items() or [("", "")]
+    return "\n\n".join([first[1], *(f"{title}\n{'-' * len(title)}\n{body}" for title, body in rest
+                                    if title not in ("Raises", "Notes", "Examples"))])
 
 
 def clauses(o: OpDef) -> dict[str, str]:

@@ -1,0 +1,99 @@
+"""The docstring of an op in NumPy's form, from what its meaning's docstring says and from tables of what ops share.
+
+The docstring of a meaning has a summary, prose and clauses. Here it gets a signature, and the sections Parameters,
+Returns, Raises, Notes (the clauses) and Examples. Only `help` and tools that read docstrings need this file.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import TYPE_CHECKING
+
+from cutile.ops._examples import EXAMPLES, Example
+from cutile.ops._parameter_docs import PARAMETERS, RETURNS
+
+if TYPE_CHECKING:
+    from cutile.ops._op import OpDef
+
+_CLAUSE = re.compile(r"\[[A-Z]+-?\d*(?:\.[\w.+-]+)*\]  ")
+_ERRORS = {
+    "TileTypeError": "an operand or option of a kind, dtype or shape that the clauses below refuse",
+    "TileValueError": "a constant that the clauses below refuse",
+    "TileUnsupportedFeatureError": "the target has no code for it; the clauses below say where",
+    "TileAssertionError": "the condition is False for an element",
+}
+
+
+def document(op: OpDef, doc: str) -> str:
+    """The docstring of an op that users call, as text for `help`."""
+    own, clauses = _parts(inspect.cleandoc(doc))
+    sections = {"Parameters": _parameters(op), "Returns": RETURNS.get(op.name) or RETURNS.get(op.rule.__name__, "tile"),
+                "Raises": _raises(clauses), "Notes": "\n".join(clauses), "Examples": _example(op.name)}
+    text = "\n\n".join(f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items() if body)
+    return f"{spelling(op)}\n\n{own}\n\n{text}\n"
+
+
+def spelling(op: OpDef) -> str:
+    """How users write an op: `load(array, /, index, shape, …)`, and `array.slice(axis, start, stop)` for a method."""
+    signature = op.__signature__
+    name = op.name
+    if not op.public and op.method:
+        kind, method = op.method
+        name = f"{kind}.{method}"
+        signature = inspect.Signature(list(signature.parameters.values())[1:])
+    return name + re.sub(r"<(\w+\.\w+): '\w+'>", r"ct.\1", str(signature))
+
+
+def _parts(doc: str) -> tuple[str, list[str]]:
+    """The lines of a docstring outside its clauses, and those of its clauses."""
+    own: list[str] = []
+    clauses: list[str] = []
+    inside = False
+    for line in doc.splitlines():
+        inside = bool(_CLAUSE.match(line)) or inside and line.startswith("  ")
+        (clauses if inside else own).append(line)
+    return "\n".join(own).strip(), clauses
+
+
+def _parameters(op: OpDef) -> str:
+    """The section on parameters: for each the row of this op, or else the one that ops share."""
+    shown = []
+    given = list(op.__signature__.parameters.items())
+    for name, p in given if op.public else given[1:]:  # a method's first parameter is what it is called on
+        kind, text = PARAMETERS.get(f"{op.name}.{name}") or PARAMETERS.get(name, ("any value", ""))
+        star = "*" * (p.kind is p.VAR_POSITIONAL)
+        shown.append(f"{star}{name} : {kind}\n    " + text.replace("\n", "\n    "))
+    return "\n".join(shown)
+
+
+def _raises(clauses: list[str]) -> str:
+    """The section on errors: the classes that clauses name."""
+    text = "\n".join(clauses)
+    return "\n".join(f"{name}\n    {what[0].upper()}{what[1:]}." for name, what in _ERRORS.items() if name in text)
+
+
+def _example(name: str) -> str:
+    """The section of examples: a kernel that stores what the op gives for some arrays."""
+    example = EXAMPLES.get(name)
+    return "" if example is None else _program(example)
+
+
+def _program(e: Example) -> str:
+    arrays = "abc"[:len(e.arrays)]
+    tiles = [f"    {tile} = ct.load({array}, {_zeros(shape)}, {shape})"
+             for tile, array, shape in zip("xyz", arrays, e.shapes, strict=False)]
+    body = [*tiles, *(f"    {line}" for line in e.code)]
+    lines = [f">>> {array} = {value}" for array, value in zip(arrays, e.arrays, strict=True)]
+    lines += [f">>> out = {e.out}"] if e.out else []
+    parameters = [*arrays, *(["out"] if e.out else [])]
+    lines += [">>> @ct.kernel", f"... def kernel({', '.join(parameters)}):", *(f"... {line}" for line in body)]
+    last = "," if len(parameters) == 1 else ""
+    lines += [f">>> ct.launch(None, {e.grid}, kernel, ({', '.join(parameters)}{last}))"]
+    lines += [f">>> print({e.shows})"] if e.shows else []
+    return "\n".join([*lines, e.printed])
+
+
+def _zeros(shape: str) -> str:
+    """The first tile index for a shape: 0, or a tuple of zeros."""
+    return re.sub(r"\d+", "0", shape)
