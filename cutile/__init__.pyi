@@ -58,6 +58,7 @@ from cutile.functions.compile_all import compile_all as compile_all
 from cutile.functions.compiled import CompiledFunction as CompiledFunction
 from cutile.functions.declare import jit as jit
 from cutile.functions.out import Out as Out
+from cutile.functions.tuned import autotune as autotune
 from cutile.gpu.tileir.tileiras import compiler_timeout as compiler_timeout
 from cutile.runtime.annotations import ArrayAnnotation as ArrayAnnotation
 from cutile.runtime.annotations import Constant as Constant

@@ -7,6 +7,7 @@ import pytest
 
 import cutile as ct
 from cutile import tune
+from cutile.tune import candidates
 from tests.gpu.arrays import Cuda
 from tests.gpu.fake_driver import installed
 
@@ -28,7 +29,7 @@ def test_every_configuration_is_measured_and_the_fastest_is_best():
     result = search([16, 64])
     assert {m.config for m in result.successes} == {16, 64} and not result.failures
     assert result.best.mean_us == min(m.mean_us for m in result.successes)
-    assert all(m.num_samples >= tune.MIN_SAMPLES for m in result.successes)
+    assert all(m.num_samples >= candidates.MIN_SAMPLES for m in result.successes)
 
 
 def test_a_configuration_that_cannot_run_is_a_failure():
@@ -80,7 +81,7 @@ def search_on_gpu(**options):
 def test_times_on_a_gpu_are_the_gpus_own(gpu):  # TUNE-7
     result = search_on_gpu()
     assert {m.config: round(m.mean_us, 6) for m in result.successes} == {16: 500, 64: 125} and not result.note
-    timed = sum(m.num_samples + tune.WARM_UPS for m in result.successes)
+    timed = sum(m.num_samples + candidates.WARM_UPS for m in result.successes)
     assert gpu.names().count("cuMemsetD8Async") == timed and gpu.names().count("cuEventSynchronize") == timed
     assert all(launch["stream"] == 77 for launch in gpu.launches)
     assert not gpu.events and gpu.names().count("cuMemAlloc") == gpu.names().count("cuMemFree") == 1
@@ -157,14 +158,14 @@ def add(x, n, C: ct.Constant):
 
 def counted(space, args, hints=lambda c: {}, kernel=add, grid=lambda c: (4,), **options):
     """The result of a search, and how often it launched."""
-    launches, launch = [], tune.launch.launch
+    launches, launch = [], candidates.launch.launch
     with pytest.MonkeyPatch.context() as m:
-        m.setattr(tune.launch, "launch", lambda *given: launches.append(given) or launch(*given))
+        m.setattr(candidates.launch, "launch", lambda *given: launches.append(given) or launch(*given))
         result = tune.exhaustive_search(space, None, grid, kernel, args, hints, quiet=True, **options)
     return result, len(launches)
 
 
-A_SEARCH = tune.WARM_UPS_INTERPRETED + tune.BATCH
+A_SEARCH = candidates.WARM_UPS_INTERPRETED + candidates.BATCH
 
 
 def test_configurations_that_differ_in_hints_are_measured_once():
@@ -208,9 +209,9 @@ def test_a_kernel_that_fails_fails_for_all_its_configurations():
 
 
 def test_slow_kernels_are_sampled_less(monkeypatch):
-    monkeypatch.setattr(tune, "MAX_SECONDS", 0)
+    monkeypatch.setattr(candidates, "MAX_SECONDS", 0)
     result, launches = counted([1], lambda c: (np.zeros(16, np.float32), 1, 2))
-    assert launches == tune.WARM_UPS_INTERPRETED + 1 and result.best.num_samples == 1
+    assert launches == candidates.WARM_UPS_INTERPRETED + 1 and result.best.num_samples == 1
 
 
 # ------------------------------------------------------------------ arrays are as they were
@@ -247,14 +248,14 @@ def test_arrays_are_as_they_were_after_a_failure_and_an_interrupt(monkeypatch):
     x = np.zeros(4, np.float32)
     result = tune.exhaustive_search([1, 2], None, lambda n: (1,), fails, lambda n: (x, n), quiet=True)
     assert len(result.failures) == 1 and not x.any()
-    launch = tune.launch.launch
+    launch = candidates.launch.launch
 
     def interrupted(*given):
         launch(*given)
         assert x.any()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tune.launch, "launch", interrupted)
+    monkeypatch.setattr(candidates.launch, "launch", interrupted)
     with pytest.raises(KeyboardInterrupt):
         tune.exhaustive_search([1], None, lambda n: (1,), fails, lambda n: (x, n), quiet=True)
     assert not x.any()

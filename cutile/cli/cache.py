@@ -1,4 +1,4 @@
-"""python -m cutile cache: lists, shows and clears the GPU code on disk."""
+"""python -m cutile cache: lists, shows and clears the GPU code on disk, and the configurations that searches found."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from cutile import settings
 from cutile.gpu import cache
 from cutile.gpu.cache import Entry
 
-app = typer.Typer(help="The compiled GPU code on disk: list it, show an entry, clear it.", add_completion=False)
+app = typer.Typer(help="The compiled GPU code on disk: list it, show an entry, clear it; and what searches found.",
+                  add_completion=False)
 SHOWN = 12  # digits of a key in the list
 
 
@@ -77,6 +78,31 @@ def _header(entry: Entry) -> str:
     return (f"{entry.key}: {names['kernel']} as {names['symbol']} for {names['target']}, {_size(noted['cubin'])}\n"
             f"made {_when(noted['made'])} in {noted['seconds']:.2f} s by tileiras {entry.release}, last used "
             f"{_when(entry.used)}\n")
+
+
+@app.command()
+def tuned(
+    clear: Annotated[bool, typer.Option("--clear", help="remove all of them")] = False,
+) -> None:
+    """List the configurations that functions with ct.autotune have found, or remove them."""
+    from cutile.functions.tuning_store import kept
+
+    found = list(kept())
+    if clear:
+        for path, _ in found:
+            path.unlink(missing_ok=True)
+        _say(f"removed {len(found)}")
+        return
+    if not found:
+        _say("no configurations are kept")
+        return
+    table = Table("function", "device", "inputs", "best", "us", Column("found", no_wrap=True))
+    for _, t in found:
+        table.add_row(*map(_cell, (t.key.function, t.key.device, t.key.inputs, str(t.best), f"{t.times[0][1]:.2f}",
+                                   _when(t.made))))
+    out = Console(file=io.StringIO(), width=Console().width)
+    out.print(table)
+    _say(out.file.getvalue(), end="")
 
 
 @app.command()

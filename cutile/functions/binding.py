@@ -162,6 +162,17 @@ def _read(function: TileFunction, name: str, value: Any, needed: bool) -> Read |
     return Read(name, value, tuple(found.shape), found.dtype, found)
 
 
+def read_array(value: Any) -> tuple[tuple[int, ...], str, int | None] | None:
+    """Sizes, dtype and GPU (None: CPU memory) of an array; None for what is none."""
+    if value is None or isinstance(value, bool | int | float | str) or libraries.is_jax(value):
+        return None
+    ref = array_of(value)
+    if ref is None:
+        return None
+    place = place_of(Read("", value, tuple(ref.shape), ref.dtype, ref))
+    return tuple(ref.shape), ref.dtype.name, place if isinstance(place, int) else None
+
+
 # ------------------------------------------------------------------ places
 
 

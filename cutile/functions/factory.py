@@ -83,6 +83,7 @@ class Factory:
         if not isinstance(made, Kernel):
             raise TypeError(f"{self._function.__name__} must return a kernel, since ct.jit decorates it, but returned "
                             f"{made!r:.100}")
+        made._origin = (self, bound.args, bound.kwargs)  # by which another process finds it (tune/trial.py)
         return TileFunction(made, self._given)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -248,6 +248,14 @@ def of_device(device: Any) -> tuple[Library, Any]:
     raise TypeError(f'device is "cpu", "cuda", "cuda:1", or a device of PyTorch or CuPy, not {device!r:.100}')
 
 
+def current_stream(value: Any) -> Any:
+    """The current stream of the library of an array in GPU memory; None for anything else."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return None
+    ref = array_of(value)
+    return None if ref is None or ref.owner is not None else of_array(value, ref, allocates=False).stream()(value)
+
+
 def arrays_in(value: Any, name: str) -> Sequence[tuple[str, Any]]:
     """The items of an argument, those of lists and tuples one by one, with their names."""
     if type(value) in (list, tuple):

@@ -49,6 +49,7 @@ class TileFunction:
         self.target: str | None = given.get("target")
         self.missing = MISSING
         self._inout: set[str] = set()
+        self._forms: dict[str, set] = {}  # values of constants that calls had
         self._declare()
         self._forget()
 
@@ -201,16 +202,23 @@ class TileFunction:
                              tuple(values[n] for n in self.kernel.names))
             if lasts and self._lasts:
                 self._keep(bound, (grid, stream_of, *makers), inputs, None if given is None else outputs)
-            self._warn_of_many_forms()
+            self._count_forms(bound)
         returned = [values[n] for n in self.kernel.names if n in self.returned]
         return None if not returned else returned[0] if len(returned) == 1 else tuple(returned)
 
-    def _allocators(self, bound: Bound, wanted: Sequence[Planned]) -> tuple[list[Callable], Callable, bool]:
-        """For each output what makes it, what asks for the current stream, and whether both serve later calls."""
+    def _allocators(self, bound: Bound, wanted: Sequence[Planned],
+                    poisoned: bool = False) -> tuple[list[Callable], Callable, bool]:
+        """For each output what makes it, what asks for the current stream, and whether both serve later calls.
+
+        poisoned   whether outputs without fill are NaN or the lowest integer wherever they are
+        """
+        def fill(w: Planned) -> Any:
+            return libraries.lowest(w.dtype) if poisoned and w.output.out.fill is None else w.output.out.fill
+
         first = bound.first
         if first is None:
             pairs = [libraries.of_device(w.output.out.device) for w in wanted]
-            makers = [library.maker(w.shape, w.dtype, w.output.out.fill, device)
+            makers = [library.maker(w.shape, w.dtype, fill(w), device)
                       for w, (library, device) in zip(wanted, pairs)]
             return makers, (pairs[0][0] if pairs else libraries.Library()).stream(), True
         assert first.ref is not None
@@ -219,7 +227,7 @@ class TileFunction:
             if w.output.out.device is not None:
                 raise refusal(TypeError(f"{self.__name__}(): output `{w.output.name}` is where the arrays are, so its "
                                         f"ct.Out takes no device"))
-        makers = [library.maker(w.shape, w.dtype, w.output.out.fill, None) for w in wanted]
+        makers = [library.maker(w.shape, w.dtype, fill(w), None) for w in wanted]
         return makers, library.stream(), library.lasts
 
     def _keep(self, bound: Bound, plan: tuple, inputs: Sequence[Any], given: Sequence[Any] | None) -> None:
@@ -257,19 +265,37 @@ class TileFunction:
                 return for_users(e)
         return error
 
-    def _warn_of_many_forms(self) -> None:
-        """Warn once of a constant that takes ever new values [JIT-22]."""
-        programs = self.kernel._programs
-        if len(programs) <= MANY_FORMS or getattr(self.kernel, "_warned_of_forms", False):
+    def _count_forms(self, bound: Bound) -> None:
+        """Warn once of a constant, or a size that is one, that takes ever new values [JIT-22]."""
+        for n, spec in self.specs.items():
+            if spec.constant:
+                self._forms.setdefault(n, set()).add(repr(bound.values.get(n)))
+        for a in bound.arrays:
+            if a.name in self.specs and (of := self.specs[a.name].array) is not None and of.static_shape_dims:
+                self._forms.setdefault(a.name, set()).add(tuple(a.shape[d] for d in of.static_shape_dims))
+        most = max(self._forms, key=lambda n: len(self._forms[n]), default=None)
+        if most is None or len(self._forms[most]) <= MANY_FORMS:
             return
-        kinds = {n: len({key[i] for key in list(programs)}) for i, (n, spec) in enumerate(self.specs.items())
-                 if spec.constant or spec.array is not None and spec.array.static_shape_dims}
-        most = max(kinds, key=kinds.__getitem__, default=None)
-        if most is None or kinds[most] <= MANY_FORMS:
-            return
-        self.kernel._warned_of_forms = True  # type: ignore[attr-defined]
-        warnings.warn(f"{self.__name__} was compiled for {kinds[most]} values of `{most}`, each of which is other "
-                      f"code; what varies from call to call should be no constant", stacklevel=6)
+        kinds, self._forms = len(self._forms[most]), _Uncounted()
+        warnings.warn(f"{self.__name__} was compiled for {kinds} values of `{most}`, each of which is other code; what "
+                      f"varies from call to call should be no constant", stacklevel=6)
+
+    def launch_arguments(self, values: Mapping[str, Any]) -> tuple[tuple[int, int, int], Kernel, tuple]:
+        """Grid, kernel and arguments of the launch that a call makes, with outputs that are allocated for it.
+
+        Elements of the outputs are NaN or the lowest integer, in GPU memory too.
+        """
+        given = {n: values.get(n, p.default) for n, p in self.parameters.items()}
+        missing = [n for n, v in given.items() if v is Parameter.empty]
+        if missing:
+            raise TypeError(f"{self.__name__}() needs the argument `{missing[0]}`")
+        bound = bind(self, given)
+        wanted = [planned(bound, o) for o in self.outputs]
+        grid = bound.grid()
+        first = bound.first and bound.first.value
+        makers, _, _ = self._allocators(bound, wanted, poisoned=True)
+        outputs = {w.output.name: make(first) for w, make in zip(wanted, makers)}
+        return grid, self.launched, tuple({**bound.values, **outputs}[n] for n in self.kernel.names)
 
     # -------------------------------------------------------------- without running it
 
@@ -320,6 +346,13 @@ class TileFunction:
 
 def _again(kernel: Kernel, given: dict[str, Any], inout: tuple[str, ...]) -> TileFunction:
     return TileFunction(kernel, given).inout(*inout)
+
+
+class _Uncounted(dict):
+    """In the place of counts, once there was a warning: it stays empty."""
+
+    def setdefault(self, key: Any, default: Any = None) -> Any:
+        return default
 
 
 def _given_already(first: Any) -> None:

@@ -277,6 +277,7 @@ def imports() -> str:
     names["gpu.tileir.tileiras"], names["runtime.prepare"] = ["compiler_timeout"], ["prepare"]
     names["runtime.turn_schedule"], names["front.sizes"] = ["schedule"], ["Sizes"]
     names["functions.declare"], names["functions.out"] = ["jit"], ["Out"]
+    names["functions.tuned"] = ["autotune"]
     names["functions.compiled"], names["functions.compile_all"] = ["CompiledFunction"], ["compile_all"]
     names["compilation.array_spec"] = ["ArraySpec"]
     lines = ["from cutile import compilation as compilation", "from cutile import jax as jax",

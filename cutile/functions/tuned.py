@@ -1,0 +1,253 @@
+"""`ct.autotune`: functions that find their fastest configuration by running them [TUN-1…9]."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cutile._support.lru import LruDict
+from cutile._support.opaque import opaque
+from cutile._support.structs import structure
+from cutile.errors import refusal
+from cutile.functions.binding import bind
+from cutile.functions.factory import Factory
+from cutile.functions.rules import nearest, of_function
+from cutile.functions.tile_function import TileFunction
+from cutile.functions.tuning_key import TuningKey, key_of
+from cutile.functions.tuning_store import Store, Tuning
+from cutile.runtime.kernel import Kernel
+
+LIMIT = 1000  # kinds of arguments for which a function keeps what a call does
+HINTS = ("num_ctas", "occupancy", "opt_level", "num_worker_warps")
+Config = dict[str, Any]
+
+
+@structure(frozen=True)
+class Settings:
+    """What `ct.autotune` was given."""
+
+    configs: Any
+    key: Any
+    inputs: Any
+    reference: Callable | None
+    check: Callable | None
+    budget_s: float | None
+    timeout_s: float | None
+    save: Any
+    quiet: bool
+
+
+@structure(frozen=True)
+class Untuned:
+    """A kernel that `ct.autotune` decorates below `ct.jit`."""
+
+    kernel: Kernel
+    settings: Settings
+
+
+@opaque("a search launches kernels and takes their times; search outside of what is compiled")
+def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = None, reference: Callable | None = None,
+             check: Callable | None = None, budget_s: float | None = None, timeout_s: float | None = 10.0,
+             save: Any = None, quiet: bool = False) -> Callable[[Any], Any]:
+    """Decorate a function, above or below `ct.jit`: calls find the fastest configuration, once for each kind of input.
+
+    configs    dictionaries, or a function of named sizes that returns them. Their keys are constants of the kernel,
+               hints, or parameters of the factory
+    key        named sizes and arguments whose exact values make another kind of input; None: dtypes, and all sizes
+               rounded up to powers of two
+    inputs     what is measured: None, the arguments of the call; "zeros", "normal" or "integers", arrays like them; or
+               a function of the arguments that returns others
+    reference  a function of the arguments that returns what the outputs should be; None: the outputs of the first
+               configuration
+    check      a function of outputs and expected outputs that raises if they differ too much; None: integers must be
+               equal, floats may differ by what sums in another order may
+    budget_s   after so many seconds no further configuration is tried
+    timeout_s  limit of the first run of a configuration, in a process of its own; None: no limit
+    save       a file with results, which is read before a search, and written after it
+    quiet      print no progress and no summary
+    TypeError for anything that is neither a kernel nor made by `ct.jit`; ValueError for no configurations, and for keys
+    that are none.
+    """
+    if not callable(configs):
+        configs = [dict(c) for c in configs]
+        if not configs:
+            raise ValueError("autotune() needs configurations, and got none")
+    if isinstance(inputs, str) and inputs not in ("zeros", "normal", "integers"):
+        raise ValueError(f'inputs is "zeros", "normal", "integers" or a function, not {inputs!r:.40}')
+    settings = Settings(configs, None if key is None else tuple(key), inputs, reference, check, budget_s, timeout_s,
+                        save, quiet)
+
+    def decorate(function: Any) -> Any:
+        if isinstance(function, Kernel):
+            return Untuned(function, settings)
+        if isinstance(function, TileFunction | Factory):
+            return Tuned(function, settings)
+        raise TypeError(f"ct.autotune decorates a kernel below ct.jit, or what ct.jit made, not {function!r:.100}")
+
+    return decorate
+
+
+class Tuned:
+    """A function that finds its fastest configuration. Made by `ct.autotune`.
+
+    function   what it tunes: a function made by `ct.jit`, or a factory
+    last       the result of the last search, a `Tuning`; None before
+    """
+
+    def __init__(self, function: TileFunction | Factory, settings: Settings):
+        functools.update_wrapper(self, function)
+        self.function, self.settings = function, settings
+        self.last: Tuning | None = None
+        self._found: dict[TuningKey, Config] = {}
+        self._resolved: LruDict[tuple, tuple] = LruDict(LIMIT)  # by kinds of arguments, for quick calls
+        self._with_hints: dict[tuple, TileFunction] = {}
+        self._store = Store(settings.save)
+        if not callable(settings.configs):
+            self._check_keys(settings.configs)
+
+    # -------------------------------------------------------------- configurations
+
+    def _tunable(self) -> tuple[str, ...]:
+        """What configurations may say, apart from hints."""
+        if isinstance(self.function, Factory):
+            return tuple(inspect.signature(self.function).parameters)
+        return tuple(n for n in self.function.parameters if self.function.specs[n].constant)
+
+    def _check_keys(self, configs: Sequence[Config]) -> None:
+        valid = (*self._tunable(), *HINTS)
+        for c in configs:
+            for k in c:
+                if k not in valid:
+                    raise ValueError(f"{self.__name__}: {k} cannot be tuned{nearest(k, valid)}; what can is "
+                                     f"{', '.join(valid)}")
+
+    def configured(self, config: Config) -> tuple[TileFunction, Config]:
+        """The function for a configuration, and the arguments that it needs."""
+        values = {n: v for n, v in config.items() if n not in HINTS or n in self._tunable()}
+        hints = {n: v for n, v in config.items() if n not in values}
+        if isinstance(self.function, Factory):
+            f, values = self.function(**values), {}
+        else:
+            f = self.function
+        if hints:
+            key = (f, *sorted(hints.items(), key=repr))
+            if key not in self._with_hints:
+                self._with_hints[key] = TileFunction(f.kernel, {**f.given, "hints": {**(f.given.get("hints") or {}),
+                                                                                     **hints}}).inout(*f._inout)
+            f = self._with_hints[key]
+        return f, values
+
+    def configs_for(self, args: tuple, named: Mapping[str, Any]) -> list[Config]:
+        """The configurations for a call."""
+        given = self.settings.configs
+        if callable(given):
+            names = self._names(args, named)
+            rule = of_function(f"the configurations of {self.__name__}", given, list(names))
+            given = [dict(c) for c in rule.value(names)]
+            if not given:
+                raise refusal(ValueError(f"{self.__name__}: there are no configurations for these arguments"))
+            self._check_keys(given)
+        return given
+
+    def _names(self, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Named sizes and arguments of a call; constants that a configuration gives are left out."""
+        f = self.function
+        if isinstance(f, Factory):
+            if callable(self.settings.configs):
+                raise TypeError(f"{self.__name__}: the configurations of a factory are a list, since the sizes have "
+                                f"names only in the kernels that it returns")
+            f = self.configured(self.settings.configs[0])[0]
+        given = self.call_arguments(f, args, named)
+        return bind(f, {n: v for n, v in given.items() if n in f.parameters}).names
+
+    def call_arguments(self, f: TileFunction, args: tuple, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name: positional ones are those that no configuration gives."""
+        tuned = set(self._keys())
+        order = [n for n, p in f.parameters.items() if p.kind is not p.KEYWORD_ONLY and n not in tuned]
+        if len(args) > len(order):
+            raise TypeError(f"{self.__name__}() takes {len(order)} positional arguments ({', '.join(order)}), but "
+                            f"{len(args)} were given; what is tuned is given by name")
+        return {**dict(zip(order, args)), **named}
+
+    def _keys(self) -> list[str]:
+        configs = self.settings.configs
+        if callable(configs) or isinstance(self.function, Factory):
+            return []
+        return list(dict.fromkeys(k for c in configs for k in c if k in self.function.parameters))
+
+    # -------------------------------------------------------------- calls
+
+    @opaque("a tuned function searches by launching kernels; call it outside of what is compiled")
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        kind = _kind(args, named)
+        try:
+            f, names, values = self._resolved[kind]
+        except (KeyError, TypeError):
+            f, names, values = self.resolved(args, named)
+            with contextlib.suppress(TypeError):  # an argument that cannot be hashed
+                self._resolved.keep(kind, (f, names, values))
+        return f(*args, **named) if names is None else f(**dict(zip(names, args)), **named, **values)
+
+    def resolved(self, args: tuple, named: Mapping[str, Any]) -> tuple[TileFunction, list[str] | None, Config]:
+        """The function for a call, the names of positional arguments (None: as they are), and further arguments."""
+        given = {n: v for n, v in named.items() if n not in ("out", "stream")}
+        if isinstance(self.function, Factory):
+            return self.configured(self.best(*args, **given))[0], None, {}
+        names = list(self.call_arguments(self.function, args, {}))
+        if any(n in given for n in self._keys()):
+            return self.function, names, {}  # the caller has chosen
+        f, values = self.configured(self.best(*args, **given))
+        return f, names, values
+
+    def best(self, *args: Any, **named: Any) -> Config:
+        """The configuration for a call with these arguments: found before, remembered on disk, or searched now."""
+        key = key_of(self, args, named)
+        config = self._found.get(key)
+        if config is None:
+            kept = self._store.get(key)
+            config = self._found[key] = self.tune(*args, **named).best if kept is None else kept.best
+            if kept is not None:
+                self.last = kept
+        return config
+
+    def tune(self, *args: Any, **named: Any) -> Tuning:
+        """Search now, and remember the result. ValueError with the most common reasons if no configuration ran."""
+        from cutile.functions.tuning_search import search
+
+        key = key_of(self, args, named)
+        self.last = found = search(self, args, named, key)
+        self._resolved.clear()
+        self._found[key] = found.best
+        self._store.keep(found)
+        return found
+
+    def load(self, path: Any) -> None:
+        """Use the results in a file that `export` wrote: they count before those on disk."""
+        self._store.read(path)
+        self._found.clear()
+        self._resolved.clear()
+
+    def export(self, path: Any) -> None:
+        """Write all results for this function that are known here to a file, which can ship with a program."""
+        self._store.write(path)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self
+
+    def __repr__(self) -> str:
+        return f"<tuned {self.function!r}>"
+
+
+def _kind(args: tuple, named: Mapping[str, Any]) -> tuple:
+    """What says of arguments which configuration they get."""
+    return (*map(_one, args), *((n, _one(v)) for n, v in named.items() if n not in ("out", "stream")))
+
+
+def _one(x: Any) -> Any:
+    shape = getattr(x, "shape", None)
+    if shape is None:
+        return type(x), x
+    return type(x), tuple(shape), x.dtype, str(getattr(x, "device", ""))

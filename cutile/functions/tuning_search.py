@@ -1,0 +1,239 @@
+"""The search of a tuned function: which configurations are tried, in which order, and when it ends.
+
+Up to `FEW` configurations are all tried. Of more, the search tries some that are spread over all of them, and then
+goes from the fastest to their neighbours, which differ in one key by one step, until no neighbour is faster. The
+fastest few are then measured precisely, while nothing else runs.
+"""
+
+from __future__ import annotations
+
+import collections
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+from cutile._support import trace
+from cutile._support.structs import structure
+from cutile.errors import refusal
+from cutile.functions import libraries
+from cutile.functions.tuning_check import Outcome, agree, outcome_of
+from cutile.functions.tuning_inputs import inputs_like
+from cutile.functions.tuning_key import TuningKey
+from cutile.functions.tuning_store import Tuning, now
+from cutile.tune import exhaustive_search
+from cutile.tune.candidates import Candidate, Clocks
+
+if TYPE_CHECKING:
+    from cutile.functions.tuned import Config, Tuned
+
+FEW = 24  # configurations that are all tried
+SPREAD = 6  # of more, every so manieth is tried first
+STARTS = 3  # the fastest ones whose neighbours are tried
+FINALISTS = 5  # that are measured precisely
+TOO_SLOW = 1.5  # times the fastest: its neighbours are not tried
+SPILLED = 1024  # bytes of a thread's stack above which code is not run
+
+
+@structure
+class Trial:
+    """A configuration of a search: `us` is what a run took, infinity if it failed with `why`."""
+
+    config: Config
+    candidate: Candidate | None = None
+    us: float = float("inf")
+    why: str = ""
+
+
+def search(tuned: Tuned, args: tuple, named: Mapping[str, Any], key: TuningKey) -> Tuning:
+    """Find the fastest configuration for a call; ValueError with the most common reasons if none ran."""
+    start = time.monotonic()
+    s = Search(tuned, *inputs_like(tuned.settings.inputs, args, named))
+    try:
+        s.rounds(start)
+        times = s.finals()
+    finally:
+        s.clocks.close()
+    failures = [(t.config, t.why) for t in s.trials if t.why]
+    if not times:
+        reasons = collections.Counter(why.partition("\n")[0] for _, why in failures).most_common(3)
+        raise refusal(ValueError(f"{tuned.__name__}: none of {len(failures)} configurations ran; "
+                                 + "; ".join(f"{n} × {why}" for why, n in reasons)))
+    skipped = len(s.trials) - len(failures) - sum(t.us < float("inf") for t in s.trials)
+    found = Tuning(key, dict(times[0][0]), times, failures, skipped, round(time.monotonic() - start, 3), now())
+    if not tuned.settings.quiet:
+        s.progress("")
+        print(found)
+    return found
+
+
+class Search:
+    """One search."""
+
+    def __init__(self, tuned: Tuned, args: tuple, named: Mapping[str, Any]):
+        self.tuned, self.args, self.named, self.settings = tuned, args, dict(named), tuned.settings
+        self.trials = [Trial(c) for c in tuned.configs_for(args, named)]
+        self.stream = self._stream()
+        self.clocks = Clocks(self.stream, True)
+        if self.settings.timeout_s is not None:
+            self.clocks.limit_first_runs(self.settings.timeout_s)
+        self.expected: Outcome | None = None
+        if self.settings.reference is not None:
+            self.expected = Outcome.of_arrays(self.settings.reference(*args, **named))
+
+    def _stream(self) -> Any:
+        """The current stream of the library of the first array."""
+        for value in (*self.args, *self.named.values()):
+            for _, x in libraries.arrays_in(value, ""):
+                stream = libraries.current_stream(x)
+                if stream is not None:
+                    return stream
+        return None
+
+    # -------------------------------------------------------------- which, and in which order
+
+    def rounds(self, start: float) -> None:
+        """Try configurations, round by round, until there are no more worth it or the budget is spent."""
+        limit = self.settings.budget_s
+        wanted = self._first_round()
+        while wanted:
+            self._try(wanted, None if limit is None else start + limit)
+            if limit is not None and time.monotonic() - start > limit:
+                return
+            wanted = self._neighbours()
+
+    def _first_round(self) -> list[Trial]:
+        return self.trials if len(self.trials) <= FEW else self.trials[::SPREAD]
+
+    def _neighbours(self) -> list[Trial]:
+        """Untried configurations that differ from one of the fastest in one key, by one step among its values."""
+        untried = [t for t in self.trials if t.us == float("inf") and not t.why]
+        if not untried:
+            return []
+        ran = sorted((t for t in self.trials if t.us < float("inf")), key=lambda t: t.us)
+        if not ran:
+            return untried[:FEW]
+        values = {k: list(dict.fromkeys(repr(t.config[k]) for t in self.trials if k in t.config))
+                  for t in self.trials for k in t.config}
+        near = [t for t in ran[:STARTS] if t.us <= TOO_SLOW * ran[0].us]
+        return [u for u in untried if any(_steps(u.config, t.config, values) == 1 for t in near)]
+
+    # -------------------------------------------------------------- trying
+
+    def _try(self, wanted: Sequence[Trial], until: float | None) -> None:
+        """Compile configurations at once, and run each as soon as it is compiled."""
+        with ThreadPoolExecutor() as pool:
+            try:
+                waiting = [(t, self._compile(t, pool)) for t in wanted]
+                for n, (t, future) in enumerate(waiting, 1):
+                    if until is not None and time.monotonic() > until:
+                        pool.shutdown(wait=False, cancel_futures=True)
+                        return
+                    self.progress(f"{n}/{len(wanted)} {t.config}")
+                    if isinstance(future, Future):
+                        future.exception()  # wait; the run fails with the same error
+                    if t.candidate is not None:
+                        self._run(t)
+            except BaseException:  # Ctrl-C: finish those that run, and begin no other
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+    def _compile(self, t: Trial, pool: Any) -> Any:
+        try:
+            grid, kernel, args = self._launch(t.config)
+            t.candidate = Candidate(t.config, self.clocks, grid, kernel, lambda c: args)
+            return t.candidate.compile_ahead(pool)
+        except Exception as e:
+            t.why = f"{type(e).__name__}: {e}"
+            return None
+
+    def _launch(self, config: Config) -> tuple[Any, Any, tuple]:
+        f, values = self.tuned.configured(config)
+        passed = self.tuned.call_arguments(f, self.args, self.named)
+        return f.launch_arguments({**passed, **values})
+
+    def _run(self, t: Trial) -> None:
+        """Run a configuration: in a process of its own, then for its outputs, then for its time."""
+        c = t.candidate
+        assert c is not None
+        try:
+            args = c.args_fn(t.config)
+            if (why := self._spills(c, args)) is not None:
+                raise RuntimeError(why)
+            self.clocks.first_run(c.kernel, c.grid, args)
+            self._check(c, args)
+            t.us = min(c.run(args) for _ in range(2))
+        except Exception as e:
+            t.why = f"{type(e).__name__}: {e}"
+
+    def _spills(self, c: Candidate, args: tuple) -> str | None:
+        """Why the code of a configuration is not worth a run; None if it is."""
+        found = c.plan(args)
+        if found is None or found[0].ordinal is None:
+            return None
+        taken = _resources(c, args, found[0].ordinal)
+        if taken is not None and taken.stack > SPILLED:
+            return f"its code takes {taken.stack} bytes of stack a thread, so registers were spilled"
+        return None
+
+    def _check(self, c: Candidate, args: tuple) -> None:
+        """Compare what a configuration stores with what is expected. The first that runs says what that is."""
+        outcome = outcome_of(c, args, self.stream)
+        if self.expected is None:
+            self.expected = outcome
+        elif self.settings.check is not None:
+            self.settings.check(outcome.arrays, self.expected.arrays)
+        elif (why := agree(outcome, self.expected)) is not None:
+            raise ValueError(why)
+
+    # -------------------------------------------------------------- the end
+
+    def finals(self) -> list[tuple[Config, float, float]]:
+        """The times of all that ran, the fastest first. The fastest few are measured once more, precisely."""
+        ran = sorted((t for t in self.trials if t.us < float("inf")), key=lambda t: t.us)
+        best = [t for t in ran[:FINALISTS] if t.candidate is not None]
+        if not best:
+            return []
+        by_id = {id(t.config): t.candidate for t in best}
+        result = exhaustive_search(
+            [t.config for t in best], self.stream, lambda c: by_id[id(c)].grid, lambda c: by_id[id(c)].kernel,
+            lambda c: by_id[id(c)].args_fn(c), quiet=True)
+        precise = sorted(result.successes, key=lambda m: m.mean_us)
+        rest = [(t.config, round(t.us, 3), 0.0) for t in ran if t not in best]
+        return [(m.config, round(m.mean_us, 3), round(m.error_margin_us, 3)) for m in precise] + rest
+
+    def progress(self, text: str) -> None:
+        if not self.settings.quiet and sys.stderr.isatty():
+            sys.stderr.write(f"\r\x1b[K{text[:100]}")
+            sys.stderr.flush()
+        elif text:
+            trace.say(trace.LAUNCHES, f"{self.tuned.__name__}: {text}")
+
+
+def _steps(a: Mapping[str, Any], b: Mapping[str, Any], values: Mapping[str, Iterable[str]]) -> int:
+    """How many steps lie between two configurations: a key that only one of them has is far away."""
+    if a.keys() != b.keys():
+        return 2
+    total = 0
+    for k in a:
+        order = list(values[k])
+        total += abs(order.index(repr(a[k])) - order.index(repr(b[k])))
+    return total
+
+
+def _resources(c: Candidate, args: tuple, ordinal: int) -> Any:
+    """What the GPU code of a configuration takes; None where it is not in the cache on disk."""
+    from cutile.compilation.launch_signature import of_launch
+    from cutile.gpu import cubin
+    from cutile.gpu.cubin_resources import read
+    from cutile.gpu.driver import driver
+
+    arguments = c.kernel.classify(args)
+    constraints, symbol = of_launch(c.kernel, arguments)
+    target = driver().device(ordinal).target
+    code = cubin.cached(c.kernel.program(arguments).kernel, constraints, target, c.kernel.options, symbol)
+    try:
+        return None if code is None else read(code, symbol)
+    except ValueError:
+        return None

@@ -1,0 +1,158 @@
+"""What searches found, in files: one for each key in the cache's folder, and one that ships with a program [TUN-7]."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cutile import settings
+from cutile._support.structs import structure
+from cutile.functions.tuning_key import TuningKey
+
+FORMAT = 1
+FOLDER = "tuned"  # in the folder of the cache
+
+
+@structure(frozen=True)
+class Tuning:
+    """What a search found.
+
+    best       the fastest configuration
+    times      of those that ran, the fastest first: configuration, microseconds, 95 % error margin
+    failures   configurations that failed, each with the reason
+    skipped    how many were not tried
+    seconds    that the search took;  made: when it ended
+    """
+
+    key: TuningKey
+    best: dict[str, Any]
+    times: Sequence[tuple[dict[str, Any], float, float]]
+    failures: Sequence[tuple[dict[str, Any], str]]
+    skipped: int
+    seconds: float
+    made: float
+
+    def summary(self, top: int = 10) -> str:
+        """A table: the fastest configurations, how many failed, and why."""
+        tried = len(self.times) + len(self.failures)
+        skipped = f", {self.skipped} were not tried" * (self.skipped > 0)
+        lines = [f"{self.key.function} on {self.key.device}, {self.key.inputs}: {len(self.times)} of {tried} "
+                 f"configurations ran in {self.seconds:.1f} s{skipped}"]
+        for i, (config, us, margin) in enumerate(self.times[:top]):
+            lines.append(f"{'*' if i == 0 else ' '} {us:12.2f} us ± {margin:.2f}  {config}")
+        lines += ["  …"] * (len(self.times) > top)
+        reasons: dict[str, int] = {}
+        for _, why in self.failures:
+            reasons[why.partition("\n")[0]] = reasons.get(why.partition("\n")[0], 0) + 1
+        lines += [f"  {n} failed: {why}" for why, n in sorted(reasons.items(), key=lambda r: -r[1])[:3]]
+        return "\n".join(lines)
+
+    __str__ = summary
+
+    def as_json(self) -> dict[str, Any]:
+        """TypeError for a configuration with values that JSON does not have."""
+        return {"format": FORMAT, "function": self.key.function, "content": self.key.content,
+                "device": self.key.device, "inputs": self.key.inputs, "best": self.best,
+                "times": [list(t) for t in self.times],
+                "failures": [list(f) for f in self.failures], "skipped": self.skipped, "seconds": self.seconds,
+                "made": self.made}
+
+    @staticmethod
+    def of_json(d: Mapping[str, Any]) -> Tuning:
+        """KeyError, TypeError or ValueError for what is none."""
+        if d["format"] != FORMAT:
+            raise ValueError("written by another version of cutile")
+        key = TuningKey(str(d["function"]), str(d["content"]), str(d["device"]), str(d["inputs"]))
+        return Tuning(key, dict(d["best"]), [(dict(c), float(us), float(m)) for c, us, m in d["times"]],
+                      [(dict(c), str(why)) for c, why in d["failures"]], int(d["skipped"]), float(d["seconds"]),
+                      float(d["made"]))
+
+
+def folder() -> Path | None:
+    """Where results are; None if the cache is switched off."""
+    from cutile.gpu import cache
+
+    return cache.folder() / FOLDER if settings.get("CACHE") else None
+
+
+def kept() -> Iterator[tuple[Path, Tuning]]:
+    """All results on disk."""
+    where = folder()
+    for path in sorted(where.glob("*.json")) if where is not None and where.is_dir() else []:
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            yield path, Tuning.of_json(json.loads(path.read_text()))
+
+
+class Store:
+    """The results of one function: those on disk, and those of a file that it was given."""
+
+    def __init__(self, save: str | os.PathLike | None):
+        self._save = None if save is None else Path(save)
+        self._loaded: dict[TuningKey, Tuning] = {}
+        self._known: dict[TuningKey, Tuning] = {}
+        if self._save is not None and self._save.exists():
+            self.read(self._save)
+
+    def read(self, path: str | os.PathLike) -> None:
+        """Take results from a file. ValueError if it has none."""
+        try:
+            found = [Tuning.of_json(d) for d in json.loads(Path(path).read_text())["results"]]
+        except (ValueError, KeyError, TypeError) as e:
+            raise ValueError(f"{os.fspath(path)!r} is no file with results of tuning: {e}") from None
+        self._loaded.update({t.key: t for t in found})
+
+    def write(self, path: str | os.PathLike) -> None:
+        """Write all results that are known."""
+        found = {**self._known, **self._loaded}
+        _write(Path(path), json.dumps({"results": [t.as_json() for t in found.values()]}, indent=1))
+
+    def get(self, key: TuningKey) -> Tuning | None:
+        """The result for a key; None if there is none. A file that cannot be read is none."""
+        found = self._loaded.get(key)
+        where = folder()
+        if found is None and where is not None:
+            with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+                found = Tuning.of_json(json.loads((where / f"{key.digest}.json").read_text()))
+        if found is not None and found.key == key:
+            self._known[key] = found
+            return found
+        return None
+
+    def keep(self, found: Tuning) -> None:
+        """Remember a result here and on disk. What JSON does not have is remembered here alone."""
+        self._known[found.key] = found
+        where = folder()
+        try:
+            text = json.dumps(found.as_json())
+        except TypeError:
+            return
+        if where is not None:
+            with contextlib.suppress(OSError):
+                where.mkdir(parents=True, exist_ok=True)
+                _write(where / f"{found.key.digest}.json", text)
+        if self._save is not None:
+            self._loaded[found.key] = found
+            self.write(self._save)
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file beside, and rename it: readers see the old one or the new one."""
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with os.fdopen(handle, "w") as f:
+            f.write(text)
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def now() -> float:
+    return time.time()

@@ -1,0 +1,184 @@
+"""Find the fastest of several configurations of a kernel by running them [TUNE-1…11].
+
+A sample is the time of one launch: on GPU arrays by the GPU's clock (gpu/timing.py), in the interpreter by the wall
+clock. On a GPU, the code of all configurations is compiled first, by several assemblers at once. Every configuration is
+warmed up and sampled. Then the fastest one that is not yet precise is sampled again, until the best few are precise.
+The interpreter ignores hints: there, configurations that differ only in hints are one kernel, which is measured once,
+by a few samples. After each run, arrays that the kernel may have stored to are restored.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from cutile._support import trace
+from cutile._support.opaque import opaque
+from cutile.runtime.kernel import Kernel
+from cutile.tune.candidates import Candidate, Clocks, candidate
+
+__all__ = ["Measurement", "TuningResult", "exhaustive_search"]
+
+T = TypeVar("T")
+
+TOP = 5  # configurations that must be precise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Measurement(Generic[T]):
+    """What one configuration took: mean time of a launch in microseconds, with its 95 % error margin."""
+
+    config: T
+    mean_us: float
+    num_samples: int
+    error_margin_us: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningResult(Generic[T]):
+    """All configurations that ran, those that failed as (config, exception class, message), and the fastest.
+
+    note   what else to know about the times; may be empty
+    """
+
+    best: Measurement[T]
+    successes: Sequence[Measurement[T]]
+    failures: Sequence[tuple[T, type[BaseException], str]]
+    note: str = ""
+
+    def summary(self, *, top_k=10, bottom_k=2) -> str:
+        """A ranked table; the middle is left out."""
+        ranked = sorted(self.successes, key=lambda m: m.mean_us)
+        shown = ranked if len(ranked) <= top_k + bottom_k else [*ranked[:top_k], None, *ranked[len(ranked) - bottom_k:]]
+        lines = [f"{len(ranked)} of {len(ranked) + len(self.failures)} configurations ran"]
+        for m in shown:
+            mark = "*" if m is self.best else " "
+            lines.append("  …" if m is None else f"{mark} {m.mean_us:12.2f} us ± {m.error_margin_us:.2f}  "
+                                                 f"({m.num_samples} samples)  {m.config}")
+        return "\n".join([*lines, self.note] if self.note else lines)
+
+    def __str__(self) -> str:
+        return self.summary()
+
+
+@opaque("a search launches kernels and takes their times, which cannot be traced; search outside of what is compiled")
+def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[[T], tuple[int, ...]],
+                      kernel: Kernel | Callable[[T], Kernel], args_fn: Callable[[T], tuple[Any, ...]],
+                      hints_fn: Callable[[T], dict[str, Any]] | None = None, *, quiet: bool = False,
+                      single_run_timeout_sec: float | None = None, flush_l2: bool = True) -> TuningResult[T]:
+    """Run a kernel in every configuration and report the times.
+
+    search_space   configurations, any objects; ValueError if empty
+    grid_fn        config → grid;  args_fn: config → arguments, called afresh for every run, and on a GPU once more,
+                   for what is compiled
+    kernel         a kernel, or a function config → kernel;  hints_fn: config → options for replace_hints
+    quiet          print no progress and no summary
+    flush_l2       on a GPU, empty its L2 cache before each run; False makes times of short kernels less exact
+    single_run_timeout_sec   limit of the first run of a configuration, which happens in another process on copies of
+                   the arrays; that process is ended when it takes longer. Where no other process can find the kernel,
+                   such as one that a function returned, there is no limit
+    Runs leave the arrays as they were: before each, memory that the kernel may store to is copied;
+    afterwards it is put back.
+    In the interpreter, which ignores hints, configurations of one program, grid, numbers and layouts of arrays are
+    measured as one, by at most six runs; the result's `note` tells.
+    An exception while a configuration warms up or runs makes it a failure; ValueError quoting the first one if nothing
+    ran.
+    """
+    configs = list(search_space)
+    if not configs:
+        raise ValueError("search_space is empty")
+    clocks = Clocks(stream, flush_l2)
+    try:
+        candidates = [candidate(c, clocks, grid_fn, kernel, args_fn, hints_fn) for c in configs]
+        if single_run_timeout_sec is not None:
+            clocks.limit_first_runs(single_run_timeout_sec)
+        _compile_ahead(candidates, quiet)
+        candidates, failures = _sample(candidates, quiet)
+        _refine(candidates)
+    finally:
+        clocks.close()
+    result = _result(candidates, failures)
+    if result.note:
+        trace.say(trace.LAUNCHES, result.note)
+    if not quiet:
+        _progress(quiet, "")
+        print(result)
+    return result
+
+
+def _compile_ahead(candidates: Sequence[Candidate], quiet: bool) -> None:
+    """On a GPU, compile all configurations, with as many assemblers at once as there are processors."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        try:
+            for i, c in enumerate(candidates):
+                _progress(quiet, f"compiling {i + 1}/{len(candidates)} {c.config}")
+                if not c.compile_ahead(pool):
+                    break
+            pool.shutdown()  # wait
+        except BaseException:  # Ctrl-C: finish those that run, and begin no other
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _sample(candidates: Sequence[Candidate], quiet: bool) -> tuple[list[Candidate], list[tuple]]:
+    """Warm every configuration up and run its first batch [TUNE-4]. Returns those that ran, and the failures as in
+    `TuningResult`; ValueError if none ran.
+    """
+    ran: list[Candidate] = []
+    failures: list[tuple[Any, type[BaseException], str]] = []
+    seen: dict[tuple, Candidate] = {}
+    for i, c in enumerate(candidates):
+        _progress(quiet, f"{i + 1}/{len(candidates)} {c.config}")
+        try:
+            c.start(seen)
+        except Exception as e:
+            failures.append((c.config, type(e), str(e)))
+        else:
+            ran.append(c)
+    if not ran:
+        config, cls, message = failures[0]
+        raise ValueError(f"no configuration ran; the first, {config}, failed with {cls.__name__}: {message}")
+    return ran, failures
+
+
+def _refine(candidates: list[Candidate]) -> None:
+    """Sample until the best few are precise, then those that might still be among the best few [TUNE-4]."""
+    while sum(c.converged for c in candidates) < min(TOP, len(candidates)):
+        min((c for c in candidates if not c.converged), key=lambda c: c.mean).batch()
+    cutoff = max(sorted(c.mean for c in candidates if c.converged)[:TOP])
+    for c in candidates:
+        while not c.converged and c.mean - c.margin < cutoff:
+            c.batch()
+
+
+def _measurement(c: Candidate) -> Measurement:
+    of = c.twin or c
+    return Measurement(config=c.config, mean_us=of.mean, num_samples=of.samples, error_margin_us=of.margin)
+
+
+def _result(candidates: list[Candidate], failures: list) -> TuningResult:
+    measured = tuple(map(_measurement, candidates))
+    best = min(measured, key=lambda m: m.mean_us)
+    return TuningResult(best=best, successes=measured, failures=tuple(failures), note=_note(candidates))
+
+
+def _note(candidates: list[Candidate]) -> str:
+    here = [c for c in candidates if c.in_interpreter]
+    if not here:
+        return ""
+    kernels = sum(c.twin is None for c in here)
+    same = "" if kernels == len(here) else (
+        f"; it ignores hints, so {len(here)} configurations are {kernels} kernel{'s' * (kernels > 1)} there, "
+        f"measured once")
+    return f"these are times of the interpreter on this CPU, and say nothing about a GPU{same}"
+
+
+def _progress(quiet: bool, text: str) -> None:
+    if not quiet and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[K{text[:100]}")
+        sys.stderr.flush()

@@ -1,0 +1,347 @@
+"""ct.autotune: which calls search, what is compared, what is remembered."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import cutile as ct
+from cutile.cli.main import app
+from cutile.functions import tuning_search
+from cutile.tune.candidates import Candidate
+from tests.functions.kernels import scaled_kernel
+from tests.functions.shows import shows
+
+X = np.arange(100, dtype=np.float32)
+TILES = [{"TILE": t} for t in (4, 16, 32)]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def times(monkeypatch):
+    """Runs take what this dictionary says of their configuration, by its TILE, and are counted in `tried`."""
+    said = {"tried": []}
+    original = Candidate.run
+
+    def run(self, args):
+        original(self, args)
+        tile = self.config.get("TILE", self.config.get("tile"))
+        said["tried"].append(tile)
+        return said.get(tile, 100.0)
+
+    monkeypatch.setattr(Candidate, "run", run)
+    return said
+
+
+def tuned(configs=TILES, kernel=scaled_kernel, **given):
+    f = ct.jit(kernel, grid="cdiv(N, TILE)", out=ct.Out("N", name="y"), name="scaled")
+    return ct.autotune(configs, **{"quiet": True, "timeout_s": None, **given})(f)
+
+
+def searches(f, *args, **named):
+    """Whether a call searches."""
+    before = f.last
+    f(*args, **named)
+    return f.last is not before
+
+
+@shows("TUN-1.above", "TUN-3.class")
+def test_which_calls_search(times):
+    times.update({4: 30.0, 16: 10.0, 32: 20.0})
+    f = tuned()
+    assert np.array_equal(f(X, 2.0), X * 2) and f.last.best == {"TILE": 16}
+    assert [c["TILE"] for c, _, _ in f.last.times] == [16, 32, 4]
+    assert not searches(f, X, 3.0) and not searches(f, X[:70], 3.0)
+    assert searches(f, X[:10], 2.0) and searches(f, X.astype(np.float64), 2.0)
+    assert np.array_equal(f(X[:10], factor=2.0), X[:10] * 2)
+    o = np.zeros_like(X)
+    assert f(X, 2.0, out=o) is o and np.array_equal(o, X * 2)
+
+
+@shows("TUN-1.below")
+def test_below_jit(times):
+    @ct.jit(grid="cdiv(N, TILE)", out=ct.Out("N"))
+    @ct.autotune(TILES, quiet=True, timeout_s=None)
+    @ct.kernel
+    def k(x: ct.Array["N"], y, TILE: ct.Constant[int]):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), TILE))
+
+    times[32] = 1.0
+    assert np.array_equal(k(X), X) and k.last.best == {"TILE": 32}
+
+
+@shows("TUN-1.other")
+@pytest.mark.parametrize("wrong", [3, lambda x: x])
+def test_what_cannot_be_tuned(wrong):
+    with pytest.raises(TypeError, match="decorates a kernel below ct.jit, or what ct.jit made"):
+        ct.autotune(TILES)(wrong)
+
+
+@shows("TUN-1.factory")
+def test_factories(times):
+    @ct.autotune([{"tile": t} for t in (4, 16)], quiet=True, timeout_s=None)
+    @ct.jit(grid=lambda N: (N // 4,), out=ct.Out("N"))
+    def make(tile, unused=0):
+        @ct.kernel
+        def k(x: ct.Array["N"], y):
+            ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), tile))
+
+        return k
+
+    times.update({4: 5.0, 16: 9.0})
+    assert np.array_equal(make(X), X) and make.last.best == {"tile": 4}
+    with pytest.raises(ValueError, match="TILE cannot be tuned.*what can is tile, unused"):
+        ct.autotune(TILES)(make.function)
+
+
+@shows("TUN-2.keys", "TUN-2.empty")
+def test_configurations_that_are_none():
+    with pytest.raises(ValueError, match="TIEL cannot be tuned; did you mean TILE\\?; what can is TILE, num_ctas"):
+        tuned([{"TIEL": 4}])
+    with pytest.raises(ValueError, match="got none"):
+        tuned([])
+    with pytest.raises(ValueError, match="there are no configurations for these"):
+        tuned(lambda N: [])(X, 1.0)
+    with pytest.raises(ValueError, match="factor cannot be tuned"):
+        tuned(lambda: [{"factor": 2}])(X, 1.0)
+
+
+def test_hints(times):
+    f = tuned([{"TILE": 4, "occupancy": 2}, {"TILE": 16, "occupancy": 8}])
+    times[16] = 1.0
+    f(X, 1.0)
+    best, values = f.configured(f.last.best)
+    assert best.launched.options.occupancy == 8 and values == {"TILE": 16} and best.kernel is scaled_kernel
+
+
+@shows("TUN-2.function")
+def test_configurations_from_sizes(times):
+    f = tuned(lambda N, factor: [{"TILE": 4}, {"TILE": 64}] if N > 50 else [{"TILE": 2}])
+    times[64] = 1.0
+    f(X, 1.0)
+    assert f.last.best == {"TILE": 64}
+    f(X[:8], 1.0)
+    assert f.last.best == {"TILE": 2}
+
+
+@shows("TUN-2.given")
+def test_the_caller_chooses(times):
+    f = tuned()
+    assert np.array_equal(f(X, 2.0, TILE=8), X * 2) and f.last is None and not times["tried"]
+    with pytest.raises(TypeError, match="what is tuned is given by name"):
+        f(X, 2.0, 8)
+
+
+@shows("TUN-3.key")
+def test_keys(times):
+    f = tuned(key=["N"])
+    assert searches(f, X, 1.0) and searches(f, X[:99], 1.0) and not searches(f, X[1:], 2.0)
+
+
+@shows("TUN-4.own")
+def test_arguments_are_as_they_were():
+    @ct.kernel
+    def k(x: ct.Array["N"], y, TILE: ct.Constant[int]):
+        i = ct.bid(0)
+        t = ct.load(x, i, TILE)
+        ct.store(x, i, t + 1)
+        ct.store(y, i, t)
+
+    x = X.copy()
+    f = ct.autotune(TILES, quiet=True, timeout_s=None)(ct.jit(k, grid="cdiv(N, TILE)", out=ct.Out("N")))
+    best = f.best(x)
+    assert best in TILES and np.array_equal(x, X) and not f.last.failures
+    assert np.array_equal(f(x), X) and np.array_equal(x, X + 1)
+
+
+@shows("TUN-4.made")
+@pytest.mark.parametrize("inputs", ["zeros", "normal", "integers", lambda x, f: (x * 0 + 7, f)])
+def test_other_inputs(inputs):
+    seen = []
+
+    def check(got, want):
+        seen.append(got[0])
+
+    f = tuned(inputs=inputs, check=check)
+    assert np.array_equal(f(X, 2.0), X * 2)
+    assert seen and not np.array_equal(seen[0], X * 2)
+    with pytest.raises(ValueError, match="inputs is"):
+        tuned(inputs="ones")
+
+
+@ct.kernel
+def wrong_at_16(x: ct.Array["N"], y, factor, TILE: ct.Constant[int]):
+    i = ct.bid(0)
+    t = ct.load(x, i, TILE) * factor
+    if TILE == 16:
+        t = t + 1
+    if TILE != 32 or i > 0:
+        ct.store(y, i, t)
+
+
+@shows("TUN-5.first", "TUN-5.poison")
+def test_configurations_that_are_wrong(times):
+    times.update({16: 1.0, 32: 2.0})
+    f = tuned(kernel=wrong_at_16)
+    f(X, 2.0)
+    assert f.last.best == {"TILE": 4}
+    why = {c["TILE"]: w for c, w in f.last.failures}
+    assert "`y`[0] is 1.0 instead of 0.0, and 100 of 100 elements differ" in why[16]
+    assert "`y`[0] is nan instead of 0.0, and 32 of 100 elements differ" in why[32]
+
+
+@shows("TUN-5.reference")
+def test_a_reference(times):
+    f = tuned([{"TILE": 16}, {"TILE": 4}], kernel=wrong_at_16, reference=lambda x, factor: x * factor)
+    times[16] = 1.0
+    f(X, 2.0)
+    assert f.last.best == {"TILE": 4} and len(f.last.failures) == 1
+
+
+@shows("TUN-5.check")
+def test_a_check_of_the_caller():
+    def check(got, want):
+        assert abs(got[0][0] - want[0][0]) < 2, "too far"
+
+    f = tuned([{"TILE": 4}, {"TILE": 16}, {"TILE": 32}], kernel=wrong_at_16, check=check)
+    f(X, 2.0)
+    assert [(c["TILE"], w.split("\n")[0]) for c, w in f.last.failures] == [(32, "AssertionError: too far")]
+
+
+@ct.kernel
+def waits(x: ct.Array["N"], y, TILE: ct.Constant[int]):
+    i = ct.bid(0)
+    while TILE == 16:
+        pass
+    ct.store(y, i, ct.load(x, i, TILE))
+
+
+@shows("TUN-6.hang")
+def test_a_configuration_that_hangs():
+    f = ct.autotune(TILES, quiet=True, timeout_s=4)(ct.jit(waits, grid="cdiv(N, TILE)", out=ct.Out("N")))
+    assert np.array_equal(f(X), X)
+    assert [(c["TILE"], w.partition(":")[0]) for c, w in f.last.failures] == [(16, "TileLaunchTimeoutError")]
+
+
+# ------------------------------------------------------------------ what is remembered
+
+
+@shows("TUN-7.disk", "TUN-7.content")
+def test_results_on_disk(times):
+    times[16] = 1.0
+    tuned()(X, 2.0)
+    count = len(times["tried"])
+    again = tuned()
+    assert np.array_equal(again(X, 2.0), X * 2) and len(times["tried"]) == count and again.last.best == {"TILE": 16}
+    tuned(TILES[:2])(X, 2.0)
+    assert len(times["tried"]) > count
+    count = len(times["tried"])
+    tuned(kernel=wrong_at_16)(X, 2.0)
+    assert len(times["tried"]) > count
+
+
+def test_damaged_results_are_none(times, tmp_path):
+    tuned()(X, 2.0)
+    [path] = (tmp_path / "cache" / "tuned").glob("*.json")
+    for text in ("", "[]", "{}", path.read_text().replace('"format": 1', '"format": 9')):
+        path.write_text(text)
+        count = len(times["tried"])
+        tuned()(X, 2.0)
+        assert len(times["tried"]) > count
+
+
+@shows("TUN-7.export", "TUN-7.save")
+def test_files(times, tmp_path, monkeypatch):
+    times[16] = 1.0
+    f = tuned(save=tmp_path / "best.json")
+    f(X, 2.0), f(X[:10], 2.0)
+    f.export(tmp_path / "other.json")
+    assert len(json.loads((tmp_path / "best.json").read_text())["results"]) == 2
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path / "empty"))
+    count = len(times["tried"])
+    tuned(save=tmp_path / "best.json")(X, 2.0)
+    g = tuned()
+    g.load(tmp_path / "other.json")
+    assert np.array_equal(g(X, 2.0), X * 2) and g.last.best == {"TILE": 16} and len(times["tried"]) == count
+    (tmp_path / "other.json").write_text("{}")
+    with pytest.raises(ValueError, match="no file with results"):
+        g.load(tmp_path / "other.json")
+
+
+@shows("TUN-7.failed")
+def test_nothing_ran():
+    with pytest.raises(ValueError, match=r"scaled: none of 3 configurations ran; 2 × TileTypeError: .*; 1 × "):
+        tuned([{"TILE": 3}, {"TILE": 3}, {"TILE": "x"}])(X, 1.0)
+
+
+def test_commands(times):
+    times[16] = 1.0
+    assert said("cache", "tuned") == "no configurations are kept\n"
+    tuned()(X, 2.0)
+    shown = said("cache", "tuned")
+    assert "scaled" in shown and "interpreter" in shown and "16" in shown
+    assert said("cache", "tuned", "--clear") == "removed 1\n"
+    assert said("cache", "tuned") == "no configurations are kept\n"
+
+
+def said(*words):
+    done = CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+# ------------------------------------------------------------------ many configurations
+
+
+@shows("TUN-8.few")
+def test_many_configurations(times):
+    """Times with one lowest point: the search finds it, and tries a part."""
+    tiles, factors = [1, 2, 4, 8, 16, 32, 64, 128], list(range(1, 13))
+
+    @ct.kernel
+    def k(x: ct.Array["N"], y, TILE: ct.Constant[int], U: ct.Constant[int]):
+        ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), TILE))
+
+    original = Candidate.run
+
+    def run(self, args):
+        original(self, args)
+        return 10.0 + 3 * abs(tiles.index(self.config["TILE"]) - 5) + 2 * abs(self.config["U"] - 9)
+
+    configs = [{"TILE": t, "U": u} for t in tiles for u in factors]
+    with pytest.MonkeyPatch.context() as m:
+        m.setattr(Candidate, "run", run)
+        f = ct.autotune(configs, quiet=True, timeout_s=None)(ct.jit(k, grid="cdiv(N, TILE)", out=ct.Out("N")))
+        f(X)
+    assert f.last.best == {"TILE": 32, "U": 9} and f.last.skipped > len(configs) / 2
+    assert f"{f.last.skipped} were not tried" in f.last.summary()
+
+
+@shows("TUN-8.budget")
+def test_a_budget(times, monkeypatch):
+    clock = iter(range(0, 10000, 10))
+    monkeypatch.setattr(tuning_search.time, "monotonic", lambda: float(next(clock)))
+    f = tuned([{"TILE": 2**t} for t in range(10)], budget_s=35)
+    f(X, 1.0)
+    assert 0 < len(f.last.times) < 10 and f.last.skipped == 10 - len(f.last.times)
+    monkeypatch.undo()
+    assert time.monotonic() > 0
+
+
+@shows("TUN-9.quiet")
+def test_what_is_printed(times, capfd):
+    tuned()(X, 1.0)
+    assert capfd.readouterr() == ("", "")
+    tuned(quiet=False)(X[:10], 1.0)
+    assert capfd.readouterr().out.startswith("scaled on interpreter, 0 float32 [16], 1 float: 3 of 3 configurations")
+
+
+def test_tuned_functions_as_objects():
+    f = tuned()
+    assert f.__wrapped__ is not None and "tuned" in repr(f) and f.__name__ == "scaled"
