@@ -47,6 +47,8 @@ def item(c: Context, t: Term, key: Term) -> Term:
             return t.items[key.obj]
         case Leaf(value=Value(type=ListType())):
             return memory.list_item(c, t, key)
+        case Record() if getattr(t.cls, "_cutile_struct", False):  # a struct of cutile.compute: fields by position too
+            return _tuple_item(Tuple(tuple(t.fields.values())), key)
         case Record() if hasattr(t.cls, "__getitem__"):
             return c.call(Static(t.cls.__getitem__), (t, key))
         case Const() | Leaf() if is_tile(t):

@@ -1,0 +1,447 @@
+"""Iterators: inputs and outputs of algorithms that are no arrays, or more than arrays [ITR-*].
+
+Every operand of an algorithm is an `IteratorBase`; `as_iterator` wraps arrays. To a kernel an iterator is
+
+    kind          what compiled code depends on: equal kinds share code, whatever their state
+    reader()      its tile code (readers.py)
+    state(n, …)   the kernel's arguments for it: an array, an int, or a tuple of states
+    annotation()  the annotation of that parameter
+
+`value_type` is the type of its items. `it + k` is the iterator advanced by k items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any
+
+import numpy as np
+
+import cutile as ct
+from cutile.compute import operators, readers
+from cutile.compute.arrays import DeviceArray, array_of
+from cutile.compute.operators import Operator, operator
+from cutile.compute.value_types import Number, Struct, ValueType, tuple_of, value_type
+from cutile.dtypes import info
+from cutile.runtime.annotations import ArrayAnnotation, ScalarAnnotation
+
+INT64 = Annotated[int, ScalarAnnotation(ct.int64)]
+ARRAYS = {wide: Annotated[Any, ArrayAnnotation(index_dtype=ct.int64 if wide else ct.int32)] for wide in (False, True)}
+
+
+class IteratorBase:
+    """The base of all iterators."""
+
+    value_type: ValueType
+    kind: tuple
+    children: tuple[IteratorBase, ...] = ()
+    reads = writes = True
+
+    def reader(self) -> Any:
+        raise NotImplementedError
+
+    def writer(self) -> Any:
+        return self.reader()
+
+    def state(self, n: int | None) -> Any:
+        """The kernel's arguments; where arrays lie in order, they are cut to `n` items, so that kernels need no masks.
+        """
+        return tuple(c.state(n) for c in self.children)
+
+    def annotation(self, wide: bool) -> Any:
+        """`wide`: positions are int64."""
+        return tuple[tuple(c.annotation(wide) for c in self.children)]
+
+    def reversed(self) -> IteratorBase:
+        """The items backwards from the one where the iterator stands."""
+        return _Reversed(self, 0)
+
+    def arrays(self) -> Iterator[Any]:
+        """The arrays that it is made of."""
+        for c in self.children:
+            yield from c.arrays()
+
+    def size(self) -> int | None:
+        """How many items there are; None if there is no end."""
+        return min((s for c in self.children if (s := c.size()) is not None), default=None)
+
+    def __add__(self, k: int) -> IteratorBase:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__} of {self.value_type}"
+
+
+class ArrayIterator(IteratorBase):
+    """An array, from an item on. Several dimensions are read in memory order."""
+
+    def __init__(self, array: Any, start: int = 0):
+        self.array = array if isinstance(array, DeviceArray) else array_of(array)
+        self.start = start
+        self.value_type = self.array.value_type
+        self.kind = ("array", self.value_type)
+        self._leaves = self.array.leaves()
+
+    def reader(self) -> Any:
+        return _reader_of(self.value_type)
+
+    def state(self, n: int | None) -> Any:
+        size = self.array.size
+        stop = size if n is None else min(size, self.start + n)
+        return _nested(self.value_type, [leaf.cut(self.start, stop) for leaf in self._leaves])
+
+    def annotation(self, wide: bool) -> Any:
+        return _nested(self.value_type, [ARRAYS[wide]] * len(self._leaves), tuple_class=True)
+
+    def reversed(self) -> IteratorBase:
+        return _Reversed(ArrayIterator(self.array), self.start)
+
+    def arrays(self) -> Iterator[Any]:
+        yield self.array
+
+    def size(self) -> int | None:
+        return self.array.size - self.start
+
+    def __add__(self, k: int) -> ArrayIterator:
+        return ArrayIterator(self.array, self.start + k)
+
+
+def _reader_of(t: ValueType) -> Any:
+    if isinstance(t, Number):
+        return readers.Elements(t.dtype)
+    return readers.Fields(t.cls, tuple(map(_reader_of, t.parts)))
+
+
+def _nested(t: ValueType, leaves: list, tuple_class: bool = False) -> Any:
+    """Arrays, one for each number of an item, nested as its structs are."""
+    if isinstance(t, Number):
+        return leaves[0]
+    parts = tuple(_nested(part, leaves[a:b], tuple_class)
+                  for part, a, b in zip(t.parts, t.starts[:-1], t.starts[1:], strict=True))
+    return tuple[parts] if tuple_class else parts
+
+
+class _Value(IteratorBase):
+    """What constant and counting iterators share: a value that travels in ints."""
+
+    def __init__(self, value: Any, t: ValueType):
+        self.value, self.value_type = value, t
+        self.numbers = t.numbers(value)
+
+    def state(self, n: int | None) -> Any:
+        return tuple(bits_of(x, d) for x, d in zip(self.numbers, self.value_type.dtypes, strict=True))
+
+    def annotation(self, wide: bool) -> Any:
+        return tuple[(INT64,) * len(self.numbers)]
+
+
+def bits_of(x: bool | int | float, dtype: ct.DType) -> int:
+    """A number as the int in which it travels."""
+    if info(dtype).floating:
+        return int(np.float64(x).view(np.int64))
+    return (int(x) + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def type_of_value(value: Any) -> ValueType:
+    """The type of a value of the host, as NumPy types it."""
+    if isinstance(found := getattr(type(value), "value_type", None), Struct):
+        return found
+    dtype = getattr(value, "dtype", None)
+    return value_type(np.asarray(value).dtype if dtype is None else dtype)
+
+
+def constant_reader(t: ValueType) -> readers.Constant:
+    return readers.Constant(t, tuple(readers.Immediate(d, info(d).floating) for d in t.dtypes))
+
+
+class ConstantIterator(_Value):
+    """The same value everywhere [ITR-2]."""
+
+    writes = False
+
+    def __init__(self, value: Any):
+        super().__init__(value, type_of_value(value))
+        self.kind = ("constant", self.value_type)
+
+    def reader(self) -> Any:
+        return constant_reader(self.value_type)
+
+    def reversed(self) -> IteratorBase:
+        return self
+
+    def size(self) -> int | None:
+        return None
+
+    def __add__(self, k: int) -> ConstantIterator:
+        return self
+
+
+class CountingIterator(_Value):
+    """start, start + 1, …, which wraps in start's dtype [ITR-1]. A Python int counts in int64."""
+
+    writes = False
+
+    def __init__(self, start: Any):
+        super().__init__(start, type_of_value(start))
+        if not isinstance(self.value_type, Number):
+            raise TypeError(f"CountingIterator counts numbers, not {self.value_type}")
+        self.kind = ("counting", self.value_type)
+
+    def reader(self) -> Any:
+        d = self.value_type.dtype
+        return readers.Counting(readers.Immediate(d, info(d).floating))
+
+    def state(self, n: int | None) -> Any:
+        return bits_of(self.numbers[0], self.value_type.dtype)
+
+    def annotation(self, wide: bool) -> Any:
+        return INT64
+
+    def size(self) -> int | None:
+        return None
+
+    def __add__(self, k: int) -> CountingIterator:
+        d = self.value_type.dtype
+        start = self.numbers[0] + k
+        if info(d).integral:
+            start = np.array(start % (1 << d.bitwidth), f"u{d.bitwidth // 8}").view(info(d).storage)
+        return CountingIterator(np.asarray(start, info(d).storage))
+
+
+class TransformIterator(IteratorBase):
+    """`transform_op` of each item of another iterator or array [ITR-3].
+
+    value_type  the type of the results; by default the return annotation of the operator, or what it gives
+    is_input    False: an output, like TransformOutputIterator
+    """
+
+    def __init__(self, underlying: Any, transform_op: Callable, value_type: Any = None, is_input: bool = True):
+        inner = as_iterator(underlying)
+        op = operator(transform_op, "transform_op")
+        annotated = getattr(transform_op, "__annotations__", {}).get("return")
+        t = _given(value_type if value_type is not None else annotated)
+        if t is None:
+            t = operators.result_of(op, inner.value_type).type
+        self._set(inner, op, t)
+        self.reads, self.writes = is_input, not is_input
+
+    def _set(self, inner: IteratorBase, op: Operator, t: ValueType) -> None:
+        self.children, self.op, self.value_type = (inner,), op, t
+        self.kind = ("transform", inner.kind, op.key, t)
+
+    def _like(self, inner: IteratorBase) -> TransformIterator:
+        found = object.__new__(type(self))
+        found._set(inner, self.op, self.value_type)
+        found.reads, found.writes = self.reads, self.writes
+        return found
+
+    def reader(self) -> Any:
+        return readers.Transformed(self.children[0].reader(), self.op.function, self.value_type)
+
+    def writer(self) -> Any:
+        return readers.TransformedOutput(self.children[0].writer(), self.op.function, self.value_type)
+
+    def state(self, n: int | None) -> Any:
+        return self.children[0].state(n)
+
+    def annotation(self, wide: bool) -> Any:
+        return self.children[0].annotation(wide)
+
+    def reversed(self) -> IteratorBase:
+        return self._like(self.children[0].reversed())
+
+    def __add__(self, k: int) -> TransformIterator:
+        return self._like(self.children[0] + k)
+
+
+class TransformOutputIterator(TransformIterator):
+    """An output that writes `transform_op(value)` to another one [ITR-4].
+
+    `output_value_type`: the type of the values that it takes; by default the annotation of the operator's parameter.
+    ValueError if there is neither.
+    """
+
+    def __init__(self, underlying: Any, transform_op: Callable, output_value_type: Any = None):
+        annotations = {k: v for k, v in getattr(transform_op, "__annotations__", {}).items() if k != "return"}
+        t = _given(output_value_type if output_value_type is not None else next(iter(annotations.values()), None))
+        if t is None:
+            raise ValueError("TransformOutputIterator needs the type of the values that it takes: annotate the "
+                             "parameter of transform_op, or pass output_value_type=")
+        self._set(as_iterator(underlying), operator(transform_op, "transform_op"), t)
+        self.reads = False
+
+
+def _given(t: Any) -> ValueType | None:
+    """The type that an annotation or argument says; None if it says none."""
+    return None if t is None or isinstance(t, str) else value_type(t)
+
+
+class ZipIterator(IteratorBase):
+    """Items of several iterators or arrays, as structs with the fields field_0, field_1, … [ITR-5]."""
+
+    def __init__(self, *iterators: Any):
+        if len(iterators) == 1 and isinstance(iterators[0], list | tuple):
+            iterators = tuple(iterators[0])
+        if not iterators:
+            raise ValueError("ZipIterator needs one iterator or array at least")
+        self.children = tuple(map(as_iterator, iterators))
+        self.value_type = tuple_of(tuple(c.value_type for c in self.children)).value_type
+        self.kind = ("zip", *(c.kind for c in self.children))
+        self.reads, self.writes = (all(getattr(c, way) for c in self.children) for way in ("reads", "writes"))
+
+    def reader(self) -> Any:
+        return readers.Fields(self.value_type.cls, tuple(c.reader() for c in self.children))
+
+    def writer(self) -> Any:
+        return readers.Fields(self.value_type.cls, tuple(c.writer() for c in self.children))
+
+    def reversed(self) -> IteratorBase:
+        return ZipIterator(*(c.reversed() for c in self.children))
+
+    def __add__(self, k: int) -> ZipIterator:
+        return ZipIterator(*(c + k for c in self.children))
+
+
+class PermutationIterator(IteratorBase):
+    """values[indices[i]] [ITR-6]. Advancing moves the indices; the values stay where they are."""
+
+    def __init__(self, values: Any, indices: Any):
+        self.children = as_iterator(values), as_iterator(indices)
+        of_index = self.children[1].value_type
+        if not isinstance(of_index, Number) or not info(of_index.dtype).integral:
+            raise TypeError(f"the indices of PermutationIterator must be integers, not {of_index}")
+        self.value_type = self.children[0].value_type
+        self.kind = ("permutation", *(c.kind for c in self.children))
+        self.reads, self.writes = self.children[0].reads, self.children[0].writes
+
+    def reader(self) -> Any:
+        return readers.Permuted(self.children[0].reader(), self.children[1].reader())
+
+    def writer(self) -> Any:
+        return readers.Permuted(self.children[0].writer(), self.children[1].reader())
+
+    def state(self, n: int | None) -> Any:
+        return self.children[0].state(None), self.children[1].state(n)
+
+    def reversed(self) -> IteratorBase:
+        return PermutationIterator(self.children[0], self.children[1].reversed())
+
+    def size(self) -> int | None:
+        return self.children[1].size()
+
+    def __add__(self, k: int) -> PermutationIterator:
+        return PermutationIterator(self.children[0], self.children[1] + k)
+
+
+class _Reversed(IteratorBase):
+    """The items of an iterator from number `start` on, backwards."""
+
+    def __init__(self, inner: IteratorBase, start: int):
+        self.children, self.start = (inner,), start
+        self.value_type, self.reads, self.writes = inner.value_type, inner.reads, inner.writes
+        self.kind = ("reversed", inner.kind)
+
+    def reader(self) -> Any:
+        return readers.Reversed(self.children[0].reader())
+
+    def writer(self) -> Any:
+        return readers.Reversed(self.children[0].writer())
+
+    def state(self, n: int | None) -> Any:
+        return self.children[0].state(None), self.start
+
+    def annotation(self, wide: bool) -> Any:
+        return tuple[self.children[0].annotation(wide), Annotated[int, ScalarAnnotation(
+            ct.int64 if wide else ct.int32)]]
+
+    def reversed(self) -> IteratorBase:
+        return self.children[0] + self.start
+
+    def size(self) -> int | None:
+        return self.start + 1 if isinstance(self.children[0], ArrayIterator) else None
+
+    def __add__(self, k: int) -> _Reversed:
+        return _Reversed(self.children[0], self.start - k)
+
+
+def ReverseIterator(underlying: Any) -> IteratorBase:
+    """The items of an array from the last one on, backwards; of an iterator, from where it stands [ITR-7]."""
+    it = as_iterator(underlying)
+    if not isinstance(underlying, IteratorBase):
+        it = it + (it.size() - 1)
+    return it.reversed()
+
+
+class DiscardIterator(IteratorBase):
+    """An output whose items vanish; read, it gives nothing defined [ITR-8]. Its type is that of `reference`, else uint8.
+    """
+
+    def __init__(self, reference: Any = None):
+        self.value_type = Number(ct.uint8) if reference is None else as_iterator(reference).value_type
+        self.kind = ("discard", self.value_type)
+
+    def reader(self) -> Any:
+        def discarded(t: ValueType) -> Any:
+            if isinstance(t, Number):
+                return readers.Discarded(t.dtype)
+            return readers.Fields(t.cls, tuple(map(discarded, t.parts)))
+        return discarded(self.value_type)
+
+    def state(self, n: int | None) -> Any:
+        return _nested(self.value_type, [()] * len(self.value_type.dtypes))
+
+    def annotation(self, wide: bool) -> Any:
+        return _nested(self.value_type, [tuple[()]] * len(self.value_type.dtypes), tuple_class=True)
+
+    def reversed(self) -> IteratorBase:
+        return self
+
+    def size(self) -> int | None:
+        return None
+
+    def __add__(self, k: int) -> DiscardIterator:
+        return self
+
+
+class CacheModifiedInputIterator(ArrayIterator):
+    """An array that is read with a hint about caches [ITR-10]: "stream", "global" or "volatile". Here a hint only."""
+
+    writes = False
+
+    def __init__(self, array: Any, modifier: str = "stream", start: int = 0):
+        super().__init__(array, start)
+        if modifier not in ("stream", "global", "volatile"):
+            raise ValueError(f"modifier must be 'stream', 'global' or 'volatile', not {modifier!r}")
+        if (size := self.array.itemsize) not in (1, 2, 4, 8, 16):
+            raise ValueError(f"CacheModifiedInputIterator reads items of 1, 2, 4, 8 or 16 bytes, not of {size}")
+        self.modifier = modifier
+        self.kind = ("cached", modifier, self.value_type)
+
+    def __add__(self, k: int) -> CacheModifiedInputIterator:
+        return CacheModifiedInputIterator(self.array, self.modifier, self.start + k)
+
+
+def as_iterator(obj: Any, argument: str | None = None) -> IteratorBase:
+    """The iterator that an argument is, or that wraps the array that it is. TypeError for anything else [ITR-11]."""
+    if isinstance(obj, IteratorBase):
+        return obj
+    try:
+        return ArrayIterator(obj)
+    except TypeError as e:
+        where = f"argument `{argument}`: " if argument else ""
+        raise TypeError(f"{where}{e}") from None
+
+
+def as_input(obj: Any, argument: str) -> IteratorBase:
+    it = as_iterator(obj, argument)
+    if not it.reads:
+        raise ValueError(f"argument `{argument}`: This iterator does not support input operations")
+    return it
+
+
+def as_output(obj: Any, argument: str) -> IteratorBase:
+    it = as_iterator(obj, argument)
+    if not it.writes:
+        raise ValueError(f"argument `{argument}`: This iterator does not support output operations")
+    return it
+

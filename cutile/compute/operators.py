@@ -1,0 +1,274 @@
+"""Operators: Python functions of items, and the well-known ones, `OpKind` [OPR-*].
+
+A kernel is made for an operator's *key*: its code and what it captures, by value. A fresh function with the same key
+runs what was compiled for the first one. Kernels see a copy of the function that keeps what was captured at that time.
+"""
+
+from __future__ import annotations
+
+import builtins
+import enum
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import cutile as ct
+from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
+from cutile.dtypes import info
+from cutile.errors import TileUnsupportedFeatureError
+from cutile.front.program import type_kernel
+from cutile.ir.nodes import For, Op, While
+from cutile.ir.walk import walk
+from cutile.types import TileType
+
+
+class OpKind(enum.IntEnum):
+    """Operators that everyone knows, with the meaning of C++ on the type of the items [OPR-3]."""
+
+    STATELESS = 0
+    STATEFUL = 1
+    PLUS = 2
+    MINUS = 3
+    MULTIPLIES = 4
+    DIVIDES = 5
+    MODULUS = 6
+    EQUAL_TO = 7
+    NOT_EQUAL_TO = 8
+    GREATER = 9
+    LESS = 10
+    GREATER_EQUAL = 11
+    LESS_EQUAL = 12
+    LOGICAL_AND = 13
+    LOGICAL_OR = 14
+    LOGICAL_NOT = 15
+    BIT_AND = 16
+    BIT_OR = 17
+    BIT_XOR = 18
+    BIT_NOT = 19
+    IDENTITY = 20
+    NEGATE = 21
+    MINIMUM = 22
+    MAXIMUM = 23
+
+
+# ------------------------------------------------------------------ the well-known ones
+
+
+def divides(x, y):
+    """C++'s quotient: integers truncate towards zero."""
+    if ct.static_eval(_is_integral(x.dtype)):
+        q = x // y
+        return q + 1 if q * y != x and (x < 0) != (y < 0) else q
+    return x / y
+
+
+def modulus(x, y):
+    """C++'s remainder, with the sign of the dividend."""
+    rest = x % y
+    return rest - y if rest != 0 and (x < 0) != (y < 0) else rest
+
+
+def _is_integral(dtype: ct.DType) -> bool:
+    return info(dtype).integral
+
+
+_FUNCTIONS: dict[OpKind, Callable] = {
+    OpKind.PLUS: lambda x, y: x + y,
+    OpKind.MINUS: lambda x, y: x - y,
+    OpKind.MULTIPLIES: lambda x, y: x * y,
+    OpKind.DIVIDES: divides,
+    OpKind.MODULUS: modulus,
+    OpKind.EQUAL_TO: lambda x, y: x == y,
+    OpKind.NOT_EQUAL_TO: lambda x, y: x != y,
+    OpKind.GREATER: lambda x, y: x > y,
+    OpKind.LESS: lambda x, y: x < y,
+    OpKind.GREATER_EQUAL: lambda x, y: x >= y,
+    OpKind.LESS_EQUAL: lambda x, y: x <= y,
+    OpKind.LOGICAL_AND: lambda x, y: x != 0 and y != 0,
+    OpKind.LOGICAL_OR: lambda x, y: x != 0 or y != 0,
+    OpKind.LOGICAL_NOT: lambda x: x == 0,
+    OpKind.BIT_AND: lambda x, y: x & y,
+    OpKind.BIT_OR: lambda x, y: x | y,
+    OpKind.BIT_XOR: lambda x, y: x ^ y,
+    OpKind.BIT_NOT: lambda x: ~x,
+    OpKind.IDENTITY: lambda x: x,
+    OpKind.NEGATE: lambda x: -x,
+    OpKind.MINIMUM: lambda x, y: ct.minimum(x, y),
+    OpKind.MAXIMUM: lambda x, y: ct.maximum(x, y),
+}
+
+
+class RawOp:
+    """Device code of another compiler [OPR-9]. It can be made, and used nowhere here."""
+
+    def __init__(self, *, ltoir: bytes, name: str, state: bytes = b"", state_alignment: int = 1,
+                 extra_ltoirs: list[bytes] | None = None):
+        self.ltoir, self.name, self.state = ltoir, name, state
+        self.state_alignment, self.extra_ltoirs = state_alignment, extra_ltoirs
+
+
+# ------------------------------------------------------------------ any operator
+
+
+class Operator(NamedTuple):
+    """An operator as kernels take it.
+
+    key       equal for operators that kernels may share
+    function  the function that kernels call; it captures what the user's captured
+    """
+
+    key: tuple
+    function: Callable
+
+
+def operator(op: Any, argument: str = "op") -> Operator:
+    """The operator that an argument stands for; TypeError, naming the argument, if it is none."""
+    if isinstance(op, OpKind):
+        if op not in _FUNCTIONS:
+            raise ValueError(f"argument `{argument}`: OpKind.{op.name} is no operator of its own; pass the function")
+        return Operator(("kind", op), _FUNCTIONS[op])
+    if isinstance(op, RawOp):
+        raise TileUnsupportedFeatureError(
+            f"argument `{argument}`: LTO-IR cannot be linked into Tile IR, so RawOp `{op.name}` cannot run",
+            help="write the operator as a Python function of items")
+    op = getattr(op, "py_func", op)  # of @numba.cuda.jit
+    if isinstance(op, types.FunctionType):
+        return Operator(*frozen(op, {}))
+    if callable(op) and not isinstance(op, type):
+        return Operator(("object", id(op), _Kept(op)), op)
+    raise TypeError(f"argument `{argument}`: expected a function of items or an OpKind, got {type(op).__name__}")
+
+
+class _Kept:
+    """Keeps an object alive in a key, which names it by its id."""
+
+    def __init__(self, obj: Any):
+        self.obj = obj
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Kept) and other.obj is self.obj
+
+    def __hash__(self) -> int:
+        return id(self.obj)
+
+
+def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple]) -> tuple[tuple, types.FunctionType]:
+    """The key of a function, and a copy that keeps what the function captures now. `around`: functions that are being
+    frozen, so that recursion ends.
+    """
+    if fn in around:
+        return around[fn]
+    code = fn.__code__
+    copy = types.FunctionType(code, {"__builtins__": builtins.__dict__, "__name__": fn.__module__}, fn.__name__)
+    copy.__module__, copy.__qualname__ = fn.__module__, fn.__qualname__
+    copy.__annotations__ = fn.__annotations__
+    around[fn] = ("recursion", code), copy
+    key: list[Any] = [code_key(code)]
+    cells = []
+    for cell in fn.__closure__ or ():
+        try:
+            part, value = _captured(cell.cell_contents, around)
+        except ValueError:  # an empty cell
+            cells.append(types.CellType())
+            continue
+        key.append(part)
+        cells.append(types.CellType(value))
+    whole = types.FunctionType(code, copy.__globals__, fn.__name__, None, tuple(cells)) if cells else copy
+    whole.__module__, whole.__qualname__, whole.__annotations__ = fn.__module__, fn.__qualname__, fn.__annotations__
+    for name in global_names(code):
+        if name in fn.__globals__:
+            part, value = _captured(fn.__globals__[name], around)
+            key.append((name, part))
+            whole.__globals__[name] = value
+    for attribute in ("__defaults__", "__kwdefaults__"):
+        given = getattr(fn, attribute)
+        if given:
+            items = given.items() if isinstance(given, dict) else enumerate(given)
+            found = {k: _captured(v, around) for k, v in items}
+            key.append((attribute, *((k, part) for k, (part, _) in found.items())))
+            setattr(whole, attribute, {k: v for k, (_, v) in found.items()} if isinstance(given, dict) else tuple(
+                v for _, v in found.values()))
+    return tuple(key), whole
+
+
+@functools.lru_cache(maxsize=4096)
+def code_key(code: types.CodeType) -> tuple:
+    """What a function does, wherever it is written."""
+    consts = tuple(code_key(c) if isinstance(c, types.CodeType) else (type(c), repr(c)) for c in code.co_consts)
+    return (code.co_code, consts, code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount,
+            code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+
+
+@functools.lru_cache(maxsize=4096)
+def global_names(code: types.CodeType) -> list[str]:
+    """The names that a function, or a function defined in it, may look up outside."""
+    found = dict.fromkeys(code.co_names)
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            found.update(dict.fromkeys(global_names(const)))
+    return list(found)
+
+
+def _captured(obj: Any, around: dict) -> tuple[Any, Any]:
+    """The part of a key for a captured object, and the object as the copy captures it."""
+    if isinstance(obj, bool | int | float | str | bytes | type(None)):
+        return (type(obj), repr(obj)), obj
+    if isinstance(obj, np.generic):
+        return (type(obj), obj.tobytes()), obj
+    if isinstance(obj, tuple) and type(obj) is tuple:
+        parts = [_captured(x, around) for x in obj]
+        return ("tuple", *(p for p, _ in parts)), tuple(x for _, x in parts)
+    obj = getattr(obj, "py_func", obj) if not isinstance(obj, types.ModuleType | type) else obj
+    if isinstance(obj, types.FunctionType) and not obj.__module__.startswith(("cutile.", "numpy")):
+        return frozen(obj, around)
+    return _Kept(obj), obj
+
+
+# ------------------------------------------------------------------ types of results
+
+
+class Result(NamedTuple):
+    """What an operator gives for operands of some types: the type of its results, and whether it loops."""
+
+    type: ValueType
+    loops: bool
+
+
+_RESULTS: dict[tuple, Result] = {}
+
+
+def result_of(op: Operator, *operands: ValueType) -> Result:
+    """The result of an operator on items of these types. Raises the operator's errors."""
+    found = _RESULTS.get((op.key, operands))
+    if found is None:
+        found = _RESULTS.setdefault((op.key, operands), _result(op, operands))
+    return found
+
+
+def _result(op: Operator, operands: tuple[ValueType, ...]) -> Result:
+    seen: list[ValueType] = []
+    function = op.function
+
+    def note(result: Any) -> None:
+        seen.append(_type_of(result))
+
+    def probe(numbers):
+        values = tuple(operands[k].nest(numbers[k]) for k in ct.static_iter(range(len(operands))))
+        result = ct.elementwise(function)(*values)
+        ct.static_eval(note(result))
+
+    numbers = tuple(tuple(TileType(d, (2,)) for d in t.dtypes) for t in operands)
+    kernel = type_kernel(probe, [numbers]).kernel
+    loops = any(isinstance(n, For | While) for n in walk(kernel.body) if not isinstance(n, Op))
+    return Result(seen[0], loops)
+
+
+def _type_of(result: Any) -> ValueType:
+    if isinstance(result, tuple):
+        return tuple_of(tuple(map(_type_of, result))).value_type
+    if isinstance(found := getattr(type(result), "value_type", None), Struct):
+        return found
+    return Number(result.dtype)

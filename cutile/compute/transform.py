@@ -1,0 +1,82 @@
+"""unary_transform and binary_transform: an operator on each item, or on each pair of items [TRF-*]."""
+
+from typing import Any
+
+import cutile as ct
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, launch
+from cutile.compute.iterators import INT64, IteratorBase
+from cutile.compute.operators import Operator
+from cutile.compute.readers import Place
+
+TILE = 1024  # items of a block
+
+
+def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:
+    readers, writer, f, t = tuple(i.reader() for i in ins), out.writer(), op.function, out.value_type
+    count = int if not wide else INT64
+
+    @ct.kernel
+    def transform(inputs: tuple[tuple(i.annotation(wide) for i in ins)], output: out.annotation(wide), n: count,
+                  size: ct.Constant[int]):
+        place = Place(ct.bid(0), size, n)
+        values = tuple(readers[k].tile(inputs[k], place) for k in ct.static_iter(range(len(readers))))
+        writer.put(output, place, t.cast(ct.elementwise(f)(*values)))
+
+    return transform
+
+
+class _Transform(Algorithm):
+    def __init__(self, ins: dict[str, Any], d_out: Any, op: Any):
+        super().__init__()
+        self.names = tuple(ins)
+        for name, value in ins.items():
+            self.input(name, value)
+        self.output("d_out", d_out)
+        self.operator("op", op)
+
+    def run(self, ins: tuple, d_out: Any, op: Any, num_items: int, stream: Any) -> None:
+        inputs = tuple(self.input(name, value) for name, value in zip(self.names, ins, strict=True))
+        out, f = self.output("d_out", d_out), self.operator("op", op)
+        n = check_count("num_items", num_items, **dict(zip(self.names, inputs, strict=True)), d_out=out)
+        if n == 0:
+            return
+        wide = is_wide(n, *inputs, out)
+        kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, inputs, out, f,
+                             wide)
+        launch(stream, -(-n // TILE), kernel, tuple(i.state(n) for i in inputs), out.state(n), n, TILE)
+
+
+class UnaryTransform(_Transform):
+    def __init__(self, d_in: Any, d_out: Any, op: Any):
+        super().__init__({"d_in": d_in}, d_out, op)
+
+    def __call__(self, d_in: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
+        self.run((d_in,), d_out, op, num_items, stream)
+
+
+class BinaryTransform(_Transform):
+    def __init__(self, d_in1: Any, d_in2: Any, d_out: Any, op: Any):
+        super().__init__({"d_in1": d_in1, "d_in2": d_in2}, d_out, op)
+
+    def __call__(self, d_in1: Any, d_in2: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
+        self.run((d_in1, d_in2), d_out, op, num_items, stream)
+
+
+def make_unary_transform(d_in: Any, d_out: Any, op: Any) -> UnaryTransform:
+    """An object that computes `d_out[i] = op(d_in[i])`."""
+    return UnaryTransform(d_in, d_out, op)
+
+
+def make_binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any) -> BinaryTransform:
+    """An object that computes `d_out[i] = op(d_in1[i], d_in2[i])`."""
+    return BinaryTransform(d_in1, d_in2, d_out, op)
+
+
+def unary_transform(d_in: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
+    """Compute `d_out[i] = op(d_in[i])` for `num_items` items, converted to d_out's type. In place is allowed."""
+    UnaryTransform(d_in, d_out, op)(d_in, d_out, op, num_items, stream)
+
+
+def binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
+    """Compute `d_out[i] = op(d_in1[i], d_in2[i])` for `num_items` items, converted to d_out's type."""
+    BinaryTransform(d_in1, d_in2, d_out, op)(d_in1, d_in2, d_out, op, num_items, stream)

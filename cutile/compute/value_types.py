@@ -1,0 +1,174 @@
+"""The types of items: numbers, and structs of items. Their methods are tile code, except those for the host.
+
+A value of a struct is an instance of its class, a frozen dataclass; in tile code the fields may be tiles. `flat` gives
+the numbers in a value, `nest` makes the value of numbers, and `cast` converts what an operator returned: a tuple, or
+another struct of as many fields, field by field.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import keyword
+from typing import Any
+
+import numpy as np
+
+import cutile as ct
+from cutile.dtypes import DType, from_foreign, info, of_storage
+
+
+@dataclasses.dataclass(frozen=True)
+class Number:
+    """Numbers of a dtype."""
+
+    dtype: DType
+
+    def cast(self, v):
+        return ct.astype(v, self.dtype)
+
+    def flat(self, v):
+        return (v,)
+
+    def nest(self, numbers):
+        return numbers[0]
+
+    def select(self, mask, x, y):
+        return ct.where(mask, x, y)
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """The dtypes of the numbers in a value, in order. For the host."""
+        return (self.dtype,)
+
+    def numbers(self, value: Any) -> tuple:
+        """The numbers in a value of the host, as Python's. For the host."""
+        return (np.asarray(value).reshape(-1)[0].item() if not np.isscalar(value) else np.asarray(value).item(),)
+
+    def __str__(self) -> str:
+        return self.dtype.name
+
+
+@dataclasses.dataclass(frozen=True)
+class Struct:
+    """Instances of a class that `gpu_struct` made. `starts`: where the numbers of each field begin, and the count."""
+
+    cls: type
+    parts: tuple
+    starts: tuple
+
+    def cast(self, v):
+        return self.cls(*tuple(self.parts[k].cast(v[k]) for k in ct.static_iter(range(len(self.parts)))))
+
+    def flat(self, v):
+        found = ()
+        for k in ct.static_iter(range(len(self.parts))):
+            found = found + self.parts[k].flat(v[k])
+        return found
+
+    def nest(self, numbers):
+        return self.cls(*tuple(self.parts[k].nest(numbers[self.starts[k]:self.starts[k + 1]])
+                               for k in ct.static_iter(range(len(self.parts)))))
+
+    def select(self, mask, x, y):
+        return self.cls(*tuple(self.parts[k].select(mask, x[k], y[k]) for k in ct.static_iter(range(len(self.parts)))))
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        return tuple(d for part in self.parts for d in part.dtypes)
+
+    def numbers(self, value: Any) -> tuple:
+        if isinstance(value, np.ndarray):
+            value = value.reshape(-1)[0]
+        names = [f.name for f in dataclasses.fields(self.cls)]
+        items = value if isinstance(value, tuple) else [
+            value[n] if isinstance(value, np.void) else getattr(value, n) for n in names]
+        return tuple(x for part, item in zip(self.parts, items, strict=True) for x in part.numbers(item))
+
+    def __str__(self) -> str:
+        return self.cls.__name__
+
+
+ValueType = Number | Struct
+
+
+def value_type(t: Any) -> ValueType:
+    """The type of items that a dtype of NumPy or cutile, or a class of `gpu_struct`, stands for. TypeError for others.
+    """
+    if isinstance(t, Number | Struct):
+        return t
+    if isinstance(t, type) and isinstance(getattr(t, "value_type", None), Struct):
+        return t.value_type
+    if (d := from_foreign(t)) is not None:
+        return Number(d)
+    try:
+        dtype = np.dtype(t)
+    except TypeError:
+        dtype = None
+    if dtype is not None:
+        if dtype.names:
+            return gpu_struct(dtype).value_type
+        if (d := of_storage(dtype)) is not None:
+            return Number(d)
+    raise TypeError(f"{t!r} is no type of items: pass a dtype, or a class that gpu_struct made")
+
+
+# ------------------------------------------------------------------ structs
+
+
+class StructValue:
+    """The base of structs' classes: fields by position, and equality by fields."""
+
+    _cutile_struct = True
+
+    def __len__(self) -> int:
+        return len(self.value_type.parts)
+
+    def __iter__(self):
+        return (getattr(self, f.name) for f in dataclasses.fields(self))
+
+
+def gpu_struct(fields: Any, name: str = "AnonymousStruct") -> type:
+    """The class of a struct, from a dict of names and types, a structured NumPy dtype, or an annotated class, also as a
+    decorator [TYP-2].
+
+    Types are dtypes, classes of structs, and dicts. Values are made from positions or keywords, or from one dict.
+    `dtype` is the structured NumPy dtype, with C's alignment. ValueError for a name that is no identifier.
+    """
+    if isinstance(fields, type) and not issubclass(fields, np.generic):
+        name, fields = fields.__name__, dict(fields.__annotations__)
+    elif isinstance(fields, np.dtype):
+        fields = {n: fields.fields[n][0] for n in fields.names}
+    if not isinstance(fields, dict) or not fields:
+        raise TypeError(f"gpu_struct() takes a dict of fields, a structured dtype or an annotated class, got {fields!r}")
+    for n in fields:
+        if not isinstance(n, str) or not n.isidentifier() or keyword.iskeyword(n):
+            raise ValueError(f"the field name {n!r} of struct {name} is no identifier")
+    types = {n: gpu_struct(t, n).value_type if isinstance(t, dict) else value_type(t) for n, t in fields.items()}
+    return _struct_class(name, tuple(types.items()))
+
+
+_CLASSES: dict[tuple, type] = {}  # one class for structs of equal names and fields, as many as a program has
+
+
+def _struct_class(name: str, types: tuple[tuple[str, ValueType], ...]) -> type:
+    found = _CLASSES.get((name, types))
+    if found is None:
+        cls = dataclasses.make_dataclass(name, [(n, Any) for n, _ in types], frozen=True, bases=(StructValue,))
+        parts = tuple(t for _, t in types)
+        starts = [0]
+        for part in parts:
+            starts.append(starts[-1] + len(part.dtypes))
+        cls.value_type = Struct(cls, parts, tuple(starts))
+        cls.dtype = np.dtype([(n, storage(t)) for n, t in types], align=True)
+        found = _CLASSES.setdefault((name, types), cls)
+    return found
+
+
+def storage(t: ValueType) -> np.dtype:
+    """The NumPy dtype of items in memory."""
+    return info(t.dtype).storage if isinstance(t, Number) else t.cls.dtype
+
+
+def tuple_of(types: tuple[ValueType, ...]) -> type:
+    """The struct that zipped items are: its fields are field_0, field_1, … [ITR-5]."""
+    return _struct_class("Zipped", tuple((f"field_{k}", t) for k, t in enumerate(types)))
