@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import cutile as ct
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import DeviceArray, array_of
-from cutile.compute.iterators import IteratorBase, as_input, as_output, constant_reader, type_of_value
+from cutile.compute.iterators import INT64, IteratorBase, as_input, as_output, bits_of, type_of_value
 from cutile.compute.operators import Operator, operator
 from cutile.compute.value_types import Number, Struct, ValueType
 from cutile.dtypes import DType, info
@@ -74,16 +74,30 @@ class Algorithm:
             raise TypeError(f"argument `{name}`: this object was made for {text(self._made[name])}, got {text(it.kind)}")
         return it
 
-    def initial(self, name: str, value: Any) -> tuple[ValueType, tuple[int, ...]] | None:
-        """The type of an initial value, and the ints in which it travels; None for None."""
+    def initial(self, name: str, value: Any) -> Initial | None:
+        """An initial value as kernels take it; None for None."""
         t = None if value is None else type_of_value(value)
         if self._made.setdefault(name, t) != t:
             raise TypeError(f"argument `{name}`: this object was made for {self._made[name]}, got {t}")
-        if t is None:
-            return None
-        from cutile.compute.iterators import bits_of
+        return None if t is None else Initial(t, tuple(
+            bits_of(x, d) for x, d in zip(t.numbers(value), t.dtypes, strict=True)))
 
-        return t, tuple(bits_of(x, d) for x, d in zip(t.numbers(value), t.dtypes, strict=True))
+
+class Initial(NamedTuple):
+    """An initial value: its type, and the ints in which it travels (`iterators.constant_reader` reads them)."""
+
+    type: ValueType
+    state: tuple[int, ...]
+
+
+def ints(t: ValueType, there: bool) -> Any:
+    """The annotation of a parameter that takes an initial value's state; `()` where there is none."""
+    return tuple[(INT64,) * len(t.dtypes)] if there else tuple[()]
+
+
+def position(wide: bool) -> Any:
+    """The annotation of a parameter that counts items."""
+    return INT64 if wide else int
 
 
 def text(kind: tuple) -> str:
@@ -92,11 +106,6 @@ def text(kind: tuple) -> str:
     inner = [text(k) if isinstance(k, tuple) and k and isinstance(k[0], str) else str(k) for k in rest
              if isinstance(k, Number | Struct) or isinstance(k, tuple) and k and isinstance(k[0], str)]
     return f"{name} of {', '.join(inner)}"
-
-
-def initial_reader(t: ValueType) -> Any:
-    """Tile code for an initial value."""
-    return constant_reader(t)
 
 
 # ------------------------------------------------------------------ sizes

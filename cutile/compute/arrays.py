@@ -8,8 +8,8 @@ import numpy as np
 
 from cutile.compute.value_types import Number, ValueType, storage, value_type
 from cutile.dtypes import info
-from cutile.runtime.array_ref import ArrayRef
 from cutile.runtime.arguments import array_of as ref_of
+from cutile.runtime.array_ref import ArrayRef
 
 
 class DeviceArray:

@@ -121,6 +121,23 @@ def _nested(t: ValueType, leaves: list, tuple_class: bool = False) -> Any:
     return tuple[parts] if tuple_class else parts
 
 
+class Stored(IteratorBase):
+    """Values in temporary storage: an array of its own for each number of a value."""
+
+    def __init__(self, t: ValueType, arrays: list):
+        self.value_type, self._arrays = t, arrays
+        self.kind = ("stored", t)
+
+    def reader(self) -> Any:
+        return _reader_of(self.value_type)
+
+    def state(self, n: int | None) -> Any:
+        return _nested(self.value_type, self._arrays)
+
+    def annotation(self, wide: bool) -> Any:
+        return _nested(self.value_type, [ARRAYS[wide]] * len(self._arrays), tuple_class=True)
+
+
 class _Value(IteratorBase):
     """What constant and counting iterators share: a value that travels in ints."""
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, launch
-from cutile.compute.iterators import INT64, IteratorBase
+from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, launch, position
+from cutile.compute.iterators import IteratorBase
 from cutile.compute.operators import Operator
 from cutile.compute.readers import Place
 
@@ -13,10 +13,9 @@ TILE = 1024  # items of a block
 
 def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:
     readers, writer, f, t = tuple(i.reader() for i in ins), out.writer(), op.function, out.value_type
-    count = int if not wide else INT64
 
     @ct.kernel
-    def transform(inputs: tuple[tuple(i.annotation(wide) for i in ins)], output: out.annotation(wide), n: count,
+    def transform(inputs: tuple[tuple(i.annotation(wide) for i in ins)], output: out.annotation(wide), n: position(wide),
                   size: ct.Constant[int]):
         place = Place(ct.bid(0), size, n)
         values = tuple(readers[k].tile(inputs[k], place) for k in ct.static_iter(range(len(readers))))

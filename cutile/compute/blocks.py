@@ -1,0 +1,54 @@
+"""Tile code that several algorithms need: an operator on values, and the reduction of a tile of values to one."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import cutile as ct
+
+
+@dataclasses.dataclass(frozen=True)
+class Combined:
+    """An operator of two values of one type, whose results are converted to that type.
+
+    `loops`: it has a loop, which cannot stand in ct.reduce, so that a tile is reduced by halves.
+    """
+
+    op: Any
+    type: Any
+    loops: bool
+
+    def __call__(self, x, y):
+        """The operator on values whose numbers are tiles or scalars."""
+        return self.type.cast(ct.elementwise(self.op)(x, y))
+
+    def numbers(self, *both):
+        """The operator on the numbers of two values, for ct.reduce and ct.scan."""
+        half = ct.static_eval(len(both) // 2)
+        return self.type.flat(self(self.type.nest(both[:half]), self.type.nest(both[half:])))
+
+    def reduced(self, value):
+        """The combination of the items of a tile, as a value of scalars. The tree is fixed: item i meets item i + n/2.
+        """
+        numbers = self.type.flat(value)
+        if self.loops:
+            left = self._halved(numbers)
+            return self.type.nest(tuple(x.item() for x in ct.static_iter(left)))
+        zeros = tuple(0 for _ in ct.static_iter(range(len(numbers))))
+        return self.type.nest(ct.reduce(numbers, 0, lambda *both: self.numbers(*both), zeros))
+
+    def _halved(self, numbers):
+        if numbers[0].shape[0] == 1:
+            return numbers
+        half = (ct.static_eval(numbers[0].shape[0] // 2),)
+        left = tuple(ct.extract(x, (0,), half) for x in ct.static_iter(numbers))
+        right = tuple(ct.extract(x, (1,), half) for x in ct.static_iter(numbers))
+        return self._halved(self.type.flat(self(self.type.nest(left), self.type.nest(right))))
+
+
+def put_one(writer, state, position, type, value):
+    """Store one value, of scalars, at a position."""
+    numbers = type.flat(value)
+    one = type.nest(tuple(ct.reshape(x, (1,)) for x in ct.static_iter(numbers)))
+    writer.put_at(state, ct.full((1,), position, ct.int32), one, ct.full((1,), True, ct.bool_))
