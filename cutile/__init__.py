@@ -75,7 +75,7 @@ globals().update(_OPS)
 _LATER = {"ArraySpec": "compilation.array_spec", "CompiledFunction": "functions.compiled", "Out": "functions.out",
           "autotune": "functions.tuned",
           "compile_all": "functions.compile_all", "compiler_timeout": "gpu.tileir.tileiras", "compilation": None,
-          "jax": None, "jit": "functions.declare", "lib": None,
+          "compute": None, "jax": None, "jit": "functions.declare", "lib": None,
           "prepare": "runtime.prepare", "schedule": "runtime.turn_schedule", "tune": None}
 
 # Importing a module of the package binds its name here, though it is not public. These names are deleted; __dir__ and

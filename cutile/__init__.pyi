@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal, Protocol, TypeAlias, TypeVar, overloa
 import numpy as np
 
 from cutile import compilation as compilation
+from cutile import compute as compute
 from cutile import jax as jax
 from cutile import lib as lib
 from cutile import tune as tune

@@ -1,10 +1,20 @@
-"""What algorithms share: objects that check how they are called, temporary storage, and kernels by what they depend on.
+"""What algorithms share: objects that check their calls, temporary storage, and kernels by what they depend on.
 
-An algorithm is a file with
+An algorithm is one file, as `transform.py` and `reduce.py` are. To add one:
 
-* kernels, made by a function of readers, writers and operators, which `kernels_for` calls once for each key;
-* a subclass of `Algorithm`, whose `__init__` takes the arguments of `make_…` and whose `__call__` those of a call;
-* `make_X` and the one-shot function `X`.
+1. A function that makes its kernel from operands, operators and types. A kernel takes the states of its operands, under
+   `it.annotation(wide)`; it reads tile number i by `reader.tile(state, Place(i, size, n))` and stores by
+   `writer.put(state, place, value)`, with `reader = it.reader()` and `writer = it.writer()` taken outside (`readers.py`
+   has the whole protocol, `blocks.py` operators on tiles). The file has no `from __future__ import annotations`, since
+   annotations of kernels are objects.
+2. A subclass of `Algorithm`. `__init__` takes the arguments of `make_X`, `__call__` those of a call, in the order of
+   the documentation. Both call `self.input("d_in", d_in)`, `self.output`, `self.operator` and `self.initial` for each
+   argument; a call whose argument is of another kind is a TypeError. `__call__` then checks the count (`check_count`),
+   returns `bytes_of(arrays)` if `temp_storage` is None, and otherwise launches `kernels_for(key, make, …)`, with arrays
+   from `carved(temp_storage, arrays)`, as operands `Stored(type, arrays)`. The key begins with the algorithm's name and
+   has the kind of each operand, the key of each operator, and all else that `make` depends on.
+3. `make_X` and the one-shot function `X`, which wraps its arguments once (`as_input`, `as_output`, `operator`), and
+   takes its storage from `allocated`; both in the list of `__init__.py`.
 """
 
 from __future__ import annotations
@@ -71,7 +81,8 @@ class Algorithm:
     def same(self, name: str, it: IteratorBase) -> IteratorBase:
         """The iterator, which must be of the kind that the object was made for."""
         if self._made.setdefault(name, it.kind) != it.kind:
-            raise TypeError(f"argument `{name}`: this object was made for {text(self._made[name])}, got {text(it.kind)}")
+            raise TypeError(f"argument `{name}`: this object was made for {text(self._made[name])}, "
+                            f"got {text(it.kind)}")
         return it
 
     def initial(self, name: str, value: Any) -> Initial | None:

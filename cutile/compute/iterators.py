@@ -21,7 +21,7 @@ import cutile as ct
 from cutile.compute import operators, readers
 from cutile.compute.arrays import DeviceArray, array_of
 from cutile.compute.operators import Operator, operator
-from cutile.compute.value_types import Number, Struct, ValueType, tuple_of, value_type
+from cutile.compute.value_types import Number, Struct, ValueType, annotations_of, tuple_of, value_type
 from cutile.dtypes import info
 from cutile.runtime.annotations import ArrayAnnotation, ScalarAnnotation
 
@@ -235,7 +235,7 @@ class TransformIterator(IteratorBase):
     def __init__(self, underlying: Any, transform_op: Callable, value_type: Any = None, is_input: bool = True):
         inner = as_iterator(underlying)
         op = operator(transform_op, "transform_op")
-        annotated = getattr(transform_op, "__annotations__", {}).get("return")
+        annotated = annotations_of(transform_op).get("return")
         t = _given(value_type if value_type is not None else annotated)
         if t is None:
             t = operators.result_of(op, inner.value_type).type
@@ -279,7 +279,7 @@ class TransformOutputIterator(TransformIterator):
     """
 
     def __init__(self, underlying: Any, transform_op: Callable, output_value_type: Any = None):
-        annotations = {k: v for k, v in getattr(transform_op, "__annotations__", {}).items() if k != "return"}
+        annotations = {k: v for k, v in annotations_of(transform_op).items() if k != "return"}
         t = _given(output_value_type if output_value_type is not None else next(iter(annotations.values()), None))
         if t is None:
             raise ValueError("TransformOutputIterator needs the type of the values that it takes: annotate the "
@@ -390,7 +390,7 @@ def ReverseIterator(underlying: Any) -> IteratorBase:
 
 
 class DiscardIterator(IteratorBase):
-    """An output whose items vanish; read, it gives nothing defined [ITR-8]. Its type is that of `reference`, else uint8.
+    """An output whose items vanish; read, it gives nothing defined [ITR-8]. Its type is that of `reference`, or uint8.
     """
 
     def __init__(self, reference: Any = None):

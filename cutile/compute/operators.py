@@ -126,6 +126,8 @@ class Operator(NamedTuple):
 
 def operator(op: Any, argument: str = "op") -> Operator:
     """The operator that an argument stands for; TypeError, naming the argument, if it is none."""
+    if isinstance(op, Operator):
+        return op
     if isinstance(op, OpKind):
         if op not in _FUNCTIONS:
             raise ValueError(f"argument `{argument}`: OpKind.{op.name} is no operator of its own; pass the function")
@@ -162,22 +164,19 @@ def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple]) -> t
     if fn in around:
         return around[fn]
     code = fn.__code__
-    copy = types.FunctionType(code, {"__builtins__": builtins.__dict__, "__name__": fn.__module__}, fn.__name__)
-    copy.__module__, copy.__qualname__ = fn.__module__, fn.__qualname__
-    copy.__annotations__ = fn.__annotations__
-    around[fn] = ("recursion", code), copy
-    key: list[Any] = [code_key(code)]
-    cells = []
-    for cell in fn.__closure__ or ():
-        try:
-            part, value = _captured(cell.cell_contents, around)
-        except ValueError:  # an empty cell
-            cells.append(types.CellType())
-            continue
-        key.append(part)
-        cells.append(types.CellType(value))
-    whole = types.FunctionType(code, copy.__globals__, fn.__name__, None, tuple(cells)) if cells else copy
+    cells = tuple(types.CellType() for _ in code.co_freevars)
+    whole = types.FunctionType(code, {"__builtins__": builtins.__dict__, "__name__": fn.__module__}, fn.__name__, None,
+                               cells)
     whole.__module__, whole.__qualname__, whole.__annotations__ = fn.__module__, fn.__qualname__, fn.__annotations__
+    around[fn] = ("recursion", code_key(code)), whole
+    key: list[Any] = [code_key(code)]
+    for cell, given in zip(cells, fn.__closure__ or (), strict=True):
+        try:
+            value = given.cell_contents
+        except ValueError:  # an empty cell
+            continue
+        part, cell.cell_contents = _captured(value, around)
+        key.append(part)
     for name in global_names(code):
         if name in fn.__globals__:
             part, value = _captured(fn.__globals__[name], around)

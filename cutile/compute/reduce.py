@@ -1,7 +1,7 @@
 """reduce_into: all items into one, by an operator that is associative and commutative [RDC-*].
 
 Each block combines the items of its tiles, position by position, and then the positions of its tile; a second launch of
-one block does the same with what the blocks gave. The tree depends on the number of items alone.
+one block does the same with what the blocks gave.
 """
 
 import enum
@@ -14,6 +14,7 @@ from cutile.compute.algorithm import (
     bytes_of,
     carved,
     check_count,
+    device_of,
     ints,
     is_wide,
     kernels_for,
@@ -22,17 +23,20 @@ from cutile.compute.algorithm import (
     power_below,
 )
 from cutile.compute.blocks import Combined, put_one
-from cutile.compute.iterators import IteratorBase, Stored, constant_reader
-from cutile.compute.operators import Operator, result_of
+from cutile.compute.iterators import IteratorBase, Stored, as_input, as_output, constant_reader
+from cutile.compute.operators import Operator, operator, result_of
 from cutile.compute.readers import Place
 from cutile.compute.value_types import ValueType
 
 TILE = 4096  # items of a tile
 BLOCKS = 1024  # most blocks; a power of two
+HOST_BLOCKS = 16  # in host memory, where a block costs time even where it does little
 
 
 class Determinism(enum.IntEnum):
-    """How far results may differ [RDC-8]. Here all three hold: the tree is the same on every device."""
+    """How far results may differ [RDC-8]. RUN_TO_RUN always holds. With GPU_TO_GPU the tree is the same on every device
+    and in host memory; it depends on the number of items alone.
+    """
 
     NOT_GUARANTEED = 0
     RUN_TO_RUN = 1
@@ -77,8 +81,9 @@ def _kernel_of_nothing(out: IteratorBase, t: ValueType) -> Any:
 
 
 class Reduce(Algorithm):
-    def __init__(self, d_in: Any, d_out: Any, op: Any, h_init: Any = None):
+    def __init__(self, d_in: Any, d_out: Any, op: Any, h_init: Any, determinism: Determinism):
         super().__init__()
+        self.determinism = determinism
         items = self.input("d_in", d_in)
         self.output("d_out", d_out)
         initial = self.initial("h_init", h_init)
@@ -91,7 +96,8 @@ class Reduce(Algorithm):
         items, out, f = self.input("d_in", d_in), self.output("d_out", d_out), self.operator("op", op)
         n, initial = check_count("num_items", num_items, d_in=items), self.initial("h_init", h_init)
         size = power_below(max(n, 1), TILE)
-        blocks = power_below(max(n // size, 1), BLOCKS)
+        usual = HOST_BLOCKS if device_of(items, out) is None and self.determinism < Determinism.GPU_TO_GPU else BLOCKS
+        blocks = power_below(max(n // size, 1), usual)
         partial = [(blocks, d) for d in self.type.dtypes] if blocks > 1 else []
         if temp_storage is None:
             return bytes_of(partial)
@@ -120,8 +126,7 @@ class Reduce(Algorithm):
 def make_reduce_into(d_in: Any, d_out: Any, op: Any, h_init: Any = None, *, determinism: Determinism =
                      Determinism.RUN_TO_RUN, compute_capability: Any = None) -> Reduce:
     """An object that reduces items; see `reduce_into`."""
-    Determinism(determinism)
-    return Reduce(d_in, d_out, op, h_init)
+    return Reduce(d_in, d_out, op, h_init, Determinism(determinism))
 
 
 def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = None, stream: Any = None, *,
@@ -133,7 +138,7 @@ def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = No
     h_init  a number, a NumPy array whose first item counts, a struct, or None. Without items d_out becomes h_init, or
             stays as it is
     """
-    reducer = make_reduce_into(d_in, d_out, op, h_init, determinism=determinism)
-    storage = allocated(reducer(None, d_in, d_out, op, num_items, h_init), stream, reducer.input("d_in", d_in),
-                        reducer.output("d_out", d_out))
-    reducer(storage, d_in, d_out, op, num_items, h_init, stream)
+    items, out, f = as_input(d_in, "d_in"), as_output(d_out, "d_out"), operator(op)
+    reducer = make_reduce_into(items, out, f, h_init, determinism=determinism)
+    storage = allocated(reducer(None, items, out, f, num_items, h_init), stream, items, out)
+    reducer(storage, items, out, f, num_items, h_init, stream)

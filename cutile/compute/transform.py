@@ -4,8 +4,8 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, launch, position
-from cutile.compute.iterators import IteratorBase
-from cutile.compute.operators import Operator
+from cutile.compute.iterators import IteratorBase, as_input, as_output
+from cutile.compute.operators import Operator, operator
 from cutile.compute.readers import Place
 
 TILE = 1024  # items of a block
@@ -15,8 +15,8 @@ def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide
     readers, writer, f, t = tuple(i.reader() for i in ins), out.writer(), op.function, out.value_type
 
     @ct.kernel
-    def transform(inputs: tuple[tuple(i.annotation(wide) for i in ins)], output: out.annotation(wide), n: position(wide),
-                  size: ct.Constant[int]):
+    def transform(inputs: tuple[tuple(i.annotation(wide) for i in ins)], output: out.annotation(wide),
+                  n: position(wide), size: ct.Constant[int]):
         place = Place(ct.bid(0), size, n)
         values = tuple(readers[k].tile(inputs[k], place) for k in ct.static_iter(range(len(readers))))
         writer.put(output, place, t.cast(ct.elementwise(f)(*values)))
@@ -73,9 +73,12 @@ def make_binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any) -> Binary
 
 def unary_transform(d_in: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
     """Compute `d_out[i] = op(d_in[i])` for `num_items` items, converted to d_out's type. In place is allowed."""
-    UnaryTransform(d_in, d_out, op)(d_in, d_out, op, num_items, stream)
+    items, out, f = as_input(d_in, "d_in"), as_output(d_out, "d_out"), operator(op)
+    UnaryTransform(items, out, f)(items, out, f, num_items, stream)
 
 
 def binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:
     """Compute `d_out[i] = op(d_in1[i], d_in2[i])` for `num_items` items, converted to d_out's type."""
-    BinaryTransform(d_in1, d_in2, d_out, op)(d_in1, d_in2, d_out, op, num_items, stream)
+    one, two = as_input(d_in1, "d_in1"), as_input(d_in2, "d_in2")
+    out, f = as_output(d_out, "d_out"), operator(op)
+    BinaryTransform(one, two, out, f)(one, two, out, f, num_items, stream)

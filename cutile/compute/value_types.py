@@ -7,8 +7,10 @@ another struct of as many fields, field by field.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import keyword
+import sys
 from typing import Any
 
 import numpy as np
@@ -115,7 +117,32 @@ def value_type(t: Any) -> ValueType:
 # ------------------------------------------------------------------ structs
 
 
-class StructValue:
+def annotations_of(obj: Any) -> dict[str, Any]:
+    """The annotations of a function or class; those that are text and mean nothing where it is defined stay text."""
+    found = dict(getattr(obj, "__annotations__", {}))
+    captured = dict(zip(obj.__code__.co_freevars, obj.__closure__ or (), strict=True)) if hasattr(
+        obj, "__code__") else {}
+    space = {**getattr(sys.modules.get(obj.__module__), "__dict__", {}), **getattr(obj, "__globals__", {})}
+    for name, cell in captured.items():
+        with contextlib.suppress(ValueError):  # an empty cell
+            space[name] = cell.cell_contents
+    for name, text in found.items():
+        if isinstance(text, str):
+            with contextlib.suppress(Exception):
+                found[name] = eval(text, space)
+    return found
+
+
+class StructClass(type):
+    """The class of structs' classes: they may be called with one dict of their fields, too."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and isinstance(args[0], dict):
+            args, kwargs = (), args[0]
+        return super().__call__(*args, **kwargs)
+
+
+class StructValue(metaclass=StructClass):
     """The base of structs' classes: fields by position, and equality by fields."""
 
     _cutile_struct = True
@@ -135,11 +162,12 @@ def gpu_struct(fields: Any, name: str = "AnonymousStruct") -> type:
     `dtype` is the structured NumPy dtype, with C's alignment. ValueError for a name that is no identifier.
     """
     if isinstance(fields, type) and not issubclass(fields, np.generic):
-        name, fields = fields.__name__, dict(fields.__annotations__)
+        name, fields = fields.__name__, annotations_of(fields)
     elif isinstance(fields, np.dtype):
         fields = {n: fields.fields[n][0] for n in fields.names}
     if not isinstance(fields, dict) or not fields:
-        raise TypeError(f"gpu_struct() takes a dict of fields, a structured dtype or an annotated class, got {fields!r}")
+        raise TypeError(f"gpu_struct() takes a dict of fields, a structured dtype or an annotated class, got "
+                        f"{fields!r}")
     for n in fields:
         if not isinstance(n, str) or not n.isidentifier() or keyword.iskeyword(n):
             raise ValueError(f"the field name {n!r} of struct {name} is no identifier")

@@ -280,7 +280,8 @@ def imports() -> str:
     names["functions.tuned"] = ["autotune"]
     names["functions.compiled"], names["functions.compile_all"] = ["CompiledFunction"], ["compile_all"]
     names["compilation.array_spec"] = ["ArraySpec"]
-    lines = ["from cutile import compilation as compilation", "from cutile import jax as jax",
+    lines = ["from cutile import compilation as compilation", "from cutile import compute as compute",
+             "from cutile import jax as jax",
              "from cutile import lib as lib", "from cutile import tune as tune",
              "from cutile._version import __version__ as __version__",
              "from cutile.runtime.kernel import Kernel",

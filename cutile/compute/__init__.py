@@ -1,0 +1,53 @@
+"""Device-wide algorithms with operators in Python: the surface of `cuda.compute`, on CPU and GPU arrays.
+
+In: arrays and iterators, operators, and a stream. Out: arrays that are written in place. Each algorithm is a file with
+kernels of this language and an object that launches them; `algorithm.py` says how one is made. They add no meaning: all
+that they compute, kernels compute.
+
+What a call goes through: `iterators.py` (operands; of arrays, `arrays.py`) and `operators.py` say what kernels depend
+on; `readers.py` is the tile code of operands, `blocks.py` that of operators on tiles; `value_types.py` has the types of
+items, numbers and structs.
+"""
+
+from cutile.compute.algorithm import Algorithm, clear_all_caches
+from cutile.compute.iterators import (
+    CacheModifiedInputIterator,
+    ConstantIterator,
+    CountingIterator,
+    DiscardIterator,
+    IteratorBase,
+    PermutationIterator,
+    ReverseIterator,
+    TransformIterator,
+    TransformOutputIterator,
+    ZipIterator,
+)
+from cutile.compute.operators import OpKind, RawOp
+from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
+from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
+from cutile.compute.value_types import gpu_struct
+
+__all__ = [
+    "Algorithm",
+    "CacheModifiedInputIterator",
+    "ConstantIterator",
+    "CountingIterator",
+    "Determinism",
+    "DiscardIterator",
+    "IteratorBase",
+    "OpKind",
+    "PermutationIterator",
+    "RawOp",
+    "ReverseIterator",
+    "TransformIterator",
+    "TransformOutputIterator",
+    "ZipIterator",
+    "binary_transform",
+    "clear_all_caches",
+    "gpu_struct",
+    "make_binary_transform",
+    "make_reduce_into",
+    "make_unary_transform",
+    "reduce_into",
+    "unary_transform",
+]

@@ -1,0 +1,122 @@
+"""Operators: the well-known ones, what kernels share, and what is captured."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile import compute
+from cutile.compute import OpKind, RawOp, algorithm
+from cutile.compute.operators import operator, result_of
+from cutile.compute.value_types import Number
+
+A = np.array([-7, -3, 0, 5, 8, 9], np.int32)
+B = np.array([2, -2, 3, 5, -3, 4], np.int32)
+
+
+def quotient(a, b):
+    return np.trunc(a / b)
+
+
+@pytest.mark.parametrize("kind, want", [
+    (OpKind.PLUS, A + B), (OpKind.MINUS, A - B), (OpKind.MULTIPLIES, A * B), (OpKind.DIVIDES, quotient(A, B)),
+    (OpKind.MODULUS, np.fmod(A, B)), (OpKind.EQUAL_TO, A == B), (OpKind.NOT_EQUAL_TO, A != B), (OpKind.GREATER, A > B),
+    (OpKind.LESS, A < B), (OpKind.GREATER_EQUAL, A >= B), (OpKind.LESS_EQUAL, A <= B),
+    (OpKind.LOGICAL_AND, (A != 0) & (B != 0)), (OpKind.LOGICAL_OR, (A != 0) | (B != 0)), (OpKind.BIT_AND, A & B),
+    (OpKind.BIT_OR, A | B), (OpKind.BIT_XOR, A ^ B), (OpKind.MINIMUM, np.minimum(A, B)),
+    (OpKind.MAXIMUM, np.maximum(A, B))], ids=lambda k: getattr(k, "name", ""))
+def test_well_known_of_two(kind, want):
+    o = np.zeros(len(A), np.int32)
+    compute.binary_transform(A, B, o, kind, len(A))
+    assert o.tolist() == np.asarray(want).astype(np.int32).tolist()
+
+
+@pytest.mark.parametrize("kind, want", [(OpKind.NEGATE, -A), (OpKind.BIT_NOT, ~A), (OpKind.IDENTITY, A),
+                                        (OpKind.LOGICAL_NOT, A == 0)], ids=lambda k: getattr(k, "name", ""))
+def test_well_known_of_one(kind, want):
+    o = np.zeros(len(A), np.int32)
+    compute.unary_transform(A, o, kind, len(A))
+    assert o.tolist() == np.asarray(want).astype(np.int32).tolist()
+
+
+def test_floats():
+    x, y, o = np.array([1, np.nan, 7.5], np.float32), np.array([4, 2, np.nan], np.float32), np.zeros(3, np.float32)
+    for kind, want in ((OpKind.DIVIDES, x / y), (OpKind.MAXIMUM, np.fmax(x, y)), (OpKind.MINIMUM, np.fmin(x, y))):
+        compute.binary_transform(x, y, o, kind, 3)
+        assert np.array_equal(o, want, equal_nan=True)
+
+
+SCALE = 3
+
+
+def scaled(v):
+    return v * SCALE
+
+
+def made(k):
+    return lambda v: v * k + helper(v)
+
+
+def helper(v):
+    return v if v > 0 else 0
+
+
+def test_keys():
+    """Equal code and constants are one key, wherever they are written and whoever made them."""
+    assert operator(made(2)).key == operator(made(2)).key != operator(made(3)).key
+    assert operator(lambda v: v + 1).key == operator(lambda v: v + 1).key != operator(lambda v: v + 1.0).key
+    assert operator(made(2)).key != operator(made(np.float32(2))).key != operator(made(2.0)).key
+
+
+def test_what_is_captured_counts_when_it_changes(monkeypatch):
+    o = np.zeros(len(A), np.int32)
+    for scale in (3, 5, 3):
+        monkeypatch.setitem(globals(), "SCALE", scale)
+        compute.unary_transform(A, o, scaled, len(A))
+        assert o.tolist() == (A * scale).tolist()
+
+
+def test_a_fresh_function_runs_what_was_compiled():
+    o = np.zeros(len(A), np.int32)
+    compute.unary_transform(A, o, made(4), len(A))
+    before = len(algorithm._kernels)
+    compute.unary_transform(A, o, made(4), len(A))
+    assert len(algorithm._kernels) == before
+    compute.unary_transform(A, o, made(5), len(A))
+    assert len(algorithm._kernels) == before + 1
+    compute.clear_all_caches()
+    compute.unary_transform(A, o, made(4), len(A))
+    assert o.tolist() == (A * 4 + np.maximum(A, 0)).tolist()
+
+
+def test_defaults_and_keyword_defaults():
+    def f(v, k=2, *, m=1):
+        return v * k + m
+    o = np.zeros(len(A), np.int32)
+    compute.unary_transform(A, o, f, len(A))
+    assert o.tolist() == (A * 2 + 1).tolist()
+    f.__defaults__, f.__kwdefaults__ = (3,), {"m": 0}
+    compute.unary_transform(A, o, f, len(A))
+    assert o.tolist() == (A * 3).tolist()
+
+
+def test_types_of_results():
+    i32, f32 = Number(ct.int32), Number(ct.float32)
+    assert result_of(operator(lambda a, b: a + b), i32, f32) == (f32, False)
+    assert str(result_of(operator(lambda a: (a, a > 0)), i32).type.parts[1]) == "bool_"
+
+    def loops(a):
+        while a > 3:
+            a = a // 2
+        return a
+    assert result_of(operator(loops), i32).loops
+
+
+def test_refusals():
+    for op, error in ((3, TypeError), (OpKind.STATEFUL, ValueError), (None, TypeError), (int, TypeError),
+                      (RawOp(ltoir=b"", name="f"), ct.TileUnsupportedFeatureError)):
+        with pytest.raises(error, match="`op`"):
+            compute.unary_transform(A, A.copy(), op, 3)
+    with pytest.raises(ct.TileSyntaxError, match="print"):
+        compute.unary_transform(A, A.copy(), lambda v: print(v), 3)
