@@ -9,6 +9,7 @@ ends of the range; other elements are computed one by one with Fraction.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 _F32, _F64, _I64 = np.float32, np.float64, np.int64
 _HALFWAY = np.iinfo(_I64).min
-AT_ONCE = 1 << 17  # elements whose float64 values stay in the CPU's cache
-FEW = 1 << 12  # up to so many elements, computing all takes no longer than picking those to correct [measured]
+AT_ONCE, AT_ONCE64 = 1 << 15, 1 << 13  # elements whose float64 values stay in the CPU's cache [measured]
+FEW = 1 << 12  # elements that need not be cut into pieces
 
 
 def two_sum(a, b):
@@ -77,72 +78,128 @@ _FMA = {d: f"fma {d.name}" for d in (float16, bfloat16, float32, float64)}
 
 
 def _fma(x, y, z, dtype: DType, out: np.ndarray | None) -> np.ndarray:
-    """The NumPy form of `fma`.
-
-    The product is exact in float64: at most 48 bits. Rounding the rounded sum s to the dtype is right unless s is
-    halfway between two values of the dtype, or at most 2**emin in size; there s is first rounded to odd. Whether there
-    are such elements, the minima of their dropped bits and of their magnitudes tell.
-    """
-    if dtype is float64:
-        return _fma64(*np.broadcast_arrays(x, y, z))
+    """The NumPy form of `fma`. It goes in pieces that stay in the CPU's cache with what is computed of them."""
     x, y, z = map(np.asarray, (x, y, z))
     shape = np.broadcast(x, y, z).shape
     x, y, z = map(without_repetition, (x, y, z))
     there = np.broadcast(x, y, z)
-    if out is None or out.shape != there.shape:
-        out = np.empty(there.shape, _F32)
-    if there.size <= AT_ONCE:
-        _fma_into(out, x, y, z, dtype)
+    if out is not None and out.shape != there.shape:
+        out = None
+    into, carrier, size, temporaries = (_fma64_into, _F64, AT_ONCE64, 10) if dtype is float64 else \
+        (functools.partial(_fma_into, dtype), _F32, AT_ONCE, 5)
+    if there.size <= FEW:
+        out = np.empty(there.shape or (1,), carrier) if out is None or not out.ndim else out
+        into(out, x, y, z, np.empty((temporaries, *out.shape)))
     else:
-        x, y, z = (v if v.size == there.size else v.astype(_F64) for v in (x, y, z))
-        axis = next(k for k, n in enumerate(there.shape) if n > 1)
-        step = max(1, AT_ONCE * there.shape[axis] // there.size)
-        for i in range(0, there.shape[axis], step):
-            _fma_into(*(_part(v, axis - there.ndim, i, i + step) for v in (out, x, y, z)), dtype)
-    return out if out.shape == shape else np.broadcast_to(out, shape)
+        memory = np.empty((temporaries, min(there.size, size)))
+        with np.nditer((x, y, z, out), _PIECES, _ACCESSES, (carrier,) * 4, order="K", buffersize=size) as pieces:
+            out = pieces.operands[3]
+            for a, b, c, r in pieces:
+                into(r, a, b, c, memory[:, :r.size])
+    return out if out.shape == shape else np.broadcast_to(out.reshape(there.shape), shape)
 
 
-def _part(x: np.ndarray, axis: int, start: int, stop: int) -> np.ndarray:
-    """Elements start … stop-1 along an axis counted from the end; all of an array that does not vary along it."""
-    return x if x.ndim < -axis or x.shape[axis] == 1 else x[(..., slice(start, stop), *(slice(None),) * (-axis - 1))]
+_PIECES = ["external_loop", "buffered", "zerosize_ok"]
+_ACCESSES = [["readonly"]] * 3 + [["writeonly", "allocate"]]
 
 
-def _fma_into(out: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, dtype: DType) -> None:
-    p = np.multiply(x, y, dtype=_F64)
-    s = np.asarray(np.add(p, z, out=p if p.ndim and p.shape == out.shape else None, dtype=_F64))
-    np.copyto(out, s if dtype is float32 else round_to(dtype, s), casting="same_kind")
+def _fma_into(dtype: DType, r: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, memory: np.ndarray) -> None:
+    """`r`: x * y + z of values of a dtype narrower than float64, and so of at most 24 bits.
+
+    The product is exact: at most 48 bits. Rounding the rounded sum s to the dtype is right unless s is halfway between
+    two values of the dtype, or at most 2**emin in size, and inexact; there s is first rounded to odd. Minima tell
+    whether such elements exist.
+    """
+    p, s, dropped, missing, scratch = memory
+    np.multiply(x, y, p, dtype=_F64)
+    np.add(p, z, s, dtype=_F64)
+    np.copyto(r, s if dtype is float32 else round_to(dtype, s), casting="same_kind")
     f = info(dtype).format
-    rest = s.view(np.uint64)
-    rest <<= np.uint64(12 + f.mantissa)  # what rounding dropped, in the top bits
-    if np.minimum.reduce(rest.view(_I64), None) == _HALFWAY:
-        _mend(out, x, y, z, rest == np.uint64(1 << 63), dtype)
+    bits = np.left_shift(s.view(np.uint64), np.uint64(12 + f.mantissa), dropped.view(np.uint64))  # in the top bits
+    halfway = np.minimum.reduce(bits.view(_I64), None) == _HALFWAY if r.size else False
     least = 2.0**f.emin
-    if not _all_beyond(out, least):
-        _mend(out, x, y, z, np.abs(out) <= least, dtype)
+    if halfway or not _all_beyond(r, least):
+        _error_of_sum(p, z, s, missing, scratch)
+        if np.count_nonzero(missing):
+            wrong = (missing != 0) & ((bits == np.uint64(1 << 63)) | (np.abs(r) <= least))
+            if wrong.any():
+                r[wrong] = round_to(dtype, to_odd(s[wrong], missing[wrong]))
+
+
+def _error_of_sum(a: np.ndarray, b: np.ndarray, s: np.ndarray, error: np.ndarray, scratch: np.ndarray) -> None:
+    """The `error` of the rounded sum `s`, as `two_sum` finds it."""
+    np.subtract(s, a, scratch)
+    np.subtract(s, scratch, error)
+    np.subtract(a, error, error)
+    np.subtract(b, scratch, scratch)
+    error += scratch
 
 
 def _all_beyond(r: np.ndarray, least: float) -> bool:
     """Whether all magnitudes of float32 are greater: the smallest have the smallest bit patterns of either sign."""
+    if not r.size:
+        return True
     least = int(np.float32(least).view(np.int32))
     low = int(np.minimum.reduce(r.view(np.int32), None))
     return int(np.minimum.reduce(r.view(np.uint32), None)) > least and (low >= 0 or low + (1 << 31) > least)
 
 
-def _mend(r: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, where: np.ndarray, dtype: DType) -> None:
-    """Put x * y + z, rounded to odd and then to the dtype, into `r` where `where` is True."""
-    if r.size <= FEW or np.count_nonzero(where) > r.size // 16:  # picking them out would cost more
-        s, missing = two_sum(np.multiply(x, y, dtype=_F64), z.astype(_F64))
-        if missing.any():  # else all sums are exact
-            np.copyto(r, round_to(dtype, to_odd(s, missing)), where=where)
+def _fma64_into(r: np.ndarray, x: np.ndarray, y: np.ndarray, z: np.ndarray, memory: np.ndarray) -> None:
+    """`r`: x * y + z of float64.
+
+    The product is p + e and the sum p + z is s + t, exactly. With d = t + e, rounded, s + d rounds to the result unless
+    d is inexact and s + d lies halfway between two numbers: their difference from s is a number, past which rounding
+    does not carry t + e. There s + d, rounded, misses s + d by a power of two. Such elements, and those that come near
+    the ends of the range, are computed by `_fma64`.
+    """
+    p, e, s, d, *others = memory
+    a, al, b, bl, c, t = others
+    _split_into(x, a, al, c)
+    _split_into(y, b, bl, c)
+    np.multiply(x, y, p)
+    np.multiply(a, b, e)
+    e -= p
+    e += np.multiply(a, bl, t)
+    e += np.multiply(al, b, t)
+    e += np.multiply(al, bl, t)
+    np.add(p, z, s)
+    _error_of_sum(p, z, s, t, c)
+    np.add(t, e, d)
+    np.add(s, d, r)
+    np.subtract(r, s, t)
+    missed = np.subtract(d, t, t)
+    zeros = r.size - np.count_nonzero(r)
+    if zeros:  # of the sign that the sum has
+        np.copyto(r, s, where=(r == 0) & (s == 0))
+    fraction_bits = np.left_shift(missed.view(_I64), 12, c.view(_I64))
+    powers = np.count_nonzero(missed) != np.count_nonzero(fraction_bits)
+    tiny = not np.minimum.reduce(np.abs(p, a), None, initial=np.inf) >= _TINY
+    if not (powers or tiny or not math.isfinite(np.add.reduce(missed, None))):
         return
-    at = np.unravel_index(np.flatnonzero(where), r.shape)
-    x, y, z = (np.broadcast_to(v, r.shape)[at].astype(_F64) for v in (x, y, z))
-    s, missing = two_sum(x * y, z)
-    if missing.any():
-        r[at] = round_to(dtype, to_odd(s, missing))
+    hard = ~np.isfinite(missed)
+    if powers:
+        at = np.nonzero((missed != 0) & (fraction_bits == 0))
+        _, t = two_sum(p[at], np.broadcast_to(z, r.shape)[at])
+        hard[at] |= two_sum(t, e[at])[1] != 0
+    if tiny:
+        hard |= (a < _TINY) & (x != 0) & (y != 0)
+    if hard.any():
+        r[hard] = _fma64(*(np.broadcast_to(v, r.shape)[hard] for v in (x, y, z)))
+
+
+_TINY = 2.0**-900  # smaller products may have errors that float64 cannot hold
+
+
+def _split_into(x: np.ndarray, high: np.ndarray, low: np.ndarray, scratch: np.ndarray) -> None:
+    """`_split`."""
+    np.multiply(x, 134217729.0, high)
+    np.subtract(high, x, scratch)
+    high -= scratch
+    np.subtract(x, high, low)
 
 
 def _fma64(x, y, z) -> np.ndarray:
+    """x * y + z of float64, for all operands."""
     uh, ul = two_prod(x, y)
     th, tl = two_sum(z, ul)
     vh, vl = two_sum(uh, th)

@@ -120,16 +120,18 @@ def test_fma_of_much_goes_part_by_part(monkeypatch, dtype, shapes):
     x = np.where(np.resize([True] * 6 + [False], x.shape), x, np.ldexp(x, FORMATS[dtype][1])).astype(np.float32)
     y = np.broadcast_to(y, np.broadcast_shapes(y.shape, (9, 32) if y.ndim == 1 else y.shape))
     whole = N.fma(x, y, z, dtype)
+    monkeypatch.setattr(_exact, "FEW", 0)
     monkeypatch.setattr(_exact, "AT_ONCE", 64)
+    monkeypatch.setattr(_exact, "AT_ONCE64", 64)
     out = np.empty(whole.shape, np.float32)
     assert N.fma(x, y, z, dtype, out) is out
     assert_same(out, whole.ravel().tolist())
     assert_same(N.fma(x, y, z, dtype), whole.ravel().tolist())
 
 
-@pytest.fixture(params=[0, _exact.FEW], ids=["picked", "as they are"])
+@pytest.fixture(params=[0, _exact.FEW], ids=["in pieces", "at once"])
 def few(request, monkeypatch):
-    """Small arrays, too, are to have their ties picked out, or not."""
+    """Small arrays are computed as large ones are, or as small ones."""
     monkeypatch.setattr(_exact, "FEW", request.param)
 
 
