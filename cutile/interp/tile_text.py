@@ -20,12 +20,16 @@ _NAN, _POS_INF, _NEG_INF = (220, 38, 38), (255, 255, 255), (0, 0, 0)
 
 def text(t: TileType, x: np.ndarray) -> str:
     """Type and elements of a tile: all elements if they are few, else the first, the last and statistics."""
-    kind = info(t.dtype).kind
+    return f"{t if t.shape else info(t.dtype).short} {values(t, x)}"
+
+
+def values(t: TileType, x: np.ndarray) -> str:
+    """The elements of a tile, as `text` has them behind the type."""
     if t.shape == ():
-        return f"{info(t.dtype).short} {x.item()}"
+        return f"{x.item()}"
     if x.size <= SHOWN:
-        return f"{t} {_nested(x.tolist())}"
-    return f"{t} {_number(x.flat[0])} … {_number(x.flat[-1])}, {statistics(x, kind)}"
+        return _nested(x.tolist())
+    return f"{_number(x.flat[0])} … {_number(x.flat[-1])}, {statistics(x, info(t.dtype).kind)}"
 
 
 def statistics(x: np.ndarray, kind: str) -> str:

@@ -30,6 +30,7 @@ from cutile.ir.nodes import (
     results_of,
     uses_of,
 )
+from cutile.types import TileType
 
 
 def walk(region: Region, enter: Callable[[Node], bool] | None = None) -> Iterator[Node]:
@@ -108,6 +109,18 @@ def shown_values(t: Template) -> tuple[Value, ...]:
         elif isinstance(t, Group):
             pending += reversed(t.items)
     return tuple(found)
+
+
+def named_tiles(name: str, t: Template) -> Iterator[tuple[str, Value]]:
+    """The tiles that a variable denotes by its template, each with its name: `x`, `x[0]` in a tuple, `x.field` in a
+    dataclass.
+    """
+    if isinstance(t, Value):
+        if isinstance(t.type, TileType):
+            yield name, t
+    elif isinstance(t, Group):
+        for i, item in enumerate(t.items):
+            yield from named_tiles(f"{name}[{i}]" if t.kind == "tuple" else f"{name}.{t.names[i]}", item)
 
 
 def bound_values(region: Region) -> set[Value]:

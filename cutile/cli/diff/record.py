@@ -6,7 +6,7 @@ value and its number among all records of its block. The numbers show which diff
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
@@ -15,8 +15,8 @@ import numpy as np
 from cutile import dtypes
 from cutile.dtypes import DType, float32, info, int32
 from cutile.front.program import Embedded, type_kernel
-from cutile.ir.nodes import Bind, Frame, Group, Kernel, Node, Op, Region, Value
-from cutile.ir.walk import rewrite, substitute, walk, with_regions
+from cutile.ir.nodes import Bind, Frame, Kernel, Node, Op, Region, Value
+from cutile.ir.walk import named_tiles, rewrite, substitute, walk, with_regions
 from cutile.ops.convert import astype
 from cutile.ops.grid import bid, num_blocks
 from cutile.ops.memory import load, store
@@ -67,7 +67,9 @@ def recorded(kernel: Kernel, grid: Sequence[int]) -> tuple[Kernel, list[Recorded
         if not isinstance(n, Bind) or not n.name or id(old) in inner:
             return None
         out: list[Node] = [n]
-        for name, v in _tiles(n.name, n.template):
+        for name, v in named_tiles(n.name, n.template):
+            if info(v.type.dtype).kind == "p":
+                continue
             kept = float32 if v.type.dtype in NO_ARRAYS else v.type.dtype
             arrays = [Value(ArrayType(kept, 3)), Value(ArrayType(int32, 2)), Value(ArrayType(int32, 1))]
             records.append(Recorded(name, v.type, n.span, n.span.function, len(params), len(params) + 1))
@@ -80,16 +82,6 @@ def recorded(kernel: Kernel, grid: Sequence[int]) -> tuple[Kernel, list[Recorded
     names = tuple(f"record {i}" for i in range(len(params)))
     whole = replace(kernel, params=(*kernel.params, *params), param_names=(*kernel.param_names, *names), body=body)
     return whole, records, lambda: [np.zeros(shape, info(d).storage) for shape, d in made]
-
-
-def _tiles(name: str, t: object) -> Iterator[tuple[str, Value]]:
-    """The tiles that a variable denotes, each with its name: `x`, `x[0]` in a tuple, `x.field` in a dataclass."""
-    if isinstance(t, Value):
-        if isinstance(t.type, TileType) and info(t.type.dtype).kind != "p":
-            yield name, t
-    elif isinstance(t, Group):
-        for i, item in enumerate(t.items):
-            yield from _tiles(f"{name}[{i}]" if t.kind == "tuple" else f"{name}.{t.names[i]}", item)
 
 
 def _call(n: Bind, operands: list[Value], kept: DType) -> Frame:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from math import prod
+
 import numpy as np
 
+from cutile.dtypes import int64
 from cutile.interp.exec.block_set import BlockSet
+from cutile.interp.memory.array_view import ArrayView
+from cutile.interp.memory.buffer import Buffer
 from cutile.interp.memory.foreign_view import ForeignView
+from cutile.interp.memory.per_block_array import ArrayList
 from cutile.interp.sanitize.reach import Place, of_value
 from cutile.ops._access import in_index_dtype
 from cutile.ops._op import TILES
 
 FAR = 1 << 60  # elements: tiles that begin farther away are taken to begin here, so that nothing overflows
+NOWHERE = -1  # the number of an element that an access does not reach
 
 
 def reached(place: Place, ctx: BlockSet) -> int:
@@ -27,8 +35,72 @@ def reached(place: Place, ctx: BlockSet) -> int:
 def _inside(place: Place) -> np.ndarray:
     """How many elements of each block's tile lie inside the array."""
     access, total = place.access, np.asarray(1, np.int64)
-    index, sizes = in_index_dtype(place.named["index"], place.sig), place.array.shape
-    for j, n, step, k in zip(index, access.shape, access.steps, access.order, strict=True):
-        begin = np.clip(np.asarray(j).astype(np.int64), -FAR // step, FAR // step) * step
+    sizes = place.array.shape
+    for begin, n, k in zip(begins(place), access.shape, access.order, strict=True):
         total = total * np.clip(np.minimum(begin + n, sizes[k]) - np.maximum(begin, 0), 0, None)
     return total
+
+
+def begins(place: Place) -> list[np.ndarray]:
+    """The element at which each block's tile begins, along each dimension of the tile, of an access with unit TILES."""
+    index = in_index_dtype(place.named["index"], place.sig)
+    return [np.clip(np.asarray(j).astype(np.int64), -FAR // step, FAR // step) * step
+            for j, step in zip(index, place.access.steps, strict=True)]
+
+
+class Numbering:
+    """Numbers for the elements of all arrays of a launch: those of each array follow one another, in row-major order of
+    their indices. Arrays that share memory have different numbers.
+
+    names, buffers   of the arrays, in the order of the parameters
+    first            the number of the first element of each, and after the last one how many there are
+    """
+
+    def __init__(self, names: Sequence[str], args: Sequence[object]):
+        """`names` of the parameters, `args` as emitted code takes them."""
+        found = list(_arrays(names, args))
+        self.names, self.buffers = [name for name, _ in found], [buffer for _, buffer in found]
+        self.first = np.cumsum([0, *(b.array.size for b in self.buffers)])
+        self._index = {id(b): i for i, b in enumerate(self.buffers)}
+
+    @property
+    def count(self) -> int:
+        return int(self.first[-1])
+
+    def of(self, place: Place, ctx: BlockSet) -> np.ndarray:
+        """The numbers of the elements that an access reaches, NOWHERE for those that it does not: an array of the tile
+        for each running block.
+        """
+        found = place.read(self._numbers, np.asarray(NOWHERE, np.int64))
+        return ctx.flat(found, len(place.access.shape))
+
+    def index(self, buffer: Buffer) -> int:
+        """Which array a buffer is."""
+        return self._index[id(buffer)]
+
+    def arrays(self, numbers: np.ndarray) -> np.ndarray:
+        """The array of each of these numbers, which are of elements."""
+        return np.searchsorted(self.first, numbers, "right") - 1
+
+    def indices(self, array: int, numbers: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The indices along each axis of elements of an array."""
+        shape = self.buffers[array].array.shape
+        return np.unravel_index(numbers - self.first[array], shape) if shape else ()
+
+    def _numbers(self, buffer: Buffer) -> Buffer:
+        """Memory that holds the numbers of the elements of a buffer."""
+        made = buffer.stand_ins.get(Numbering)
+        if made is None:
+            first, shape = int(self.first[self.index(buffer)]), buffer.array.shape
+            x = np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
+            made = buffer.stand_ins[Numbering] = Buffer(x, int64, False, buffer.name)
+            made.may_change = False
+        return made
+
+
+def _arrays(names: Sequence[str], args: Sequence[object]) -> Iterator[tuple[str, Buffer]]:
+    for name, x in zip(names, args, strict=True):
+        if isinstance(x, ArrayView):
+            yield name, x.buffer
+        elif isinstance(x, ArrayList):
+            yield from _arrays([f"{name}[{i}]" for i in range(len(x))], x)

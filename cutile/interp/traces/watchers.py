@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence, Set
+from typing import Any
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from cutile.interp.exec.block_set import BlockSet
 from cutile.interp.sanitize.reach import Place
 from cutile.interp.sanitize.sites import check_op
 from cutile.ir.nodes import Bind, For, Frame, If, Kernel, Node, Op, Region, Value, While, regions_of, uses_of
-from cutile.ir.walk import run_recursive, shown_values, walk, with_regions
-from cutile.ops._op import PURE
+from cutile.ir.walk import named_tiles, run_recursive, walk, with_regions
+from cutile.ops._op import PURE, Sig
 from cutile.types import TileType
 
 
@@ -42,8 +43,8 @@ class Watcher:
 
     assignments = False
 
-    def begins(self, ctx: BlockSet) -> None:
-        """Blocks begin to run the kernel."""
+    def begins(self, args: Sequence[Any], ctx: BlockSet) -> None:
+        """Blocks begin to run the kernel. `args`: for each of its parameters an Array, an ArrayList, or a carrier."""
 
     def ran(self, stretch: Stretch, ctx: BlockSet) -> None:
         """Blocks have run all ops of a stretch."""
@@ -51,15 +52,15 @@ class Watcher:
     def accessed(self, access: Access, place: Place, ctx: BlockSet) -> None:
         """Blocks have accessed memory, at that place."""
 
-    def assigned(self, bind: Bind, values: Mapping[Value, np.ndarray], ctx: BlockSet) -> None:
-        """Blocks have assigned to a variable of the user; the carriers of the tiles that its template shows."""
+    def assigned(self, span: Span, tiles: Sequence[tuple[str, TileType, np.ndarray]], ctx: BlockSet) -> None:
+        """Blocks have assigned to a variable of the user: the name, type and carrier of each tile that it denotes."""
 
 
 def watched(kernel: Kernel, watcher: Watcher) -> Kernel:
     """The program with ops that tell the watcher. The program computes what it did."""
     made = _Watching(kernel, watcher)
     body = run_recursive(made.region(kernel.body, None))
-    begin = Op(_BEGINS, (), {"watcher": watcher}, (), kernel.span)
+    begin = Op(_BEGINS, kernel.params, {"watcher": watcher}, (), kernel.span, (len(kernel.params),))
     return replace(kernel, body=replace(body, nodes=[begin, *body.nodes]))
 
 
@@ -68,33 +69,47 @@ class _Watching:
         self.kernel, self.watcher = kernel, watcher
         self.described, self.needed = accesses(kernel), _needed(kernel)
 
-    def region(self, region: Region, header: Span | None) -> Generator[Generator, Region, Region]:
-        """The region with ops. `header`: of the branch, loop or call that it belongs to, which has run when it begins.
+    def region(self, region: Region, header: Span | None,
+               carried: Sequence[Value] = ()) -> Generator[Generator, Region, Region]:
+        """The region with ops. `header`: of the branch, loop or call that it belongs to, which has run when it begins;
+        `carried`: the values that the loop carries.
         """
         out: list[Node] = [] if header is None else [self.ran([], header)]
         group: list[Op] = []  # of the stretch that has not ended
         last = region.nodes[-1] if region.nodes else None
+        assigned = self.assignments(region, carried)
         for n in region.nodes:
             if group and not (isinstance(n, Op) and _same_line(group[0].span, n.span)
-                              or isinstance(n, Bind) and not self.tells(n)):
+                              or isinstance(n, Bind) and n not in assigned):
                 out.append(self.ran(group, group[0].span))
                 group = []
             if isinstance(n, Op):
                 group.append(n)
                 out += [n, self.access(n)] if n in self.described else [n]
             elif isinstance(n, If | For | While | Frame):
-                inner = []
+                inner, carried = [], n.params if isinstance(n, For | While) else ()
                 for r in regions_of(n):
-                    inner.append((yield self.region(r, n.span)))
+                    inner.append((yield self.region(r, n.span, carried)))
                 out.append(with_regions(n, inner))
                 if n is not last:  # control may reach its end
                     out.append(self.ran([], n.span))
             else:
-                out += [n, self.assignment(n)] if isinstance(n, Bind) and self.tells(n) else [n]
+                out += [n, self.assignment(n)] if n in assigned else [n]
         return replace(region, nodes=out)
 
-    def tells(self, n: Bind) -> bool:
-        return self.watcher.assignments and bool(n.name)
+    def assignments(self, region: Region, carried: Sequence[Value]) -> set[Node]:
+        """The Binds of a region that are assignments: not those after a branch or loop that say what a variable holds
+        there, and not those at the begin of a loop's body, of the values that it carries.
+        """
+        found: set[Node] = set()
+        merged_until = 0  # a line
+        for n in region.nodes if self.watcher.assignments else ():
+            if isinstance(n, Bind):
+                if n.name and n.span.line > merged_until and n.template not in carried:
+                    found.add(n)
+            else:
+                merged_until = n.span.end_line if isinstance(n, If | For | While) else 0
+        return found
 
     def ran(self, group: Sequence[Op], span: Span) -> Op:
         total: Counter[Work] = Counter()
@@ -109,9 +124,9 @@ class _Watching:
                   (len(n.operands),))
 
     def assignment(self, n: Bind) -> Op:
-        values = tuple(dict.fromkeys(v for v in shown_values(n.template) if isinstance(v.type, TileType)))
-        attrs = {"watcher": self.watcher, "bind": n, "values": values}
-        return Op(_ASSIGNED, values, attrs, (), n.span, (len(values),))
+        tiles = list(named_tiles(n.name, n.template))
+        attrs = {"watcher": self.watcher, "span": n.span, "names": tuple(name for name, _ in tiles)}
+        return Op(_ASSIGNED, tuple(v for _, v in tiles), attrs, (), n.span, (len(tiles),))
 
 
 def _needed(kernel: Kernel) -> Set[Op]:
@@ -137,8 +152,8 @@ def _same_line(a: Span, b: Span) -> bool:
 # ------------------------------------------------------------------ meanings of the ops
 
 
-def _begins(*, watcher: Watcher, ctx: BlockSet) -> None:
-    watcher.begins(ctx)
+def _begins(args: Sequence, /, *, watcher: Watcher, ctx: BlockSet) -> None:
+    watcher.begins(args, ctx)
 
 
 def _ran(*, watcher: Watcher, stretch: Stretch, ctx: BlockSet) -> None:
@@ -149,9 +164,10 @@ def _accessed(operands: Sequence, /, *, watcher: Watcher, access: Access, ctx: B
     watcher.accessed(access, Place.of(access, operands), ctx)
 
 
-def _assigned(operands: Sequence, /, *, watcher: Watcher, bind: Bind, values: Sequence[Value], ctx: BlockSet) -> None:
-    watcher.assigned(bind, dict(zip(values, operands, strict=True)), ctx)
+def _assigned(operands: Sequence, /, *, watcher: Watcher, span: Span, names: Sequence[str], sig: Sig,
+              ctx: BlockSet) -> None:
+    watcher.assigned(span, list(zip(names, sig.operands, operands, strict=True)), ctx)
 
 
-_BEGINS, _RAN = check_op(_begins, ""), check_op(_ran, "")
+_BEGINS, _RAN = check_op(_begins, "*args"), check_op(_ran, "")
 _ACCESSED, _ASSIGNED = check_op(_accessed, "*operands"), check_op(_assigned, "*operands")

@@ -29,7 +29,7 @@ class Recorder(Watcher):
         for i, block in enumerate(ctx.blocks()):
             self.seen[block[0]].append((line - self.first, what(i)))
 
-    def begins(self, ctx):
+    def begins(self, args, ctx):
         self.tell(ctx, self.first, lambda i: "begins")
 
     def ran(self, stretch, ctx):
@@ -39,9 +39,9 @@ class Recorder(Watcher):
         index = [np.asarray(j) for j in place.named["index"]]
         self.tell(ctx, access.op.span.line, lambda i: (access.effect, int(at_block(index[0], 0, ctx, i))))
 
-    def assigned(self, bind, values, ctx):
-        for v, x in values.items():
-            self.tell(ctx, bind.span.line, lambda i, v=v, x=x: (bind.name, at_block(x, v.type.ndim, ctx, i).tolist()))
+    def assigned(self, span, tiles, ctx):
+        for name, t, x in tiles:
+            self.tell(ctx, span.line, lambda i, name=name, t=t, x=x: (name, at_block(x, t.ndim, ctx, i).tolist()))
 
 
 def launched(schedule, grid, kernel, *args):
