@@ -90,6 +90,15 @@ def gpu_bench(session: nox.Session) -> None:
 
 
 @nox.session
+def pages(session: nox.Session) -> None:
+    """Pages of launches in a headless browser: one that is installed, such as Debian's chromium-headless-shell, or
+    that of Playwright.
+    """
+    session.install("-e", ".[examples,test]", "playwright")
+    session.run("pytest", "tests/pictures/test_page.py", "-m", "pages", *session.posargs)
+
+
+@nox.session
 def deep(session: nox.Session) -> None:
     """Tests too long for each change: whole-domain sweeps, long random programs, every program assembled for GPUs,
     thousands of interrupts, hundreds of forks.

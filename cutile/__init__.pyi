@@ -61,6 +61,7 @@ from cutile.functions.declare import jit as jit
 from cutile.functions.out import Out as Out
 from cutile.functions.tuned import autotune as autotune
 from cutile.gpu.tileir.tileiras import compiler_timeout as compiler_timeout
+from cutile.pictures.view import view as view
 from cutile.runtime.annotations import ArrayAnnotation as ArrayAnnotation
 from cutile.runtime.annotations import Constant as Constant
 from cutile.runtime.annotations import ConstantAnnotation as ConstantAnnotation

@@ -16,6 +16,7 @@ from cutile.cli.ops import ops
 from cutile.cli.profile import profile
 from cutile.cli.run.command import SCRIPTS, run
 from cutile.cli.show.command import show
+from cutile.cli.view import view
 from cutile.settings import SettingError
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)  # Python shows errors of scripts
@@ -24,6 +25,7 @@ app.command("debug")(debug)
 app.command("show")(show)
 app.command("diff")(diff)
 app.command("explore")(explore)
+app.command("view")(view)
 app.command("profile")(profile)
 app.command("ops")(ops)
 app.command("settings")(settings.show_settings)

@@ -8,7 +8,7 @@ import pytest
 
 import cutile
 
-VERBS = ("run", "debug", "show", "diff", "explore", "profile", "ops", "settings", "doctor", "cache")
+VERBS = ("run", "debug", "show", "diff", "explore", "view", "profile", "ops", "settings", "doctor", "cache")
 
 
 @pytest.mark.parametrize("words", [["cache"], ["cache", "clear"], ["doctor"], ["settings"]], ids=" ".join)
@@ -25,7 +25,7 @@ def test_verbs():
     assert all(verb in done.stdout for verb in VERBS)
 
 
-@pytest.mark.parametrize("verb", ["run", "debug", "show", "diff", "explore", "profile", "ops"])
+@pytest.mark.parametrize("verb", ["run", "debug", "show", "diff", "explore", "view", "profile", "ops"])
 def test_help_has_an_example(verb):
     done = subprocess.run([sys.executable, "-m", "cutile", verb, "--help"], capture_output=True, text=True)
     assert f"python -m cutile {verb} " in done.stdout.replace("Usage: python -m cutile", "")

@@ -13,7 +13,7 @@ from pathlib import Path
 from cutile import settings
 from cutile.ops import FAMILIES
 from cutile.ops._op import OpDef, registry
-from tools.docgen import conformance_pages, error_examples, error_messages, op_clauses, stubs
+from tools.docgen import conformance_pages, error_examples, error_messages, op_clauses, stubs, view_data
 from tools.docgen.markdown import plain, row, wrapped
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -187,7 +187,8 @@ def error_page() -> str:
 
 
 PAGES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms,
-         "docs/settings.md": settings_page, "conformance/spec/operations.md": clauses,
+         "docs/settings.md": settings_page, "docs/view-data.md": lambda: view_data.page(NOTE),
+         "conformance/spec/operations.md": clauses,
          "docs/conformance/README.md": lambda: conformance_pages.runs(NOTE),
          "docs/conformance/differences.md": lambda: conformance_pages.known(NOTE)}
 

@@ -279,7 +279,7 @@ def imports() -> str:
     names["functions.declare"], names["functions.out"] = ["jit"], ["Out"]
     names["functions.tuned"] = ["autotune"]
     names["functions.compiled"], names["functions.compile_all"] = ["CompiledFunction"], ["compile_all"]
-    names["compilation.array_spec"] = ["ArraySpec"]
+    names["compilation.array_spec"], names["pictures.view"] = ["ArraySpec"], ["view"]
     lines = ["from cutile import compilation as compilation", "from cutile import compute as compute",
              "from cutile import jax as jax",
              "from cutile import lib as lib", "from cutile import tune as tune",

@@ -1,0 +1,25 @@
+"""How fast GPUs are at best, by their makers' data sheets: for rooflines."""
+
+from __future__ import annotations
+
+# Bytes a second from memory; operations a second of products of matrices (without sparsity) and of all else.
+_FP32, _FP64 = "other float32", "other float64"
+_NARROW = ("float16", "bfloat16")
+_EIGHT = ("float8_e4m3fn", "float8_e5m2")
+
+
+def _gpu(name: str, bandwidth: float, fp32: float, fp64: float, tf32: float, fp16: float, eight: float | None,
+         int8: float, matrix_fp64: float) -> dict:
+    peaks = {_FP32: fp32, _FP64: fp64, "matrix float32": fp32, "matrix tfloat32": tf32, "matrix float64": matrix_fp64,
+             **{f"matrix {d}": fp16 for d in _NARROW}, "matrix int8": int8, "matrix uint8": int8}
+    peaks |= {f"matrix {d}": eight for d in _EIGHT if eight}
+    return {"name": name, "bandwidth": bandwidth, "peaks": peaks, "other": fp32}
+
+
+T = 1e12
+GPUS = [
+    _gpu("H200", 4.8 * T, 67 * T, 34 * T, 494 * T, 989 * T, 1979 * T, 1979 * T, 67 * T),
+    _gpu("H100 SXM", 3.35 * T, 67 * T, 34 * T, 494 * T, 989 * T, 1979 * T, 1979 * T, 67 * T),
+    _gpu("A100 80GB SXM", 2.039 * T, 19.5 * T, 9.7 * T, 156 * T, 312 * T, None, 624 * T, 19.5 * T),
+    _gpu("RTX 4090", 1.008 * T, 82.6 * T, 1.29 * T, 82.6 * T, 165.2 * T, 330.3 * T, 660.6 * T, 1.29 * T),
+]

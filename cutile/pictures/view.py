@@ -1,0 +1,61 @@
+"""ct.view: a picture of a launch."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex
+
+from cutile.errors import TileError, for_users, is_refusal
+from cutile.pictures import html
+from cutile.pictures.data import data
+from cutile.pictures.trace import trace
+
+
+class View:
+    """A picture of a launch.
+
+    data   what is known of the launch, as plain data (docs/viewing.md)
+    html   the page, as text
+    """
+
+    def __init__(self, data: dict[str, Any]):
+        self.data = data
+
+    @functools.cached_property
+    def html(self) -> str:
+        return html.page(self.data)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the page to a file. OSError if that is not possible."""
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(self.html)
+
+    def _repr_html_(self) -> str:
+        return html.framed(self.html)
+
+    def __repr__(self) -> str:
+        d = self.data
+        found = f", {len(d['findings'])} finding(s)" if d["findings"] else ""
+        return f"<view of {d['kernel']}, grid {tuple(d['grid'])}{found}: save(path) writes the page>"
+
+
+def view(kernel: Any, grid: tuple[SupportsIndex, ...], kernel_args: tuple[Any, ...], /, *, stream: Any = None,
+         blocks: Iterable[Sequence[int]] = ()) -> View:
+    """Run a launch in the interpreter and show what it does: which elements each block touches, line by line.
+
+    kernel, grid, kernel_args, stream   as for `ct.launch`; of arrays on a GPU, copies are used
+    blocks   ids of blocks whose every step is to be recorded, besides those that are chosen: [(3, 0, 0)]
+
+    The launch runs twice, with the sanitizer and with a trace, and its arrays are put back: they stay as they were. In
+    a notebook the result shows itself; `save("page.html")` writes the page to a file.
+    The errors of `ct.launch`, but those of a kernel that fails while it runs: the page shows them. ValueError for a
+    block outside the grid.
+    """
+    try:
+        return View(data(trace(kernel, grid, kernel_args, stream, blocks)))
+    except Exception as e:
+        if isinstance(e, TileError) or is_refusal(e):
+            raise for_users(e) from e.__cause__
+        raise
