@@ -29,13 +29,13 @@ def _tables(path: str, form: dict[str, Any], seen: set[int]) -> Iterator[str]:
     if id(form) in seen:
         return
     seen.add(id(form))
-    title = f"\n## `{path}`\n\n" if path else "\n## The whole\n\n"
+    title = f"\n## {path}\n\n" if path else "\n## The whole\n\n"
     rows = [row([f"`{key}`", _kind(f), text]) for key, (f, text) in form.items()]
     yield title + "\n".join([row(["key", "value", "what it says"]), "|---|---|---|", *rows]) + "\n"
     for key, (f, _) in form.items():
         inner = _object(f)
         if inner is not None:
-            yield from _tables(f"{path}.{key}".lstrip("."), inner, seen)
+            yield from _tables(f"{path}, {key}" if path else key, inner, seen)
 
 
 def _object(form: Any) -> dict[str, Any] | None:
