@@ -183,9 +183,9 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
     Setting("CACHE_SIZE", 2 << 30, _bytes, "a number of bytes such as 500M or 2G",
             "how much compiled GPU code is kept; the least recently used goes first", device=True),
     Setting("HINTS", True, _flag, "1 or 0",
-            "choose hints for GPU code (allow_tma) where a kernel leaves them open, make a variant without checks of "
-            "bounds for launches that need none, and take cheaper forms of divisions and of functions of 16-bit "
-            "floats; results stay within the same bounds",
+            "choose hints for GPU code where a kernel leaves them open, make a variant without checks of bounds for "
+            "launches that need none, and take cheaper forms of divisions and of functions of 16-bit floats; results "
+            "stay within the same bounds, and sums may be added up in another order",
             device=True),
     Setting("LAUNCHER", None, _one_of("c", "python"), "c or python",
             "who runs repeated launches on a GPU, asked for where a launch with new arguments runs; unset: c, where "

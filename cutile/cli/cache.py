@@ -74,9 +74,10 @@ def _header(entry: Entry) -> str:
     noted = entry.metadata()
     if not {"kernel", "symbol", "target", "cubin", "made", "seconds"} <= noted.keys():
         return f"{entry.key}: this entry does not say what it was made for, last used {_when(entry.used)}\n"
-    names = {name: _cell(noted[name]).plain for name in ("kernel", "symbol", "target")}
+    names = {name: _cell(noted.get(name, "")).plain for name in ("kernel", "symbol", "target", "selected")}
+    selected = f"selected with {names['selected']}\n" if names["selected"] else ""
     return (f"{entry.key}: {names['kernel']} as {names['symbol']} for {names['target']}, {_size(noted['cubin'])}\n"
-            f"made {_when(noted['made'])} in {noted['seconds']:.2f} s by tileiras {entry.release}, last used "
+            f"{selected}made {_when(noted['made'])} in {noted['seconds']:.2f} s by tileiras {entry.release}, last used "
             f"{_when(entry.used)}\n")
 
 

@@ -20,7 +20,7 @@ from cutile._support import trace
 from cutile._support.float_mode import in_usual_mode
 from cutile.compilation.launch_signature import of_launch
 from cutile.gpu import unchecked
-from cutile.gpu.cubin import build
+from cutile.gpu.selection import build, for_first_launch
 from cutile.gpu.target import SUPPORTED, Target, parse_target
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch_plan import dims_of
@@ -69,8 +69,8 @@ def _fill_variant(kernel: Kernel, arguments: list[Any], target: Target) -> None:
     constraints, symbol = of_launch(kernel, arguments)
     try:
         program, options = kernel.program(arguments).kernel, kernel.options
-        usual = build(program, constraints, target, options, symbol)
-        variant = unchecked.unchecked(program, unchecked.uses_tma(usual, symbol, options.on(target.tool_name)))
+        first = for_first_launch(program, constraints, target, options, symbol)
+        variant = unchecked.unchecked(program, first.uses_tma)
         if variant and variant.for_arrays([dims_of(x) for a in arguments for x in a.flat_args])((1, 1, 1)):
             build(variant.kernel, constraints, target, options, symbol)
     except Exception as e:

@@ -128,16 +128,16 @@ class Fresh(CompiledFunction):
 
     @in_usual_mode
     def _build(self) -> None:
-        from cutile.gpu import cubin
+        from cutile.gpu import selection
         from cutile.gpu.cache_key import digest, key_text
         from cutile.gpu.facts import of_parameters
 
         program = self.kernel.program(self.arguments).kernel
         wanted = program, self.constraints, self._target, self.kernel.options, self.symbol
         self.key = digest(key_text(program, of_parameters(self.constraints), *wanted[2:], settings.lineinfo()))
-        found = cubin.cached(*wanted)
+        found = selection.cached(*wanted)
         start = time.perf_counter()
-        self.cubin = cubin.build(*wanted) if found is None else found
+        self.cubin = selection.build(*wanted) if found is None else found
         self.seconds = time.perf_counter() - start if found is None else None
 
     @property

@@ -53,7 +53,7 @@ class Compilation:
 
     @functools.cached_property
     def cubin(self) -> bytes:
-        from cutile.gpu.cubin import build
+        from cutile.gpu.selection import build
 
         return build(self.fused, self.constraints, self.target, self.kernel.options, self.symbol)
 
@@ -107,6 +107,13 @@ def _resources(c: Compilation) -> str:
     return "\n".join([f"{c.kernel.__name__} for {c.target}, {c.given}", *lines(taken, c.target)])
 
 
+def _hints(c: Compilation) -> str:
+    from cutile.functions.hint_text import text
+
+    head = f"{c.kernel.__name__} for {c.target}, {c.given}"
+    return f"{head}\n\n{text(c.fused, c.constraints, c.target, c.kernel.options, c.symbol)}"
+
+
 def _sass(c: Compilation) -> str:
     from cutile.gpu.disassembler import sass
 
@@ -134,6 +141,7 @@ STAGES = {
     "tileir": Stage("Tile IR for the target", _tile_ir),
     "remarks": Stage("what the assembler remarks about memory and tensor cores", _remarks),
     "resources": Stage("what the GPU code takes of a multiprocessor", _resources),
+    "hints": Stage("the hints that were chosen, and what the code takes with each", _hints),
     "sass": Stage("machine code for the target", _sass),
     "host": Stage("the Python code that the interpreter runs", _host),
 }

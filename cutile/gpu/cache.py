@@ -41,7 +41,8 @@ _PATIENCE = 120  # seconds to wait for another process that makes the same code
 _HEAD = 1 << 14  # more than the lines before the data take
 _LARGEST = 256 << 20  # bytes of an entry
 _LONGEST = 8 << 20  # bytes of its text that are unpacked
-_NOTED = {"kernel": str, "symbol": str, "target": str, "made": (int, float), "seconds": (int, float), "cubin": int}
+_NOTED = {"kernel": str, "symbol": str, "target": str, "made": (int, float), "seconds": (int, float), "cubin": int,
+          "selected": str}
 _ABSURD = 1e15  # seconds or bytes; larger values are corrupt
 
 _warned: set[Any] = set()

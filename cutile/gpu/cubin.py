@@ -14,10 +14,12 @@ from weakref import WeakValueDictionary
 
 from cutile import settings
 from cutile._support import trace
+from cutile._support.structs import cached as once
 from cutile.gpu import cache
 from cutile.gpu.cache_key import digest, key_text
 from cutile.gpu.facts import of_parameters
 from cutile.gpu.find_tileiras import find_tool
+from cutile.gpu.hints import OWN, EntryHints, choose_entry_hints
 from cutile.gpu.target import Target
 from cutile.ir import nodes
 
@@ -35,25 +37,54 @@ def build(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], tar
     A TileError for what the target lacks or the assembler refuses; FileNotFoundError if the code is not in the
     cache and there is no assembler.
     """
-    facts = of_parameters(constraints)
-    lineinfo = settings.lineinfo()
-    text = key_text(program, facts, target, options, symbol, lineinfo)
-    key = digest(text)
-
-    def compile_it() -> tuple[bytes, dict[str, Any]]:
-        return _compiled(program, facts, target, options, symbol, lineinfo)
-
-    return _one_at_a_time(key, lambda: _from_cache(key, text, program.name, compile_it))
+    request = Request(program, constraints, target, options, symbol)
+    return request.kept(lambda: request.compiled(request.first_hints))
 
 
 def cached(program: nodes.Kernel, constraints: Sequence[ParameterConstraint], target: Target, options: Options,
            symbol: str) -> bytes | None:
     """What `build` would return, if that is in the cache on disk; None if it would have to be compiled."""
-    disk = cache.current()
-    if disk is None:
-        return None
-    text = key_text(program, of_parameters(constraints), target, options, symbol, settings.lineinfo())
-    return disk.get(digest(text), _release(disk))
+    return Request(program, constraints, target, options, symbol).find()
+
+
+class Request:
+    """Code that is wanted: what `build` takes, and the settings of now."""
+
+    def __init__(self, program: nodes.Kernel, constraints: Sequence[ParameterConstraint], target: Target,
+                 options: Options, symbol: str):
+        self.program, self.target, self.options, self.symbol = program, target, options, symbol
+        self._facts, self._lineinfo = of_parameters(constraints), settings.lineinfo()
+
+    @once
+    def _text(self) -> str:
+        return key_text(self.program, self._facts, self.target, self.options, self.symbol, self._lineinfo)
+
+    @once
+    def first_hints(self) -> EntryHints:
+        """What the code is compiled with where the author names no hints of the kernel."""
+        return choose_entry_hints(self.program, self.options, self.target)[0]
+
+    def find(self, about: str = "") -> bytes | None:
+        """The code in the cache on disk, or None. `about` sets it apart from other code for the same request."""
+        disk = cache.current()
+        return None if disk is None else disk.get(digest(self._text + about), _release(disk))
+
+    def kept(self, make: Callable[[], tuple[bytes, dict[str, Any]]], about: str = "") -> bytes:
+        """The code in the cache on disk; if it is not there, it is made and put there."""
+        text = self._text + about
+        key = digest(text)
+        return _one_at_a_time(key, lambda: _from_cache(key, text, self.program.name, make))
+
+    def compiled(self, hints: EntryHints) -> tuple[bytes, dict[str, Any]]:
+        """The code with some hints, and its metadata for the cache."""
+        start = time.perf_counter()
+        code = _compiled(self.program, self._facts, self.target, self.options, self.symbol, self._lineinfo, hints)
+        return code, self.metadata(code, start)
+
+    def metadata(self, code: bytes, start: float) -> dict[str, Any]:
+        """What an entry of the cache says of code whose making began at `start`."""
+        return {"kernel": self.program.name, "symbol": self.symbol, "target": self.target.tool_name,
+                "made": time.time(), "seconds": round(time.perf_counter() - start, 3), "cubin": len(code)}
 
 
 def _from_cache(key: str, text: str, name: str, compile_it: Callable[[], tuple[bytes, dict[str, Any]]]) -> bytes:
@@ -87,23 +118,28 @@ def _release(disk: cache.Cache) -> str | None:
 
 
 def _compiled(program: nodes.Kernel, facts: Sequence[Any], target: Target, options: Options, symbol: str,
-              lineinfo: bool) -> tuple[bytes, dict[str, Any]]:
-    """The code, and its metadata for the cache."""
+              lineinfo: bool, hints: EntryHints) -> bytes:
     from cutile.gpu import to_bytecode as bytecode  # lowering is loaded when it is needed
     from cutile.gpu.tileir import tileiras
     from cutile.ir.walk import walk
 
-    start = time.perf_counter()
     with trace.timed(f"lowering {program.name}"):
-        code = bytecode.to_bytecode(program, facts, target, options=options, symbol=symbol)
+        code = bytecode.to_bytecode(program, facts, target, options=options, symbol=symbol,
+                                    chosen=_as_taken(hints, tileiras).given())
     if trace.on(trace.TILE_IR):
         trace.say(trace.TILE_IR, f"Tile IR of {program.name}\n{tileiras.disassemble(code)}")
     with trace.timed(f"assembling {program.name} for {target}"):
-        cubin = tileiras.assemble(code, target, opt_level=options.on(target.tool_name).opt_level, lineinfo=lineinfo,
-                                  memcheck=settings.memcheck(), spans=(n.span for n in walk(program.body)),
-                                  name=program.name)
-    return cubin, {"kernel": program.name, "symbol": symbol, "target": target.tool_name, "made": time.time(),
-                   "seconds": round(time.perf_counter() - start, 3), "cubin": len(cubin)}
+        return tileiras.assemble(code, target, opt_level=options.on(target.tool_name).opt_level, lineinfo=lineinfo,
+                                 memcheck=settings.memcheck(), spans=(n.span for n in walk(program.body)),
+                                 name=program.name)
+
+
+def _as_taken(hints: EntryHints, tileiras: Any) -> EntryHints:
+    """Hints that the assembler takes: releases before 13.5 know 4 and 8 warps."""
+    warps = hints.num_worker_warps
+    if warps is None or warps == 8 or tileiras.takes_any_warps():
+        return hints
+    return EntryHints(8) if warps > 8 else OWN
 
 
 # ------------------------------------------------------------------ one at a time

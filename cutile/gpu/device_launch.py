@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BUFFERS = 16  # idle buffers that are kept; more concurrent launches make new ones
 Grid = tuple[int, int, int]
 Candidates = Sequence[tuple["Variant", Callable[[Grid], bool]]]
+Conditional = tuple["Variant", Callable[[Sequence[Any]], Callable[[Grid], bool]]]
 
 _lock = Lock()
 
@@ -58,28 +59,49 @@ class Loaded:
     """
 
     function: Any
-    variants: Sequence[tuple[Variant, Callable[[Sequence[Any]], Callable[[Grid], bool]]]]
+    variants: Sequence[Conditional]
 
 
 def _load(kernel: Kernel, constraints: Sequence[Any], symbol: str, options: Any, device: Device) -> Loaded:
-    from cutile.gpu import cubin, unchecked  # these are not needed if the code is loaded
-    from cutile.gpu.variants import Variant
+    from cutile.gpu import selection, unchecked  # these are not needed if the code is loaded
 
-    usual = cubin.build(kernel, constraints, device.target, options, symbol)
-    function = device.function(usual, symbol)
+    first = selection.for_first_launch(kernel, constraints, device.target, options, symbol)
+    function = device.function(first.code, symbol)
     if settings.memcheck():  # a variant without checks of bounds would hide what is looked for
         return Loaded(function, ())
+    variants: list[Conditional] = []
     try:
-        found = unchecked.unchecked(kernel, unchecked.uses_tma(usual, symbol, options.on(device.target.tool_name)))
+        found = unchecked.unchecked(kernel, first.uses_tma)
     except Exception as e:  # a variant is optional
         trace.say(trace.LAUNCHES, f"{kernel.name} has no variant: {type(e).__name__}: {e}")
         found = None
-    if found is None:
-        return Loaded(function, ())
-    wanted = found.kernel, constraints, device.target, options, symbol
-    variant = Variant(kernel.name, "without checks of bounds", lambda: cubin.cached(*wanted),
-                      lambda: cubin.build(*wanted), lambda code: device.function(code, symbol))
-    return Loaded(function, [(variant, found.for_arrays)])
+    if found is not None:
+        variants.append((_selected("without checks of bounds", device, found.kernel, constraints, options, symbol),
+                         found.for_arrays))
+    if not first.settled:
+        variants.append((_selected("with selected hints", device, kernel, constraints, options, symbol),
+                         _where_none_may_run(variants[:])))
+    return Loaded(function, variants)
+
+
+def _selected(how: str, device: Device, kernel: Kernel, constraints: Sequence[Any], options: Any,
+              symbol: str) -> Variant:
+    """A variant that is the best code for a kernel."""
+    from cutile.gpu import selection
+    from cutile.gpu.variants import Variant
+
+    wanted = kernel, constraints, device.target, options, symbol
+    return Variant(kernel.name, how, lambda: selection.cached(*wanted), lambda: selection.build(*wanted),
+                   lambda code: device.function(code, symbol))
+
+
+def _where_none_may_run(better: Sequence[Conditional]) -> Callable[[Sequence[Any]], Callable[[Grid], bool]]:
+    """The launches that no better variant may run: only for those is another one worth making."""
+    def for_arrays(dims: Sequence[Any]) -> Callable[[Grid], bool]:
+        tests = [(v, may_run(dims)) for v, may_run in better]
+        return lambda grid: not any(not v.given_up and _may_run(v, may_run, grid) for v, may_run in tests)
+
+    return for_arrays
 
 
 class DeviceLaunch:
@@ -159,7 +181,7 @@ class DeviceLaunch:
     def _choose(self, grid: Grid, stream: int) -> Any:
         """The function to run for a grid that has no entry: at its first launch, or its first after a variant was made.
         """
-        before = self._times_made
+        before, undecided = self._times_made, False
         for variant, may_run in self.variants:
             if variant.given_up or not _may_run(variant, may_run, grid):
                 continue
@@ -167,10 +189,11 @@ class DeviceLaunch:
                 return self.function  # during a capture nothing is made or loaded: a launch after it decides
             if (function := variant.function_or_start(self._more_code)) is not None:
                 break
+            undecided = undecided or not variant.wanted  # the next launch asks again
         else:
             function = self.function
         with _lock.here():
-            if before == self._times_made:
+            if before == self._times_made and not undecided:
                 self._chosen.keep(grid, function)
         return function
 

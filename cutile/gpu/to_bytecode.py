@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cutile.errors import Span
@@ -24,7 +24,8 @@ USUAL_WARPS = (4, 8)
 
 
 def to_bytecode(kernel: Kernel, facts: Sequence[Any] | None = None, target: Target | str | None = None,
-                version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None) -> bytes:
+                version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None,
+                chosen: Mapping[str, int] | None = None) -> bytes:
     """The bytecode of a kernel that was typed and went through the fma pass.
 
     facts    of each IR parameter: facts.ArrayFacts, facts.ListFacts, an array constraint or list constraint, or None
@@ -32,13 +33,14 @@ def to_bytecode(kernel: Kernel, facts: Sequence[Any] | None = None, target: Targ
     version  of the bytecode; None is the newest that the installed assembler reads
     options  the kernel's compiler options (runtime.options.Options)
     symbol   name of the entry
+    chosen   options that the author left open, with any values that the assembler takes; they need a target
     """
-    return module_of(kernel, facts, target, version, options, symbol=symbol).to_bytes()
+    return module_of(kernel, facts, target, version, options, symbol=symbol, chosen=chosen).to_bytes()
 
 
 def module_of(kernel: Kernel, facts: Sequence[Any] | None = None, target: Target | str | None = None,
               version: str | ty.Version | None = None, options: Any = None, *, symbol: str | None = None,
-              module: Module | None = None) -> Module:
+              module: Module | None = None, chosen: Mapping[str, int] | None = None) -> Module:
     """The module that `to_bytecode` writes. With `module`, the kernel is added to it as an entry."""
     where = None if target is None else parse_target(target)
     module = module or Module(version)
@@ -47,6 +49,9 @@ def module_of(kernel: Kernel, facts: Sequence[Any] | None = None, target: Target
     elif module.version < HINTS_FREE:
         _warn_of_dropped_hints(kernel, options, where, module.version)
     hints = entry_hints(options, where, module.version)
+    if chosen and where is not None:
+        given = {ENTRY_HINTS[k]: v for k, v in chosen.items() if takes_hint(module.version, ENTRY_HINTS[k])}
+        hints = {**hints, where.tool_name: {**hints.get(where.tool_name, {}), **given}}
     return lower(kernel, facts, target=where, hints=hints, symbol=symbol, module=module)
 
 

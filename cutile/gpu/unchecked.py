@@ -63,13 +63,13 @@ def unchecked(kernel: Kernel, uses_tma: bool) -> Unchecked | None:
     return Unchecked(_without_checks(kernel, tiles.regular, uses_tma), tiles) if tiles.regular else None
 
 
-def uses_tma(code: bytes, symbol: str, options: Any) -> bool:
+def uses_tma(code: bytes, symbol: str, warps: int | None) -> bool:
     """Whether machine code moves tiles by TMA. TMA has warps of its own, so more warps than asked for mean TMA.
 
-    options  of the kernel on the target
+    warps  that were asked for to work on a block
     """
     try:
-        return read(code, symbol).warps > (options.num_worker_warps or WARPS)
+        return read(code, symbol).warps > (warps or WARPS)
     except ValueError:  # the assembler recorded no thread count: assume TMA
         return True
 

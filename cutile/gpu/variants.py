@@ -1,9 +1,10 @@
 """Variants. A variant is second machine code for a program. Launches run it instead of the usual code, once it exists.
 
-No launch waits for a variant. The first launch that could use one takes it from the cache on disk; if it is not there,
-the variant is made in the background, and launches use the usual code until then. A variant that cannot be made or
-loaded is given up; CUTILE_DEBUG=1 prints this. The module that defines a variant, such as unchecked.py, decides which
-launches may use it.
+No launch waits for a variant. The first launch that could use one takes it from the cache on disk. If it is not there,
+the second such launch has it made in the background, and launches use the usual code until then: many kernels run only
+once, as in tests, and their variants would only keep the processors busy. A variant that cannot be made or loaded is
+given up; CUTILE_DEBUG=1 prints this. The module that defines a variant, such as unchecked.py, decides which launches
+may use it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from cutile._support import trace
 from cutile._support.locks import Lock
 from cutile.gpu import background
 
+LAUNCHES = 2  # that ask for a variant before it is made
 _lock = Lock()
 
 
@@ -29,7 +31,8 @@ class Variant:
     The three may raise any Exception. Threads may share a variant.
     """
 
-    __slots__ = ("name", "what", "function", "given_up", "_find", "_make", "_load", "_cubin", "_asked", "_waiting")
+    __slots__ = ("name", "what", "function", "given_up", "_find", "_make", "_load", "_cubin", "_launches", "_asked",
+                 "_waiting")
 
     def __init__(self, name: str, what: str, find: Callable[[], bytes | None], make: Callable[[], bytes],
                  load: Callable[[bytes], Any]):
@@ -37,7 +40,8 @@ class Variant:
         self.function: Any = None  # the handle, once it is loaded
         self.given_up = False
         self._cubin: bytes | None = None
-        self._asked: int | None = None  # id of the process that looked in the cache and started making it
+        self._launches = 0  # that have asked for it, up to LAUNCHES
+        self._asked: int | None = None  # id of the process that has it made
         self._waiting: list[Callable[[], None]] = []
 
     @property
@@ -45,9 +49,15 @@ class Variant:
         """Whether it is loaded or given up: then `function_or_start` returns the same from now on."""
         return self.function is not None or self.given_up
 
+    @property
+    def wanted(self) -> bool:
+        """Whether enough launches have asked for it."""
+        return self._launches >= LAUNCHES
+
     def function_or_start(self, when_made: Callable[[], None]) -> Any:
-        """The handle of its function; None if it was given up or is not ready. If it is being made, `when_made` is
-        called later, in another thread, when it can be loaded. Not to be called while a CUDA graph is captured.
+        """The handle of its function; None if it was given up or is not ready. Once `wanted` it is being made, and
+        `when_made` is called later, in another thread, when it can be loaded. Not to be called during the capture of a
+        CUDA graph.
         """
         try:
             if not self.settled and self._is_there(when_made):
@@ -67,13 +77,14 @@ class Variant:
 
     def _is_there(self, when_made: Callable[[], None]) -> bool:
         process = os.getpid()
-        if self._asked != process:  # a forked child does not have the parent's thread that was making it
+        if not self._launches:
             self._cubin = self._cubin or self._find()
         with _lock.here():
+            self._launches = min(self._launches + 1, LAUNCHES)
             if self._cubin is not None or self.given_up:
                 return not self.given_up
-            if self._asked != process:
-                self._asked, self._waiting = process, []
+            if self.wanted and self._asked != process:  # a forked child lacks the parent's thread that was making it
+                self._asked = process
                 if not background.submit(self._make_in_background):
                     self._asked = None
                     return False

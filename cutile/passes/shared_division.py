@@ -11,7 +11,8 @@ dtype. That operands are in their domain is found from the program (analysis/flo
 
 - s is in the domain, infinite or NaN: a sum of exp(x - max(x)), a maximum with a constant, a constant. If that is not
   known and s is one number for the whole tile, it is checked at run time; beyond the domain the tile is divided. That
-  costs nothing [measured], while a check of several numbers in a tile costs more than the pass gains.
+  costs nothing [measured] after a reduction, for which a block waits anyway. Elsewhere the branch keeps accesses to
+  memory apart, and a check of several numbers in a tile costs more than the pass gains.
 - e is not too large: it was made from narrower floats or integers, or is bounded by s, its sum or its maximum. Where it
   may be infinite, a maximum turns the NaN that `m` becomes into a number.
 - e is zero or not too small: it is a multiple of some power of two, or the quotient is converted to what cannot tell so
@@ -34,7 +35,7 @@ from cutile.dtypes import DType, bool_, float8_e4m3fn, float8_e5m2, float16, flo
 from cutile.ir.build import Builder
 from cutile.ir.nodes import If, Kernel, Node, Op, Region, Value, Yield
 from cutile.ir.walk import definitions, rewrite, uses, walk
-from cutile.ops import arithmetic, bits, compare, convert, create, shape
+from cutile.ops import arithmetic, bits, compare, convert, create, reduce, shape
 from cutile.ops._op import is_plain
 from cutile.types import TileType
 
@@ -99,11 +100,22 @@ class _Divisions:
         domain, divisor, dividend = DOMAINS[e.type.dtype], self.ranges.of(s), self.ranges.of(e)
         if domain.has_divisor(divisor) and self._has_dividend(domain, dividend, n.results[0]):
             return _Replacement(n, s, domain, dividend.infinite).always(divisor.infinite)
-        if s.type.size == 1 and c is None:
+        if s.type.size == 1 and self._comes_of_reduction(s):
             dividend = FloatRanges(self.source, implied(self.ranges, s, domain.divisor + 1)).of(e)
             if self._has_dividend(domain, dividend, n.results[0]):
                 return _Replacement(n, s, domain, dividend.infinite).checked()
         return None
+
+    def _comes_of_reduction(self, v: Value) -> bool:
+        seen, pending = set(), [v]
+        while pending:
+            n = self.source.get(pending.pop())
+            if isinstance(n, Op) and n not in seen:
+                if n.op.family == reduce.sum.family:
+                    return True
+                seen.add(n)
+                pending += n.operands
+        return False
 
     def _before_broadcast(self, v: Value) -> Value:
         """The tile of which v is a broadcast, or v."""

@@ -52,6 +52,13 @@ def test_the_list(two):
     assert f"2 in {two.folder}: " in said() and "of 2.0 GiB" in said()
 
 
+def test_selected_code_says_so(kept):
+    kept.put(KEYS[0], "13.5.37", b"code", "kernel k\n", {
+        "kernel": "k", "symbol": "k", "target": "sm_90", "made": 0, "seconds": 1.25, "cubin": 4,
+        "selected": "occupancy=6"})
+    assert "selected with occupancy=6\nmade " in said("show", KEYS[0])
+
+
 def test_damaged_entries_are_listed_and_refused(two):
     two._path(KEYS[0], "13.5.37").write_bytes(b"junk")
     assert "damaged" in said()

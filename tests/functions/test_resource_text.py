@@ -16,7 +16,7 @@ def test_resources(gpu):
     text = said("show", *SOFTMAX, "--stage", "resources", "--gpu", gpu)
     assert text.startswith(f"softmax_rows for {gpu}, if arrays are contiguous")
     found = dict(re.findall(r"^(\w[\w ]+?) {2,}(\d+)", text, re.M))
-    assert found["threads a block"] == "128" and 0 < int(found["registers a thread"]) < 256
+    assert found["threads a block"] == "64" and 0 < int(found["registers a thread"]) < 256
     assert found["stack a thread"] == "0" and int(found["blocks a multiprocessor"]) > 0
 
 

@@ -2,15 +2,17 @@
 
 import struct
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 import cutile as ct
 from cutile import settings
-from cutile.gpu import grid_functions
-from cutile.gpu.device_launch import DeviceLaunch
+from cutile.gpu import grid_functions, selection, unchecked
+from cutile.gpu.device_launch import DeviceLaunch, _load
 from cutile.gpu.driver import DriverError
 from cutile.gpu.parameters import packing
+from cutile.gpu.selection import First
 from cutile.types import ArrayType, ListType, TileType
 from tests.gpu.fake_driver import FakeDriver
 from tests.patience import PATIENCE
@@ -158,7 +160,7 @@ class Ready:
             told()
 
     settled = property(lambda self: self.function is not None or self.given_up)
-    ready = False
+    ready, wanted = False, True
 
     def give_up(self, why):
         self.given_up = True
@@ -216,6 +218,19 @@ def test_the_usual_code_until_the_variant_is_made(fake):
     assert variant.asked == 1
     variant.be_ready()
     assert launch.choices == b"" and run(fake, launch, (4, 1, 1)) == (OTHER, True)
+
+
+def test_a_launch_that_asks_first_leaves_the_choice_to_the_next(fake):
+    """Also C code does not know what runs, so that it lets the next launch ask."""
+    variant = Ready(OTHER, ready=False)
+    variant.wanted = False
+    launch = with_variants(fake, (variant, small))
+    assert run(fake, launch, (4, 1, 1)) == (USUAL, False) and run(fake, launch, (5, 1, 1)) == (USUAL, True)
+    variant.wanted = True
+    assert run(fake, launch, (4, 1, 1)) == run(fake, launch, (4, 1, 1)) == (USUAL, True)
+    assert variant.asked == 2
+    variant.be_ready()
+    assert run(fake, launch, (4, 1, 1)) == (OTHER, True)
 
 
 def test_a_variant_that_becomes_ready_while_a_launch_decides(fake):
@@ -297,3 +312,26 @@ def test_what_runs_is_told(fake, capsys):
     assert capsys.readouterr().err == "".join(
         f"cutile: k grid {grid} runs on GPU 1 (sm_90){how}\n"
         for grid, how in (((4, 1, 1), ", as 101"), ((5, 1, 1), ""), ((0, 1, 1), "")))
+
+
+# ------------------------------------------------------------------ code that is selected
+
+
+def loaded(fake, monkeypatch, settled, may_run):
+    """The variants of a kernel whose first code is settled or not, with code for the grids that `may_run` allows."""
+    monkeypatch.setattr(selection, "for_first_launch", lambda *what: First(b"first", settled, False))
+    found = may_run and SimpleNamespace(kernel=SimpleNamespace(name="k"), for_arrays=lambda dims: may_run)
+    monkeypatch.setattr(unchecked, "unchecked", lambda kernel, uses_tma: found)
+    it = _load(SimpleNamespace(name="k"), (), "k", None, fake.start().device(0))
+    return [(v.what, may_run(())) for v, may_run in it.variants]
+
+
+def test_selected_code_runs_where_nothing_better_may(fake, monkeypatch):
+    assert loaded(fake, monkeypatch, True, None) == []
+    [(name, may_run)] = loaded(fake, monkeypatch, False, None)
+    assert name == "with selected hints" and may_run((1, 1, 1))
+    [(name, _)] = loaded(fake, monkeypatch, True, small)
+    assert name == "without checks of bounds"
+    (first, _), (second, may_run) = loaded(fake, monkeypatch, False, small)
+    assert (first, second) == ("without checks of bounds", "with selected hints")
+    assert may_run((5, 1, 1)) and not may_run((4, 1, 1))

@@ -57,3 +57,16 @@ def test_one_module_of_many_kernels():
 
 def test_powers_of_two():
     assert [power_of_two(n) for n in (0, 1, 6, 48, 128, 7)] == [1, 1, 2, 16, 128, 1]
+
+
+def test_chosen_options_are_hints_of_the_target():
+    """Also numbers of warps that authors cannot give with this version."""
+    def hints(chosen, target="sm_90", **options):
+        kernel = typed(nothing, ArrayType(ct.float32, 1))
+        m = module_of(kernel, None, target, "13.4", Options(**options), chosen=chosen)
+        return m.contents.entries[0].hints
+
+    assert hints({"num_worker_warps": 2, "occupancy": 16}) == {
+        "sm_90": {"num_worker_warps_per_cta": 2, "occupancy": 16}}
+    assert hints({"occupancy": 16}, num_ctas=2) == {"sm_90": {"num_cta_in_cga": 2, "occupancy": 16}}
+    assert hints({}) == hints(None) == hints({"occupancy": 16}, target=None) is None

@@ -87,6 +87,13 @@ def by_first(x, y, R):
     ct.store(y, (0, 0), (t / s).astype(y.dtype))
 
 
+def by_smallest(x, y, R):
+    """By the least of four numbers, which may be anything."""
+    t = ct.load(x, (0, 0), (R, COLUMNS)).astype(ct.float32)
+    s = ct.min(ct.load(x, (0, 0), (R, 4)), axis=1, keepdims=True).astype(ct.float32)
+    ct.store(y, (0, 0), (t / s).astype(y.dtype))
+
+
 def softmax_of_columns(x, y, R):
     t = ct.load(x, (0, 0), (COLUMNS, COLUMNS)).astype(ct.float32)
     e = ct.exp(t - ct.max(t, axis=0).reshape((COLUMNS, 1)))
@@ -126,8 +133,8 @@ ALWAYS = [  # kernel, dtypes of x and y: no divisor needs a check
 POWERS = [(by_power, d, d) for d in (H, B, S, D)] + [(by_extreme_power, d, S) for d in (H, B, S)]
 CHECKED = [
     (weights, S, H), (weights, H, H), (weights, D, H), (of_largest, S, S), (of_largest, B, I8),
-    (of_largest_number, H, S), (of_largest_number, B, H), (unit, S, H), (normal, S, H), (by_first, H, S),
-    (by_first, H, H), (by_first, I8, S),
+    (of_largest_number, H, S), (of_largest_number, B, H), (unit, S, H), (normal, S, H), (by_smallest, H, S),
+    (by_smallest, H, H), (by_smallest, I8, S),
 ]
 STAYS = {
     (softmax, H, S): "exp may give what is too small, and float32 can tell it from zero",
@@ -135,8 +142,9 @@ STAYS = {
     (softmax_of_columns, H, H): "what is subtracted is not the largest of the row",
     (weights, B, H): "a quotient of bfloat16",
     (normal, H, S): "a difference may be small",
-    (by_first, S, H): "the numbers may be too large",
-    (by_first, B, H): "and so may those of bfloat16",
+    (by_first, H, H): "nothing is reduced, so that a branch would keep accesses apart",
+    (by_smallest, S, H): "the numbers may be too large",
+    (by_smallest, B, H): "and so may those of bfloat16",
     (by_constant, S, H): "and those of float32 whatever they are divided by",
     (by_negative, H, H): "-0 / -3 would lose its sign",
 }

@@ -14,6 +14,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
+from cutile.gpu import variants
 from cutile.gpu.driver import DriverError
 from cutile.runtime import launch_cache, launch_key
 from cutile.runtime.annotations import PLAIN, ParameterSpec
@@ -39,7 +40,8 @@ def c(monkeypatch, libraries):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The driver, on whose GPU 0 this thread works."""
+    """The driver, on whose GPU 0 this thread works. The first launch of a grid decides what runs for it."""
+    monkeypatch.setattr(variants, "LAUNCHES", 1)
     fake = installed(monkeypatch)
     fake.contexts[:] = [0x1000]
     return fake
@@ -63,6 +65,17 @@ def launches_of(fake):
 
 
 # ------------------------------------------------------------------ repeated launches
+
+
+def test_python_runs_the_launches_that_ask_for_a_variant(c, gpu, monkeypatch):
+    monkeypatch.setattr(variants, "LAUNCHES", 2)
+    k = scaling()
+    for _ in range(2):
+        ct.launch(77, (3,), k, (X, Y, 2.5, 16))
+        assert gpu.names()[-1] == "cuLaunchKernel"
+    gpu.calls.clear()
+    ct.launch(77, (3,), k, (X, Y, 2.5, 16))
+    assert gpu.names() == [IN_C]
 
 
 @pytest.mark.parametrize("x, y, other", [(X, Y, CuPyArray(16384, (48,), (1,))), (TX, TY, Tensor(16384, (48,), (1,))),

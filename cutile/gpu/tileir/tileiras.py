@@ -38,11 +38,24 @@ from cutile.gpu.tileir.work_folder import work_folder
 def versions(tool: Tool | None = None) -> tuple[ty.Version, ...]:
     """The bytecode versions that both the tool reads and this package writes, oldest first."""
     tool = tool or find_tool()
-    done = run([str(tool.path), "--list-versions"], 60)
-    if done.code == 0:
-        listed = {tuple(map(int, v)) for v in re.findall(r"^(\d+)\.(\d+)\s*$", done.output, re.M)}
+    listed = _listed(tool)
+    if listed is not None:
         return tuple(v for v in ty.VERSIONS if v in listed)
     return tuple(v for v in ty.VERSIONS if _reads(tool, v))  # release 13.1 has no --list-versions
+
+
+@functools.lru_cache(maxsize=8)
+def _listed(tool: Tool) -> frozenset[tuple[int, ...]] | None:
+    """The versions that the tool says it reads, also those that this package does not write. None if it cannot say."""
+    done = run([str(tool.path), "--list-versions"], 60)
+    if done.code != 0:
+        return None
+    return frozenset(tuple(map(int, v)) for v in re.findall(r"^(\d+)\.(\d+)\s*$", done.output, re.M))
+
+
+def takes_any_warps(tool: Tool | None = None) -> bool:
+    """Whether the tool makes code for any number of worker warps; releases before 13.5 do for 4 and 8."""
+    return max(_listed(tool or find_tool()) or (), default=(0, 0)) >= (13, 5)
 
 
 def _reads(tool: Tool, version: ty.Version) -> bool:

@@ -275,6 +275,13 @@ def test_versions_that_it_lists(tmp_path, listed, newest):
 
 
 @posix
+@pytest.mark.parametrize("script, any_number", [("echo 13.5", True), ("printf '13.4\\n14.0\\n'", True),
+                                                ("echo 13.4", False), ("exit 1", False)])
+def test_which_tools_take_any_number_of_warps(tmp_path, script, any_number):
+    assert tileiras.takes_any_warps(stand_in(tmp_path, script)) == any_number
+
+
+@posix
 def test_a_tool_that_cannot_list_versions_is_tried(tmp_path):
     tool = stand_in(tmp_path, '[ "$1" = --list-versions ] && exit 1; for last; do :; done\n'
                               'v=$(od -An -tu1 -j9 -N1 "$3"); [ $v -le 2 ] && echo x > "$last"')
