@@ -182,9 +182,31 @@ def _foreign_pointer(pointee: DType) -> DType:
 
 
 def foreign_pointer_dtype(pointee_dtype: DType) -> DType:
-    """The dtype of pointers to elements of `pointee_dtype`: 64 bits wide, and without arithmetic [FPTR-1].
+    """The dtype of pointers to elements of a dtype: 64 bits wide, and without arithmetic.
 
-    TypeError if `pointee_dtype` is not a dtype, or is itself the dtype of a pointer.
+    Parameters
+    ----------
+    pointee_dtype : DType
+        The dtype of the elements.
+
+    Returns
+    -------
+    DType
+        One object for each `pointee_dtype`.
+
+    Raises
+    ------
+    TypeError
+        `pointee_dtype` is not a dtype, or is itself the dtype of a pointer.
+
+    Notes
+    -----
+    [FPTR-1]
+
+    Examples
+    --------
+    >>> print(ct.foreign_pointer_dtype(ct.float32))
+    foreign_pointer[float32]
     """
     if not isinstance(pointee_dtype, DType) or INFO[pointee_dtype].kind == "p":
         raise TypeError(f"foreign_pointer_dtype() takes an element dtype such as cutile.float32, not {pointee_dtype!r}")

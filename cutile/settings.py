@@ -294,12 +294,36 @@ def override(**values: Any) -> Iterator[None]:
 
 
 def sanitize(checks: str = "all") -> Any:
-    """Within `with ct.sanitize("all"):`, launches run in the interpreter with checks, as CUTILE_SANITIZE asks for, in
-    this thread and context only.
+    """Run launches in the interpreter with checks, within a `with` block.
 
-    checks  "all", "traps", or names of checks with commas between; "off" is none. "memcheck" stands alone: launches run
-            where they usually do, with GPU code for compute-sanitizer. An inner `with` takes the place of an outer one.
-    TileSanitizerError at the end of a launch of which the checks report something. SettingError for other names.
+    It holds in this thread and context only. An inner `with` takes the place of an outer one.
+
+    Parameters
+    ----------
+    checks : str, default "all"
+        "all" (bounds, undetermined, race, alias), "traps", or names of checks with commas between; "off" is none.
+        "memcheck" stands alone: launches run where they usually do, with GPU code for compute-sanitizer.
+
+    Raises
+    ------
+    TileSanitizerError
+        At the end of a launch of which the checks report something.
+    SettingError
+        A check of another name.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def double(x, out):
+    ...     i = ct.bid(0)
+    ...     ct.store(out, i, 2 * ct.load(x, i, 4))
+    >>> x, out = np.arange(8), np.zeros(8, int)
+    >>> with ct.sanitize("bounds"):
+    ...     try:
+    ...         ct.launch(None, (3,), double, (x, out))
+    ...     except ct.TileSanitizerError as error:
+    ...         print(error.check, error.block)
+    bounds (2, 0, 0)
     """
     return override(SANITIZE=checks)
 

@@ -17,49 +17,180 @@ from cutile.ir.terms import Const, Record, Static, Term, Tuple, describe
 def static_eval(expr, /):
     """Evaluate a Python expression while the kernel is compiled. Tile code only.
 
-    Real Python runs: `expr` may call any function and read any constant of the kernel's surroundings. In it, constants
-    of the kernel are Python values, and run-time tiles and arrays are ct.Tile and ct.Array objects with `dtype`,
-    `shape` and operators [SEVAL-2, SEVAL-3].
+    Real Python runs: the expression may call any function and read any constant of the kernel's surroundings. In it,
+    constants of the kernel are Python values, and run-time tiles and arrays are `ct.Tile` and `ct.Array` objects with
+    `dtype`, `shape` and operators.
 
-    Returns the value as tile code: a number, bool, string, None, dtype, enum member, function, module, frozen
-    dataclass, tile, array, or a tuple of these. Anything else is a TileTypeError [SEVAL-4]. An exception that the
-    expression raises becomes a StaticException, with that exception as its cause [SEVAL-5].
+    Parameters
+    ----------
+    expr : expression
+        The expression itself, not a string.
+
+    Returns
+    -------
+    value
+        The value as tile code: a number, bool, string, None, dtype, enum member, function, module, frozen dataclass,
+        tile, array, or a tuple of these.
+
+    Raises
+    ------
+    TileTypeError
+        The value is of another kind.
+    StaticException
+        The expression raises an exception, which is the cause.
+
+    Notes
+    -----
+    [SEVAL-2], [SEVAL-3], [SEVAL-4], [SEVAL-5]
+
+    Examples
+    --------
+    >>> sizes = {"small": 2, "large": 4}
+    >>> @ct.kernel
+    ... def kernel(out):
+    ...     ct.store(out, 0, ct.ones((ct.static_eval(sizes["small"]),), ct.int32))
+    >>> out = np.zeros(4, np.int32)
+    >>> ct.launch(None, (1,), kernel, (out,))
+    >>> print(out)
+    [1 1 0 0]
     """
     raise RuntimeError("ct.static_eval() works in tile code only")
 
 
 def static_assert(condition, message=None, /):
-    """Stop compilation with TileStaticAssertionError unless a condition holds [SEVAL-6]. Tile code only.
+    """Stop compilation unless a condition holds. Tile code only.
 
-    `condition` is evaluated as by ct.static_eval, and must be a bool that is known at compile time, else TileTypeError.
-    `message` is evaluated only if the condition is False, and is shown with the error.
+    Parameters
+    ----------
+    condition : expression
+        It is evaluated as by `ct.static_eval`, and must give a bool.
+    message : expression, default None
+        What the error says. It is evaluated only if the condition is False.
+
+    Raises
+    ------
+    TileStaticAssertionError
+        The condition is False.
+    TileTypeError
+        The condition is no bool, or is not known when the kernel is compiled.
+
+    Notes
+    -----
+    [SEVAL-6]
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     ct.static_assert(x.ndim == 2, "x must be a matrix")
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(3),))
+    ... except ct.TileStaticAssertionError as error:
+    ...     print(str(error).splitlines()[0])
+    Static assertion failed: x must be a matrix
     """
     raise RuntimeError("ct.static_assert() works in tile code only")
 
 
 def static_iter(iterable):
-    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop: its body is compiled once per item [SEVAL-7].
+    """Unroll a loop: `for x in ct.static_iter(iterable)` compiles its body once for each item.
 
-    `iterable` is evaluated as by ct.static_eval. More than 1000 items are a TileStaticEvalError. The loop cannot be
-    left by return, break or continue. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
-    On the host it returns `iterable`.
+    `x` is a constant in the body. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple. On the host it returns
+    the iterable.
+
+    Parameters
+    ----------
+    iterable : expression
+        It is evaluated as by `ct.static_eval`, and has at most 1,000 items.
+
+    Raises
+    ------
+    TileStaticEvalError
+        There are more items.
+    TileSyntaxError
+        `return`, `break` or `continue` leaves the loop.
+
+    Notes
+    -----
+    [SEVAL-7], [EX-3]
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(out):
+    ...     for i, value in ct.static_iter(enumerate([5, 7])):
+    ...         ct.store(out, i, value)
+    >>> out = np.zeros(2, np.int32)
+    >>> ct.launch(None, (1,), kernel, (out,))
+    >>> print(out)
+    [5 7]
     """
     return iterable
 
 
 def static_exception(exc, /):
-    """In tile code, `raise ct.static_exception(exc)` stops compilation with StaticException [ST-8].
+    """Stop compilation: `raise ct.static_exception(exc)`, in tile code. On the host it returns `exc`.
 
-    `exc` is evaluated as by ct.static_eval, and is an exception or a class of exceptions; it becomes the cause of the
-    error. On the host it returns `exc`.
+    Parameters
+    ----------
+    exc : expression
+        It is evaluated as by `ct.static_eval`, and gives an exception or a class of exceptions: the cause of the error.
+
+    Raises
+    ------
+    StaticException
+        When the statement is compiled.
+
+    Notes
+    -----
+    [ST-8]
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     if x.ndim != 2:
+    ...         raise ct.static_exception(ValueError("x must be a matrix"))
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(3),))
+    ... except ct.StaticException as error:
+    ...     print(repr(error.__cause__))
+    ValueError('x must be a matrix')
     """
     return exc
 
 
 def ensure_constant(value, /):
-    """`value`, if it is known at compile time; else TileStaticAssertionError [SEVAL-8]. Tile code only.
+    """A value that must be known when the kernel is compiled. Tile code only.
 
-    Constants, strings, dtypes and other Python objects are known, and so are tuples and frozen dataclasses of these.
+    Parameters
+    ----------
+    value : value
+        Known are constants, strings, dtypes and other Python objects, and tuples and frozen dataclasses of these.
+
+    Returns
+    -------
+    value
+        `value` itself.
+
+    Raises
+    ------
+    TileStaticAssertionError
+        The value is not known.
+
+    Notes
+    -----
+    [SEVAL-8]
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(out, n: ct.Constant[int]):
+    ...     ct.store(out, 0, ct.full((ct.ensure_constant(n),), 7, ct.int32))
+    >>> out = np.zeros(4, np.int32)
+    >>> ct.launch(None, (1,), kernel, (out, 2))
+    >>> print(out)
+    [7 7 0 0]
     """
     raise RuntimeError("ct.ensure_constant() works in tile code only")
 

@@ -71,14 +71,46 @@ _WHY = "a kernel is made of a function's source text, which cannot be traced; ma
 
 
 class Kernel:
-    """Declare a function as a tile kernel, as a decorator, bare or with options [KERN-1…4]; `ct.launch` runs it.
+    """Declare a function as a tile kernel, as a decorator, bare or with options; `ct.launch` runs it.
 
-    num_ctas          CTAs per cluster: 1, 2, 4, 8, 16, or None
-    occupancy         expected CTAs per multiprocessor: 1 … 32, or None
-    opt_level         0 … 3
-    num_worker_warps  1, 2, 4, 8, 16, 32, or None
-    Each may be a `ByTarget`. Options are hints for GPUs; the interpreter checks and ignores them.
-    TypeError if the target is no Python function, ValueError for an option out of range.
+    Options are hints for GPUs. The interpreter checks and ignores them. Each may be a `ct.ByTarget`.
+
+    Parameters
+    ----------
+    function : function
+        The kernel: its parameters are arrays, numbers, tuples and lists of them, and constants annotated `ct.Constant`.
+    num_ctas : int or None, default None
+        How many CTAs a cluster has: 1, 2, 4, 8 or 16. None: the compiler decides.
+    occupancy : int or None, default None
+        How many CTAs are expected on a multiprocessor: 1 to 32. None: the compiler decides.
+    opt_level : int, default 3
+        How much the compiler optimises: 0 to 3.
+    num_worker_warps : int or None, default None
+        How many warps work on a block: 1, 2, 4, 8, 16 or 32. None: the compiler decides.
+    **unknown
+        Any other option is a TypeError.
+
+    Raises
+    ------
+    TypeError
+        The target is no Python function, or an option is unknown.
+    ValueError
+        An option is out of range.
+
+    Notes
+    -----
+    [KERN-1…7]
+
+    Examples
+    --------
+    >>> @ct.kernel(occupancy=2)
+    ... def scale(x, out, factor, TILE: ct.Constant[int]):
+    ...     i = ct.bid(0)
+    ...     ct.store(out, i, factor * ct.load(x, i, TILE))
+    >>> x, out = np.arange(8), np.zeros(8, int)
+    >>> ct.launch(None, (2,), scale, (x, out, 3, 4))
+    >>> print(out)
+    [ 0  3  6  9 12 15 18 21]
     """
 
     _cutile_kernel = True
@@ -244,7 +276,29 @@ class Space:
 
 
 def function(func: Callable | None = None, /, *, host: bool = False, tile: bool = True):
-    """Declare where a function can be called from [FN-1]: tile code only by default, with host=True also host code."""
+    """Declare where a function can be called from. Functions that kernels call need no declaration.
+
+    Parameters
+    ----------
+    func : function
+        The function.
+    host : bool, default False
+        Whether Python code may call it, too. If not, such a call is a RuntimeError.
+    tile : bool, default True
+        Whether tile code may call it.
+
+    Notes
+    -----
+    [FN-1]
+
+    Examples
+    --------
+    >>> @ct.function(host=True)
+    ... def half(x):
+    ...     return x / 2
+    >>> half(3)
+    1.5
+    """
 
     def decorate(fn: Callable):
         if not callable(fn):

@@ -26,17 +26,46 @@ _WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced te
 @opaque(_WHY)
 def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_args: tuple[Any, ...] = _MISSING, /, *,
            programmatic_dependent_launch: bool = False) -> None:
-    """Run a kernel over a grid of blocks [LAUNCH-1…6].
+    """Run a kernel over a grid of blocks.
 
-    stream       where a launch on GPU arrays is queued: a stream of PyTorch, CuPy, Numba or cuda.core, an int handle,
-                 or None, the default stream of their GPU. Launches on CPU arrays ignore it, and run before this returns
-    grid         tuple of up to three non-negative ints
-    kernel       a function decorated with @cutile.kernel
-    kernel_args  tuple with one argument per parameter; its arrays decide where the kernel runs
-    programmatic_dependent_launch   on a GPU, let it start before the kernel that was queued before it has ended
-    TypeError, ValueError or OverflowError for wrong arguments; RuntimeError if the kernel stores to a leaf
-    tensor that requires grad, while grad mode is on; a TileError for a kernel that cannot be compiled, or that fails
-    while it runs.
+    Parameters
+    ----------
+    stream : stream, int or None
+        Where a launch on GPU arrays is queued: a stream of PyTorch, CuPy, Numba or cuda.core, an int handle, or None,
+        the default stream of their GPU. Launches on CPU arrays ignore it, and have run when this returns.
+    grid : tuple of int
+        The number of blocks along up to three axes. No block runs if one of them is 0.
+    kernel : kernel
+        A function decorated with `ct.kernel`.
+    kernel_args : tuple
+        One argument for each parameter: arrays, numbers, and tuples and lists of them. The arrays decide where the
+        kernel runs. The kernel writes to them in place.
+    programmatic_dependent_launch : bool, default False
+        On a GPU, let the kernel start before the one that was queued before it has ended.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        Wrong arguments.
+    RuntimeError
+        The kernel stores to a leaf tensor that requires grad, while grad mode is on.
+    TileError
+        The kernel cannot be compiled, or fails while it runs.
+
+    Notes
+    -----
+    [LAUNCH-1…6], [ARG-1…9]
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def double(x, out):
+    ...     i = ct.bid(0)
+    ...     ct.store(out, i, 2 * ct.load(x, i, 4))
+    >>> x, out = np.arange(8), np.zeros(8, int)
+    >>> ct.launch(None, (2,), double, (x, out))
+    >>> print(out)
+    [ 0  2  4  6  8 10 12 14]
     """
     if (type(kernel) is Kernel and (cache := kernel.plans.launch_cache) is not None
             and programmatic_dependent_launch is False):

@@ -31,19 +31,47 @@ ADDRESS = 5  # where the part of an array in GPU memory has its address modulo A
 @opaque(_WHY)
 def prepare(kernel: Kernel, grid: tuple[SupportsIndex, ...], kernel_args: tuple[Any, ...], /, *,
             stream: Any = None) -> Prepared:
-    """Check, type and compile a launch, without running it. Returns what runs it, as often as wanted.
-
-    kernel, grid, kernel_args   as for `ct.launch`
-    stream   matters only without arrays, where it decides which GPU the launch is for
-
-        step = ct.prepare(kernel, grid, (x, y, 0.5))
-        step(stream)                     # ct.launch(stream, grid, kernel, (x, y, 0.5))
-        step.replace(x=other, scale=2)   # another array of the same layout, another number
+    """Check, type and compile a launch, without running it.
 
     The prepared launch holds its arguments. It stays as it was prepared: the kernel's globals and the settings are
     those of now, apart from CUTILE_SANITIZE, which counts when it runs. CUDA graphs can capture it; a captured launch
     keeps the arguments that it had.
-    The errors of `ct.launch`.
+
+    Parameters
+    ----------
+    kernel : kernel
+        As for `ct.launch`.
+    grid : tuple of int
+        As for `ct.launch`.
+    kernel_args : tuple
+        As for `ct.launch`.
+    stream : stream, int or None, default None
+        Matters only without arrays, where it decides which GPU the launch is for.
+
+    Returns
+    -------
+    Prepared
+        `step(stream)` runs it. `step.replace(x=other, scale=2)` puts another array of the same layout, or another
+        number, in the place of the one that it has.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError, RuntimeError, TileError
+        What `ct.launch` raises.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def double(x, out):
+    ...     i = ct.bid(0)
+    ...     ct.store(out, i, 2 * ct.load(x, i, 4))
+    >>> x, out = np.arange(8), np.zeros(8, int)
+    >>> step = ct.prepare(double, (2,), (x, out))
+    >>> step(None)
+    >>> step.replace(x=out)
+    >>> step(None)
+    >>> print(out)
+    [ 0  4  8 12 16 20 24 28]
     """
     made = _made(kernel, grid, kernel_args, stream)
     if isinstance(made, Exception):

@@ -15,13 +15,35 @@ VERSION = 1  # of replay files
 
 @contextmanager
 def schedule(*, seed: int | None = None, replay: str | os.PathLike | None = None) -> Iterator[None]:
-    """Within the `with` block, the blocks of launches on CPU arrays take turns in an order that can be repeated.
+    """Let the blocks of launches on CPU arrays take turns in an order that can be repeated, within a `with` block.
 
     Blocks run under the schedule "interleave": a block pauses before each access to global memory.
 
-    seed     draws the block that goes on: an int, 0 or more
-    replay   a file that `cutile explore` has written: its steps come first; then each block runs to its end
-    TypeError unless exactly one of them is given; ValueError for a negative seed, and for a file that is no such one.
+    Parameters
+    ----------
+    seed : int, default None
+        The seed of the random choice of the next block, 0 or more.
+    replay : path, default None
+        A file that `cutile explore` has written: its steps come first; then each block runs to its end.
+
+    Raises
+    ------
+    TypeError
+        Not exactly one of them is given.
+    ValueError
+        A negative seed, or a file that `cutile explore` has not written.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def double(x, out):
+    ...     i = ct.bid(0)
+    ...     ct.store(out, i, 2 * ct.load(x, i, 4))
+    >>> x, out = np.arange(8), np.zeros(8, int)
+    >>> with ct.schedule(seed=7):
+    ...     ct.launch(None, (2,), double, (x, out))
+    >>> print(out)
+    [ 0  2  4  6  8 10 12 14]
     """
     if (seed is None) == (replay is None):
         raise TypeError("schedule() takes a seed, or replay= with the name of a file that `cutile explore` has written")

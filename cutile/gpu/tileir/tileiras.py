@@ -83,9 +83,26 @@ _limit: ContextVar[float | None] = ContextVar("cutile_compiler_timeout", default
 
 @contextmanager
 def compiler_timeout(timeout_sec: float | None) -> Iterator[None]:
-    """Within the `with` block, let the assembler run for at most that many seconds; None is no limit. [ENV-3]
+    """Let the assembler run for at most so many seconds, within a `with` block. Outside, CUTILE_COMPILER_TIMEOUT holds.
 
-    A run that takes longer ends in a TileCompilerTimeoutError. Outside of the `with` CUTILE_COMPILER_TIMEOUT holds.
+    Parameters
+    ----------
+    timeout_sec : float or None
+        Seconds; None is no limit.
+
+    Raises
+    ------
+    TileCompilerTimeoutError
+        At a launch or an export of which the assembler takes longer.
+
+    Notes
+    -----
+    [ENV-3]
+
+    Examples
+    --------
+    >>> with ct.compiler_timeout(60):
+    ...     pass  # launches on a GPU
     """
     if timeout_sec is not None and not timeout_sec > 0:
         raise ValueError(f"compiler_timeout takes a positive number of seconds, not {timeout_sec!r}")
