@@ -980,52 +980,86 @@ class _Slice:
 
 @overload
 def function(func: _F, /, *, host: bool = False, tile: bool = True) -> _F:
-    """Declare where a function can be called from [FN-1]: tile code only by default, with host=True also host code."""
+    """Declare where a function can be called from. Functions that kernels call need no declaration.
+
+    Parameters
+    ----------
+    func : function
+        The function.
+    host : bool, default False
+        Whether Python code may call it, too. If not, such a call is a RuntimeError.
+    tile : bool, default True
+        Whether tile code may call it.
+    """
 @overload
 def function(func: None = None, /, *, host: bool = False, tile: bool = True) -> Callable[[_F], _F]: ...
 
 def static_eval(expr: Any, /) -> Any:
     """Evaluate a Python expression while the kernel is compiled. Tile code only.
 
-    Real Python runs: `expr` may call any function and read any constant of the kernel's surroundings. In it,
-    constants
-    of the kernel are Python values, and run-time tiles and arrays are ct.Tile and ct.Array objects with `dtype`,
-    `shape` and operators [SEVAL-2, SEVAL-3].
+    Real Python runs: the expression may call any function and read any constant of the kernel's surroundings. In it,
+    constants of the kernel are Python values, and run-time tiles and arrays are `ct.Tile` and `ct.Array` objects
+    with
+    `dtype`, `shape` and operators.
 
-    Returns the value as tile code: a number, bool, string, None, dtype, enum member, function, module, frozen
-    dataclass, tile, array, or a tuple of these. Anything else is a TileTypeError [SEVAL-4]. An exception that the
-    expression raises becomes a StaticException, with that exception as its cause [SEVAL-5].
+    Parameters
+    ----------
+    expr : expression
+        The expression itself, not a string.
+
+    Returns
+    -------
+    value
+        The value as tile code: a number, bool, string, None, dtype, enum member, function, module, frozen dataclass,
+        tile, array, or a tuple of these.
     """
 
 def static_assert(condition: object, message: object = None, /) -> None:
-    """Stop compilation with TileStaticAssertionError unless a condition holds [SEVAL-6]. Tile code only.
+    """Stop compilation unless a condition holds. Tile code only.
 
-    `condition` is evaluated as by ct.static_eval, and must be a bool that is known at compile time, else
-    TileTypeError.
-    `message` is evaluated only if the condition is False, and is shown with the error.
+    Parameters
+    ----------
+    condition : expression
+        It is evaluated as by `ct.static_eval`, and must give a bool.
+    message : expression, default None
+        What the error says. It is evaluated only if the condition is False.
     """
 
 def static_iter(iterable: Iterable[_T]) -> Iterable[_T]:
-    """In tile code, `for x in ct.static_iter(iterable)` unrolls the loop: its body is compiled once per item
-    [SEVAL-7].
+    """Unroll a loop: `for x in ct.static_iter(iterable)` compiles its body once for each item.
 
-    `iterable` is evaluated as by ct.static_eval. More than 1000 items are a TileStaticEvalError. The loop cannot be
-    left by return, break or continue. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple [EX-3].
-    On the host it returns `iterable`.
+    `x` is a constant in the body. `tuple(f(x) for x in ct.static_iter(iterable))` makes a tuple. On the host it
+    returns
+    the iterable.
+
+    Parameters
+    ----------
+    iterable : expression
+        It is evaluated as by `ct.static_eval`, and has at most 1,000 items.
     """
 
 def static_exception(exc: _E, /) -> _E:
-    """In tile code, `raise ct.static_exception(exc)` stops compilation with StaticException [ST-8].
+    """Stop compilation: `raise ct.static_exception(exc)`, in tile code. On the host it returns `exc`.
 
-    `exc` is evaluated as by ct.static_eval, and is an exception or a class of exceptions; it becomes the cause of
-    the
-    error. On the host it returns `exc`.
+    Parameters
+    ----------
+    exc : expression
+        It is evaluated as by `ct.static_eval`, and gives an exception or a class of exceptions: the cause of the
+        error.
     """
 
 def ensure_constant(value: _T, /) -> _T:
-    """`value`, if it is known at compile time; else TileStaticAssertionError [SEVAL-8]. Tile code only.
+    """A value that must be known when the kernel is compiled. Tile code only.
 
-    Constants, strings, dtypes and other Python objects are known, and so are tuples and frozen dataclasses of these.
+    Parameters
+    ----------
+    value : value
+        Known are constants, strings, dtypes and other Python objects, and tuples and frozen dataclasses of these.
+
+    Returns
+    -------
+    value
+        `value` itself.
     """
 
 def add(x: _Tilelike, y: _Tilelike, /, *, rounding_mode: _RoundingMode | None = None,
