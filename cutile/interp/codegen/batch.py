@@ -235,7 +235,7 @@ class Body:
         if reusable is None or not info(reusable.type.dtype).carried_exactly:
             return call(load(".empty_like"), operands) if _is_f32_unary(n) else constant(None)
         others = [x for x, v in zip(operands, n.operands, strict=True) if v is not reusable]
-        return call(load(".reusable"), [load(self.code.temp(reusable)), *others]) if others else operands[0]
+        return call(load(".reusable"), [load(self.code.temp(reusable)), *others])
 
     def operands(self, n: Op) -> list[ast.expr]:
         indices = self.unit.facts.indices
@@ -382,9 +382,12 @@ def _is_f32_unary(n: Op) -> bool:
     return len(n.operands) == 1 and n.results[0].type == n.operands[0].type and n.results[0].type.dtype is float32
 
 
-def reusable_or_none(x: np.ndarray, y: np.ndarray) -> np.ndarray | None:
-    """x, if the result of an elementwise op on x and y has its shape; else None."""
-    return x if y.shape == x.shape or broadcastable_to(y.shape, x.shape) else None
+def reusable_or_none(x: np.ndarray, y: np.ndarray | None = None) -> np.ndarray | None:
+    """x, if the result of an elementwise op on x and y has its shape and can be written there; else None. The result of
+    a compiled form has an element once in memory where it repeats.
+    """
+    fits = y is None or y.shape == x.shape or broadcastable_to(y.shape, x.shape)
+    return x if fits and x.flags.writeable else None
 
 
 EMIT: dict[type, Callable] = {Op: Body.op, ir.If: Body.if_, ir.For: Body.for_, ir.While: Body.while_,

@@ -7,6 +7,7 @@ import pytest
 
 import cutile as ct
 from cutile import interp, settings
+from cutile.interp.codegen import batch
 from cutile.ir.nodes import Continue, For, If, Region, Return, Value, Yield
 from cutile.ops import debug
 from cutile.ops._op import OpDef
@@ -244,3 +245,11 @@ def test_an_empty_side_of_a_branch():
     block = Region([Yield((), c.span())])
     c.add(If(cond, block, Region([Yield((), c.span())]), (), c.span()))
     assert run(c) == []
+
+
+def test_memory_that_repeats_elements_takes_no_result():
+    """Compiled forms return such arrays, which are read-only."""
+    x = np.zeros((3, 2), np.float32)
+    assert batch.reusable_or_none(x) is x and batch.reusable_or_none(x, x[:1]) is x
+    repeated = np.broadcast_to(x[:1], (3, 2))
+    assert batch.reusable_or_none(repeated) is None and batch.reusable_or_none(repeated, x) is None
