@@ -127,8 +127,8 @@ class DeviceLaunch:
         self._launch = device.driver.api.cuLaunchKernel
 
     def still_valid(self) -> bool:
-        """Whether CUTILE_BACKEND and CUTILE_SANITIZE still let it run on the GPU, and CUTILE_DEBUG asks for as much
-        tracing as when this was prepared.
+        """Whether CUTILE_BACKEND and CUTILE_SANITIZE still let it run on the GPU, with or without memcheck as it was
+        prepared, and CUTILE_DEBUG asks for as much tracing as then.
         """
         if settings.untouched("BACKEND", "DEBUG", "SANITIZE"):
             return not self.traced and not self.memcheck
