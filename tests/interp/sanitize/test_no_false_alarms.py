@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
