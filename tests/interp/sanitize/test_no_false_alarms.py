@@ -1,9 +1,8 @@
-"""The sanitizer reports nothing of kernels without fault: examples, programs of the conformance suite, generated ones."""
+"""The sanitizer reports nothing of kernels without fault: examples, and generated programs."""
 
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,6 @@ from conformance.generate import generate
 from conformance.referee.implementations import loaded
 from tests.test_examples import EXAMPLES, FILES, NEEDS
 
-ROOT = Path(__file__).parents[3]
 QUICK = ("histogram", "look_back_scan", "softmax", "split_k", "transpose")  # atomics, flags, padding, views
 
 
