@@ -28,8 +28,9 @@ import numpy as np
 import cutile as ct
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import DeviceArray, array_of
-from cutile.compute.iterators import INT64, IteratorBase, as_input, as_output, bits_of, type_of_value
+from cutile.compute.iterators import INT64, IteratorBase, as_input, as_output, bits_of, constant_reader, type_of_value
 from cutile.compute.operators import Operator, operator
+from cutile.compute.readers import First
 from cutile.compute.value_types import Number, Struct, ValueType
 from cutile.dtypes import DType, info
 
@@ -95,10 +96,34 @@ class Algorithm:
 
 
 class Initial(NamedTuple):
-    """An initial value: its type, and the ints in which it travels (`iterators.constant_reader` reads them)."""
+    """An initial value: its type, and the ints in which it travels ."""
 
     type: ValueType
     state: tuple[int, ...]
+
+    @property
+    def kind(self) -> tuple:
+        return "constant", self.type
+
+    def reader(self) -> Any:
+        return constant_reader(self.type)
+
+    def annotation(self, wide: bool) -> Any:
+        return ints(self.type, True)
+
+
+class FromMemory:
+    """An initial value that an array in GPU memory holds when kernels run."""
+
+    def __init__(self, array: IteratorBase):
+        self.type, self.kind, self.state = array.value_type, array.kind, array.state(1)
+        self._array = array
+
+    def reader(self) -> Any:
+        return First(self._array.reader(), self.type)
+
+    def annotation(self, wide: bool) -> Any:
+        return self._array.annotation(wide)
 
 
 def ints(t: ValueType, there: bool) -> Any:

@@ -38,6 +38,43 @@ class Combined:
         zeros = tuple(0 for _ in ct.static_iter(range(len(numbers))))
         return self.type.nest(ct.reduce(numbers, 0, lambda *both: self.numbers(*both), zeros))
 
+    def scanned(self, value):
+        """Each item of a tile combined with those before it."""
+        numbers = self.type.flat(value)
+        if self.loops:
+            return self.type.nest(self._merged(numbers, 1))
+        zeros = tuple(0 for _ in ct.static_iter(range(len(numbers))))
+        return self.type.nest(ct.scan(numbers, 0, lambda *both: self.numbers(*both), zeros))
+
+    def _merged(self, numbers, width):
+        """Runs of `width` items that are scanned, merged in pairs until one is left."""
+        size = numbers[0].shape[0]
+        if width == size:
+            return numbers
+        pairs = ct.static_eval(size // (2 * width))
+        rows = tuple(ct.reshape(x, (pairs, 2, width)) for x in ct.static_iter(numbers))
+        left = tuple(ct.extract(x, (0, 0, 0), (pairs, 1, width)) for x in ct.static_iter(rows))
+        right = tuple(ct.extract(x, (0, 1, 0), (pairs, 1, width)) for x in ct.static_iter(rows))
+        last = tuple(ct.extract(x, (0, 0, ct.static_eval(width - 1)), (pairs, 1, 1)) for x in ct.static_iter(left))
+        right = self.type.flat(self(self.type.nest(last), self.type.nest(right)))
+        joined = tuple(ct.cat((left[k], right[k]), 1) for k in ct.static_iter(range(len(left))))
+        return self._merged(tuple(ct.reshape(x, (size,)) for x in ct.static_iter(joined)), ct.static_eval(2 * width))
+
+    def in_order(self, value):
+        """The combination of the items of a tile in their order, as a value of scalars."""
+        numbers = self.type.flat(value)
+        while_left = self._paired(numbers)
+        return self.type.nest(tuple(x.item() for x in ct.static_iter(while_left)))
+
+    def _paired(self, numbers):
+        if numbers[0].shape[0] == 1:
+            return numbers
+        half = ct.static_eval(numbers[0].shape[0] // 2)
+        pairs = tuple(ct.reshape(x, (half, 2)) for x in ct.static_iter(numbers))
+        left = tuple(ct.reshape(ct.extract(x, (0, 0), (half, 1)), (half,)) for x in ct.static_iter(pairs))
+        right = tuple(ct.reshape(ct.extract(x, (0, 1), (half, 1)), (half,)) for x in ct.static_iter(pairs))
+        return self._paired(self.type.flat(self(self.type.nest(left), self.type.nest(right))))
+
     def _halved(self, numbers):
         if numbers[0].shape[0] == 1:
             return numbers

@@ -90,6 +90,17 @@ class Constant:
 
 
 @dataclasses.dataclass(frozen=True)
+class First:
+    """The first item of another reader, as a value of scalars; `type` is its type."""
+
+    inner: Any
+    type: Any
+
+    def value(self, state):
+        return self.type.item(self.inner.at(state, ct.zeros((1,), ct.int32), ct.full((1,), True, ct.bool_)))
+
+
+@dataclasses.dataclass(frozen=True)
 class Counting:
     """start, start + 1, …, in the dtype of the number, which wraps."""
 

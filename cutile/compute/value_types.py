@@ -37,6 +37,10 @@ class Number:
     def select(self, mask, x, y):
         return ct.where(mask, x, y)
 
+    def item(self, v):
+        """The only item of tiles of one item."""
+        return v.item()
+
     @property
     def dtypes(self) -> tuple[DType, ...]:
         """The dtypes of the numbers in a value, in order. For the host."""
@@ -73,6 +77,9 @@ class Struct:
 
     def select(self, mask, x, y):
         return self.cls(*tuple(self.parts[k].select(mask, x[k], y[k]) for k in ct.static_iter(range(len(self.parts)))))
+
+    def item(self, v):
+        return self.cls(*tuple(self.parts[k].item(v[k]) for k in ct.static_iter(range(len(self.parts)))))
 
     @property
     def dtypes(self) -> tuple[DType, ...]:
