@@ -26,7 +26,7 @@ int8 isnan kernel launch less less_equal load load_advanced_indexing log log2 ma
 mma_scaled mod mul negative not_equal num_blocks num_tiles ones pack_to_bytes permute pow print printf prod reduce
 reshape rsqrt scan scatter sin sinh sqrt static_assert static_eval static_exception static_iter store
 store_advanced_indexing sub sum tan tanh tfloat32 transpose truediv uint16 uint32 uint64 uint8 unpack_from_bytes where
-zeros compilation compiler_timeout
+zeros compilation compiler_timeout compute
 """.split()
 
 

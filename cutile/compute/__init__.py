@@ -24,6 +24,7 @@ from cutile.compute.iterators import (
 )
 from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
+from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
 from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
 from cutile.compute.value_types import gpu_struct
 
@@ -44,8 +45,12 @@ __all__ = [
     "ZipIterator",
     "binary_transform",
     "clear_all_caches",
+    "exclusive_scan",
     "gpu_struct",
+    "inclusive_scan",
     "make_binary_transform",
+    "make_exclusive_scan",
+    "make_inclusive_scan",
     "make_reduce_into",
     "make_unary_transform",
     "reduce_into",

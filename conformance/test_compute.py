@@ -1,0 +1,183 @@
+"""Device-wide algorithms [CNV, TMP, ITR, OPR, TYP, TRF, RDC, SCN]."""
+
+import numpy as np
+import pytest
+
+from conformance.harness.api import clause, ct, same_bits
+
+N = 3001
+X = np.random.default_rng(7).integers(-50, 50, N).astype(np.int32)
+AT = np.random.default_rng(8).permutation(N).astype(np.int32)
+
+
+def transformed(it, op=lambda v: v, n=N, dtype=np.int32):
+    out = np.zeros(n, dtype)
+    ct.compute.unary_transform(d_in=it, d_out=out, op=op, num_items=n)
+    return out
+
+
+@clause("CNV-1.keyword", "TRF-1.unary", "OPR-1.function")
+def test_unary_transform():
+    same_bits(transformed(X, lambda v: v * 2 if v > 3 else -v), np.where(X > 3, X * 2, -X))
+
+
+@clause("CNV-3.position", "TRF-1.binary", "TRF-1.place", "TRF-2.nothing")
+def test_binary_transform():
+    out = X.copy()
+    ct.compute.binary_transform(out, AT, out, lambda a, b: a - b, 0)
+    same_bits(out, X)
+    ct.compute.binary_transform(out, AT, out, lambda a, b: a - b, N)
+    same_bits(out, X - AT)
+
+
+@clause("TRF-1.convert")
+def test_results_convert():
+    same_bits(transformed(X, lambda v: v / 4, dtype=np.int8), (X / 4).astype(np.int8))
+
+
+@clause("CNV-7.many", "CNV-7.negative")
+@pytest.mark.parametrize("n", [N + 1, -1])
+def test_counts(n):
+    with pytest.raises(ValueError):
+        ct.compute.unary_transform(X, np.zeros(N + 5, np.int32), lambda v: v, n)
+
+
+@clause("ITR-1.counting", "ITR-2.constant", "ITR-9.advance")
+def test_numbers_without_memory():
+    c = ct.compute
+    same_bits(transformed(c.CountingIterator(np.uint8(250)), n=10), np.array([*range(250, 256), 0, 1, 2, 3], np.int32))
+    same_bits(transformed(c.CountingIterator(5) + 7), np.arange(12, N + 12, dtype=np.int32))
+    same_bits(transformed(c.ConstantIterator(np.int16(3))), np.full(N, 3, np.int32))
+    same_bits(transformed(c.TransformIterator(X, lambda v: v + 1) + 4, n=9), X[4:13] + 1)
+
+
+@clause("ITR-3.transform", "ITR-5.zip", "ITR-6.permutation", "ITR-7.reverse")
+def test_iterators_to_read():
+    c = ct.compute
+    same_bits(transformed(c.TransformIterator(X, lambda v: v * v)), X * X)
+    same_bits(transformed(c.ZipIterator(X, AT), lambda z: z[0] * 3 + z.field_1), X * 3 + AT)
+    same_bits(transformed(c.PermutationIterator(X, AT)), X[AT])
+    same_bits(transformed(c.ReverseIterator(X)), X[::-1])
+    same_bits(transformed(c.ReverseIterator(c.CountingIterator(np.int32(10)) + 4), n=5), np.arange(14, 9, -1,
+                                                                                                 dtype=np.int32))
+
+
+@clause("ITR-4.output", "ITR-5.zip", "ITR-6.permutation", "ITR-7.reverse", "ITR-8.discard")
+def test_iterators_to_write():
+    c = ct.compute
+
+    def written(make, op=lambda v: v):
+        out = np.zeros(N, np.int32)
+        c.unary_transform(X, make(out), op, N)
+        return out
+    same_bits(written(lambda o: c.TransformOutputIterator(o, lambda v: v - 1, np.int32)), X - 1)
+    same_bits(written(c.ReverseIterator), X[::-1])
+    same_bits(written(lambda o: c.PermutationIterator(o, AT))[AT], X)
+    same_bits(written(lambda o: c.ZipIterator(c.DiscardIterator(), o), lambda v: (v, v + 2)), X + 2)
+
+
+@clause("OPR-3.known")
+def test_known_operators():
+    out, y = np.zeros(4, np.int32), np.array([2, -2, 3, -5], np.int32)
+    ct.compute.binary_transform(np.array([-7, -7, 8, 9], np.int32), y, out, ct.compute.OpKind.DIVIDES, 4)
+    same_bits(out, np.array([-3, 3, 2, -1], np.int32))
+
+
+@clause("OPR-5.captured")
+def test_captured_numbers():
+    for k in (2, 5, 2):
+        same_bits(transformed(X, lambda v: v * k), X * k)
+
+
+@clause("TYP-2.struct", "TYP-3.fields")
+def test_structs():
+    c = ct.compute
+    Pair = c.gpu_struct({"a": np.int32, "b": np.float32})
+
+    @c.gpu_struct
+    class Other:
+        a: np.int32
+        b: np.float32
+    assert Pair.dtype == Other.dtype == c.gpu_struct(Pair.dtype).dtype
+    x, out = np.zeros(N, Pair.dtype), np.zeros(N, Pair.dtype)
+    x["a"], x["b"] = X, AT
+    c.unary_transform(x, out, lambda p: Pair(p[0] + 1, p.b * 2) if p.a > 0 else p, N)
+    same_bits(out["a"], np.where(X > 0, X + 1, X))
+    same_bits(out["b"], np.where(X > 0, AT * 2, AT).astype(np.float32))
+    c.unary_transform(x, out, lambda p: (p.b, p.a), N)
+    same_bits(out["a"], AT)
+
+
+def add(a, b):
+    return a + b
+
+
+@clause("TMP-1.query", "TMP-1.run", "TMP-2.small", "TMP-5.free", "TMP-5.kind", "CNV-3.position")
+def test_objects():
+    out, big = np.zeros(1, np.int64), np.arange(1 << 17, dtype=np.int32)
+    reducer = ct.compute.make_reduce_into(big, out, add, np.int64(0))
+    need = reducer(temp_storage=None, d_in=big, d_out=out, num_items=len(big), op=add, h_init=np.int64(0))
+    assert need > 0 and out[0] == 0
+    if need > 1:
+        with pytest.raises(ValueError):
+            reducer(np.zeros(need - 1, np.uint8), big, out, add, len(big), np.int64(0))
+        assert out[0] == 0
+    storage = np.zeros(need, np.uint8)
+    assert reducer(storage, big, out, add, len(big), np.int64(0)) == need and out[0] == big.sum(dtype=np.int64)
+    assert reducer(storage, big[5:], out, add, 10, np.int64(3)) <= need and out[0] == big[5:15].sum() + 3
+    for arguments in ((big.astype(np.float32), out, add), (big, out.astype(np.int32), add),
+                      (big, out, lambda a, b: a * b)):
+        with pytest.raises(TypeError):
+            reducer(storage, *arguments, 10, np.int64(0))
+
+
+@clause("RDC-1.reduce", "RDC-2.accumulator", "RDC-3.nothing", "RDC-6.convert")
+def test_reduce_into():
+    out = np.zeros(1, np.float64)
+    ct.compute.reduce_into(X, out, N, lambda a, b: a if a > b else b)
+    assert out[0] == X.max()
+    small = np.full(N, 100, np.int8)
+    ct.compute.reduce_into(small, out, N, add, np.array([5], np.int64))
+    assert out[0] == 100 * N + 5
+    ct.compute.reduce_into(small, out, N, add)
+    assert out[0] == np.array(100 * N).astype(np.int8)
+    out[0] = 8
+    ct.compute.reduce_into(X, out, 0, add)
+    assert out[0] == 8
+    ct.compute.reduce_into(X, out, 0, add, np.int32(4))
+    assert out[0] == 4
+
+
+@clause("SCN-1.inclusive", "SCN-1.exclusive", "SCN-5.place", "SCN-4.nothing")
+def test_scans():
+    out, total = X.copy(), np.cumsum(X).astype(np.int32)
+    ct.compute.inclusive_scan(d_in=out, d_out=out, op=add, num_items=0)
+    ct.compute.inclusive_scan(d_in=out, d_out=out, op=add, num_items=N)
+    same_bits(out, total)
+    ct.compute.inclusive_scan(X, out, add, np.int32(9), N)
+    same_bits(out, total + 9)
+    out = X.copy()
+    ct.compute.exclusive_scan(out, out, add, np.int32(9), N)
+    same_bits(out, total - X + 9)
+
+
+@clause("SCN-1.order")
+def test_the_order_of_scans():
+    Map = ct.compute.gpu_struct({"scale": np.int64, "shift": np.int64})
+
+    def then(p, q):
+        return Map(p.scale * q.scale, p.shift * q.scale + q.shift)
+    x, out = np.zeros(N, Map.dtype), np.zeros(N, Map.dtype)
+    x["scale"], x["shift"] = np.where(AT % 2, 1, -1), X
+    ct.compute.inclusive_scan(x, out, then, None, N)
+    scale, shift, want = 1, 0, []
+    for a, b in x.tolist():
+        scale, shift = scale * a, shift * a + b
+        want.append((scale, shift))
+    assert out.tolist() == want
+
+
+@clause("SCN-3.none")
+def test_exclusive_scans_begin_with_a_value():
+    with pytest.raises(ValueError):
+        ct.compute.exclusive_scan(X, X.copy(), add, None, N)
