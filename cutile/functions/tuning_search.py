@@ -225,14 +225,14 @@ def _steps(a: Mapping[str, Any], b: Mapping[str, Any], values: Mapping[str, Iter
 def _resources(c: Candidate, args: tuple, ordinal: int) -> Any:
     """What the GPU code of a configuration takes; None where it is not in the cache on disk."""
     from cutile.compilation.launch_signature import of_launch
-    from cutile.gpu import cubin
+    from cutile.gpu import selection
     from cutile.gpu.cubin_resources import read
     from cutile.gpu.driver import driver
 
     arguments = c.kernel.classify(args)
     constraints, symbol = of_launch(c.kernel, arguments)
     target = driver().device(ordinal).target
-    code = cubin.cached(c.kernel.program(arguments).kernel, constraints, target, c.kernel.options, symbol)
+    code = selection.cached(c.kernel.program(arguments).kernel, constraints, target, c.kernel.options, symbol)
     try:
         return None if code is None else read(code, symbol)
     except ValueError:
