@@ -63,7 +63,7 @@ TESTED_ELSEWHERE = {
     "interp/memory/irregular_tiles": ("interp/memory/test_tile_locations.py", "it is one of the answers of locate"),
     "interp/memory/strided_tile": ("interp/memory/test_tile_locations.py", "tiles are read through it"),
     "interp/memory/tile_copy": ("interp/memory/test_array_view.py", "arrays read and write tiles through it"),
-    "interp/sanitize/checked_launch": ("interp/sanitize/test_findings.py", "it raises what was found"),
+    "interp/sanitize/run_checked": ("interp/sanitize/test_findings.py", "it raises what was found"),
     "interp/sanitize/cells": ("interp/sanitize/test_race.py", "memory of many layouts is told apart"),
     "interp/sanitize/race_ops": ("interp/sanitize/test_race.py", "what they report is tested"),
     "interp/sanitize/reach": ("interp/sanitize/test_undetermined.py", "what accesses reach is read by it"),

@@ -262,7 +262,7 @@ def test_arrays_are_as_they_were_after_a_failure_and_an_interrupt(monkeypatch):
 
 
 def test_an_interrupt_while_arrays_are_put_back():
-    from cutile.runtime.restoring import _surely
+    from cutile.runtime.restoring import _even_if_interrupted
 
     calls = []
 
@@ -272,7 +272,7 @@ def test_an_interrupt_while_arrays_are_put_back():
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        _surely(restore)
+        _even_if_interrupted(restore)
     assert len(calls) == 2
 
 

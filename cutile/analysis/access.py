@@ -41,8 +41,8 @@ class Slice:
 
 @structure(frozen=True, slots=True)
 class ArrayPath:
-    """How to come to an array: by `steps` from `root`, which is a parameter, or a value that control flow or a foreign
-    pointer gives.
+    """How to come to an array: by `steps` from `root`, which is a parameter, or a value that comes from control flow
+    or a foreign pointer.
     """
 
     root: Value
@@ -95,7 +95,7 @@ def _accesses(kernel: Kernel) -> dict[Op, Access]:
 
 
 def array_paths(kernel: Kernel) -> Callable[[Value], ArrayPath]:
-    """What gives the path of each array or list value of a kernel."""
+    """Returns a function from an array or list value of a kernel to its path."""
     ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
     return _paths(ops, affine_scalars(ops))
 

@@ -1,8 +1,8 @@
 """Integer scalars as affine functions of block indices, loop counters and other scalars.
 
-Sums, differences, and products with constants are followed; every other scalar is a variable of its own. The function
-is computed without wrapping: it equals the scalar if its value fits the scalar's dtype, else modulo 2^n, where n is
-the width of the dtype.
+Sums, differences, and products with constants are followed; every other scalar is a variable of its own. The scalar
+equals the function's value modulo 2^n, where n is the width of its dtype; if the value fits the dtype, it equals it
+exactly.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class AffineIndex:
 
 
 def affine_scalars(ops: Iterable[Op]) -> Callable[[Value], AffineIndex]:
-    """Returns what maps each scalar of a program to its affine function. `ops`: the program's ops, in order."""
+    """Returns a function from a scalar of a program to its affine function. `ops`: the program's ops, in order."""
     found: dict[Value, AffineIndex] = {}
 
     def of(v: Value) -> AffineIndex:

@@ -2,7 +2,7 @@
 
 Slices, list items, branches, loops, calls and foreign pointers pass arrays on. All values that may be the same memory
 form one class, by union-find over every node that passes an array on. So the answer may name a parameter too many, but
-never one too few. The arguments of a launch may overlap besides; that is not known here.
+never one too few. The arguments of a launch may also overlap one another; that is not known here.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ def is_written(kernel: Kernel) -> Callable[[Value], bool]:
 
 
 def memory_classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> Callable[[Value], Value]:
-    """Returns what maps an array, list or pointer value to the representative of its class: two values with different
-    representatives are never the same memory.
+    """Returns a function from an array, list or pointer value to the representative of its class: two values with
+    different representatives are never the same memory.
 
     `together`: groups of parameters whose arguments may be the same memory.
     """

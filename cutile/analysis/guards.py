@@ -17,7 +17,7 @@ class Guard:
     gap: int
 
 
-# Of a comparison that is true, and of one that is false: whether its operands change sides, and the gap.
+# For each comparison: what it implies if it is true, and if it is false, as (swap the operands?, gap).
 _COMPARISONS = {
     compare.less: ((False, 1), (True, 0)), compare.less_equal: ((False, 0), (True, 1)),
     compare.greater: ((True, 1), (False, 0)), compare.greater_equal: ((True, 0), (False, 1)),
@@ -82,7 +82,7 @@ def _implied(condition: Value, truth: bool, source: dict[Value, Node]) -> list[G
 
 def _of_branches(n: If, v: Value, truth: bool, source: dict[Value, Node]) -> list[tuple[Value, bool]]:
     """Conditions that follow from the result `v` of an If, which is how `and` and `or` are written: if only one branch
-    can give this truth, it was taken.
+    can have this result, that branch was taken.
     """
     at = n.results.index(v)
     possible = []

@@ -1,7 +1,7 @@
 """Whether the tiles that a kernel accesses lie inside their arrays: in one launch, or in every launch.
 
-An access whose tiles all do needs no check. What is said here is never more than what holds: an access is taken to run
-wherever the branches around it let it.
+An access whose tiles all lie inside needs no check. The answer is safe: an access counts as inside only if that is
+proved, wherever the branches around it let it run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ NOTHING: Multiples = MappingProxyType({})
 
 
 class TilesInside:
-    """The accesses to tiles of a kernel without frames that are checked, and where they lie.
+    """The accesses to tiles, in a kernel without frames, that are checked, and where they lie.
 
-    regular  those whose tile indices and arrays depend on nothing but the grid and the sizes of arrays
+    known_per_launch  those whose tile indices and arrays depend on nothing but the grid and the sizes of arrays
     """
 
     def __init__(self, kernel: Kernel):
@@ -31,15 +31,15 @@ class TilesInside:
             if a.unit == TILES and a.shape and a.check_bounds and "check_bounds" in n.attrs}
         self._guards = guards(kernel) if self._accesses else {}
         self._scalars = ScalarRanges(kernel)
-        self.regular = [n for n in self._accesses
+        self.known_per_launch = [n for n in self._accesses
                         if all(map(self._scalars.is_regular, (n.operands[0], *_index(n))))]
 
-    def all_regular(self, blocks: Sequence[Range], shapes: Shapes) -> bool:
-        """Whether all tiles of the regular accesses lie inside, in launches whose grid has so many blocks along each
-        axis and whose arrays have these shapes.
+    def all_inside(self, blocks: Sequence[Range], shapes: Shapes) -> bool:
+        """Whether all tiles of these accesses lie inside, in launches whose numbers of blocks
+        along each axis are in these ranges, and whose arrays have these shapes.
         """
         found = self._scalars.of_launch(blocks, shapes)
-        return all(self._is_inside(n, found, NOTHING) for n in self.regular)
+        return all(self._is_inside(n, found, NOTHING) for n in self.known_per_launch)
 
     def each(self, blocks: Sequence[Range], shapes: Shapes, multiples: Multiples = NOTHING) -> dict[Op, tuple]:
         """The accesses whose tiles all lie inside, in such launches, with the shapes of the tiles.
@@ -55,7 +55,7 @@ class TilesInside:
         indices: list[Range | None] = [found.under(known, v) for v in _index(n)]
         for dim, k in enumerate(access.order):
             if sizes[k] is None and self._is_a_whole_tile(n, dim, found, multiples):
-                sizes[k], indices[dim] = access.shape[dim], (0, 0)  # it lies as the first of a single tile does
+                sizes[k], indices[dim] = access.shape[dim], (0, 0)  # treat it as tile 0 of an axis one tile long
         return where_tiles_lie(access, sizes, indices) == INSIDE
 
     def _is_a_whole_tile(self, n: Op, dim: int, found: LaunchRanges, multiples: Multiples) -> bool:

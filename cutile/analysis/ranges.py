@@ -1,6 +1,6 @@
-"""Ranges of the integer scalars of a program in a launch: what the grid and the sizes of the arrays say about them.
+"""Ranges of the integer scalars of a program in a launch, from the grid and the sizes of the arrays.
 
-A range holds for the scalar as it is: one that may wrap has the range of its dtype.
+A scalar that may wrap has the range of its dtype.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ScalarRanges:
 
     function  gives the affine function of a scalar
     tiles     the ops that count tiles of an array, by their results
-    regular   variables of such functions that depend on nothing but the grid and the sizes of arrays
+    known_per_launch  variables of such functions that depend on nothing but the grid and the sizes of arrays
     """
 
     def __init__(self, kernel: Kernel):
@@ -38,7 +38,7 @@ class ScalarRanges:
         self.params = set(kernel.params)
         self.tiles = {n.results[0]: n for n in ops if n.op in (grid.num_tiles, views.view_num_tiles)}
         self.parts = {n.results[0]: n for n in ops if n.op in (memory.list_item_op, views.slice_)}
-        self.regular: set[Variable] = {BlockIndex(k) for k in range(3)}
+        self.known_per_launch: set[Variable] = {BlockIndex(k) for k in range(3)}
         self.steps: list[For | Op] = []
         for n in nodes:
             if isinstance(n, For):
@@ -51,12 +51,12 @@ class ScalarRanges:
             return
         self.steps.append(n)
         if all(map(self.is_regular, operands)):
-            self.regular.add(v)
+            self.known_per_launch.add(v)
 
     def is_regular(self, v: Value) -> bool:
         """Whether a scalar, or the sizes of an array, depend on nothing but the grid and the sizes of arrays."""
         if not isinstance(v.type, ArrayType):
-            return isinstance(v.type, ListType) or self.regular.issuperset(self.function(v).variables)
+            return isinstance(v.type, ListType) or self.known_per_launch.issuperset(self.function(v).variables)
         while (n := self.parts.get(v)) is not None:
             if n.op is views.slice_ and not all(map(self.is_regular, n.operands[1:])):
                 return False
@@ -110,9 +110,7 @@ class LaunchRanges:
         return (least, most) if _fits((least, most), v) else int_range(v.type.dtype)
 
     def rest(self, v: Value, factor: int, other: Value) -> Range | None:
-        """The range of what the affine function of `v` is besides `factor` times another scalar, if they share a
-        variable, and that scalar is the value of its own function.
-        """
+        """The range of v - factor·other; None if the two share no variable, or if `other` may wrap."""
         f, g = map(self.scalars.function, (v, other))
         if set(f.variables).isdisjoint(g.variables):
             return None

@@ -14,7 +14,7 @@ elements it reads and writes, and the values it writes. If the state repeats and
 later iterations repeat too.
 
 The flow of values is followed through branches, loops and calls without regard to order. So the analysis may report a
-loop that does not wait, or too large a state; never too little.
+loop that does not wait, or too large a state. It never misses one.
 """
 
 from __future__ import annotations

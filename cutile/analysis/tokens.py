@@ -44,8 +44,11 @@ ACQUIRE: Key = ("acquire", None)
 
 @structure(frozen=True, slots=True)
 class Tokens:
-    """How a node goes with tokens: it waits for those in `waits`. After it, those in `joins` stand for what they stood
-    for and the node, those in `becomes` for the node alone.
+    """What a node does with tokens.
+
+    waits    tokens that the node needs
+    joins    tokens that it is added to
+    becomes  tokens that it replaces
     """
 
     waits: tuple[Key, ...]

@@ -1,4 +1,4 @@
-"""python -m cutile cache: lists, shows and clears the GPU code on disk, and the configurations that searches found."""
+"""The verb `cache`: lists, shows and clears the GPU code on disk, and the configurations that searches found."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def list_(context: typer.Context) -> None:
 
 @app.command()
 def show(
-    key: Annotated[str, typer.Argument(help="as many digits of it as tell it from the others")],
+    key: Annotated[str, typer.Argument(help="its first digits, enough to be unique")],
     cubin: Annotated[Path | None, typer.Option(help="write the machine code to this file too")] = None,
 ) -> None:
     """Print what an entry was made from: target, options, what is known of the parameters, IR."""
@@ -120,7 +120,7 @@ def clear(
 
 
 def _cache() -> cache.Cache:
-    """The cache even if launches distrust it; then it prints why."""
+    """The cache, even if launches distrust it. In that case the reason is printed."""
     try:
         kept = cache.Cache(cache.folder(), settings.get("CACHE_SIZE"))
         with os.scandir(kept.folder):

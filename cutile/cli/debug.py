@@ -34,7 +34,7 @@ def debug(
         where = block_of(block)
     except ValueError:
         fail(f"--block {block}: write a block id such as 3 or 3,0,0")
-    stops = _Stops(name, where, launch)
+    stops = _StoppingLaunch(name, where, launch)
     try:
         script.run(file, arguments or [], stops.launch)
     except BdbQuit:
@@ -43,7 +43,7 @@ def debug(
         fail(f"{name or 'a kernel'} was launched {stops.count} time(s) by {file}")
 
 
-class _Stops:
+class _StoppingLaunch:
     """ct.launch, which stops in a block of one launch."""
 
     def __init__(self, name: str, block: tuple[int, int, int], number: int):
@@ -62,11 +62,11 @@ class _Stops:
         program = kernel.program(kernel.classify(tuple(args))).kernel
         debugger = pdb.Pdb()
         debugger.reset()
-        first = min(n.span.line for n in program.body.nodes if n.span != program.span)  # without the parameters
+        first = min(n.span.line for n in program.body.nodes if n.span != program.span)  # skips the Binds of parameters
         problem = debugger.set_break(program.span.filename, first, temporary=True, cond=f"__block__ == {self.block}")
         if problem:
             fail(problem)
-        debugger.botframe = sys._getframe()  # it runs on from here to the breakpoint
+        debugger.botframe = sys._getframe()  # pdb does not stop between here and the breakpoint
         debugger.set_continue()
         before = sys.gettrace()
         sys.settrace(debugger.trace_dispatch)

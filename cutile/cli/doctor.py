@@ -1,4 +1,4 @@
-"""python -m cutile doctor: what is installed, and what works with it."""
+"""The verb `doctor`: what is installed, and what works with it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _without_current_folder() -> Iterator[None]:
 def _gpu() -> Iterator[tuple[str, str, str]]:
     """Rows about the assembler, the driver and each GPU. No context is created on a GPU."""
     from cutile.gpu.driver import driver
-    from cutile.gpu.tileir.tileiras import find_tool
+    from cutile.gpu.find_tileiras import find_tool
 
     try:
         tool = find_tool()

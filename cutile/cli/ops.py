@@ -20,7 +20,7 @@ def ops(
     words: Annotated[list[str] | None, typer.Argument(help="words that name or description contain")] = None,
     json: Annotated[bool, typer.Option(help="print JSON")] = False,
 ) -> None:
-    """List the functions of the language, or those that some words describe.
+    """List the functions of the language and ops of your own, or those that some words describe.
 
     python -m cutile ops reduce axis
     """

@@ -1,4 +1,4 @@
-"""python -m cutile settings: every CUTILE_* variable and its value."""
+"""The verb `settings`: every CUTILE_* variable and its value."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Unchecked:
         """
         shapes = {p: d[0] if isinstance(p.type, ArrayType) else [sizes for sizes, _ in d]
                   for p, d in zip(self.kernel.params, dims, strict=True) if isinstance(p.type, ArrayType | ListType)}
-        return lambda grid: 0 not in grid and self._tiles.all_regular([(n, n) for n in grid], shapes)
+        return lambda grid: 0 not in grid and self._tiles.all_inside([(n, n) for n in grid], shapes)
 
 
 def unchecked(kernel: Kernel, uses_tma: bool) -> Unchecked | None:
@@ -60,7 +60,8 @@ def unchecked(kernel: Kernel, uses_tma: bool) -> Unchecked | None:
         return None
     kernel = flatten_frames(kernel)
     tiles = TilesInside(kernel)
-    return Unchecked(_without_checks(kernel, tiles.regular, uses_tma), tiles) if tiles.regular else None
+    possible = tiles.known_per_launch
+    return Unchecked(_without_checks(kernel, possible, uses_tma), tiles) if possible else None
 
 
 def uses_tma(code: bytes, symbol: str, warps: int | None) -> bool:

@@ -2,8 +2,8 @@
 
 Under `batch` an assertion is found for many blocks at once, in code that has no variables of a single block. The block
 runs again under `block`, on copies of the arrays that it stores to: its error then has the frame of the kernel, which
-pdb, `pytest --pdb`, `%debug` and editors show after the failure. That is done only where the block computes the same
-again, because nothing that it reads may have changed.
+pdb, `pytest --pdb`, `%debug` and editors show after the failure. That is done only if nothing that the block reads can
+have changed since.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Silent(Single):
 def with_frames(compiled: CompiledKernel, launch: Launch, values: Sequence[Any],
                 error: TileAssertionError) -> TileAssertionError:
     """The error of the first block that failed, with the frames of the kernel in its traceback. If the block cannot run
-    again, `error` itself, which then says how to see them.
+    again, `error` itself, with advice how to see these frames; if its second run does not fail, `error` as it is.
 
     values  the arguments as `run_blocks.run` has them
     """
@@ -64,7 +64,8 @@ def _repeatable(compiled: CompiledKernel, values: Sequence[Any]) -> bool:
         return True
     named = dict(zip(compiled.kernel.params, values, strict=True))
     for a in accesses(compiled.kernel).values():
-        if a.effect == WRITE and a.unit != OFFSETS:  # the memory of a copy may have another layout
+        # Raw offsets reach other elements in a copy, whose layout may differ.
+        if a.effect == WRITE and a.unit != OFFSETS:
             continue
         if a.array.root not in named or a.effect != READ:
             return False

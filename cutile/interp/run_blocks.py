@@ -48,9 +48,9 @@ def run(compiled: CompiledKernel, grid: Sequence[int], args: Sequence, schedule:
     if 0 in grid:
         return
     if plan.checks:
-        from cutile.interp.sanitize import checked_launch  # loaded when it is needed
+        from cutile.interp.sanitize import run_checked  # loaded when it is needed
 
-        checked_launch.run(kernel, plan, grid, limit, values, functools.partial(_run, compiled, plan, values, extent))
+        run_checked.run(kernel, plan, grid, limit, values, functools.partial(_run, compiled, plan, values, extent))
     else:
         _run(compiled, plan, values, extent, Launch(grid, limit))
 

@@ -26,11 +26,11 @@ from cutile.ir.walk import walk
 from cutile.ops._op import PRODUCT, REDUCTION, SCAN
 from cutile.types import ArrayType, ListType, RoundingMode, TileType
 
-# Bytes of one tile value for all blocks of a chunk: larger for kernels that work longer on each byte [measured].
+# Most bytes that the largest tile may take, summed over the blocks of a chunk [measured].
 BUDGET = 512 << 10
-ROW_BUDGET = 1 << 20  # kernels that reduce or scan
+REDUCE_BUDGET = 1 << 20  # kernels that reduce or scan
 MATMUL_BUDGET = 512 << 10  # kernels with matrix products, also if they reduce
-SCAN_BUDGET = 16 << 20  # kernels with a scan whose elements Python goes through, for all blocks at once
+SCAN_BUDGET = 16 << 20  # kernels with a scan that runs as a Python loop over its elements
 STREAM_BUDGET = 4 << 20  # kernels whose tiles take no memory of their own
 MAX_BLOCKS = 1 << 14  # of a chunk
 
@@ -43,10 +43,10 @@ class ExecutionPlan(NamedTuple):
     schedule: str
     why: str
     function: Callable
-    blocks: int  # most blocks of a chunk
+    blocks: int  # of a chunk, at most
     code: EmittedCode
     checks: tuple[str, ...] = ()  # of the sanitizer
-    noted: set | None = None  # what they have told already, at any launch
+    noted: set | None = None  # sites for which a note was printed
 
 
 class CompiledKernel:
@@ -76,20 +76,20 @@ class CompiledKernel:
         return replace(found, breakpoint=True) if stops else found
 
     def shown(self, values: Sequence[Any]) -> list[Any]:
-        """The arguments as the schedules for debuggers take them: numbers as the tiles that a debugger shows."""
+        """The arguments as `block` and `interleave` take them: numbers as the tiles that a debugger shows."""
         from cutile.interp.show import Tile  # loaded when it is needed
 
         return [Tile(carrier=a, type=v.type) if isinstance(v.type, TileType) else a
                 for v, a in zip(self.kernel.params, values, strict=True)]
 
-    def plan(self, asked: str | None, usual: bool) -> ExecutionPlan:
-        """How a launch runs under the current settings. `asked`: the schedule that the caller asks for; `usual`: all
+    def plan(self, asked: str | None, defaults: bool) -> ExecutionPlan:
+        """How a launch runs under the current settings. `asked`: the schedule that the caller asks for; `defaults`: all
         settings have their defaults.
 
         One plan is kept for each combination of the settings that `choose` and `_plan` read.
         """
         get = settings.get
-        key = ("usual", asked, debugger.follows()) if usual else (
+        key = ("usual", asked, debugger.follows()) if defaults else (
             asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, get("SANITIZE"),
             get("UNDETERMINED"), get("PROFILE") is None, debugger.follows())
         found = self._made.get(key)
@@ -186,7 +186,7 @@ def properties_of(kernel: Kernel) -> KernelProperties:
     if axes > MAX_BATCHED_AXES:
         unbatchable = f"{axes} axes leave NumPy too few for blocks"
     budget = SCAN_BUDGET if stepwise else MATMUL_BUDGET if PRODUCT in accumulated else \
-        ROW_BUDGET if accumulated & {REDUCTION, SCAN} else BUDGET
+        REDUCE_BUDGET if accumulated & {REDUCTION, SCAN} else BUDGET
     waiting = min((n.span.line for n in waiting_loops(kernel)), default=None)
     why = None if waiting is None else f"the loop in line {waiting} waits for other blocks"
     return KernelProperties(largest, budget, stops, unbatchable, why)

@@ -62,7 +62,9 @@ class Argument:
 
 
 def classify(index: int, name: str, value: Any, spec: ParameterSpec, reading: Reading = FROM_OBJECTS) -> Argument:
-    """Classify one kernel argument; TypeError, ValueError or OverflowError, naming the parameter, if it is none."""
+    """Classify one kernel argument; TypeError, ValueError or OverflowError, naming the parameter, if it cannot
+    be one.
+    """
     return _classify(_Where(index, name, reading), value, spec, 0)
 
 
@@ -225,7 +227,7 @@ def _list(where: _Where, value: list, spec: ParameterSpec) -> Argument:
 
 
 def host_values(arguments: Sequence[Argument]) -> list[Any]:
-    """The flat arguments, with arrays themselves in the place of ArrayRefs of arrays in CPU memory."""
+    """The flat arguments, in which each array in CPU memory replaces its ArrayRef."""
     return [_in_memory(x) for a in arguments for x in a.flat_args]
 
 

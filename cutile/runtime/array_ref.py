@@ -20,7 +20,8 @@ class ArrayRef(NamedTuple):
     """An array as a launch has read it.
 
     pointer   address of element (0, …), 0 if there is none
-    shape     sizes;  strides: in elements
+    shape     sizes
+    strides   in elements
     device    ordinal of the GPU; None in CPU memory, or if only the driver can tell
     writable  False if the library says that it may not be stored to
     owner     the NumPy array or PackedArray in CPU memory; None in GPU memory, which the caller keeps

@@ -113,7 +113,7 @@ def read_torch(t: Any, key: list, values: list) -> None:
             if t.requires_grad:
                 t = t.detach()
             return _append_host(TORCH, _memory(t, dtype, bits), dtype, key, values)  # torch refuses most that is wrong
-    except (KeyError, RuntimeError, ValueError, TypeError):  # a dtype not met before, or what is wrong is found below
+    except (KeyError, RuntimeError, ValueError, TypeError):  # a dtype not met before; or what is wrong is said below
         pass
     read_torch_subclass(t, key, values)
 

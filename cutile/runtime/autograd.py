@@ -1,8 +1,8 @@
 """Tells PyTorch's autograd which tensors the kernel of a launch may store to.
 
-Autograd saves tensors for gradients, and sees by their versions whether one was written to since. Operations of
-PyTorch raise the version of the tensors that they write to, and refuse to write to a leaf that requires grad. Kernels
-bypass these operations, so a launch itself raises versions and refuses such leaves.
+Autograd saves tensors for gradients, and sees by their versions whether one was written to after it was saved.
+Operations of PyTorch raise the version of the tensors that they write to, and refuse to write to a leaf that requires
+grad. Kernels bypass these operations, so a launch itself raises versions and refuses such leaves.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def unpacked(values: Sequence[Any]) -> list[Any]:
 
 
 class PackedLaunch:
-    """A launch that the interpreter has prepared, on copies of the packed arrays among its arguments."""
+    """Runs a HostLaunch on unpacked copies of the packed arrays among its arguments."""
 
     def __init__(self, inner: Any):
         self.inner = inner

@@ -267,7 +267,7 @@ def _stage(name: str, program: nodes.Kernel, level: int) -> None:
 
 
 @structure(frozen=True)
-class Space:
+class CallableFrom:
     """Where a function may be called from."""
 
     fn: types.FunctionType
@@ -314,7 +314,7 @@ def function(func: Callable | None = None, /, *, host: bool = False, tile: bool 
                 raise RuntimeError(f"{fn.__name__}() {why}")
             return fn(*args, **kwargs)
 
-        on_host._cutile_function = Space(fn, host, tile)
+        on_host._cutile_function = CallableFrom(fn, host, tile)
         return on_host
 
     return decorate if func is None else decorate(func)

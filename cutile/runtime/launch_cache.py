@@ -57,9 +57,9 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
     """Have C code run later launches of a kernel with arguments like these, which a plan has run on a GPU.
 
     From then on, `kernel.plans.launch_cache.launch(stream, grid, values)` returns
-    * None: such a launch, which it has queued,
-    * NotImplemented: all other launches, and wherever anything is unusual; nothing has been done,
-    * a refusal, for `refused`: a launch that the driver refuses.
+    * None if it queued the launch,
+    * NotImplemented if it did nothing, because the launch is another one, or anything is unusual,
+    * a pair, for `refused`, if the driver refused the launch: its code, and the prepared launch.
 
     `grid_limit` is the largest number of blocks along an axis.
     """

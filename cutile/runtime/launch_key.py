@@ -1,4 +1,4 @@
-"""Reads the arguments of a launch once: into a key that is quickly made, and launch values for a back end.
+"""Reads each argument of a launch once, and quickly: into a part of the launch key, and launch values for a back end.
 
 Under the key a kernel keeps launch plans. It is finer than the specialisation key (arguments.py), since it has all
 sizes and strides. Equal keys mean equal types, facts and parameters; only addresses and numbers differ. Key and launch
@@ -30,8 +30,8 @@ from cutile.runtime.arrays import (
 
 
 def read(values: Sequence[Any], specs: Iterable[ParameterSpec], key: list, launch_values: list) -> None:
-    """Append to the key a part for each argument, and for each flat argument a launch value: the address of an array in
-    GPU memory, another array itself, a number, a list of these.
+    """Append to the key a part for each argument, and for each flat argument a launch value: for an array in GPU
+    memory its address, for one in CPU memory the array, else a number, or a list of these.
 
     Any exception means that an argument is not what it should be; `Kernel.classify` says which, and why.
     """
@@ -95,7 +95,7 @@ READERS: dict[type, Reader] = {bool: read_bool, int: read_int, float: read_float
 
 
 def find_reader(cls: type) -> Reader:
-    """How arguments of a class are read. Those of the libraries that are known are found quickly the next time."""
+    """How arguments of a class are read. Readers of the classes of known libraries are remembered."""
     reader = READERS.get(cls)
     if reader is None:
         if issubclass(cls, int | float):

@@ -1,4 +1,4 @@
-"""What launches with arguments of one key do: the program, where it runs, the prepared launch of a back end.
+"""A launch plan: for arguments with one launch key, the program, where it runs, and the prepared launch of a back end.
 
 The arguments decide where it runs: arrays in CPU memory mean the interpreter, arrays in GPU memory their GPU. Without
 arrays the stream decides.
@@ -30,7 +30,9 @@ class PreparedLaunch(Protocol):
     """A launch as a back end has prepared it: a program on arguments of one kind, with arrays of one layout."""
 
     def run(self, grid: Grid, stream: Any, values: Sequence[Any], dependent: bool) -> None:
-        """Run it. `values` are launch values, as launch_key.read gives them."""
+        """Run it on a stream. `values` are launch values, as launch_key.read gives them; `dependent` lets it start
+        before the kernel that was queued before it has ended.
+        """
 
     def still_valid(self) -> bool:
         """Whether it may run under the current settings; if not, it has to be prepared anew."""
@@ -39,7 +41,9 @@ class PreparedLaunch(Protocol):
 class LaunchPlan:
     """What launches of a kernel with arguments of one launch key do.
 
-    prepare     called with the stream, makes the prepared launch: at the first run, and when it is no longer valid
+    program     the typed program
+    prepare     makes the prepared launch from the stream: at the first run, and again when it is no longer valid
+    prepared    that launch; None before the first run
     ordinal     of the GPU that it is for; None for the interpreter. `dims`: sizes and strides of its arrays there
     repeatable  whether later launches with this key use it
     written     the tensors of PyTorch that must be told that they are written to
@@ -52,7 +56,7 @@ class LaunchPlan:
         self.program, self.prepare, self.ordinal, self.dims = program, prepare, ordinal, dims
         self.repeatable, self.written = repeatable, written
         self.prepared: PreparedLaunch | None = None
-        self.used = False  # lately (LruDict)
+        self.used = False  # by a launch since LruDict last looked
 
 
 def run(kernel: Kernel, grid: Grid, values: tuple, stream: Any, dependent: bool) -> LaunchPlan:
@@ -115,7 +119,7 @@ def _classify(kernel: Kernel, values: tuple, key: tuple | None, launch_values: l
     """The arguments of a launch as they have been read, and their key.
 
     If one cannot be read or classified, all are read again, one after another, for the error that names the first that
-    is wrong. If the second reading succeeds, the arguments have no reliable key: None.
+    is wrong. If the second reading succeeds, arguments read differently each time, so they have no reliable key: None.
     """
     if key is not None:
         try:
@@ -126,7 +130,7 @@ def _classify(kernel: Kernel, values: tuple, key: tuple | None, launch_values: l
 
 
 def _host_value(x: Any) -> Any:
-    """A flat argument as the interpreter takes it: an empty array that may be anywhere is in CPU memory."""
+    """A flat argument as the interpreter takes it. An empty array without a place counts as in CPU memory."""
     if isinstance(x, list):
         return list(map(_host_value, x))
     if not isinstance(x, ArrayRef):
@@ -183,12 +187,14 @@ def _compiled(program: TypedProgram) -> Any:
 
 def _prepare_on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[Argument], ordinal: int,
                     dims: list[Any]) -> Callable[[Any], PreparedLaunch]:
-    """GPU code is made when a launch first runs on the GPU; under CUTILE_BACKEND=interp none is made."""
+    """A function that makes the prepared launch, on the GPU or, under CUTILE_BACKEND=interp, on copies. GPU code is
+    made when that is first called for the GPU.
+    """
 
     def prepare(stream: Any) -> PreparedLaunch:
         from cutile.gpu import device_launch, streams  # back ends are loaded when they are needed
 
-        streams.handle(stream)  # what is no stream is refused before anything is compiled
+        streams.handle(stream)  # refuses a wrong stream before anything is compiled
         if settings.on_host():
             from cutile.interp import HostLaunch
             from cutile.runtime.host_copies import HostCopyLaunch
@@ -217,7 +223,7 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
     """
     arrays = [(array, name) for a, name in zip(arguments, names, strict=True) for array in _arrays(a.flat_args)]
     sides: dict[str, str] = {}
-    for array, name in arrays:  # no driver is needed for this
+    for array, name in arrays:  # which needs no driver
         if array.owner is not None or array.pointer:
             sides.setdefault("GPU" if array.owner is None else "CPU", name)
     _one_place(sides, "{} memory")
@@ -240,7 +246,7 @@ def place(arguments: Sequence[Argument], names: Sequence[str], stream: Any) -> t
 
 
 def _home(a: ArrayRef) -> int | None:
-    """The GPU of an array in GPU memory; None for one without memory that does not say."""
+    """The GPU of an array in GPU memory; None for an empty array whose GPU is not known."""
     if a.device is None and a.pointer:
         from cutile.gpu.driver import driver
 

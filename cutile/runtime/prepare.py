@@ -24,7 +24,7 @@ from cutile.runtime.launch_key import read
 
 _WHY = ("a prepared launch runs a kernel on the memory of its arguments, and traced tensors have none; a "
         "torch.library.custom_op around it can be in the graph")
-ALIGNMENT = 16  # bytes, the most that code is made for
+ALIGNMENT = 16  # bytes; code gains nothing from more
 ADDRESS = 5  # where the part of an array in GPU memory has its address modulo ALIGNMENT
 
 
@@ -33,9 +33,9 @@ def prepare(kernel: Kernel, grid: tuple[SupportsIndex, ...], kernel_args: tuple[
             stream: Any = None) -> Prepared:
     """Check, type and compile a launch, without running it.
 
-    The prepared launch holds its arguments. It stays as it was prepared: the kernel's globals and the settings are
-    those of now, apart from CUTILE_SANITIZE, which counts when it runs. CUDA graphs can capture it; a captured launch
-    keeps the arguments that it had.
+    The prepared launch holds its arguments. It stays as it was prepared: later changes of globals or settings do not
+    count, apart from CUTILE_SANITIZE, which counts when it runs. CUDA graphs can capture it; a captured launch keeps
+    the arguments that it had.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ class Prepared:
             self._parts[i] = self._parts[i][0], part[1]
         if self._plan.repeatable:
             self._launch_values = [x for _, values in self._parts for x in values]
-        else:  # the launch values are not those that were read
+        else:  # the launch values differ from those that `_read` gave
             _, self._launch_values = launch_plan.find(self.kernel, tuple(self._values), None)
         self._pass_on()
 
@@ -280,6 +280,6 @@ def _library(part: Sequence) -> str:
 
 
 def _alignment(part: Sequence) -> int:
-    """Of what bytes the address of an array in GPU memory is known to be a multiple."""
+    """The largest power of two, up to ALIGNMENT, that divides the address of an array in GPU memory."""
     rest = part[ADDRESS] | ALIGNMENT
     return rest & -rest

@@ -1,5 +1,5 @@
-"""Launches that leave arrays as they were: the memory that a launch may store to is copied before, and put back after
-it.
+"""Launches that leave arrays as they were: the memory that a launch may store to is copied before the launch, and put
+back after it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ def restored(plan: LaunchPlan, values: Sequence[Any], stream: Any) -> Iterator[N
         yield
     except BaseException:
         try:
-            _surely(restore)
+            _even_if_interrupted(restore)
         except Exception:  # the first error is raised; a GPU that failed may do nothing more
             pass
         raise
-    _surely(restore)
+    _even_if_interrupted(restore)
 
 
-def _surely(restore: Restore) -> None:
+def _even_if_interrupted(restore: Restore) -> None:
     try:
         restore()
     except Exception:

@@ -221,28 +221,28 @@ def judged(seed: int, launch, plain: bool) -> tuple:
     except TooLong:
         reject()
     blocks, known = [(k, k) for k in grid], dict(zip(kernel.params, shapes, strict=False))
-    return tiles.each(blocks, known), truth, tiles.all_regular(blocks, known), source, tiles
+    return tiles.each(blocks, known), truth, tiles.all_inside(blocks, known), source, tiles
 
 
 @given(st.integers(0, 2**32), launches)
 def test_what_is_called_inside_is_inside(seed, launch):
     """Guards, loops, division, wrapping arithmetic, scalars and slices included; also what holds for any grid."""
-    found, truth, all_regular, source, tiles = judged(seed, launch, plain=False)
+    found, truth, all_inside, source, tiles = judged(seed, launch, plain=False)
     for n in found:
         assert False not in truth.get(n.span.line, ()), f"{source}\nline {n.span.line}"
-    if all_regular:
-        for n in tiles.regular:
+    if all_inside:
+        for n in tiles.known_per_launch:
             assert False not in truth.get(n.span.line, ()), f"{source}\nline {n.span.line}"
 
 
 @given(st.integers(0, 2**32), launches)
 def test_affine_accesses_that_lie_inside_are_found(seed, launch):
     """Sums of block indices and counters, with sizes that are known: then the answer is exact."""
-    found, truth, all_regular, source, tiles = judged(seed, launch, plain=True)
+    found, truth, all_inside, source, tiles = judged(seed, launch, plain=True)
     lines = {n.span.line for n in found}
     for line, inside in truth.items():
         assert (line in lines) == (inside == {True}), f"{source}\nline {line}"
-    assert not truth or len(tiles.regular) == len(tiles._accesses)
+    assert not truth or len(tiles.known_per_launch) == len(tiles._accesses)
 
 
 # ------------------------------------------------------------------ one by one
@@ -253,7 +253,7 @@ def inside(fn, *kinds, grid=(1, 1, 1), **shapes):
     kernel = flatten_frames(typed(fn, *kinds))
     tiles = TilesInside(kernel)
     known = {p: shapes[name] for p, name in zip(kernel.params, kernel.param_names, strict=True) if name in shapes}
-    return tiles.all_regular([(n, n) for n in grid], known)
+    return tiles.all_inside([(n, n) for n in grid], known)
 
 
 def test_grids():
@@ -326,7 +326,7 @@ def test_what_depends_on_memory_or_on_numbers_stays_checked():
         ct.load(x.slice(0, n, n + 8), 0, 8)
 
     tiles = TilesInside(typed(k, A1, A1, I32))
-    assert [n.span.line - k.__code__.co_firstlineno for n in tiles.regular] == [1, 4]
+    assert [n.span.line - k.__code__.co_firstlineno for n in tiles.known_per_launch] == [1, 4]
 
 
 def test_proof_for_every_launch():

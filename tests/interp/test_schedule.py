@@ -208,8 +208,8 @@ def test_chunks_cover_the_grid_once(grid, value_bytes):
 
 
 @pytest.mark.parametrize("dtype, scan, budget", [
-    (ct.float32, lambda x: ct.cumsum(x, 0), schedule.ROW_BUDGET),
-    (ct.int8, lambda x: ct.cumprod(x, 0), schedule.ROW_BUDGET),
+    (ct.float32, lambda x: ct.cumsum(x, 0), schedule.REDUCE_BUDGET),
+    (ct.int8, lambda x: ct.cumprod(x, 0), schedule.REDUCE_BUDGET),
     (ct.float16, lambda x: ct.cumsum(x, 0), schedule.SCAN_BUDGET),
     (ct.float32, lambda x: ct.cumsum(x, 0, rounding_mode=ct.RoundingMode.RZ), schedule.SCAN_BUDGET),
     (ct.float32, lambda x: ct.cumsum(x, 0, flush_to_zero=True), schedule.SCAN_BUDGET),

@@ -40,7 +40,7 @@ def _gpu(program: Kernel, grid: tuple[int, int, int], values: list) -> None:
     device = _gpu_0()
     with device.current(), ExitStack() as stack:
         types = [p.type for p in program.params]
-        moved = [_moved(stack, device, t, x) for t, x in zip(types, values, strict=True)]
+        moved = [_copied_to_gpu(stack, device, t, x) for t, x in zip(types, values, strict=True)]
         symbol = "compared"
         cubin = build(program, list(map(_constraint, types, moved)), device.target, Options(), symbol)
         values = [[a.pointer for a in m] if isinstance(m, list) else getattr(m, "pointer", m) for m in moved]
@@ -85,16 +85,16 @@ def _constraint(t: Any, x: Any) -> Any:
 # ------------------------------------------------------------------ copies
 
 
-def _moved(stack: ExitStack, device: Any, t: Any, x: Any) -> Any:
+def _copied_to_gpu(stack: ExitStack, device: Any, t: Any, x: Any) -> Any:
     """A copy of an array on the GPU; when the stack closes, its contents are copied back."""
     if isinstance(x, list):
-        return [_moved(stack, device, t.element, a) for a in x]
+        return [_copied_to_gpu(stack, device, t.element, a) for a in x]
     return stack.enter_context(_on_device(device, t.dtype, x)) if isinstance(x, np.ndarray) else x
 
 
 @contextmanager
 def _on_device(device: Any, dtype: DType, x: np.ndarray) -> Iterator[ArrayRef]:
-    _bytes_alike(dtype)
+    _refuse_packed(dtype)
     ask, api = device.driver.ask, device.driver.api
     low, high = np.lib.array_utils.byte_bounds(x)
     size, doing = max(high - low, 1), "an array cannot be copied to the GPU"
@@ -118,7 +118,7 @@ def on_host(x: Any) -> Any:
         return x
     from cutile.gpu.driver import driver
 
-    _bytes_alike(x.dtype)
+    _refuse_packed(x.dtype)
     d = driver()
     ordinal = x.device if x.device is not None else d.device_of_pointer(x.pointer)
     storage = INFO[x.dtype].storage
@@ -132,7 +132,7 @@ def on_host(x: Any) -> Any:
     return np.ndarray(x.shape, storage, memory, -low, tuple(s * storage.itemsize for s in x.strides))
 
 
-def _bytes_alike(dtype: DType) -> None:
+def _refuse_packed(dtype: DType) -> None:
     """TileUnsupportedFeatureError for an array whose bytes in CPU memory and in GPU memory are not the same."""
     if dtype.bitwidth < 8:
         raise TileUnsupportedFeatureError(

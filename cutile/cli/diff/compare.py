@@ -26,7 +26,7 @@ class Difference:
     what     the variable, or the array parameter
     record   the statement that assigned the variable; None for the final contents of an array
     block    the block of the grid that assigned it
-    time     how often the statement had run before; LIMIT for its last execution, if it ran more often than that
+    time     0 for the first execution of the statement; LIMIT for the last one of more than LIMIT
     at       the position of the first element that differs
     first, second, bound   the two values of this element, and how far they may be from the interpreter's
     count, size            how many elements differ, and how many there are
@@ -51,7 +51,7 @@ class Report:
     first         the first assignment that differs, or None
     arrays        the array parameters whose final contents differ
     compared      how many assignments were compared
-    unbounded         final elements that differ and have no finite bound
+    unbounded     elements of final arrays that differ and have no finite bound
     inconclusive  why nothing is known of any value, or None
     """
 

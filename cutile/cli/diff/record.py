@@ -1,4 +1,4 @@
-"""Adds to a kernel a record of every tile that it assigns to a variable, to compare back ends.
+"""Rewrites a kernel so that it records every tile that it assigns to a variable, to compare back ends.
 
 After each assignment it inserts a call of `_record`, tile code that is typed for the tile's type. A record holds the
 value and its number among all records of its block. The numbers show which difference came first.
@@ -24,15 +24,15 @@ from cutile.ops.shape import reshape
 from cutile.types import ArrayType, TileType
 
 LIMIT = 8  # executions of an assignment that are recorded; one more record is kept for the last execution
-NO_ARRAYS = (dtypes.tfloat32, dtypes.float8_e5m3fnu, dtypes.float4_e2m1fn)  # recorded as float32, exactly
+NOT_STORABLE = (dtypes.tfloat32, dtypes.float8_e5m3fnu, dtypes.float4_e2m1fn)  # recorded as float32, exactly
 
 
 @dataclass(frozen=True)
 class Recorded:
     """An assignment that is recorded.
 
-    log    position, among the added parameters, of the array with its values
-    when   position there of the array with their numbers
+    log    index of the added parameter that holds its values
+    when   index of the added parameter that holds their numbers
     """
 
     variable: str
@@ -70,7 +70,7 @@ def recorded(kernel: Kernel, grid: Sequence[int]) -> tuple[Kernel, list[Recorded
         for name, v in named_tiles(n.name, n.template):
             if info(v.type.dtype).kind == "p":
                 continue
-            kept = float32 if v.type.dtype in NO_ARRAYS else v.type.dtype
+            kept = float32 if v.type.dtype in NOT_STORABLE else v.type.dtype
             arrays = [Value(ArrayType(kept, 3)), Value(ArrayType(int32, 2)), Value(ArrayType(int32, 1))]
             records.append(Recorded(name, v.type, n.span, n.span.function, len(params), len(params) + 1))
             params.extend(arrays)

@@ -37,8 +37,8 @@ def explore(
     The file is run as a script up to the launch, which then runs in many orders, on CPU arrays, with the sanitizer's
     check `race`. Races matter also where no order makes a difference here: a GPU may keep accesses back.
 
-    Of an order that makes a difference or shows a race, the fewest steps that show it are printed and written to a file
-    for ct.schedule(replay=...). The exit status is 1 if there is one, or if the launch fails in every order.
+    If an order makes a difference or shows a race, it is shortened. Its steps are printed, and written to a file for
+    ct.schedule(replay=...). The exit status is 1 if there is one, or if the launch fails in every order.
 
     python -m cutile explore examples/histogram.py::histogram --seeds 50
     """

@@ -1,4 +1,4 @@
-"""Finds an order of blocks that changes what a launch does or shows a race, and the shortest list of steps for it."""
+"""Finds an order of blocks that changes what a launch does or shows a race, and the shortened list of steps for it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def try_seeds(launch: Rerun, seeds: Iterable[int], expected: Ran) -> Seeds:
 
 
 def try_seeds_of_script(file: str, name: str, arguments: Sequence[str], number: int, seeds: range) -> Seeds:
-    """`try_seeds`, for a launch of a script: what a worker process can do, which has no launch yet."""
+    """`try_seeds`, for worker processes, which must run the script first."""
     def tried(caught: script.Caught) -> Seeds:
         launch = Rerun(caught)
         return try_seeds(launch, seeds, usual(launch))
@@ -69,9 +69,9 @@ def try_seeds_of_script(file: str, name: str, arguments: Sequence[str], number: 
 
 def try_seeds_by(executor: Executor, parts: int, file: str, name: str, arguments: Sequence[str], number: int,
                  seeds: range) -> Seeds:
-    """`try_seeds_of_script`, with the seeds dealt out to the workers of an executor."""
-    dealt = [seeds[k::parts] for k in range(parts)]
-    futures = [executor.submit(try_seeds_of_script, file, name, arguments, number, part) for part in dealt if part]
+    """`try_seeds_of_script`, with the seeds distributed to the workers of an executor."""
+    shares = [seeds[k::parts] for k in range(parts)]
+    futures = [executor.submit(try_seeds_of_script, file, name, arguments, number, part) for part in shares if part]
     found = [f.result() for f in futures]
     differing = min((s.differing for s in found if s.differing is not None), default=None)
     racing = min((s.racing for s in found if s.racing is not None), default=None)
@@ -91,14 +91,14 @@ def explain(launch: Rerun, seeds: Seeds, expected: Ran) -> Found:
         ran = launch.run(Listed(blocks))
         return ran.outcome != expected.outcome if seeds.differing is not None else wanted in ran.races
 
-    blocks = shortest([s.block for s in drawn.steps], shows, RUNS)
+    blocks = shortened([s.block for s in drawn.steps], shows, RUNS)
     ran = launch.run(Listed(blocks))
     earlier = launch.run(Drawn(seeds.racing)).races if seeds.racing not in (None, seed) else {}
     return Found(ran.outcome, ran.steps[:len(blocks)], {**expected.races, **ran.races, **drawn.races, **earlier})
 
 
-def shortest(items: Sequence[Dim3], fails: Callable[[Sequence[Dim3]], bool], runs: int) -> list[Dim3]:
-    """A short list that fails, made from one that fails by leaving parts out, with at most `runs` tries."""
+def shortened(items: Sequence[Dim3], differs: Callable[[Sequence[Dim3]], bool], runs: int) -> list[Dim3]:
+    """Leave parts out of a list as long as it still differs, with at most `runs` tries."""
     found, size = list(items), len(items)
     while size:
         before = len(found)
@@ -107,7 +107,7 @@ def shortest(items: Sequence[Dim3], fails: Callable[[Sequence[Dim3]], bool], run
                 return found
             runs -= 1
             shorter = found[:max(at - size, 0)] + found[at:]
-            if fails(shorter):
+            if differs(shorter):
                 found = shorter
         if size == 1 and len(found) == before:
             break

@@ -18,7 +18,7 @@ NAMES = ("cuda.tile",)
 
 @contextmanager
 def imported_as(name: str) -> Iterator[None]:
-    """Within the `with` block, `import NAME` imports cutile, and modules in NAME are those of cutile."""
+    """Within the `with` block, `import NAME` imports cutile, and submodules of NAME are those of cutile."""
     finder = _Finder(name)
     before = {n: m for n, m in sys.modules.items() if finder.real(n) is not None}
     for n in before:

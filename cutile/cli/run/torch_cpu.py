@@ -81,7 +81,7 @@ def _install(torch: Any, stack: ExitStack) -> None:
 
 
 def _named(name: str, f: Callable) -> Callable:
-    """A function of torch.cuda whose error, where it needs a GPU, says so."""
+    """Wrap a function of torch.cuda so that its error says that it needs a GPU."""
     @functools.wraps(f)
     def call(*args: Any, **options: Any) -> Any:
         try:

@@ -16,7 +16,7 @@ _TYPE = re.compile(r"([a-z0-9]+)(?:\[([0-9]{1,2})\])?")
 
 
 def arg_type(text: str) -> Any:
-    """The type or constant that a word says. Ends the command if it says none."""
+    """The type or constant that a word means. Ends the command if it means none."""
     if text.startswith("="):
         return Embedded(_literal(text[1:]))
     name, rank = _TYPE.fullmatch(text).groups() if _TYPE.fullmatch(text) else ("", None)

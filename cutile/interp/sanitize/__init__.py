@@ -4,7 +4,7 @@ In: a typed program and the names of checks. Out: a program with further ops, wh
 and after a launch one TileSanitizerError with all findings. It knows no op's meaning: a check looks at operands, at
 the description of an access (analysis/access.py), or runs the op's own meaning on other data.
 
-`instrument` puts the ops of all checks into a program. Each check is one file: it has `instrument`, from program to
-program, and the meanings of the ops that this adds. `findings` collects what they report; `sites` says where in the
-user's source that is.
+`instrument` puts the ops of all checks into a program: `undetermined.py`, `bounds.py`, `race.py` and `traps.py` say
+where, and the files of ops have the meanings. `alias.py` looks at arguments only. `findings` collects what they report;
+`sites` says where in the user's source that is.
 """

@@ -2,7 +2,7 @@
 
 A tile wholly outside its array, or at a negative index [LOAD-5, STORE-1]; with check_bounds=False any element outside
 [GS-7, ATOM-7]; raw memory that is no element of the argument [RAW-1]; slices and list items out of range [SLICE-3,
-LIST-1]. Elements of a gather or scatter that are outside and dropped by default are only noted.
+LIST-1]. For gathers and scatters that skip outside elements by default, a note is printed, and no error is raised.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.foreign_view import ForeignView
 from cutile.interp.memory.per_block_array import PerBlockArray
 from cutile.interp.sanitize.findings import Report, at_block, index_words, per_block
-from cutile.interp.sanitize.sites import Site, check_op, says, sites
+from cutile.interp.sanitize.sites import Site, check_op, names_keyword, sites
 from cutile.ir.nodes import Kernel, Node, Op
 from cutile.ir.walk import rewrite
 from cutile.ops import memory, views
@@ -28,7 +28,7 @@ FAR = 1 << 60  # tile indices beyond it count as this, so that products with the
 
 
 def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
-    """The program with a check before each access, slice and list item, whatever other checks are wanted."""
+    """The program with a check before each access, slice and list item. `wanted` does not matter here."""
     site = sites(kernel)
 
     def change(old: Node, n: Node) -> list[Node] | None:
@@ -124,8 +124,8 @@ def _tile_help(site: Site, indices: Sequence[np.ndarray], index: list[int], size
 
 
 def _counts_elements(site: Site, dim: int, given: np.ndarray, j: int, step: int, size: int) -> bool:
-    """Whether a tile index that lies outside looks like the index of an element inside: it is a multiple of the tile,
-    or the index runs through all elements.
+    """Whether the user probably gave an element index where a tile index is wanted: it is inside the array, and it is a
+    multiple of the tile, or runs through all elements.
     """
     if j >= size:
         return False
@@ -135,7 +135,7 @@ def _counts_elements(site: Site, dim: int, given: np.ndarray, j: int, step: int,
 
 
 def _inside_whole(array: Array, index: Sequence[int]) -> str:
-    """Says so if an element outside a slice is inside the argument that is sliced."""
+    """Words to add if an element is outside the slice but inside the argument."""
     if not isinstance(array, ArrayView) or not array.bounds.fixed:
         return ""
     at = [s + i for s, i in zip(array.start, index, strict=True)]
@@ -157,7 +157,8 @@ def _elements(array: Array, indices: Sequence[np.ndarray], mask: np.ndarray | No
     if not site.access.check_bounds:
         ctx.launch.report("bounds", site, ctx, blocks,
                           lambda i: _element_report(site, array, _first(indices, outside, rank, ctx, i), ctx, i))
-    elif mask is None and site not in ctx.launch.noted and not says(site.span, "check_bounds", "padding_value"):
+    elif mask is None and site not in ctx.launch.noted \
+            and not names_keyword(site.span, "check_bounds", "padding_value"):
         ctx.launch.note(site, ctx, blocks,
                         lambda i: _dropped(site, array, _first(indices, outside, rank, ctx, i), ctx, i))
 

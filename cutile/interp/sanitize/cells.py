@@ -15,14 +15,16 @@ from cutile.interp.memory.buffer import Buffer
 
 
 class _Extent:
-    """A stretch of memory, from address `low` to `high`, with a cell for each `step` bytes, from number `first` on."""
+    """The memory from address `low` to `high`, with a cell for each `step` bytes; its cells have numbers from `first`
+    on.
+    """
 
     def __init__(self, low: int, high: int, step: int):
         self.low, self.high, self.step, self.first = low, high, step, 0
 
 
 class Cells:
-    """The cells of a launch. `fields`: what each cell holds, by the name of the field, as int64."""
+    """The cells of a launch. `fields`: for each field name an int64 array with one value per cell."""
 
     def __init__(self, args: Sequence[Any]):
         self.extents = _extents(sorted(_memory(a.buffer.array) for a in _arrays(args)))
@@ -55,7 +57,7 @@ class Cells:
         return made
 
     def elements_apart(self, array: Array) -> bool:
-        """Whether no two elements of an array share memory, by its strides."""
+        """Whether no two elements of an array share memory, judged by strides alone; False if these do not prove it."""
         if not isinstance(array, ArrayView):
             return False
         a, reach = array.buffer.array, 0
@@ -75,7 +77,7 @@ def _arrays(args: Sequence[Any]) -> Iterator[ArrayView]:
 
 
 def _memory(a: np.ndarray) -> tuple[int, int, int]:
-    """From which address to which an array has elements, and a step that all of them are multiples of apart."""
+    """The lowest address of an array, its end, and a step: the distance of any two elements is a multiple of it."""
     address, step = a.__array_interface__["data"][0], a.itemsize
     low = high = address
     for n, s in zip(a.shape, a.strides, strict=True):

@@ -13,14 +13,14 @@ from cutile.errors import Span, TileSanitizerError
 from cutile.interp.exec.block_set import BlockSet, Dim3, Launch
 from cutile.interp.sanitize.sites import Site
 
-SHOWN = 10  # most findings of a launch that its error has; the others are counted
+SHOWN = 10  # findings that the error of a launch lists at most; the rest is counted
 
 
 class Report(NamedTuple):
     """One finding in words.
 
-    message  what is wrong, without the block unless `complete`
-    array    the parameter that it is about, and how to come from it to the array: `xs[1]`
+    message  what is wrong; without the block, unless `complete` says that it names the block already
+    array    the parameter that it is about, with an index if that is a list: `xs[1]`
     element  the index of the array's element that it is about, if it is about one
     help     what to write instead
     notes    pairs of a text and the place in the source that it is about
@@ -67,8 +67,8 @@ class CheckedLaunch(Launch):
                which: object = None) -> None:
         """Report a site for the blocks where `wrong`, a carrier of a bool scalar, is True.
 
-        `describe` makes the words for the block at a position of the running ones.
-        Reports with equal `which`, or without one of equal sites, are one finding.
+        `describe(i)` makes the report for the i-th running block.
+        Reports with equal `which` are one finding. Without `which`, reports of one site are.
         """
         flat = ctx.flat(np.asarray(wrong), 0)
         key = check, site if which is None else which
@@ -80,11 +80,11 @@ class CheckedLaunch(Launch):
         found.times += times
 
     def add(self, check: str, span: Span, report: Report) -> None:
-        """Report something that no block does."""
+        """Report a finding that belongs to no block."""
         self.findings[check, span, report.message] = Finding(check, report, span, None, 1)
 
     def note(self, site: Site, ctx: BlockSet, wrong: np.ndarray, describe: Callable[[int], str]) -> None:
-        """Say on stderr, once for a site of a program, what is no error but worth a look."""
+        """Print a note to stderr, once per site of a program."""
         if site in self.noted:
             return
         self.noted.add(site)
@@ -95,6 +95,7 @@ class CheckedLaunch(Launch):
         """One error for all findings; None if there are none."""
         if not self.findings:
             return None
+        # Those without a block first, then in the order of the source.
         found = sorted(self.findings.values(), key=lambda f: (f.block is not None, _position(f.span)))
         errors = [f.error() for f in found[:SHOWN]]
         if (more := len(self.findings) - len(errors)):
@@ -110,7 +111,7 @@ def _position(span: Span) -> list[tuple[int, int]]:
 
 
 def at_block(x: np.ndarray, rank: int, ctx: BlockSet, i: int) -> np.ndarray:
-    """The part of a carrier that belongs to the block at a position of the running ones."""
+    """The part of a carrier that belongs to the i-th running block."""
     return ctx.flat(np.asarray(x), rank)[i]
 
 

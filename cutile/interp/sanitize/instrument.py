@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from cutile import settings
 from cutile.ir.nodes import Kernel
 
-# Checks that add ops, each with the module that does so, in the order in which they do.
+# Checks that add ops, in the order in which they add them; each with its module.
 IN_PROGRAM = {"undetermined": "undetermined", "extrema": "undetermined", "bounds": "bounds", "race": "race",
               **dict.fromkeys(settings.TRAPS, "traps")}
 AT_LAUNCH = ("alias",)  # checks of the arguments alone
@@ -16,7 +16,7 @@ AT_LAUNCH = ("alias",)  # checks of the arguments alone
 
 def checks() -> tuple[str, ...]:
     """The checks that the settings ask for, as the interpreter runs them. Under CUTILE_UNDETERMINED=poison, `extrema`
-    is one: the largest and smallest of elements pass over NaN and over the lowest integer.
+    is added: poison is NaN or the lowest integer, which max and min would hide.
     """
     asked = settings.get("SANITIZE")
     if settings.get("UNDETERMINED") == "poison" and "undetermined" not in asked:

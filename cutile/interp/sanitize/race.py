@@ -1,8 +1,8 @@
 """The check `race`: two accesses to one element by different blocks, one of which writes, and nothing that orders them
-[MEM-2, MEM-5]; and several writes to one element by one scatter [GS-8], of which any may stay.
+[MEM-2, MEM-5]; and several writes to one element by one scatter [GS-8], any of whose values may remain.
 
-Two atomic accesses never race, unless the scope of one is only its block. One access comes before another of a
-different block if a chain of releases, and of acquires that saw them, leads from it to the other.
+Two atomic accesses never race, unless one has scope BLOCK. One access comes before another of a different block if a
+chain connects them: a release after the first, an acquire that reads it, and so on to the second.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ WIDE = (MemoryScope.DEVICE, MemoryScope.SYS)
 class Memory:
     """Arrays that may be the same memory, and the kinds of accesses to them.
 
-    own_tiles  every access of a block is to the same tile, at these functions of block indices; None if not
+    own_tiles  for each tile dimension the block indices that its position depends on, if each block accesses one tile
+               only; else None
     """
 
     kinds: frozenset[str]
@@ -41,7 +42,12 @@ class Memory:
 
 @structure(frozen=True, eq=False, slots=True)
 class Order:
-    """What an access does for the order of blocks: acquire, release, and, as a plain store, end what was released."""
+    """What an access does for the order of blocks.
+
+    acquires  what it reads may order its block after others
+    releases  later acquires of what it writes are ordered after it
+    stores    it is a plain store, which ends what was released there
+    """
 
     acquires: bool
     releases: bool
@@ -49,7 +55,7 @@ class Order:
 
 
 def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
-    """The program with a check after each access that can race, and after each that orders others."""
+    """The program with a check after each access that can race, and after each that orders blocks."""
     described = accesses(kernel)
     found, memory_of = memories(kernel, described)
     if not any(m.may_race() or _scatters(m) for m in found.values()):
@@ -73,7 +79,7 @@ def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
 
 
 def kind_of(a: Access) -> str:
-    """How an access counts between blocks: one whose scope is its block is no atomic access there."""
+    """How an access counts between blocks: an atomic with scope BLOCK counts as a plain access."""
     atomic = a.memory_scope in WIDE or a.effect == ATOMIC and a.unit == TILES
     if a.effect == ATOMIC:
         return UPDATE if atomic else WRITE_PLAIN
@@ -87,7 +93,7 @@ def _orders(a: Access) -> bool:
 
 
 def _order(a: Access) -> Order | None:
-    """None for accesses that change nothing: an update without a release keeps what was released."""
+    """None if the access neither acquires, releases nor stores. An update without a release keeps what was released."""
     wide = a.memory_scope in WIDE
     order = Order(wide and a.memory_order in ACQUIRES, wide and a.memory_order in RELEASES, a.effect == WRITE)
     return order if order.acquires or order.releases or order.stores else None
@@ -101,7 +107,9 @@ SCATTERED = "scattered"  # besides the kinds of race_ops: a write to elements th
 
 
 def memories(kernel: Kernel, described: dict[Op, Access]) -> tuple[dict[Value, Memory], object]:
-    """The memory of each representative, and what gives the representative of an array."""
+    """For each class of arrays that may overlap (by one array of it) its Memory; and a function from an array to that
+    one.
+    """
     memory_of = memory_classes(kernel)
     by_memory: dict[Value, list[Access]] = defaultdict(list)
     for n, a in described.items():
@@ -116,7 +124,7 @@ def memories(kernel: Kernel, described: dict[Op, Access]) -> tuple[dict[Value, M
 
 def _own_tiles(group: Sequence[Access]) -> tuple[frozenset[BlockIndex], ...] | None:
     """For each dimension of the tile the block indices that its index depends on, if all accesses of a block are to one
-    tile of one parameter, and tiles do not overlap.
+    tile of one parameter, and tiles do not overlap; else None.
     """
     first = group[0]
     same = all(a.unit == TILES and not a.array.steps and a.array == first.array and a.index == first.index

@@ -20,19 +20,21 @@ from cutile.ops._op import ELEMENTS, OFFSETS, ROWS, WRITE, Sig
 NAME = "race"
 READ_PLAIN, WRITE_PLAIN, READ_ATOMIC, WRITE_ATOMIC, UPDATE = "read", "write", "atomic read", "atomic write", "update"
 
-# Whose earlier accesses an access races with: the fields of an element that it is compared with.
-WRITERS, READERS, ATOMIC_READERS, UPDATERS = ("W",), ("R1", "R2"), ("Q1", "Q2"), ("A1", "A2")
-AGAINST = {READ_PLAIN: (*WRITERS, *UPDATERS), WRITE_PLAIN: (*WRITERS, *READERS, *UPDATERS, *ATOMIC_READERS),
+# Fields of a cell: the last writer, two readers, two atomic readers, two atomic writers. Two, so that the accesses of
+# one block cannot hide another's.
+WRITERS, READERS, ATOMIC_READERS, ATOMIC_WRITERS = ("W",), ("R1", "R2"), ("Q1", "Q2"), ("A1", "A2")
+# The fields whose accesses an access races with, and the fields that it is kept in.
+AGAINST = {READ_PLAIN: (*WRITERS, *ATOMIC_WRITERS), WRITE_PLAIN: (*WRITERS, *READERS, *ATOMIC_WRITERS, *ATOMIC_READERS),
            READ_ATOMIC: WRITERS, WRITE_ATOMIC: (*WRITERS, *READERS), UPDATE: (*WRITERS, *READERS)}
-KEPT_IN = {READ_PLAIN: READERS, WRITE_PLAIN: WRITERS, READ_ATOMIC: ATOMIC_READERS, WRITE_ATOMIC: UPDATERS,
-           UPDATE: UPDATERS}
+KEPT_IN = {READ_PLAIN: READERS, WRITE_PLAIN: WRITERS, READ_ATOMIC: ATOMIC_READERS, WRITE_ATOMIC: ATOMIC_WRITERS,
+           UPDATE: ATOMIC_WRITERS}
 
 # An access in an int64: the number of the block plus 1, its clock, the number of the site.
 BLOCK, CLOCK = 36, 12
-SITES, CLOCKS = 1 << CLOCK, 1 << BLOCK - CLOCK
+SITES = 1 << CLOCK
 
 
-class Race:
+class AccessHistory:
     """The memory of a launch: for each element who accessed it, and the order of blocks so far."""
 
     def __init__(self, grid: Dim3, args: Sequence[Any]):
@@ -51,7 +53,7 @@ class Race:
         return found
 
     def apart(self, memory: Any, array: Any) -> bool:
-        """Whether each block of this grid accesses elements of its own, by the indices of its tile alone."""
+        """Whether tile indices alone prove that no two blocks of this grid share an element."""
         found = self._apart.get(memory)
         if found is None:
             found = self._apart[memory] = memory.own_tiles is not None and self._moves(memory.own_tiles) \
@@ -59,7 +61,7 @@ class Race:
         return found
 
     def _moves(self, dims: Sequence[frozenset]) -> bool:
-        """Whether each grid axis moves the tile along a dimension that no other axis moves it along."""
+        """Whether every grid axis longer than 1 alone decides some dimension of the tile's position."""
         alone = {v.axis for d in dims if len(d) == 1 for v in d}
         return all(n == 1 or k in alone for k, n in enumerate(self.grid))
 
@@ -74,7 +76,7 @@ class Race:
 
 def _access(operands: Sequence, results: Sequence, /, *, site: Site, kind: str, memory: Any, order: Any, sig: Sig,
             ctx: BlockSet) -> None:
-    race: Race = ctx.launch.state[NAME]
+    race: AccessHistory = ctx.launch.state[NAME]
     access = site.access
     scatter = access.effect == WRITE and access.unit in (ROWS, ELEMENTS, OFFSETS)
     compare = memory.may_race() and not race.apart(memory, operands[0])
@@ -106,15 +108,18 @@ def _values(operands: Sequence, access: Access, ctx: BlockSet) -> np.ndarray:
 
 
 class _Seen:
-    """The elements that one op accesses in all running blocks: the cells `at`, each with the access itself, `own`, and
-    the position among blocks and lanes, `which`.
+    """The elements that one op accesses in all running blocks.
+
+    at     their cells
+    own    for each, the access itself, as an int64
+    which  for each, its position among blocks and lanes
     """
 
-    def __init__(self, race: Race, site: Site, kind: str, place: Place, ctx: BlockSet):
+    def __init__(self, race: AccessHistory, site: Site, kind: str, place: Place, ctx: BlockSet):
         self.race, self.site, self.kind, self.place, self.ctx = race, site, kind, place, ctx
         cells = ctx.flat(place.read(race.cells.numbers, np.asarray(-1, np.int64)), len(place.access.shape))
         self.lanes, blocks = cells.size // ctx.count, race.blocks(ctx)
-        own = np.repeat(blocks << BLOCK | race.clocks.of(blocks) << CLOCK | race.number(site), self.lanes)
+        own = np.repeat(blocks << BLOCK | race.clocks.clocks_of(blocks) << CLOCK | race.number(site), self.lanes)
         at = cells.reshape(-1)
         if at.size and at.min() < 0:
             self.which = np.flatnonzero(at >= 0)
@@ -123,7 +128,9 @@ class _Seen:
             self.which, self.at, self.own = np.arange(at.size), at, own
 
     def changed(self, results: Sequence[np.ndarray]) -> np.ndarray | None:
-        """Where a compare-and-swap found what it expected; None for other accesses, which change all elements."""
+        """Where a compare-and-swap found what it expected; None for accesses without `expected`, which change all
+        elements.
+        """
         expected = self.place.named.get("expected")
         if expected is None:
             return None
@@ -174,9 +181,9 @@ class _Seen:
         def describe(k: int) -> Report:
             element = self.place.element(self.ctx, running, lane)
             name, words = self.site.array(self.place.array, self.ctx, running)
-            return Report(f"{self.site.call}() in block {self.ctx.blocks()[running]} {_DOES[self.kind]} element "
+            return Report(f"{self.site.call}() in block {self.ctx.blocks()[running]} {_VERBS[self.kind]} element "
                           f"{index_words(element)} of {words}, which {other.call}() in block {block} "
-                          f"{_DID[other.access.effect]} too, and nothing orders the two", name, element, _HELP,
+                          f"{_EFFECTS[other.access.effect]} too, and nothing orders the two", name, element, _HELP,
                           ((f"the other access, in block {block}", other.span),), True)
 
         self.ctx.launch.report(NAME, self.site, self.ctx, blocks.reshape(self.ctx.batch_shape), describe,
@@ -216,8 +223,8 @@ def _bits(x: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(x).view(f"u{x.itemsize}") if x.dtype.kind == "f" else x
 
 
-_DOES = {READ_PLAIN: "reads", WRITE_PLAIN: "writes", READ_ATOMIC: "reads", WRITE_ATOMIC: "writes", UPDATE: "updates"}
-_DID = {"read": "reads", "write": "writes", "atomic": "updates"}
+_VERBS = {READ_PLAIN: "reads", WRITE_PLAIN: "writes", READ_ATOMIC: "reads", WRITE_ATOMIC: "writes", UPDATE: "updates"}
+_EFFECTS = {"read": "reads", "write": "writes", "atomic": "updates"}
 _HELP = ("give each block elements of its own, make both accesses atomic, or order them: a release after the first, an "
          "acquire that sees it before the second, both with scope DEVICE")
 

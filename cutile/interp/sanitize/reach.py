@@ -1,4 +1,4 @@
-"""The elements that an access reaches, by the description of the access: read in other memory, or named by index."""
+"""For an access: its tile, read from stand-in memory, and the index of an element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Memory = Callable[[Buffer], Buffer]
 
 
 class Place(NamedTuple):
-    """The operands of an access that say where: the array, and the other operands as the op groups them, by name."""
+    """An access with its run-time operands: the array, and the others by name."""
 
     access: Access
     array: Array
@@ -41,9 +41,9 @@ class Place(NamedTuple):
 
     def read(self, memory: Memory, fill: np.ndarray) -> np.ndarray:
         """What the access would read if its array's elements were in other memory; `fill`, a scalar, for elements that
-        it does not reach. A single element is a tile of shape (1, …) with unit TILES.
+        it does not reach. For an access to one element, the result keeps axes of length 1.
         """
-        access, attrs, fills = self.access, self.access.op.attrs, fill.reshape((1,) * len(self.access.shape))
+        access, attrs, fill_at_rank = self.access, self.access.op.attrs, fill.reshape((1,) * len(self.access.shape))
         if access.unit == TILES:
             index = in_index_dtype(self.named["index"], self.sig)
             return self.array.over(memory).tile(index, access.shape, access.order, fill, access.steps)
@@ -51,11 +51,11 @@ class Place(NamedTuple):
             return self.array.over(memory).rows(attrs["axis"], self.named["sparse"], self.named["starts"],
                                                 access.shape, fill)
         if access.unit == ELEMENTS:
-            return self.array.over(memory).gather(self.named["indices"], self.mask, fills, access.shape)
-        return self.array.raw.over(memory).gather((self.named["offset"],), self.mask, fills, access.shape)
+            return self.array.over(memory).gather(self.named["indices"], self.mask, fill_at_rank, access.shape)
+        return self.array.raw.over(memory).gather((self.named["offset"],), self.mask, fill_at_rank, access.shape)
 
     def element(self, ctx: BlockSet, i: int, lane: Sequence[int]) -> tuple[int, ...]:
-        """The index of the array element at a lane of the tile, for the block at a position of the running ones."""
+        """The index of the array element at a lane of the tile, for the i-th running block."""
         access = self.access
         if access.unit == TILES:
             found = [0] * len(access.order)

@@ -31,7 +31,7 @@ def shadow_type(t: TileType) -> TileType:
 
 
 def shadow_op(meaning: Callable, operands: str, **traits: Any) -> OpDef:
-    """An op on shadows; those that nobody reads are dropped."""
+    """An op on shadows; ops whose result nobody reads are dropped."""
     return OpDef(meaning, _made_here, name=meaning.__name__.strip("_"), operands=operands, effect=PURE, exact=True,
                  public=False, language=False, **traits)
 
@@ -60,9 +60,9 @@ def in_rank(x: np.ndarray, ndim: int, rank: int) -> np.ndarray:
 # ------------------------------------------------------------------ how shadows pass through an op
 
 
-def passed(n: Op, shadow: Callable[[Value], Value], known: Callable[[Value], bool]) -> list[Op]:
-    """The ops that compute the shadows of an op's results. `shadow(v)` is the value of a shadow; `known(v)`: v is
-    determined, and its shadow is clean.
+def passed(n: Op, shadow: Callable[[Value], Value], determined: Callable[[Value], bool]) -> list[Op]:
+    """The ops that compute the shadows of an op's results. `shadow(v)` is the value of a shadow; `determined(v)`: no
+    element of v is undetermined, so its shadow is clean.
     """
     results = tuple(map(shadow, n.results))
     o = n.op
@@ -72,14 +72,14 @@ def passed(n: Op, shadow: Callable[[Value], Value], known: Callable[[Value], boo
         return [Op(o, tuple(data), n.attrs, results, n.span, n.layout)]
     if o.selects:
         cond, x, y = n.operands
-        if known(cond):
+        if determined(cond):
             return [Op(o, (cond, shadow(x), shadow(y)), n.attrs, results, n.span, n.layout)]
         return [Op(_SELECTED, (*n.operands, *map(shadow, n.operands)), {}, results, n.span)]
     operands = [v for v in n.operands if isinstance(v.type, TileType)]
     if o.absorbing is not None and (value := o.absorbing(n.operands[0].type.dtype)) is not None:
         return [Op(_ABSORBED, (*operands, *map(shadow, operands)), {"value": value}, results, n.span)]
     if o.elementwise:
-        joined = tuple(shadow(v) for v in operands if not known(v))
+        joined = tuple(shadow(v) for v in operands if not determined(v))
         return [Op(JOINED, joined, {}, (r,), n.span, (len(joined),)) for r in results]
     if o.accumulates == PRODUCT and info(operands[0].type.dtype).integral:
         return [Op(_INTEGER_PRODUCT, (*operands, *map(shadow, operands)), {}, results, n.span)]
@@ -88,12 +88,12 @@ def passed(n: Op, shadow: Callable[[Value], Value], known: Callable[[Value], boo
     if o.accumulates is not None:
         attrs = {"axis": n.attrs["axis"], "reverse": n.attrs.get("reverse", False)}
         return [Op(_ALONG, (shadow(operands[0]),), attrs, results, n.span)]
-    shadows = tuple(shadow(v) for v in operands if not known(v))
+    shadows = tuple(shadow(v) for v in operands if not determined(v))
     return [Op(_REGROUPED, shadows, {}, (r,), n.span, (len(shadows),)) for r in results]
 
 
 def _joined(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
-    """Of an elementwise op: what any operand depends on. A scalar stands at every position."""
+    """The shadow of the result of an elementwise op: what any operand depends on. A scalar is at every position."""
     shape, rank = sig.result.shape, sig.result.ndim
     some = [s if t.shape or not rank else s.reshape(s.shape + (1,) * rank)
             for s, t in zip(shadows, sig.operands, strict=True) if not is_clean(s)]
@@ -104,14 +104,14 @@ def _joined(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
 
 
 def _selected(cond, x, y, of_cond, of_x, of_y, /) -> np.ndarray:
-    """Of a selection with an undetermined condition: determined where both sides are, and are equal."""
+    """The shadow of a selection with an undetermined condition: clean where both sides are determined and equal."""
     s = np.where(cond, of_x, of_y)
     either = (of_x == 0) & (of_y == 0) & (x == y)
     return np.where((of_cond != 0) & ~either, of_cond, s)
 
 
 def _absorbed(x, y, of_x, of_y, /, *, value, sig: Sig) -> np.ndarray:
-    """Of an op for which one value of an operand decides the result."""
+    """The shadow of the result of an op for which one value of an operand decides the result."""
     if is_clean(of_x) and is_clean(of_y):
         return clean(sig.result.shape)
     decided = (x == value) & (of_x == 0) | (y == value) & (of_y == 0)
@@ -119,7 +119,7 @@ def _absorbed(x, y, of_x, of_y, /, *, value, sig: Sig) -> np.ndarray:
 
 
 def _along(s: np.ndarray, /, *, axis: int, reverse: bool, sig: Sig) -> np.ndarray:
-    """Of a reduction or scan: what any element on the way depends on."""
+    """The shadow of a reduction or scan: what any element combined so far depends on."""
     if is_clean(s):
         return clean(s.shape[:s.ndim - sig.x.ndim] + sig.result.shape)
     if sig.result.ndim < sig.x.ndim:
@@ -130,8 +130,8 @@ def _along(s: np.ndarray, /, *, axis: int, reverse: bool, sig: Sig) -> np.ndarra
 
 
 def _product(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
-    """Of a matrix product: what any element of the row, the column or the accumulator depends on. The operands are
-    those of a product, scales after each: first as many of the rows as of the columns, then the accumulator.
+    """The shadow of a matrix product: what any element of the row, the column or the accumulator depends on. Operands:
+    x (and its scale), y (and its scale), the accumulator.
     """
     if all(map(is_clean, shadows)):
         return shadows[-1]
@@ -143,7 +143,7 @@ def _product(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
 
 
 def _integer_product(x, y, acc, of_x, of_y, of_acc, /, *, sig: Sig) -> np.ndarray:
-    """Of a matrix product of integers, where a factor of zero makes the other one irrelevant."""
+    """The shadow of a matrix product of integers, where a factor of zero makes the other one irrelevant."""
     s = _product((of_x, of_y, of_acc), sig=Sig(sig.operands[3:], sig.results))
     if is_clean(of_x) and is_clean(of_y):
         return s
@@ -158,9 +158,8 @@ def _any_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def _regrouped(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
-    """Of any other op. With one operand, each element of the result is made from as many elements of the operand, or
-    as many are made from one, in row-major order: bytes of numbers, and numbers of bytes. With several, any element may
-    depend on any.
+    """The shadow of the result of any other op. With one operand, k elements become one, or one becomes k, in row-major
+    order, as when numbers are packed to bytes or unpacked. With several, any element may depend on any.
     """
     shape, size = sig.result.shape, sig.result.size
     flat = [s.reshape(*s.shape[:s.ndim - t.ndim], t.size) for s, t in zip(shadows, sig.operands, strict=True)]
@@ -180,7 +179,8 @@ def _regrouped(shadows: Sequence[np.ndarray], /, *, sig: Sig) -> np.ndarray:
 
 
 def _padding(operands: Sequence, /, *, access: Access, number: int, partly: bool, sig: Sig) -> np.ndarray:
-    """Of a load: its number for the elements that it does not find in the array; with `partly` only if it finds others.
+    """The shadow of a load: its number for the elements that it does not find in the array. With `partly`, a tile
+    wholly outside stays clean.
     """
     s = Place.of(access, operands).read(of_value(0), np.asarray(number, np.uint8))
     if partly and access.unit == TILES and not is_clean(s):
@@ -189,8 +189,8 @@ def _padding(operands: Sequence, /, *, access: Access, number: int, partly: bool
 
 
 def _padded(operands: Sequence, shadows: Sequence[np.ndarray], /, *, access: Access, sig: Sig) -> np.ndarray:
-    """Of a load with a padding value, the first shadow, and a mask, the second one: what takes the place of elements
-    that are not read, and what decides about that.
+    """The shadow of a load with a padding value and perhaps a mask, whose shadows are given: the padding's shadow where
+    nothing was read, joined with the mask's shadow everywhere.
     """
     if all(map(is_clean, shadows)):
         return clean(sig.result.shape)
@@ -203,7 +203,8 @@ def _padded(operands: Sequence, shadows: Sequence[np.ndarray], /, *, access: Acc
 
 
 def _whole(s: np.ndarray, /, *, axis: int, sig: Sig) -> np.ndarray:
-    """Of the largest or smallest of many: undetermined where all of them are. Where some are, a check has reported it.
+    """The shadow of the largest or smallest of many: undetermined where all of them are. Where only some are, the check
+    EXTREMUM reports those that may decide.
     """
     if is_clean(s):
         return clean(s.shape[:s.ndim - sig.x.ndim] + sig.result.shape)

@@ -38,9 +38,9 @@ class Site:
     access: Access | None = None
 
     def array(self, array: Array, ctx: BlockSet, i: int) -> tuple[str, str]:
-        """Name of the array that the block at a position of the running ones accesses, and the array in words."""
+        """The name of the array that the i-th running block accesses, and the array in words."""
         name = self.name
-        if not name or name.endswith(ITEM):  # which one it is shows when the kernel runs
+        if not name or name.endswith(ITEM):  # only the run tells which item it is
             while isinstance(array, PerBlockArray):
                 which = int(ctx.flat(array.which, 0)[i])
                 array = array.views[which if 0 <= which < len(array.views) else 0]
@@ -50,7 +50,7 @@ class Site:
 
 
 def sites(kernel: Kernel) -> Callable[[Op], Site]:
-    """What makes the site of each op of a program."""
+    """Returns a function from each op of a program to its site."""
     described, path, names = accesses(kernel), array_paths(kernel), parameter_names(kernel)
 
     def of(n: Op) -> Site:
@@ -65,7 +65,9 @@ def sites(kernel: Kernel) -> Callable[[Op], Site]:
 
 
 def parameter_names(kernel: Kernel) -> dict[Value, str]:
-    """What users call each parameter of the IR: `x`, or `x[1]` for an item of a tuple, as the first Binds say."""
+    """What users call each parameter of the IR: `x`, or `x[1]` for an item of a tuple, by the Binds at the head of the
+    body.
+    """
     names = dict(zip(kernel.params, kernel.param_names, strict=True))
     for n in kernel.body.nodes:
         if not isinstance(n, Bind) or n.span.line > kernel.span.line:
@@ -92,7 +94,7 @@ def _no_rule(*_: object) -> None:
     raise AssertionError("the sanitizer and traces put their ops into typed programs")
 
 
-def says(span: Span, *keywords: str) -> bool:
+def names_keyword(span: Span, *keywords: str) -> bool:
     """Whether the call at a place in the source names one of these parameters."""
     lines = lines_of(span.filename)[span.line - 1:span.end_line]
     if not lines:

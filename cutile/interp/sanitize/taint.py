@@ -1,7 +1,7 @@
 """Which values of a program may depend on undetermined padding, by the flow of values through ops and control flow.
 
-The answer is static and may name a value too many. Carried values and results of one loop are taken together, since
-emitted code keeps them in one place.
+The answer is static and may include values that never do. Carried values and results of one loop are taken together,
+since emitted code keeps them in one place.
 """
 
 from __future__ import annotations
@@ -31,9 +31,12 @@ from cutile.types import TileType
 
 @structure(frozen=True, slots=True)
 class Tainted:
-    """values  the tiles that may depend on undetermined padding
-    receivers  for each terminator the values that take its operands, in order; for one that ends a condition, none
-    carried  for each terminator, how many of these are carried values of a loop; for others all of them
+    """The values that may depend on undetermined padding, and where terminators pass them on.
+
+    values     tiles that may depend on undetermined padding
+    receivers  for each terminator the values that take its operands, in order; empty for the Yield of a while condition
+    carried    for a Break, how many of its receivers are carried values (they come first); for other terminators, the
+               number of receivers
     """
 
     values: frozenset[Value]

@@ -1,8 +1,8 @@
 """The check `undetermined`: padding that was left undetermined [PAD-1] and that matters.
 
-It matters where it reaches memory, an index, a mask or a branch, and where it may be the largest or smallest of
-elements of which others are determined. Shadows (shadows.py) follow it there, element by element. What a store drops
-does not matter.
+It matters where it reaches memory, an index, a mask or a branch, and where max or min of partly determined
+elements may choose it. Shadows (shadows.py) follow it there, element by element. Elements
+outside the array, which stores skip, do not count.
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from cutile.ops import debug
 from cutile.ops._op import ATOMIC, OFFSETS, PURE, READ, REDUCTION, WRITE
 from cutile.types import PaddingMode, TileType
 
-EXTREMA = ("max", "min")  # what an op that takes an element of many is called in Tile IR
+EXTREMA = ("max", "min")  # the kinds, in Tile IR, of reductions that pick one element
 
 
 def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
-    """The program with shadows, and with checks where undetermined elements would matter: only where the largest or
-    smallest of elements is taken, if `extrema` is wanted alone. If `bounds` is wanted too, tiles that it reports, since
-    they are wholly outside, are not followed.
+    """The program with shadows, and with checks where undetermined elements would matter. With `extrema` alone, only
+    max and min are checked. With `bounds`, tiles wholly outside are left to that check.
     """
     site = sites(kernel)
     sources = [n for n in walk(kernel.body) if isinstance(n, Op) and _is_source(n, site(n))]
@@ -38,7 +37,9 @@ def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
 
 
 def _is_source(n: Op, site: Site) -> bool:
-    """Whether a load gives undetermined elements: those outside the array, or those that raw memory masks."""
+    """Whether a load gives undetermined elements: those outside the array, or masked elements of raw memory without
+    padding.
+    """
     access = site.access
     if access is None or n.op.effect != READ:
         return False
@@ -48,8 +49,8 @@ def _is_source(n: Op, site: Site) -> bool:
 
 
 def _passes_on(n: Op) -> bool:
-    """Whether undetermined operands can make a result undetermined. An index that is so is reported where it is used,
-    and what is read there counts as determined.
+    """Whether undetermined operands can make a result undetermined. An undetermined index is reported where it is
+    used, and what is read there counts as determined.
     """
     return n.op.effect == PURE or n.op.effect == READ and n.op.accesses.padding is not None
 

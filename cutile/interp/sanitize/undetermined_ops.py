@@ -23,7 +23,7 @@ HELP = "say what elements outside read as: padding_mode=ct.PaddingMode.ZERO, or 
 def _report(ctx: BlockSet, site: Site, s: np.ndarray, wrong: np.ndarray, rank: int, sources: Sequence[Site],
             describe) -> None:
     """Report the elements of a shadow where `wrong` is True. `describe(i, lane)`: message, array and element for a lane
-    of the block at a position of the running ones.
+    of the i-th running block.
     """
     def report(i: int) -> Report:
         here = at_block(wrong, rank, ctx, i)
@@ -76,7 +76,7 @@ def _stored(operands: Sequence, s: np.ndarray, /, *, site: Site, sources: Sequen
 
 def _extremum(x: np.ndarray, s: np.ndarray, /, *, site: Site, of: Op, sources: Sequence[Site], sig: Sig,
               ctx: BlockSet) -> None:
-    """Report lines of which some elements are undetermined and others are not, and where the former may decide."""
+    """Report each reduced row where an undetermined element may decide the result."""
     if is_clean(s):
         return
     axis, some = of.attrs["axis"], s != 0
@@ -91,7 +91,7 @@ def _extremum(x: np.ndarray, s: np.ndarray, /, *, site: Site, of: Op, sources: S
 
 
 def _extremes(n: Op) -> list[np.generic]:
-    """Values for undetermined elements: if the result is the same with each of them, it is with all."""
+    """Values for undetermined elements: if all of these give the same result, every value does."""
     dtype: DType = n.operands[0].type.dtype
     i = info(dtype)
     if not i.floating:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cutile.cli.explore.search import shortest
+from cutile.cli.explore.search import shortened
 
 BLOCKS = [(k, 0, 0) for k in range(4)]
 
@@ -19,7 +19,7 @@ def test_what_is_needed_stays(items, needed):
         return all(n in rest for n in needed)
 
     if fails(items):
-        assert shortest(items, fails, 10_000) == needed
+        assert shortened(items, fails, 10_000) == needed
 
 
 @pytest.mark.parametrize("runs", [0, 1, 5, 30])
@@ -30,5 +30,5 @@ def test_the_number_of_tries_is_limited(runs):
         tried.append(x)
         return len(x) % 2 == 0
 
-    found = shortest(BLOCKS * 20, fails, runs)
+    found = shortened(BLOCKS * 20, fails, runs)
     assert len(tried) <= runs and fails(found)

@@ -1,4 +1,4 @@
-"""What is supposed of arguments of which only the types are given."""
+"""Assumptions about arguments that are given by type only."""
 
 from __future__ import annotations
 

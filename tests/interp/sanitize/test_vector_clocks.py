@@ -41,13 +41,13 @@ class Search:
 def test_random_histories(seed, eager, monkeypatch):
     """`eager`: nothing stays put down."""
     if eager:
-        monkeypatch.setattr(vector_clocks, "PUT_DOWN", 0)
-        monkeypatch.setattr(vector_clocks, "CLEANED", 2)
+        monkeypatch.setattr(vector_clocks, "QUEUED_MOST", 0)
+        monkeypatch.setattr(vector_clocks, "CLEAN_EVERY", 2)
     random, blocks = Random(seed), 5
     clocks, search, accesses = VectorClocks(blocks), Search(blocks), []
     for number in range(60):
         b = random.randint(1, blocks)
-        before = b << BLOCK | int(clocks.of(np.array([b]))[0]) << CLOCK
+        before = b << BLOCK | int(clocks.clocks_of(np.array([b]))[0]) << CLOCK
         accesses.append((b, number, before))
         search.known[b].add((b, number))
         if random.random() < 0.7:
@@ -92,7 +92,7 @@ def test_wide_accesses_elsewhere_order_nothing():
 
 def test_very_many_blocks():
     """An acquire then orders its block after all others: nothing wrong is reported."""
-    clocks = VectorClocks(vector_clocks.MOST + 1)
+    clocks = VectorClocks(vector_clocks.MAX_BLOCKS + 1)
     before = np.array([1 << BLOCK | 1 << CLOCK] * 2)
     clocks.pass_on(np.array([0]), np.array([2]), LOAD, None)
     assert clocks.ordered(before, np.array([2, 3]), BLOCK, CLOCK).tolist() == [True, False]

@@ -14,14 +14,14 @@ from cutile.ir.nodes import Kernel
 
 def run(kernel: Kernel, plan: ExecutionPlan, grid: Dim3, step_limit: int | None, args: Sequence,
         blocks: Callable[[Launch], None]) -> None:
-    """Run the blocks. TileSanitizerError if the checks found anything, also if the launch ended in another error, which
-    is then the cause.
+    """Run the blocks. TileSanitizerError if the checks found anything. If the launch raised another error, that becomes
+    its `__cause__`.
     """
     launch = CheckedLaunch(grid, step_limit, plan.noted)
     if "alias" in plan.checks:
         alias.check(launch, kernel, args)
     if "race" in plan.checks:
-        launch.state[race_ops.NAME] = race_ops.Race(grid, args)
+        launch.state[race_ops.NAME] = race_ops.AccessHistory(grid, args)
     try:
         blocks(launch)
     except TileInternalError:
