@@ -181,7 +181,7 @@ class Tile:
     def transpose(self, /, axis0: int | None = None, axis1: int | None = None) -> Tile:
         """transpose(x, /, axis0=None, axis1=None)
 
-        x with two axes swapped; stands in the IR as a permute.
+        x with two axes swapped; in the IR it is a permute.
 
         Parameters
         ----------
@@ -241,7 +241,7 @@ class Tile:
     def item(self, /) -> Any:
         """tile.item()
 
-        The only element of a tile, as a scalar; stands in the IR as a reshape.
+        The only element of a tile, as a scalar; in the IR it is a reshape.
 
         Returns
         -------
@@ -2033,7 +2033,7 @@ def full(shape: _Shape, fill_value: _Tilelike, dtype: _DType) -> Tile:
 def ones(shape: _Shape, dtype: _DType) -> Tile:
     """ones(shape, dtype)
 
-    A tile of ones; stands in the IR as full(shape, 1, dtype).
+    A tile of ones; in the IR it is full(shape, 1, dtype).
 
     Parameters
     ----------
@@ -2051,7 +2051,7 @@ def ones(shape: _Shape, dtype: _DType) -> Tile:
 def zeros(shape: _Shape, dtype: _DType) -> Tile:
     """zeros(shape, dtype)
 
-    A tile of zeros; stands in the IR as full(shape, 0, dtype).
+    A tile of zeros; in the IR it is full(shape, 0, dtype).
 
     Parameters
     ----------
@@ -2069,7 +2069,7 @@ def zeros(shape: _Shape, dtype: _DType) -> Tile:
 def arange(size: int, /, *, dtype: _DType, start: _Tilelike = 0, step: _Tilelike = 1) -> Tile:
     """arange(size, /, *, dtype, start=0, step=1)
 
-    start + i * step for i = 0 … size-1; stands in the IR as iota, mul, add and casts.
+    start + i * step for i = 0 … size-1; in the IR it is iota, mul, add and casts.
 
     Parameters
     ----------
@@ -2091,7 +2091,7 @@ def arange(size: int, /, *, dtype: _DType, start: _Tilelike = 0, step: _Tilelike
 def astile(value: _Nested, /, *, dtype: _DType) -> Tile:
     """astile(value, /, *, dtype)
 
-    A tile of the scalars in a nested tuple; stands in the IR as stack_scalars and casts.
+    A tile of the scalars in a nested tuple; in the IR it is stack_scalars and casts.
 
     Parameters
     ----------
@@ -2144,7 +2144,7 @@ def broadcast_to(x: _Tilelike, /, shape: tuple[int, ...]) -> Tile:
 def expand_dims(x: _Tilelike, /, axis: int) -> Tile:
     """expand_dims(x, /, axis)
 
-    x with a new axis of size 1 at `axis`; stands in the IR as a reshape.
+    x with a new axis of size 1 at `axis`; in the IR it is a reshape.
 
     Parameters
     ----------
@@ -2180,7 +2180,7 @@ def permute(x: _Tilelike, /, axes: tuple[int, ...]) -> Tile:
 def transpose(x: _Tilelike, /, axis0: int | None = None, axis1: int | None = None) -> Tile:
     """transpose(x, /, axis0=None, axis1=None)
 
-    x with two axes swapped; stands in the IR as a permute.
+    x with two axes swapped; in the IR it is a permute.
 
     Parameters
     ----------
@@ -3307,7 +3307,7 @@ def elementwise(func: Callable[..., Any], /, *x: _Tilelike) -> Any:
 def print(*args: object, sep: str = ' ', end: str = '\n') -> None:
     r"""print(*args, sep=' ', end='\n')
 
-    Write the arguments, separated by `sep` and followed by `end`, once per block. Stands in the IR as emit_text.
+    Write the arguments, separated by `sep` and followed by `end`, once per block. In the IR it is emit_text.
 
     `args` are tiles, scalars, strings, formatted strings, and any other compile-time value. The interpreter writes
     to sys.stdout, block after block in grid order.
@@ -3329,7 +3329,7 @@ def print(*args: object, sep: str = ' ', end: str = '\n') -> None:
 def printf(format: str, *args: object) -> None:
     """printf(format, *args)
 
-    Write the arguments by a C format string, once per block. Stands in the IR as emit_text.
+    Write the arguments by a C format string, once per block. In the IR it is emit_text.
 
     Conversions are %[flag][width][.precision][hh, h, l or ll]type with at most one of the flags 0 # + - and space;
     a width may begin with a zero, which pads with zeros as the flag does;

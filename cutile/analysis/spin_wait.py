@@ -5,7 +5,7 @@ from memory that the kernel stores to, reaches the condition of the loop or of a
 plain branch on such a value waits for nobody. Nor does a loop wait because of
 
 * an `atomic_add` of a number known not to be zero: the loop itself changes the memory, for example a counter that
-  hands out work;
+  distributes work;
 * a WEAK load, if the loop stores to the same memory: it works in place (a sort, an iteration until convergence), and
   nothing may wait through WEAK accesses [MEM-2].
 

@@ -93,7 +93,7 @@ def unit_roundoff(dtype: DType) -> float:
 
 
 def _any_order(n: Op, xs: list, ys: tuple, dtype: DType) -> Error:
-    """Of an op whose order is free: nothing is known of its result."""
+    """The bound of an op whose order is free: nothing is known of its result."""
     return np.full(np.shape(ys[0]), INF)
 
 
@@ -261,7 +261,7 @@ def _matrix(n, xs, es, ys):
 
 
 def _function(n, xs, es, ys):
-    """Of a user's function: known if it only picks elements or is one sum, else unknown."""
+    """The bound of a user's function: known if it only picks elements or is one sum, else unknown."""
     reduces = n.op.accumulates == REDUCTION
     if len(xs) == 1 and not _rounded(n.region) and info(n.results[0].type.dtype).floating:
         ops = {m.op for m in walk(n.region) if isinstance(m, Op)}

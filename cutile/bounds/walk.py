@@ -52,7 +52,7 @@ class Walker:
 
     @recursive
     def region(self, region: Region) -> tuple[type, list[Pair]] | None:
-        """Run a region. Returns the class of its terminator and the pairs it hands out, or None without one."""
+        """Run a region. Returns the class of its terminator and the pairs it passes on, or None without one."""
         for n in region.nodes:
             if isinstance(n, ir.TERMINATORS):
                 return type(n), self.get(n.operands)

@@ -25,7 +25,7 @@ def debug(
 ) -> None:
     """Run a script and stop in pdb at the first line of a kernel, in one block.
 
-    Arguments of the script stand behind `--`.
+    Arguments of the script follow `--`.
 
     python -m cutile debug examples/softmax.py::softmax_rows --block 3
     """

@@ -37,7 +37,7 @@ from cutile.ops._op import OpDef
 
 def call(c: Context, func: Term, args: tuple[Term, ...], kwargs: dict[str, Term],
          spans: ArgumentSpans | None = None) -> Term:
-    """The term that a call of `func` gives. `spans` says where the arguments of a call in the user's source stand."""
+    """The term that a call of `func` gives. `spans` says where the arguments of a call are in the user's source."""
     if is_poisoned(func) or any(map(is_poisoned, args)) or any(map(is_poisoned, kwargs.values())):
         return POISON
     match func:

@@ -60,7 +60,7 @@ class Definition:
 
 
 def nested_definition(outer: Definition, node: ast.FunctionDef | ast.Lambda) -> Definition:
-    """The definition of a function that stands inside another one."""
+    """The definition of a function that is defined inside another one."""
     return Definition(node, outer.filename)
 
 

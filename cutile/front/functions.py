@@ -20,7 +20,7 @@ from cutile.front.static_names import construct_of
 from cutile.ir.nodes import Frame, Region
 from cutile.ir.terms import NONE, POISON, Closure, Dict, Term, Tuple, Unusable, is_poisoned
 
-_DEFAULT = object()  # stands in signatures for a default, which is captured only if a call uses it
+_DEFAULT = object()  # in signatures, for a default, which is captured only if a call uses it
 
 
 @functools.lru_cache(maxsize=1024)

@@ -62,7 +62,7 @@ BINARY: dict[type[ast.operator | ast.cmpop], tuple[str, OpDef, str]] = {
 
 
 def binary(c: Context, operator: type, x: Term, y: Term, spans: Spans | None = None) -> Term:
-    """`x operator y` for any two terms. `operator` is a class of ast; `spans` gives where x and y stand."""
+    """`x operator y` for any two terms. `operator` is a class of ast; `spans` gives where x and y are in the source."""
     if is_poisoned(x) or is_poisoned(y):
         return POISON
     symbol, op, dunder = BINARY[operator]

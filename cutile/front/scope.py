@@ -45,7 +45,7 @@ class Unrolling:
 
 @structure(eq=False)
 class Jump:
-    """A Break or Continue: the variables where it stands, and the node, which has no operands yet."""
+    """A Break or Continue: the variables at that place, and the node, which has no operands yet."""
 
     vars: dict[str, Var]
     region: Region

@@ -147,7 +147,7 @@ class Sizes:
         if dtype is not None and found is None:
             raise TypeError(f"{dtype!r:.100} is no dtype")
         self.text, self.dtype = text, found
-        self.axes  # noqa: B018 - an error shows where the text stands
+        self.axes  # noqa: B018 - an error shows where the text is
 
     @cached
     def axes(self) -> tuple[Axis, ...]:
@@ -171,7 +171,7 @@ class Sizes:
 
 
 def sizes_of(item: Any) -> Sizes:
-    """The sizes that stand in the brackets of `ct.Array[...]`."""
+    """The sizes in the brackets of `ct.Array[...]`."""
     return Sizes(*item) if isinstance(item, tuple) and 1 <= len(item) <= 2 else Sizes(item)
 
 

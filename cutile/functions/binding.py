@@ -35,7 +35,7 @@ MISSING: Any = Missing()
 
 @structure(frozen=True)
 class Read:
-    """An array argument, or an item of a list: where it stands, and what is known of it."""
+    """An array argument, or an item of a list: where it is, and what is known of it."""
 
     name: str
     value: Any

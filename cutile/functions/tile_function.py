@@ -316,7 +316,7 @@ class TileFunction:
         """Compile for many configurations at once, and for each of some targets [CPL-5].
 
         configs   dictionaries of arguments by name, or tuples of further arguments behind `specs`
-        The results stand in order, those of one configuration for all targets together. `errors`: `ct.compile_all`.
+        The results are in order, those of one configuration for all targets together. `errors`: `ct.compile_all`.
         """
         from cutile.functions.compile_all import compile_all
 

@@ -1,7 +1,7 @@
 """Removes checks of bounds from accesses whose tiles all lie inside: for every launch if that can be proved, else in a
 variant that some launches run.
 
-A check stands between the memory and the work: the code of a checked load waits for its elements before the next load
+A check delays the work: the code of a checked load waits for its elements before the next load
 begins. Whether all tiles lie inside follows from the grid and the sizes of the arrays (analysis/inside.py). Accesses
 whose place depends on anything else keep their checks, and so do masked accesses, gathers and scatters, where the
 author asked for the check.

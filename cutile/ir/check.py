@@ -15,7 +15,7 @@ A failure is a bug of the pass or the front end that made the node, never of the
   `while True` without Break, or a Frame without Return.
 * A combine body takes 2n scalars and yields n. It holds only ops without memory effects, frames and Binds.
 * The body of an element function takes a scalar for each operand of its op and yields one for each result. It may
-  branch and loop, also where it stands in a combine body.
+  branch and loop, also in a combine body.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ class _Checked:
     yields: Sequence[LeafType] | None = None  # the types that Yield gives; None: it may not end in Yield
     loop: For | While | None = None  # the loop that Break and Continue leave, if they may
     leaves: Frame | Kernel | None = None  # what Return leaves, if it may
-    combine: bool = False  # whether it stands in a combine body
-    elements: bool = False  # whether it stands in the body of an element function, which may branch
+    combine: bool = False  # whether it is in a combine body
+    elements: bool = False  # whether it is in the body of an element function, which may branch
     defined: list[Value] = field(default_factory=list)  # values that are visible only here
     rest: Iterator[Node] = iter(())  # nodes that are not checked yet
 

@@ -127,7 +127,7 @@ class Reader:
     # -------------------------------------------------------------- spans
 
     def span_table(self) -> dict[str, Span]:
-        """Read the table of spans, which stands at the end, after the word `spans` outside all braces."""
+        """Read the table of spans, which is at the end, after the word `spans` outside all braces."""
         depth, start, spans = 0, None, {}
         for i, t in enumerate(self.tokens):
             depth += (t.text == "{") - (t.text == "}") if t.kind == "sign" else 0
@@ -173,7 +173,7 @@ class Reader:
         return spans[number]
 
     def span(self, start: int) -> Span:
-        """The span that stands here; if there is none, the position of the text from token `start` to here."""
+        """The span that is written here; if there is none, the position of the text from token `start` to here."""
         if self.tokens[self.i].kind == "span":
             return self.span_reference(self.spans)
         first, last = self.tokens[start], self.tokens[max(start, self.i - 1)]

@@ -11,7 +11,7 @@
       ...
 
 An op may declare an operand `*name`, any number of values, and `name?`, one value or none. The values of a `*name`
-stand in brackets; an absent `name?` is `_`. Values without a name are numbered in the order
+are in brackets; an absent `name?` is `_`. Values without a name are numbered in the order
 of the text; a second value with the name x is `%x.1`. Spans are numbered in order of use; `from @n` is the call site.
 A node without `@n` gets the position of its text as its span, so that tests can be written by hand. `#` begins a
 comment.

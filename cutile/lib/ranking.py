@@ -97,7 +97,7 @@ def _smaller(a, b):
 
 
 def topk(x, k):
-    """The k largest elements of each row, largest first, and where they stand.
+    """The k largest elements of each row, largest first, and where they are.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ A typing rule is called as `rule(b, op, **terms)`, with one term for each parame
 included (as terms), `*args` as a Tuple. It appends nodes through the builder `b` and returns the term of the result. It
 raises TileTypeError and its kin without a location; the caller adds the user's line. Poison never reaches a rule.
 
-Rules of one family stand in that family's file. What several families share stands here, in `_constants` (constants and
+Rules of one family are in that family's file. What several families share is here, in `_constants` (constants and
 folding) and in `_promotion` (common dtypes and shapes).
 """
 

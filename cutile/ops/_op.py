@@ -208,7 +208,7 @@ class OpDef:
         return tuple(flat), tuple(layout)
 
     def group(self, flat: Sequence, layout: Sequence[int | None] | None) -> list:
-        """The inverse of `flatten`, for operands or anything that stands in their place (types, carriers)."""
+        """The inverse of `flatten`, for operands or anything in their place (types, carriers)."""
         if layout is None:
             return list(flat)
         out, i = [], 0

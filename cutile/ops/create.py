@@ -181,7 +181,7 @@ def full(fill_value, /, *, shape):
 
 @op(filled_with_rule(1))
 def ones(shape, dtype):
-    """A tile of ones; stands in the IR as full(shape, 1, dtype).
+    """A tile of ones; in the IR it is full(shape, 1, dtype).
 
     [FACT-2.ones]  every element is 1 converted to the dtype
     [FACT-2.ones.shape]  shape as for full; () gives a strict constant
@@ -191,7 +191,7 @@ def ones(shape, dtype):
 
 @op(filled_with_rule(0))
 def zeros(shape, dtype):
-    """A tile of zeros; stands in the IR as full(shape, 0, dtype).
+    """A tile of zeros; in the IR it is full(shape, 0, dtype).
 
     [FACT-2.zeros]  every element is 0 converted to the dtype
     [FACT-2.zeros.shape]  shape as for full; () gives a strict constant
@@ -202,7 +202,7 @@ def zeros(shape, dtype):
 
 @op(arange_rule)
 def arange(size, /, *, dtype, start=0, step=1):
-    """start + i * step for i = 0 … size-1; stands in the IR as iota, mul, add and casts.
+    """start + i * step for i = 0 … size-1; in the IR it is iota, mul, add and casts.
 
     [FACT-3.size]  size: a constant power of two; anything else is a TileTypeError
     [FACT-3.start]  element i is start + i * step
@@ -221,7 +221,7 @@ def arange(size, /, *, dtype, start=0, step=1):
 
 @op(astile_rule)
 def astile(value, /, *, dtype):
-    """A tile of the scalars in a nested tuple; stands in the IR as stack_scalars and casts.
+    """A tile of the scalars in a nested tuple; in the IR it is stack_scalars and casts.
 
     [FACT-4.scalar]  a scalar is cast to the dtype; a constant stays constant
     [FACT-4.tuple]  a tuple of scalars gives a tile of rank 1, tuples in it further axes

@@ -305,7 +305,7 @@ def _element(conversion: str, t: TileType):
 
 @op(_print_rule, effect=HOST, signature=lambda *args, sep=" ", end="\n": None, operands="")
 def print(*args):
-    """Write the arguments, separated by `sep` and followed by `end`, once per block. Stands in the IR as emit_text.
+    """Write the arguments, separated by `sep` and followed by `end`, once per block. In the IR it is emit_text.
 
     `args` are tiles, scalars, strings, formatted strings, and any other compile-time value. The interpreter writes
     to sys.stdout, block after block in grid order.
@@ -383,7 +383,7 @@ def print(*args):
 
 @op(_printf_rule, effect=HOST, signature=lambda format, *args: None, operands="")
 def printf(format, *args):
-    """Write the arguments by a C format string, once per block. Stands in the IR as emit_text.
+    """Write the arguments by a C format string, once per block. In the IR it is emit_text.
 
     Conversions are %[flag][width][.precision][hh, h, l or ll]type with at most one of the flags 0 # + - and space;
     a width may begin with a zero, which pads with zeros as the flag does;

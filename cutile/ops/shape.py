@@ -286,7 +286,7 @@ def broadcast_to(x, /, shape, *, sig):
 
 @op(expand_rule)
 def expand_dims(x, /, axis):
-    """x with a new axis of size 1 at `axis`; stands in the IR as a reshape.
+    """x with a new axis of size 1 at `axis`; in the IR it is a reshape.
 
     [SHAPE-10.insert]  x[key] with None and full slices: each None inserts an axis of size 1 at its place
     [SHAPE-10.dots]  one ... stands for the axes that are left; what follows it counts from the end
@@ -316,7 +316,7 @@ def permute(x, /, axes, *, sig):
 
 @op(transpose_rule, method=("tile", "transpose"))
 def transpose(x, /, axis0=None, axis1=None):
-    """x with two axes swapped; stands in the IR as a permute.
+    """x with two axes swapped; in the IR it is a permute.
 
     [SHAPE-5.rank]  rank 0 and 1: TileTypeError
     [SHAPE-5.swap]  the two axes swap, negative ones counting from the end
@@ -437,7 +437,7 @@ def _coordinates(own: tuple[int, ...], starts: list[np.ndarray], batch_shape: tu
 
 @op(item_rule, public=False, method=("tile", "item"))
 def item(x, /):
-    """The only element of a tile, as a scalar; stands in the IR as a reshape.
+    """The only element of a tile, as a scalar; in the IR it is a reshape.
 
     [SHAPE-9.one]  a tile of one element, of any rank, gives a scalar
     [SHAPE-9.count]  any other number of elements: TileTypeError

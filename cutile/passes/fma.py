@@ -111,7 +111,7 @@ class _Uses:
                 self.aliases[self.origin(v)[0]].append((frame, v))
 
     def origin(self, v: Value) -> tuple[Value, list[Frame]]:
-        """The value that straight frames hand out as `v`, and these frames, innermost first."""
+        """The value that straight frames return as `v`, and these frames, innermost first."""
         frames: list[Frame] = []
         while (n := self.defined.get(v)) in self.straight:
             frames.append(n)

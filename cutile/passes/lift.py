@@ -294,7 +294,7 @@ class _Lifting:
 
     def masked(self, n: For | While, mask: Mask) -> None:
         """Lift a loop as one that runs until no element is live. It carries which elements are live, the counter of a
-        For, the carried values, and for `while True`, whose results are what its Breaks hand out, these results.
+        For, the carried values, and for `while True`, whose results are what its Breaks pass on, these results.
         """
         endless = isinstance(n, While) and n.cond is None
         inits = [self.constant(bool_, True) if mask is None else mask]

@@ -6,7 +6,7 @@
         rest                                  B; rest
 
 Neither half has the branch: in causal attention, for example, only the second half applies the mask. Conditions: the
-step is 1, the If stands in the body itself, x is the same in every iteration, and the loop has no Break, no Return and
+step is 1, the If is in the body itself, x is the same in every iteration, and the loop has no Break, no Return and
 no loop inside.
 """
 

@@ -24,7 +24,7 @@ Structured control flow:
     with b.for_(lo, hi, step, [init], unsigned=False) as loop:     # no break in it; ends with continue
         i, acc = loop.arguments
         b.op("continue", [[b.op("addi", [acc, i])]])
-    with b.loop([init], results=[t]) as loop:              # ends with continue or break, which hands out `results`
+    with b.loop([init], results=[t]) as loop:              # ends with continue or break, which gives `results`
         (x,) = loop.arguments
         ...
     with b.reduce([x], dim=0, identities=[0.0]) as r:      # also b.scan(..., reverse=False)
@@ -184,7 +184,7 @@ class Builder:
              loc: Span | None = None) -> OpenRegion:
         """A loop that runs until a break. Its region's arguments: the carried values.
 
-        `results`: the types of the values that break hands out; by default those of the carried values.
+        `results`: the types of the values that break gives; by default those of the carried values.
         """
         carried = [v.type for v in init]
         operation = self._append("loop", [init], carried if results is None else results, loc, {})

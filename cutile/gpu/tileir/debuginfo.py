@@ -1,7 +1,7 @@
 """Source positions in the bytecode: the line, function and call chain of each operation.
 
 A position names its subprogram as scope. For an inlined call, a call site joins two positions: the callee is the
-position itself, the caller is where the call stands. The kernel's subprogram has the entry's name as linkage name.
+position itself, the caller is where the call is. The kernel's subprogram has the entry's name as linkage name.
 """
 
 from __future__ import annotations

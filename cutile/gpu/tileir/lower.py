@@ -12,7 +12,7 @@ A rule (rules/_rule.py) is called with the `Lowering` of its kernel and the node
     l.before_broadcast(v)     the tile from which broadcasts made v; v if none did
     l.divisor(v)        a power of two that an integer scalar is a multiple of
     l.region(body, values)    append the body of a combine function on these values; returns what it yields
-    l.combining         whether the node stands in such a body
+    l.combining         whether the node is in such a body
     l.check(feature)    refuse a feature, a name in the tables of gpu/target.py, that the target or the version lacks
     l.needs(feature, operation, attribute=None)     the same, for one that needs a newer operation, or attribute of one
     l.unsupported(text, help=…)     refuse

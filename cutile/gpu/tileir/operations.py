@@ -100,7 +100,7 @@ class Spec:
     terminator: bool
     flags: tuple[str, ...]  # what each bit of the flags stands for
     flags_since: Version  # the version from which on there are flags
-    counts_results: bool  # the number of results stands before their types
+    counts_results: bool  # the number of results comes before their types
 
     def operand(self, name: str) -> Operand:
         return next(o for o in self.operands if o.name == name)

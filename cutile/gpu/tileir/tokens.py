@@ -17,7 +17,7 @@ from cutile.types import ArrayType, ListType
 
 
 class TokenValues:
-    """The value of each token at the place where the builder stands. A token without a value is the first one, for
+    """The value of each token where the builder appends. A token without a value is the first one, for
     which nothing waits.
     """
 

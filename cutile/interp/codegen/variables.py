@@ -43,7 +43,7 @@ class Variables:
         return NOTHING if held is None else held.values
 
     def holder(self, v: Value) -> str | None:
-        """Of the variables that hold a value, the one that was bound last."""
+        """The variable that was bound last, among those that hold a value."""
         return max(self._holders.get(v, ()), key=lambda name: self._held[name].time, default=None)
 
     def in_order(self, names: Iterable[str]) -> list[str]:

@@ -158,7 +158,7 @@ def _row_tiles(axis: int, sparse: np.ndarray, starts: Sequence[np.ndarray],
 
 
 def _beside_rows(array: Array) -> Array:
-    """The array with one more batch axis, of length 1, after its own. It stands against the batch axis of positions."""
+    """The array with one more batch axis, of length 1, after its own. It pairs with the batch axis of positions."""
     return array.for_blocks(_widened)
 
 

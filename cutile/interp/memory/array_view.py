@@ -31,7 +31,7 @@ def wrap(obj, dtype: DType, index_dtype: DType = int32, *, writable: bool | None
 
 
 def view_of(a: np.ndarray, dtype: DType, index_dtype: DType, writable: bool, name: str) -> ArrayView:
-    """What `wrap` makes, for a NumPy array that stores `dtype` as the language does."""
+    """The view that `wrap` makes, for a NumPy array that stores `dtype` as the language does."""
     shape = a.shape
     steps, start = _steps(shape, a.strides, a.itemsize, index_dtype, name)
     return ArrayView(Buffer(a, dtype, writable, name), start, shape, steps, index_dtype, True)

@@ -1,4 +1,4 @@
-"""Where a check stands in the user's source, and what it is about, in words."""
+"""Where a check is in the user's source, and what it is about, in words."""
 
 from __future__ import annotations
 

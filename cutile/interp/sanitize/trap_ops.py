@@ -167,7 +167,7 @@ HELP = {"nan": "keep the operands where the result is finite: subtract the maxim
 
 
 def _reduction_shadow(s: np.ndarray, /, *, axis: int, reverse: bool, sig: Sig) -> np.ndarray:
-    """Of a reduction: nothing but elements with a shadow went into it."""
+    """The shadow of a reduction: elements that were made of elements with a shadow only."""
     return clean(s.shape[:s.ndim - sig.x.ndim] + sig.result.shape) if is_clean(s) else s.min(axis=axis)
 
 
@@ -180,7 +180,7 @@ def _scan_shadow(s: np.ndarray, /, *, axis: int, reverse: bool, sig: Sig) -> np.
 
 
 def _product_shadow(x: np.ndarray, y: np.ndarray, acc: np.ndarray, /, *, sig: Sig) -> np.ndarray:
-    """Of a matrix product: those in whose row of x, or column of y, all elements have a shadow."""
+    """The shadow of a matrix product: elements in whose row of x, or column of y, all elements have a shadow."""
     tx, ty, _ = sig.operands
     rows = in_rank(x.min(axis=-1, keepdims=True), tx.ndim, sig.result.ndim)
     columns = in_rank(y.min(axis=-2, keepdims=True), ty.ndim, sig.result.ndim)

@@ -5,7 +5,7 @@ import pytest
 
 import cutile as ct
 from cutile.errors import Span
-from cutile.interp.sanitize.sites import says
+from cutile.interp.sanitize.sites import names_keyword
 from tests.front.compiling import cell
 from tests.interp.sanitize.planted import SCHEDULES, findings
 
@@ -48,4 +48,4 @@ def test_what_a_call_names(text, expected):
     module = cell(f"def k():\n    é = {text.replace(chr(10), chr(10) + '    ')} + 1\n")
     lines = f"    é = {text.replace(chr(10), chr(10) + '    ')}".split("\n")
     span = Span(module["k"].__code__.co_filename, 2, 8, 1 + len(lines), len(lines[-1]), "k")
-    assert says(span, "mask") is expected and not says(span, "other")
+    assert names_keyword(span, "mask") is expected and not names_keyword(span, "other")

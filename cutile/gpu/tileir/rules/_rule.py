@@ -9,7 +9,7 @@ an `Array` or `List` record (arrays.py) for each array or list; one of them, a t
         x = l.get(n.operands[0])
         return compare(l, "not_equal", x, x, floating=True)
 
-What `l`, the lowering, offers stands at the head of lower.py. Signed and unsigned integers are one type in Tile IR, and
+The head of lower.py lists what `l`, the lowering, offers. Signed and unsigned integers are one type in Tile IR, and
 bool is i1.
 """
 
