@@ -13,7 +13,8 @@ from cutile.runtime.float4_packing import PackedArray
 
 # The libraries that readers know (arrays.py), as the first item of an array's part in a key.
 NUMPY, TORCH, CUPY, OTHER = "numpy", "torch", "cupy", "other"
-GPU_PARTS = 7  # items of the part of an array in GPU memory
+GPU_PARTS = 7  # items of the part of an array in GPU memory (arrays.py lists them)
+GPU, ADDRESS = 4, 5  # indices of two of them: the GPU, and the address modulo 16
 
 
 class ArrayRef(NamedTuple):

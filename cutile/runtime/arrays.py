@@ -6,8 +6,9 @@ together they say everything that a launch needs to know, so nothing is read twi
     in CPU memory  (library, dtype, sizes, strides)                             the NumPy array or PackedArray
     in GPU memory  (library, dtype, sizes, strides, GPU, address & 15, writable)   the address
 
-`array_ref.py` makes an `ArrayRef` of the two. None of the libraries is imported here: PyTorch and CuPy are known by
-what `sys.modules` holds, all others by their protocols (`__cuda_array_interface__`, DLPack, `__array_interface__`).
+`array_ref.py` makes an `ArrayRef` of the two, and names the items of a part that other files look at. None of the
+libraries is imported here: PyTorch and CuPy are known by what `sys.modules` holds, all others by their protocols
+(`__cuda_array_interface__`, DLPack, `__array_interface__`).
 """
 
 from __future__ import annotations

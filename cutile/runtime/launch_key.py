@@ -17,7 +17,7 @@ import numpy as np
 
 from cutile.ir.terms import to_builtin
 from cutile.runtime.annotations import ParameterSpec
-from cutile.runtime.array_ref import GPU_PARTS, NUMPY
+from cutile.runtime.array_ref import GPU, GPU_PARTS, NUMPY
 from cutile.runtime.arrays import (
     Reader,
     read_cupy,
@@ -113,7 +113,7 @@ def _read_on_its_gpu(obj: Any, key: list, launch_values: list) -> None:
     asked.
     """
     read_other(obj, key, launch_values)
-    if len(part := key[-1]) == GPU_PARTS and part[4] is None and (pointer := launch_values[-1]):
+    if len(part := key[-1]) == GPU_PARTS and part[GPU] is None and (pointer := launch_values[-1]):
         from cutile.gpu.driver import driver
 
-        key[-1] = (*part[:4], driver().device_of_pointer(pointer), *part[5:])
+        key[-1] = (*part[:GPU], driver().device_of_pointer(pointer), *part[GPU + 1:])

@@ -16,7 +16,7 @@ from cutile.dtypes import int32, int64
 from cutile.errors import TileError, for_users, is_refusal
 from cutile.runtime import autograd, launch_cache, launch_plan
 from cutile.runtime.annotations import ParameterSpec
-from cutile.runtime.array_ref import ArrayRef, ref_of
+from cutile.runtime.array_ref import ADDRESS, ArrayRef, ref_of
 from cutile.runtime.arrays import type_name
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import no_kernel, padded_grid
@@ -25,7 +25,6 @@ from cutile.runtime.launch_key import read
 _WHY = ("a prepared launch runs a kernel on the memory of its arguments, and traced tensors have none; a "
         "torch.library.custom_op around it can be in the graph")
 ALIGNMENT = 16  # bytes; code gains nothing from more
-ADDRESS = 5  # where the part of an array in GPU memory has its address modulo ALIGNMENT
 
 
 @opaque(_WHY)
