@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import prod
 from typing import Any
 
@@ -59,7 +59,7 @@ class Recorder(Watcher):
                    was touched along each axis (greatest -1: none)
     """
 
-    assignments = True
+    arguments = assignments = True
 
     def __init__(self, kernel: Kernel, grid: Dim3, detailed: Iterable[Dim3]):
         self.kernel, self.grid = kernel, Cells(grid, GRID_CELLS)
@@ -70,13 +70,17 @@ class Recorder(Watcher):
         self.places: dict[tuple[str, int, int | None], Span] = {}
         self._place_of: dict[Span, int] = {}
         self.arrays: Numbering | None = None
+        self._given: dict[int, Any] = {}
 
     # -------------------------------------------------------------- what is told
 
-    def begins(self, args: Sequence[Any], ctx: BlockSet) -> None:
+    def given(self, parameter: int, array: Any) -> None:
+        self._given[parameter] = array
+
+    def begins(self, ctx: BlockSet) -> None:
         if self.arrays is None:
-            self._prepare(args)
-        self.lines.begins(args, ctx)
+            self._prepare()
+        self.lines.begins(ctx)
 
     def ran(self, stretch: Stretch, ctx: BlockSet) -> None:
         self.lines.ran(stretch, ctx)
@@ -100,11 +104,10 @@ class Recorder(Watcher):
             self._step(block, {"at": self.place(access.op.span), "access": total.number,
                                "regions": self._regions(access, place, ctx, i, numbers[i])})
 
-    def assigned(self, span: Span, tiles: Sequence[tuple[str, TileType, np.ndarray]], ctx: BlockSet) -> None:
+    def assigned(self, span: Span, name: str, t: TileType, x: np.ndarray, ctx: BlockSet) -> None:
         for i, block in self._detailed(ctx):
-            for name, t, x in tiles:
-                self._step(block, {"at": self.place(span), "name": name, "dtype": t.dtype.name, "shape": list(t.shape),
-                                   "value": tile_text.values(t, at_block(x, t.ndim, ctx, i))})
+            self._step(block, {"at": self.place(span), "name": name, "dtype": t.dtype.name, "shape": list(t.shape),
+                               "value": tile_text.values(t, at_block(x, t.ndim, ctx, i))})
 
     # -------------------------------------------------------------- how it is kept
 
@@ -117,8 +120,9 @@ class Recorder(Watcher):
             found = self._place_of[span] = list(self.places).index((str(span.filename), span.line, caller))
         return found
 
-    def _prepare(self, args: Sequence[Any]) -> None:
-        self.arrays = Numbering(list(parameter_names(self.kernel).values()), args)
+    def _prepare(self) -> None:
+        names = list(parameter_names(self.kernel).values())
+        self.arrays = Numbering([names[i] for i in self._given], list(self._given.values()))
         self.reads, self.writes = (np.zeros(self.arrays.count, np.int64) for _ in range(2))
         self.grid = Cells(self.grid.shape, max(64, GRID_CELLS // max(1, len(self.arrays.names) // 8)))
         cells = prod(self.grid.counts)
@@ -216,7 +220,8 @@ class Recorder(Watcher):
         box = [[0, 1] for _ in access.order]
         for begin, n, k in zip(begins(place), access.shape, access.order, strict=True):
             box[k] = [int(at_block(begin, 0, ctx, i)) + int(at_block(np.asarray(array.start[k]), 0, ctx, i)), n]
-        return {"array": self.arrays.index(array.buffer), "box": box}
+        home = self.arrays.home(array.buffer)
+        return home and {"array": home[0], "box": box}
 
 
 def item_bytes(access: Access) -> float:

@@ -146,6 +146,20 @@ def test_lists_tuples_raw_memory_and_views(schedule):
 
 
 @ct.kernel
+def at_pointers(x, y, offset):
+    a = ct.Array.from_foreign(x.foreign_pointer, (3, 2), (8, 1))
+    ct.store(y, (0, 0), ct.load(a.slice(0, offset, 3), (0, 0), (2, 2), padding_mode=ZERO))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_arrays_at_pointers(schedule):
+    d = of(at_pointers, (1,), np.zeros(40, np.float32), np.zeros((2, 2), np.float32), 1, schedule=schedule)
+    assert regions(d, (0,), "load") == [("x", [8, 2, 16, 2])] and d["arrays"][0]["reads"]["total"] == 4
+    d = of(at_pointers, (1,), np.zeros(17, np.float32), np.zeros((2, 2), np.float32), 1, schedule=schedule)
+    assert regions(d, (0,), "load") == [("x", [8, 2, 16, 1])]  # the last element of the array is the argument's, too
+
+
+@ct.kernel
 def deep(x):
     t = ct.load(x, (ct.bid(0), 0, ct.bid(1), 0), (1, 2, 2, 4))
     ct.store(x, (ct.bid(0), 0, ct.bid(1), 0), t)

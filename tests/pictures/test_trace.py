@@ -57,6 +57,16 @@ def test_arrays_on_a_gpu_are_copied(monkeypatch):
     assert [f.array for f in found.findings if f.check == "bounds"] == ["x"]
 
 
+def test_arrays_that_are_only_read_may_be_read_only():
+    x, y = np.broadcast_to(np.float32(3), (8,)), np.zeros(8, np.float32)
+    assert trace(copies, (2,), (x, y)).recorder.reads.tolist() == [1] * 8 + [0] * 8
+
+
+@ct.kernel
+def copies(x, y):
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), (4,)))
+
+
 @pytest.mark.parametrize("grid", [(1, 1, 1), (48, 1, 1), (7, 5, 3), (1000, 1, 1), (1, 1, 5000), (300, 200, 2)])
 def test_chosen_blocks(grid):
     found = traces._chosen(grid)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from cutile._support.locks import Lock
 from cutile._support.structs import field, structure
@@ -82,7 +81,7 @@ class KernelProfile(Watcher):
             self._empty()
         return taken
 
-    def begins(self, args: Sequence[Any], ctx: BlockSet) -> None:
+    def begins(self, ctx: BlockSet) -> None:
         with self._lock.here():
             self.launches += not hasattr(ctx.launch, "clock")
             self.blocks += ctx.count

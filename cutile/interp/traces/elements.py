@@ -61,7 +61,6 @@ class Numbering:
         found = list(_arrays(names, args))
         self.names, self.buffers = [name for name, _ in found], [buffer for _, buffer in found]
         self.first = np.cumsum([0, *(b.array.size for b in self.buffers)])
-        self._index = {id(b): i for i, b in enumerate(self.buffers)}
 
     @property
     def count(self) -> int:
@@ -74,9 +73,19 @@ class Numbering:
         found = place.read(self._numbers, np.asarray(NOWHERE, np.int64))
         return ctx.flat(found, len(place.access.shape))
 
-    def index(self, buffer: Buffer) -> int:
-        """Which array a buffer is."""
-        return self._index[id(buffer)]
+    def home(self, buffer: Buffer) -> tuple[int, int] | None:
+        """The array that a buffer is or, if it was made from a foreign pointer, is a part of; and how many elements
+        after the first one of that array it begins. None if there is no such array.
+        """
+        for i, b in enumerate(self.buffers):
+            if b is buffer:
+                return i, 0
+        at = buffer.array.__array_interface__["data"][0]
+        for i, b in enumerate(self.buffers):
+            after = at - b.array.__array_interface__["data"][0]
+            if b.name == buffer.name and b.flat is not None and 0 <= after < b.array.nbytes:
+                return i, after // b.array.itemsize
+        return None
 
     def arrays(self, numbers: np.ndarray) -> np.ndarray:
         """The array of each of these numbers, which are of elements."""
@@ -91,11 +100,23 @@ class Numbering:
         """Memory that holds the numbers of the elements of a buffer."""
         made = buffer.stand_ins.get(Numbering)
         if made is None:
-            first, shape = int(self.first[self.index(buffer)]), buffer.array.shape
-            x = np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
-            made = buffer.stand_ins[Numbering] = Buffer(x, int64, False, buffer.name)
+            made = buffer.stand_ins[Numbering] = Buffer(self._of_elements(buffer), int64, False, buffer.name)
             made.may_change = False
         return made
+
+    def _of_elements(self, buffer: Buffer) -> np.ndarray:
+        a, home = buffer.array, self.home(buffer)
+        if home is None:
+            return np.full(a.shape, NOWHERE)
+        number, first = home
+        if buffer is self.buffers[number]:
+            steps = [prod(a.shape[k + 1:]) for k in range(a.ndim)]
+        else:  # a part, which lies in an array whose elements follow one another in memory
+            steps = [s // a.itemsize for s in a.strides]
+        x = np.asarray(self.first[number] + first)
+        for k, (n, step) in enumerate(zip(a.shape, steps, strict=True)):
+            x = x + np.arange(n).reshape([-1 if j == k else 1 for j in range(a.ndim)]) * step
+        return x.reshape(a.shape)
 
 
 def _arrays(names: Sequence[str], args: Sequence[object]) -> Iterator[tuple[str, Buffer]]:

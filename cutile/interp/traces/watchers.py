@@ -38,13 +38,16 @@ class Stretch:
 class Watcher:
     """What is told of a launch. All methods are called in the order of the program, for sets of running blocks.
 
-    assignments  whether `assigned` is to be called
+    arguments, assignments  whether `given` and `assigned` are to be called
     """
 
-    assignments = False
+    arguments = assignments = False
 
-    def begins(self, args: Sequence[Any], ctx: BlockSet) -> None:
-        """Blocks begin to run the kernel. `args`: for each of its parameters an Array, an ArrayList, or a carrier."""
+    def given(self, parameter: int, array: Any) -> None:
+        """A parameter that is an Array or an ArrayList. Called before `begins`."""
+
+    def begins(self, ctx: BlockSet) -> None:
+        """Blocks begin to run the kernel."""
 
     def ran(self, stretch: Stretch, ctx: BlockSet) -> None:
         """Blocks have run all ops of a stretch."""
@@ -52,16 +55,19 @@ class Watcher:
     def accessed(self, access: Access, place: Place, ctx: BlockSet) -> None:
         """Blocks have accessed memory, at that place."""
 
-    def assigned(self, span: Span, tiles: Sequence[tuple[str, TileType, np.ndarray]], ctx: BlockSet) -> None:
-        """Blocks have assigned to a variable of the user: the name, type and carrier of each tile that it denotes."""
+    def assigned(self, span: Span, name: str, t: TileType, x: np.ndarray, ctx: BlockSet) -> None:
+        """Blocks have assigned a tile, with that carrier, to a variable of the user or to a part of one."""
 
 
 def watched(kernel: Kernel, watcher: Watcher) -> Kernel:
     """The program with ops that tell the watcher. The program computes what it did."""
     made = _Watching(kernel, watcher)
     body = run_recursive(made.region(kernel.body, None))
-    begin = Op(_BEGINS, kernel.params, {"watcher": watcher}, (), kernel.span, (len(kernel.params),))
-    return replace(kernel, body=replace(body, nodes=[begin, *body.nodes]))
+    # An op for each array: alias analysis takes the operands of one op to be one memory.
+    begin = [Op(_GIVEN, (p,), {"watcher": watcher, "parameter": i}, (), kernel.span)
+             for i, p in enumerate(kernel.params) if watcher.arguments and not isinstance(p.type, TileType)]
+    begin.append(Op(_BEGINS, (), {"watcher": watcher}, (), kernel.span))
+    return replace(kernel, body=replace(body, nodes=[*begin, *body.nodes]))
 
 
 class _Watching:
@@ -94,7 +100,7 @@ class _Watching:
                 if n is not last:  # control may reach its end
                     out.append(self.ran([], n.span))
             else:
-                out += [n, self.assignment(n)] if n in assigned else [n]
+                out += [n, *self.assignment(n)] if n in assigned else [n]
         return replace(region, nodes=out)
 
     def assignments(self, region: Region, carried: Sequence[Value]) -> set[Node]:
@@ -123,10 +129,9 @@ class _Watching:
         return Op(_ACCESSED, n.operands, {"watcher": self.watcher, "access": self.described[n]}, (), n.span,
                   (len(n.operands),))
 
-    def assignment(self, n: Bind) -> Op:
-        tiles = list(named_tiles(n.name, n.template))
-        attrs = {"watcher": self.watcher, "span": n.span, "names": tuple(name for name, _ in tiles)}
-        return Op(_ASSIGNED, tuple(v for _, v in tiles), attrs, (), n.span, (len(tiles),))
+    def assignment(self, n: Bind) -> list[Op]:
+        return [Op(_ASSIGNED, (v,), {"watcher": self.watcher, "span": n.span, "name": name}, (), n.span)
+                for name, v in named_tiles(n.name, n.template)]
 
 
 def _needed(kernel: Kernel) -> Set[Op]:
@@ -152,8 +157,12 @@ def _same_line(a: Span, b: Span) -> bool:
 # ------------------------------------------------------------------ meanings of the ops
 
 
-def _begins(args: Sequence, /, *, watcher: Watcher, ctx: BlockSet) -> None:
-    watcher.begins(args, ctx)
+def _given(array: Any, /, *, watcher: Watcher, parameter: int) -> None:
+    watcher.given(parameter, array)
+
+
+def _begins(*, watcher: Watcher, ctx: BlockSet) -> None:
+    watcher.begins(ctx)
 
 
 def _ran(*, watcher: Watcher, stretch: Stretch, ctx: BlockSet) -> None:
@@ -164,10 +173,9 @@ def _accessed(operands: Sequence, /, *, watcher: Watcher, access: Access, ctx: B
     watcher.accessed(access, Place.of(access, operands), ctx)
 
 
-def _assigned(operands: Sequence, /, *, watcher: Watcher, span: Span, names: Sequence[str], sig: Sig,
-              ctx: BlockSet) -> None:
-    watcher.assigned(span, list(zip(names, sig.operands, operands, strict=True)), ctx)
+def _assigned(x: np.ndarray, /, *, watcher: Watcher, span: Span, name: str, sig: Sig, ctx: BlockSet) -> None:
+    watcher.assigned(span, name, sig.x, x, ctx)
 
 
-_BEGINS, _RAN = check_op(_begins, "*args"), check_op(_ran, "")
-_ACCESSED, _ASSIGNED = check_op(_accessed, "*operands"), check_op(_assigned, "*operands")
+_GIVEN, _BEGINS, _RAN = check_op(_given, "array"), check_op(_begins, ""), check_op(_ran, "")
+_ACCESSED, _ASSIGNED = check_op(_accessed, "*operands"), check_op(_assigned, "x")

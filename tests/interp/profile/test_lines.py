@@ -102,6 +102,17 @@ def test_the_kernel_computes_what_it_did():
     assert all(np.array_equal(a, b) for a, b in zip(expected, measured, strict=True))
 
 
+@ct.kernel
+def copies(x, y):
+    ct.store(y, 0, ct.load(x, 0, (8,)))
+
+
+def test_arrays_that_are_only_read_may_be_read_only():
+    x, y = np.broadcast_to(np.float32(3), (8,)), np.zeros(8, np.float32)
+    (p,) = profiles(launch=lambda: ct.launch(None, (1,), copies, (x, y)))
+    assert by_line(p)[1,][:3] == (1, 32, 32) and y.tolist() == [3] * 8
+
+
 def test_nothing_is_measured_without_the_setting():
     process.take()
     ct.launch(None, (3,), kernel, arguments())

@@ -29,7 +29,7 @@ class Recorder(Watcher):
         for i, block in enumerate(ctx.blocks()):
             self.seen[block[0]].append((line - self.first, what(i)))
 
-    def begins(self, args, ctx):
+    def begins(self, ctx):
         self.tell(ctx, self.first, lambda i: "begins")
 
     def ran(self, stretch, ctx):
@@ -39,9 +39,8 @@ class Recorder(Watcher):
         index = [np.asarray(j) for j in place.named["index"]]
         self.tell(ctx, access.op.span.line, lambda i: (access.effect, int(at_block(index[0], 0, ctx, i))))
 
-    def assigned(self, span, tiles, ctx):
-        for name, t, x in tiles:
-            self.tell(ctx, span.line, lambda i, name=name, t=t, x=x: (name, at_block(x, t.ndim, ctx, i).tolist()))
+    def assigned(self, span, name, t, x, ctx):
+        self.tell(ctx, span.line, lambda i: (name, at_block(x, t.ndim, ctx, i).tolist()))
 
 
 def launched(schedule, grid, kernel, *args):
