@@ -76,7 +76,8 @@ _LATER = {"ArraySpec": "compilation.array_spec", "CompiledFunction": "functions.
           "autotune": "functions.tuned",
           "compile_all": "functions.compile_all", "compiler_timeout": "gpu.tileir.tileiras", "compilation": None,
           "compute": None, "jax": None, "jit": "functions.declare", "lib": None,
-          "prepare": "runtime.prepare", "schedule": "runtime.turn_schedule", "tune": None,
+          "prepare": "runtime.prepare", "schedule": "runtime.turn_schedule", "testing": None,
+          "tune": None,
           "view": "pictures.view"}
 
 # Importing a module of the package binds its name here, though it is not public. These names are deleted; __dir__ and

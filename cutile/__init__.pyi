@@ -14,6 +14,7 @@ from cutile import compilation as compilation
 from cutile import compute as compute
 from cutile import jax as jax
 from cutile import lib as lib
+from cutile import testing as testing
 from cutile import tune as tune
 from cutile._version import __version__ as __version__
 from cutile.compilation.array_spec import ArraySpec as ArraySpec

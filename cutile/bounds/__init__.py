@@ -60,25 +60,28 @@ class Bounds:
     inconclusive: str | None = None
 
 
-def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: bool = False) -> Bounds:
+def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: bool = False,
+           rounding: bool = False) -> Bounds:
     """Run a kernel on copies of its arguments, blocks one after another, and say how far implementations may differ.
 
     grid, args   as for ct.launch; arrays in CPU memory. Overlapping arguments are treated as separate.
     contraction  whether implementations may also choose to fuse a multiply and an add, or not
+    rounding     whether the error is the distance from real numbers, to which each rounding adds
     Raises TypeError and ValueError for arguments and TileError for a kernel, as a launch would.
     """
     arguments = kernel.classify(args)
     values = unpacked(host_values(arguments))
-    return of_program(kernel.program(arguments).kernel, grid, values, contraction=contraction)
+    return of_program(kernel.program(arguments).kernel, grid, values, contraction=contraction, rounding=rounding)
 
 
 @in_usual_mode
-def of_program(program: Program, grid: Sequence[int], values: Sequence[Any], *, contraction: bool = False) -> Bounds:
+def of_program(program: Program, grid: Sequence[int], values: Sequence[Any], *, contraction: bool = False,
+               rounding: bool = False) -> Bounds:
     """`bounds` for a typed program. `values`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
     shadows: list[tuple[str, array_view.ArrayView, np.ndarray]] = []
     pairs = [_pair(p, name, value, shadows)
              for p, name, value in zip(program.params, program.param_names, values, strict=True)]
-    why = _run(program, (*grid, 1, 1)[:3], pairs, contraction)
+    why = _run(program, (*grid, 1, 1)[:3], pairs, contraction, rounding)
     return Bounds(tuple(Bounded(name, view.buffer.array, np.full(e.shape, np.inf) if why else e)
                         for name, view, e in shadows), why)
 
@@ -115,7 +118,7 @@ def _like(a: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.ndarray(a.shape, dtype, bytearray((high - low + 1) * size), -low * size, [s * size for s in steps])
 
 
-def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool) -> str | None:
+def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool, rounding: bool) -> str | None:
     """Run all blocks. Returns None, or the reason why nothing can be said."""
     if (waiting := properties_of(program).waiting) is not None:
         return f"{waiting}, and which comes first is free"
@@ -123,7 +126,7 @@ def _run(program: Program, grid: tuple[int, ...], pairs: list, contraction: bool
     try:
         with np.errstate(all="ignore"), settings.steady():
             for block in np.ndindex(*grid):
-                walker = Walker(Single(launch, block), contraction)
+                walker = Walker(Single(launch, block), contraction, rounding)
                 walker.env.update(zip(program.params, pairs, strict=True))
                 walker.region(program.body)
     except Inconclusive as e:

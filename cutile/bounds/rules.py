@@ -18,6 +18,7 @@ from cutile.ir.walk import walk
 from cutile.ops import arithmetic, convert, math, mma, reduce, scan, select
 from cutile.ops._freedom import Order, ulp_of
 from cutile.ops._op import REDUCTION, OpDef, Sig
+from cutile.types import TileType
 
 Error = np.ndarray | None
 INF = np.inf
@@ -35,6 +36,22 @@ def spacing(x: np.ndarray, dtype: DType) -> np.ndarray:
     x = np.abs(np.asarray(x, np.float64))
     _, e = np.frexp(np.where(np.isfinite(x) & (x > 0), x, 2.0**f.emin))
     return np.ldexp(1.0, np.maximum(e - 1, f.emin) - f.mantissa)
+
+
+ROUNDED = ("arithmetic", "math", "reduce", "scan", "mma", "convert")  # families of ops whose float results are rounded
+
+
+def rounded_too(n: Op, ys: tuple, errors: list[Error]) -> list[Error]:
+    """Errors, with half a unit in the last place of float results that had none: their distance from real numbers."""
+    if n.op.family not in ROUNDED or n.op.moves_data or n.op in UNROUNDED:
+        return errors
+    return [e if not isinstance(v.type, TileType) or not info(v.type.dtype).floating else
+            _or_half_ulp(y, v.type.dtype, e) for v, y, e in zip(n.results, ys, errors, strict=True)]
+
+
+def _or_half_ulp(y: np.ndarray, dtype: DType, e: Error) -> np.ndarray:
+    half = np.where(np.isfinite(np.asarray(y, np.float64)), spacing(y, dtype) / 2, 0.0)
+    return half if e is None else np.where(np.asarray(e) == 0, half, e)
 
 
 def errors(n: Op, xs: list, es: list[Error], ys: tuple, contraction: bool) -> list[Error]:

@@ -37,10 +37,13 @@ class Inconclusive(Exception):
 
 
 class Walker:
-    """Runs one block. `values_only` is set inside combine functions: the rule of the reduction has their errors."""
+    """Runs one block. `values_only` is set inside combine functions: the rule of the reduction has their errors.
 
-    def __init__(self, ctx: BlockSet, contraction: bool):
-        self.ctx, self.contraction = ctx, contraction
+    rounding   whether each rounding of a float result is an error too
+    """
+
+    def __init__(self, ctx: BlockSet, contraction: bool, rounding: bool = False):
+        self.ctx, self.contraction, self.rounding = ctx, contraction, rounding
         self.env: dict[Value, Pair] = {}
         self.values_only = False
 
@@ -126,6 +129,8 @@ class Walker:
             errors = self.apply(n, [x if e is None else e for x, e in pairs], self.error_sig(n))
         else:
             errors = rules.errors(n, xs, es, ys, self.contraction)
+            if self.rounding:
+                errors = rules.rounded_too(n, ys, errors)
         self.put(n.results, list(zip(ys, errors, strict=True)))
 
     def apply(self, n: Op, xs: Sequence[Any], sig: Sig, **changed: Any) -> tuple:

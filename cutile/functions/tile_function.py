@@ -297,6 +297,12 @@ class TileFunction:
         outputs = {w.output.name: make(first) for w, make in zip(wanted, makers)}
         return grid, self.launched, tuple({**bound.values, **outputs}[n] for n in self.kernel.names)
 
+    def profile(self, *args: Any, **named: Any) -> Any:
+        """What a call with these arguments moves, computes and takes: a `ct.testing.Profile` [BEN-8]."""
+        from cutile.functions.profiling import profile
+
+        return profile(self, args, named=named)
+
     # -------------------------------------------------------------- without running it
 
     def compile(self, *specs: Any, target: Any = None, hints: Mapping[str, Any] | None = None, **named: Any) -> Any:

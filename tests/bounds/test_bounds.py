@@ -38,3 +38,46 @@ def test_values_are_those_of_a_launch_and_arguments_stay():
     assert not y.any() and np.array_equal(found.arrays[1].value, want)
     assert [a.name for a in found.arrays] == ["x", "y"] and not found.arrays[0].bound.any()
     assert (found.arrays[1].bound[:8] > found.arrays[1].bound[8:12].max()).any()  # three times exp, or once
+
+
+# ------------------------------------------------------------------ distance from real numbers
+
+
+@ct.kernel
+def rounds(x, y, z):
+    a, b = ct.load(x, 0, 64), ct.load(y, 0, 64)
+    t = ct.exp(a) / (b * b + 1.0) - a * 3.0
+    ct.store(z, 0, ct.sum(t) + t.astype(ct.float16).astype(ct.float32))
+
+
+def test_rounding_is_part_of_the_error_on_request():
+    rng = np.random.default_rng(0)
+    for scale in (0.01, 1, 2):
+        x, y, z = (rng.standard_normal(64).astype(np.float32) * np.float32(scale) for _ in range(3))
+        exact = x.astype(np.float64), y.astype(np.float64)
+        t = np.exp(exact[0]) / (exact[1]**2 + 1) - exact[0] * 3
+        b = bounds(rounds, (1,), (x, y, z), rounding=True).arrays[2]
+        error = np.abs(b.value - (t.sum() + t))
+        assert (error <= b.bound).all() and (b.bound < 2.0**-9 * (np.abs(t).sum() + np.abs(t))).all()
+
+
+@ct.kernel
+def moves(x, y):
+    ct.store(y, 0, ct.where(ct.load(x, 0, 64) > 0, ct.maximum(ct.load(x, 0, 64), 0.5), -ct.load(x, 0, 64)))
+
+
+def test_what_is_not_rounded_has_no_error():
+    x = np.linspace(-2, 2, 64, dtype=np.float32)
+    assert not bounds(moves, (1,), (x, x.copy()), rounding=True).arrays[1].bound.any()
+
+
+@ct.kernel
+def product(x, y):
+    ct.store(y, 0, ct.load(x, 0, 64) * 3.0)
+
+
+def test_a_rounding_is_half_a_unit():
+    x = np.linspace(1, 7, 64, dtype=np.float32)
+    b = bounds(product, (1,), (x, x.copy()), rounding=True).arrays[1]
+    assert (b.bound == np.spacing(b.value).astype(np.float64) / 2).all()
+    assert not bounds(product, (1,), (x, x.copy())).arrays[1].bound.any()

@@ -282,7 +282,8 @@ def imports() -> str:
     names["compilation.array_spec"], names["pictures.view"] = ["ArraySpec"], ["view"]
     lines = ["from cutile import compilation as compilation", "from cutile import compute as compute",
              "from cutile import jax as jax",
-             "from cutile import lib as lib", "from cutile import tune as tune",
+             "from cutile import lib as lib", "from cutile import testing as testing",
+             "from cutile import tune as tune",
              "from cutile._version import __version__ as __version__",
              "from cutile.runtime.kernel import Kernel",
              *(f"from cutile.{m} import {n} as {n}" for m, ns in names.items() for n in ns)]

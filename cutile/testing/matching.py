@@ -1,0 +1,91 @@
+"""assert_matches and assert_repeatable: whether a function computes what it should, and the same each time [BEN-6]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from cutile.functions.profiling import copied_to_host, resolved
+from cutile.functions.tuning_check import on_host
+
+SHOWN = 3  # wrong elements in a message
+
+
+def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
+                   bounds: Any = None) -> None:
+    """Check that every element of the outputs is as near to the reference as the arithmetic of the kernel allows.
+
+    f          a function made by `ct.jit`
+    reference  called with the same arguments; returns the expected array, or a tuple of them, best in float64
+    named      arguments by name
+    bounds     how far each element may be away: a number, an array or a tuple of these, one for each output. None: what
+               the kernel's program allows on these arguments (`cutile.bounds` with rounding), which takes a walk over
+               all blocks on the CPU, so arrays should be small
+    NaN must stand where the reference has NaN, infinities must be equal; zeros may have either sign.
+    AssertionError that names index, values and bound of the first wrong elements, and their number. ValueError where no
+    bound is known: then give `bounds`.
+    """
+    named = named or {}
+    want = [np.asarray(on_host(w)) for w in _several(reference(*args, **named))]
+    allowed = _bounds_of(f, args, named) if bounds is None else list(_several(bounds))
+    got = [on_host(a) for a in _several(f(*args, **named))]
+    if not len(got) == len(want) == len(allowed):
+        raise ValueError(f"{f.__name__} has {len(got)} outputs, the reference returned {len(want)}, and there are "
+                         f"{len(allowed)} bounds")
+    for i, (g, w, b) in enumerate(zip(got, want, allowed)):
+        _compare(f"output {i} of {f.__name__}" if len(got) > 1 else f"the output of {f.__name__}", g, w, b)
+
+
+def _several(x: Any) -> Sequence[Any]:
+    return x if isinstance(x, tuple | list) else (x,)
+
+
+def _bounds_of(f: Any, args: Sequence[Any], named: dict[str, Any]) -> list[np.ndarray]:
+    """How far the elements of each output may be from real numbers."""
+    from cutile.bounds import bounds
+
+    function, values = resolved(f, args, named)
+    grid, kernel, arguments = function.launch_arguments(values)
+    found = bounds(kernel, grid, tuple(map(copied_to_host, arguments)), rounding=True)
+    if found.inconclusive is not None:
+        raise ValueError(f"no bound is known for {f.__name__}: {found.inconclusive}; give bounds=")
+    by_name = {a.name: a for a in found.arrays}
+    return [by_name[n].bound for n in kernel.names if n in function.returned]
+
+
+def _compare(what: str, got: np.ndarray, want: np.ndarray, bound: Any) -> None:
+    if got.shape != want.shape:
+        raise AssertionError(f"{what} has the shape {got.shape}, the reference {want.shape}")
+    x, y = got.astype(np.float64), want.astype(np.float64)
+    allowed = np.broadcast_to(np.asarray(bound, np.float64), x.shape)
+    if np.isinf(allowed).any():
+        index = tuple(map(int, np.argwhere(np.isinf(allowed))[0]))
+        raise ValueError(f"no bound is known for {what} at {list(index)}; give bounds=")
+    rounded = np.abs(y) * float(np.finfo(want.dtype).eps if want.dtype.kind == "f" else 0)  # of the reference itself
+    with np.errstate(all="ignore"):
+        right = (np.abs(x - y) <= allowed + rounded) | (x == y) | (np.isnan(x) & np.isnan(y))
+    wrong = np.argwhere(~right)
+    if len(wrong):
+        lines = [f"  {list(map(int, i))}: {got[tuple(i)]} instead of {want[tuple(i)]}, allowed is "
+                 f"{allowed[tuple(i)]:.3g}" for i in wrong[:SHOWN]]
+        raise AssertionError("\n".join([f"{len(wrong)} of {x.size} elements of {what} are wrong", *lines]))
+
+
+def assert_repeatable(f: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
+                      repeats: int = 10) -> None:
+    """Check that a function gives the same bits each time. AssertionError that names the first element that differs."""
+    named = named or {}
+    first = [on_host(a) for a in _several(f(*args, **named))]
+    for n in range(1, repeats):
+        for i, (a, b) in enumerate(zip(first, [on_host(x) for x in _several(f(*args, **named))])):
+            different = _bits(a) != _bits(b)
+            if different.any():
+                index = tuple(map(int, np.argwhere(different)[0]))
+                raise AssertionError(f"{getattr(f, '__name__', f)}: output {i} at {list(index)} is {a[index]} in the "
+                                     f"first call and {b[index]} in call {n + 1}")
+
+
+def _bits(a: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(a).view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize])
