@@ -124,7 +124,7 @@ def test_values_are_not_made_on_the_host(cls):
 
 
 FILES = {p.stem for p in Path(ct.__file__).parent.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
-LATER = {"compilation", "compute", "jax", "lib", "tune"}  # public, loaded on first use
+LATER = {"compilation", "compute", "jax", "lib", "testing", "tune"}  # public, loaded on first use
 
 
 def test_the_files_of_the_package_are_no_public_names():

@@ -46,7 +46,7 @@ def test_the_stub_has_the_public_names():
 
 def test_the_public_names_are_no_files_of_the_package():
     """Except modules that load on first use."""
-    files = {p.stem for p in (ROOT / "cutile").iterdir()} - {"compilation", "compute", "jax", "lib", "tune"}
+    files = {p.stem for p in (ROOT / "cutile").iterdir()} - {"compilation", "compute", "jax", "lib", "testing", "tune"}
     assert {n for n in ct.__all__ if n in files} == set()
 
 
