@@ -94,6 +94,15 @@ def test_arguments_and_results():
     same_bits(run(k, x, y, np.zeros(8, np.int32)), want.astype(np.int32))
 
 
+@clause("ELT-1.mask")
+def test_masks():
+    @ct.kernel
+    def k(a, b, o):
+        x, y = ct.load(a, 0, 32), ct.load(b, 0, 32)
+        ct.store(o, 0, ct.elementwise(lambda p, q: p // q + 1)(x, y, mask=y != 0))
+    same_bits(run(k, X, Y, np.zeros(N, np.int32)), np.where(Y != 0, X // np.where(Y, Y, 1) + 1, 0).astype(np.int32))
+
+
 @clause("ELT-2.call")
 def test_calls():
     def helper(v, by=2):

@@ -3274,8 +3274,8 @@ def matmul(x: _Tilelike, y: _Tilelike, /) -> Tile:
         Of the common dtype.
     """
 
-def elementwise(func: Callable[..., Any], /, *x: _Tilelike) -> Any:
-    """elementwise(func, /, *x)
+def elementwise(func: Callable[..., Any], /, *x: _Tilelike, mask: _Tilelike | None = None) -> Any:
+    """elementwise(func, /, *x, mask=None)
 
     The function of elements `func`, applied to every element of tiles, which broadcast.
 
@@ -3290,7 +3290,9 @@ def elementwise(func: Callable[..., Any], /, *x: _Tilelike) -> Any:
 
     `func` only computes: it has no stores, atomics or prints, and reads single elements by `ct.gather`. It takes
     numbers, structures of numbers, constants and arrays, and returns a number or a structure of numbers; the result
-    here is that structure, of tiles. A debugger shows it one element at a time, with the same bits.
+    here is that structure, of tiles. With a `mask`, it runs only for elements where the mask is true; others give
+    zero.
+    A debugger shows it one element at a time, with the same bits.
 
     Parameters
     ----------
@@ -3298,6 +3300,8 @@ def elementwise(func: Callable[..., Any], /, *x: _Tilelike) -> Any:
         An ordinary Python function of elements.
     *x : tile, scalar or number
         The arguments of `func`; they broadcast.
+    mask : bool_ tile or None, default None
+        Where it is False, nothing is accessed. It broadcasts to the indices.
 
     Returns
     -------

@@ -3,7 +3,7 @@
 An algorithm is one file, as `transform.py` and `reduce.py` are. To add one:
 
 1. A function that makes its kernel from operands, operators and types. A kernel takes the states of its operands, under
-   `it.annotation(wide)`; it reads tile number i by `reader.tile(state, Place(i, size, n))` and stores by
+   `it.annotation(wide)`; it reads tile number i by `reader.tile(state, Place(i, size, n, whole))` and stores by
    `writer.put(state, place, value)`, with `reader = it.reader()` and `writer = it.writer()` taken outside (`readers.py`
    has the whole protocol, `blocks.py` operators on tiles). The file has no `from __future__ import annotations`, since
    annotations of kernels are objects.

@@ -19,9 +19,9 @@ class Combined:
     type: Any
     loops: bool
 
-    def __call__(self, x, y):
-        """The operator on values whose numbers are tiles or scalars."""
-        return self.type.cast(ct.elementwise(self.op)(x, y))
+    def __call__(self, x, y, mask=None):
+        """The operator on values whose numbers are tiles or scalars; with a mask, where it is true."""
+        return self.type.cast(ct.elementwise(self.op)(x, y, mask=mask))
 
     def numbers(self, *both):
         """The operator on the numbers of two values, for ct.reduce and ct.scan."""

@@ -23,18 +23,24 @@ from cutile.dtypes import DType
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Tile number `i` of `size` items, of `n` items in all. Positions have the dtype of `n`."""
+    """Tile number `i` of `size` items, of `n` items in all. Positions have the dtype of `n`.
+
+    `whole`: all its items are there.
+    """
 
     i: Any
     size: int
     n: Any
+    whole: bool
 
     def index(self):
         """The positions of the items."""
         return ct.astype(self.i, self.n.dtype) * self.size + ct.arange(self.size, dtype=self.n.dtype)
 
     def mask(self):
-        """Which items there are."""
+        """Which items are there; None if all are."""
+        if self.whole:
+            return None
         return self.index() < self.n
 
 
@@ -125,10 +131,10 @@ class Transformed:
     type: Any
 
     def tile(self, state, place):
-        return self.type.cast(ct.elementwise(self.op)(self.inner.tile(state, place)))
+        return self.type.cast(ct.elementwise(self.op)(self.inner.tile(state, place), mask=place.mask()))
 
     def at(self, state, index, mask):
-        return self.type.cast(ct.elementwise(self.op)(self.inner.at(state, index, mask)))
+        return self.type.cast(ct.elementwise(self.op)(self.inner.at(state, index, mask), mask=mask))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,10 +146,10 @@ class TransformedOutput:
     type: Any
 
     def put(self, state, place, value):
-        self.inner.put(state, place, ct.elementwise(self.op)(self.type.cast(value)))
+        self.inner.put(state, place, ct.elementwise(self.op)(self.type.cast(value), mask=place.mask()))
 
     def put_at(self, state, index, value, mask):
-        self.inner.put_at(state, index, ct.elementwise(self.op)(self.type.cast(value)), mask)
+        self.inner.put_at(state, index, ct.elementwise(self.op)(self.type.cast(value), mask=mask), mask)
 
 
 @dataclasses.dataclass(frozen=True)

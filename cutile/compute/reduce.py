@@ -55,12 +55,13 @@ def _kernel(items: IteratorBase, out: IteratorBase, combine: Combined, first: bo
                      n: position(wide), size: ct.Constant[int]):
         block, blocks = ct.bid(0), ct.num_blocks(0)
         full = ct.astype(n // size, ct.int32)
-        total = t.cast(reader.tile(source, Place(block, size, n)))
+        total = t.cast(reader.tile(source, Place(block, size, n, True)))
         for i in range(block + blocks, full, blocks):
-            total = combine(total, t.cast(reader.tile(source, Place(i, size, n))))
+            total = combine(total, t.cast(reader.tile(source, Place(i, size, n, True))))
         if n % size != 0 and block == full % blocks:
-            place = Place(full, size, n)
-            total = t.select(place.mask(), combine(total, t.cast(reader.tile(source, place))), total)
+            place = Place(full, size, n, False)
+            more, there = t.cast(reader.tile(source, place)), place.mask()
+            total = t.select(there, combine(total, more, there), total)
         result = combine.reduced(total)
         if first:
             result = combine(initial.value(before), result)

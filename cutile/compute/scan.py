@@ -37,9 +37,9 @@ def _sums(items: IteratorBase, sums: IteratorBase, combine: Combined, wide: bool
 
     @ct.kernel
     def sum_tiles(source: items.annotation(wide), target: sums.annotation(wide), n: position(wide),
-                  size: ct.Constant[int]):
+                  size: ct.Constant[int], whole: ct.Constant[bool]):
         i = ct.bid(0)
-        put_one(writer, target, i, t, combine.in_order(t.cast(reader.tile(source, Place(i, size, n)))))
+        put_one(writer, target, i, t, combine.in_order(t.cast(reader.tile(source, Place(i, size, n, whole)))))
 
     return sum_tiles
 
@@ -57,18 +57,18 @@ def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, 
     @ct.kernel
     def scan_tiles(source: items.annotation(wide), target: out.annotation(wide),
                    before: tuple[()] if alone else sums.annotation(wide), initial: given if begins else tuple[()],
-                   n: position(wide), size: ct.Constant[int]):
+                   n: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
         i = ct.bid(0)
-        place = Place(i, size, n)
+        place = Place(i, size, n, whole)
         scanned = combine.scanned(t.cast(reader.tile(source, place)))
         if begins:
             if alone:
                 prefix = t.cast(begin.value(initial))
             else:
-                prefix = t.item(prefixes.tile(before, Place(i, 1, n)))
+                prefix = t.item(prefixes.tile(before, Place(i, 1, n, True)))
             scanned = combine(prefix, scanned)
         elif not alone:
-            prefix = t.item(prefixes.tile(before, Place(ct.maximum(i - 1, 0), 1, n)))
+            prefix = t.item(prefixes.tile(before, Place(ct.maximum(i - 1, 0), 1, n, True)))
             scanned = t.select(i > 0, combine(prefix, scanned), scanned)
         if inclusive:
             writer.put(target, place, scanned)
@@ -129,14 +129,14 @@ class Scan(Algorithm):
         key = items.kind, f.key, self.type, wide
         if sums is not None:
             kernel = kernels_for(("scan sums", *key), _sums, items, sums, combine, wide)
-            launch(stream, sizes[1], kernel, items.state(n), sums.state(None), n, size)
+            launch(stream, sizes[1], kernel, items.state(n), sums.state(None), n, size, n % size == 0)
             self._run(stream, sums, sums, levels[1:], sizes[1:], f, begin, begin is None, size)
         how = None if begin is None else begin.kind
         key = "scan", *key, out.kind, sums is None, how, inclusive
         kernel = kernels_for(key, _scanned, items, out, sums, combine, begin and begin.reader(),
                              begin and begin.annotation(wide), inclusive, wide)
         launch(stream, -(-n // size), kernel, items.state(n), out.state(n), () if sums is None else sums.state(None),
-               () if begin is None else begin.state, n, size)
+               () if begin is None else begin.state, n, size, n % size == 0)
 
 
 def make_inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None) -> Scan:

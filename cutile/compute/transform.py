@@ -3,7 +3,7 @@
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, launch, position
+from cutile.compute.algorithm import Algorithm, check_count, device_of, is_wide, kernels_for, launch, position
 from cutile.compute.iterators import IteratorBase, as_input, as_output
 from cutile.compute.operators import Operator, operator
 from cutile.compute.readers import Place
@@ -16,10 +16,10 @@ def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide
 
     @ct.kernel
     def transform(inputs: tuple[tuple(i.annotation(wide) for i in ins)], output: out.annotation(wide),
-                  n: position(wide), size: ct.Constant[int]):
-        place = Place(ct.bid(0), size, n)
+                  n: position(wide), first: int, size: ct.Constant[int], whole: ct.Constant[bool]):
+        place = Place(ct.bid(0) + first, size, n, whole)
         values = tuple(readers[k].tile(inputs[k], place) for k in ct.static_iter(range(len(readers))))
-        writer.put(output, place, t.cast(ct.elementwise(f)(*values)))
+        writer.put(output, place, t.cast(ct.elementwise(f)(*values, mask=place.mask())))
 
     return transform
 
@@ -38,11 +38,15 @@ class _Transform(Algorithm):
         out, f = self.output("d_out", d_out), self.operator("op", op)
         n = check_count("num_items", num_items, **dict(zip(self.names, inputs, strict=True)), d_out=out)
         if n == 0:
-            return
+            return None
         wide = is_wide(n, *inputs, out)
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, inputs, out, f,
                              wide)
-        launch(stream, -(-n // TILE), kernel, tuple(i.state(n) for i in inputs), out.state(n), n, TILE)
+        states, (full, rest) = (tuple(i.state(n) for i in inputs), out.state(n)), divmod(n, TILE)
+        if rest == 0 or full == 0 or device_of(*inputs, out) is not None:
+            return launch(stream, full + bool(rest), kernel, *states, n, 0, TILE, rest == 0)
+        launch(stream, full, kernel, *states, n, 0, TILE, True)  # masks cost time in host memory
+        return launch(stream, 1, kernel, *states, n, full, TILE, False)
 
 
 class UnaryTransform(_Transform):

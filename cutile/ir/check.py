@@ -200,7 +200,8 @@ class _Checker:
                 half = params[:len(params) // 2]
                 self.same_types(n, "parameters of the combine body", params, _of(half) * 2)
             else:
-                self.same_types(n, "parameters of the element function", params, _scalars(n.operands))
+                x = n.op.named(n.operands, n.layout)["x"]
+                self.same_types(n, "parameters of the element function", params, _scalars(x))
 
     def operands(self, n: Op) -> None:
         names, layout = n.op.operands, n.layout

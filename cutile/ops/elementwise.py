@@ -28,21 +28,24 @@ from cutile.ir.terms import (
 )
 from cutile.ir.walk import walk
 from cutile.ops import create, debug, shape
-from cutile.ops._arguments import invalid, refuse
+from cutile.ops._arguments import invalid, is_none, refuse
 from cutile.ops._op import ELEMENTS, OFFSETS, PURE, READ, OpDef, op
-from cutile.ops._promotion import broadcast, common_shape, value_of
+from cutile.ops._promotion import broadcast, broadcast_arg, common_shape, value_of
+from cutile.ops.compare import as_bool
 from cutile.types import TileType
 
 MOVING = frozenset({shape.reshape, shape.broadcast_to, create.full})  # on a scalar they give the scalar
 
 
-def _rule(b: Builder, op: OpDef, func: Term, x: Term) -> Term:
+def _rule(b: Builder, op: OpDef, func: Term, x: Term, mask: Term) -> Term:
     if isinstance(func, Static) and not callable(func.obj) or not isinstance(func, Static | Closure | Bound | Manager):
         invalid(op, "func", f"expected a function, got {describe(func)}",
                 help="pass a function of elements, for example lambda x: x if x > 0 else 0")
     if not x.items:
         return Bound(Static(op), func)
     if b.elements:  # an element function calls another one
+        if not is_none(mask):
+            invalid(op, "mask", "an element function cannot mask another one", help="call it in a branch of an if")
         return b.call(func, x.items)
     tiles = [t for t in leaves(Tuple(x.items)) if is_tile(t) and isinstance(t, Leaf)]
     common = common_shape("elementwise()", *tiles) if tiles else ()
@@ -56,7 +59,10 @@ def _rule(b: Builder, op: OpDef, func: Term, x: Term) -> Term:
         found = _results(result)
         b.append(Yield(tuple(value_of(b, t) for t in found), b.span))
     operands = tuple(value_of(b, broadcast(b, t, common)) for t in tiles)
-    values = b.op(op, operands, results=[TileType(t.type.dtype, common) for t in found], region=region)
+    where = None
+    if not is_none(mask):
+        where = value_of(b, broadcast_arg(b, op, "mask", as_bool(b, mask, op=op, name="mask"), common))
+    values = b.op(op, operands, where, results=[TileType(t.type.dtype, common) for t in found], region=region)
     return rebuild(result, map(Leaf, values))
 
 
@@ -108,8 +114,8 @@ def _same_everywhere(n: Op) -> bool:
         isinstance(v.type, TileType) for v in n.results)
 
 
-@op(_rule, operands="*x", exact=True, language=False, signature=lambda func, /, *x: None)
-def elementwise(x, *, combine):
+@op(_rule, operands="*x mask?", exact=True, language=False, signature=lambda func, /, *x, mask=None: None)
+def elementwise(x, mask, *, combine):
     """The function of elements `func`, applied to every element of tiles, which broadcast.
 
     `ct.elementwise(func)(x, y)` and `ct.elementwise(func, x, y)` are the same. `func` is an ordinary Python function
@@ -122,14 +128,16 @@ def elementwise(x, *, combine):
 
     `func` only computes: it has no stores, atomics or prints, and reads single elements by `ct.gather`. It takes
     numbers, structures of numbers, constants and arrays, and returns a number or a structure of numbers; the result
-    here is that structure, of tiles. A debugger shows it one element at a time, with the same bits.
+    here is that structure, of tiles. With a `mask`, it runs only for elements where the mask is true; others give zero.
+    A debugger shows it one element at a time, with the same bits.
 
     [ELT-1.scalar]  f is called with scalars of the dtypes of the tiles
     [ELT-1.broadcast]  the tiles broadcast, and the results have their common shape
+    [ELT-1.mask]  with a mask, f runs for elements where it is true; others give zero
     [ELT-3.branch]  if, elif and else: each element has the values of the side that it takes
     [ELT-7.while]  while: each element leaves the loop by itself
     [ELT-10.effect]  a store, an atomic update, a print or an assertion in f is refused (TileSyntaxError)
     [ELT-21.loop]  a loop in a function for reduce or scan is refused (TileSyntaxError)
     """
-    results = combine(x)
+    results = combine(x, mask)
     return results if len(results) > 1 else results[0]

@@ -60,11 +60,12 @@ def lift(kernel: Kernel) -> Kernel:
     def change(old: Node, n: Node) -> list[Node] | None:
         if not (isinstance(n, Op) and n.op is elementwise):
             return None
-        given = dict(zip(n.region.params, n.operands, strict=True))
+        operands = n.op.named(n.operands, n.layout)
+        given, mask = dict(zip(n.region.params, operands["x"], strict=True)), operands["mask"]
         body = rewrite(replace(kernel, body=replace(n.region, params=())), lambda old, n: None, given)
-        if n.results[0].type.shape or old in combining:
+        if n.results[0].type.shape or mask is not None or old in combining:
             lifting = _Lifting(n.results[0].type.shape, n.span, old in combining)
-            body = replace(body, body=lifting.run(flatten_frames(body).body))
+            body = replace(body, body=lifting.run(flatten_frames(body).body, mask))
         *inside, last = body.body.nodes
         new.update(zip(n.results, last.operands, strict=True))
         return inside
@@ -89,11 +90,14 @@ class _Lifting:
         self.values: dict[Value, Value] = {}
         self.loops: list[_Loop] = []
 
-    def run(self, body: Region) -> Region:
-        """The lifted body, which yields tiles."""
+    def run(self, body: Region, mask: Mask) -> Region:
+        """The lifted body, which runs for the elements of the mask, and yields tiles with zeros elsewhere."""
         with self.b.into(Region()) as made:
-            last, _ = self.region(body, None)
-            self.b.append(Yield(tuple(self.tile(self.get(v)) for v in last.operands), last.span))
+            last, _ = self.region(body, mask)
+            results = [self.tile(self.get(v)) for v in last.operands]
+            if mask is not None:
+                results = [self.select(mask, v, self.constant(v.type.dtype, 0)) for v in results]
+            self.b.append(Yield(tuple(results), last.span))
         return without_unused(made)
 
     # -------------------------------------------------------------- values

@@ -146,7 +146,8 @@ def streams(depth: int = 3):
 
     def larger(inner):
         return st.one_of(
-            inner.map(lambda p: (TransformIterator(p[0], lambda v: v * 2 - 1), np.float32(2) * p[1] - 1)),
+            inner.map(lambda p: (TransformIterator(p[0], lambda v: v if v > 3 else -v),
+                                 np.where(p[1] > 3, p[1], -p[1]))),
             inner.map(lambda p: (PermutationIterator(p[0], AT), p[1][AT])),
             inner.map(lambda p: (ReverseIterator(compute.iterators.as_iterator(p[0]) + (N - 1)), p[1][::-1])),
             st.tuples(inner, inner).map(lambda p: (TransformIterator(ZipIterator(p[0][0], p[1][0]), lambda z: max(

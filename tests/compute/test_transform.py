@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -74,3 +76,23 @@ def test_no_array():
         compute.unary_transform([1, 2], np.zeros(2), OpKind.NEGATE, 2)
     with pytest.raises(ValueError, match="Non-contiguous"):
         compute.unary_transform(np.zeros((4, 4))[:, ::2], np.zeros(8), OpKind.NEGATE, 8)
+
+
+def test_operators_run_for_items_only():
+    """Under a debugger the operator of each algorithm runs one item at a time, and for items only."""
+    def noted(v):
+        return v + 1
+    seen = []
+
+    def watch(frame, event, argument):
+        if event == "call" and frame.f_code.co_name == "noted":
+            seen.append(str(frame.f_locals["v"]))
+    x, o = np.arange(5, dtype=np.int32), np.zeros(5, np.int32)
+    before = sys.gettrace()
+    sys.settrace(watch)
+    try:
+        compute.unary_transform(x, o, noted, 5)
+        compute.unary_transform(compute.TransformIterator(x, noted), o, OpKind.IDENTITY, 5)
+    finally:
+        sys.settrace(before)
+    assert seen == [f"i32 {k}" for k in range(5)] * 2 and o.tolist() == [1, 2, 3, 4, 5]

@@ -15,7 +15,7 @@ from cutile.ir.nodes import For, Frame, If, Op, While
 from cutile.ir.walk import walk
 from cutile.passes.fma import fma
 from cutile.passes.lift import lift
-from tests.elements import applied
+from tests.elements import applied, under_debugger
 from tests.front.compiling import A1, AI, I32, typed
 from tests.gpu.tileir.rules.small_kernels import assemble, tile
 from tests.gpu.tileir.tool import needs_tool
@@ -322,6 +322,22 @@ def test_in_reductions_and_scans():
     for v in x[1:]:
         scan.append(larger(scan[-1], v))
     assert o.tolist() == [s + max(x, key=abs) for s in scan]
+
+
+def test_masks():
+    """Divisors of masked elements are harmless, and their results zero, in both ways."""
+    @ct.kernel
+    def kernel(a, b, o):
+        x, y = ct.load(a, (0,), (16,)), ct.load(b, (0,), (16,))
+        n, v = ct.elementwise(lambda p, q: (p // q, collatz(p)))(x, y, mask=y > 0)
+        ct.store(o, (0,), n + v)
+    x, y = INTS[:16], MORE[:16]
+    want = [int(p) // int(q) + collatz(int(p)) if q > 0 else 0 for p, q in zip(x, y, strict=True)]
+    for run in (lambda o: ct.launch(None, (1,), kernel, (x, y, o)),
+                lambda o: under_debugger(lambda: ct.launch(None, (1,), kernel, (x, y, o)))):
+        o = np.ones(16, np.int32)
+        run(o)
+        assert o.tolist() == want
 
 
 def test_several_axes_and_several_results():

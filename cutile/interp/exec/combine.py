@@ -27,11 +27,15 @@ def combine_elements(function: Callable, ctx: BlockSet, block: tuple, types: tup
 
 def map_elements(function: Callable, ctx: BlockSet, block: tuple, types: tuple[TileType, ...],
                  results: tuple[TileType, ...], captured: tuple,
-                 args: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Call a function of elements for each element, in row-major order, on scalars that a debugger can show."""
+                 args: tuple[np.ndarray, ...], mask: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+    """Call a function of elements for each element, in row-major order, on scalars that a debugger can show. Where not
+    `mask`, the result is zero.
+    """
     args = np.broadcast_arrays(*args)
-    out = tuple(np.empty(args[0].shape, info(t.dtype).carrier) for t in results)
+    out = tuple(np.zeros(args[0].shape, info(t.dtype).carrier) for t in results)
     for at in np.ndindex(args[0].shape):
+        if mask is not None and not np.broadcast_to(mask, args[0].shape)[at]:
+            continue
         scalars = (Tile(carrier=np.asarray(a[at]), type=t) for a, t in zip(args, types, strict=True))
         y = function(ctx, block, *scalars, *captured)
         for o, x in zip(out, y if len(out) > 1 else (y,), strict=True):
