@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json as json_
 import os
 import sys
 import time
@@ -18,13 +19,13 @@ from cutile import settings
 from cutile.gpu import cache
 from cutile.gpu.cache import Entry
 
-app = typer.Typer(help="The compiled GPU code on disk: list it, show an entry, clear it; and what searches found.",
-                  add_completion=False)
+app = typer.Typer(help="The compiled GPU code on disk: list it, show an entry, clear it; and what searches found.\n\n"
+                       "python -m cutile cache --json", add_completion=False)
 SHOWN = 12  # digits of a key in the list
 
 
 @app.callback(invoke_without_command=True)
-def list_(context: typer.Context) -> None:
+def list_(context: typer.Context, json: Annotated[bool, typer.Option(help="print JSON")] = False) -> None:
     """List the entries, most recently used first."""
     if context.invoked_subcommand is not None:
         return
@@ -32,6 +33,10 @@ def list_(context: typer.Context) -> None:
         _fail("the cache is switched off (CUTILE_CACHE=0)")
     kept = _cache()
     entries = sorted(kept.entries(), key=lambda e: e.used, reverse=True)
+    if json:
+        print(json_.dumps({"folder": os.fspath(kept.folder), "limit": kept.limit, "entries": list(map(_data, entries))},
+                          indent=2))
+        return
     if not entries:
         _say(f"no GPU code is kept in {kept.folder}")
         return
@@ -46,12 +51,22 @@ def list_(context: typer.Context) -> None:
     _say(f"{len(entries)} in {kept.folder}: {_size(sum(e.size for e in entries))} of {_size(kept.limit)}")
 
 
+def _data(e: Entry) -> dict[str, object]:
+    """An entry for programs: sizes in bytes, times in seconds since 1970; None where a damaged one does not say."""
+    noted = e.metadata()
+    return {"key": e.key, "kernel": noted.get("kernel"), "target": noted.get("target"), "symbol": noted.get("symbol"),
+            "size": e.size, "used": e.used, "tileiras": e.release}
+
+
 @app.command()
 def show(
     key: Annotated[str, typer.Argument(help="its first digits, enough to be unique")],
     cubin: Annotated[Path | None, typer.Option(help="write the machine code to this file too")] = None,
 ) -> None:
-    """Print what an entry was made from: target, options, what is known of the parameters, IR."""
+    """Print what an entry was made from: target, options, what is known of the parameters, IR.
+
+    python -m cutile cache show 3f2a --cubin kernel.cubin
+    """
     found = [e for e in _cache().entries() if e.key.startswith(key)]
     if len({e.key for e in found}) != 1:
         _fail(f"{len(found)} entries have keys that begin with {key}" if found else f"there is no entry {key}")
@@ -85,7 +100,10 @@ def _header(entry: Entry) -> str:
 def tuned(
     clear: Annotated[bool, typer.Option("--clear", help="remove all of them")] = False,
 ) -> None:
-    """List the configurations that functions with ct.autotune have found, or remove them."""
+    """List the configurations that functions with ct.autotune have found, or remove them.
+
+    python -m cutile cache tuned
+    """
     from cutile.functions.tuning_store import kept
 
     found = list(kept())
@@ -110,7 +128,10 @@ def tuned(
 def clear(
     older: Annotated[float, typer.Option(help="only what was not used for so many days", min=0)] = 0,
 ) -> None:
-    """Remove entries."""
+    """Remove entries.
+
+    python -m cutile cache clear --older 30
+    """
     kept = _cache()
     gone = kept.clear(older * 86400)
     _say(f"removed {len(gone)}: {_size(sum(e.size for e in gone))}")

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json as json_
 import os
 import platform
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Annotated
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -18,18 +21,28 @@ from cutile._version import __version__
 from cutile.errors import TileError
 
 
-def doctor() -> None:
-    """What is installed, and what works with it."""
-    table = Table("part", "version", "what for")
-    table.add_row("cutile", __version__, "")
-    table.add_row("Python", platform.python_version(), f"{platform.system()} {platform.machine()}")
-    table.add_row("floating point", *map(escape, float_mode.describe()))
-    with _without_current_folder():
-        for package, use in _PACKAGES.items():
-            table.add_row(package, escape(_version(package)), use)
-        for row in _gpu():
-            table.add_row(*map(escape, row))
+def doctor(json: Annotated[bool, typer.Option(help="print JSON")] = False) -> None:
+    """What is installed, and what works with it.
+
+    python -m cutile doctor --json
+    """
+    columns, rows = ("part", "version", "what for"), list(_rows())
+    if json:
+        print(json_.dumps([dict(zip(columns, row, strict=True)) for row in rows], indent=2))
+        return
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*map(escape, row))
     Console().print(table)
+
+
+def _rows() -> Iterator[tuple[str, str, str]]:
+    yield "cutile", __version__, ""
+    yield "Python", platform.python_version(), f"{platform.system()} {platform.machine()}"
+    yield "floating point", *float_mode.describe()
+    with _without_current_folder():
+        yield from ((package, _version(package), use) for package, use in _PACKAGES.items())
+        yield from _gpu()
 
 
 @contextmanager

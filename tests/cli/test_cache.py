@@ -52,6 +52,18 @@ def test_the_list(two):
     assert f"2 in {two.folder}: " in said() and "of 2.0 GiB" in said()
 
 
+def test_json(two):
+    """Also of a damaged entry, which says nothing of itself."""
+    damaged = two._path("bb33" + "0" * 28, "13.5.37")
+    damaged.write_bytes(b"nothing")
+    os.utime(damaged, (1, 1))
+    found = json.loads(said("--json"))
+    assert found["folder"] == str(two.folder) and found["limit"] == 2 << 30
+    assert [(e["key"], e["kernel"], e["target"], e["tileiras"]) for e in found["entries"]] == [
+        (KEYS[0], "softmax", "sm_90", "13.5.37"), (KEYS[1], "matmul", "sm_90", "13.5.37"),
+        ("bb33" + "0" * 28, None, None, "13.5.37")]
+
+
 def test_selected_code_says_so(kept):
     kept.put(KEYS[0], "13.5.37", b"code", "kernel k\n", {
         "kernel": "k", "symbol": "k", "target": "sm_90", "made": 0, "seconds": 1.25, "cubin": 4,

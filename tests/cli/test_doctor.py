@@ -1,11 +1,13 @@
 """python -m cutile doctor: what is installed."""
 
+import json
 import os
 import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -29,6 +31,13 @@ def test_gpus(monkeypatch):
     for text in ("numpy", "tileiras", "CUDA 13.1", "GPU 0", "GPU 1", "sm_121", "Fake 9000"):
         assert text in said
     assert "cuDevicePrimaryCtxRetain" not in fake.names()  # no context, so no memory of the GPU
+
+
+def test_json(monkeypatch):
+    monkeypatch.setattr(drivers, "_driver", FakeDriver((12, 1), devices=1).start())
+    done = CliRunner().invoke(app, ["doctor", "--json"])
+    found = {row["part"]: row["version"] for row in json.loads(done.stdout)}
+    assert done.exit_code == 0 and found["GPU 0"] == "sm_121" and found["numpy"] == np.__version__
 
 
 @pytest.mark.parametrize("code, says", [(100, "there is no GPU"), (999, "something or other")])

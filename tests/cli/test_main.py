@@ -25,10 +25,11 @@ def test_verbs():
     assert all(verb in done.stdout for verb in VERBS)
 
 
-@pytest.mark.parametrize("verb", ["run", "debug", "show", "diff", "explore", "view", "profile", "ops"])
+@pytest.mark.parametrize("verb", ["run", "debug", "show", "diff", "explore", "view", "profile", "ops", "settings",
+                                  "doctor", "cache", "cache show", "cache tuned", "cache clear"])
 def test_help_has_an_example(verb):
-    done = subprocess.run([sys.executable, "-m", "cutile", verb, "--help"], capture_output=True, text=True)
-    assert f"python -m cutile {verb} " in done.stdout.replace("Usage: python -m cutile", "")
+    done = subprocess.run([sys.executable, "-m", "cutile", *verb.split(), "--help"], capture_output=True, text=True)
+    assert f"python -m cutile {verb}" in done.stdout.replace("Usage: python -m cutile", "")
 
 
 def test_version():

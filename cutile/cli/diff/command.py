@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import json as json_
+import sys
+from contextlib import redirect_stdout
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +22,7 @@ def diff(
     arguments: Annotated[list[str] | None, typer.Argument(help="arguments of the script")] = None,
     backends: Annotated[str, typer.Option(help=f"two of {', '.join(BACKENDS)}")] = "interp,gpu",
     launch: Annotated[int, typer.Option(help="which launch of the kernel, counted from 1")] = 1,
+    json: Annotated[bool, typer.Option(help="print JSON")] = False,
 ) -> None:
     """Run a kernel on two back ends and name the first statement whose value differs.
 
@@ -36,8 +40,9 @@ def diff(
         fail(f"{target!r} is not FILE.py::KERNEL", WRONG_ARGUMENTS)
     if len(names) != 2 or not set(names) <= set(BACKENDS):
         fail(f"--backends {backends}: give two of {', '.join(BACKENDS)}, with a comma between them", WRONG_ARGUMENTS)
-    found = compared(file, name, arguments or [], launch, names)
-    print(text(found, names))
+    with redirect_stdout(sys.stderr if json else sys.stdout):  # what the script prints is not part of the JSON
+        found = compared(file, name, arguments or [], launch, names)
+    print(json_.dumps(data(found, names), indent=2) if json else text(found, names))
     if found.first or found.arrays:
         raise typer.Exit(1)
 
@@ -54,6 +59,22 @@ def compared(file: str, name: str, arguments: list[str], number: int, backends: 
 
 
 # ------------------------------------------------------------------ the report
+
+
+def data(r: Report, backends: tuple) -> dict[str, Any]:
+    """The report for programs. Values are texts, as JSON has no NaN and no infinity."""
+    return {"backends": list(backends), "agree": not (r.first or r.arrays), "compared": r.compared,
+            "first difference": None if r.first is None else {
+                "file": r.first.record.span.filename, "line": r.first.record.span.line,
+                "function": r.first.record.function, "block": r.first.block, "execution": times(r.first),
+                **_difference(r.first, backends)},
+            "arrays": [_difference(d, backends) for d in r.arrays],
+            "inconclusive": r.inconclusive or None, "unbounded elements": r.unbounded}
+
+
+def _difference(d: Difference, backends: tuple) -> dict[str, Any]:
+    return {"name": d.what, "at": d.at, backends[0]: str(d.first), backends[1]: str(d.second), "allowed": str(d.bound),
+            "differ": d.count, "of": d.size}
 
 
 def text(r: Report, backends: tuple) -> str:

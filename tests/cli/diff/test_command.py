@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 
 import numpy as np
@@ -68,6 +69,19 @@ def test_the_first_statement_is_named(script, wrong):
     assert lines[1].endswith('script.py", line 7') and lines[2] == "    s = ct.max(t)"
     assert "s is a float32 scalar: 1 of 1 element(s) differ, the first: interp 7.0, gpu 9.0, allowed ±0" in lines[3]
     assert "Array y in the end: 24 of 24 element(s) differ" in lines[4]
+
+
+def test_json(script, wrong):
+    same = json.loads(call(f"{script}::rows", "--backends", "batch,block", "--json").stdout)
+    assert same["agree"] and same["first difference"] is None and same["arrays"] == [] and same["compared"] > 0
+    wrong("max", lambda y: y + np.float32(1))
+    out = call(f"{script}::rows", "--json")
+    found = json.loads(out.stdout)
+    first = found["first difference"]
+    assert out.exit_code == 1 and not found["agree"] and found["backends"] == ["interp", "gpu"]
+    assert (first["name"], first["line"], first["block"], first["interp"], first["gpu"]) == (
+        "s", 7, [0, 0, 0], "7.0", "9.0")
+    assert [(a["name"], a["differ"], a["of"]) for a in found["arrays"]] == [("y", 24, 24)]
 
 
 def test_what_the_language_allows_does_not_count(script, wrong):
