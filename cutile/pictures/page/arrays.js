@@ -1,34 +1,51 @@
 // The arrays: what the chosen block touches, or how often all blocks read or write each element.
 
-const MOST_PANELS = 12, MOST_ARRAYS = 24;
+const MOST_PANELS = 12,
+  MOST_ARRAYS = 24;
 
 // The axes of an array as pictures have them: a short last axis of three, such as colours, goes to the front.
 const turned = (array) => array.shape.length === 3 && array.shape[2] <= 4 && array.shape[0] > 4;
 const seen = (array, x) => (turned(array) ? [x[2], x[0], x[1]] : x);
 
-// An array as panels of rows and columns: the leading axes of more than two are one axis, of which a panel shows a part.
+// An array as panels of rows and columns: the leading axes of more than two are one axis, of which a panel shows a
+// part.
 function planes(array) {
-  const shape = seen(array, array.shape), rank = shape.length;
-  const rows = rank > 1 ? shape[rank - 2] : 1, columns = rank ? shape[rank - 1] : 1, leading = shape.slice(0, -2);
-  const lead = product(leading), panels = Math.max(1, Math.min(lead, MOST_PANELS));
+  const shape = seen(array, array.shape),
+    rank = shape.length;
+  const rows = rank > 1 ? shape[rank - 2] : 1,
+    columns = rank ? shape[rank - 1] : 1,
+    leading = shape.slice(0, -2);
+  const lead = product(leading),
+    panels = Math.max(1, Math.min(lead, MOST_PANELS));
   return {rows, columns, leading, lead, panels, each: Math.max(1, Math.ceil(lead / panels))};
 }
 
 // The place {lead, row, column} of an element.
 function placeOf(array, index) {
-  const at = seen(array, index), rank = at.length;
-  return {lead: ravel(at.slice(0, -2), planes(array).leading), row: rank > 1 ? at[rank - 2] : 0, column: rank ? at[rank - 1] : 0};
+  const at = seen(array, index),
+    rank = at.length;
+  return {
+    lead: ravel(at.slice(0, -2), planes(array).leading),
+    row: rank > 1 ? at[rank - 2] : 0,
+    column: rank ? at[rank - 1] : 0,
+  };
 }
 
 // Rectangles {lead, row, rows, column, columns} of a region. Those of a tile may reach beyond the array.
 function rectangles(region) {
-  const array = data.arrays[region.array], {rows, columns, leading} = planes(array);
+  const array = data.arrays[region.array],
+    {rows, columns, leading} = planes(array);
   if (region.box) {
-    const box = seen(array, region.box), last = box[box.length - 1] || [0, 1], other = box.length > 1 ? box[box.length - 2] : [0, 1];
+    const box = seen(array, region.box),
+      last = box[box.length - 1] || [0, 1],
+      other = box.length > 1 ? box[box.length - 2] : [0, 1];
     let leads = [0];
     box.slice(0, -2).forEach(([begin, n], k) => {
-      const from = Math.max(begin, 0), to = Math.min(begin + n, leading[k]);
-      leads = leads.flatMap((at) => Array.from({length: Math.max(to - from, 0)}, (_, i) => at * leading[k] + from + i));
+      const from = Math.max(begin, 0),
+        to = Math.min(begin + n, leading[k]);
+      leads = leads.flatMap((at) =>
+        Array.from({length: Math.max(to - from, 0)}, (_, i) => at * leading[k] + from + i),
+      );
     });
     return leads.map((lead) => ({lead, row: other[0], rows: other[1], column: last[0], columns: last[1]}));
   }
@@ -39,7 +56,9 @@ function rectangles(region) {
       out.push({...placeOf(array, unravel(at, array.shape)), rows: 1, columns: 1});
     }
     while (left > 0) {
-      const lead = Math.floor(at / (rows * columns)), row = Math.floor(at / columns) % rows, column = at % columns;
+      const lead = Math.floor(at / (rows * columns)),
+        row = Math.floor(at / columns) % rows,
+        column = at % columns;
       const whole = column === 0 && left >= columns;
       const r = whole ? Math.min(Math.floor(left / columns), rows - row) : 1;
       const c = whole ? columns : Math.min(left, columns - column);
@@ -55,28 +74,36 @@ function rectangles(region) {
 function extents(number) {
   const {rows, columns} = planes(data.arrays[number]);
   const out = {top: 0, bottom: rows, left: 0, right: columns};
-  for (const block of data.blocks) for (const step of block.steps) for (const region of step.regions || []) {
-    if (region.array !== number || !region.box) continue;
-    for (const r of rectangles(region).slice(0, 1)) {
-      out.top = Math.max(Math.min(out.top, r.row), -rows);
-      out.left = Math.max(Math.min(out.left, r.column), -columns);
-      out.bottom = Math.min(Math.max(out.bottom, r.row + r.rows), 2 * rows + 8);
-      out.right = Math.min(Math.max(out.right, r.column + r.columns), 2 * columns + 8);
-    }
-  }
+  for (const block of data.blocks)
+    for (const step of block.steps)
+      for (const region of step.regions || []) {
+        if (region.array !== number || !region.box) continue;
+        for (const r of rectangles(region).slice(0, 1)) {
+          out.top = Math.max(Math.min(out.top, r.row), -rows);
+          out.left = Math.max(Math.min(out.left, r.column), -columns);
+          out.bottom = Math.min(Math.max(out.bottom, r.row + r.rows), 2 * rows + 8);
+          out.right = Math.min(Math.max(out.right, r.column + r.columns), 2 * columns + 8);
+        }
+      }
   return out;
 }
 const shownExtents = data.arrays.map((_, i) => extents(i));
 
 // Where panels and elements are in a picture of this width.
 function arrayLayout(number, width) {
-  const {panels, lead} = planes(data.arrays[number]), e = shownExtents[number];
+  const {panels, lead} = planes(data.arrays[number]),
+    e = shownExtents[number];
   const flat = data.arrays[number].shape.length < 2;
-  const across = Math.min(panels, 4), panelWidth = (width - GAP * (across - 1)) / across;
+  const across = Math.min(panels, 4),
+    panelWidth = (width - GAP * (across - 1)) / across;
   const ratio = (e.bottom - e.top) / Math.max(e.right - e.left, 1);
-  const panelHeight = flat ? 34 : Math.max(Math.min(panelWidth * ratio, panels > 1 ? 110 : 260), Math.min(40, panelWidth));
-  const label = lead > 1 ? 12 : 0, line = panelHeight + label + (panels > 1 ? 6 : 0);
-  const x = panelWidth / Math.max(e.right - e.left, 1), y = panelHeight / Math.max(e.bottom - e.top, 1);
+  const panelHeight = flat
+    ? 34
+    : Math.max(Math.min(panelWidth * ratio, panels > 1 ? 110 : 260), Math.min(40, panelWidth));
+  const label = lead > 1 ? 12 : 0,
+    line = panelHeight + label + (panels > 1 ? 6 : 0);
+  const x = panelWidth / Math.max(e.right - e.left, 1),
+    y = panelHeight / Math.max(e.bottom - e.top, 1);
   const origin = (panel) => [(panel % across) * (panelWidth + GAP), Math.floor(panel / across) * line + label];
   const place = (panel, r) => {
     const [left, top] = origin(panel);
@@ -88,15 +115,30 @@ function arrayLayout(number, width) {
 function drawArrays() {
   const parent = $("arrays");
   parent.replaceChildren();
-  const all = [...data.arrays.keys()], touching = all.filter((i) => state.mode !== "block" || touched(i).length);
+  const all = [...data.arrays.keys()],
+    touching = all.filter((i) => state.mode !== "block" || touched(i).length);
   const shown = all.length > MOST_ARRAYS ? touching.slice(0, MOST_ARRAYS) : all;
   for (const number of shown) {
-    const array = data.arrays[number], counted = array[state.mode];
-    const note = counted ? `each element ${state.mode === "reads" ? "read" : "written"} ${counted.least === counted.most
-      ? plural(counted.most, "time") : `${counted.least} to ${plural(counted.most, "time")}`}` : "";
-    const box = element("div", {className: "array"}, element("div", {className: "title"},
-      element("b", {textContent: array.name}), `${array.dtype}[${array.shape.join(",")}]`,
-      element("span", {className: "muted", textContent: note || bytes(array.bytes)})));
+    const array = data.arrays[number],
+      counted = array[state.mode];
+    const note = counted
+      ? `each element ${state.mode === "reads" ? "read" : "written"} ${
+          counted.least === counted.most
+            ? plural(counted.most, "time")
+            : `${counted.least} to ${plural(counted.most, "time")}`
+        }`
+      : "";
+    const box = element(
+      "div",
+      {className: "array"},
+      element(
+        "div",
+        {className: "title"},
+        element("b", {textContent: array.name}),
+        `${array.dtype}[${array.shape.join(",")}]`,
+        element("span", {className: "muted", textContent: note || bytes(array.bytes)}),
+      ),
+    );
     parent.append(box);
     if (product(array.shape)) drawArray(box, array, number, note);
   }
@@ -105,7 +147,8 @@ function drawArrays() {
 }
 
 function drawArray(parent, array, number, note) {
-  const layout = arrayLayout(number, parent.clientWidth), {panels, lead, leading, each, rows, columns} = planes(array);
+  const layout = arrayLayout(number, parent.clientWidth),
+    {panels, lead, leading, each, rows, columns} = planes(array);
   const {context} = canvas(parent, layout.height, `${array.name}: ${note || "what the block touches"}`);
   const whole = {row: 0, rows, column: 0, columns};
   for (let p = 0; p < panels; p += 1) {
@@ -117,16 +160,22 @@ function drawArray(parent, array, number, note) {
     if (layout.label) {
       context.fillStyle = colour("muted");
       context.font = "10px system-ui, sans-serif";
-      const first = p * each, last = Math.min(first + each, lead) - 1;
+      const first = p * each,
+        last = Math.min(first + each, lead) - 1;
       context.fillText(first === last ? tuple(unravel(first, leading)) : `${first} … ${last}`, left, top - 3);
     }
   }
-  const inPanels = (paint) => { for (let p = 0; p < panels; p += 1) clipped(context, layout, p, () => paint(p)); };
+  const inPanels = (paint) => {
+    for (let p = 0; p < panels; p += 1) clipped(context, layout, p, () => paint(p));
+  };
   if (state.mode === "block") {
     for (const [region, effect, strength] of touched(number)) {
       const all = rectangles(region);
-      inPanels((p) => all.filter((r) => Math.floor(r.lead / each) === p)
-        .forEach((r) => paintRegion(context, layout, p, r, whole, colour(effect), strength)));
+      inPanels((p) =>
+        all
+          .filter((r) => Math.floor(r.lead / each) === p)
+          .forEach((r) => paintRegion(context, layout, p, r, whole, colour(effect), strength)),
+      );
     }
   } else inPanels((p) => paintCounts(context, layout, p, array, array[state.mode], each));
   inPanels((p) => {
@@ -156,23 +205,31 @@ function touched(number) {
   }
   state.steps.forEach((statement, i) => {
     const strength = i === state.step ? 1 : i < state.step ? 0.3 : 0.1;
-    for (const item of statement.items) for (const region of item.regions || []) {
-      if (region.array === number) out.push([region, data.accesses[item.access].effect, strength]);
-    }
+    for (const item of statement.items)
+      for (const region of item.regions || []) {
+        if (region.array === number) out.push([region, data.accesses[item.access].effect, strength]);
+      }
   });
   return out.sort((a, b) => a[2] - b[2]);
 }
 
 function paintRegion(context, layout, panel, r, whole, style, strength) {
   const [x, y, w, h] = layout.place(panel, r);
-  const width = Math.max(w, 1.5), height = Math.max(h, 1.5);
+  const width = Math.max(w, 1.5),
+    height = Math.max(h, 1.5);
   context.globalAlpha = 0.15 + 0.45 * strength;
   const outside = r.row < 0 || r.column < 0 || r.row + r.rows > whole.rows || r.column + r.columns > whole.columns;
   if (outside) {
     context.fillStyle = hatch(context, style);
     context.fillRect(x, y, width, height);
-    const row = Math.max(r.row, 0), column = Math.max(r.column, 0);
-    const inner = {row, column, rows: Math.min(r.row + r.rows, whole.rows) - row, columns: Math.min(r.column + r.columns, whole.columns) - column};
+    const row = Math.max(r.row, 0),
+      column = Math.max(r.column, 0);
+    const inner = {
+      row,
+      column,
+      rows: Math.min(r.row + r.rows, whole.rows) - row,
+      columns: Math.min(r.column + r.columns, whole.columns) - column,
+    };
     context.fillStyle = style;
     if (inner.rows > 0 && inner.columns > 0) context.fillRect(...layout.place(panel, inner));
   } else {
@@ -182,22 +239,33 @@ function paintRegion(context, layout, panel, r, whole, style, strength) {
   context.globalAlpha = strength === 1 ? 1 : 0.35;
   context.strokeStyle = style;
   context.lineWidth = strength === 1 ? 2 : 1;
-  if (w > 3 && h > 3 || strength === 1) context.strokeRect(x, y, width, height);
+  if ((w > 3 && h > 3) || strength === 1) context.strokeRect(x, y, width, height);
   context.globalAlpha = 1;
 }
 
 function paintCounts(context, layout, panel, array, counted, each) {
-  const low = colour("low"), high = colour("high"), {rows, columns} = planes(array);
-  const [wide, tall] = [...[...seen(array, counted.cell)].reverse(), 1, 1];  // a cell along columns and rows
-  const found = new Map();  // several leading cells may share a panel: the largest mean shows
+  const low = colour("low"),
+    high = colour("high"),
+    {rows, columns} = planes(array);
+  const [wide, tall] = [...[...seen(array, counted.cell)].reverse(), 1, 1]; // a cell along columns and rows
+  const found = new Map(); // several leading cells may share a panel: the largest mean shows
   counted.mean.forEach((mean, i) => {
-    const {lead, row, column} = placeOf(array, unravel(i, counted.counts).map((j, k) => j * counted.cell[k]));
-    if (Math.floor(lead / each) === panel) found.set(`${row},${column}`, Math.max(mean, found.get(`${row},${column}`) || 0));
+    const {lead, row, column} = placeOf(
+      array,
+      unravel(i, counted.counts).map((j, k) => j * counted.cell[k]),
+    );
+    if (Math.floor(lead / each) === panel)
+      found.set(`${row},${column}`, Math.max(mean, found.get(`${row},${column}`) || 0));
   });
   for (const [key, mean] of found) {
     const [row, column] = key.split(",").map(Number);
-    const [x, y, w, h] = layout.place(panel, {row, column, rows: Math.min(tall, rows - row), columns: Math.min(wide, columns - column)});
-    context.fillStyle = mean ? mixed(low, high, 0.15 + 0.85 * mean / counted.most) : colour("cell");
+    const [x, y, w, h] = layout.place(panel, {
+      row,
+      column,
+      rows: Math.min(tall, rows - row),
+      columns: Math.min(wide, columns - column),
+    });
+    context.fillStyle = mean ? mixed(low, high, 0.15 + (0.85 * mean) / counted.most) : colour("cell");
     context.fillRect(x, y, w + 0.5, h + 0.5);
   }
 }
@@ -218,11 +286,15 @@ function paintFindings(context, layout, panel, array, number, each) {
 }
 
 function hatch(context, style) {
-  const tile = element("canvas", {width: 6, height: 6}), c = tile.getContext("2d");
+  const tile = element("canvas", {width: 6, height: 6}),
+    c = tile.getContext("2d");
   c.strokeStyle = style;
   c.lineWidth = 1.2;
   c.beginPath();
-  for (const shift of [-6, 0, 6]) { c.moveTo(shift, 6); c.lineTo(shift + 6, 0); }
+  for (const shift of [-6, 0, 6]) {
+    c.moveTo(shift, 6);
+    c.lineTo(shift + 6, 0);
+  }
   c.stroke();
   return context.createPattern(tile, "repeat");
 }
@@ -234,9 +306,17 @@ function legend() {
     return [element("span", {}, box, text), " "];
   };
   const outside = `repeating-linear-gradient(135deg, ${colour("pad")} 0 1px, transparent 1px 4px)`;
-  if (state.mode !== "block") return [...key(colour("cell"), "never"), ...key(colour("high"), "most often"), ...key(outside, "outside the array")];
+  if (state.mode !== "block")
+    return [
+      ...key(colour("cell"), "never"),
+      ...key(colour("high"), "most often"),
+      ...key(outside, "outside the array"),
+    ];
   const effects = [...new Set(data.accesses.map((a) => a.effect))];
   const words = {read: "reads", write: "writes", atomic: "atomics"};
-  return [...effects.flatMap((e) => key(colour(e), words[e])), ...key(outside, "outside the array (padding)"),
-          ...(data.findings.some((f) => f.element) ? key(colour("bad"), "finding") : [])];
+  return [
+    ...effects.flatMap((e) => key(colour(e), words[e])),
+    ...key(outside, "outside the array (padding)"),
+    ...(data.findings.some((f) => f.element) ? key(colour("bad"), "finding") : []),
+  ];
 }

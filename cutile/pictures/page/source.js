@@ -1,6 +1,6 @@
 // The source: what each line cost, and step by step what a block assigns and touches.
 
-const rowsOfPlaces = new Map();  // place → row of the table
+const rowsOfPlaces = new Map(); // place → row of the table
 const costs = new Map(data.lines.map((line) => [line.at, line]));
 
 // The steps of a block as statements: what one run of a line does.
@@ -15,14 +15,25 @@ function statements(block) {
 }
 
 function makeSource() {
-  const table = element("table"), wrong = new Set(data.findings.map((f) => f.at));
+  const table = element("table"),
+    wrong = new Set(data.findings.map((f) => f.at));
   const head = element("tr");
-  for (const [text, name] of [["line", ""], ["runs", ""], ["bytes", ""], ["ops", ""], ["code, and what this block assigns", "code"]]) {
+  for (const [text, name] of [
+    ["line", ""],
+    ["runs", ""],
+    ["bytes", ""],
+    ["ops", ""],
+    ["code, and what this block assigns", "code"],
+  ]) {
     head.append(element("th", {textContent: text, className: name}));
   }
   table.append(head);
   data.sources.forEach((source, number) => {
-    const title = element("td", {colSpan: 5, textContent: `${source.function}, ${fileName(source)}`, title: source.file});
+    const title = element("td", {
+      colSpan: 5,
+      textContent: `${source.function}, ${fileName(source)}`,
+      title: source.file,
+    });
     table.append(element("tr", {className: "file"}, title));
     source.lines.forEach((text, i) => table.append(sourceRow(number, source.first + i, text, wrong)));
   });
@@ -33,14 +44,23 @@ function sourceRow(source, line, text, wrong) {
   const at = data.places.flatMap((p, i) => (p.source === source && p.line === line ? [i] : []));
   const found = at.map((place) => costs.get(place)).filter(Boolean);
   const total = (what) => sum(found.map(what));
-  const runs = total((c) => c.runs), moved = total((c) => c["bytes read"] + c["bytes written"]);
+  const runs = total((c) => c.runs),
+    moved = total((c) => c["bytes read"] + c["bytes written"]);
   const done = total((c) => sum(Object.values(c.operations)));
   const row = element("tr");
-  for (const shown of [line, runs ? runs.toLocaleString("en") : "", moved ? bytes(moved) : "", done ? amount(done) : ""]) {
+  for (const shown of [
+    line,
+    runs ? runs.toLocaleString("en") : "",
+    moved ? bytes(moved) : "",
+    done ? amount(done) : "",
+  ]) {
     row.append(element("td", {className: "number", textContent: shown}));
   }
   row.append(element("td", {className: "code"}, text, element("span", {className: "value"})));
-  row.classList.toggle("wrong", at.some((place) => wrong.has(place)));
+  row.classList.toggle(
+    "wrong",
+    at.some((place) => wrong.has(place)),
+  );
   at.forEach((place) => rowsOfPlaces.set(place, row));
   return row;
 }
@@ -48,7 +68,8 @@ function sourceRow(source, line, text, wrong) {
 const typeOf = (item) => `${item.dtype}${item.shape.length ? `[${item.shape.join(",")}]` : ""}`;
 
 function showStep() {
-  const {steps, step} = state, now = steps[step];
+  const {steps, step} = state,
+    now = steps[step];
   for (const row of rowsOfPlaces.values()) {
     row.classList.remove("now");
     row.querySelector(".value").textContent = "";
@@ -57,19 +78,28 @@ function showStep() {
     const assigned = statement.items.filter((item) => item.name !== undefined);
     const row = rowsOfPlaces.get(statement.at);
     if (!assigned.length || !row) continue;
-    row.querySelector(".value").textContent = assigned.map((item) => `${item.name} ${typeOf(item)} ${item.value}`).join("; ");
+    row.querySelector(".value").textContent = assigned
+      .map((item) => `${item.name} ${typeOf(item)} ${item.value}`)
+      .join("; ");
   }
   const row = now && rowsOfPlaces.get(now.at);
   if (row) row.classList.add("now");
   if (row && state.scroll) row.scrollIntoView({block: "nearest"});
   $("slider").max = Math.max(steps.length - 1, 0);
   $("slider").value = step;
-  $("step-note").textContent = steps.length ? `step ${step + 1} of ${steps.length}${state.block.complete ? "" : "+"}` : "";
-  $("now").replaceChildren(...(now ? now.items.map(described) : [element("div", {className: "muted", textContent: noSteps()})]));
+  $("step-note").textContent = steps.length
+    ? `step ${step + 1} of ${steps.length}${state.block.complete ? "" : "+"}`
+    : "";
+  $("now").replaceChildren(
+    ...(now ? now.items.map(described) : [element("div", {className: "muted", textContent: noSteps()})]),
+  );
 }
 
-const noSteps = () => (state.block ? "This block ran no line." :
-  "The steps of this block were not recorded: --block, or blocks= of ct.view, records it. The pictures show the smallest boxes around what it touches.");
+const noSteps = () =>
+  state.block
+    ? "This block ran no line."
+    : "The steps of this block were not recorded: --block, or blocks= of ct.view, records it. " +
+      "The pictures show the smallest boxes around what it touches.";
 
 function described(item) {
   if (item.name !== undefined) {
@@ -86,9 +116,12 @@ function regionText(region) {
   const array = data.arrays[region.array];
   if (!region.box) {
     const count = sum(region.runs.filter((_, i) => i % 2));
-    return `${array.name}: ${region.exact === false ? "within " : ""}${plural(count, "element")}, from ${tuple(unravel(region.runs[0], array.shape))}`;
+    const first = tuple(unravel(region.runs[0], array.shape));
+    return `${array.name}: ${region.exact === false ? "within " : ""}${plural(count, "element")}, from ${first}`;
   }
-  const inside = product(region.box.map(([b, n], k) => Math.max(0, Math.min(b + n, array.shape[k]) - Math.max(b, 0))));
+  const inside = product(
+    region.box.map(([b, n], k) => Math.max(0, Math.min(b + n, array.shape[k]) - Math.max(b, 0))),
+  );
   const outside = product(region.box.map(([, n]) => n)) - inside;
   const where = region.box.map(([b, n]) => (n === 1 ? `${b}` : `${b}:${b + n}`)).join(", ");
   return `${array.name}[${where}]${outside ? `, ${outside.toLocaleString("en")} of them outside the array` : ""}`;
