@@ -79,6 +79,7 @@ def gpu(session: nox.Session) -> None:
     session.run("python", "benchmarks/gpu_smoke.py")
     session.run("pytest", "conformance", "--impl", "cutile:gpu")
     session.run("python", "benchmarks/gpu_launch.py")
+    session.run("python", "benchmarks/function_calls.py")
     session.run("python", "benchmarks/gpu_launch.py", "--python")
 
 

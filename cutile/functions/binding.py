@@ -119,8 +119,9 @@ def bind(function: TileFunction, values: Mapping[str, Any], open: Callable[[Boun
     bound = Bound(function, dict(values), [], {}, {})
     for name, value in values.items():
         if not function.specs[name].constant and value is not MISSING:
-            for item, x in libraries.arrays_in(value, name):
-                if (read := _read(function, item, x, needed=function.specs[name].array is not None)) is not None:
+            needed = function.specs[name].array is not None
+            for item, x in [(name, value)] if needed else libraries.arrays_in(value, name):
+                if (read := _read(function, item, x, needed)) is not None:
                     bound.arrays.append(read)
     _one_place(function, bound.arrays)
     bound.names.update((n, v) for n, v in values.items() if v is not MISSING)

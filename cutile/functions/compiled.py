@@ -279,8 +279,8 @@ def _target(f: TileFunction, target: str | Target | None) -> Target:
 
     try:
         return driver().device(0).target
-    except Exception as e:
-        raise ValueError(f"compile() needs a target, such as target=\"sm_90\", where there is no GPU ({e})") from None
+    except Exception:
+        raise ValueError("compile() needs a target, such as target=\"sm_90\", where there is no GPU") from None
 
 
 def check_fits(c: Fresh, given: Mapping[str, Any]) -> None:

@@ -208,7 +208,7 @@ def test_names_without_checks():
         f(zeros(2), zeros(4, 4))
 
 
-@pytest.mark.parametrize("wrong", [3, 2.5, None, "x", object()])
+@pytest.mark.parametrize("wrong", [3, 2.5, None, "x", object(), [1.0], (np.zeros(3),)])
 def test_what_is_no_array(wrong):
     with pytest.raises(TypeError, match=re.escape("k(): `a` must be an array, got an object of type")):
         function("M")(wrong, zeros(1))

@@ -51,6 +51,17 @@ def test_targets():
         compiled(target="hopper")
 
 
+def test_no_target_and_no_gpu(monkeypatch):
+    from cutile.gpu import driver
+
+    def none():
+        raise RuntimeError("no driver")
+
+    monkeypatch.setattr(driver, "driver", none)
+    with pytest.raises(ValueError, match='needs a target, such as target="sm_90", where there is no GPU$'):
+        compiled(target=None)
+
+
 @shows("CPL-1.open")
 def test_open_sizes():
     with pytest.raises(TypeError, match="the constant `TILE` follows from N, which the spec of `x` leaves open"):
