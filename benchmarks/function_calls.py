@@ -2,8 +2,8 @@
 
 Beside `ct.launch` of the same kernel, in the same process, for 1, 3, 8 and 16 input arrays with named sizes: a call
 with `out=`, and a call that allocates, beside the library's own `empty`. Microseconds, and the ratio to `ct.launch`.
-Arrays are those of PyTorch and CuPy on a GPU, where there is one, else NumPy's; then `ct.launch` includes the interpreter's
-work. Figures are medians of rounds in which all take turns.
+Arrays are those of PyTorch and CuPy on a GPU, where there is one, else NumPy's; then `ct.launch` includes the work of
+the interpreter. Figures are medians of rounds in which all take turns.
 """
 
 import statistics
