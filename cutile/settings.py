@@ -155,6 +155,9 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "summed in float64 in k order"),
     Setting("COMPILED", True, _flag, "1 or 0",
             "use the parts of the interpreter that are written in C, if they were built; results do not depend on it"),
+    Setting("MEMORY", None, _bytes, "a number of bytes such as 500M or 2G",
+            "how much memory the tiles of the blocks that the interpreter runs at once may take; one block runs even "
+            "if it needs more; unset: as much as is fastest"),
     Setting("SANITIZE", frozenset(), _checks, "off, all, traps, or names of checks with commas between: bounds, "
             "undetermined, race, alias; nan, overflow, cast, division; or memcheck alone",
             "checks that report what the language leaves undefined (all): accesses outside an array (bounds), "

@@ -31,6 +31,7 @@ def test_defaults_without_environment():
     ("SANITIZE", "off", frozenset()), ("SANITIZE", "alias,all", frozenset(settings.CHECKS)),
     ("SANITIZE", "memcheck", frozenset(("memcheck",))),
     ("SANITIZE", "traps", frozenset(settings.TRAPS)), ("SANITIZE", "nan,race", frozenset(("nan", "race"))),
+    ("MEMORY", "64M", 64 << 20), ("MEMORY", "1000", 1000),
     ("BLOCK", "3,0,1", (3, 0, 1)), ("BLOCK", "2", (2, 0, 0)),
 ])
 def test_environment(monkeypatch, name, text, value):
@@ -43,7 +44,8 @@ def test_environment(monkeypatch, name, text, value):
     ("CHECK", "maybe"), ("DEBUG", "7"), ("DEBUG", "-1"), ("DEBUG", "x"), ("SCHEDULE", "blocks"),
     ("UNDETERMINED", "nan"), ("SANITIZE", "bound"),
     ("SANITIZE", "off,bounds"), ("SANITIZE", "all,memcheck"), ("SANITIZE", "bounds alias"),
-    ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
+    ("STEP_LIMIT", "0"), ("BACKEND", "cpu"), ("MEMORY", "much"), ("MEMORY", "-1"),
+    ("BLOCK", "1,2,3,4"), ("BLOCK", "a"),
 ])
 def test_refusal_names_variable_value_and_what_is_accepted(monkeypatch, name, text):
     monkeypatch.setenv("CUTILE_" + name, text)

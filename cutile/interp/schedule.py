@@ -91,7 +91,7 @@ class CompiledKernel:
         get = settings.get
         key = ("usual", asked, debugger.follows()) if defaults else (
             asked, get("SCHEDULE"), get("BLOCK") is None, get("CHECK"), get("STEP_LIMIT") is None, get("SANITIZE"),
-            get("UNDETERMINED"), get("PROFILE") is None, debugger.follows())
+            get("UNDETERMINED"), get("MEMORY"), get("PROFILE") is None, debugger.follows())
         found = self._made.get(key)
         return self._made.setdefault(key, self._plan(asked)) if found is None else found
 
@@ -117,8 +117,15 @@ class CompiledKernel:
                 self.kernel.span, help="split the kernel's innermost code off into functions") from None
         noted = self._once(("noted",), lambda kernel: set()) if checks else None
         # Chunks have the size that they have without further ops, so that results have the same bits.
-        return ExecutionPlan(schedule, why, code.objects[".kernel"], most_blocks(known, plain.streams), code, checks,
-                             noted)
+        blocks = most_blocks(known, plain.streams)
+        if (memory := settings.get("MEMORY")) is not None:
+            blocks = max(1, min(blocks, memory // self._bytes_of_a_block()))
+        return ExecutionPlan(schedule, why, code.objects[".kernel"], blocks, code, checks, noted)
+
+    def _bytes_of_a_block(self) -> int:
+        from cutile.interp import footprint  # loaded when it is needed
+
+        return self._once(("bytes of a block",), footprint.bytes_of_a_block)
 
     def _checks(self) -> tuple[str, ...]:
         """The checks of the sanitizer that the settings ask for."""

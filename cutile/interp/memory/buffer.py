@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cutile import settings
 from cutile.dtypes import DType, info, tfloat32
 from cutile.interp.memory import atomics
 from cutile.interp.memory.atomics import Position
@@ -67,6 +68,8 @@ class Buffer:
         size = self.array.size
         soon = size <= SMALL and n * PART >= size
         if self.may_change or size > CONVERT_LIMIT or not (soon or self._read > size):
+            return self.array, True
+        if settings.get("MEMORY") is not None:  # it is kept for tiles
             return self.array, True
         self._carrier_array = np.ascontiguousarray(self.convert(self.array)).reshape(self.array.shape)
         return self._carrier_array, False
