@@ -125,10 +125,13 @@ def _tile_help(site: Site, indices: Sequence[np.ndarray], index: list[int], size
 
 def _counts_elements(site: Site, dim: int, given: np.ndarray, j: int, step: int, size: int) -> bool:
     """Whether the user probably gave an element index where a tile index is wanted: it is inside the array, and it is a
-    multiple of the tile, or runs through all elements.
+    multiple of the tile, or runs through all elements. One that goes too far step by step is outside first just behind
+    the last tile, at ceil(size / step).
     """
     if j >= size:
         return False
+    if j % step == 0 and j > -(-size // step):
+        return True
     function = site.access.index[dim]
     multiple = all(c % step == 0 for _, c in function.terms) and function.constant % step == 0
     return multiple if function.terms and multiple else int(given.max()) >= size - step or multiple

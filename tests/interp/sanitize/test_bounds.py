@@ -222,3 +222,18 @@ def test_indices_of_which_each_depends_on_one_axis(shape, element, schedule, cap
     (e,) = findings("bounds", by_axes, (2,), (zeros(*shape), zeros(4, 4), False), schedule)
     assert e.element == element and e.block == ((1, 0, 0) if element == (3, 0) else (0, 0, 0))
     assert findings("bounds", by_axes, (2,), (zeros(*shape), zeros(4, 4), True), schedule) == ()
+
+
+@ct.kernel
+def loop_in_steps(x, y, n: ct.Constant[int], step: ct.Constant[int]):
+    total = ct.zeros((8,), ct.float32)
+    for k in range(0, n, step):
+        total += ct.load(x, k, 8)
+    ct.store(y, ct.bid(0), total)
+
+
+@pytest.mark.parametrize("n, step, counts_elements", [(32, 8, True), (6, 1, False)])
+def test_what_is_said_of_a_loop(n, step, counts_elements):
+    """A loop from one tile to the next by elements, and one that makes two iterations too many."""
+    (e,) = findings("bounds", loop_in_steps, (1,), (zeros(32), zeros(8), n, step))
+    assert ("the index counts tiles, not elements" in e.help) == counts_elements
