@@ -3,10 +3,10 @@
 An algorithm is one file, as `transform.py` and `reduce.py` are. To add one:
 
 1. A function that makes its kernel from operands, operators and types. A kernel takes the states of its operands, under
-   `it.annotation(wide)`. `it.reader()` and `it.writer()` are called outside of it. The kernel reads tile number i by the
-   reader's `tile(state, Place(i, size, n, whole))`, and stores by the writer's `put(state, place, value)` (`readers.py`
-   has the whole protocol, `blocks.py` operators on tiles). The file has no `from __future__ import annotations`, since
-   annotations of kernels are objects.
+   `it.annotation(wide)`. `it.reader()` and `it.writer()` are called outside of it. The kernel reads tile number i by
+   the reader's `tile(state, Place(i, size, n, whole))`, and stores by the writer's `put(state, place, value)`
+   (`readers.py` has the whole protocol, `blocks.py` operators on tiles). The file has no `from __future__ import
+   annotations`, since annotations of kernels are objects.
 2. A subclass of `Algorithm`. `__init__` takes the arguments of `make_X`, `__call__` those of a call, in the order of
    the documentation. Both call `self.input("d_in", d_in)`, `self.output`, `self.operator` and `self.initial` for each
    argument; a call whose argument is of another kind is a TypeError. `__call__` then checks the count (`check_count`),
