@@ -25,6 +25,15 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def frameworks(session: nox.Session) -> None:
+    """Kernels inside PyTorch: graphs, operators, tensors, examples. Needs no GPU, but PyTorch's wheel for CPUs."""
+    session.install("torch", "--index-url", "https://download.pytorch.org/whl/cpu")
+    session.install("-e", ".[examples,test]")
+    session.run("python", "-c", "import torch; print('PyTorch', torch.__version__)")
+    session.run("pytest", "tests/torch", "tests/test_torch.py", *session.posargs)
+
+
+@nox.session
 def check(session: nox.Session) -> None:
     """Lint, and the tests of what holds the project together: layers, pages, the registry of ops."""
     session.install("-e", ".[test]", "ruff")

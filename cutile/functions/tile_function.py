@@ -48,6 +48,7 @@ class TileFunction:
         self.checks: bool = given.get("checks", True)
         self.target: str | None = given.get("target")
         self.missing = MISSING
+        self.wrap: Callable | None = None  # what cutile.torch makes of `__call__` for a function with an operator
         self._inout: set[str] = set()
         self._forms: dict[str, set] = {}  # values of constants that calls had
         self._declare()
@@ -132,7 +133,8 @@ class TileFunction:
         self._write_entry()
 
     def _write_entry(self) -> None:
-        type(self).__call__ = entry(self, self._first)  # type: ignore[method-assign]
+        written = entry(self, self._first)
+        type(self).__call__ = written if self.wrap is None else self.wrap(written)  # type: ignore[method-assign]
 
     def inout(self, *names: str) -> TileFunction:
         """Return these arguments too: arrays that the kernel writes. They come in the order of the kernel's parameters,

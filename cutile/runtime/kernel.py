@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, overload
@@ -66,6 +67,8 @@ class KernelPlans(LruDict[tuple, Any]):
         super().__init__(LIMIT)
         self.launch_cache: Any = None
 
+
+_numbers = itertools.count()
 
 _WHY = "a kernel is made of a function's source text, which cannot be traced; make it outside of what is compiled"
 
@@ -169,6 +172,7 @@ class Kernel:
             plans = KernelPlans()
             self._by_options.keep(options.key, plans)
         self.options, self.plans = options, plans
+        self.identity = f"kernel {next(_numbers)}"  # compilers that trace Python tell kernels apart by it
         return self
 
     @property

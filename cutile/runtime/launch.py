@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import warnings
+from collections.abc import Callable
 from typing import Any, SupportsIndex
 
 from cutile import settings
@@ -19,8 +20,11 @@ from cutile.runtime.kernel import Kernel
 GRID_LIMIT = 2**24 - 1  # blocks along one axis [LAUNCH-3]
 
 _MISSING: Any = object()  # the default of kernel_args, for a better error message
-_WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced tensors have none; a "
-        "torch.library.custom_op around it can be in the graph")
+_WHY = ("ct.launch() runs a kernel on the memory of its arguments, and traced tensors have none; import cutile.torch, "
+        "and the launch becomes an operator of the graph")
+
+# Set by cutile.torch: puts a launch on traced tensors into their graph, and says whether it has done so.
+into_graph: Callable[..., bool] | None = None
 
 
 @opaque(_WHY)
@@ -89,6 +93,8 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
         return float_mode.run(_run, stream, grid, kernel, kernel_args, dependent)
     if not isinstance(kernel, Kernel):
         return TypeError(no_kernel(kernel, "third argument of launch()"))
+    if into_graph is not None and into_graph(stream, grid, kernel, kernel_args, dependent):
+        return None
     if not kernel.plans:  # skipped once a plan exists
         _warn_of_misspelt_settings()
     try:

@@ -1,0 +1,264 @@
+"""`ct.launch` in graphs: the operator `cutile::launch`, and what Dynamo traces in the place of a launch [PT-2…4].
+
+Dynamo traces `_in_graph` instead of `ct.launch`. That sorts the arguments by kind and puts a call of the operator into
+the graph. What the graph must know of the kernel it asks a method of the kernel, which Dynamo runs once and takes for a
+constant: the key under which the operator finds the kernel and the order of arguments, and which tensors are written.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.functional_tensor import FunctionalTensor
+
+import cutile.runtime.launch as launch_module
+from cutile.analysis.aliasing import written_params
+from cutile.dtypes import INFO, from_foreign
+from cutile.errors import TileError
+from cutile.front.program import ArgType, Embedded
+from cutile.runtime.kernel import Kernel
+
+CURRENT = -1  # in the place of a stream's handle: the current stream when the operator runs
+SCHEMA = ("launch(Tensor[] read, Tensor(a!)[] written, SymInt[] ints, float[] floats, SymInt[] grid, int stream, "
+          "str key) -> ()")
+_HERE = os.urandom(8).hex()  # in keys of kernels that other processes cannot find by name
+
+_known: dict[str, tuple[Kernel, list]] = {}  # by key: the kernel, and the order of its arguments
+_library = torch.library.Library("cutile", "FRAGMENT")
+
+
+@functools.cache
+def register() -> None:
+    """Define the operator and make Dynamo trace launches. Once a process."""
+    _library.define(SCHEMA)
+    _library.impl("launch", _launch, "CompositeExplicitAutograd")
+    torch.library.register_fake("cutile::launch", lambda *_: None, lib=_library)
+    for method in (_annotated, _entered):  # Dynamo calls them by their own names
+        setattr(Kernel, method.__name__, torch._dynamo.assume_constant_result(method))
+    torch.compiler.substitute_in_graph(launch_module.launch, skip_signature_check=True)(_in_graph)
+    launch_module.into_graph = _into_graph
+
+
+# ------------------------------------------------------------------ traced
+
+
+def _in_graph(stream, grid, kernel, kernel_args=None, *, programmatic_dependent_launch=False):
+    """What is traced in the place of `ct.launch`. It is Python that Dynamo can follow: loops over tuples and lists."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(launch_module.no_kernel(kernel, "third argument of launch()"))
+    if type(kernel_args) is not tuple or type(grid) is not tuple:
+        raise TypeError("launch() takes a stream, a tuple of at most three ints as grid, a kernel, and a tuple of "
+                        "arguments")
+    if stream is None:
+        handle = 0
+    elif isinstance(stream, int):
+        handle = stream
+    elif stream == torch.cuda.current_stream():
+        handle = CURRENT
+    else:
+        torch._dynamo.graph_break("ct.launch() in compiled code takes the current stream, an int handle or None")
+        handle = CURRENT
+    tensors, ints, floats, kinds = [], [], [], []
+    specs = kernel._annotated(kernel.identity)
+    if len(kernel_args) != len(specs):
+        raise TypeError(f"kernel {kernel.__name__} takes {len(specs)} arguments, got {len(kernel_args)}")
+    for value, (constant, sized) in zip(kernel_args, specs):
+        _sort(value, constant, sized, tensors, ints, floats, kinds)
+    key, written = kernel._entered(kernel.identity, tuple(kinds), bool(programmatic_dependent_launch))
+    torch.ops.cutile.launch([t for t, w in zip(tensors, written) if not w], [t for t, w in zip(tensors, written) if w],
+                            ints, floats, list(grid), handle, key)
+
+
+def _sort(value, constant, sized, tensors, ints, floats, kinds):
+    """Append an argument to the list of its kind, and to `kinds` what its place in the arguments is."""
+    if constant:
+        kinds.append(("constant", _fixed(value)))
+    elif isinstance(value, torch.Tensor):
+        kinds.append(("tensor", value.dtype, _fixed(tuple(value.shape)) if sized else value.ndim))
+        tensors.append(value)
+    elif isinstance(value, bool):
+        kinds.append(("bool",))
+        ints.append(int(value))
+    elif isinstance(value, (int, torch.SymInt)):
+        kinds.append(("int",))
+        ints.append(value)
+    elif isinstance(value, float):
+        kinds.append(("float",))
+        floats.append(value)
+    elif isinstance(value, (tuple, list)):
+        inner = []
+        for item in value:
+            _sort(item, constant, sized, tensors, ints, floats, inner)
+        kinds.append(("list" if isinstance(value, list) else "tuple", tuple(inner)))
+    else:
+        raise TypeError(f"ct.launch() in compiled code takes tensors, numbers, constants, tuples and lists, got "
+                        f"{type(value)}")
+
+
+def _fixed(value):
+    """A constant with numbers in the place of symbols: for another number the graph is made anew."""
+    if isinstance(value, tuple):
+        return tuple([_fixed(v) for v in value])
+    if isinstance(value, (int, torch.SymInt)) and not isinstance(value, bool):
+        return operator.index(value)
+    return value.__float__() if isinstance(value, float) else value
+
+
+def _into_graph(stream: Any, grid: Any, kernel: Kernel, arguments: Any, dependent: Any) -> bool:
+    """Call the operator for a launch on tensors of a tracer that runs Python itself, as torch.export does."""
+    if type(arguments) is not tuple or not _traced(arguments):
+        return False
+    try:
+        _in_graph(stream, grid, kernel, arguments, programmatic_dependent_launch=dependent)
+    except TypeError:  # what no graph takes is no argument of a launch either, which says why
+        return False
+    return True
+
+
+def _traced(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return any(map(_traced, value))
+    return isinstance(value, FakeTensor | FunctionalTensor)
+
+
+# ------------------------------------------------------------------ while tracing, in plain Python
+
+
+def _annotated(kernel: Kernel, identity: str) -> tuple[tuple[bool, bool], ...]:
+    """For each parameter whether it is a constant, and whether sizes or strides of its array are constants."""
+    return tuple((s.constant, s.array is not None and bool(s.array.static_shape_dims or s.array.static_stride_dims))
+                 for s in kernel.specs)
+
+
+def _entered(kernel: Kernel, identity: str, kinds: tuple, dependent: bool) -> tuple[str, tuple[bool, ...]]:
+    """The key of a launch of a kernel on arguments of these kinds, and which tensors it may store to."""
+    written = _written(kernel, kinds)
+    flags = iter(written)
+    order: list = [dependent, *(_placed(k, flags) for k in kinds)]
+    name = _importable_name(kernel)
+    try:
+        text = json.dumps(order)
+        if json.loads(text) != order:
+            raise TypeError
+    except (TypeError, ValueError):  # a constant that text cannot hold: only this process knows it
+        name, text = None, f"{len(_known)}"
+    key = f"{name}|{text}" if name else f"{kernel.__module__}:{kernel.__qualname__}|{_HERE}|{identity}|{text}"
+    _known.setdefault(key, (kernel, order))
+    return key, written
+
+
+def _placed(kind: tuple, flags: Any) -> list:
+    """A kind as the order of arguments has it: tensors by whether they are written."""
+    if kind[0] == "tensor":
+        return ["written" if next(flags) else "read"]
+    if kind[0] in ("tuple", "list"):
+        return [kind[0], [_placed(k, flags) for k in kind[1]]]
+    return list(kind)
+
+
+def _written(kernel: Kernel, kinds: tuple) -> tuple[bool, ...]:
+    """For each tensor whether the kernel may store to it. All, if the kernel cannot be typed: its launch says why."""
+    count = sum(_count(k) for k in kinds)
+    try:
+        arguments = kernel.classify(tuple(_sample(k) for k in kinds))
+        typed = kernel.program(arguments).kernel
+    except (TileError, TypeError, ValueError, OverflowError):
+        return (True,) * count
+    stored = written_params(typed)
+    leaves = [(kind, t) for kind, a in zip(kinds, arguments) for kind, t in _leaves(kind, a.arg_type)]
+    return tuple(p in stored for (kind, _), p in zip(leaves, typed.params, strict=True)
+                 for _ in range(_count(kind)))
+
+
+def _count(kind: tuple) -> int:
+    """How many tensors an argument has."""
+    return 1 if kind[0] == "tensor" else sum(map(_count, kind[1])) if kind[0] in ("tuple", "list") else 0
+
+
+def _leaves(kind: tuple, arg_type: ArgType) -> list[tuple[tuple, ArgType]]:
+    """The flat arguments of an argument: items of tuples, but not of lists; no constants."""
+    if type(arg_type) is tuple:
+        return [x for k, t in zip(kind[1], arg_type) for x in _leaves(k, t)]
+    return [] if type(arg_type) is Embedded else [(kind, arg_type)]
+
+
+def _sample(kind: tuple) -> Any:
+    """An argument of a kind, for typing alone."""
+    match kind:
+        case ("tensor", dtype, shape):
+            shape = shape if isinstance(shape, tuple) else (1,) * shape
+            return np.broadcast_to(np.zeros((), INFO[from_foreign(dtype)].storage), shape)
+        case ("constant", value):
+            return value
+        case ("tuple", items):
+            return tuple(map(_sample, items))
+        case ("list", items):
+            return list(map(_sample, items))
+    return {"bool": True, "int": 1, "float": 1.0}[kind[0]]
+
+
+def _importable_name(kernel: Kernel) -> str | None:
+    """module:name of a kernel, if other processes find this kernel under it."""
+    return next((f"{kernel.__module__}:{kernel.__qualname__}{end}" for end in ("", ".kernel", ".launched")
+                 if _found(kernel.__module__, kernel.__qualname__ + end) is kernel), None)
+
+
+def _found(module: str, name: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+# ------------------------------------------------------------------ the operator
+
+
+def _launch(read: Sequence[torch.Tensor], written: Sequence[torch.Tensor], ints: Sequence[int],
+            floats: Sequence[float], grid: Sequence[int], stream: int, key: str) -> None:
+    """Launch the kernel of a key. Tensors decide where it runs, as in ct.launch."""
+    kernel, (dependent, *order) = _known.get(key) or _from_another_process(key)
+    whole = iter(ints)
+    values = {"read": iter(read), "written": iter(written), "int": whole, "bool": whole, "float": iter(floats)}
+    arguments = tuple(_argument(kind, values) for kind in order)
+    where = next((t.device for t in (*written, *read) if t.device.type == "cuda"), None)
+    if where is None:
+        launch_module.launch(None, tuple(grid), kernel, arguments, programmatic_dependent_launch=dependent)
+        return
+    with torch.cuda.device(where):
+        asked = torch.cuda.current_stream(where) if stream == CURRENT else stream or None
+        launch_module.launch(asked, tuple(grid), kernel, arguments, programmatic_dependent_launch=dependent)
+
+
+def _argument(kind: list, values: dict[str, Any]) -> Any:
+    if kind[0] == "constant":
+        return kind[1]
+    if kind[0] in ("tuple", "list"):
+        items = [_argument(k, values) for k in kind[1]]
+        return items if kind[0] == "list" else tuple(items)
+    value = next(values[kind[0]])
+    return bool(value) if kind[0] == "bool" else value
+
+
+def _from_another_process(key: str) -> tuple[Kernel, list]:
+    """The kernel of a graph that another process made. RuntimeError if it is not found by its name."""
+    path, _, text = key.partition("|")
+    module, _, name = path.partition(":")
+    if not text.startswith("["):
+        raise RuntimeError(f"the graph launches the kernel {name} of module {module}, which only the process that made "
+                           f"the graph can find: define it at the top level of a module, and give it as constants only "
+                           f"numbers, texts and None")
+    kernel = _found(module, name)
+    if not isinstance(kernel, Kernel):
+        raise RuntimeError(f"the graph launches the kernel {name} of module {module}, which is not there; import "
+                           f"{module} before you run the graph")
+    found = _known[key] = kernel, json.loads(text)
+    return found

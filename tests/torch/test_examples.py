@@ -1,0 +1,58 @@
+"""The examples of docs/torch.md and examples/torch: gradients and a training run against plain PyTorch."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import cutile.torch  # noqa: E402
+from cutile.torch import operators  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def rms():
+    return runpy.run_path(str(ROOT / "examples" / "torch" / "rms_norm.py"))
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (3, 5)])
+def test_gradients_of_rms_norm(rms, shape):
+    x, weight = (torch.randn(s, dtype=torch.float64, requires_grad=True) for s in (shape, shape[1]))
+    assert torch.autograd.gradcheck(lambda x, w: rms["rms_norm"](x, w)[0], (x, weight))
+    assert torch.allclose(rms["rms_norm"](x, weight)[0], rms["reference"](x, weight))
+
+
+def test_opcheck_of_rms_norm(rms):
+    torch.library.opcheck(rms["rms_norm"], (torch.randn(4, 8, requires_grad=True), torch.randn(8, requires_grad=True)))
+
+
+def test_the_loss_curve_of_plain_pytorch():
+    pytest.importorskip("sklearn")
+    mlp = runpy.run_path(str(ROOT / "examples" / "torch" / "digits_mlp.py"))
+    x, y = mlp["data"]("cpu")
+    ours, plain = (mlp["train"](mlp["network"](mlp[layer], "cpu"), x, y, 20) for layer in ("Layer", "PlainLayer"))
+    assert ours == pytest.approx(plain, rel=1e-3) and ours[-1] < 0.9 * ours[0]
+
+
+def test_the_page(tmp_path):
+    text = (ROOT / "docs" / "torch.md").read_text()
+    [code] = [c for c in re.findall(r"```python\n(.*?)```", text, re.S) if "squared =" in c]
+    path = tmp_path / "page.py"
+    path.write_text("import torch\nimport cutile as ct\nimport cutile.torch\n" + code)
+    squared = runpy.run_path(str(path))["squared"]
+    x = torch.randn(300, requires_grad=True)
+    assert torch.equal(squared(x), x * x)
+    assert torch.equal(torch.autograd.grad(squared(x).sum(), x)[0], 2 * x)
+
+
+def test_the_example_of_op():
+    import doctest
+
+    import cutile as ct
+
+    [test] = doctest.DocTestFinder().find(operators.op, "op", globs={"torch": torch, "ct": ct, "cutile": cutile})
+    assert test.examples and not doctest.DocTestRunner().run(test).failed

@@ -1,0 +1,204 @@
+"""Operators made of functions [PT-5, PT-10]: schemas, opcheck, gradients, vmap, autocast, what is refused."""
+
+import threading
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import cutile as ct  # noqa: E402
+import cutile.torch  # noqa: E402
+from cutile.torch.operators import schema  # noqa: E402
+from tests.torch import graph_kernels as kernels  # noqa: E402
+
+OPERATORS = kernels.OPERATORS
+
+
+def same(a, b):
+    a, b = (x if isinstance(x, tuple | list) else (x,) for x in (a, b))
+    return len(a) == len(b) and all(torch.allclose(x, y) and x.dtype == y.dtype for x, y in zip(a, b, strict=True))
+
+
+# PyTorch's own caches, when they are reset
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    torch._dynamo.reset()
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_values(name):
+    operator, arguments, meaning = OPERATORS[name]
+    assert same(operator(*arguments), meaning(*arguments))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_opcheck(name):
+    operator, arguments, _ = OPERATORS[name]
+    torch.library.opcheck(operator, arguments)
+
+
+def test_opcheck_of_an_operator_that_writes_and_of_one_with_gradients():
+    torch.library.opcheck(kernels.ADD, (torch.ones(40), kernels.X))
+    torch.library.opcheck(OPERATORS["double"][0], (kernels.X.clone().requires_grad_(),))
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled(name, dynamic):
+    operator, arguments, meaning = OPERATORS[name]
+    f = torch.compile(lambda *a: operator(*a), fullgraph=True, backend="aot_eager", dynamic=dynamic)
+    assert same(f(*arguments), meaning(*arguments))
+
+
+def test_sizes_stay_symbolic():
+    sizes = []
+
+    def backend(graph, inputs):
+        sizes.append([n.meta["example_value"].shape for n in graph.graph.nodes if "cutile" in str(n.target)])
+        return graph
+
+    for operator, shape in [(OPERATORS["a computed size"][0], "2*s"), (OPERATORS["a size by a function"][0], "2*s"),
+                            (OPERATORS["double"][0], "s")]:
+        torch._dynamo.reset()
+        sizes.clear()
+        f = torch.compile(operator, fullgraph=True, backend=backend, dynamic=True)
+        for n in (40, 50, 60):
+            f(torch.ones(n))
+        assert len(sizes) == 1 and str(sizes[0][0][0]).startswith(shape)
+
+
+@pytest.mark.parametrize(("function", "text"), [
+    (kernels.DOUBLE, "(Tensor x) -> Tensor"),
+    (kernels.elementwise(kernels.plus), "(Tensor x, Tensor z, SymInt count) -> Tensor"),
+    (kernels.elementwise(kernels.power), "(Tensor x, int? N=None, float P=2.0) -> Tensor"),
+    (kernels.SUMS, "(Tensor x, int? TILE=None) -> (Tensor, Tensor)"),
+    (kernels.ADD_TO, "(Tensor(a!) total, Tensor x) -> ()"),
+])
+def test_schemas(function, text):
+    assert schema(function) == text
+
+
+def test_the_function_itself_in_a_graph():
+    """A function that has an operator is that operator where it is traced."""
+    f = torch.compile(lambda x: kernels.DOUBLE(x) + 1, fullgraph=True, backend="aot_eager")
+    assert same(f(kernels.X), kernels.X * 2 + 1)
+
+
+def test_what_is_written():
+    total = torch.zeros(40)
+    kernels.ADD(total, kernels.X)
+    assert same(total, kernels.X) and total._version >= 1
+
+    @torch.compile(fullgraph=True, backend="aot_eager")
+    def f(x):
+        total = x * 2
+        kernels.ADD(total, x)
+        kernels.ADD(total, x)
+        return total
+
+    assert same(f(kernels.X), kernels.X * 4)
+
+
+def test_gradients():
+    double, x = OPERATORS["double"][0], kernels.X.clone().requires_grad_()
+    [g] = torch.autograd.grad(double(x).pow(2).sum(), x)
+    assert same(g, 8 * kernels.X)
+    f = torch.compile(lambda x: double(double(x)), fullgraph=True, backend="aot_eager")
+    assert same(torch.autograd.grad(f(x).sum(), x)[0], torch.full((40,), 4.0))
+    assert torch.autograd.gradcheck(double, (torch.randn(40, dtype=torch.float64, requires_grad=True),))
+
+
+def test_gradients_by_a_python_function():
+    def backward(x, P, grad_y):
+        return {"x": grad_y * P * x ** (P - 1)}
+
+    cube = cutile.torch.op("cutile_tests::cube_g", kernels.elementwise(kernels.power), backward=backward)
+    x = torch.rand(40, dtype=torch.float64, requires_grad=True) + 0.5
+    assert torch.autograd.gradcheck(lambda x: cube(x, None, 3.0), (x,))
+
+
+def test_an_operator_without_gradients_says_so():
+    y = OPERATORS["like a parameter"][0](torch.ones(40, requires_grad=True))
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+def test_vmap(dim):
+    x = torch.randn(3, 40) if dim == 0 else torch.randn(40, 3)
+    assert same(torch.vmap(OPERATORS["double"][0], in_dims=dim)(x), (x * 2).movedim(dim, 0))
+    rows = torch.randn(3, 8, 5)
+    got = torch.vmap(OPERATORS["two outputs"][0])(rows)
+    assert same(got, (rows.sum(2), (rows * rows).sum(2)))
+    batches = torch.randn(2, 3, 40)
+    assert same(torch.vmap(torch.vmap(OPERATORS["double"][0]))(batches), batches * 2)
+
+
+def test_a_rule_for_vmap():
+    def rule(info, in_dims, x):
+        return x * 2, in_dims[0]
+
+    doubled = cutile.torch.op("cutile_tests::double_v", kernels.elementwise(kernels.double), vmap=rule)
+    assert same(torch.vmap(doubled)(torch.ones(3, 40)), torch.full((3, 40), 2.0))
+
+
+def test_autocast_converts_nothing():
+    with torch.autocast("cpu", torch.bfloat16):
+        assert OPERATORS["double"][0](kernels.X).dtype is torch.float32
+
+
+def test_threads():
+    found = [None] * 8
+
+    def run(i):
+        x = torch.full((40,), float(i))
+        found[i] = all(same(OPERATORS["double"][0](x), x * 2) for _ in range(20))
+
+    threads = [threading.Thread(target=run, args=(i,)) for i in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(found)
+
+
+# ------------------------------------------------------------------ refused
+
+
+def test_what_is_no_function():
+    with pytest.raises(TypeError, match="made by ct.jit, not of <kernel"):
+        cutile.torch.op("cutile_tests::no", kernels.double)
+
+
+def test_a_gradient_of_what_is_written():
+    with pytest.raises(ValueError, match="add_to writes to total"):
+        cutile.torch.op("cutile_tests::no", kernels.ADD_TO, backward=kernels.double_backward)
+
+
+def test_names_of_backward():
+    def backward(x, grad_z):
+        return {}
+
+    with pytest.raises(TypeError, match="takes grad_z, which is no parameter, output or gradient of double.*grad_y"):
+        cutile.torch.op("cutile_tests::no1", kernels.elementwise(kernels.double), backward=backward)
+
+    @ct.jit(grid="cdiv(N, 32)", out=ct.Out("N"))
+    @ct.kernel
+    def wrong(grad_y: ct.Array["N"], result):  # noqa: F821
+        ct.store(result, ct.bid(0), ct.load(grad_y, ct.bid(0), 32))
+
+    with pytest.raises(TypeError, match="output result of wrong is no gradient; those of double are named grad_x"):
+        cutile.torch.op("cutile_tests::no2", kernels.elementwise(kernels.double), backward=wrong)
+
+
+def test_a_parameter_whose_type_is_open():
+    @ct.jit(grid="1", out=ct.Out("N", name="y"))
+    @ct.kernel
+    def f(x: ct.Array["N"], y, c=None):  # noqa: F821
+        ct.store(y, 0, ct.load(x, 0, 4))
+
+    with pytest.raises(TypeError, match="type of parameter `c` is open"):
+        cutile.torch.op("cutile_tests::no3", f)
