@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("cutile", "conformance", "tests", "tools", "examples", "benchmarks")
 PAGES = ("README.md", "HACKING.md", "docs", "conformance")
 IMAGINARY = {"FILE.py", "my_script.py", "scale.py", "package/scale.py", "rows.py", "official.py", "note.md"}
-ELSEWHERE = {"jax", "array", "view"}  # modules whose names texts use for something else
+ELSEWHERE = {"jax", "torch", "array", "view"}  # modules whose names texts use for something else
 SUFFIXES = ("py", "pyi", "md", "c", "json", "txt")
 ROOMS = ("ir", "ops", "front", "analysis", "passes", "interp", "gpu", "runtime", "compilation", "cli", "bounds",
          "_support", "conformance", "tests", "docs", "tools", "examples", "benchmarks", "cutile")
