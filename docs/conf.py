@@ -24,6 +24,7 @@ numpydoc_show_class_members = False
 copybutton_prompt_text = r">>> |\.\.\. |\$ |\(Pdb\) "
 copybutton_prompt_is_regexp = True
 
+html_show_copyright = False
 html_theme = "furo"
 html_title = f"cutile {release}"
 
