@@ -11,7 +11,8 @@ from setuptools import Extension, setup
 
 COMPILED = Path("cutile", "compiled")
 # No product and sum may become one operation, because that would change bits.
-EXACT = ["/O2", "/fp:precise"] if sys.platform == "win32" else ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno"]
+EXACT = (["/O2", "/fp:precise"] if sys.platform == "win32"
+         else ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno"])
 
 if sysconfig.get_config_var("Py_GIL_DISABLED"):  # such a Python has no stable ABI yet
     setup()
