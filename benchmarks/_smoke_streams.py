@@ -63,7 +63,7 @@ def prepared(lib):
     graphs[0]()
     lib.synchronize()
     same(lib.to_host(y), 3 * want)
-    raises(ValueError, lambda: step.replace(x=arange(lib, 4999)), "sizes")
+    raises(ValueError, "sizes", lambda: step.replace(x=arange(lib, 4999)))
 
 
 @check
