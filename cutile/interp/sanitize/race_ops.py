@@ -22,7 +22,8 @@ READ_PLAIN, WRITE_PLAIN, READ_ATOMIC, WRITE_ATOMIC, UPDATE = "read", "write", "a
 
 # Fields of a cell: the last writer, two readers, two atomic readers, two atomic writers. Two, so that the accesses of
 # one block cannot hide another's.
-WRITERS, READERS, ATOMIC_READERS, ATOMIC_WRITERS = ("W",), ("R1", "R2"), ("Q1", "Q2"), ("A1", "A2")
+WRITERS, READERS = ("writer",), ("reader 1", "reader 2")
+ATOMIC_READERS, ATOMIC_WRITERS = ("atomic reader 1", "atomic reader 2"), ("atomic writer 1", "atomic writer 2")
 # The fields whose accesses an access races with, and the fields that it is kept in.
 AGAINST = {READ_PLAIN: (*WRITERS, *ATOMIC_WRITERS), WRITE_PLAIN: (*WRITERS, *READERS, *ATOMIC_WRITERS, *ATOMIC_READERS),
            READ_ATOMIC: WRITERS, WRITE_ATOMIC: (*WRITERS, *READERS), UPDATE: (*WRITERS, *READERS)}
