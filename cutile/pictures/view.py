@@ -45,13 +45,42 @@ def view(kernel: Any, grid: tuple[SupportsIndex, ...], kernel_args: tuple[Any, .
          blocks: Iterable[Sequence[int]] = ()) -> View:
     """Run a launch in the interpreter and show what it does: which elements each block touches, line by line.
 
-    kernel, grid, kernel_args, stream   as for `ct.launch`; of arrays on a GPU, copies are used
-    blocks   ids of blocks whose every step is to be recorded, besides those that are chosen: [(3, 0, 0)]
+    The launch runs twice, with the sanitizer and with a trace, and its arrays are put back: they stay as they were.
 
-    The launch runs twice, with the sanitizer and with a trace, and its arrays are put back: they stay as they were. In
-    a notebook the result shows itself; `save("page.html")` writes the page to a file.
-    The errors of `ct.launch`, but those of a kernel that fails while it runs: the page shows them. ValueError for a
-    block outside the grid.
+    Parameters
+    ----------
+    kernel : kernel
+        As for `ct.launch`.
+    grid : tuple of int
+        As for `ct.launch`.
+    kernel_args : tuple
+        As for `ct.launch`. Of arrays on a GPU, copies are used.
+    stream : stream, int or None, default None
+        As for `ct.launch`.
+    blocks : iterable of tuples of int, default ()
+        Ids of blocks whose every step is recorded, besides those that are chosen: [(3, 0, 0)].
+
+    Returns
+    -------
+    View
+        A notebook shows it; `save("page.html")` writes the page, and `data` is what it shows.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError, TileError
+        What `ct.launch` raises, but for a kernel that fails while it runs: the page shows its error. ValueError for a
+        block outside the grid.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def double(x, out):
+    ...     i = ct.bid(0)
+    ...     ct.store(out, i, 2 * ct.load(x, i, 4))
+    >>> x, out = np.arange(8), np.zeros(8, int)
+    >>> picture = ct.view(double, (2,), (x, out))
+    >>> "</html>" in picture.html
+    True
     """
     try:
         return View(data(trace(kernel, grid, kernel_args, stream, blocks)))

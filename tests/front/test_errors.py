@@ -100,7 +100,7 @@ tile code does not support try
 module `cutile` has no attribute `sigmoid`
     y = ct.sigmoid(x)
         ^^^^^^^^^^
-  help: write 1 / (1 + ct.exp(-x)) (below x = -88 it is 0, in float16 below -11)""",
+  help: write ct.lib.sigmoid(x)""",
     ),
     "mean": (
         "y = ct.mean(x)",
@@ -109,8 +109,7 @@ module `cutile` has no attribute `sigmoid`
 module `cutile` has no attribute `mean`
     y = ct.mean(x)
         ^^^^^^^
-  help: write ct.sum(x, axis) / n (n is the number of elements; integers wrap and float16 overflows in the sum: \
-convert x with .astype(ct.float32) first)""",
+  help: write ct.lib.mean(x, axis) (padding counts; where=mask leaves it out)""",
     ),
     "var": (
         "y = ct.var(x)",
@@ -119,9 +118,8 @@ convert x with .astype(ct.float32) first)""",
 module `cutile` has no attribute `var`
     y = ct.var(x)
         ^^^^^^
-  help: write d = x - ct.sum(x, axis, keepdims=True) / n; ct.sum(d * d, axis) / n (n is the number of elements, and n - 1 \
-under the second sum gives the unbiased estimate that PyTorch means; integers and float16 overflow: convert x with \
-.astype(ct.float32) first)""",
+  help: write ct.lib.var(x, axis) (ddof=1 gives the unbiased estimate that PyTorch means; padding counts, where=mask \
+leaves it out)""",
     ),
     "zeros_like": (
         "y = ct.zeros_like(x)",

@@ -1,4 +1,4 @@
-"""The examples of docs/torch.md and examples/torch: gradients and a training run against plain PyTorch."""
+"""The examples of docs/torch.md and examples/pytorch: gradients and a training run against plain PyTorch."""
 
 import re
 import runpy
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def rms():
-    return runpy.run_path(str(ROOT / "examples" / "torch" / "rms_norm.py"))
+    return runpy.run_path(str(ROOT / "examples" / "pytorch" / "rms_norm.py"))
 
 
 @pytest.mark.parametrize("shape", [(4, 8), (3, 5)])
@@ -32,7 +32,7 @@ def test_opcheck_of_rms_norm(rms):
 
 def test_the_loss_curve_of_plain_pytorch():
     pytest.importorskip("sklearn")
-    mlp = runpy.run_path(str(ROOT / "examples" / "torch" / "digits_mlp.py"))
+    mlp = runpy.run_path(str(ROOT / "examples" / "pytorch" / "digits_mlp.py"))
     x, y = mlp["data"]("cpu")
     ours, plain = (mlp["train"](mlp["network"](mlp[layer], "cpu"), x, y, 20) for layer in ("Layer", "PlainLayer"))
     assert ours == pytest.approx(plain, rel=1e-3) and ours[-1] < 0.9 * ours[0]

@@ -65,7 +65,7 @@ def test_moved_values_have_the_bits_that_the_block_schedule_gives(kernel, bits, 
         x = every_code(dtype)
         x = x[:x.shape[0] - edge, :x.shape[1] - edge].copy()
         y = np.ones((x.shape[1] + 1, x.shape[0] + 2), dtype)
-        with settings.override(SCHEDULE=schedule):
+        with settings.override(SCHEDULE=schedule, CHECK=False):  # the checks look at carriers
             ct.launch(None, (4, x.shape[1] // 8 + 1), ct.kernel(kernel), (x, y, PADDING[mode]))
         found.append((x.tobytes(), y.tobytes()))
     assert found[0] == found[1]
