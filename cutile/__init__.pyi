@@ -433,7 +433,8 @@ class TiledView:
             The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
             single scalar will do.
         tile : tile, scalar or number
-            What is written. Its shape is the tile shape; it is converted to the dtype of the array.
+            What is written. Its shape is the tile shape. Promotion with the array's dtype must give
+            that dtype.
         check_bounds : bool, constant, default True
             False promises that no element outside the array is accessed. The CPU checks
             bounds all the same.
@@ -474,7 +475,8 @@ class TiledView:
             The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
             single scalar will do.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
 
         Returns
         -------
@@ -493,7 +495,8 @@ class TiledView:
             The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
             single scalar will do.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
 
         Returns
         -------
@@ -512,7 +515,8 @@ class TiledView:
             The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
             single scalar will do.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
 
         Returns
         -------
@@ -530,7 +534,8 @@ class TiledView:
             The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
             single scalar will do.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
 
         Returns
         -------
@@ -548,7 +553,8 @@ class TiledView:
             The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
             single scalar will do.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
 
         Returns
         -------
@@ -567,7 +573,8 @@ class TiledView:
             The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
             single scalar will do.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
 
         Returns
         -------
@@ -618,7 +625,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         value : tile, scalar or number
-            What is written; broadcast to the indices and converted to the dtype of the array.
+            What is written; it broadcasts to the indices. Promotion with the array's dtype must give
+            that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         latency : int or None, constant, default None
@@ -673,7 +681,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         memory_order : MemoryOrder, constant, default ACQ_REL
@@ -702,7 +711,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         memory_order : MemoryOrder, constant, default ACQ_REL
@@ -732,7 +742,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         memory_order : MemoryOrder, constant, default ACQ_REL
@@ -762,7 +773,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         memory_order : MemoryOrder, constant, default ACQ_REL
@@ -791,7 +803,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         memory_order : MemoryOrder, constant, default ACQ_REL
@@ -820,7 +833,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         memory_order : MemoryOrder, constant, default ACQ_REL
@@ -850,7 +864,8 @@ class RawArrayMemory:
         offset : integer tile
             Offsets from the first element of the array, counted in elements.
         update : tile, scalar or number
-            The second operand; broadcast to the indices and converted to the dtype of the array.
+            The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+            give that dtype.
         mask : bool_ tile or None, default None
             Where it is False, nothing is accessed. It broadcasts to the indices.
         memory_order : MemoryOrder, constant, default ACQ_REL
@@ -2410,7 +2425,8 @@ def store(array: Array, /, index: _Index, tile: _Tilelike, *, order: Literal["C"
         The tile index: one signed integer for each axis, in units of tiles. For rank 1 a
         single scalar will do.
     tile : tile, scalar or number
-        What is written. Its shape is the tile shape; it is converted to the dtype of the array.
+        What is written. Its shape is the tile shape. Promotion with the array's dtype must give
+        that dtype.
     order : "C", "F" or tuple of int, constant, default "C"
         Which axis of the array each dimension of the tile and of the index runs along: "C" is
         the order of the array, "F" the reverse.
@@ -2478,7 +2494,8 @@ def store_advanced_indexing(array: Array, indices: tuple[_Tilelike | _Slice, ...
         One entry for each axis: exactly one 1-D integer tile of positions, and a
         `ct.Slice(start, length)` for every other axis.
     tile : tile, scalar or number
-        What is written. Its shape is the tile shape; it is converted to the dtype of the array.
+        What is written. Its shape is the tile shape. Promotion with the array's dtype must give
+        that dtype.
     latency : int or None, constant, default None
         A hint, from 1 to 10: how expensive the access is. Ignored on the CPU.
     allow_tma : bool or None, constant, default None
@@ -2554,7 +2571,8 @@ def scatter(array: Array, indices: _Index, value: _Tilelike, /, *, mask: _Tileli
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     value : tile, scalar or number
-        What is written; broadcast to the indices and converted to the dtype of the array.
+        What is written; it broadcasts to the indices. Promotion with the array's dtype must give
+        that dtype.
     mask : bool_ tile or None, default None
         Where it is False, nothing is accessed. It broadcasts to the indices.
     check_bounds : bool, constant, default True
@@ -2622,7 +2640,8 @@ def atomic_xchg(array: Array, indices: _Index, update: _Tilelike, /, *, check_bo
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     update : tile, scalar or number
-        The second operand; broadcast to the indices and converted to the dtype of the array.
+        The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+        give that dtype.
     check_bounds : bool, constant, default True
         False promises that no element outside the array is accessed. The CPU checks
         bounds all the same.
@@ -2655,7 +2674,8 @@ def atomic_add(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     update : tile, scalar or number
-        The second operand; broadcast to the indices and converted to the dtype of the array.
+        The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+        give that dtype.
     check_bounds : bool, constant, default True
         False promises that no element outside the array is accessed. The CPU checks
         bounds all the same.
@@ -2688,7 +2708,8 @@ def atomic_max(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     update : tile, scalar or number
-        The second operand; broadcast to the indices and converted to the dtype of the array.
+        The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+        give that dtype.
     check_bounds : bool, constant, default True
         False promises that no element outside the array is accessed. The CPU checks
         bounds all the same.
@@ -2721,7 +2742,8 @@ def atomic_min(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     update : tile, scalar or number
-        The second operand; broadcast to the indices and converted to the dtype of the array.
+        The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+        give that dtype.
     check_bounds : bool, constant, default True
         False promises that no element outside the array is accessed. The CPU checks
         bounds all the same.
@@ -2754,7 +2776,8 @@ def atomic_and(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     update : tile, scalar or number
-        The second operand; broadcast to the indices and converted to the dtype of the array.
+        The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+        give that dtype.
     check_bounds : bool, constant, default True
         False promises that no element outside the array is accessed. The CPU checks
         bounds all the same.
@@ -2787,7 +2810,8 @@ def atomic_or(array: Array, indices: _Index, update: _Tilelike, /, *, check_boun
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     update : tile, scalar or number
-        The second operand; broadcast to the indices and converted to the dtype of the array.
+        The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+        give that dtype.
     check_bounds : bool, constant, default True
         False promises that no element outside the array is accessed. The CPU checks
         bounds all the same.
@@ -2820,7 +2844,8 @@ def atomic_xor(array: Array, indices: _Index, update: _Tilelike, /, *, check_bou
         The index of each element, one tile for each axis of the array; they broadcast. For
         rank 1 a single tile will do. Negative indices are outside the array.
     update : tile, scalar or number
-        The second operand; broadcast to the indices and converted to the dtype of the array.
+        The second operand; it broadcasts to the indices. Promotion with the array's dtype must
+        give that dtype.
     check_bounds : bool, constant, default True
         False promises that no element outside the array is accessed. The CPU checks
         bounds all the same.

@@ -99,15 +99,18 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "Slice.start": ("scalar or number", "The first position."),
     "step": ("scalar or number, default 1", "The difference of neighbours."),
     "stop": ("scalar or number", "The element after the last one of the view."),
-    "tile": (_TILELIKE, "What is written. Its shape is the tile shape; it is converted to the dtype of the array."),
+    "tile": (_TILELIKE, "What is written. Its shape is the tile shape. Promotion with the array's dtype "
+             "must give\nthat dtype."),
     "tile_shape": ("int or tuple of int, constant", "The shape of the tiles: a power of two for each axis."),
     "tiles": ("tuple of two tiles", "Tiles of one shape and dtype."),
     "traversal_steps": ("int, tuple of int or None, constant, default None", "How many elements lie between the first "
                         "elements of neighbouring tiles; None: as many as a\ntile has."),
-    "update": (_TILELIKE, "The second operand; broadcast to the indices and converted to the dtype of the array."),
+    "update": (_TILELIKE, "The second operand; it broadcasts to the indices. Promotion with the array's "
+               "dtype must\ngive that dtype."),
     "use_fast_acc": ("bool, constant, default False", "Permit float8 products to be accumulated less precisely. "
                      "Ignored on the CPU."),
-    "value": (_TILELIKE, "What is written; broadcast to the indices and converted to the dtype of the array."),
+    "value": (_TILELIKE, "What is written; it broadcasts to the indices. Promotion with the array's dtype "
+              "must give\nthat dtype."),
     "astile.value": ("nested tuple of scalars", "The elements: tuples of equal lengths, which are powers of two."),
     "insert.value": ("tile", "The new part; its shape divides the shape of `x`."),
     "view": ("tiled view", "What `array.tiled_view(…)` returns."),
