@@ -69,6 +69,9 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
                          f"declare outputs instead")
     operator = torch.library.custom_op(name, _run(function), mutates_args=written, schema=schema(function),
                                        tags=list(tags))
+    operator.__class__ = _Operator
+    positional = all(p.kind is not p.KEYWORD_ONLY for p in function.parameters.values())
+    operator.direct = function if positional and not (written or function.computed) else _run(function)
     operator.register_fake(_fake(function))
     if backward is not None:
         _register_backward(name, operator, function, backward)
@@ -77,6 +80,48 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
     function.wrap = _in_graphs(operator)
     function._write_entry()
     return operator
+
+
+class _Operator(torch.library.CustomOpDef):
+    """An operator whose calls go straight to the function where PyTorch's dispatcher would do nothing on the way.
+
+    The way through the dispatcher and PyTorch's Python code takes several times as long as a launch.
+    """
+
+    direct: Callable | None  # the function; None where PyTorch was told of another one, or of a conversion
+
+    def __call__(self, *args, **kwargs):
+        if (torch.compiler.is_compiling() or self.direct is None or kwargs or _watched()
+                or not all(map(_plain, args))):
+            return super().__call__(*args, **kwargs)
+        return self.direct(*args)
+
+    def register_kernel(self, *args, **kwargs):
+        self.direct = None
+        return super().register_kernel(*args, **kwargs)
+
+    def register_autocast(self, *args, **kwargs):
+        self.direct = None
+        return super().register_autocast(*args, **kwargs)
+
+    def set_kernel_enabled(self, *args, **kwargs):
+        self.direct = None
+        return super().set_kernel_enabled(*args, **kwargs)
+
+
+def _watched() -> bool:
+    """Whether something in this thread sees or changes calls of operators: a transform, mode, tracer or profiler."""
+    return (torch._C._functorch.peek_interpreter_stack() is not None or torch._C._len_torch_dispatch_stack() > 0
+            or torch._C._len_torch_function_stack() > 0 or torch._C._get_tracing_state() is not None
+            or torch.autograd.forward_ad._current_level >= 0 or torch.autograd._profiler_enabled())
+
+
+def _plain(value: Any) -> bool:
+    """Whether the dispatcher would pass an argument to the function as it is, and note nothing for gradients."""
+    if type(value) not in (torch.Tensor, torch.nn.Parameter):
+        return isinstance(value, int | float | str | None)
+    return ((value.is_cpu or value.is_cuda) and not value.is_neg()
+            and not (value.requires_grad and torch.is_grad_enabled()))
 
 
 def _in_graphs(operator: Callable) -> Callable:

@@ -1,6 +1,7 @@
 """Operators made of functions [PT-5, PT-10]: schemas, opcheck, gradients, vmap, autocast, what is refused."""
 
 import threading
+import warnings
 
 import pytest
 
@@ -202,3 +203,72 @@ def test_a_parameter_whose_type_is_open():
 
     with pytest.raises(TypeError, match="type of parameter `c` is open"):
         cutile.torch.op("cutile_tests::no3", f)
+
+
+# ------------------------------------------------------------------ calls that go past the dispatcher
+
+
+class Recorded(torch.utils._python_dispatch.TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_plain_call_goes_past_the_dispatcher(monkeypatch):
+    operator, (x,), meaning = OPERATORS["double"]
+    calls = []
+    monkeypatch.setattr(operator, "direct", lambda *a: calls.append(a) or meaning(*a))
+    with torch.no_grad():
+        operator(x), operator(torch.nn.Parameter(x))
+    with torch.inference_mode():
+        operator(x)
+    operator(x)
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize("what", ["grad", "mode", "vmap", "func.grad", "forward", "profiler", "trace", "negative",
+                                  "meta", "keyword"])
+def test_what_sees_operators_sees_every_call(what, monkeypatch):
+    """Where something in the thread or in an argument asks for the dispatcher, no call goes past it."""
+    operator, (x,), meaning = OPERATORS["double"]
+    monkeypatch.setattr(operator, "direct", lambda *a: pytest.fail("the call went past the dispatcher"))
+    match what:
+        case "grad":
+            assert operator(x.clone().requires_grad_()).grad_fn is not None
+        case "mode":
+            with Recorded() as mode:
+                operator(x)
+            assert mode.names == [f"{operator._qualname.replace('::', '.')}.default"]
+        case "vmap":
+            assert same(torch.vmap(operator)(torch.stack([x, x])), torch.stack([meaning(x)] * 2))
+        case "func.grad":
+            with pytest.raises(RuntimeError, match="functorch"):  # PyTorch: operators by custom_op cannot do it
+                torch.func.grad(lambda x: operator(x).sum())(x)
+        case "forward":
+            with torch.autograd.forward_ad.dual_level():
+                operator(x)
+        case "profiler":
+            with torch.profiler.profile(record_shapes=True) as found:
+                operator(x)
+            assert operator._qualname in {e.key for e in found.key_averages()}
+        case "trace":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                assert "double" in str(torch.jit.trace(lambda x: operator(x), (x,), check_trace=False).graph)
+        case "negative":
+            negative = torch.complex(torch.zeros_like(x), x).conj().imag
+            assert negative.is_neg() and same(operator(negative), meaning(-x))
+        case "meta":
+            assert operator(x.to("meta")).shape == x.shape
+        case "keyword":
+            assert same(operator(x=x), meaning(x))
+
+
+def test_a_kernel_that_pytorch_was_told_of_is_called():
+    operator = cutile.torch.op("cutile_tests::told", kernels.elementwise(kernels.plus))
+    operator.register_kernel("cpu")(lambda x, z, count: x - z)
+    assert same(operator(kernels.X, kernels.X, 40), torch.zeros(40))
