@@ -181,3 +181,36 @@ def test_the_order_of_scans():
 def test_exclusive_scans_begin_with_a_value():
     with pytest.raises(ValueError):
         ct.compute.exclusive_scan(X, X.copy(), add, None, N)
+
+
+def positions(search, data, values, comp=None, dtype=np.uint64):
+    out = np.zeros(len(values), dtype)
+    search(d_data=data, num_items=N, d_values=values, num_values=len(values), d_out=out, comp=comp)
+    return out
+
+
+@clause("BSR-1.lower", "BSR-1.upper", "BSR-1.comp", "BSR-2.dtype")
+@pytest.mark.parametrize("dtype", [np.int32, np.uint32, np.int64, np.uint64])
+def test_searches(dtype):
+    data, values = np.sort(X), np.arange(-60, 60, dtype=np.int32)
+    low, high = (np.searchsorted(data, values, side).astype(dtype) for side in ("left", "right"))
+    same_bits(positions(ct.compute.lower_bound, data, values, None, dtype), low)
+    same_bits(positions(ct.compute.upper_bound, data, values, None, dtype), high)
+    same_bits(positions(ct.compute.lower_bound, data[::-1].copy(), values, lambda a, b: a > b, dtype), N - high)
+
+
+@clause("BSR-2.refused")
+@pytest.mark.parametrize("dtype, error", [(np.float32, TypeError), (np.int16, ValueError), (np.uint8, ValueError)])
+def test_positions_need_long_integers(dtype, error):
+    with pytest.raises(error):
+        positions(ct.compute.lower_bound, np.sort(X), X, None, dtype)
+
+
+@clause("BSR-2.iterator")
+def test_searches_in_iterators():
+    c = ct.compute
+    squares = c.TransformIterator(c.CountingIterator(np.int64(0)), lambda v: v * v)
+    values = c.TransformIterator(c.CountingIterator(np.int64(0)), lambda v: v + 3)
+    out = np.zeros(50, np.uint64)
+    c.upper_bound(squares, N, values, 50, out)
+    same_bits(out, np.searchsorted(np.arange(N) ** 2, np.arange(50) + 3, "right").astype(np.uint64))

@@ -25,6 +25,7 @@ from cutile.compute.iterators import (
 from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
 from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
+from cutile.compute.search import lower_bound, make_lower_bound, make_upper_bound, upper_bound
 from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
 from cutile.compute.value_types import gpu_struct
 
@@ -48,11 +49,15 @@ __all__ = [
     "exclusive_scan",
     "gpu_struct",
     "inclusive_scan",
+    "lower_bound",
     "make_binary_transform",
     "make_exclusive_scan",
     "make_inclusive_scan",
+    "make_lower_bound",
     "make_reduce_into",
     "make_unary_transform",
+    "make_upper_bound",
     "reduce_into",
     "unary_transform",
+    "upper_bound",
 ]

@@ -1,0 +1,42 @@
+"""What is checked of each algorithm: docstrings and their examples, and that a GPU's assembler takes its kernels."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+
+import cutile as ct
+from cutile.compilation.prefill import prefill
+from tools.docgen.op_clauses import sections
+
+
+def check_docstring(function: Callable) -> None:
+    parts = sections(inspect.getdoc(function))
+    lines = [line.split(" : ")[0] for line in parts["Parameters"].splitlines() if line[0] != " "]
+    assert [n for line in lines for n in line.split(", ")] == list(inspect.signature(function).parameters)
+    assert function.__name__ in parts["Examples"]
+    shown: list[str] = []
+    test = doctest.DocTestParser().get_doctest(parts["Examples"], {"np": np, "ct": ct}, function.__name__, None, 0)
+    doctest.DocTestRunner().run(test, out=shown.append)
+    assert not shown, "".join(shown)
+
+
+def assemble_launches(monkeypatch, tmp_path, *modules) -> list[str]:
+    """From now on, kernels that the modules launch are assembled, with the sizes of tiles for a GPU, and run here.
+
+    The list takes their names.
+    """
+    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
+    seen: list[str] = []
+
+    def launch(stream, blocks, kernel, *args):
+        prefill(kernel, [args], ["sm_90"])
+        ct.launch(stream, (blocks,), kernel, args)
+        seen.append(kernel.__name__)
+    for module in modules:
+        monkeypatch.setattr(module, "launch", launch)
+        monkeypatch.setattr(module, "device_of", lambda *_: True, raising=False)
+    return seen
