@@ -17,8 +17,7 @@ from cutile.ir.nodes import Frame
 from cutile.ir.nodes import Kernel as Program
 from cutile.ir.text import to_text
 from cutile.ir.walk import walk
-from cutile.passes.fma import fma
-from cutile.runtime.kernel import Kernel
+from cutile.runtime.kernel import Kernel, typed
 
 
 class Compilation:
@@ -40,22 +39,23 @@ class Compilation:
         return type_kernel(self.kernel.function, self.arg_types).kernel
 
     @functools.cached_property
-    def fused(self) -> Program:
-        return fma(self.typed)
+    def program(self) -> Program:
+        """What back ends take."""
+        return typed(self.kernel, self.arg_types).kernel
 
     @functools.cached_property
     def bytecode(self) -> bytes:
         from cutile.gpu.facts import of_parameters  # the back ends are loaded when they are needed, here and below
         from cutile.gpu.to_bytecode import to_bytecode
 
-        return to_bytecode(self.fused, of_parameters(self.constraints), self.target, options=self.kernel.options,
+        return to_bytecode(self.program, of_parameters(self.constraints), self.target, options=self.kernel.options,
                            symbol=self.symbol)
 
     @functools.cached_property
     def cubin(self) -> bytes:
         from cutile.gpu.selection import build
 
-        return build(self.fused, self.constraints, self.target, self.kernel.options, self.symbol)
+        return build(self.program, self.constraints, self.target, self.kernel.options, self.symbol)
 
     def text_of(self, program: Program) -> str:
         return to_text(program, spans=self.spans)
@@ -75,7 +75,7 @@ def _passes(c: Compilation) -> str:
     from cutile.gpu.hints import choose_hints
     from cutile.gpu.tileir.lower import PASSES
 
-    out, program = [], c.fused
+    out, program = [], c.program
     for change in (*PASSES, functools.partial(choose_hints, target=c.target)):
         before, program = program, change(program)
         name = getattr(change, "__name__", "choose_hints")
@@ -111,7 +111,7 @@ def _hints(c: Compilation) -> str:
     from cutile.functions.hint_text import text
 
     head = f"{c.kernel.__name__} for {c.target}, {c.given}"
-    return f"{head}\n\n{text(c.fused, c.constraints, c.target, c.kernel.options, c.symbol)}"
+    return f"{head}\n\n{text(c.program, c.constraints, c.target, c.kernel.options, c.symbol)}"
 
 
 def _sass(c: Compilation) -> str:
@@ -123,7 +123,7 @@ def _sass(c: Compilation) -> str:
 def _host(c: Compilation) -> str:
     from cutile.interp.schedule import CompiledKernel
 
-    plan = CompiledKernel(c.fused).plan(None, settings.untouched())
+    plan = CompiledKernel(c.program).plan(None, settings.untouched())
     head = f"# schedule {plan.schedule} ({plan.why}), up to {plan.blocks} blocks at a time"
     return "\n\n".join([head, *map(ast.unparse, plan.code.functions())])
 
@@ -136,7 +136,8 @@ class Stage(NamedTuple):
 STAGES = {
     "source": Stage("the kernel and the functions that it calls, as written", _source),
     "ir": Stage("the typed IR", lambda c: c.text_of(c.typed)),
-    "fma": Stage("the IR after multiply-adds are fused: what the interpreter runs", lambda c: c.text_of(c.fused)),
+    "fma": Stage("the IR after multiply-adds are fused and element functions lifted: what the interpreter runs",
+                 lambda c: c.text_of(c.program)),
     "passes": Stage("the IR after each pass on the way to a GPU", _passes),
     "tileir": Stage("Tile IR for the target", _tile_ir),
     "remarks": Stage("what the assembler remarks about memory and tensor cores", _remarks),

@@ -145,7 +145,7 @@ class CompiledKernel:
             return self.kernel
         from cutile.interp.sanitize import instrument
 
-        return self._once(("checked", checks), lambda kernel: instrument.instrument(kernel, checks))
+        return self._once(("checked", checks), lambda kernel: instrument.instrument(kernel, self.elements, checks))
 
     def _once(self, key: tuple, derive: Callable[[Kernel], Any]) -> Any:
         found = self._made.get(key)

@@ -14,7 +14,7 @@ it has no branches afterwards.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cutile._support.structs import field, replace, structure
@@ -49,8 +49,11 @@ from cutile.types import TileType
 Mask = Value | None  # a bool tile: which elements are somewhere; None: all for which the function runs
 
 
-def lift(kernel: Kernel) -> Kernel:
-    """The kernel without `elementwise` nodes; the same object if there is none."""
+def lift(kernel: Kernel, masks: Masks | None = None) -> Kernel:
+    """The kernel without `elementwise` nodes; the same object if there is none.
+
+    `masks`, if it is given, gets to know which elements run what.
+    """
     nodes = [n for n in walk(kernel.body) if isinstance(n, Op) and n.region is not None]
     if not any(n.op is elementwise for n in nodes):
         return kernel
@@ -64,13 +67,25 @@ def lift(kernel: Kernel) -> Kernel:
         given, mask = dict(zip(n.region.params, operands["x"], strict=True)), operands["mask"]
         body = rewrite(replace(kernel, body=replace(n.region, params=())), lambda old, n: None, given)
         if n.results[0].type.shape or mask is not None or old in combining:
-            lifting = _Lifting(n.results[0].type.shape, n.span, old in combining)
+            lifting = _Lifting(n.results[0].type.shape, n.span, old in combining, masks)
             body = replace(body, body=lifting.run(flatten_frames(body).body, mask))
         *inside, last = body.body.nodes
         new.update(zip(n.results, last.operands, strict=True))
         return inside
 
     return rewrite(kernel, change, new)
+
+
+@structure(slots=True)
+class Masks:
+    """Which elements run what, in a lifted kernel; ops that make these masks stay there though nothing reads them.
+
+    live  for each value that an op of an element function makes for some elements only, the mask of these
+    any   values by which a loop finds out whether any element is left
+    """
+
+    live: dict[Value, Value] = field(default_factory=dict)
+    any: set[Value] = field(default_factory=set)
 
 
 @structure(slots=True)
@@ -84,8 +99,8 @@ class _Loop:
 class _Lifting:
     """Lifts the body of one element function. A value that has no shape afterwards is the same for all elements."""
 
-    def __init__(self, shape: tuple[int, ...], span: Span, combining: bool):
-        self.shape, self.combining = shape, combining
+    def __init__(self, shape: tuple[int, ...], span: Span, combining: bool, masks: Masks | None):
+        self.shape, self.combining, self.masks = shape, combining, masks
         self.b = Builder(span)
         self.values: dict[Value, Value] = {}
         self.loops: list[_Loop] = []
@@ -98,7 +113,7 @@ class _Lifting:
             if mask is not None:
                 results = [self.select(mask, v, self.constant(v.type.dtype, 0)) for v in results]
             self.b.append(Yield(tuple(results), last.span))
-        return without_unused(made)
+        return without_unused(made, () if self.masks is None else self.masks.live.values())
 
     # -------------------------------------------------------------- values
 
@@ -137,12 +152,17 @@ class _Lifting:
         """Whether a mask has an element, as a scalar."""
         size = mask.type.size
         if size == 1:
-            return self.b.op1(shape.reshape, mask, result=TileType(bool_), shape=()) if self.shape else mask
+            return self.noted(self.b.op1(shape.reshape, mask, result=TileType(bool_), shape=())) if self.shape else mask
         if len(self.shape) > 1:
-            mask = self.b.op1(shape.reshape, mask, result=TileType(bool_, (size,)), shape=(size,))
-        ones = self.b.op1(convert.astype, mask, result=TileType(int32, (size,)), rounding_mode=None)
+            mask = self.noted(self.b.op1(shape.reshape, mask, result=TileType(bool_, (size,)), shape=(size,)))
+        ones = self.noted(self.b.op1(convert.astype, mask, result=TileType(int32, (size,)), rounding_mode=None))
         one = self.b.op1(reduce.max, ones, result=TileType(int32), axis=-1, flush_to_zero=False, propagate_nan=False)
         return self.b.op1(convert.astype, one, result=TileType(bool_), rounding_mode=None)
+
+    def noted(self, v: Value) -> Value:
+        if self.masks is not None:
+            self.masks.any.add(v)
+        return v
 
     # -------------------------------------------------------------- nodes
 
@@ -190,6 +210,8 @@ class _Lifting:
         results = tuple(Value(TileType(v.type.dtype, shape), v.name) if isinstance(v.type, TileType) else Value(v.type)
                         for v in n.results)
         self.values.update(zip(n.results, results, strict=True))
+        if self.masks is not None and mask is not None:
+            self.masks.live.update(dict.fromkeys(results, mask))
         self.b.append(replace(n, operands=operands, results=results, layout=layout))
 
     def guarded(self, n: Op, operands: tuple[Value, ...], mask: Value) -> tuple[tuple[Value, ...], Any]:
@@ -375,9 +397,10 @@ def _falls_through(side: Region) -> bool:
     return isinstance(side.nodes[-1], Yield) and not _edges(side, Break) and not _edges(side, Continue)
 
 
-def without_unused(region: Region) -> Region:
-    """The region without pure ops whose results nobody reads."""
+def without_unused(region: Region, kept: Iterable[Value] = ()) -> Region:
+    """The region without pure ops whose results nobody reads, except those with a result that is to be kept."""
     used = Counter(v for n in walk(region) for v in uses_of(n))
+    used.update(kept)
     gone: set[Node] = set()
     for n in reversed(list(walk(region))):
         if isinstance(n, Op) and n.op.effect == PURE and n.region is None and not any(used[v] for v in n.results):

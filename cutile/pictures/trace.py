@@ -60,18 +60,18 @@ def trace(kernel: Any, grid: Any, args: Any, stream: Any = None, blocks: Iterabl
     program = plan.program.kernel
     _check_size(kernel, plan, values)
     with _as_usual(SANITIZE="all"), contextlib.redirect_stdout(io.StringIO()):  # the second run prints
-        failed = _run(plan, program, dims, values, stream)
+        failed = _run(plan, CompiledKernel(program, plan.program.elements), dims, values, stream)
     findings = failed.errors if isinstance(failed, TileSanitizerError) else ()
     found = [f.block for f in findings if f.block is not None]
     recorder = Recorder(program, dims, dict.fromkeys([*asked, *found, *_chosen(dims)]))
     with _as_usual(SANITIZE="off"):
-        error = _run(plan, watched(program, recorder), dims, values, stream)
+        error = _run(plan, CompiledKernel(watched(program, recorder)), dims, values, stream)
     return Trace(program, dims, recorder, findings, error)
 
 
-def _run(plan: LaunchPlan, program: Program, grid: Block, values: list, stream: Any) -> TileError | None:
-    """Run a program in the place of a plan's. Returns the error with which it ends, unless it is a bug of ours."""
-    inner: Any = HostLaunch(CompiledKernel(program), repeatable=False)
+def _run(plan: LaunchPlan, compiled: CompiledKernel, grid: Block, values: list, stream: Any) -> TileError | None:
+    """Run a kernel in the place of a plan's. Returns the error with which it ends, unless it is a bug of ours."""
+    inner: Any = HostLaunch(compiled, repeatable=False)
     if plan.ordinal is not None:
         from cutile.runtime.host_copies import HostCopyLaunch  # it loads the driver
 

@@ -62,6 +62,22 @@ def test_arrays_that_are_only_read_may_be_read_only():
     assert trace(copies, (2,), (x, y)).recorder.reads.tolist() == [1] * 8 + [0] * 8
 
 
+def test_loops_of_elements_beyond_the_end_are_no_finding():
+    x = np.arange(7, dtype=np.float32)
+    assert not trace(halves, (2,), (x,)).findings
+
+
+def halved(x):
+    while x > 1:
+        x = x / 2
+    return x
+
+
+@ct.kernel
+def halves(x):
+    ct.store(x, ct.bid(0), ct.elementwise(halved, ct.load(x, ct.bid(0), 4)))
+
+
 @ct.kernel
 def copies(x, y):
     ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), (4,)))

@@ -29,7 +29,7 @@ def run(
     backend: Annotated[str | None, typer.Option(help="interp: launches on GPU arrays run in the interpreter, on "
                                                      "copies")] = None,
     schedule: Annotated[str | None, typer.Option(help="of the interpreter: batch, block or interleave")] = None,
-    sanitize: Annotated[str | None, typer.Option(help="checks of the interpreter: all, or some of bounds, "
+    sanitize: Annotated[str | None, typer.Option(help="checks of the interpreter: all, traps, or some of bounds, "
                                                       "undetermined, race, alias with commas between them")] = None,
 ) -> None:
     """Run a script, unchanged, in the interpreter or on a GPU.

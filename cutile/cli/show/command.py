@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json as json_
 import runpy
 import shlex
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,6 +19,7 @@ from cutile.cli.show.words import arg_type
 from cutile.compilation.launch_signature import of_launch
 from cutile.compilation.mangling import symbol_of
 from cutile.errors import TileError
+from cutile.front.program import Embedded
 from cutile.functions.stages import STAGES, Compilation
 from cutile.functions.tile_function import TileFunction
 from cutile.gpu.target import Target, parse_target
@@ -33,6 +36,7 @@ def show(
     launch: Annotated[int, typer.Option(help="which launch of the kernel, counted from 1")] = 1,
     args: Annotated[str, typer.Option(help="arguments of the script")] = "",
     spans: Annotated[bool, typer.Option(help="print source spans too")] = False,
+    json: Annotated[bool, typer.Option(help="print JSON: the stage as `text`, and what it was made for")] = False,
 ) -> None:
     """Print a stage of a kernel's compilation. No GPU is needed.
 
@@ -43,11 +47,21 @@ def show(
     python -m cutile show examples/softmax.py::softmax_rows 'f32[2]' 'f32[2]' =4 =1024 --stage ir
     """
     file, name = script.split_target(target)
-    if not name:
-        print("\n".join(_list(file)))
-        return
     if stage not in STAGES:
         fail(f"no stage {stage!r}; there are {', '.join(STAGES)}")
+    with redirect_stdout(sys.stderr if json else sys.stdout):  # what the script prints is not part of the JSON
+        found = _stage(file, name, types, stage, gpu, launch, args, spans) if name else _kernels(file)
+    if json:
+        print(json_.dumps(_data(stage, found), indent=2))
+    elif name:
+        print(found[1])
+    else:
+        print("\n".join(_list(file, found)))
+
+
+def _stage(file: str, name: str, types: list[str] | None, stage: str, gpu: str, launch: int, args: str,
+           spans: bool) -> tuple[Compilation, str]:
+    """A compilation and the text of its stage."""
     try:
         where = parse_target(gpu)
         try:
@@ -55,9 +69,26 @@ def show(
                 file, name, shlex.split(args), launch, lambda caught: _of_launch(caught, where, spans))
         except script.NotLaunchedError as e:
             compilation = _of_words(file, name, [], where, spans, f"{e}. ")
-        print(STAGES[stage].text(compilation))
+        return compilation, STAGES[stage].text(compilation)
     except (TileError, FileNotFoundError, ValueError) as e:
         fail(str(e))
+
+
+def _data(stage: str, found: dict[str, Kernel] | tuple[Compilation, str]) -> Any:
+    """The kernels of a file, or a stage, as plain data."""
+    if isinstance(found, dict):
+        return [{"kernel": name, "parameters": list(k.parameters)} for name, k in found.items()]
+    c, text = found
+    arguments = map(_word, c.arg_types)
+    return {"kernel": c.kernel.__name__, "stage": stage, "gpu": str(c.target), "symbol": c.symbol,
+            "arguments": dict(zip(c.kernel.parameters, arguments, strict=True)), "given": c.given, "text": text}
+
+
+def _word(t: Any) -> str:
+    """What an argument is, as far as a compilation knows."""
+    if isinstance(t, tuple):
+        return f"({', '.join(map(_word, t))})"
+    return f"={t.value!r}" if isinstance(t, Embedded) else str(t)
 
 
 def _of_words(file: str, name: str, types: list[str], where: Target, spans: bool, why: str = "") -> Compilation:
@@ -82,9 +113,8 @@ def _of_launch(caught: script.Caught, where: Target, spans: bool) -> Compilation
 # ------------------------------------------------------------------ kernels of a file
 
 
-def _list(file: str) -> list[str]:
+def _list(file: str, found: dict[str, Kernel]) -> list[str]:
     """A line for each kernel of a file."""
-    found = _kernels(file)
     return [f"{file}::{name}({', '.join(k.parameters)})" for name, k in found.items()] or [f"{file} has no kernel"]
 
 

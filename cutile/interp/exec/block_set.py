@@ -328,6 +328,9 @@ class Widened(BlockSet):
         super().__init__(outer.launch, outer.origin, outer.extent, outer.batch_shape)
         self.outer, self.extra = outer, extra
 
+    def numbers(self):
+        return self.outer.numbers()
+
     def coordinates(self):
         return tuple(widen(self.outer.bid(k), 0, self.extra) for k in range(3))
 

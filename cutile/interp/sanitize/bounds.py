@@ -27,8 +27,8 @@ from cutile.ops._op import ELEMENTS, OFFSETS, READ, TILES, Sig
 FAR = 1 << 60  # tile indices beyond it count as this, so that products with them do not overflow
 
 
-def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
-    """The program with a check before each access, slice and list item. `wanted` does not matter here."""
+def instrument(kernel: Kernel, *_: object) -> Kernel:
+    """The program with a check before each access, slice and list item."""
     site = sites(kernel)
 
     def change(old: Node, n: Node) -> list[Node] | None:

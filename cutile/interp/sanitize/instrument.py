@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from cutile import settings
 from cutile.ir.nodes import Kernel
+from cutile.passes.lift import Masks, lift
 
 # Checks that add ops, in the order in which they add them; each with its module.
 IN_PROGRAM = {"undetermined": "undetermined", "extrema": "undetermined", "bounds": "bounds", "race": "race",
@@ -24,8 +25,13 @@ def checks() -> tuple[str, ...]:
     return tuple(c for c in (*AT_LAUNCH, *IN_PROGRAM) if c in asked)
 
 
-def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
-    """The program with the ops of these checks."""
+def instrument(kernel: Kernel, elements: Kernel | None, wanted: Sequence[str]) -> Kernel:
+    """The program with the ops of these checks. `elements`: as it was before its element functions were lifted, if it
+    has any.
+    """
+    masks = Masks()
+    if elements is not None:
+        kernel = lift(elements, masks)
     for module in dict.fromkeys(IN_PROGRAM[name] for name in IN_PROGRAM if name in wanted):
-        kernel = importlib.import_module(f"cutile.interp.sanitize.{module}").instrument(kernel, wanted)
+        kernel = importlib.import_module(f"cutile.interp.sanitize.{module}").instrument(kernel, wanted, masks)
     return kernel

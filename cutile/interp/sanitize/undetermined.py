@@ -19,20 +19,27 @@ from cutile.ir.nodes import Kernel, Node, Op, Value
 from cutile.ir.walk import rewrite, walk
 from cutile.ops import debug
 from cutile.ops._op import ATOMIC, OFFSETS, PURE, READ, REDUCTION, WRITE
+from cutile.passes.lift import Masks
 from cutile.types import PaddingMode, TileType
 
 EXTREMA = ("max", "min")  # the kinds, in Tile IR, of reductions that pick one element
 
 
-def instrument(kernel: Kernel, wanted: Sequence[str]) -> Kernel:
+def instrument(kernel: Kernel, wanted: Sequence[str], masks: Masks) -> Kernel:
     """The program with shadows, and with checks where undetermined elements would matter. With `extrema` alone, only
     max and min are checked. With `bounds`, tiles wholly outside are left to that check.
+
+    How often an element function runs a loop for an element concerns no other element.
     """
     site = sites(kernel)
     sources = [n for n in walk(kernel.body) if isinstance(n, Op) and _is_source(n, site(n))]
     if not sources:
         return kernel
-    found = tainted(kernel, [n.results[0] for n in sources], _passes_on)
+
+    def passes_on(n: Op) -> bool:
+        return _passes_on(n) and masks.any.isdisjoint(n.results)
+
+    found = tainted(kernel, [n.results[0] for n in sources], passes_on)
     return rewrite(kernel, _Undetermined(found, sources, site, wanted).change)
 
 

@@ -1,12 +1,15 @@
 """python -m cutile show."""
 
+import json
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from cutile.cli.main import app
+from cutile.functions.stages import STAGES
 from cutile.ir.text import parse
+from tests.gpu.tileir.tool import needs_nvdisasm, needs_tool
 
 EXAMPLE = str(Path(__file__).parents[3] / "examples" / "softmax.py")
 SOFTMAX = [f"{EXAMPLE}::softmax_rows", "f32[2]", "f32[2]", "=4", "=1024"]
@@ -103,3 +106,48 @@ def test_files_that_are_no_python(tmp_path, content):
     file = str(tmp_path / "x.py")
     for words in ([file], [f"{file}::k"], [f"{file}::k", "i32"]):
         assert "is no Python file that can be run" in said("show", *words, code=1)
+
+
+def test_json_of_a_file(file):
+    assert json.loads(said("show", file, "--json")) == [
+        {"kernel": "doubles", "parameters": ["x", "out", "n"]}, {"kernel": "empty", "parameters": []},
+        {"kernel": "never", "parameters": ["x"]}]
+
+
+def test_json_of_a_stage_is_all_that_stdout_has(file):
+    Path(file).write_text(SCRIPT.replace("    for dtype", "    print('begins')\n    for dtype"))
+    done = CliRunner().invoke(app, ["show", f"{file}::doubles", "--stage", "ir", "--json"])
+    found = json.loads(done.stdout)
+    assert parse(found["text"]).name == found["kernel"] == "doubles" and "begins" in done.stderr
+    assert (found["stage"], found["gpu"]) == ("ir", "sm_90")
+    assert found["arguments"] == {"x": "array<f32[?]>", "out": "array<f32[?]>", "n": "=8"}
+
+
+ELEMENTS = """
+import numpy as np
+import cutile as ct
+
+def halved(x):
+    while x > 1:
+        x = x / 2
+    return x
+
+@ct.kernel
+def halves(x):
+    ct.store(x, 0, ct.elementwise(halved, ct.load(x, 0, 4)))
+
+if __name__ == "__main__":
+    ct.launch(None, (1,), halves, (np.arange(4.0),))
+"""
+
+
+ASSEMBLED = ("tileir", "hints", "remarks", "resources", "sass")
+
+
+@pytest.mark.parametrize("stage", [
+    pytest.param(s, marks=[needs_tool] * (s in ASSEMBLED) + [needs_nvdisasm] * (s == "sass")) for s in STAGES])
+def test_every_stage_of_a_kernel_with_an_element_function(stage, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("script.py").write_text(ELEMENTS)
+    text = said("show", "script.py::halves", "--stage", stage)
+    assert ("elementwise" in text) == (stage in ("source", "ir"))

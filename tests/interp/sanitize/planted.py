@@ -57,6 +57,14 @@ def line_of(name: str, path: str) -> int:
     return number
 
 
+def report(check: str, fault: Fault, schedule: str, path: str) -> None:
+    """Assert that a check reports a fault in the file at `path`, alone and as it should be."""
+    (e,) = findings(check, fault.kernel, fault.grid, fault.args(), schedule)
+    assert (e.loc.filename, e.loc.line) == (path, line_of(fault.name, path))
+    assert (e.check, e.block, e.array, e.element) == (check, fault.block, fault.array, fault.element)
+    assert fault.says in str(e) and (fault.block is None or f"in block {fault.block}" in str(e))
+
+
 def both_tests(check: str, faults: list[Fault], module: str) -> tuple[Callable, Callable]:
     """Two tests: that each fault is reported, alone and as it should be, and that no twin is."""
     path = sys.modules[module].__file__
@@ -64,10 +72,7 @@ def both_tests(check: str, faults: list[Fault], module: str) -> tuple[Callable, 
     @pytest.mark.parametrize("schedule", SCHEDULES)
     @pytest.mark.parametrize("fault", faults, ids=[f.name for f in faults])
     def test_reported(fault: Fault, schedule: str) -> None:
-        (e,) = findings(check, fault.kernel, fault.grid, fault.args(), schedule)
-        assert (e.loc.filename, e.loc.line) == (path, line_of(fault.name, path))
-        assert (e.check, e.block, e.array, e.element) == (check, fault.block, fault.array, fault.element)
-        assert fault.says in str(e) and (fault.block is None or f"in block {fault.block}" in str(e))
+        report(check, fault, schedule, path)
 
     @pytest.mark.parametrize("schedule", SCHEDULES)
     @pytest.mark.parametrize("fault", faults, ids=[f.name for f in faults])

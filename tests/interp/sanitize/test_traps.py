@@ -5,7 +5,7 @@ import pytest
 
 import cutile as ct
 from cutile import settings
-from tests.interp.sanitize.planted import SCHEDULES, Fault, both_tests, findings
+from tests.interp.sanitize.planted import SCHEDULES, Fault, both_tests, findings, report
 
 f32, f64, i8, i16, i32, i64, u8 = np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8
 
@@ -109,7 +109,7 @@ NAN = [
           (1, 0, 0), "", (2, 0), "mma() makes infinity from finite elements",
           lambda: (big(6, 2), np.ones((4, 4), np.float16) * np.float16(0.5), new(8, 4, dtype=np.float16))),
     Fault("function of the user", own_function, (2,), lambda: (np.full(8, 1e10, f32) ** of(*[0] * 4, *[1] * 4), new(2)),
-          (1, 0, 0), "", None, "reduce() makes infinity from finite elements", lambda: (np.full(8, 1e9, f32), new(2))),
+          (1, 0, 0), "", None, "mul() makes infinity from 1.00000002", lambda: (np.full(8, 1e9, f32), new(2))),
     Fault("narrower float", narrower, (2,), lambda: (of(1, 2, 3, 70000), new(4, dtype=np.float16)), (1, 0, 0), "", (1,),
           "astype() makes infinity from 70000.0", lambda: (of(1, 2, np.inf, np.nan), new(4, dtype=np.float16))),
 ]
@@ -394,6 +394,168 @@ def test_products_of_batches(schedule):
     got = findings("traps", of_batches, (2,), (x, y, new(3, 2, 2)), schedule)
     assert [(e.check, e.block, e.element, e.times) for e in got] == [
         ("nan", (0, 0, 0), (1, 0, 0), 2), ("nan", (1, 0, 0), (0, 1, 0), 1), ("division", (1, 0, 0), (0, 1, 0), 1)]
+
+
+# ------------------------------------------------------------------ functions of reduce, scan and elementwise
+
+
+def scaled_sum(a, b):
+    return (a + b) * 2  # fault: product in a reduction
+
+
+@ct.kernel
+def scaled(x, y):
+    t = ct.load(x, (ct.bid(0), 0), (2, 4))
+    ct.store(y, ct.bid(0), ct.reduce(t, 1, scaled_sum, 0))
+
+
+def at_most(a, b):
+    rounded = a.astype(ct.int16)  # fault: conversion in a scan
+    return ct.minimum(rounded.astype(ct.float32), b)
+
+
+@ct.kernel
+def running_minimum(x, y):
+    i = ct.bid(0)
+    ct.store(y, i, ct.scan(ct.load(x, i, 4), 0, at_most, 0.0, reverse=True))
+
+
+@ct.kernel
+def quotients_of_pairs(x, d, y, z):
+    i = ct.bid(0)
+
+    def both(a, n, b, m):
+        return a // m, n + m  # fault: quotient in a pair
+
+    pair = ct.load(x, i, 4), ct.load(d, i, 4)
+    s, n = ct.reduce(pair, 0, both, (0, 0))
+    ct.store(y, i, s)
+    ct.store(z, i, n)
+
+
+@ct.kernel
+def root_of_captured(x, y, k):
+    i = ct.bid(0)
+    less = ct.load(k, i, ())
+    t = ct.scan(ct.load(x, i, 4), 0, lambda a, b: ct.sqrt(a + b - less), 0.0)  # fault: root in a scan
+    ct.store(y, i, t)
+
+
+def falling(n):
+    if n > 1:
+        return n * falling_of(n - 1)  # fault: product in an element function
+    return n
+
+
+def falling_of(n):
+    return n * 1000
+
+
+@ct.kernel
+def of_elements(x, y):
+    ct.store(y, ct.bid(0), ct.elementwise(falling, ct.load(x, ct.bid(0), 4)))
+
+
+def halves(x, n):
+    while n > 0:
+        x = 1 / (x - n)  # fault: quotient in a loop of elements
+        n -= 1
+    return x
+
+
+@ct.kernel
+def loop_of_elements(x, n, y):
+    i = ct.bid(0)
+    ct.store(y, (i, 0), ct.elementwise(halves, ct.load(x, (i, 0), (2, 2)), ct.load(n, (i, 0), (2, 2))))
+
+
+def chosen(a, b):
+    return ct.elementwise(lambda p, q: p // q if q != 7 else p, a, b)  # fault: quotient in both
+
+
+@ct.kernel
+def of_elements_in_a_reduction(x, y):
+    ct.store(y, ct.bid(0), ct.reduce(ct.load(x, ct.bid(0), 4), 0, chosen, 1))
+
+
+FUNCTIONS = [
+    ("overflow", Fault("product in a reduction", scaled, (2,),
+                       lambda: (of([1] * 4, [2] * 4, [3] * 4, [13] * 4, dtype=i8), new(4, dtype=i8)),
+                       (1, 0, 0), "", None, "mul() of 104 and 2 does not fit int8 and wraps to -48",
+                       lambda: (of([1] * 4, [2] * 4, [3] * 4, [7] * 4, dtype=i8), new(4, dtype=i8)))),
+    ("cast", Fault("conversion in a scan", running_minimum, (2,), lambda: (of(1, 2, 3, 4, 5, 6, 7, 40000), new(8)),
+                   (1, 0, 0), "", None, "astype(): 40000.0 does not fit int16",
+                   lambda: (of(40000, 2, 3, 4, 5, 6, 7, 8), new(8)))),
+    ("division", Fault("quotient in a pair", quotients_of_pairs, (2,),
+                       lambda: (of(1, 2, 3, 4, 5, 6, 7, 8, dtype=i32), of(1, 1, 1, 1, 1, 1, 1, 0, dtype=i32),
+                                new(2, dtype=i32), new(2, dtype=i32)), (1, 0, 0), "", None,
+                       "floordiv() divides 6 by zero",
+                       lambda: (of(1, 2, 3, 4, 5, 6, 7, 8, dtype=i32), of(0, 1, 1, 1, 0, 1, 1, 1, dtype=i32),
+                                new(2, dtype=i32), new(2, dtype=i32)))),
+    ("nan", Fault("root in a scan", root_of_captured, (2,), lambda: (of(*[1] * 8), new(8), of(0, 3)), (1, 0, 0), "",
+                  None, "sqrt() makes NaN from -1.0", lambda: (of(*[1] * 8), new(8), of(0, 1)))),
+    ("overflow", Fault("product in an element function", of_elements, (2,),
+                       lambda: (of(1, 2, 3, 4, 0, -5, 1500, 9, dtype=i32), new(8, dtype=i32)), (1, 0, 0), "", (2,),
+                       "mul() of 1500 and 1499000 does not fit int32",
+                       lambda: (of(1, -2147483648, 3, 4, 0, -1500, 1400, 9, dtype=i32), new(8, dtype=i32)))),
+    ("division", Fault("quotient in a loop of elements", loop_of_elements, (2,),
+                       lambda: (of([1, 2], [3, 4], [1, 2], [.5, 9]), of([0, 1], [1, 1], [0, 0], [2, 9], dtype=i32),
+                                new(4, 2)), (1, 0, 0), "", (1, 1), "truediv() divides 1.0 by zero",
+                       lambda: (of([1, 2], [3, 4], [1, 2], [.5, 9]), of([0, 1], [1, 1], [0, 0], [2, 8], dtype=i32),
+                                new(4, 2)))),
+    ("division", Fault("quotient in both", of_elements_in_a_reduction, (2,),
+                       lambda: (of(1, 2, 7, 7, 8, 8, 7, 0, dtype=i32), new(2, dtype=i32)), (1, 0, 0), "", None,
+                       "floordiv() divides 8 by zero",
+                       lambda: (of(1, 2, 7, 7, 8, 8, 7, 7, dtype=i32), new(2, dtype=i32)))),
+]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("check, fault", FUNCTIONS, ids=[f.name for _, f in FUNCTIONS])
+def test_functions(check, fault, schedule):
+    report(check, fault, schedule, __file__)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("check, fault", FUNCTIONS, ids=[f.name for _, f in FUNCTIONS])
+def test_twins_of_functions(check, fault, schedule):
+    assert findings(check, fault.kernel, fault.grid, fault.twin(), schedule, CHECK=True) == ()
+
+
+@ct.kernel
+def ratio_of_rows(x, y):
+    i = ct.bid(0)
+    t = ct.load(x, (i, 0), (2, 4), padding_mode=ct.PaddingMode.ZERO)
+    ct.store(y, i, ct.reduce(t, 1, lambda a, b: a / b, 1.0))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_padding_in_a_function_counts_where_its_row_has_elements(schedule):
+    """Rows beyond the end are dropped, padding at the end of a row is not."""
+    assert findings("traps", ratio_of_rows, (2,), (np.ones((3, 4), f32), new(3)), schedule) == ()
+    found = findings("traps", ratio_of_rows, (2,), (np.ones((3, 1), f32), new(3)), schedule)
+    assert ("division", (0, 0, 0)) in {(e.check, e.block) for e in found}
+
+
+def steps(x, n):
+    while n > 0:
+        x, n = x / 2, n - 1
+    return x
+
+
+@ct.kernel
+def loop_up_to_padding(x, n, y):
+    i = ct.bid(0)
+    ct.store(y, i, ct.elementwise(steps, ct.load(x, i, 4), ct.load(n, i, 4)))
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_loops_of_elements_beyond_the_end_concern_no_other_element(schedule):
+    args = of(1, 2, 3, 4, 5), of(1, 2, 3, 4, 5, dtype=i32), new(5)
+    assert findings("all,traps", loop_up_to_padding, (2,), args, schedule, CHECK=True) == ()
+    assert list(args[-1]) == [.5, .5, .375, .25, 5 / 32]
+    (e,) = findings("all,traps", loop_up_to_padding, (2,), (*args[:2], new(6)), schedule)
+    assert (e.check, e.array, e.element) == ("undetermined", "y", (5,))
 
 
 # ------------------------------------------------------------------ what is asked for
