@@ -105,10 +105,18 @@ _AxisKey: TypeAlias = slice | EllipsisType | None
 Scalar: TypeAlias = Tile | int | float
 
 class Tile:
-    """A tile: an immutable multidimensional collection of elements, of power-of-two shape [TILE-1].
+    """A tile: elements of one dtype in a shape of powers of two. It never changes: ops make new tiles.
 
-    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. A method can also be called as `ct.Tile.reshape(tile,
-    shape)`.
+    It exists in tile code only, where it has the operators of Python. As an annotation, `t: ct.Tile` helps editors.
+
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
+    shape : tuple of int
+        The shape, known when the kernel is compiled; () for a scalar.
+    ndim : int
+        The number of axes.
     """
 
     @property
@@ -124,14 +132,12 @@ class Tile:
         """The shape."""
 
     def astype(self, /, dtype: _DType, *, rounding_mode: _RoundingMode | None = None) -> Tile:
-        """astype(x, dtype, /, *, rounding_mode=None)
+        """tile.astype(dtype, *, rounding_mode=None)
 
         The elements converted to another dtype.
 
         Parameters
         ----------
-        x : tile, scalar or number
-            The operand.
         dtype : dtype, constant
             The dtype of the result: of cutile, NumPy, PyTorch or ml_dtypes.
         rounding_mode : RoundingMode or None, constant, default None
@@ -144,14 +150,12 @@ class Tile:
         """
 
     def reshape(self, /, shape: tuple[int, ...]) -> Tile:
-        """reshape(x, /, shape)
+        """tile.reshape(shape)
 
         The same elements in row-major order at another shape.
 
         Parameters
         ----------
-        x : tile, scalar or number
-            The operand.
         shape : int or tuple of int, constant
             The shape of the result; each dimension is a power of two.
 
@@ -162,14 +166,12 @@ class Tile:
         """
 
     def permute(self, /, axes: tuple[int, ...]) -> Tile:
-        """permute(x, /, axes)
+        """tile.permute(axes)
 
         x with its axes in another order.
 
         Parameters
         ----------
-        x : tile, scalar or number
-            The operand.
         axes : tuple of int, constant
             For each axis of the result, the axis of `x` that it was. Negative axes count from the end.
 
@@ -180,14 +182,12 @@ class Tile:
         """
 
     def transpose(self, /, axis0: int | None = None, axis1: int | None = None) -> Tile:
-        """transpose(x, /, axis0=None, axis1=None)
+        """tile.transpose(axis0=None, axis1=None)
 
         x with two axes swapped; in the IR it is a permute.
 
         Parameters
         ----------
-        x : tile, scalar or number
-            The operand.
         axis0 : int or None, constant, default None
             One of the axes to swap. May be left out, with `axis1`, if `x` has two axes.
         axis1 : int or None, constant, default None
@@ -200,14 +200,12 @@ class Tile:
         """
 
     def extract(self, /, index: _Index, shape: _Shape) -> Tile:
-        """extract(x, /, index, shape)
+        """tile.extract(index, shape)
 
         The part at `index` in the grid of parts of `shape` that x is divided in.
 
         Parameters
         ----------
-        x : tile, scalar or number
-            The operand.
         index : scalar, or tuple of scalars
             Which part, in units of parts: one signed integer for each axis.
         shape : tuple of int, constant
@@ -220,14 +218,12 @@ class Tile:
         """
 
     def insert(self, /, index: _Index, value: _Tilelike) -> Tile:
-        """insert(x, /, index, value)
+        """tile.insert(index, value)
 
         x with the part at `index` replaced by `value`.
 
         Parameters
         ----------
-        x : tile, scalar or number
-            The operand.
         index : scalar, or tuple of scalars
             Which part is replaced, in units of parts: one signed integer for each axis.
         value : tile
@@ -296,11 +292,23 @@ class Tile:
     def __index__(self) -> int: ...
 
 class Array:
-    """A global array: memory of one dtype with sizes and strides, counted in elements [ARR-1].
+    """An array in global memory, with sizes and strides. Kernels get it as an argument, and load tiles of it.
 
-    Attributes: `dtype`, `ndim`, `shape`, `strides`, `foreign_pointer`.
-    `ct.Array.from_foreign(pointer, shape, strides)` makes one from a foreign pointer.
-    As an annotation, `ct.Array["M K", ct.float16]` names its sizes, for functions made by `ct.jit`.
+    It exists in tile code only. As an annotation, `x: ct.Array` helps editors, and `x: ct.Array["M K", ct.float16]`
+    names the sizes for functions made by `ct.jit`.
+
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
+    shape : tuple
+        The sizes: ints where they are constants, else scalars.
+    strides : tuple
+        The strides, counted in elements: ints where they are constants, else scalars.
+    ndim : int
+        The number of axes.
+    foreign_pointer : scalar
+        The address of the first element, for `ct.Array.from_foreign`.
     """
 
     @property
@@ -321,7 +329,7 @@ class Array:
 
     @property
     def foreign_pointer(self) -> Tile:
-        """Pointer to the first element of an array."""
+        """The address of the first element, a scalar."""
 
     def slice(self, /, axis: int, start: _Tilelike, stop: _Tilelike) -> Array:
         """array.slice(axis, start, stop)
@@ -375,12 +383,36 @@ class Array:
 
     @staticmethod
     def from_foreign(pointer: _Tilelike, shape: tuple[_Tilelike, ...], strides: tuple[_Tilelike, ...]) -> Array:
-        """Array at a foreign pointer, with sizes and strides (in elements) of its own."""
+        """ct.Array.from_foreign(pointer, shape, strides)
+
+        Array at a foreign pointer, with sizes and strides (in elements) of its own.
+
+        Parameters
+        ----------
+        pointer : scalar
+            The address of the first element, which `array.foreign_pointer` gives.
+        shape : tuple of scalars
+            The sizes: signed integers.
+        strides : tuple of scalars
+            The strides, counted in elements: signed integers.
+
+        Returns
+        -------
+        array
+            Of the dtype that the pointer points to.
+        """
 
 class TiledView:
-    """The tiles of an array [TV-1]: `array.tiled_view(tile_shape)`. No static construct may hold one [TV-5].
+    """The tiles of an array, as `array.tiled_view(tile_shape)` gives them. It exists in tile code only.
 
-    Attributes: `dtype`, `tile_shape`, `traversal_steps`.
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
+    tile_shape : tuple of int
+        The shape of a tile.
+    traversal_steps : tuple of int
+        How many elements there are from one tile to the next, along each axis.
     """
 
     @property
@@ -465,7 +497,7 @@ class TiledView:
         """
 
     def atomic_store_add(self, /, index: _Index, update: _Tilelike) -> None:
-        """view.atomic_store_add(index, update, /)
+        """view.atomic_store_add(index, update)
 
         Atomically add the update to each element, for the tile of a view at a tile index; no result.
 
@@ -484,7 +516,7 @@ class TiledView:
         """
 
     def atomic_store_max(self, /, index: _Index, update: _Tilelike) -> None:
-        """view.atomic_store_max(index, update, /)
+        """view.atomic_store_max(index, update)
 
         Atomically replace each element by the larger of it and the update, for the tile of a view at a tile index;
         no result.
@@ -504,7 +536,7 @@ class TiledView:
         """
 
     def atomic_store_min(self, /, index: _Index, update: _Tilelike) -> None:
-        """view.atomic_store_min(index, update, /)
+        """view.atomic_store_min(index, update)
 
         Atomically replace each element by the smaller of it and the update, for the tile of a view at a tile index;
         no result.
@@ -524,7 +556,7 @@ class TiledView:
         """
 
     def atomic_store_and(self, /, index: _Index, update: _Tilelike) -> None:
-        """view.atomic_store_and(index, update, /)
+        """view.atomic_store_and(index, update)
 
         Atomically bitwise AND of each element with the update, for the tile of a view at a tile index; no result.
 
@@ -543,7 +575,7 @@ class TiledView:
         """
 
     def atomic_store_or(self, /, index: _Index, update: _Tilelike) -> None:
-        """view.atomic_store_or(index, update, /)
+        """view.atomic_store_or(index, update)
 
         Atomically bitwise OR of each element with the update, for the tile of a view at a tile index; no result.
 
@@ -562,7 +594,7 @@ class TiledView:
         """
 
     def atomic_store_xor(self, /, index: _Index, update: _Tilelike) -> None:
-        """view.atomic_store_xor(index, update, /)
+        """view.atomic_store_xor(index, update)
 
         Atomically bitwise exclusive OR of each element with the update, for the tile of a view at a tile index; no
         result.
@@ -582,9 +614,14 @@ class TiledView:
         """
 
 class RawArrayMemory:
-    """The memory of an array, addressed by offsets in elements [RAWMEM-1]: `array.get_raw_memory()`.
+    """The memory of an array, addressed by offsets: `array.get_raw_memory()` gives it. It exists in tile code only.
 
-    Attribute: `dtype`. No static construct may hold one.
+    Offsets count elements from the first one of the array. Sizes and strides play no part.
+
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
     """
 
     @property
@@ -593,7 +630,7 @@ class RawArrayMemory:
 
     def load_offset(self, /, offset: _Tilelike, *, mask: _Tilelike | None = None, padding_value: _Tilelike = 0,
                     latency: int | None = None) -> Tile:
-        """raw.load_offset(offset, /, *, mask=None, padding_value=0, latency=None)
+        """raw.load_offset(offset, *, mask=None, padding_value=0, latency=None)
 
         Elements at offsets from the first one of an array, counted in elements, without bounds.
 
@@ -616,7 +653,7 @@ class RawArrayMemory:
 
     def store_offset(self, /, offset: _Tilelike, value: _Tilelike, *, mask: _Tilelike | None = None,
                      latency: int | None = None) -> None:
-        """raw.store_offset(offset, value, /, *, mask=None, latency=None)
+        """raw.store_offset(offset, value, *, mask=None, latency=None)
 
         Write elements at offsets from the first one of an array.
 
@@ -640,7 +677,7 @@ class RawArrayMemory:
     def atomic_cas_offset(self, /, offset: _Tilelike, expected: _Tilelike, desired: _Tilelike, *,
                           mask: _Tilelike | None = None, memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_cas_offset(offset, expected, desired, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_cas_offset(offset, expected, desired, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         atomic_cas of the elements at offsets from the first one of an array.
@@ -669,7 +706,7 @@ class RawArrayMemory:
     def atomic_xchg_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                            memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                            memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_xchg_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_xchg_offset(offset, update, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         Atomically replace each element by the update, at offsets from the first element of an array.
@@ -699,7 +736,7 @@ class RawArrayMemory:
     def atomic_add_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_add_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_add_offset(offset, update, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         Atomically add the update to each element, at offsets from the first element of an array.
@@ -729,7 +766,7 @@ class RawArrayMemory:
     def atomic_max_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_max_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_max_offset(offset, update, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         Atomically replace each element by the larger of it and the update, at offsets from the first element of an
@@ -760,7 +797,7 @@ class RawArrayMemory:
     def atomic_min_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_min_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_min_offset(offset, update, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         Atomically replace each element by the smaller of it and the update, at offsets from the first element of an
@@ -791,7 +828,7 @@ class RawArrayMemory:
     def atomic_and_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_and_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_and_offset(offset, update, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         Atomically bitwise AND of each element with the update, at offsets from the first element of an array.
@@ -821,7 +858,7 @@ class RawArrayMemory:
     def atomic_or_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                          memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                          memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_or_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_or_offset(offset, update, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         Atomically bitwise OR of each element with the update, at offsets from the first element of an array.
@@ -851,7 +888,7 @@ class RawArrayMemory:
     def atomic_xor_offset(self, /, offset: _Tilelike, update: _Tilelike, *, mask: _Tilelike | None = None,
                           memory_order: _MemoryOrder = MemoryOrder.ACQ_REL,
                           memory_scope: _MemoryScope = MemoryScope.DEVICE) -> Tile:
-        """raw.atomic_xor_offset(offset, update, /, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
+        """raw.atomic_xor_offset(offset, update, *, mask=None, memory_order=ct.MemoryOrder.ACQ_REL,
         memory_scope=ct.MemoryScope.DEVICE)
 
         Atomically bitwise exclusive OR of each element with the update, at offsets from the first element of an

@@ -18,11 +18,42 @@ __all__ = ["DType", "Info", "info", "promote", "PROMOTION_ORDER", "from_foreign"
 
 
 class DType:
-    """The type of the elements of an array, tile or scalar [DT-1].
+    """The type of the elements of an array, tile or scalar.
 
-    Attributes: `name` (str), and `bitwidth` (int): the bits of one element in memory. In tile code a dtype can be
-    called: `ct.int16(5)` is a strictly typed constant [STRICT-1], and `ct.int16(x)` converts a scalar. On the host such
-    a call raises TypeError.
+    There is one object for each dtype: `ct.float32`, `ct.int8` and so on. In tile code a dtype can be called:
+    `ct.int16(5)` is a constant of that dtype, and `ct.int16(x)` converts a scalar. Where a parameter takes a dtype,
+    dtypes of NumPy, ml_dtypes, JAX and PyTorch will do too.
+
+    Attributes
+    ----------
+    name : str
+        As in `ct.<name>`.
+    bitwidth : int
+        How many bits of memory an element takes.
+
+    Notes
+    -----
+    [DT-1, STRICT-1]
+
+        bool_                                          True and False
+        int8, int16, int32, int64                      signed integers
+        uint8, uint16, uint32, uint64                  unsigned integers
+        float16, bfloat16, float32, float64            floats with arithmetic
+        tfloat32                                       float32 with 10 bits of fraction, for matrix products
+        float8_e4m3fn, float8_e5m2, float4_e2m1fn      narrow floats, for matrix products and for storage
+        float8_e8m0fnu, float8_e5m3fnu                 scales of matrix products
+
+    Examples
+    --------
+    >>> isinstance(ct.float16, ct.DType), ct.float16.name, ct.float16.bitwidth
+    (True, 'float16', 16)
+    >>> @ct.kernel
+    ... def kernel(x, out):
+    ...     ct.store(out, 0, ct.load(x, 0, 2).astype(ct.float16) + ct.float16(0.5))
+    >>> x, out = np.float32([1, 2]), np.zeros(2, np.float16)
+    >>> ct.launch(None, (1,), kernel, (x, out))
+    >>> print(out)
+    [1.5 2.5]
     """
 
     __slots__ = ("name", "bitwidth")

@@ -103,17 +103,49 @@ class Span:
 
 
 class TileError(Exception):
-    """Base class of all errors about kernels.
+    """An error of a kernel: the base class of all others.
 
-    message    what is wrong, in one line
-    loc        the `Span` of the source that is wrong, or None
-    help       what to write instead, or None
-    notes      pairs of a text and the span that it is about, or None
-    argument   the name of the parameter of an op whose argument is wrong, or None
-    errors     all errors that were found in the kernel, this one first
+    Parameters
+    ----------
+    message : str
+        What is wrong, in one line.
+    loc : Span or None, default None
+        The piece of the source that is wrong.
+    help : str or None, default None
+        What to write instead.
+    notes : sequence of tuples, default ()
+        Pairs of a text and the piece of the source that it is about, or None.
+    argument : str or None, default None
+        The parameter of an op whose argument is wrong.
+
+    Attributes
+    ----------
+    message : str
+        What is wrong, in one line.
+    loc : Span or None
+        Where it is: `filename`, `line`, `col` and `function`, and `call_site` if a kernel called the function.
+    help : str or None
+        What to write instead.
+    notes : tuple
+        Pairs of a text and the piece of the source that it is about, or None.
+    argument : str or None
+        The parameter of an op whose argument is wrong.
+    errors : tuple of TileError
+        All errors of the kernel, this one first.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     t = ct.load(x, 0, 3)
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(3),))
+    ... except ct.TileError as error:
+    ...     print(type(error).__name__, error.loc.line, error.help[:8])
+    TileTypeError 3 use 4 (o
     """
 
-    counted, of = "error", "in this kernel"  # what `errors` has, in words
+    _counted, _of = "error", "in this kernel"  # what `errors` has, in words
 
     def __init__(self, message: str = "", loc: Span | None = None, *, help: str | None = None,
                  notes: Sequence[tuple[str, Span | None]] = (), argument: str | None = None):
@@ -130,7 +162,12 @@ class TileError(Exception):
         return (_blank, (type(self), self.message), self.__dict__.copy())
 
     def render(self) -> str:
-        """The text of this error, without the other errors of the kernel."""
+        """Give the text of this error, without the other errors of the kernel.
+
+        Returns
+        -------
+        str
+        """
         parts = [self.message]
         if self.loc is not None:
             parts += _shortened([s.render() for s in self.loc.frames()])
@@ -147,7 +184,7 @@ class TileError(Exception):
             return self.render()
         n = len(self.errors) - 1
         rest = [f"{type(e).__name__}: {e.render()}" for e in self.errors[1:]]
-        return "\n\n".join([self.render(), f"and {n} more {self.counted}{'s' if n > 1 else ''} {self.of}:", *rest])
+        return "\n\n".join([self.render(), f"and {n} more {self._counted}{'s' if n > 1 else ''} {self._of}:", *rest])
 
 
 def refusal(e: E) -> E:
@@ -201,35 +238,138 @@ def _blank(cls: type[TileError], message: str) -> TileError:
 
 
 class TileSyntaxError(TileError):
-    """Python that tile code does not have, or an undefined name."""
+    """Python that tile code does not have, or a name that is not defined.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     a = [1, 2]
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4),))
+    ... except ct.TileSyntaxError as error:
+    ...     print(error.message)
+    tile code does not support a list
+    """
 
 
 class TileTypeError(TileError):
-    """An operand of the wrong kind, dtype, shape or rank, or a value that must be constant and is not."""
+    """An operand of the wrong kind, dtype, shape or rank, or a run-time value where a constant is needed.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     t = ct.load(x, 0, 4) @ 2.5
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4),))
+    ... except ct.TileTypeError as error:
+    ...     print(error.message)
+    Invalid argument "y" of matmul(): expected a tile of rank 1, 2 or 3, got shape ()
+    """
 
 
 class TileValueError(TileError):
-    """A constant that is out of range, or outside the domain of an operation."""
+    """A constant that is out of range, or outside the domain of an operation.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     ct.store(x, 0, 1 // 0)
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4, np.int8),))
+    ... except ct.TileValueError as error:
+    ...     print(error.message)
+    division by zero in the constant expression floordiv(1, 0)
+    """
 
 
 class TileRecursionError(TileError, RecursionError):
-    """Calls that nest deeper than the limit. Tile code has no recursion at run time."""
+    """Calls that nest deeper than the limit: a function in tile code must not call itself without end.
+
+    It is a RecursionError of Python, too.
+
+    Examples
+    --------
+    >>> def again(x):
+    ...     return again(x)
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     again(x)
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4),))
+    ... except ct.TileRecursionError as error:
+    ...     print(error.message)
+    calls are nested more than 1000 deep
+    """
 
 
 class TileUnsupportedFeatureError(TileError):
-    """The target or the bytecode version lacks what the kernel needs."""
+    """The GPU, or the version of the bytecode, lacks what the kernel needs.
+
+    Examples
+    --------
+    >>> @ct.jit(grid="N", out=ct.Out("N"))
+    ... @ct.kernel
+    ... def copy(x: ct.Array["N"], y):
+    ...     ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 1))
+    >>> try:
+    ...     copy.compile(ct.ArraySpec("N", ct.float32), target="sm_90").text("ptx")
+    ... except ct.TileUnsupportedFeatureError as error:
+    ...     print(error.message)
+    there is no PTX: the assembler makes machine code of Tile IR; look at the views "tileir" and "sass"
+    """
 
 
 class TileStaticEvalError(TileError):
-    """A static_eval, static_iter or static_assert that is used wrongly."""
+    """A `static_eval`, `static_iter` or `static_assert` that is used wrongly.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     n = ct.static_eval(ct.static_eval(1))
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4),))
+    ... except ct.TileStaticEvalError as error:
+    ...     print(error.message)
+    static_eval() cannot be used inside static_eval()
+    """
 
 
 class StaticException(TileStaticEvalError):
-    """An exception raised by `raise ct.static_exception(...)` or by Python inside a static construct."""
+    """What `raise ct.static_exception(...)` raises, and what an exception inside a static construct becomes.
+
+    The exception itself is its `__cause__`.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x, n: ct.Constant[int]):
+    ...     part = ct.static_eval(100 // n)
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4), 0))
+    ... except ct.StaticException as error:
+    ...     print(repr(error.__cause__))
+    ZeroDivisionError('integer division or modulo by zero')
+    """
 
 
 class TileStaticAssertionError(TileError):
-    """A static_assert that does not hold, or ensure_constant of a run-time value."""
+    """A `static_assert` whose condition is False, or an `ensure_constant` of a run-time value.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x, n: ct.Constant[int]):
+    ...     ct.static_assert(n % 2 == 0, "n must be even")
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4), 3))
+    ... except ct.TileStaticAssertionError as error:
+    ...     print(error.message)
+    Static assertion failed: n must be even
+    """
 
 
 class UnsupportedCallError(TileError):
@@ -237,7 +377,15 @@ class UnsupportedCallError(TileError):
 
 
 class TileInternalError(TileError):
-    """A bug of cutile."""
+    """A bug of cutile. Please report it.
+
+    Its subclasses are errors of the assembler, which need not be bugs of cutile.
+
+    Examples
+    --------
+    >>> issubclass(ct.TileCompilerTimeoutError, ct.TileInternalError)
+    True
+    """
 
 
 class InternalCompilerError(TileInternalError):
@@ -250,37 +398,164 @@ class InternalCompilerError(TileInternalError):
 
 
 class TileCompilerExecutionError(InternalCompilerError):
-    """The assembler refused the program, or crashed."""
+    """The assembler refused the program, or crashed.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, in one line.
+    loc : Span or None, default None
+        The piece of the source that is wrong.
+    compiler_flags : str, default ""
+        The flags of the assembler.
+    compiler_version : str or None, default None
+        The release of the assembler.
+    **kw
+        The other parameters of `TileError`.
+
+    Attributes
+    ----------
+    compiler_flags : str
+        The flags of the assembler.
+    compiler_version : str or None
+        The release of the assembler.
+
+    Examples
+    --------
+    >>> error = ct.TileCompilerExecutionError("the assembler crashed", compiler_flags="--gpu-name=sm_90")
+    >>> error.compiler_flags
+    '--gpu-name=sm_90'
+    """
 
 
 class TileCompilerTimeoutError(InternalCompilerError):
-    """The assembler ran longer than compiler_timeout allows."""
+    """The assembler ran longer than `ct.compiler_timeout` or CUTILE_COMPILER_TIMEOUT allows.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, in one line.
+    loc : Span or None, default None
+        The piece of the source that is wrong.
+    compiler_flags : str, default ""
+        The flags of the assembler.
+    compiler_version : str or None, default None
+        The release of the assembler.
+    **kw
+        The other parameters of `TileError`.
+
+    Attributes
+    ----------
+    compiler_flags : str
+        The flags of the assembler.
+    compiler_version : str or None
+        The release of the assembler.
+
+    Examples
+    --------
+    >>> error = ct.TileCompilerTimeoutError("the assembler ran for 60 s", compiler_flags="--gpu-name=sm_90")
+    >>> error.compiler_flags
+    '--gpu-name=sm_90'
+    """
 
 
 class TileAssertionError(TileError, AssertionError):
-    """`ct.assert_` failed in a running block."""
+    """The condition of a `ct.assert_` was False in a block that ran. It is an AssertionError of Python, too.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     ct.assert_(ct.load(x, 0, 4) > 0, "x must be positive")
+    >>> try:
+    ...     ct.launch(None, (1,), kernel, (np.zeros(4),))
+    ... except ct.TileAssertionError as error:
+    ...     print(error.message)
+    assertion failed: x must be positive in block (0, 0, 0)
+    """
 
 
 class TileDeadlockError(TileError):
-    """Every block that has not finished waits for memory that no block changes."""
+    """Every block that has not finished waits for memory that no block will change.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def wait(flag):
+    ...     while ct.atomic_add(flag, 0, 0) == 0:
+    ...         pass
+    >>> try:
+    ...     ct.launch(None, (1,), wait, (np.zeros(1, np.int32),))
+    ... except ct.TileDeadlockError as error:
+    ...     print(error.message)
+    deadlock: 1 block waits for memory that no block changes; 0 finished
+    """
 
 
 class TileStepLimitError(TileError):
-    """The loops of a launch ran more iterations than CUTILE_STEP_LIMIT allows."""
+    """The loops of a launch ran more iterations than CUTILE_STEP_LIMIT allows.
+
+    Examples
+    --------
+    >>> error = ct.TileStepLimitError("the loops ran more than 1000 iterations")
+    >>> isinstance(error, ct.TileError)
+    True
+    """
 
 
 class TileSanitizerError(TileError):
     """The sanitizer saw an access or a value that the language leaves undefined, or a trap that was asked for.
 
-    check    which check reports it, such as "bounds"
-    array    the parameter that it is about, in words
-    block    the first block in which it was found; None if it is about the arguments alone
-    element  the index of the first element of the array that it is about, of a trap that of the tile; or None
-    times    how often it was found in the launch
+    Parameters
+    ----------
+    message : str
+        What is wrong, in one line.
+    loc : Span or None, default None
+        The piece of the source that is wrong.
+    check : str
+        Which check reports it, such as "bounds".
+    array : str
+        The parameter that it is about, in words.
+    block : tuple of int, or None
+        The first block in which it was found; None if it is about the arguments alone.
+    element : tuple of int, or None
+        The index of the first element that it is about: of the array, or for a trap of the tile.
+    times : int, default 1
+        How often it was found in the launch.
+    **kw
+        The other parameters of `TileError`.
+
+    Attributes
+    ----------
+    check : str
+        Which check reports it, such as "bounds".
+    array : str
+        The parameter that it is about, in words.
+    block : tuple of int, or None
+        The first block in which it was found; None if it is about the arguments alone.
+    element : tuple of int, or None
+        The index of the first element that it is about: of the array, or for a trap of the tile.
+    times : int
+        How often it was found in the launch.
+
+    Notes
+    -----
     `errors` has all findings of the launch, ten at most.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x, out):
+    ...     ct.store(out, 0, ct.load(x, 1, 4))
+    >>> with ct.sanitize("bounds"):
+    ...     try:
+    ...         ct.launch(None, (1,), kernel, (np.zeros(4), np.zeros(4)))
+    ...     except ct.TileSanitizerError as error:
+    ...         print(error.check, error.block, error.times)
+    bounds (0, 0, 0) 1
     """
 
-    counted, of = "finding", "of this launch"
+    _counted, _of = "finding", "of this launch"
 
     def __init__(self, message="", loc=None, *, check: str = "", array: str = "",
                  block: tuple[int, int, int] | None = None, element: tuple[int, ...] | None = None, times: int = 1,

@@ -14,10 +14,40 @@ from cutile.dtypes import INFO, DType, int32
 
 
 class RoundingMode(enum.Enum):
-    """How the result of an op is rounded [ENUM-1]. Each op says which modes it accepts; others are an error.
+    """How the result of an op is rounded. Each op says which modes it accepts.
 
-    RN, RZ, RM and RP are modes of IEEE 754: to the nearest value, ties to even; toward zero; down; up. FULL and APPROX
-    allow errors, which docs/freedoms.md lists. RA rounds to the nearest value, ties away from zero. No op accepts RZI.
+    Attributes
+    ----------
+    RN : RoundingMode
+        To the nearest value; ties to the one whose last bit is 0. Ops round so unless they are told otherwise.
+    RZ : RoundingMode
+        Toward zero.
+    RM : RoundingMode
+        Down, toward negative infinity.
+    RP : RoundingMode
+        Up, toward positive infinity.
+    RA : RoundingMode
+        To the nearest value; ties away from zero.
+    FULL : RoundingMode
+        Near the exact value: docs/freedoms.md gives the largest error.
+    APPROX : RoundingMode
+        Near the exact value, with a larger error than `FULL`.
+    RZI : RoundingMode
+        No op accepts it.
+
+    Notes
+    -----
+    [ENUM-1] RN, RZ, RM and RP are modes of IEEE 754. Where a parameter takes a mode, its name does too: "RZ".
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x, out):
+    ...     ct.store(out, 0, ct.add(ct.load(x, 0, 1), 1e-9, rounding_mode=ct.RoundingMode.RP))
+    >>> x, out = np.float32([1]), np.zeros(1, np.float32)
+    >>> ct.launch(None, (1,), kernel, (x, out))
+    >>> print(out)
+    [1.0000001]
     """
 
     RN = "nearest_even"
@@ -31,7 +61,37 @@ class RoundingMode(enum.Enum):
 
 
 class PaddingMode(enum.Enum):
-    """What reads of elements outside an array give [PAD-1]. UNDETERMINED: any value."""
+    """What a load gives for elements outside the array.
+
+    Attributes
+    ----------
+    UNDETERMINED : PaddingMode
+        Any value: zero on the CPU, anything on a GPU. The sanitizer reports where such a value matters.
+    ZERO : PaddingMode
+        0.
+    NEG_ZERO : PaddingMode
+        -0.0, of floats only.
+    NAN : PaddingMode
+        NaN, of floats only.
+    POS_INF : PaddingMode
+        Positive infinity, of floats only.
+    NEG_INF : PaddingMode
+        Negative infinity, of floats only.
+
+    Notes
+    -----
+    [PAD-1] Where a parameter takes a mode, its name does too: "ZERO".
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x, out):
+    ...     ct.store(out, 0, ct.load(x, 0, 4, padding_mode=ct.PaddingMode.NEG_INF))
+    >>> x, out = np.float32([1, 2, 3]), np.zeros(4, np.float32)
+    >>> ct.launch(None, (1,), kernel, (x, out))
+    >>> print(out)
+    [  1.   2.   3. -inf]
+    """
 
     UNDETERMINED = "undetermined"
     ZERO = "zero"
@@ -42,7 +102,35 @@ class PaddingMode(enum.Enum):
 
 
 class MemoryOrder(enum.Enum):
-    """How a memory access is ordered with other accesses [MEM-2]."""
+    """How a memory access is ordered with other accesses.
+
+    Attributes
+    ----------
+    WEAK : MemoryOrder
+        Not at all: no other block may access the element at the same time, unless both only read it.
+    RELAXED : MemoryOrder
+        The access itself is atomic. It orders no other access.
+    ACQUIRE : MemoryOrder
+        Later accesses of this block see what the block wrote that released the value which this access reads.
+    RELEASE : MemoryOrder
+        What this block wrote before is seen by a block that acquires the value which this access writes.
+    ACQ_REL : MemoryOrder
+        ACQUIRE and RELEASE.
+
+    Notes
+    -----
+    [MEM-2] docs/language/memory.md explains the memory model.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def count(total):
+    ...     ct.atomic_add(total, 0, 1, memory_order=ct.MemoryOrder.RELAXED)
+    >>> total = np.zeros(1, np.int32)
+    >>> ct.launch(None, (100,), count, (total,))
+    >>> print(total)
+    [100]
+    """
 
     WEAK = "weak"
     RELAXED = "relaxed"
@@ -52,7 +140,35 @@ class MemoryOrder(enum.Enum):
 
 
 class MemoryScope(enum.Enum):
-    """Among whom a memory access is ordered [MEM-2]: a block, a GPU, or the whole system. CLUSTER is never accepted."""
+    """Among whom a memory access is ordered.
+
+    Attributes
+    ----------
+    NONE : MemoryScope
+        Among no others: for weak accesses.
+    BLOCK : MemoryScope
+        Within the block.
+    CLUSTER : MemoryScope
+        No op accepts it.
+    DEVICE : MemoryScope
+        Among all blocks on the GPU.
+    SYS : MemoryScope
+        Among all processors that reach the memory, the CPU too.
+
+    Notes
+    -----
+    [MEM-2] docs/language/memory.md explains the memory model.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def count(total):
+    ...     ct.atomic_add(total, 0, 1, memory_scope=ct.MemoryScope.SYS)
+    >>> total = np.zeros(1, np.int32)
+    >>> ct.launch(None, (100,), count, (total,))
+    >>> print(total)
+    [100]
+    """
 
     NONE = "none"
     BLOCK = "block"

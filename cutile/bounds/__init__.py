@@ -41,7 +41,27 @@ __all__ = ["Bounded", "Bounds", "bounds", "of_program"]
 
 @dataclass(frozen=True)
 class Bounded:
-    """An array argument after the run: `value` as the interpreter leaves it, `bound` of each element in float64."""
+    """An array argument after the run.
+
+    Parameters
+    ----------
+    name : str
+        The parameter; `list[i]` in a list.
+    value : ndarray
+        The array as the interpreter leaves it.
+    bound : ndarray
+        How far each element may be from it, in float64; inf where nothing is known.
+
+    Attributes
+    ----------
+    name, value, bound
+        As above.
+
+    Examples
+    --------
+    >>> cutile.bounds.Bounded("y", np.ones(2), np.zeros(2)).name
+    'y'
+    """
 
     name: str
     value: np.ndarray
@@ -50,10 +70,25 @@ class Bounded:
 
 @dataclass(frozen=True)
 class Bounds:
-    """All array arguments in order; those in tuples and lists one by one.
+    """What `bounds` found.
 
-    `inconclusive` names a decision that implementations may take differently (a branch, a loop, an index), if the run
-    met one: then nothing is known of any array, and every bound is inf.
+    Parameters
+    ----------
+    arrays : tuple of Bounded
+        All array arguments in order; those in tuples and lists one by one.
+    inconclusive : str or None, default None
+        A decision that implementations may take differently (a branch, a loop, an index), if the run met one. Then
+        nothing is known of any array, and every bound is inf.
+
+    Attributes
+    ----------
+    arrays, inconclusive
+        As above.
+
+    Examples
+    --------
+    >>> cutile.bounds.Bounds(()).inconclusive is None
+    True
     """
 
     arrays: tuple[Bounded, ...]
@@ -62,12 +97,46 @@ class Bounds:
 
 def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: bool = False,
            rounding: bool = False) -> Bounds:
-    """Run a kernel on copies of its arguments, blocks one after another, and say how far implementations may differ.
+    """Run a kernel on copies of its arguments, and say how far results of implementations may differ.
 
-    grid, args   as for ct.launch; arrays in CPU memory. Overlapping arguments are treated as separate.
-    contraction  whether implementations may also choose to fuse a multiply and an add, or not
-    rounding     whether the error is the distance from real numbers, to which each rounding adds
-    Raises TypeError and ValueError for arguments and TileError for a kernel, as a launch would.
+    Parameters
+    ----------
+    kernel : kernel
+        As for `ct.launch`.
+    grid : tuple of int
+        As for `ct.launch`. The blocks run one after another.
+    args : tuple
+        As for `ct.launch`, with arrays in CPU memory. Overlapping arrays are treated as separate.
+    contraction : bool, default False
+        Whether implementations may also choose to fuse a multiply and an add, or not.
+    rounding : bool, default False
+        Whether the bound is the distance from the result in real numbers, to which each rounding adds.
+
+    Returns
+    -------
+    Bounds
+        A value and a bound for each element of each array.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError, TileError
+        What `ct.launch` raises.
+
+    Notes
+    -----
+    A bound is 0 where the language fixes every bit. docs/freedoms.md lists what it leaves open.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x, exact, near):
+    ...     t = ct.load(x, 0, 2)
+    ...     ct.store(exact, 0, t * 3)
+    ...     ct.store(near, 0, ct.exp(t))
+    >>> x = np.float32([1, 2])
+    >>> found = cutile.bounds.bounds(kernel, (1,), (x, np.zeros_like(x), np.zeros_like(x)))
+    >>> [bool(a.bound.any()) for a in found.arrays]
+    [False, False, True]
     """
     arguments = kernel.classify(args)
     values = unpacked(host_values(arguments))
@@ -77,7 +146,35 @@ def bounds(kernel: Kernel, grid: Sequence[int], args: tuple, *, contraction: boo
 @in_usual_mode
 def of_program(program: Program, grid: Sequence[int], values: Sequence[Any], *, contraction: bool = False,
                rounding: bool = False) -> Bounds:
-    """`bounds` for a typed program. `values`: NumPy arrays, numbers and lists of arrays, one for each parameter."""
+    """Find bounds for a typed program. Tools that hold no kernel use it; `bounds` is for kernels.
+
+    Parameters
+    ----------
+    program : Program
+        The typed program of a kernel.
+    grid : tuple of int
+        As for `bounds`.
+    values : sequence
+        NumPy arrays, numbers and lists of arrays, one for each parameter of the program.
+    contraction : bool, default False
+        As for `bounds`.
+    rounding : bool, default False
+        As for `bounds`.
+
+    Returns
+    -------
+    Bounds
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x):
+    ...     ct.store(x, 0, ct.load(x, 0, 2) * 3)
+    >>> x = np.float32([1, 2])
+    >>> program = kernel.program(kernel.classify((x,))).kernel
+    >>> cutile.bounds.of_program(program, (1,), [x]).arrays[0].value
+    array([3., 6.], dtype=float32)
+    """
     shadows: list[tuple[str, array_view.ArrayView, np.ndarray]] = []
     pairs = [_pair(p, name, value, shadows)
              for p, name, value in zip(program.params, program.param_names, values, strict=True)]

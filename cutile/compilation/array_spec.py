@@ -18,13 +18,46 @@ SCALARS = {bool_: True, int32: 1, int64: 1, float32: 1.0}  # a run-time number o
 
 
 class ArraySpec:
-    """An array for `compile`, `export_kernel` and `KernelSignature.from_kernel_args`, which read no elements.
+    """An array that need not exist. `compile` and `export_kernel` take it in the place of one.
 
-    shape      sizes: ints, and names or "_" for sizes that are open, as text or as a tuple: "M 128"
-    dtype      of its elements
-    strides    in elements: ints and names. None is row-major
-    divisible  what all open sizes are divisible by, or a dictionary by name
-    aligned    whether it begins at a multiple of 16 bytes, as all that libraries allocate does
+    Parameters
+    ----------
+    shape : str, int or tuple
+        The sizes, as text or as a tuple: ints, and for sizes that are open names or "_". "M 128" has one of each.
+    dtype : dtype
+        The dtype of the elements.
+    strides : str or tuple, optional
+        The strides, counted in elements: ints and names. None: row-major.
+    divisible : int or dict, default 1
+        What all open sizes are divisible by, or a dictionary of that by name.
+    aligned : bool, default True
+        Whether it begins at a multiple of 16 bytes, as all that libraries allocate does.
+
+    Attributes
+    ----------
+    shape, strides, divisible, aligned
+        As they were given.
+    dtype : DType
+        The dtype of the elements.
+    open : set of int
+        The axes whose size is open.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What is given does not describe an array.
+
+    Notes
+    -----
+    [CPL-1] The compiled code assumes of an open size nothing but what `divisible` says.
+
+    Examples
+    --------
+    >>> spec = ct.ArraySpec("M 128", ct.float16, divisible={"M": 16})
+    >>> spec
+    ArraySpec('M 128', float16, divisible={'M': 16})
+    >>> spec.open
+    {0}
     """
 
     def __init__(self, shape: str | int | Sequence[int | str], dtype: Any, strides: Sequence[int | str] | None = None,
@@ -41,6 +74,17 @@ class ArraySpec:
         self.divisible, self.aligned = divisible, bool(aligned)
 
     def divisor(self, name: str) -> int:
+        """Give what a named size is divisible by.
+
+        Parameters
+        ----------
+        name : str
+            The name, or "_".
+
+        Returns
+        -------
+        int
+        """
         return self.divisible.get(name, 1) if isinstance(self.divisible, Mapping) else self.divisible
 
     @property

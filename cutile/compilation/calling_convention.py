@@ -8,7 +8,25 @@ from typing import Any
 class CallingConvention:
     """How a compiled kernel takes its arguments, and how its symbol is named.
 
-    v1 has scalars, arrays, lists and constants; v2 adds tuples and constant sizes.
+    Version 1 has scalars, arrays, lists and constants; version 2 adds tuples and constant sizes.
+
+    Attributes
+    ----------
+    name : str
+        Such as "cutile_python_v1".
+    code : str
+        How symbols spell it: "t1" or "t2".
+    version : int
+        1 or 2.
+
+    Notes
+    -----
+    [CC-1…8]
+
+    Examples
+    --------
+    >>> cutile.compilation.CallingConvention.cutile_python_v1().code
+    't1'
     """
 
     __slots__ = ("name", "code", "version")
@@ -19,17 +37,42 @@ class CallingConvention:
 
     @staticmethod
     def cutile_python_v1() -> CallingConvention:
-        """The convention of scalars, arrays, lists and constants."""
+        """Give the convention of scalars, arrays, lists and constants.
+
+        Returns
+        -------
+        CallingConvention
+        """
         return _V1
 
     @staticmethod
     def cutile_python_v2() -> CallingConvention:
-        """v1, and tuples and constant sizes."""
+        """Give the convention that also has tuples and constant sizes.
+
+        Returns
+        -------
+        CallingConvention
+        """
         return _V2
 
     @staticmethod
     def from_code(code: str) -> CallingConvention:
-        """The convention with a code: t1 or t2. ValueError for any other."""
+        """Give the convention with a code.
+
+        Parameters
+        ----------
+        code : str
+            "t1" or "t2".
+
+        Returns
+        -------
+        CallingConvention
+
+        Raises
+        ------
+        ValueError
+            Any other code.
+        """
         for c in (_V1, _V2):
             if c.code == code:
                 return c

@@ -23,7 +23,32 @@ def need_numeric(dtype: Any, what: str) -> None:
 
 @structure(frozen=True)
 class ScalarConstraint:
-    """A scalar parameter of a numeric dtype. TypeError for anything else."""
+    """A parameter that is a number.
+
+    Parameters
+    ----------
+    dtype : DType
+        A numeric dtype.
+
+    Attributes
+    ----------
+    dtype : DType
+        The dtype.
+
+    Raises
+    ------
+    TypeError
+        It is no numeric dtype.
+
+    Notes
+    -----
+    [SIG-4]
+
+    Examples
+    --------
+    >>> cutile.compilation.ScalarConstraint(ct.int32).dtype
+    <DType 'int32'>
+    """
 
     dtype: DType
 
@@ -34,9 +59,33 @@ class ScalarConstraint:
 
 @structure(frozen=True, eq=False)
 class ConstantConstraint:
-    """The value of a constant parameter: bool, int or float (TypeError otherwise).
+    """A parameter whose value is known when the kernel is compiled.
 
     1, True and 1.0 differ, 0.0 and -0.0 too; a NaN equals itself.
+
+    Parameters
+    ----------
+    value : bool, int or float
+        The value.
+
+    Attributes
+    ----------
+    value : bool, int or float
+        The value.
+
+    Raises
+    ------
+    TypeError
+        A value of another kind.
+
+    Notes
+    -----
+    [SIG-11]
+
+    Examples
+    --------
+    >>> cutile.compilation.ConstantConstraint(1) == cutile.compilation.ConstantConstraint(True)
+    False
     """
 
     value: ConstantValue
@@ -57,11 +106,59 @@ class ConstantConstraint:
 
 @structure(frozen=True)
 class ArrayConstraint:
-    """An array parameter, and what may be assumed of it. Predicates per dimension are tuples of length `ndim`.
+    """A parameter that is an array, and what may be assumed of it.
 
-    A scalar stands for all dimensions. A constant size or stride makes that dimension's other predicates redundant;
-    they must agree, and are dropped. Strides and divisibilities count elements, `base_addr_divisible_by` bytes.
-    ValueError or TypeError for predicates that cannot hold.
+    What is said per axis is a tuple; a single value holds for all axes. A constant size or stride makes what else is
+    said of that axis redundant: it must agree, and is dropped. Strides and divisors count elements.
+
+    Parameters
+    ----------
+    dtype : DType
+        The dtype of the elements.
+    ndim : int
+        The number of axes.
+    index_dtype : DType
+        int32, uint32 or int64: sizes and strides fit it.
+    stride_lower_bound_incl : int, None, or tuple of them
+        The least stride of each axis; None: any stride.
+    alias_groups : sequence of str
+        Names of groups; arrays that share a group may overlap.
+    may_alias_internally : bool
+        Whether two elements of the array may have one address.
+    stride_constant : int, None, or tuple of them, optional
+        The stride of each axis, where it is known.
+    shape_constant : int, None, or tuple of them, optional
+        The size of each axis, where it is known.
+    stride_divisible_by : int or tuple of int, default 1
+        What the stride of each axis is divisible by.
+    shape_divisible_by : int or tuple of int, default 1
+        What the size of each axis is divisible by.
+    base_addr_divisible_by : int, default 1
+        What the address of the first element is divisible by, in bytes.
+
+    Attributes
+    ----------
+    dtype, ndim, index_dtype, alias_groups, may_alias_internally, base_addr_divisible_by
+        As above.
+    stride_lower_bound_incl, stride_constant, stride_divisible_by, shape_constant, shape_divisible_by
+        As above: a tuple with a value for each axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        What cannot hold.
+
+    Notes
+    -----
+    [SIG-5…9]
+
+    Examples
+    --------
+    >>> a = cutile.compilation.ArrayConstraint(ct.float32, 2, index_dtype=ct.int32, stride_lower_bound_incl=0,
+    ...                                        alias_groups=(), may_alias_internally=False,
+    ...                                        stride_constant=(None, 1), base_addr_divisible_by=16)
+    >>> a.stride_constant
+    (None, 1)
     """
 
     dtype: DType
@@ -180,7 +277,39 @@ def check_groups(groups: Any) -> tuple[str, ...]:
 
 @structure(frozen=True)
 class ListConstraint:
-    """A list of arrays: what holds for each array, and which other parameters the list's own table may alias."""
+    """A parameter that is a list of arrays.
+
+    Parameters
+    ----------
+    element : ArrayConstraint
+        What may be assumed of each array.
+    alias_groups : sequence of str
+        Names of groups; lists that share a group may share the memory of their tables of arrays.
+    elements_may_alias : bool
+        Whether two arrays of the list may overlap.
+
+    Attributes
+    ----------
+    element, alias_groups, elements_may_alias
+        As above.
+
+    Raises
+    ------
+    TypeError
+        The element is no ArrayConstraint.
+
+    Notes
+    -----
+    [SIG-10]
+
+    Examples
+    --------
+    >>> C = cutile.compilation
+    >>> a = C.ArrayConstraint(ct.float32, 1, index_dtype=ct.int32, stride_lower_bound_incl=0, alias_groups=(),
+    ...                       may_alias_internally=False)
+    >>> C.ListConstraint(a, alias_groups=(), elements_may_alias=False).element.ndim
+    1
+    """
 
     element: ArrayConstraint
     alias_groups: tuple[str, ...]
@@ -196,9 +325,34 @@ class ListConstraint:
 
 @structure(frozen=True)
 class TupleConstraint:
-    """A tuple parameter, item by item. Plain bool, int, float and tuples stand for their constraints.
+    """A parameter that is a tuple.
 
-    ValueError for tuples that are nested more than 64 deep.
+    Parameters
+    ----------
+    items : sequence
+        A constraint for each item. A plain bool, int, float or tuple stands for its constraint.
+
+    Attributes
+    ----------
+    items : tuple
+        The constraints.
+
+    Raises
+    ------
+    TypeError
+        An item of another kind.
+    ValueError
+        Tuples that are nested more than 64 deep.
+
+    Notes
+    -----
+    [SIG-12]
+
+    Examples
+    --------
+    >>> C = cutile.compilation
+    >>> C.TupleConstraint((C.ScalarConstraint(ct.float32), 4)).items[1].value
+    4
     """
 
     items: tuple[ParameterConstraint, ...]

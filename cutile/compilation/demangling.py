@@ -27,9 +27,32 @@ _DTYPES = {code: d for d, code in CODES.items()}
 
 
 def demangle_kernel_name(symbol: str) -> tuple[str, KernelSignature]:
-    """The function's name and the signature in a symbol; alias groups are called group0, group1, …
+    """Read the symbol of a compiled kernel.
 
-    ValueError, naming the position, for any text that `mangle_kernel_name` would not write.
+    Parameters
+    ----------
+    symbol : str
+        The symbol.
+
+    Returns
+    -------
+    tuple
+        The name of the function, and the `KernelSignature`. Groups of aliases are called group0, group1, …
+
+    Raises
+    ------
+    ValueError
+        The symbol is none that `mangle_kernel_name` writes; the text names the position.
+
+    Notes
+    -----
+    [MNG-1…24]
+
+    Examples
+    --------
+    >>> name, signature = cutile.compilation.demangle_kernel_name("f_Kt1_Si32")
+    >>> name, signature.parameters
+    ('f', (ScalarConstraint(dtype=<DType 'int32'>),))
     """
     if not isinstance(symbol, str):
         raise TypeError(f"a kernel name is a string, not {type(symbol).__name__}")

@@ -36,15 +36,45 @@ VERSIONS = ("13.1", "13.2", "13.3", "13.4")
 def export_kernel(kernel: Kernel, signatures: Sequence[KernelSignature], output_file: IO | str | bytes | os.PathLike, *,
                   gpu_code: str | None = None, output_format: Literal["cubin", "tileir_bytecode"],
                   bytecode_version: str | None = None) -> None:
-    """Compile a kernel for signatures, one entry point each, and write a cubin or a Tile IR bytecode file.
+    r"""Compile a kernel ahead of time, and write a cubin or a file of Tile IR bytecode. Needs no GPU.
 
-    signatures        KernelSignatures, or tuples of sample arguments: arrays, ArraySpecs, constants, and dtypes for
-                      numbers
-    output_file       a path, or a binary file object with `write`; nothing is written if compilation fails
-    gpu_code          a target such as "sm_90"; None, for all targets, only with bytecode of 13.3 and later
-    bytecode_version  "13.1" … "13.4"; None is the newest that the installed assembler reads
-    Needs no GPU. TypeError and ValueError for arguments and signatures that do not fit the kernel; TileErrors for a
-    kernel that does not compile.
+    Parameters
+    ----------
+    kernel : kernel
+        The kernel.
+    signatures : sequence
+        What it is compiled for, one entry point each: a `KernelSignature`, or a tuple of sample arguments (arrays,
+        `ct.ArraySpec`s, constants, and dtypes for numbers).
+    output_file : path or file
+        A path, or a binary file with a method `write`. If compilation fails, nothing is written.
+    gpu_code : str or None, default None
+        The target, such as "sm_90". None: all targets, for bytecode of 13.3 and later.
+    output_format : {"cubin", "tileir_bytecode"}
+        What is written.
+    bytecode_version : str or None, default None
+        "13.1" to "13.4". None: the newest that the installed assembler reads.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Arguments or signatures that do not fit the kernel.
+    TileError
+        The kernel does not compile.
+
+    Notes
+    -----
+    [EXP-1…9] A cubin needs the assembler: the extra `gpu`.
+
+    Examples
+    --------
+    >>> import io
+    >>> @ct.kernel
+    ... def double(x, y):
+    ...     ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), 128))
+    >>> spec, file = ct.ArraySpec("N", ct.float32), io.BytesIO()
+    >>> cutile.compilation.export_kernel(double, [(spec, spec)], file, gpu_code="sm_90", output_format="cubin")
+    >>> file.getvalue()[:4]
+    b'\x7fELF'
     """
     if not isinstance(kernel, Kernel):
         raise TypeError(f"export_kernel() needs a function decorated with @ct.kernel, not {type(kernel).__name__}")

@@ -59,7 +59,35 @@ PREDICATES = (("shape_constant", "s", None), ("shape_divisible_by", "i", 1), ("s
 
 
 def mangle_kernel_name(function_name: str, kernel_signature: KernelSignature) -> str:
-    """The symbol of a function compiled for a signature. ValueError for a dtype that has no code [MNG-6]."""
+    """Give the symbol of a function compiled for a signature.
+
+    Parameters
+    ----------
+    function_name : str
+        The name of the function.
+    kernel_signature : KernelSignature
+        The signature; its own symbol plays no part.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        A dtype that has no code [MNG-6].
+
+    Notes
+    -----
+    [MNG-1…24]
+
+    Examples
+    --------
+    >>> C = cutile.compilation
+    >>> signature = C.KernelSignature([C.ScalarConstraint(ct.int32)], C.CallingConvention.cutile_python_v1())
+    >>> C.mangle_kernel_name("f", signature)
+    'f_Kt1_Si32'
+    """
     groups = _group_numbers(kernel_signature.parameters)
     parts = [_mangle(p, groups) for p in kernel_signature.parameters]
     return "_".join([f"{function_name}_K{kernel_signature.calling_convention.code}", *parts])

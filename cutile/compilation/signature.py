@@ -20,7 +20,40 @@ from cutile.compilation.mangling import mangle_kernel_name, symbol_of
 
 @structure(frozen=True)
 class KernelSignature:
-    """The parameters of a compiled kernel, its calling convention and its symbol (None: the mangled name)."""
+    """What a kernel is compiled for: its parameters, its calling convention, and its symbol.
+
+    Parameters
+    ----------
+    parameters : sequence
+        A constraint for each parameter. A plain bool, int, float or tuple stands for its constraint.
+    calling_convention : CallingConvention
+        How arguments are passed.
+    symbol : str or None, default None
+        The symbol; None: it is made of the kernel's name and this signature.
+
+    Attributes
+    ----------
+    parameters, calling_convention, symbol
+        As above.
+
+    Raises
+    ------
+    TypeError
+        A value of another kind.
+    ValueError
+        The calling convention lacks what a parameter needs, or a group of aliases has one member.
+
+    Notes
+    -----
+    [SIG-1…3]
+
+    Examples
+    --------
+    >>> C = cutile.compilation
+    >>> s = C.KernelSignature([C.ScalarConstraint(ct.int32), 4], C.CallingConvention.cutile_python_v1())
+    >>> s.with_mangled_symbol("f").symbol
+    'f_Kt1_Si32_I4'
+    """
 
     parameters: tuple[ParameterConstraint, ...]
     calling_convention: CallingConvention
@@ -39,19 +72,59 @@ class KernelSignature:
             object.__setattr__(self, name, value)
 
     def with_symbol(self, symbol: str | None) -> KernelSignature:
-        """A copy with another symbol."""
+        """Give a copy with another symbol.
+
+        Parameters
+        ----------
+        symbol : str or None
+            The symbol.
+
+        Returns
+        -------
+        KernelSignature
+        """
         return KernelSignature(self.parameters, self.calling_convention, symbol)
 
     def with_mangled_symbol(self, function_name: str) -> KernelSignature:
-        """A copy whose symbol is mangled from a function's name."""
+        """Give a copy whose symbol is made of a function's name and this signature.
+
+        Parameters
+        ----------
+        function_name : str
+            The name.
+
+        Returns
+        -------
+        KernelSignature
+        """
         return self.with_symbol(mangle_kernel_name(function_name, self))
 
     @staticmethod
     def from_kernel_args(kernel: Any, kernel_args: Sequence[Any], calling_convention: CallingConvention, *,
                          symbol: str | None = None) -> KernelSignature:
-        """The signature that launching with these arguments would compile for; the symbol is mangled if None [SIG-3].
+        """Give the signature that launching with these arguments would compile for.
 
-        Chance properties of these arguments become promises (an address divisible by 16): for tests only.
+        What happens to hold for these arguments becomes a promise, such as an address that is divisible by 16: use it
+        in tests only, or with `ct.ArraySpec`.
+
+        Parameters
+        ----------
+        kernel : kernel
+            As for `ct.launch`.
+        kernel_args : sequence
+            As for `ct.launch`; an `ct.ArraySpec` may stand for an array, and a dtype for a number.
+        calling_convention : CallingConvention
+            How arguments are passed.
+        symbol : str or None, default None
+            The symbol; None: it is made of the kernel's name and the signature.
+
+        Returns
+        -------
+        KernelSignature
+
+        Notes
+        -----
+        [SIG-3]
         """
         from cutile.compilation.derive import derive  # which signatures written by hand do without
 

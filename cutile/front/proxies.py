@@ -21,7 +21,7 @@ from cutile.errors import TileTypeError
 from cutile.front.sizes import sizes_of
 from cutile.ir.terms import Leaf
 from cutile.ops import arithmetic, views
-from cutile.ops._op import EAGER, OpDef, methods
+from cutile.ops._op import EAGER, Documented, OpDef, meaning_doc, methods
 
 
 class Evaluator:
@@ -40,13 +40,20 @@ class Evaluator:
 EVALUATOR: ContextVar[Evaluator | None] = ContextVar("cutile_static_evaluator", default=None)
 
 
+def _doc(method: Method) -> str:
+    from cutile.ops._documentation import document_method  # only help needs it
+
+    signature = method_signature(method.op) if method.receiver else method.op.__signature__
+    return document_method(method.op, meaning_doc(method.op) or "", method.owner, method.__name__, signature)
+
+
 class Method:
-    """A method of a class of kernel values; calling it applies an op."""
+    __doc__ = Documented("A method of a class of kernel values; calling it applies an op.", _doc)
 
     def __init__(self, op: OpDef, cls: type, name: str, *, receiver: bool = True):
         self.op, self.receiver = op, receiver
         self.__name__, self.__qualname__, self.__module__ = name, f"{cls.__name__}.{name}", "cutile"
-        self.__doc__ = op.__doc__
+        self.owner = RECEIVERS[cls] if receiver else f"ct.{cls.__name__}"
 
     @cached
     def __signature__(self) -> inspect.Signature:
@@ -156,9 +163,34 @@ def _unary(symbol: str) -> Callable:
 
 
 class Tile(Proxy):
-    """A tile: an immutable multidimensional collection of elements, of power-of-two shape [TILE-1].
+    """A tile: elements of one dtype in a shape of powers of two. It never changes: ops make new tiles.
 
-    Attributes: `dtype`, `shape` (tuple of ints), `ndim`. A method can also be called as `ct.Tile.reshape(tile, shape)`.
+    It exists in tile code only, where it has the operators of Python. As an annotation, `t: ct.Tile` helps editors.
+
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
+    shape : tuple of int
+        The shape, known when the kernel is compiled; () for a scalar.
+    ndim : int
+        The number of axes.
+
+    Notes
+    -----
+    [TILE-1] A method can also be called as `ct.Tile.reshape(tile, shape)`.
+
+    Examples
+    --------
+    >>> def centred(t: ct.Tile):
+    ...     return t - ct.sum(t) / t.shape[0]
+    >>> @ct.kernel
+    ... def kernel(x, out):
+    ...     ct.store(out, 0, centred(ct.load(x, 0, 4)))
+    >>> x, out = np.float32([1, 2, 3, 6]), np.zeros(4, np.float32)
+    >>> ct.launch(None, (1,), kernel, (x, out))
+    >>> print(out)
+    [-2. -1.  0.  3.]
     """
 
     __slots__ = ()
@@ -182,18 +214,44 @@ Tile.__rdivmod__ = lambda self, other: arithmetic.divmod(other, self)
 
 
 class Array(Proxy):
-    """A global array: memory of one dtype with sizes and strides, counted in elements [ARR-1].
+    """An array in global memory, with sizes and strides. Kernels get it as an argument, and load tiles of it.
 
-    Attributes: `dtype`, `ndim`, `shape`, `strides`, `foreign_pointer`.
-    `ct.Array.from_foreign(pointer, shape, strides)` makes one from a foreign pointer.
-    As an annotation, `ct.Array["M K", ct.float16]` names its sizes, for functions made by `ct.jit`.
+    It exists in tile code only. As an annotation, `x: ct.Array` helps editors, and `x: ct.Array["M K", ct.float16]`
+    names the sizes for functions made by `ct.jit`.
+
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
+    shape : tuple
+        The sizes: ints where they are constants, else scalars.
+    strides : tuple
+        The strides, counted in elements: ints where they are constants, else scalars.
+    ndim : int
+        The number of axes.
+    foreign_pointer : scalar
+        The address of the first element, for `ct.Array.from_foreign`.
+
+    Notes
+    -----
+    [ARR-1]
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(x: ct.Array, out: ct.Array):
+    ...     ct.store(out, 0, x.shape[0] * x.ndim)
+    >>> out = np.zeros(1, np.int32)
+    >>> ct.launch(None, (1,), kernel, (np.zeros((5, 7)), out))
+    >>> print(out)
+    [10]
     """
 
     __slots__ = ()
 
     shape: tuple = _attribute("shape", "The sizes: ints where static, else run-time scalars.")
     strides: tuple = _attribute("strides", "The strides in elements: ints where static, else run-time scalars.")
-    foreign_pointer: Tile = _attribute("foreign_pointer", views.foreign_pointer.__doc__.partition("\n")[0])
+    foreign_pointer: Tile = _attribute("foreign_pointer", "The address of the first element, a scalar.")
 
     __eq__, __ne__ = _binary("=="), _binary("!=")  # an error, as in tile code; Python would compare the objects
     __hash__ = object.__hash__
@@ -203,9 +261,32 @@ class Array(Proxy):
 
 
 class TiledView(_Value):
-    """The tiles of an array [TV-1]: `array.tiled_view(tile_shape)`. No static construct may hold one [TV-5].
+    """The tiles of an array, as `array.tiled_view(tile_shape)` gives them. It exists in tile code only.
 
-    Attributes: `dtype`, `tile_shape`, `traversal_steps`.
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
+    tile_shape : tuple of int
+        The shape of a tile.
+    traversal_steps : tuple of int
+        How many elements there are from one tile to the next, along each axis.
+
+    Notes
+    -----
+    [TV-1] No static construct may hold one [TV-5].
+
+    Examples
+    --------
+    >>> def weighted(tiles: ct.TiledView, i):
+    ...     return tiles.load(i) * tiles.tile_shape[0]
+    >>> @ct.kernel
+    ... def kernel(x, out):
+    ...     ct.store(out, 0, weighted(x.tiled_view(2), 1))
+    >>> out = np.zeros(2)
+    >>> ct.launch(None, (1,), kernel, (np.arange(4.0), out))
+    >>> print(out)
+    [4. 6.]
     """
 
     __slots__ = ()
@@ -215,9 +296,30 @@ class TiledView(_Value):
 
 
 class RawArrayMemory(_Value):
-    """The memory of an array, addressed by offsets in elements [RAWMEM-1]: `array.get_raw_memory()`.
+    """The memory of an array, addressed by offsets: `array.get_raw_memory()` gives it. It exists in tile code only.
 
-    Attribute: `dtype`. No static construct may hold one.
+    Offsets count elements from the first one of the array. Sizes and strides play no part.
+
+    Attributes
+    ----------
+    dtype : DType
+        The dtype of the elements.
+
+    Notes
+    -----
+    [RAWMEM-1] No static construct may hold one.
+
+    Examples
+    --------
+    >>> def element(memory: ct.RawArrayMemory, i):
+    ...     return memory.load_offset(i)
+    >>> @ct.kernel
+    ... def kernel(x, out):
+    ...     ct.store(out, 0, element(x.get_raw_memory(), 3))
+    >>> out = np.zeros(1)
+    >>> ct.launch(None, (1,), kernel, (np.arange(6.0).reshape(2, 3), out))
+    >>> print(out)
+    [3.]
     """
 
     __slots__ = ()

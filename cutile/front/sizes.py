@@ -134,10 +134,51 @@ def _axis(item: str) -> Axis:
 
 
 class Sizes:
-    """The sizes, and perhaps the dtype, of an array parameter: what `ct.Array["M K", ct.float16]` annotates it with.
+    """The sizes, and perhaps the dtype, of an array parameter. `ct.Array["M K", ct.float16]` annotates it with them.
 
-    Functions made by `ct.jit` check them; `ct.launch` does not. A type checker that takes text in annotations for
-    types understands `Annotated[ct.Array, ct.Sizes("M K")]`, which means the same.
+    Functions made by `ct.jit` check them; `ct.launch` does not. A type checker that takes text in annotations for types
+    understands `Annotated[ct.Array, ct.Sizes("M K")]`, which means the same.
+
+    Parameters
+    ----------
+    text : str
+        A size for each axis, with spaces between them: a name, a number, an expression of names such as `2*K` or
+        `cdiv(M, 128)`, `_` for any size, `*name` for any number of axes, `=name` for a size that becomes a constant.
+    dtype : dtype or None, default None
+        The dtype that the array must have.
+
+    Attributes
+    ----------
+    text : str
+        As it was given.
+    dtype : DType or None
+        The dtype that the array must have.
+    axes : tuple
+        What the text says of each axis.
+    constants : tuple of int
+        The axes whose sizes become constants of the kernel. Those behind a `*name` count from the end.
+
+    Raises
+    ------
+    TypeError
+        The text is no text, or the dtype no dtype.
+    ValueError
+        The text does not say sizes.
+
+    Notes
+    -----
+    [JIT-4]
+
+    Examples
+    --------
+    >>> ct.Sizes("M =K").constants
+    (1,)
+    >>> @ct.jit(grid="M", out=ct.Out("M"))
+    ... @ct.kernel
+    ... def row_sums(x: ct.Array["M =K"], out, K: ct.Constant[int]):
+    ...     ct.store(out, ct.bid(0), ct.sum(ct.load(x, (ct.bid(0), 0), (1, K))))
+    >>> print(row_sums(np.ones((2, 4))))
+    [4. 4.]
     """
 
     def __init__(self, text: str, dtype: Any = None):

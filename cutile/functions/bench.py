@@ -20,20 +20,55 @@ def do_bench(fn: Callable[[], Any], *, warmup_ms: float = 25, rep_ms: float = 10
              repeats: int | None = None, flush: str | None = "l2", quantiles: Sequence[float] | None = None,
              mode: str | None = None, statistic: str = "median", device: int | None = None,
              grad_to_none: Sequence[Any] | None = None, return_samples: bool = False) -> Any:
-    """The time of a call, in milliseconds.
+    """Measure the time of a call, in milliseconds.
 
-    fn         what is called, without arguments. On a GPU it queues on the current stream of PyTorch or CuPy
-    warmup_ms, rep_ms   about how long to warm up, and to measure; `warmup` and `repeats` give numbers of calls instead
-    flush      "l2": before each call, also in warm-ups, more memory is written than fits into the L2 cache. That is
-               never part of the time. None: calls find in the cache what the last one left
-    quantiles  return these quantiles, a tuple, instead of one number
-    mode       "events": between two events on the stream; "graph": the same for a CUDA graph of one call (with
-               PyTorch); "wall": the host's clock, for the interpreter and for what a call costs the host. None:
-               "events" where PyTorch or CuPy has a GPU, else "wall"
-    statistic  "median", "mean", "min" or "max" of the measurements; return_samples: return them all, an array
-    device     ordinal of the GPU; None: the current one
-    grad_to_none   tensors whose grad is set to None before each call
-    ValueError for other modes and statistics, and where there is no GPU for the mode.
+    Parameters
+    ----------
+    fn : function
+        What is called, without arguments. On a GPU it queues work on the current stream of PyTorch or CuPy.
+    warmup_ms : float, default 25
+        About how long to warm up.
+    rep_ms : float, default 100
+        About how long to measure.
+    warmup : int, optional
+        How many calls warm up, instead of `warmup_ms`.
+    repeats : int, optional
+        How many calls are measured, instead of `rep_ms`.
+    flush : {"l2", None}, default "l2"
+        "l2": before each call more memory is written than fits into the L2 cache; that is never part of the time. None:
+        calls find in the cache what the last one left.
+    quantiles : sequence of float, optional
+        Return these quantiles, a tuple, instead of one number.
+    mode : {"events", "graph", "wall"}, optional
+        "events": between two events on the stream. "graph": the same for a CUDA graph of one call, with PyTorch.
+        "wall": the host's clock, for the interpreter and for what a call costs the host. None: "events" where PyTorch
+        or CuPy has a GPU, else "wall".
+    statistic : {"median", "mean", "min", "max"}, default "median"
+        Which number of the measurements to return.
+    device : int, optional
+        The GPU. None: the current one.
+    grad_to_none : sequence of tensors, optional
+        Tensors whose `grad` is set to None before each call.
+    return_samples : bool, default False
+        Return all measurements, an array.
+
+    Returns
+    -------
+    float, tuple or ndarray
+
+    Raises
+    ------
+    ValueError
+        Another mode, statistic or flush, or no GPU for the mode.
+
+    Notes
+    -----
+    [BEN-1…5]
+
+    Examples
+    --------
+    >>> cutile.testing.do_bench(lambda: sum(range(100)), repeats=5, warmup=0) > 0
+    True
     """
     if statistic not in STATISTICS:
         raise ValueError(f"statistic is one of {', '.join(STATISTICS)}, not {statistic!r:.40}")

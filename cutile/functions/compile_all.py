@@ -27,16 +27,44 @@ class Job:
 
 def compile_all(jobs: Iterable[Any], *, threads: int | None = None, errors: str = "raise",
                 quiet: bool = True) -> list[CompiledFunction | Exception]:
-    """Compile functions, as many at once as there are processors. Returns what was compiled, in the order of the jobs.
+    """Compile functions, as many at once as there are processors.
 
-    jobs     tuples (function, specs) or (function, specs, keywords of compile), such as
-             (softmax, (ct.ArraySpec("M 1024", ct.float32),), {"target": "sm_90"}); or functions without arguments that
-             return what was compiled
-    threads  how many at once; the assembler is a process of its own, so threads suffice
-    errors   "raise" the first error in the order of the jobs, after all have ended; "collect" returns each error in the
-             place of its result
-    quiet    False shows progress, if standard error is a terminal
-    TypeError and ValueError for wrong jobs.
+    Parameters
+    ----------
+    jobs : iterable
+        Tuples (function, specs) or (function, specs, keywords of `compile`); or functions without arguments that return
+        what they compiled.
+    threads : int, optional
+        How many at once. None: as many as there are processors.
+    errors : {"raise", "collect"}, default "raise"
+        "raise" raises the first error in the order of the jobs, after all have ended; "collect" returns each error in
+        the place of its result.
+    quiet : bool, default True
+        False shows progress, if standard error is a terminal.
+
+    Returns
+    -------
+    list of CompiledFunction
+        In the order of the jobs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Jobs or options of another kind.
+
+    Notes
+    -----
+    [CPL-5] The assembler is a process of its own, so threads suffice.
+
+    Examples
+    --------
+    >>> @ct.jit(grid="cdiv(N, TILE)", out=ct.Out("N"))
+    ... @ct.kernel
+    ... def double(x: ct.Array["N"], y, TILE: ct.Constant[int]):
+    ...     ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), TILE))
+    >>> x = ct.ArraySpec("N", ct.float32)
+    >>> ct.compile_all([(double, (x,), {"TILE": n, "target": "sm_90"}) for n in (64, 128)])
+    [<double compiled for sm_90>, <double compiled for sm_90>]
     """
     if errors not in ("raise", "collect"):
         raise ValueError(f'errors is "raise" or "collect", not {errors!r:.40}')

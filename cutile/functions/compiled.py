@@ -35,12 +35,44 @@ _SUFFIXES = {".cubin": None, ".cutile": None, ".tileir": "tileir", ".sass": "sas
 
 
 class CompiledFunction:
-    """A kernel compiled for a GPU, by `compile` of a function or by `ct.compile_all`, or loaded from a file.
+    """A kernel compiled for a GPU. `compile` of a function and `ct.compile_all` make it; `load` reads it from a file.
 
-    name      of the kernel;  symbol: of its entry in the machine code
-    target    such as "sm_90";  cubin: the machine code
-    key       of the code in the cache on disk; "" where it was loaded from a file
-    seconds   how long it took to compile; None if it was in the cache
+    Attributes
+    ----------
+    name : str
+        The name of the kernel.
+    symbol : str
+        The name of its entry in the machine code.
+    target : str
+        Such as "sm_90".
+    cubin : bytes
+        The machine code.
+    key : str
+        The key of the code in the cache on disk; "" where it was loaded from a file.
+    seconds : float or None
+        How long it took to compile; None if it was in the cache.
+    resources : Resources
+        Registers, stack and shared memory, threads and size of the code.
+    blocks_held : int
+        How many blocks one multiprocessor of the target holds at the same time.
+
+    Notes
+    -----
+    [CPL-1…7] No GPU is needed, but the assembler is: the extra `gpu`.
+
+    Examples
+    --------
+    >>> @ct.jit(grid="cdiv(N, 128)", out=ct.Out("N"))
+    ... @ct.kernel
+    ... def double(x: ct.Array["N"], y):
+    ...     ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), 128))
+    >>> c = double.compile(ct.ArraySpec("N", ct.float32), target="sm_90")
+    >>> c
+    <double compiled for sm_90>
+    >>> isinstance(c, ct.CompiledFunction)
+    True
+    >>> "mulf" in c.text("tileir")
+    True
     """
 
     name: str
@@ -51,9 +83,23 @@ class CompiledFunction:
     seconds: float | None
 
     def text(self, view: str) -> str:
-        """A view of it, one of "source", "ir", "fma", "passes", "tileir", "remarks", "resources", "sass", "host".
+        """Give a view of it.
 
-        ValueError for another view; TileUnsupportedFeatureError for "ptx", which is no stage on this way.
+        Parameters
+        ----------
+        view : str
+            "source", "ir", "fma", "passes", "tileir", "remarks", "resources", "sass" or "host".
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ValueError
+            Another view.
+        TileUnsupportedFeatureError
+            "ptx": machine code is made of Tile IR directly.
         """
         if view == "ptx":
             raise TileUnsupportedFeatureError("there is no PTX: the assembler makes machine code of Tile IR; look at "
@@ -66,7 +112,13 @@ class CompiledFunction:
         raise NotImplementedError
 
     def show(self, view: str = "resources") -> None:
-        """Print a view."""
+        """Print a view.
+
+        Parameters
+        ----------
+        view : str, default "resources"
+            As for `text`.
+        """
         print(self.text(view))
 
     @cached
@@ -80,8 +132,18 @@ class CompiledFunction:
         return blocks_held(self.resources, parse_target(self.target))
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write a file; its suffix says what: .cubin, .tileir, .sass, .ir, .py (the source), .txt (resources), or
-        .cutile, which `CompiledFunction.load` reads. ValueError for another suffix.
+        """Write a file; its suffix says what.
+
+        Parameters
+        ----------
+        path : path
+            With the suffix .cubin, .tileir, .sass, .ir, .py (the source), .txt (resources), or .cutile, which has all
+            of them and can be loaded.
+
+        Raises
+        ------
+        ValueError
+            Another suffix.
         """
         suffix = Path(path).suffix
         if suffix not in _SUFFIXES:
@@ -96,7 +158,22 @@ class CompiledFunction:
 
     @staticmethod
     def load(path: str | os.PathLike) -> CompiledFunction:
-        """Read what `save` wrote to a file .cutile. ValueError for another file."""
+        """Read a file .cutile that `save` wrote.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Returns
+        -------
+        CompiledFunction
+
+        Raises
+        ------
+        ValueError
+            Another file.
+        """
         return _read_archive(path)
 
     def __repr__(self) -> str:

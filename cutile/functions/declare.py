@@ -15,24 +15,59 @@ KEYWORDS = ("grid", "out", "hints", "defaults", "name", "target", "checks")
 
 @opaque("ct.jit makes a function of a kernel's source text; make it outside of what is compiled")
 def jit(function: Any = None, /, **given: Any) -> Any:
-    """Make an ordinary function of a kernel, as a decorator, bare or with keywords, or by a call [JIT-1…3].
+    """Make an ordinary function of a kernel, as a decorator or by a call.
 
-        @ct.jit(grid="M", out=ct.Out("M N"), defaults={"TILE": lambda N: 1 << (N - 1).bit_length()})
-        @ct.kernel
-        def softmax(x: ct.Array["M N"], y, TILE: ct.Constant[int]): ...
+    The function takes arrays and numbers, allocates its outputs, computes the grid, launches, and returns the outputs.
 
-        y = softmax(x)
+    Parameters
+    ----------
+    function : kernel or function
+        A kernel; or a function that returns a kernel for its arguments, a factory: it is called once for each
+        combination of arguments, and what it returns becomes a function by the same keywords.
+    **given
+        Keywords. `grid` must be given; the others may.
 
-    function   a kernel; or a function that returns a kernel for its arguments, a factory: it is called once for each
-               combination of arguments, and what it returns becomes a function by the same keywords
-    grid       text such as "cdiv(M, 128) N", a tuple of ints and texts, or a function of named sizes and numbers
-    out        what is allocated and returned: a `ct.Out`, or a tuple of them
-    hints      options for `replace_hints`
-    defaults   for parameters that callers may leave out: a value, or a function of named sizes and numbers. Those
-               that the kernel declares count too; a constant that has the name of a size is that size
-    name       of the function;  target: what `compile` compiles for, for example "sm_90"
-    checks     False: sizes that have one name are not compared
-    TypeError for other keywords, and for what is neither a kernel nor a function.
+        grid : str, tuple or function
+            Text such as "cdiv(M, 128) N", a tuple of ints and texts, or a function of named sizes and numbers.
+        out : Out or tuple of them
+            What is allocated and returned.
+        hints : dict
+            Options of the kernel, as for `replace_hints`.
+        defaults : dict
+            For parameters that callers may leave out: a value, or a function of named sizes and numbers. Those that the
+            kernel declares count too; a constant that has the name of a size is that size.
+        name : str
+            The name of the function.
+        target : str
+            What `compile` compiles for, for example "sm_90".
+        checks : bool
+            False: sizes that have one name are not compared.
+
+    Returns
+    -------
+    function
+        It has the attributes `kernel`, `outputs` and `parameters`, and the methods `inout`, `compile`, `compile_all`
+        and `profile`. Calls take the keywords `out` and `stream` too.
+
+    Raises
+    ------
+    TypeError
+        A keyword that is none of these, or what is neither a kernel nor a function.
+
+    Notes
+    -----
+    [JIT-1…22] docs/functions.md explains named sizes, outputs and defaults.
+
+    Examples
+    --------
+    >>> @ct.jit(grid="M", out=ct.Out("M N"), defaults={"TILE": lambda N: 1 << (N - 1).bit_length()})
+    ... @ct.kernel
+    ... def normalised(x: ct.Array["M N"], y, TILE: ct.Constant[int]):
+    ...     t = ct.load(x, (ct.bid(0), 0), (1, TILE), padding_mode=ct.PaddingMode.ZERO)
+    ...     ct.store(y, (ct.bid(0), 0), t / ct.sum(t))
+    >>> print(normalised(np.float32([[1, 1, 2], [2, 2, 4]])))
+    [[0.25 0.25 0.5 ]
+     [0.25 0.25 0.5 ]]
     """
     for keyword in given:
         if keyword not in KEYWORDS:

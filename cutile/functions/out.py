@@ -12,16 +12,51 @@ from cutile.functions.rules import Rule
 
 
 class Out:
-    """An output that a function made by `ct.jit` allocates and returns [JIT-7].
+    """An output that a function made by `ct.jit` allocates and returns.
 
-    shape   text such as "M N", a tuple of ints and texts, or a function of named sizes and arguments
-    dtype   a dtype, the name of a parameter whose dtype it is, or a function; None is that of the first array
-    fill    a number that all elements are before the launch. None leaves them uninitialised; in CPU memory they are
-            then NaN or the lowest integer, so that elements that no block stores can be seen
-    like    the name of a parameter: shape, and dtype if there is none, are its
-    device  where it is, for functions without arrays: "cpu", "cuda", "cuda:1", or a device of PyTorch or CuPy
-    name    the parameter of the kernel. Outputs without a name are the last parameters that are neither constants nor
-            annotated as numbers
+    Parameters
+    ----------
+    shape : str, tuple or function, optional
+        Text such as "M N", a tuple of ints and texts, or a function of named sizes and arguments.
+    dtype : dtype, str or function, optional
+        A dtype, the name of a parameter whose dtype it is, or a function of named sizes and arguments. None: the dtype
+        of the first array.
+    fill : number or None, default None
+        What all elements are before the launch. None leaves them uninitialised; in CPU memory they are then NaN or the
+        lowest integer, so that elements that no block stores can be seen.
+    like : str, optional
+        The name of a parameter: the output has its shape, and without `dtype` its dtype. It replaces `shape`.
+    device : str or device, optional
+        Where it is, for functions without arrays: "cpu", "cuda", "cuda:1", or a device of PyTorch or CuPy.
+    name : str, optional
+        The parameter of the kernel. Outputs without a name are the last parameters that are neither constants nor
+        annotated as numbers.
+
+    Attributes
+    ----------
+    shape, dtype, fill, like, device, name
+        As they were given.
+
+    Raises
+    ------
+    TypeError
+        Neither `shape` nor `like`, or both; or a value of another kind.
+
+    Notes
+    -----
+    [JIT-7]
+
+    Examples
+    --------
+    >>> @ct.jit(grid="M", out=(ct.Out("M", ct.float64), ct.Out(like="x")))
+    ... @ct.kernel
+    ... def halves(x: ct.Array["M"], total, half):
+    ...     t = ct.load(x, ct.bid(0), 1)
+    ...     ct.store(half, ct.bid(0), t / 2)
+    ...     ct.store(total, ct.bid(0), t.astype(ct.float64))
+    >>> total, half = halves(np.float32([1, 2]))
+    >>> print(total.dtype, half)
+    float64 [0.5 1. ]
     """
 
     __slots__ = ("shape", "dtype", "fill", "like", "device", "name")

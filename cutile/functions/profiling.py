@@ -24,10 +24,38 @@ BUS_WIDTH, MEMORY_CLOCK = 37, 36  # attributes of a GPU: bits, and kHz
 
 @structure(frozen=True)
 class Profile:
-    """bytes_read, bytes_written  of elements that accesses reach; what is read twice counts twice
-    operations     of arithmetic, by unit and dtype, such as "matrix float16"
-    milliseconds   of a call
-    bandwidth      bytes a second that the call moved;  peak: what the GPU's memory can do, None on a CPU
+    """What a call moves, computes and takes.
+
+    Parameters
+    ----------
+    bytes_read : int
+        The bytes of elements that loads reach; what is read twice counts twice.
+    bytes_written : int
+        The bytes of elements that stores reach.
+    operations : dict
+        How many arithmetic operations, by unit and dtype, such as "matrix float16".
+    milliseconds : float
+        The time of a call.
+    peak : float or None
+        The bytes a second that the GPU's memory can move; None on a CPU.
+
+    Attributes
+    ----------
+    bytes_read, bytes_written, operations, milliseconds, peak
+        As above.
+    bandwidth : float
+        The bytes a second that the call moved.
+    share : float or None
+        The share of the memory's bandwidth; above 1 where caches serve what is read more than once. None on a CPU.
+
+    Notes
+    -----
+    [BEN-8]
+
+    Examples
+    --------
+    >>> print(cutile.testing.Profile(4000, 4000, {"float float32": 1000}, 0.001, None))
+    0.0010 ms, 4,000 bytes read, 4,000 written, 8.0 GB/s; operations: 1,000 float float32
     """
 
     bytes_read: int
@@ -55,8 +83,41 @@ class Profile:
 def profile(f: Any, args: Sequence[Any], *, named: dict[str, Any] | None = None, **bench: Any) -> Profile:
     """Profile a call of a function made by `ct.jit`.
 
-    Bytes and operations are counted by a run in the interpreter, on copies of the arguments. `bench`: keywords of
-    `do_bench`, which takes the time.
+    Bytes and operations are counted by a run in the interpreter, on copies of the arguments.
+
+    Parameters
+    ----------
+    f : function
+        Made by `ct.jit` or `ct.autotune`.
+    args : sequence
+        Its arguments.
+    named : dict, optional
+        Arguments by name.
+    **bench
+        Keywords of `do_bench`, which takes the time.
+
+    Returns
+    -------
+    Profile
+
+    Raises
+    ------
+    TypeError
+        The function is of another kind.
+
+    Notes
+    -----
+    [BEN-8]
+
+    Examples
+    --------
+    >>> @ct.jit(grid="cdiv(N, 128)", out=ct.Out("N"))
+    ... @ct.kernel
+    ... def double(x: ct.Array["N"], y):
+    ...     ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), 128))
+    >>> found = cutile.testing.profile(double, (np.ones(1000, np.float32),), repeats=5)
+    >>> found.bytes_read, found.bytes_written
+    (4000, 4000)
     """
     named = named or {}
     function, values = resolved(f, args, named)
@@ -121,7 +182,20 @@ def _bandwidth(ordinal: int) -> float:
 
 @contextmanager
 def nvtx(name: str) -> Iterator[None]:
-    """A range that NVIDIA's profilers show, where PyTorch, CuPy or the package nvtx can mark it; else nothing."""
+    """Mark what happens within a `with` block as a range that NVIDIA's profilers show.
+
+    PyTorch, CuPy or the package nvtx marks it; where there is none of them, nothing happens.
+
+    Parameters
+    ----------
+    name : str
+        The name of the range.
+
+    Examples
+    --------
+    >>> with cutile.testing.nvtx("step"):
+    ...     pass  # launches
+    """
     import sys
 
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")

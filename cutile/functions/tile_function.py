@@ -26,12 +26,20 @@ MANY_FORMS = 8  # compiled forms of a kernel, above which a function warns [JIT-
 
 
 class TileFunction:
-    """A kernel as a function: it allocates outputs, computes the grid and launches. Made by `ct.jit`.
+    """A kernel as a function, which `ct.jit` makes: it allocates outputs, computes the grid and launches.
 
-    kernel      the kernel, which `ct.launch` takes;  launched: the same with the function's hints
-    parameters  those that callers pass, with their defaults
-    outputs     what it allocates, in the order of the kernel's parameters
-    returned    the parameters that a call returns
+    Attributes
+    ----------
+    kernel : kernel
+        The kernel, which `ct.launch` takes.
+    launched : kernel
+        The kernel with the function's hints.
+    parameters : dict
+        Those that callers pass, with their defaults.
+    outputs : list
+        What it allocates, in the order of the kernel's parameters.
+    returned : list of str
+        The parameters that a call returns.
     """
 
     def __new__(cls, *args: Any, **kwargs: Any) -> TileFunction:
@@ -137,8 +145,19 @@ class TileFunction:
         type(self).__call__ = written if self.wrap is None else self.wrap(written)  # type: ignore[method-assign]
 
     def inout(self, *names: str) -> TileFunction:
-        """Return these arguments too: arrays that the kernel writes. They come in the order of the kernel's parameters,
-        among the outputs [JIT-12]. Returns the function.
+        """Let calls return arguments too: arrays that the kernel writes.
+
+        They come in the order of the kernel's parameters.
+
+        Parameters
+        ----------
+        *names
+            The parameters.
+
+        Returns
+        -------
+        function
+            This one.
         """
         for n in names:
             if n not in self.parameters or self.specs[n].constant:
@@ -300,7 +319,20 @@ class TileFunction:
         return grid, self.launched, tuple({**bound.values, **outputs}[n] for n in self.kernel.names)
 
     def profile(self, *args: Any, **named: Any) -> Any:
-        """What a call with these arguments moves, computes and takes: a `ct.testing.Profile` [BEN-8]."""
+        """Profile a call.
+
+        Parameters
+        ----------
+        *args
+            The arguments of the call.
+        **named
+            Those by name.
+
+        Returns
+        -------
+        Profile
+            What the call moves, computes and takes: a `ct.testing.Profile` [BEN-8].
+        """
         from cutile.functions.profiling import profile
 
         return profile(self, args, named=named)
@@ -308,12 +340,31 @@ class TileFunction:
     # -------------------------------------------------------------- without running it
 
     def compile(self, *specs: Any, target: Any = None, hints: Mapping[str, Any] | None = None, **named: Any) -> Any:
-        """Compile for arguments of these kinds, without running anything; no GPU is needed [CPL-1].
+        """Compile for arguments of these kinds, without running anything. No GPU is needed.
 
-        specs, named   the arguments of a call: arrays, `ct.ArraySpec`s, numbers, dtypes for numbers, constants
-        target         such as "sm_90"; None is that of ct.jit, or of the GPU that is there
-        hints          other options of the kernel
-        Returns a `ct.CompiledFunction`. TypeError for a constant that follows from a size that a spec leaves open.
+        Parameters
+        ----------
+        *specs
+            The arguments of a call: arrays, `ct.ArraySpec`s, numbers, dtypes for numbers, constants.
+        target : str, optional
+            Such as "sm_90". None: that of `ct.jit`, or of the GPU that is there.
+        hints : dict, optional
+            Other options of the kernel.
+        **named
+            Arguments by name.
+
+        Returns
+        -------
+        CompiledFunction
+
+        Raises
+        ------
+        TypeError
+            A constant follows from a size that a spec leaves open.
+
+        Notes
+        -----
+        [CPL-1]
         """
         from cutile.functions.compiled import compile_function
 
@@ -321,10 +372,31 @@ class TileFunction:
 
     def compile_all(self, configs: Sequence[Any], specs: Sequence[Any] = (), *, targets: Sequence[Any] | None = None,
                     threads: int | None = None, errors: str = "raise", quiet: bool = True) -> list[Any]:
-        """Compile for many configurations at once, and for each of some targets [CPL-5].
+        """Compile for many configurations at once, and for each of some targets.
 
-        configs   dictionaries of arguments by name, or tuples of further arguments behind `specs`
-        The results are in order, those of one configuration for all targets together. `errors`: `ct.compile_all`.
+        Parameters
+        ----------
+        configs : sequence
+            Dictionaries of arguments by name, or tuples of further arguments behind `specs`.
+        specs : sequence, default ()
+            The first arguments, as for `compile`.
+        targets : sequence of str, optional
+            The targets. None: as for `compile`.
+        threads : int, optional
+            As for `ct.compile_all`.
+        errors : {"raise", "collect"}, default "raise"
+            As for `ct.compile_all`.
+        quiet : bool, default True
+            As for `ct.compile_all`.
+
+        Returns
+        -------
+        list of CompiledFunction
+            In the order of the configurations; those of one configuration for all targets stand together.
+
+        Notes
+        -----
+        [CPL-5]
         """
         from cutile.functions.compile_all import compile_all
 

@@ -52,24 +52,64 @@ class Untuned:
 def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = None, reference: Callable | None = None,
              check: Callable | None = None, budget_s: float | None = None, timeout_s: float | None = 10.0,
              save: Any = None, quiet: bool = False) -> Callable[[Any], Any]:
-    """Decorate a function, above or below `ct.jit`: calls find the fastest configuration, once for each kind of input.
+    """Let calls of a function find its fastest configuration, once for each kind of input.
 
-    configs    dictionaries, or a function of named sizes that returns them. Their keys are constants of the kernel,
-               hints, or parameters of the factory
-    key        named sizes and arguments whose exact values make another kind of input; None: dtypes, and all sizes
-               rounded up to powers of two
-    inputs     what is measured: None, the arguments of the call; "zeros", "normal" or "integers", arrays like them; or
-               a function of the arguments that returns others
-    reference  a function of the arguments that returns what the outputs should be; None: the outputs of the first
-               configuration
-    check      a function of outputs and expected outputs that raises if they differ too much; None: integers must be
-               equal, floats may differ by what sums in another order may
-    budget_s   after so many seconds no further configuration is tried
-    timeout_s  limit of the first run of a configuration, in a process of its own; None: no limit
-    save       a file with results, which is read before a search, and written after it
-    quiet      print no progress and no summary
-    TypeError for anything that is neither a kernel nor made by `ct.jit`; ValueError for no configurations, and for keys
-    that are none.
+    It decorates a kernel below `ct.jit`, or what `ct.jit` made.
+
+    Parameters
+    ----------
+    configs : sequence of dict, or function
+        The configurations, or a function of named sizes that returns them. Their keys are constants of the kernel,
+        hints, or parameters of the factory.
+    key : sequence of str, optional
+        Named sizes and arguments of which each value is a kind of input. None: dtypes, and all sizes rounded up to
+        powers of two.
+    inputs : str or function, optional
+        What is measured. None: the arguments of the call. "zeros", "normal" or "integers": arrays like them. A function
+        of the arguments: what it returns.
+    reference : function, optional
+        A function of the arguments that returns what the outputs should be. None: the outputs of the first
+        configuration.
+    check : function, optional
+        A function of outputs and expected outputs that raises if they differ too much. None: integers must be equal,
+        floats may differ by what sums in another order may.
+    budget_s : float, optional
+        After so many seconds no further configuration is tried.
+    timeout_s : float or None, default 10
+        The limit of the first run of a configuration, in a process of its own. None: no limit.
+    save : path, optional
+        A file with results, which is read before a search, and written after it.
+    quiet : bool, default False
+        Print no progress and no summary.
+
+    Returns
+    -------
+    decorator
+        The function that it makes has `tune(...)`, which searches now, `best(...)`, `last`, `load(path)` and
+        `export(path)`.
+
+    Raises
+    ------
+    TypeError
+        It decorates what is neither a kernel nor made by `ct.jit`.
+    ValueError
+        There are no configurations, a key of them is unknown, or `inputs` is.
+
+    Notes
+    -----
+    [TUN-1…9] Results are remembered on disk.
+
+    Examples
+    --------
+    >>> @ct.autotune([{"TILE": 64}, {"TILE": 256}], quiet=True, timeout_s=None)
+    ... @ct.jit(grid="cdiv(N, TILE)", out=ct.Out("N"))
+    ... @ct.kernel
+    ... def scaled(x: ct.Array["N"], y, TILE: ct.Constant[int]):
+    ...     ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), TILE))
+    >>> print(scaled(np.arange(1000.0))[-1])
+    1998.0
+    >>> scaled.last.best["TILE"] in (64, 256)
+    True
     """
     if not callable(configs):
         configs = [dict(c) for c in configs]
@@ -91,10 +131,14 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
 
 
 class Tuned:
-    """A function that finds its fastest configuration. Made by `ct.autotune`.
+    """A function that finds its fastest configuration. `ct.autotune` makes it.
 
-    function   what it tunes: a function made by `ct.jit`, or a factory
-    last       the result of the last search, a `Tuning`; None before
+    Attributes
+    ----------
+    function : function
+        What it tunes: a function made by `ct.jit`, or a factory.
+    last : Tuning or None
+        The result of the last search; None before.
     """
 
     def __init__(self, function: TileFunction | Factory, settings: Settings):
@@ -203,7 +247,19 @@ class Tuned:
         return f, names, values
 
     def best(self, *args: Any, **named: Any) -> Config:
-        """The configuration for a call with these arguments: found before, remembered on disk, or searched now."""
+        """Give the configuration for a call: found before, remembered on disk, or searched now.
+
+        Parameters
+        ----------
+        *args
+            The arguments of the call.
+        **named
+            Those by name.
+
+        Returns
+        -------
+        dict
+        """
         key = key_of(self, args, named)
         config = self._found.get(key)
         if config is None:
@@ -214,7 +270,25 @@ class Tuned:
         return config
 
     def tune(self, *args: Any, **named: Any) -> Tuning:
-        """Search now, and remember the result. ValueError with the most common reasons if no configuration ran."""
+        """Search now, and remember the result.
+
+        Parameters
+        ----------
+        *args
+            The arguments of the call.
+        **named
+            Those by name.
+
+        Returns
+        -------
+        Tuning
+            The times, and what failed.
+
+        Raises
+        ------
+        ValueError
+            No configuration ran; the text gives the most common reasons.
+        """
         from cutile.functions.tuning_search import search
 
         key = key_of(self, args, named)
@@ -225,13 +299,25 @@ class Tuned:
         return found
 
     def load(self, path: Any) -> None:
-        """Use the results in a file that `export` wrote: they count before those on disk."""
+        """Use the results in a file that `export` wrote. They count before those on disk.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
         self._store.read(path)
         self._found.clear()
         self._resolved.clear()
 
     def export(self, path: Any) -> None:
-        """Write all results for this function that are known here to a file, which can ship with a program."""
+        """Write all results for this function that are known here to a file, which can ship with a program.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+        """
         self._store.write(path)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -26,12 +26,23 @@ _ERRORS = {
 
 
 def document(op: OpDef, doc: str) -> str:
-    """The docstring of an op that users call, as text for `help`."""
+    """The docstring of an op that users call, as text for `help`; `doc` is that of its meaning, with clauses."""
+    parameters = list(op.__signature__.parameters.values())
+    return _documented(op, doc, spelling(op), parameters if op.public else parameters[1:])
+
+
+def document_method(op: OpDef, doc: str, owner: str, name: str, signature: inspect.Signature) -> str:
+    """The docstring of a method: `owner` is what stands before the dot, `signature` that without the receiver."""
+    return _documented(op, doc, f"{owner}.{name}{_spelt(signature)}", list(signature.parameters.values()))
+
+
+def _documented(op: OpDef, doc: str, call: str, parameters: list[inspect.Parameter]) -> str:
     own, clauses = _parts(inspect.cleandoc(doc))
-    sections = {"Parameters": _parameters(op), "Returns": RETURNS.get(op.name) or RETURNS.get(op.rule.__name__, "tile"),
+    sections = {"Parameters": _parameters(op, parameters),
+                "Returns": RETURNS.get(op.name) or RETURNS.get(op.rule.__name__, "tile"),
                 "Raises": _raises(clauses), "Notes": "\n".join(clauses), "Examples": _example(op.name)}
     text = "\n\n".join(f"{title}\n{'-' * len(title)}\n{body}" for title, body in sections.items() if body)
-    return f"{spelling(op)}\n\n{own}\n\n{text}\n"
+    return f"{call}\n\n{own}\n\n{text}\n"
 
 
 def spelling(op: OpDef) -> str:
@@ -42,7 +53,12 @@ def spelling(op: OpDef) -> str:
         kind, method = op.method
         name = f"{kind}.{method}"
         signature = inspect.Signature(list(signature.parameters.values())[1:])
-    return name + re.sub(r"<(\w+\.\w+): '\w+'>", r"ct.\1", str(signature))
+    return name + _spelt(signature)
+
+
+def _spelt(signature: inspect.Signature) -> str:
+    """A signature as users write it, with the names of members of enumerations."""
+    return re.sub(r"<(\w+\.\w+): '\w+'>", r"ct.\1", str(signature))
 
 
 def _parts(doc: str) -> tuple[str, list[str]]:
@@ -56,14 +72,13 @@ def _parts(doc: str) -> tuple[str, list[str]]:
     return "\n".join(own).strip(), clauses
 
 
-def _parameters(op: OpDef) -> str:
+def _parameters(op: OpDef, given: list[inspect.Parameter]) -> str:
     """The section on parameters: for each the row of this op, or else the one that ops share."""
     shown = []
-    given = list(op.__signature__.parameters.items())
-    for name, p in given if op.public else given[1:]:  # a method's first parameter is what it is called on
-        kind, text = PARAMETERS.get(f"{op.name}.{name}") or PARAMETERS.get(name, ("any value", ""))
+    for p in given:
+        kind, text = PARAMETERS.get(f"{op.name}.{p.name}") or PARAMETERS.get(p.name, ("any value", ""))
         star = "*" * (p.kind is p.VAR_POSITIONAL)
-        shown.append(f"{star}{name} : {kind}\n    " + text.replace("\n", "\n    "))
+        shown.append(f"{star}{p.name} : {kind}\n    " + text.replace("\n", "\n    "))
     return "\n".join(shown)
 
 

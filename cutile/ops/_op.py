@@ -116,31 +116,42 @@ class Accesses:
                    "mask" if "mask" in names else None, "padding_value" if "padding_value" in names else None)
 
 
-class _Doc:
-    """The docstring of an op, with the clauses that its family shares, and in NumPy's form if users call the op. It is
-    put together when somebody asks for it, which saves time at import.
+class Documented:
+    """The `__doc__` of a class whose objects have docstrings of their own. They are put together when somebody asks for
+    them, which saves time at import.
     """
 
-    def __init__(self, of_class: str):
-        self.of_class = of_class
+    def __init__(self, of_class: str, make: Callable[[Any], str | None]):
+        self.of_class, self.make = of_class, make
 
-    def __get__(self, op: OpDef | None, cls: type) -> str | None:
-        if op is None:
+    def __get__(self, obj: Any, cls: type) -> str | None:
+        if obj is None:
             return self.of_class
-        doc, clauses = op.meaning.__doc__, op.clauses
-        if clauses:
-            text = clauses if isinstance(clauses, str) else clauses(op)
-            doc = with_clauses(doc or "", text.format(name=op.name, short=op.short))
-        if doc and (op.public or op.method):
-            from cutile.ops._documentation import document  # only help needs it
-
-            doc = document(op, doc)
-        op.__dict__["__doc__"] = doc  # which is found first from now on
+        doc = obj.__dict__["__doc__"] = self.make(obj)  # which is found first from now on
         return doc
 
 
+def _doc(op: OpDef) -> str | None:
+    """The docstring of an op: that of its meaning, with clauses, and in NumPy's form if users call the op."""
+    doc = meaning_doc(op)
+    if not (doc and (op.public or op.method)):
+        return doc
+    from cutile.ops._documentation import document  # only help needs it
+
+    return document(op, doc)
+
+
+def meaning_doc(op: OpDef) -> str | None:
+    """The docstring of an op's meaning, with the clauses that its family shares."""
+    doc, clauses = op.meaning.__doc__, op.clauses
+    if not clauses:
+        return doc
+    text = clauses if isinstance(clauses, str) else clauses(op)
+    return with_clauses(doc or "", text.format(name=op.name, short=op.short))
+
+
 class OpDef:
-    __doc__ = _Doc("An op: the object behind `ct.exp2`, the key of every table about ops.")
+    __doc__ = Documented("An op: the object behind `ct.exp2`, the key of every table about ops.", _doc)
 
     def __init__(self, meaning: Callable, rule: Callable, *, name: str | None = None, operands: str | None = None,
                  effect: str = PURE, exact: bool = False, loose: Callable | None = None, tileir: Any = None,

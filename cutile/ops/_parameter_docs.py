@@ -92,6 +92,9 @@ PARAMETERS: dict[str, tuple[str, str]] = {
     "load.shape": ("int or tuple of int, constant", "The shape of the tile: a power of two for each axis of the array. "
                    "A single int will do\nfor rank 1; () loads one element, as a scalar."),
     "num_tiles.shape": ("int or tuple of int, constant", "The shape of the tiles."),
+    "from_foreign.pointer": ("scalar", "The address of the first element, which `array.foreign_pointer` gives."),
+    "from_foreign.shape": ("tuple of scalars", "The sizes: signed integers."),
+    "from_foreign.strides": ("tuple of scalars", "The strides, counted in elements: signed integers."),
     "extract.shape": ("tuple of int, constant", "The shape of the part; it divides the shape of `x`."),
     "size": ("int, constant", "How many elements; a power of two."),
     "start": ("scalar or number, default 0", "The first element."),
@@ -147,6 +150,7 @@ _NOTHING = "None"
 
 # Results, by the name of the op, or else of its typing rule.
 RETURNS: dict[str, str] = {
+    "from_foreign": "array\n    Of the dtype that the pointer points to.",
     **dict.fromkeys(("rounded_rule", "division_rule", "extremum_rule", "bitwise_rule", "shift_rule", "pow_rule",
                      "float_binary", "where_rule"), _PROMOTED),
     "truediv_rule": "tile\n    A float of the broadcast shape: of the promoted dtype if it is one, else float32.",

@@ -14,10 +14,14 @@ from cutile.pictures.trace import trace
 
 
 class View:
-    """A picture of a launch.
+    """A picture of a launch, which `ct.view` makes. A notebook shows it.
 
-    data   what is known of the launch, as plain data (docs/viewing.md)
-    html   the page, as text
+    Attributes
+    ----------
+    data : dict
+        What is known of the launch, as plain data: docs/view-data.md describes it.
+    html : str
+        The page.
     """
 
     def __init__(self, data: dict[str, Any]):
@@ -28,7 +32,18 @@ class View:
         return html.page(self.data)
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the page to a file. OSError if that is not possible."""
+        """Write the page to a file.
+
+        Parameters
+        ----------
+        path : path
+            The file.
+
+        Raises
+        ------
+        OSError
+            The file cannot be written.
+        """
         with open(path, "w", encoding="utf-8") as f:
             f.write(self.html)
 

@@ -16,7 +16,24 @@ T = TypeVar("T")
 
 
 class ConstantAnnotation:
-    """The argument is embedded in the kernel as a constant [ANN-1]. Used in `Annotated[T, ConstantAnnotation()]`."""
+    """Says that an argument becomes a constant of the kernel. `ct.Constant[T]` is `Annotated[T, ConstantAnnotation()]`.
+
+    Notes
+    -----
+    [ANN-1] Each value of the argument makes a program of its own. Shapes of tiles must be constants.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def kernel(out, n: ct.Constant[int]):
+    ...     ct.store(out, 0, ct.full(n, 1, out.dtype))
+    >>> out = np.zeros(4, np.int32)
+    >>> ct.launch(None, (1,), kernel, (out, 2))
+    >>> print(out)
+    [1 1 0 0]
+    >>> ct.Constant[int].__metadata__
+    (ConstantAnnotation(),)
+    """
 
     def __repr__(self) -> str:
         return "ConstantAnnotation()"
@@ -30,7 +47,40 @@ class ConstantAnnotation:
 
 @structure(frozen=True)
 class ScalarAnnotation:
-    """The dtype in which an integer argument is passed: int32 or int64 [ANN-2]."""
+    """Says in which dtype an integer argument is passed.
+
+    `ct.ScalarInt64[T]` is `Annotated[T, ScalarAnnotation(int64)]`.
+
+    Parameters
+    ----------
+    dtype : DType, default int32
+        int32 or int64.
+
+    Attributes
+    ----------
+    dtype : DType
+        int32 or int64.
+
+    Raises
+    ------
+    ValueError
+        Any other dtype.
+
+    Notes
+    -----
+    [ANN-2]
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> @ct.kernel
+    ... def kernel(out, n: Annotated[int, ct.ScalarAnnotation(ct.int64)]):
+    ...     ct.store(out, 0, n + 1)
+    >>> out = np.zeros(1, np.int64)
+    >>> ct.launch(None, (1,), kernel, (out, 1 << 40))
+    >>> print(out)
+    [1099511627777]
+    """
 
     dtype: DType = int32
 
@@ -41,7 +91,50 @@ class ScalarAnnotation:
 
 @structure(frozen=True, kw_only=True)
 class ArrayAnnotation:
-    """The index dtype of an array argument, and the sizes and strides that become constants [ANN-3]."""
+    """Says how an array argument is indexed, and which of its sizes and strides become constants of the kernel.
+
+    `ct.IndexedWithInt64[T]` is `Annotated[T, ArrayAnnotation(index_dtype=int64)]`.
+
+    Parameters
+    ----------
+    index_dtype : DType, default int32
+        int32, or int64 for arrays with sizes or strides of 2**31 and more.
+    static_shape_dims : tuple of int, default ()
+        The axes whose sizes are constants.
+    static_stride_dims : tuple of int, default ()
+        The axes whose strides are constants.
+
+    Attributes
+    ----------
+    index_dtype : DType
+        int32 or int64.
+    static_shape_dims : tuple of int
+        The axes whose sizes are constants.
+    static_stride_dims : tuple of int
+        The axes whose strides are constants.
+
+    Raises
+    ------
+    ValueError
+        Another dtype, or an axis that is named twice.
+    TypeError
+        Axes that are no tuple of ints.
+
+    Notes
+    -----
+    [ANN-3]
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> @ct.kernel
+    ... def ones(out: Annotated[ct.Array, ct.ArrayAnnotation(static_shape_dims=(0,))]):
+    ...     ct.store(out, 0, ct.full(out.shape[0], 1, out.dtype))
+    >>> out = np.zeros(8, np.int32)
+    >>> ct.launch(None, (1,), ones, (out,))
+    >>> print(out)
+    [1 1 1 1 1 1 1 1]
+    """
 
     index_dtype: DType = int32
     static_shape_dims: tuple[int, ...] = ()
@@ -60,7 +153,39 @@ class ArrayAnnotation:
 
 @structure(frozen=True, kw_only=True)
 class ListAnnotation:
-    """The annotation of the elements of a list of arrays [ANN-4]."""
+    """Says how the arrays of a list argument are indexed, and which of their sizes and strides become constants.
+
+    Parameters
+    ----------
+    element : ArrayAnnotation
+        What holds for each array, or a type that is annotated with it.
+
+    Attributes
+    ----------
+    element : ArrayAnnotation
+        What holds for each array.
+
+    Raises
+    ------
+    TypeError
+        Anything else.
+
+    Notes
+    -----
+    [ANN-4]
+
+    Examples
+    --------
+    >>> from typing import Annotated
+    >>> Long = Annotated[list, ct.ListAnnotation(element=ct.ArrayAnnotation(index_dtype=ct.int64))]
+    >>> @ct.kernel
+    ... def total(arrays: Long, out):
+    ...     ct.store(out, 0, ct.load(arrays[0], 0, 1) + ct.load(arrays[1], 0, 1))
+    >>> out = np.zeros(1)
+    >>> ct.launch(None, (1,), total, ([np.ones(3), np.ones(5)], out))
+    >>> print(out)
+    [2.]
+    """
 
     element: Any
 

@@ -93,6 +93,13 @@ class Kernel:
     **unknown
         Any other option is a TypeError.
 
+    Attributes
+    ----------
+    function : function
+        The Python function.
+    parameters : dict
+        What the annotation of each parameter asks for.
+
     Raises
     ------
     TypeError
@@ -187,10 +194,30 @@ class Kernel:
 
     @opaque(_WHY)
     def replace_hints(self, **hints: Any) -> Kernel:
-        """A new kernel with other compiler options; TypeError for an unknown name [KERN-5].
+        """Give a kernel with other options.
 
-        Kernels with equal options that come from one kernel share what is compiled, so this may be called for every
-        launch. The interpreter ignores options: all kernels from one share its code.
+        Kernels that come from one kernel and have equal options share what is compiled, so this may be called for every
+        launch.
+
+        Parameters
+        ----------
+        **hints
+            Options, as for `ct.kernel`.
+
+        Returns
+        -------
+        kernel
+
+        Raises
+        ------
+        TypeError
+            An unknown option.
+        ValueError
+            An option out of range.
+
+        Notes
+        -----
+        [KERN-5]
         """
         options = self.options.replace(**hints)
         other = object.__new__(type(self))

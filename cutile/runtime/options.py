@@ -12,10 +12,36 @@ _UNSET = object()
 
 
 class ByTarget:
-    """An option value per GPU target: `ByTarget(sm_90=2, sm_100=4, default=1)`.
+    """An option of a kernel that has a value for each GPU target.
 
-    On targets that are not listed the value is `default`, or if that is not given, the option's own default. ValueError
-    for a name that is not sm_ and digits.
+    Parameters
+    ----------
+    default : object, optional
+        The value on targets that are not listed. Without it, they have the option's own default.
+    **targets : object
+        The value on each target: `sm_90=2`.
+
+    Attributes
+    ----------
+    key : tuple
+        Hashable; equal for equal objects.
+
+    Raises
+    ------
+    ValueError
+        A name that is not sm_ and digits.
+
+    Notes
+    -----
+    [KERN-4]
+
+    Examples
+    --------
+    >>> @ct.kernel(occupancy=ct.ByTarget(sm_90=2, sm_100=4, default=1))
+    ... def kernel(x):
+    ...     pass
+    >>> ct.ByTarget(sm_90=2, default=1).get("sm_90", None)
+    2
     """
 
     __hash__ = None
@@ -29,7 +55,19 @@ class ByTarget:
         self._default, self._targets = to_builtin(default), {name: to_builtin(v) for name, v in targets.items()}
 
     def get(self, target: str, otherwise: Any) -> Any:
-        """The value for a target; `otherwise` is the option's own default."""
+        """Give the value on a target.
+
+        Parameters
+        ----------
+        target : str
+            Such as "sm_90".
+        otherwise : object
+            The option's own default, for targets that are not listed where there is no `default`.
+
+        Returns
+        -------
+        object
+        """
         return self._targets.get(target, otherwise if self._default is _UNSET else self._default)
 
     @property
@@ -38,6 +76,12 @@ class ByTarget:
         return ByTarget, self._default, frozenset(self._targets.items())
 
     def values(self) -> list[Any]:
+        """Give all values, that of `default` last.
+
+        Returns
+        -------
+        list
+        """
         return [*self._targets.values(), *(() if self._default is _UNSET else (self._default,))]
 
     def __eq__(self, other: object) -> bool:

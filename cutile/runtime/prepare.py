@@ -100,9 +100,14 @@ def _made(kernel: Any, grid: Any, kernel_args: Any, stream: Any) -> Prepared | E
 
 
 class Prepared:
-    """A launch that `ct.prepare` made. Calling it runs it. One thread at a time may use it.
+    """A launch that `ct.prepare` made. Calling it with a stream runs it. One thread at a time may use it.
 
-    kernel, grid   what runs, over which blocks (three ints)
+    Attributes
+    ----------
+    kernel : kernel
+        What runs.
+    grid : tuple of int
+        Over which blocks: three ints.
     """
 
     __slots__ = ("kernel", "grid", "_values", "_parts", "_plan", "_stored", "_launch", "_launch_values", "_in_c",
@@ -146,11 +151,22 @@ class Prepared:
         return self._other[1]
 
     def replace(self, /, **arguments: Any) -> None:
-        """Use other arguments, by the names of parameters: arrays of the same place, dtype, sizes and strides, numbers
-        of the same kind. If one does not fit, none is replaced.
+        """Use other arguments from now on. If one does not fit, none is replaced.
 
-        TypeError for an unknown name, a constant, or an argument of another kind, dtype or place; ValueError for an
-        array of other sizes or strides, or that is less aligned; OverflowError for an int that does not fit.
+        Parameters
+        ----------
+        **arguments
+            By the names of parameters: arrays of the same place, dtype, sizes and strides, and numbers of the same
+            kind.
+
+        Raises
+        ------
+        TypeError
+            An unknown name, a constant, or an argument of another kind, dtype or place.
+        ValueError
+            An array of other sizes or strides, or one that is less aligned.
+        OverflowError
+            An int that does not fit.
         """
         fresh = {}
         for name, value in arguments.items():

@@ -15,17 +15,42 @@ SHOWN = 3  # wrong elements in a message
 
 def assert_matches(f: Any, reference: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
                    bounds: Any = None) -> None:
-    """Check that every element of the outputs is as near to the reference as the arithmetic of the kernel allows.
+    """Check that each element of the outputs is as near to the reference as the arithmetic of the kernel allows.
 
-    f          a function made by `ct.jit`
-    reference  called with the same arguments; returns the expected array, or a tuple of them, best in float64
-    named      arguments by name
-    bounds     how far each element may be away: a number, an array or a tuple of these, one for each output. None: what
-               the kernel's program allows on these arguments (`cutile.bounds` with rounding), which takes a walk over
-               all blocks on the CPU, so arrays should be small
-    NaN must stand where the reference has NaN, infinities must be equal; zeros may have either sign.
-    AssertionError that names index, values and bound of the first wrong elements, and their number. ValueError where no
-    bound is known: then give `bounds`.
+    Parameters
+    ----------
+    f : function
+        Made by `ct.jit`.
+    reference : function
+        It takes the same arguments and returns the expected array, or a tuple of them, best in float64.
+    args : sequence
+        The arguments.
+    named : dict, optional
+        Arguments by name.
+    bounds : float, ndarray or tuple, optional
+        How far elements may be away: a number, an array, or a tuple of these, one for each output. None: what the
+        program of the kernel allows on these arguments. To find that, all blocks run on the CPU, so arrays should be
+        small.
+
+    Raises
+    ------
+    AssertionError
+        Elements are further away; the text gives their number, and index, values and bound of the first ones.
+    ValueError
+        No bound is known: give `bounds`.
+
+    Notes
+    -----
+    [BEN-6] NaN must stand where the reference has NaN. Infinities must be equal. Zeros may have either sign.
+
+    Examples
+    --------
+    >>> @ct.jit(grid="cdiv(N, 128)", out=ct.Out("N"))
+    ... @ct.kernel
+    ... def root(x: ct.Array["N"], y):
+    ...     ct.store(y, ct.bid(0), ct.sqrt(ct.load(x, ct.bid(0), 128)))
+    >>> x = np.linspace(0, 1, 300, dtype=np.float32)
+    >>> cutile.testing.assert_matches(root, lambda x: np.sqrt(x.astype(np.float64)), (x,))
     """
     named = named or {}
     want = [np.asarray(on_host(w)) for w in _several(reference(*args, **named))]
@@ -75,7 +100,28 @@ def _compare(what: str, got: np.ndarray, want: np.ndarray, bound: Any) -> None:
 
 def assert_repeatable(f: Callable[..., Any], args: Sequence[Any], *, named: dict[str, Any] | None = None,
                       repeats: int = 10) -> None:
-    """Check that a function gives the same bits each time. AssertionError that names the first element that differs."""
+    """Check that a function gives the same bits each time.
+
+    Parameters
+    ----------
+    f : function
+        What is called.
+    args : sequence
+        Its arguments.
+    named : dict, optional
+        Arguments by name.
+    repeats : int, default 10
+        How often it is called.
+
+    Raises
+    ------
+    AssertionError
+        It does not; the text names the first element that differs.
+
+    Examples
+    --------
+    >>> cutile.testing.assert_repeatable(np.cumsum, (np.ones(8),))
+    """
     named = named or {}
     first = [on_host(a) for a in _several(f(*args, **named))]
     for n in range(1, repeats):

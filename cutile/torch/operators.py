@@ -26,29 +26,36 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
 
     Parameters
     ----------
-    name : "namespace::name". Programs that were exported find the operator by it
-    function : its parameters are those of the operator; what `inout` names counts as written, and is not returned
-    backward : a function by `ct.jit`, or another one. Its parameters are named after those of `function`, after its
-        outputs, and grad_<output>; the outputs of a tile function are named grad_<input>. Another function returns a
-        dictionary of gradients by input
-    vmap : a rule for torch.vmap, as torch.library.register_vmap takes it; without one the operator runs for each item
-    tags : of the operator
+    name : str
+        "namespace::name". Programs that were exported find the operator by it.
+    function : function
+        Made by `ct.jit`. Its parameters are those of the operator. What `inout` names counts as written, and is not
+        returned.
+    backward : function, optional
+        A function by `ct.jit`, or another one. Its parameters are named after those of `function`, after its outputs, and
+        grad_<output>. The outputs of a function by `ct.jit` are named grad_<input>; another function returns a dictionary
+        of gradients by input.
+    vmap : function, optional
+        A rule for torch.vmap, as torch.library.register_vmap takes it. Without one, the operator runs for each item.
+    tags : sequence of torch.Tag, default ()
+        Tags of the operator.
 
     Returns
     -------
-    the operator, which is called like the function
+    operator
+        It is called like the function.
 
     Raises
     ------
     TypeError
-        the function is none by ct.jit, a parameter has no type that a schema knows, or backward asks for a name that
-        is neither parameter, output nor gradient
+        The function is none by `ct.jit`, a parameter has no type that a schema knows, or `backward` asks for a name that is
+        neither parameter, output nor gradient.
     ValueError
-        backward for a function that writes to its arguments
+        `backward` is given for a function that writes to its arguments.
 
     Notes
     -----
-    The operator runs where its tensors are: in CPU memory in the interpreter. It may stand in torch.compile with
+    [PT-5] The operator runs where its tensors are: in CPU memory in the interpreter. It may stand in torch.compile with
     fullgraph=True, torch.export, torch.vmap and under autograd. autocast does not convert its arguments.
 
     Examples

@@ -29,7 +29,29 @@ TOP = 5  # configurations that must be precise
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement(Generic[T]):
-    """What one configuration took: mean time of a launch in microseconds, with its 95 % error margin."""
+    """What one configuration took.
+
+    Parameters
+    ----------
+    config : object
+        The configuration.
+    mean_us : float
+        The mean time of a launch, in microseconds.
+    num_samples : int
+        How many launches were measured.
+    error_margin_us : float
+        The 95 % error margin of the mean, in microseconds.
+
+    Attributes
+    ----------
+    config, mean_us, num_samples, error_margin_us
+        As above.
+
+    Examples
+    --------
+    >>> cutile.tune.Measurement(config=128, mean_us=12.5, num_samples=40, error_margin_us=0.1).mean_us
+    12.5
+    """
 
     config: T
     mean_us: float
@@ -39,9 +61,32 @@ class Measurement(Generic[T]):
 
 @dataclass(frozen=True, kw_only=True)
 class TuningResult(Generic[T]):
-    """All configurations that ran, those that failed as (config, exception class, message), and the fastest.
+    """What `exhaustive_search` found.
 
-    note   what else to know about the times; may be empty
+    Parameters
+    ----------
+    best : Measurement
+        The fastest configuration.
+    successes : sequence of Measurement
+        All configurations that ran.
+    failures : sequence of tuples
+        Those that failed: configuration, class of the exception, message.
+    note : str, default ""
+        What else to know about the times.
+
+    Attributes
+    ----------
+    best, successes, failures, note
+        As above.
+
+    Examples
+    --------
+    >>> m = [cutile.tune.Measurement(config=c, mean_us=t, num_samples=9, error_margin_us=0.1)
+    ...      for c, t in ((64, 3), (128, 2))]
+    >>> print(cutile.tune.TuningResult(best=m[1], successes=m, failures=()))
+    2 of 2 configurations ran
+    *         2.00 us ± 0.10  (9 samples)  128
+              3.00 us ± 0.10  (9 samples)  64
     """
 
     best: Measurement[T]
@@ -50,7 +95,19 @@ class TuningResult(Generic[T]):
     note: str = ""
 
     def summary(self, *, top_k=10, bottom_k=2) -> str:
-        """A ranked table; the middle is left out."""
+        """Give a ranked table; the middle of a long one is left out.
+
+        Parameters
+        ----------
+        top_k : int, default 10
+            How many of the fastest are shown.
+        bottom_k : int, default 2
+            How many of the slowest are shown.
+
+        Returns
+        -------
+        str
+        """
         ranked = sorted(self.successes, key=lambda m: m.mean_us)
         shown = ranked if len(ranked) <= top_k + bottom_k else [*ranked[:top_k], None, *ranked[len(ranked) - bottom_k:]]
         lines = [f"{len(ranked)} of {len(ranked) + len(self.failures)} configurations ran"]
@@ -69,23 +126,60 @@ def exhaustive_search(search_space: Sequence[T], stream: Any, grid_fn: Callable[
                       kernel: Kernel | Callable[[T], Kernel], args_fn: Callable[[T], tuple[Any, ...]],
                       hints_fn: Callable[[T], dict[str, Any]] | None = None, *, quiet: bool = False,
                       single_run_timeout_sec: float | None = None, flush_l2: bool = True) -> TuningResult[T]:
-    """Run a kernel in every configuration and report the times.
+    """Run a kernel in every configuration, and report the times.
 
-    search_space   configurations, any objects; ValueError if empty
-    grid_fn        config → grid;  args_fn: config → arguments, called afresh for every run, and on a GPU once more,
-                   for what is compiled
-    kernel         a kernel, or a function config → kernel;  hints_fn: config → options for replace_hints
-    quiet          print no progress and no summary
-    flush_l2       on a GPU, empty its L2 cache before each run; False makes times of short kernels less exact
-    single_run_timeout_sec   limit of the first run of a configuration, which happens in another process on copies of
-                   the arrays; that process is ended when it takes longer. Where no other process can find the kernel,
-                   such as one that a function returned, there is no limit
-    Runs leave the arrays as they were: before each, memory that the kernel may store to is copied;
-    afterwards it is put back.
-    In the interpreter, which ignores hints, configurations of one program, grid, numbers and layouts of arrays are
-    measured as one, by at most six runs; the result's `note` tells.
-    An exception while a configuration warms up or runs makes it a failure; ValueError quoting the first one if nothing
-    ran.
+    Arrays stay as they were: what the kernel may store to is copied before each run, and put back afterwards.
+
+    Parameters
+    ----------
+    search_space : sequence
+        The configurations: any objects.
+    stream : stream, int or None
+        As for `ct.launch`.
+    grid_fn : function
+        It takes a configuration and returns the grid.
+    kernel : kernel or function
+        A kernel, or a function that takes a configuration and returns one.
+    args_fn : function
+        It takes a configuration and returns the arguments. It is called for every run, and on a GPU once more, for what
+        is compiled.
+    hints_fn : function, optional
+        It takes a configuration and returns options for `replace_hints`.
+    quiet : bool, default False
+        Print no progress and no summary.
+    single_run_timeout_sec : float, optional
+        The limit of the first run of a configuration. That run happens in another process, on copies of the arrays, and
+        is ended when it takes longer. There is no limit where another process cannot find the kernel, such as one that
+        a function returned.
+    flush_l2 : bool, default True
+        On a GPU, empty its L2 cache before each run. False makes times of short kernels less exact.
+
+    Returns
+    -------
+    TuningResult
+        `best.config` is the fastest configuration.
+
+    Raises
+    ------
+    ValueError
+        `search_space` is empty, or no configuration ran; then the text quotes the first failure.
+
+    Notes
+    -----
+    [TUNE-1…11] On a GPU, times are those of the GPU's clock, and all configurations are compiled first, several at
+    once. The interpreter ignores hints. There, configurations that differ only in hints are measured once, by at most
+    six runs; the result's `note` tells. An exception while a configuration runs makes it a failure.
+
+    Examples
+    --------
+    >>> @ct.kernel
+    ... def double(x, y, TILE: ct.Constant[int]):
+    ...     ct.store(y, ct.bid(0), 2 * ct.load(x, ct.bid(0), TILE))
+    >>> x, y = np.ones(1024), np.zeros(1024)
+    >>> found = cutile.tune.exhaustive_search([64, 256], None, lambda tile: (1024 // tile,), double,
+    ...                                       lambda tile: (x, y, tile), quiet=True)
+    >>> found.best.config in (64, 256), len(found.successes)
+    (True, 2)
     """
     configs = list(search_space)
     if not configs:

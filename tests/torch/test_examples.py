@@ -1,5 +1,6 @@
 """The examples of docs/torch.md and examples/pytorch: gradients and a training run against plain PyTorch."""
 
+import inspect
 import re
 import runpy
 from pathlib import Path
@@ -56,3 +57,8 @@ def test_the_example_of_op():
 
     [test] = doctest.DocTestFinder().find(operators.op, "op", globs={"torch": torch, "ct": ct, "cutile": cutile})
     assert test.examples and not doctest.DocTestRunner().run(test).failed
+
+
+def test_every_parameter_of_op_is_described():
+    text = inspect.getdoc(operators.op).partition("Parameters\n")[2].partition("Returns\n")[0]
+    assert re.findall(r"^(\w+) : ", text, re.M) == list(inspect.signature(operators.op).parameters)
