@@ -32,9 +32,9 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
         Made by `ct.jit`. Its parameters are those of the operator. What `inout` names counts as written, and is not
         returned.
     backward : function, optional
-        A function by `ct.jit`, or another one. Its parameters are named after those of `function`, after its outputs, and
-        grad_<output>. The outputs of a function by `ct.jit` are named grad_<input>; another function returns a dictionary
-        of gradients by input.
+        A function by `ct.jit`, or another one. Its parameters are named after those of `function`, after its outputs,
+        and grad_<output>. The outputs of a function by `ct.jit` are named grad_<input>; another function returns a
+        dictionary of gradients by input.
     vmap : function, optional
         A rule for torch.vmap, as torch.library.register_vmap takes it. Without one, the operator runs for each item.
     tags : sequence of torch.Tag, default ()
@@ -48,8 +48,8 @@ def op(name: str, function: TileFunction, *, backward: TileFunction | Callable |
     Raises
     ------
     TypeError
-        The function is none by `ct.jit`, a parameter has no type that a schema knows, or `backward` asks for a name that is
-        neither parameter, output nor gradient.
+        The function is none by `ct.jit`, a parameter has no type that a schema knows, or `backward` asks for a name
+        that is neither parameter, output nor gradient.
     ValueError
         `backward` is given for a function that writes to its arguments.
 
