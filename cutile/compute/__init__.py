@@ -26,6 +26,7 @@ from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
 from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
 from cutile.compute.search import lower_bound, make_lower_bound, make_upper_bound, upper_bound
+from cutile.compute.select import make_select, select
 from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
 from cutile.compute.value_types import gpu_struct
 
@@ -55,9 +56,11 @@ __all__ = [
     "make_inclusive_scan",
     "make_lower_bound",
     "make_reduce_into",
+    "make_select",
     "make_unary_transform",
     "make_upper_bound",
     "reduce_into",
+    "select",
     "unary_transform",
     "upper_bound",
 ]

@@ -19,8 +19,9 @@ An algorithm is one file, as `transform.py` and `reduce.py` are. To add one:
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ import numpy as np
 import cutile as ct
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import DeviceArray, array_of
-from cutile.compute.iterators import INT64, IteratorBase, as_input, as_output, bits_of, constant_reader, type_of_value
+from cutile.compute.iterators import INT64, ArrayIterator, IteratorBase, as_input, as_output, bits_of, constant_reader, type_of_value
 from cutile.compute.operators import Operator, operator
 from cutile.compute.readers import First
 from cutile.compute.value_types import Number, Struct, ValueType
@@ -157,6 +158,38 @@ def check_count(name: str, n: int, **operands: IteratorBase) -> int:
         if size is not None and n > size:
             raise ValueError(f"argument `{name}` is {n}, but `{argument}` has {size} items")
     return n
+
+
+def check_apart(written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> None:
+    """ValueError if one of the first n items of an operand that is written shares memory with another operand's."""
+    lines = {name: list(_lines(it, n)) for name, it in (written | read).items()}
+    names = list(lines)
+    for k, one in enumerate(names[:len(written)]):
+        for other in names[k + 1:]:
+            if any(_share_memory(a, b) for a in lines[one] for b in lines[other]):
+                raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
+
+
+def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[int, int, int, int]]:
+    """Where the first n items lie, or all that there are: an address, a number, a stride and a size, in bytes."""
+    if isinstance(it, ArrayIterator):
+        size = it.size() if n is None else min(n, it.size())
+        yield it.array.pointer + it.start * it.array.stride, size, it.array.stride, it.array.itemsize
+    for c in it.children:
+        yield from _lines(c, n if it.in_order else None)
+
+
+def _share_memory(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool:
+    (at, size, stride, item), (other, other_size, other_stride, other_item) = a, b
+    if size <= 0 or other_size <= 0:
+        return False
+    low, high = min(at, at + (size - 1) * stride), max(at, at + (size - 1) * stride) + item
+    other_end = other + (other_size - 1) * other_stride
+    if high <= min(other, other_end) or max(other, other_end) + other_item <= low:
+        return False
+    step = math.gcd(stride, other_stride)
+    between = (other - at) % step if step else 0
+    return not item <= between <= step - other_item
 
 
 def is_wide(n: int, *operands: IteratorBase) -> bool:

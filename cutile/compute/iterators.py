@@ -36,6 +36,7 @@ class IteratorBase:
     kind: tuple
     children: tuple[IteratorBase, ...] = ()
     reads = writes = True
+    in_order = True  # its item i is made of item i of each child
 
     def reader(self) -> Any:
         raise NotImplementedError
@@ -322,6 +323,8 @@ class ZipIterator(IteratorBase):
 class PermutationIterator(IteratorBase):
     """values[indices[i]] [ITR-6]. Advancing moves the indices; the values stay where they are."""
 
+    in_order = False
+
     def __init__(self, values: Any, indices: Any):
         self.children = as_iterator(values), as_iterator(indices)
         of_index = self.children[1].value_type
@@ -352,6 +355,8 @@ class PermutationIterator(IteratorBase):
 
 class _Reversed(IteratorBase):
     """The items of an iterator from number `start` on, backwards."""
+
+    in_order = False
 
     def __init__(self, inner: IteratorBase, start: int):
         self.children, self.start = (inner,), start
