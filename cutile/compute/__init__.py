@@ -27,7 +27,9 @@ from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
 from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
 from cutile.compute.search import lower_bound, make_lower_bound, make_upper_bound, upper_bound
 from cutile.compute.select import make_select, select
+from cutile.compute.three_way_partition import make_three_way_partition, three_way_partition
 from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
+from cutile.compute.unique_by_key import make_unique_by_key, unique_by_key
 from cutile.compute.value_types import gpu_struct
 
 __all__ = [
@@ -57,10 +59,14 @@ __all__ = [
     "make_lower_bound",
     "make_reduce_into",
     "make_select",
+    "make_three_way_partition",
     "make_unary_transform",
+    "make_unique_by_key",
     "make_upper_bound",
     "reduce_into",
     "select",
+    "three_way_partition",
     "unary_transform",
+    "unique_by_key",
     "upper_bound",
 ]

@@ -41,7 +41,8 @@ class Split:
     counts                    how many flags an item has
     flags(source, place)      the items at a place, as the next method takes them, and the tiles of their flags, which
                               are false beyond the last item
-    put(target, place, items, flags, ranks)   stores the items. `ranks`: for each flag, how many items up to this one
+    put(source, target, place, items, flags, ranks)   stores the items. `ranks`: for each flag, how many items up to
+                              this one
                               have it
     """
 
@@ -145,7 +146,7 @@ def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase
             ranks = ranks + (ranked(flags[k], n.dtype) + ct.astype(prefix, n.dtype),)
             if i == ct.num_blocks(0) - 1:
                 put_one(writer, totals, k, Number(ct.int64), prefix + count)
-        split.put(out, place, values, flags, ranks)
+        split.put(items, out, place, values, flags, ranks)
 
     return compact
 
@@ -194,7 +195,7 @@ def _moved(split: Split, source: Any, target: Any, wide: bool) -> Any:
         for k in ct.static_iter(range(split.counts)):
             prefix = ct.load(counts[k], (i,), (1,))
             ranks = ranks + (ranked(flags[k], n.dtype) + ct.astype(prefix, n.dtype),)
-        split.put(out, place, values, flags, ranks)
+        split.put(items, out, place, values, flags, ranks)
 
     return move
 

@@ -19,7 +19,7 @@ class _Selected(Split):
         items = self.reader.tile(source[0], place)
         return items, (self.cond((items,), place.mask()),)
 
-    def put(self, target, place, items, flags, ranks):
+    def put(self, source, target, place, items, flags, ranks):
         self.writer.put_at(target[0], ranks[0] - 1, items, flags[0])
 
 
