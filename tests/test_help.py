@@ -23,6 +23,8 @@ from tests.gpu.tileir.tool import needs_tool
 from tools.docgen.op_clauses import sections
 
 MODULES = ("cutile", "cutile.bounds", "cutile.compilation", "cutile.lib", "cutile.testing", "cutile.tune")
+# Algorithms of cutile.compute whose docstrings have this form.
+ALGORITHMS = ("select", "three_way_partition", "unique_by_key")
 # What has no docstring of its own: names for types. The docstrings of the classes that they are made of name them.
 ALIASES = {"cutile.Constant", "cutile.IndexedWithInt64", "cutile.Scalar", "cutile.ScalarInt64",
            "cutile.compilation.ConstantValue", "cutile.compilation.ParameterConstraint"}
@@ -34,7 +36,7 @@ def public() -> dict[str, object]:
     """All public functions and classes. Ops have a test of their own (tests/ops/test_documentation.py), a dtype has the
     docstring of its class.
     """
-    found = {}
+    found: dict[str, object] = {f"cutile.compute.{n}": getattr(ct.compute, n) for n in ALGORITHMS}
     for name in MODULES:
         module = importlib.import_module(name)
         for n in module.__all__:

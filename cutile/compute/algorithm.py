@@ -29,7 +29,16 @@ import numpy as np
 import cutile as ct
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import DeviceArray, array_of
-from cutile.compute.iterators import INT64, ArrayIterator, IteratorBase, as_input, as_output, bits_of, constant_reader, type_of_value
+from cutile.compute.iterators import (
+    INT64,
+    ArrayIterator,
+    IteratorBase,
+    as_input,
+    as_output,
+    bits_of,
+    constant_reader,
+    type_of_value,
+)
 from cutile.compute.operators import Operator, operator
 from cutile.compute.readers import First
 from cutile.compute.value_types import Number, Struct, ValueType

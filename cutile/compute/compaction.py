@@ -38,12 +38,12 @@ SUMMED = -1 << 63  # marks one that says how many the tile and all before it hav
 class Split:
     """Tile code of an algorithm; a frozen dataclass.
 
-    counts                    how many flags an item has
-    flags(source, place)      the items at a place, as the next method takes them, and the tiles of their flags, which
-                              are false beyond the last item
-    put(source, target, place, items, flags, ranks)   stores the items. `ranks`: for each flag, how many items up to
-                              this one
-                              have it
+    counts  how many flags an item has
+
+    flags(source, place)      the items at a place, as `put` takes them, and the tiles of their flags, which are false
+                              beyond the last item
+    put(source, target, place, items, flags, ranks)
+                              stores the items. `ranks`: for each flag, how many items up to this one have it
     """
 
     counts = 1

@@ -49,12 +49,38 @@ def make_select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any) -> Se
 
 
 def select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any, num_items: int, stream: Any = None) -> None:
-    """The items of which `cond` is true, in their order, to the front of `d_out`; their number to
-    `d_num_selected_out[0]`.
+    """Copy the items of which a predicate is true, in their order.
 
-    cond   a function of an item; any result but zero is true
-    d_out  has room for them; what stands behind them stays. It shares no memory with d_in (ValueError)
+    Parameters
+    ----------
+    d_in : array or iterator
+        The items.
+    d_out : array or iterator
+        They go to its front. It has room for them; what stands behind them stays.
+    d_num_selected_out : array or iterator of integers
+        Item 0 becomes their number.
+    cond : callable or OpKind
+        A function of an item; any result but zero is true.
+    num_items : int
+        How many items of `d_in` there are; 2^31 and more are supported.
+    stream : optional
+        As in `ct.launch`.
 
+    Raises
+    ------
+    TypeError
+        If the predicate gives no number, or counts cannot be stored in `d_num_selected_out`.
+    ValueError
+        If `d_in` has fewer items, or an output shares memory with another operand.
+    TileValueError
+        If all is in host memory, and `d_out` has no room for the items.
+
+    Notes
+    -----
+    [SEL-1.order] [SEL-2.count] [SEL-4.true]
+
+    Examples
+    --------
     >>> x = np.array([3, -1, 4, -1, 5], np.int32)
     >>> y, count = np.zeros_like(x), np.zeros(1, np.int64)
     >>> ct.compute.select(x, y, count, lambda v: v > 0, len(x))

@@ -76,17 +76,44 @@ def make_three_way_partition(d_in: Any, d_first_part_out: Any, d_second_part_out
 def three_way_partition(d_in: Any, d_first_part_out: Any, d_second_part_out: Any, d_unselected_out: Any,
                         d_num_selected_out: Any, select_first_part_op: Any, select_second_part_op: Any, num_items: int,
                         stream: Any = None) -> None:
-    """Items to the first output where the first predicate is true, else to the second where the second one is, else to
-    the third; in their order. The numbers of the first two go to `d_num_selected_out[0]` and `[1]`.
+    """Part items by two predicates into three outputs, in their order.
 
-    select_…_op  functions of an item; any result but zero is true. The second is asked only where the first is false
-    outputs      have room for their items, and share no memory with d_in or each other (ValueError)
+    Parameters
+    ----------
+    d_in : array or iterator
+        The items.
+    d_first_part_out, d_second_part_out, d_unselected_out : array or iterator
+        Items of which the first predicate is true; those of which else the second one is; all others. They have room
+        for their items.
+    d_num_selected_out : array or iterator of integers
+        Items 0 and 1 become the numbers of items in the first two outputs.
+    select_first_part_op, select_second_part_op : callable or OpKind
+        Functions of an item; any result but zero is true. The second is asked only where the first is false.
+    num_items : int
+        How many items of `d_in` there are; 2^31 and more are supported.
+    stream : optional
+        As in `ct.launch`.
 
+    Raises
+    ------
+    TypeError
+        If a predicate gives no number, or counts cannot be stored in `d_num_selected_out`.
+    ValueError
+        If `d_in` has fewer items, or an output shares memory with another operand.
+    TileValueError
+        If all is in host memory, and an output has no room for its items.
+
+    Notes
+    -----
+    [SEL-3.parts] [SEL-3.second] [SEL-4.true]
+
+    Examples
+    --------
     >>> x = np.array([3, -1, 40, 0, 5], np.int32)
     >>> small, large, rest = (np.zeros_like(x) for _ in range(3))
     >>> counts = np.zeros(2, np.int64)
     >>> ct.compute.three_way_partition(x, small, large, rest, counts, lambda v: v < 1, lambda v: v > 9, len(x))
-    >>> small[:counts[0]], large[:counts[1]], rest[:len(x) - sum(counts)]
+    >>> small[:counts[0]], large[:counts[1]], rest[:len(x) - counts.sum()]
     (array([-1,  0], dtype=int32), array([40], dtype=int32), array([3, 5], dtype=int32))
     """
     items, counter = as_input(d_in, "d_in"), as_output(d_num_selected_out, "d_num_selected_out")

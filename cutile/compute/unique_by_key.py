@@ -70,12 +70,38 @@ def make_unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_i
 
 def unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any, d_out_num_selected: Any, op: Any,
                   num_items: int, stream: Any = None) -> None:
-    """The first key of each run of equal keys, and its item, in their order; their number to `d_out_num_selected[0]`.
+    """Copy the first key of each run of equal keys, and its item, in their order.
 
-    op     op(a, b) says whether neighbours are equal, of which a is the earlier one; any result but zero is true
-    d_out… have room for them; what stands behind them stays. They share no memory with the inputs or each other
-           (ValueError)
+    Parameters
+    ----------
+    d_in_keys, d_in_items : array or iterator
+        The keys, and an item for each.
+    d_out_keys, d_out_items : array or iterator
+        The first ones of each run go to their fronts. They have room for them; what stands behind them stays.
+    d_out_num_selected : array or iterator of integers
+        Item 0 becomes the number of runs.
+    op : callable or OpKind
+        op(a, b) says whether two neighbours are equal, of which a is the earlier one; any result but zero is true.
+    num_items : int
+        How many keys there are; 2^31 and more are supported.
+    stream : optional
+        As in `ct.launch`.
 
+    Raises
+    ------
+    TypeError
+        If the operator gives no number, or counts cannot be stored in `d_out_num_selected`.
+    ValueError
+        If an input has fewer items, or an output shares memory with another operand.
+    TileValueError
+        If all is in host memory, and an output has no room for its items.
+
+    Notes
+    -----
+    [SEL-5.first] [SEL-5.neighbours] [SEL-4.true]
+
+    Examples
+    --------
     >>> keys, items = np.array([7, 7, 2, 2, 7], np.int32), np.arange(5)
     >>> some_keys, some_items, count = np.zeros_like(keys), np.zeros_like(items), np.zeros(1, np.int64)
     >>> ct.compute.unique_by_key(keys, items, some_keys, some_items, count, lambda a, b: a == b, len(keys))

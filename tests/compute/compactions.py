@@ -47,7 +47,7 @@ def run_partition(d_in: Any, n: int, dtype: Any, one: Callable, two: Callable) -
 
 
 def run_unique(d_in: Any, n: int, dtype: Any, equal: Callable) -> tuple[list, list]:
-    (keys, items), count = outputs(n, dtype, 2), np.full(2, 5, np.uint32)
+    (keys,), count = outputs(n, dtype, 1), np.full(2, 5, np.uint32)
     numbers = np.zeros(n + 3, np.int64)
     compute.unique_by_key(d_in, compute.CountingIterator(0), keys, numbers, count, equal, n)
     assert count[1] == 5 and not numbers[count[0]:].any()

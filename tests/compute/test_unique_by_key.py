@@ -29,7 +29,7 @@ def test_structs_and_conversions():
     items = np.array([10, 20, 30, 40, 50], np.int16)
     out, values, count = np.zeros(5, Key.dtype), np.zeros(5, np.float32), np.zeros(1, np.uint8)
     unique = compute.make_unique_by_key(keys, items, out, values, count, lambda p, q: p.a == q.a and p.b == q.b)
-    same = lambda p, q: p.a == q.a and p.b == q.b  # noqa: E731
+    same = lambda p, q: p.a == q.a and p.b == q.b
     storage = np.zeros(unique(None, keys, items, out, values, count, same, 5), np.uint8)
     unique(storage, d_in_keys=keys, d_in_items=items, d_out_keys=out, d_out_items=values, d_out_num_selected=count,
            op=same, num_items=5)
