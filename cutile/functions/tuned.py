@@ -38,6 +38,7 @@ class Settings:
     timeout_s: float | None
     save: Any
     quiet: bool
+    executor: Any
 
 
 @structure(frozen=True)
@@ -51,7 +52,7 @@ class Untuned:
 @opaque("a search launches kernels and takes their times; search outside of what is compiled")
 def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = None, reference: Callable | None = None,
              check: Callable | None = None, budget_s: float | None = None, timeout_s: float | None = 10.0,
-             save: Any = None, quiet: bool = False) -> Callable[[Any], Any]:
+             save: Any = None, quiet: bool = False, executor: Any = None) -> Callable[[Any], Any]:
     """Let calls of a function find its fastest configuration, once for each kind of input.
 
     It decorates a kernel below `ct.jit`, or what `ct.jit` made.
@@ -81,6 +82,9 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
         A file with results, which is read before a search, and written after it.
     quiet : bool, default False
         Print no progress and no summary.
+    executor : concurrent.futures.Executor, optional
+        Its processes compile and measure configurations, such as those of `ct.tune.gpu_processes()`, or of a cluster.
+        They must be able to import the kernel.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
 
     Notes
     -----
-    [TUN-1…9] Results are remembered on disk.
+    [TUN-1…10] Results are remembered on disk.
 
     Examples
     --------
@@ -118,7 +122,7 @@ def autotune(configs: Any, *, key: Sequence[str] | None = None, inputs: Any = No
     if isinstance(inputs, str) and inputs not in ("zeros", "normal", "integers"):
         raise ValueError(f'inputs is "zeros", "normal", "integers" or a function, not {inputs!r:.40}')
     settings = Settings(configs, None if key is None else tuple(key), inputs, reference, check, budget_s, timeout_s,
-                        save, quiet)
+                        save, quiet, executor)
 
     def decorate(function: Any) -> Any:
         if isinstance(function, Kernel):

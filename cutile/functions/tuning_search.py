@@ -8,6 +8,7 @@ fastest few are then measured precisely, while nothing else runs.
 from __future__ import annotations
 
 import collections
+import concurrent.futures
 import sys
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +19,14 @@ from cutile._support import trace
 from cutile._support.structs import structure
 from cutile.errors import refusal
 from cutile.functions import libraries
+from cutile.functions import tuning_spread as spread
 from cutile.functions.tuning_check import Outcome, agree, outcome_of
 from cutile.functions.tuning_inputs import inputs_like
 from cutile.functions.tuning_key import TuningKey
 from cutile.functions.tuning_store import Tuning, now
 from cutile.tune import exhaustive_search
 from cutile.tune.candidates import Candidate, Clocks
+from cutile.tune.trial import stop_if_loading
 
 if TYPE_CHECKING:
     from cutile.functions.tuned import Config, Tuned
@@ -48,6 +51,7 @@ class Trial:
 
 def search(tuned: Tuned, args: tuple, named: Mapping[str, Any], key: TuningKey) -> Tuning:
     """Find the fastest configuration for a call; ValueError with the most common reasons if none ran."""
+    stop_if_loading()
     start = time.monotonic()
     s = Search(tuned, *inputs_like(tuned.settings.inputs, args, named))
     try:
@@ -122,6 +126,45 @@ class Search:
     # -------------------------------------------------------------- trying
 
     def _try(self, wanted: Sequence[Trial], until: float | None) -> None:
+        if self.settings.executor is not None:
+            self._try_elsewhere(wanted, until)
+        else:
+            self._try_here(wanted, until)
+
+    def _try_elsewhere(self, wanted: Sequence[Trial], until: float | None) -> None:
+        """Have the executor measure configurations, and take the results in order."""
+        waiting = [(t, f) for t in wanted if (f := self._submit(t)) is not None]
+        try:
+            for n, (t, future) in enumerate(waiting, 1):
+                self.progress(f"{n}/{len(waiting)} {t.config}")
+                concurrent.futures.wait([future], None if until is None else max(until - time.monotonic(), 0))
+                if not future.done():
+                    return
+                self._take(t, spread.result(future))
+        finally:
+            for _, future in waiting:
+                future.cancel()  # those that have not begun
+
+    def _submit(self, t: Trial) -> Future | None:
+        try:
+            grid, kernel, args = self._launch(t.config)
+        except Exception as e:
+            t.why = f"{type(e).__name__}: {e}"
+            return None
+        return spread.submit(self.settings.executor,
+                             spread.job(t.config, kernel, grid, args, self.settings.timeout_s))
+
+    def _take(self, t: Trial, found: spread.Measured) -> None:
+        """The result of a configuration that another process measured."""
+        t.why = found.why
+        if found.outcome is not None:
+            try:
+                self._compare(found.outcome)
+                t.us = found.us
+            except Exception as e:
+                t.why = f"{type(e).__name__}: {e}"
+
+    def _try_here(self, wanted: Sequence[Trial], until: float | None) -> None:
         """Compile configurations at once, and run each as soon as it is compiled."""
         with ThreadPoolExecutor() as pool:
             try:
@@ -178,8 +221,11 @@ class Search:
         return None
 
     def _check(self, c: Candidate, args: tuple) -> None:
-        """Compare what a configuration stores with what is expected. The first that runs says what that is."""
-        outcome = outcome_of(c, args, self.stream)
+        """Compare what a configuration stores with what is expected."""
+        self._compare(outcome_of(c, args, self.stream))
+
+    def _compare(self, outcome: Outcome) -> None:
+        """An exception if a configuration stored other than expected. The first that runs says what is expected."""
         if self.expected is None:
             self.expected = outcome
         elif self.settings.check is not None:
@@ -192,6 +238,8 @@ class Search:
     def finals(self) -> list[tuple[Config, float, float]]:
         """The times of all that ran, the fastest first. The fastest few are measured once more, precisely."""
         ran = sorted((t for t in self.trials if t.us < float("inf")), key=lambda t: t.us)
+        if self.settings.executor is not None:
+            return self._finals_elsewhere(ran)
         best = [t for t in ran[:FINALISTS] if t.candidate is not None]
         if not best:
             return []
@@ -202,6 +250,14 @@ class Search:
         precise = sorted(result.successes, key=lambda m: m.mean_us)
         rest = [(t.config, round(t.us, 3), 0.0) for t in ran if t not in best]
         return [(m.config, round(m.mean_us, 3), round(m.error_margin_us, 3)) for m in precise] + rest
+
+    def _finals_elsewhere(self, ran: Sequence[Trial]) -> list[tuple[Config, float, float]]:
+        """Like `finals`: the fastest few are measured again, one after another."""
+        for t in ran[:FINALISTS]:
+            future = self._submit(t)
+            if future is not None and (again := spread.result(future)).outcome is not None:
+                t.us = min(t.us, again.us)
+        return [(t.config, round(t.us, 3), 0.0) for t in sorted(ran, key=lambda t: t.us)]
 
     def progress(self, text: str) -> None:
         if not self.settings.quiet and sys.stderr.isatty():

@@ -19,8 +19,9 @@ from cutile._support import trace
 from cutile._support.opaque import opaque
 from cutile.runtime.kernel import Kernel
 from cutile.tune.candidates import Candidate, Clocks, candidate
+from cutile.tune.gpu_processes import gpu_processes
 
-__all__ = ["Measurement", "TuningResult", "exhaustive_search"]
+__all__ = ["Measurement", "TuningResult", "exhaustive_search", "gpu_processes"]
 
 T = TypeVar("T")
 

@@ -14,6 +14,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
@@ -122,27 +123,28 @@ class Copied:
     dtype: DType
     gpu: int | None
 
-    def array(self) -> Any:
-        """An array like the one that was copied."""
+    def array(self, gpu: int | None = None) -> Any:
+        """An array like the one that was copied, on this GPU if that was on one. None: a GPU of the same ordinal."""
         if self.gpu is None:
             from cutile.dtypes import INFO
 
             storage = INFO[self.dtype].storage
             return np.ndarray(self.shape, storage, bytearray(self.memory), self.first,
                               tuple(s * storage.itemsize for s in self.strides))
-        return _OnGpu(self)
+        return _OnGpu(self, self.gpu if gpu is None else gpu)
 
 
 class _OnGpu:
-    """An array in GPU memory of this process."""
+    """An array in GPU memory of this process, which is freed with it."""
 
-    def __init__(self, c: Copied):
+    def __init__(self, c: Copied, gpu: int):
         from cutile.dtypes import INFO
         from cutile.gpu.driver import driver
 
         d, storage = driver(), INFO[c.dtype].storage
-        with d.device(c.gpu or 0).current():
+        with d.device(gpu).current():
             pointer = int(d.ask("GPU memory cannot be allocated", d.api.cuMemAlloc(max(len(c.memory), 1))))
+            weakref.finalize(self, d.api.cuMemFree, pointer)
             d.ask("GPU memory cannot be written", d.api.cuMemcpyHtoD(pointer, c.memory, len(c.memory)))
         self.dtype = storage
         self.__cuda_array_interface__ = {
@@ -178,10 +180,11 @@ def _copy(a: ArrayRef) -> Copied:
     return Copied(bytes(memory), -low, a.shape, a.strides, a.dtype, ordinal)
 
 
-def _here(value: Any) -> Any:
+def here(value: Any, gpu: int | None = None) -> Any:
+    """An argument of this process, from one that was copied; arrays of GPUs come to `gpu`, if that is given."""
     if isinstance(value, tuple | list):
-        return type(value)(list(map(_here, value)))
-    return value.array() if isinstance(value, Copied) else value
+        return type(value)([here(v, gpu) for v in value])
+    return value.array(gpu) if isinstance(value, Copied) else value
 
 
 # ------------------------------------------------------------------ the other process
@@ -286,8 +289,7 @@ def _answer(job: bytes) -> tuple:
 
     try:
         route, grid, args = pickle.loads(job)
-        kernel, here = route.kernel(), _here(args)
-        launch(None, grid, kernel, here)
+        launch(None, grid, route.kernel(), here(args))
         _wait(args)
     except DriverError as e:
         return "broken", str(e)
