@@ -9,7 +9,7 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-COMPILED = Path("cutile", "compiled")
+RUNTIME, COMPILED = Path("cutile", "runtime"), Path("cutile", "compiled")
 # No product and sum may become one operation, because that would change bits.
 EXACT = (["/O2", "/fp:precise"] if sys.platform == "win32"
          else ["-O3", "-ffp-contract=off", "-fno-trapping-math", "-fno-math-errno"])
@@ -18,7 +18,8 @@ if sysconfig.get_config_var("Py_GIL_DISABLED"):  # such a Python has no stable A
     setup()
 else:
     setup(ext_modules=[
-              Extension("cutile.gpu._launcher", ["cutile/gpu/_launcher.c"], optional=True, py_limited_api=True),
+              Extension("cutile.runtime._launcher", sorted(map(str, RUNTIME.glob("*.c"))),
+                        depends=sorted(map(str, RUNTIME.glob("*.h"))), optional=True, py_limited_api=True),
               Extension("cutile.compiled._forms", sorted(map(str, COMPILED.glob("*.c"))),
                         depends=sorted(map(str, COMPILED.glob("*.h"))), extra_compile_args=EXACT, optional=True,
                         py_limited_api=True)],

@@ -191,8 +191,8 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "stay within the same bounds, and sums may be added up in another order",
             device=True),
     Setting("LAUNCHER", None, _one_of("c", "python"), "c or python",
-            "who runs repeated launches on a GPU, asked for where a launch with new arguments runs; unset: c, where "
-            "that extension was built", device=True),
+            "who runs repeated launches, asked for where a launch with new arguments runs; unset: c, where that "
+            "extension was built", device=True),
     Setting("BLOCK", None, block_of, "a block id such as 3,0,0", "run only this block of a grid, to debug it"),
 )}
 
@@ -248,7 +248,7 @@ def untouched(*names: str) -> bool:
 
 
 def watch(*names: str) -> tuple | None:
-    """Data from which C code (gpu/_launcher.c) answers `untouched` itself; None where only `untouched` knows."""
+    """Data from which C code (runtime/_launcher.c) answers `untouched` itself; None where only `untouched` knows."""
     watched = environment.watch(names)
     return None if watched is None else (_overridden, _overrides.get, *watched)
 

@@ -32,7 +32,7 @@ def none_set(names: tuple[str, ...]) -> bool:
 
 
 def watch(names: tuple[str, ...]) -> tuple | None:
-    """Data from which C code (gpu/_launcher.c) answers `none_set` itself: where `os.environ` is, what is there
+    """Data from which C code (runtime/_launcher.c) answers `none_set` itself: where `os.environ` is, what is there
     now, the dictionary behind it, and the keys of the variables there. None where only Python knows.
     """
     behind = getattr(os.environ, "_data", None)

@@ -16,13 +16,13 @@ from cutile import settings
 DOUBTFUL = 0x7FA00D0B  # these bits mark an element that the NumPy form must compute
 
 
-def form(name: str) -> Callable | None:
+def form(name: str | None) -> Callable | None:
     """The compiled form of that name, as `fma float32`; None where there is none or it is not wanted."""
     return _loaded().get(name) if settings.get("COMPILED") else None
 
 
 @functools.cache
-def _loaded() -> Mapping[str, Callable]:
+def _loaded() -> Mapping[str | None, Callable]:
     try:
         from cutile.compiled._forms import FORMS  # loaded by the first launch that computes something
     except ImportError:

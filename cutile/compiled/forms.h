@@ -50,7 +50,7 @@ typedef struct {
     Compute *compute;
 } Elementwise;
 
-extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], FUNCTION_FORMS[]; /* each ends with a NULL name */
+extern const Elementwise FMA_FORMS[], ROUNDING_FORMS[], ENCODING_FORMS[], FUNCTION_FORMS[]; /* each ends with a NULL name */
 
 int add_elementwise(PyObject *forms, const Elementwise *table);
 int add_elements(PyObject *forms);

@@ -7,7 +7,8 @@ static int fill(PyObject *forms)
     if (!start_loops())
         return 0;
     return !CPU_IS_FAST || (add_elementwise(forms, FMA_FORMS) && add_elementwise(forms, ROUNDING_FORMS)
-        && add_elementwise(forms, FUNCTION_FORMS) && add_elements(forms));
+        && add_elementwise(forms, ENCODING_FORMS) && add_elementwise(forms, FUNCTION_FORMS)
+        && add_elements(forms));
 }
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_forms", .m_size = -1};

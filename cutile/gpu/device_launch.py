@@ -205,7 +205,7 @@ class DeviceLaunch:
 
     @property
     def choices(self) -> bytearray | None:
-        """Which function runs for a grid, as gpu/_launcher.c takes it; None where it is always the same."""
+        """Which function runs for a grid, as runtime/_launcher.c takes it; None where it is always the same."""
         return self._chosen.table if self.variants else None
 
     def _is_captured(self, stream: int) -> bool:
@@ -258,7 +258,7 @@ class DeviceLaunch:
                 api.cuMemFreeAsync(pointer, stream)
 
     def record(self, c: Any) -> bytes | None:
-        """The launch as gpu/_launcher.c, the module `c`, takes it; None for one that it does not know."""
+        """The launch as runtime/_launcher.c, the module `c`, takes it; None for one that it does not know."""
         if self._record is None and (image := self.packing.image(c)) is not None:
             address = self.device.driver.address
             self._record = c.record(address("cuLaunchKernel"), address("cuCtxGetCurrent"), int(self.function),

@@ -13,8 +13,8 @@ _FEWEST = 8  # slots
 class GridFunctions(dict[tuple[int, int, int], Any]):
     """Functions by grid, at most LIMIT, added by `keep`.
 
-    table  the same for gpu/_launcher.c: a hash table with open addressing, of which at most half the slots are taken.
-           Their number is a power of two.
+    table  the same for runtime/_launcher.c: a hash table with open addressing, of which at most half the slots are
+           taken. Their number is a power of two.
     Reading needs only the GIL; changing needs a lock of the caller.
     """
 

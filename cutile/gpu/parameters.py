@@ -18,7 +18,7 @@ from cutile.types import ArrayType, ListType, TileType
 C_TYPES: dict[DType, type] = {bool_: ctypes.c_int32, int32: ctypes.c_int32, int64: ctypes.c_int64,
                               uint32: ctypes.c_uint32, float32: ctypes.c_float, float64: ctypes.c_double}
 
-# How gpu/_launcher.c writes a launch value, by the name of its constant.
+# How runtime/_launcher.c writes a launch value, by the name of its constant.
 _HOW: dict[type, str] = {ctypes.c_void_p: "BITS64", ctypes.c_int64: "BITS64", ctypes.c_int32: "BITS32",
                          ctypes.c_float: "FLOAT32"}
 
@@ -41,7 +41,7 @@ class Packing:
         return ParameterBuffer(self)
 
     def image(self, c: Any) -> tuple[bytes, bytes] | None:
-        """For gpu/_launcher.c, the module `c`: two byte strings: the first 8 bytes of each parameter, and for each
+        """For runtime/_launcher.c, the module `c`: two byte strings: the first 8 bytes of each parameter, and for each
         parameter a byte that says how a launch writes it. None for parameters that the module does not know.
         """
         pairs = list(zip(self.types, self.values, strict=True))

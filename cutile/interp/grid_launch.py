@@ -18,9 +18,10 @@ import numpy as np
 
 from cutile import settings
 from cutile.analysis.access import tile_indices
-from cutile.interp import run_blocks
+from cutile.interp import debugger, run_blocks
 from cutile.interp.exec.block_set import BlockGrid, Dim3, Launch
 from cutile.interp.exec.capacity import not_enough
+from cutile.interp.memory import stored_view
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.buffer import Buffer
 from cutile.interp.progress_bar import Progress
@@ -42,6 +43,7 @@ class TileView(NamedTuple):
     dtype: np.dtype
     offset: int  # bytes
     strides: tuple[int, ...] | None  # None: the whole array, in order
+    convert: Callable | None  # makes of the view what a load gives, where the array does not hold that
 
 
 class GridLaunch(NamedTuple):
@@ -59,6 +61,29 @@ class GridLaunch(NamedTuple):
     def run(self, values: Sequence[Any]) -> bool:
         """Run the launch. False, with nothing done, if an array that is stored to is misaligned or overlaps another."""
         return self.context.copy().run(_run, self, values)
+
+    def record(self, args: Sequence[Any]) -> tuple | None:
+        """What runtime/_host_launch.c needs to run such launches. `args`: as given to `prepare`. None for those that it
+        does not run, with several chunks or empty arrays.
+
+        A tuple: `debugger.follows`; the context; the function; what makes its ctx, or None; then
+        * for each launch value None, or of an array the offset of its lowest byte from its first element, the number of
+          its bytes, the alignment that stores to it need (0 without stores), and its shape, dtype, offset from the
+          lowest byte, and strides;
+        * for each argument of the function None, or (launch value, what makes the argument of it), or of a view the
+          launch value, shape, dtype, offset, strides and conversion.
+        """
+        if len(self.parts) > 1 or any(args[i].buffer.array.size == 0 for i in self.arrays):
+            return None
+        (origin, extent, tiles), = self.parts
+        blocks = functools.partial(_blocks, self.grid, origin, extent) if self.needs_ctx else None
+        arrays = [_extent(args[i].buffer, i in self.stored) if i in self.arrays else None for i in range(len(args))]
+        given: list[tuple | None] = [None] * len(args)
+        for i, make in self.makers:
+            given[i] = i, make
+        views = [t and (t.parameter, t.shape, t.dtype, t.offset - args[t.parameter].buffer.low, t.strides, t.convert)
+                 for t in tiles]
+        return debugger.follows, self.context, self.function, blocks, tuple(arrays), (*given, *views)
 
 
 # One function, not split up: a Python call takes as long as an op on a small tile.
@@ -84,11 +109,13 @@ def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:
             for tile in tiles:
                 view = None
                 if tile is not None:
-                    i, written, shape, dtype, offset, strides = tile
+                    i, written, shape, dtype, offset, strides, convert = tile
                     a = values[i]
                     view = a.reshape(shape) if strides is None else np.ndarray(shape, dtype, a, offset, strides)
                     if not written:
                         view.setflags(write=False)
+                        if convert is not None:
+                            view = convert(view)
                 views.append(view)
             if needs_ctx:
                 ctx = BlockGrid(launch, origin, extent)
@@ -101,6 +128,15 @@ def _run(launched: GridLaunch, values: Sequence[Any]) -> bool:
         if progress is not None:
             progress.close()
     return True
+
+
+def _blocks(grid: Dim3, origin: Dim3, extent: Dim3) -> BlockGrid:
+    return BlockGrid(Launch(grid), origin, extent)
+
+
+def _extent(buffer: Buffer, stored: bool) -> tuple:
+    a, low = buffer.array, buffer.low
+    return low, buffer.stored_memory.buffer.nbytes, a.dtype.alignment * stored, a.shape, a.dtype, -low, a.strides
 
 
 @functools.cache
@@ -142,7 +178,8 @@ def prepare(compiled: CompiledKernel, grid: Dim3, args: Sequence[Any], check: bo
     if plan.schedule != "batch" or 0 in grid or len(chunks) > CHUNKS \
             or any(isinstance(n, Op) and n.op.effect == HOST for n in nodes):  # prints, and what else the host sees
         return None
-    tiles = {n: _tile_views(n, find, kernel, grid, chunks, args) for n, find in plan.code.view_finders.items()}
+    tiles = {n: _tile_views(n, find, n in plan.code.as_stored, kernel, grid, chunks, args)
+             for n, find in plan.code.view_finders.items()}
     seen = {n for n, found in tiles.items() if None not in found}  # ops that need no argument besides their views
     others = [n for n in nodes if n not in seen and n not in plan.code.skipped]
     needs_ctx = any(regions_of(n) or isinstance(n, Op) and (tile_indices(n) or "ctx" in n.op.given) for n in others)
@@ -154,20 +191,33 @@ def prepare(compiled: CompiledKernel, grid: Dim3, args: Sequence[Any], check: bo
     return GridLaunch(plan.function, _context(check), grid, arrays, stored, needs_ctx, makers, parts)
 
 
-def _tile_views(n: Op, find: Callable, kernel: Kernel, grid: Dim3, chunks: list,
+def _tile_views(n: Op, find: Callable, as_stored: bool, kernel: Kernel, grid: Dim3, chunks: list,
                 args: Sequence[Any]) -> list[TileView | None]:
     """Where the tiles of an op lie, for each chunk; None where they cannot be one view."""
     i = kernel.params.index(n.operands[0])
-    buffer, written = args[i].buffer, n.op.effect != READ
-    if not buffer.plain or buffer.flat is None or buffer.may_change and not written:
+    array, written, convert = args[i], n.op.effect != READ, None
+    buffer = array.buffer
+    if buffer.flat is None or buffer.may_change and not written:
         return [None] * len(chunks)
-    found = (find(args[i], BlockGrid(Launch(grid), origin, extent)) for origin, extent in chunks)
-    return [v if v is None else _tile_view(i, written, v, buffer.array) for v in found]
+    if not buffer.plain:
+        if buffer.array.itemsize not in stored_view.WORDS:
+            return [None] * len(chunks)
+        array = stored_view.words(array)
+        convert = None if written else stored_view.reading(buffer.dtype, as_stored)
+    found = [find(array, BlockGrid(Launch(grid), origin, extent)) for origin, extent in chunks]
+    if convert is not None and sum(map(_elements, found)) > 2 * buffer.array.size:
+        return [None] * len(chunks)  # the buffer itself converts each element once
+    return [v if v is None else _tile_view(i, written, v, buffer.array, convert) for v in found]
 
 
-def _tile_view(i: int, written: bool, v: np.ndarray, a: np.ndarray) -> TileView:
-    whole = v.size == a.size and v.flags.c_contiguous
-    return TileView(i, written, v.shape, v.dtype, v.ctypes.data - a.ctypes.data, None if whole else v.strides)
+def _elements(v: np.ndarray | None) -> int:
+    """How many elements a view has, without repetitions."""
+    return 0 if v is None else prod(n for n, s in zip(v.shape, v.strides, strict=True) if s)
+
+
+def _tile_view(i: int, written: bool, v: np.ndarray, a: np.ndarray, convert: Callable | None) -> TileView:
+    whole = v.size == a.size and v.flags.c_contiguous and v.dtype == a.dtype
+    return TileView(i, written, v.shape, v.dtype, v.ctypes.data - a.ctypes.data, None if whole else v.strides, convert)
 
 
 def _maker(p: Value, x: Any) -> Callable:

@@ -27,11 +27,13 @@ class HostLaunch:
     repeatable  whether `run` keeps a grid launch for later launches with the same grid
     """
 
-    __slots__ = ("compiled", "_by_grid")
+    __slots__ = ("compiled", "_by_grid", "_records")
+    choices = None  # for C code: only launches on a GPU have any
 
     def __init__(self, compiled: CompiledKernel, repeatable: bool):
         self.compiled = compiled
         self._by_grid: dict[tuple[Grid, bool], GridLaunch | None] | None = {} if repeatable else None
+        self._records: dict[Grid, tuple] = {}  # grid launches as C code runs them
 
     def still_valid(self) -> bool:
         """Always True, because `run` looks at the settings itself."""
@@ -57,9 +59,17 @@ class HostLaunch:
             if check is not None and (grid, check) not in self._by_grid and len(self._by_grid) < grid_launch.GRIDS \
                     and grid_launch.preparable(args):
                 found = self._by_grid[grid, check] = grid_launch.prepare(self.compiled, grid, args, check)
+                if found is not None and not check and (record := found.record(args)) is not None:
+                    self._records[grid] = record
                 if found is not None and found.run(values):
                     return
             run_blocks.run(self.compiled, grid, args)
+
+    def record(self, c: Any) -> dict[Grid, tuple] | None:
+        """The launches that runtime/_host_launch.c may run: a dictionary by grid, which grows with further launches.
+        None if there are none.
+        """
+        return self._records or None
 
 
 def launch(kernel: Kernel, grid: Grid, values: Sequence[Any]) -> None:

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 
+from cutile.compiled import form
 from cutile.dtypes import DType, bfloat16, bool_, float4_e2m1fn, float16, info, tfloat32
 from cutile.ops._rounding import quiet_top
 
@@ -77,13 +79,28 @@ def from_bits(bits: np.ndarray, dtype: DType) -> np.ndarray:
         cut = bits & _U32(0xFFFFE000)
         nan = np.isnan(bits.view(_F32))
         return (np.where(nan, quiet_top(bits, 13), cut) if nan.any() else np.asarray(cut)).view(_F32)
-    if dtype is bfloat16:
-        u = np.asarray(bits.astype(_U32))
-        u <<= _U32(16)
-        return u.view(_F32)
+    if dtype is not bfloat16 and dtype is not float16:
+        return _table(dtype).take(bits)
+    compiled = form(_DECODE[dtype])
+    return compiled(bits) if compiled else _decode(dtype, bits)
+
+
+def decoder(dtype: DType) -> Callable[[np.ndarray], np.ndarray]:
+    """`from_bits` for one dtype under the settings of now."""
+    return form(_DECODE.get(dtype)) or functools.partial(from_bits, dtype=dtype)
+
+
+_DECODE = {d: f"decode {d.name}" for d in (bfloat16, float16)}  # names of compiled forms
+_ENCODE = {d: f"encode {d.name}" for d in (bfloat16, float16)}
+
+
+def _decode(dtype: DType, bits: np.ndarray) -> np.ndarray:
+    """What `from_bits` gives, for the formats of 16 bits."""
     if dtype is float16:
         return _decode16(bits)
-    return _table(dtype).take(bits)
+    u = np.asarray(bits.astype(_U32))
+    u <<= _U32(16)
+    return u.view(_F32)
 
 
 def _decode16(bits: np.ndarray) -> np.ndarray:
@@ -104,7 +121,7 @@ def _decode16(bits: np.ndarray) -> np.ndarray:
 @functools.cache
 def _table(dtype: DType) -> np.ndarray:
     """The value of every code of an 8- or 4-bit format. Codes of float4 above 15 read as their low nibble."""
-    values = np.array([_decode(dtype, code) for code in range(1 << dtype.bitwidth)], _F32)
+    values = np.array([_value_of(dtype, code) for code in range(1 << dtype.bitwidth)], _F32)
     u = values.view(_U32)
     f = info(dtype).format
     if f.has_inf:  # keep NaN payloads
@@ -115,7 +132,7 @@ def _table(dtype: DType) -> np.ndarray:
     return np.tile(values, 16) if dtype is float4_e2m1fn else values
 
 
-def _decode(dtype: DType, code: int) -> float:
+def _value_of(dtype: DType, code: int) -> float:
     f = info(dtype).format
     sign = -1.0 if f.signed and code >> (dtype.bitwidth - 1) else 1.0
     mag = code & ((1 << (dtype.bitwidth - f.signed)) - 1)
@@ -140,8 +157,6 @@ def to_carrier(stored: np.ndarray, dtype: DType) -> np.ndarray:
     stored = np.asarray(stored)
     if _own_bits(dtype):
         return stored
-    if dtype is bfloat16:
-        return stored.astype(_F32)
     return from_bits(stored.view(_word(dtype)), dtype)
 
 
@@ -150,12 +165,39 @@ def to_storage(x: np.ndarray, dtype: DType) -> np.ndarray:
     x = np.asarray(x)
     if _own_bits(dtype) or dtype is tfloat32:
         return x
+    return stored_bits(x, dtype).view(info(dtype).storage)
+
+
+def stored_bits(x: np.ndarray, dtype: DType) -> np.ndarray:
+    """The bits of what `to_storage` gives, for formats that are not stored as carriers. NaNs of float16 become
+    quiet.
+    """
+    if dtype is not bfloat16 and dtype is not float16:
+        return to_bits(x, dtype)
+    compiled = form(_ENCODE[dtype])
+    return compiled(x) if compiled else _encode(dtype, x)
+
+
+@functools.cache
+def encoder(dtype: DType) -> Callable[[np.ndarray, np.ndarray], None]:
+    """For one dtype, a function (out, x) that puts `stored_bits` into an array, to whose shape they broadcast."""
+    name = _ENCODE.get(dtype)
+
+    def put(out, x):
+        if not (compiled := form(name)):
+            out[...] = stored_bits(x, dtype)
+        elif (bits := compiled(x, out)) is not out:
+            out[...] = bits
+
+    return put
+
+
+def _encode(dtype: DType, x: np.ndarray) -> np.ndarray:
+    """What `stored_bits` gives, for the formats of 16 bits."""
     if dtype is float16:
         return _encode16(x)
-    if dtype is bfloat16:
-        u = x.view(_U32) >> _U32(16)
-        return np.asarray(u).astype(np.uint16).view(info(dtype).storage)
-    return to_bits(x, dtype).view(info(dtype).storage)
+    u = x.view(_U32) >> _U32(16)
+    return np.asarray(u).astype(np.uint16)
 
 
 def _encode16(x: np.ndarray) -> np.ndarray:
@@ -169,7 +211,7 @@ def _encode16(x: np.ndarray) -> np.ndarray:
     sign = np.asarray(u >> _U32(16))
     sign &= _U32(0x8000)
     mag |= sign
-    return mag.astype(np.uint16).view(np.float16)
+    return mag.astype(np.uint16)
 
 
 def unpack_f4(packed: np.ndarray) -> np.ndarray:

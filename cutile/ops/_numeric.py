@@ -15,15 +15,26 @@ import numpy as np
 from cutile._support.strides import without_repetition
 from cutile.compiled import DOUBTFUL, form
 from cutile.dtypes import DType, bfloat16, bool_, float16, float32, float64, info
-from cutile.ops._encoding import from_bits, pack_f4, to_bits, to_carrier, to_storage, unpack_f4
+from cutile.ops._encoding import (
+    decoder,
+    encoder,
+    from_bits,
+    pack_f4,
+    stored_bits,
+    to_bits,
+    to_carrier,
+    to_storage,
+    unpack_f4,
+)
 from cutile.ops._exact import directed, fma, rsqrt
-from cutile.ops._rounding import encode, round_directed, round_to
+from cutile.ops._rounding import encode, round_directed, round_to, rounding_to
 from cutile.types import RoundingMode
 
 __all__ = [
-    "cdiv", "convert", "directed", "encode", "float_floordiv", "float_mod", "float_pow", "floordiv", "flush", "fma",
-    "from_bits", "int_pow", "inverse_root", "maximum", "minimum", "mod", "pack_f4", "pow_by_squaring", "round_to",
-    "rsqrt", "shift_left", "shift_right", "to_bits", "to_carrier", "to_storage", "unpack_f4", "wide",
+    "cdiv", "convert", "decoder", "directed", "encode", "encoder", "float_floordiv", "float_mod", "float_pow",
+    "floordiv", "flush", "fma", "from_bits", "int_pow", "inverse_root", "maximum", "minimum", "mod", "pack_f4",
+    "pow_by_squaring", "round_to", "rounding_to", "rsqrt", "shift_left", "shift_right", "stored_bits", "to_bits",
+    "to_carrier", "to_storage", "unpack_f4", "wide",
 ]
 
 _F32, _F64 = np.float32, np.float64

@@ -78,7 +78,7 @@ def before_writing(written: Iterable[Written], values: Sequence[Any]) -> None:
 
 
 def for_c(written: Sequence[Written]) -> tuple | None:
-    """The tensors in the form that gpu/_launcher.c takes. It runs no launch with tensors in tuples or lists."""
+    """The tensors in the form that runtime/_launcher.c takes. It runs no launch with tensors in tuples or lists."""
     if not written:
         return None
     torch = sys.modules["torch"]

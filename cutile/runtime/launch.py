@@ -73,12 +73,18 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
     """
     if (type(kernel) is Kernel and (cache := kernel.plans.launch_cache) is not None
             and programmatic_dependent_launch is False):
-        outcome = cache.launch(stream, grid, kernel_args)
-        if outcome is None:
-            return
-        if outcome is not NotImplemented:
-            raise launch_cache.refused(outcome, grid)
-    error = _run(stream, grid, kernel, kernel_args, programmatic_dependent_launch)
+        try:
+            outcome = cache.launch(stream, grid, kernel_args)
+        except Exception as e:
+            error = _to_raise(launch_cache.failed(e))
+        else:
+            if outcome is None:
+                return
+            if outcome is not NotImplemented:
+                raise launch_cache.refused(outcome, grid)
+            error = _run(stream, grid, kernel, kernel_args, programmatic_dependent_launch)
+    else:
+        error = _run(stream, grid, kernel, kernel_args, programmatic_dependent_launch)
     if error is not None:
         raise error from error.__cause__
 
@@ -108,15 +114,20 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
             return TypeError(f"programmatic_dependent_launch must be a bool, got {dependent!r}")
         plan = launch_plan.run(kernel, dims, kernel_args, stream, dependent)
     except Exception as e:
-        if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
-            raise
-        return for_users(e)
-    if plan.ordinal is not None and plan.repeatable:
+        return _to_raise(e)
+    if plan.repeatable and (plan.in_c or plan.ordinal is not None):
         try:
             launch_cache.insert(kernel, plan, kernel_args, GRID_LIMIT)
         except settings.SettingError as e:
             return for_users(e)
     return None
+
+
+def _to_raise(e: Exception) -> Exception:
+    """The error for users, if it is one for them; any other is raised here, with the frames that it came from."""
+    if settings.get("DEBUG") or not (isinstance(e, TileError) or is_refusal(e)):
+        raise e
+    return for_users(e)
 
 
 def _as_documented(f: Any) -> inspect.Signature:

@@ -1,8 +1,8 @@
-"""Repeated launches on a GPU in C (gpu/_launcher.c), if that extension was built. All other launches run launch plans.
+"""Repeated launches in C (runtime/_launcher.c), if that extension was built. All other launches run launch plans.
 
 This file only combines what is defined elsewhere: how an argument is read (launch_key.py), what is launched
-(launch_plan.py), how it is passed (gpu/device_launch.py) and what must not have changed (front/dependencies.py). A
-kernel's LaunchCache holds the result.
+(launch_plan.py), how it is passed (gpu/device_launch.py, interp/grid_launch.py) and what must not have changed
+(front/dependencies.py). A kernel's LaunchCache holds the result.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from cutile import settings
 from cutile.errors import refusal
 from cutile.runtime import autograd
-from cutile.runtime.arrays import read_cupy, read_torch
+from cutile.runtime.arrays import read_cupy, read_numpy, read_torch
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch_key import find_reader, read_bool, read_float, read_int
 from cutile.runtime.launch_plan import LaunchPlan
@@ -25,12 +25,12 @@ LIMIT = 1000  # launches in the LaunchCache of a kernel
 
 @functools.cache
 def extension() -> Any:
-    """The compiled module, loaded when something runs on a GPU; None where it was not built, or from older sources."""
+    """The compiled module, loaded by the first launch; None where it was not built, or from older sources."""
     try:
-        from cutile.gpu import _launcher
+        from cutile.runtime import _launcher
     except ImportError:
         return None
-    return _launcher if hasattr(_launcher, "Prepared") else None
+    return _launcher if hasattr(_launcher, "NUMPY") else None
 
 
 def chosen() -> Any:
@@ -53,16 +53,29 @@ def refused(answer: tuple[int, Any], grid: tuple[int, ...]) -> Exception:
     return prepared.refused(prepared.device.driver.api.CUresult(code), grid)
 
 
+def failed(e: Exception) -> Exception:
+    """The error of a launch in CPU memory that LaunchCache.launch ran."""
+    if not isinstance(e, MemoryError):
+        return e
+    from cutile.interp.exec.capacity import not_enough
+
+    error = not_enough(e)
+    error.__cause__ = e
+    return error
+
+
 def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> None:
-    """Have C code run later launches of a kernel with arguments like these, which a plan has run on a GPU.
+    """Have C code run later launches of a kernel with arguments like these, which a plan has run.
 
     From then on, `kernel.plans.launch_cache.launch(stream, grid, values)` returns
-    * None if it queued the launch,
+    * None if it queued the launch, or has run it on the host,
     * NotImplemented if it did nothing, because the launch is another one, or anything is unusual,
     * a pair, for `refused`, if the driver refused the launch: its code, and the prepared launch.
+    It raises what code on the host raises.
 
     `grid_limit` is the largest number of blocks along an axis.
     """
+    plan.in_c = False  # until all of it worked
     c = chosen()
     if c is None or any(isinstance(v, np.void) for v in values):  # np.void constants are mutable
         return
@@ -73,22 +86,27 @@ def insert(kernel: Kernel, plan: LaunchPlan, values: tuple, grid_limit: int) -> 
         if (reader := _c_reader(c, type(value))) is not None:
             cache.kinds[type(value)] = reader
     prepared: Any = plan.prepared
-    if not hasattr(prepared, "record") or cache.lookup(values) in (prepared, NotImplemented):
-        return  # a launch on host copies, one that is there already, or one that C code cannot read
-    if (record := prepared.record(c)) is None:
+    if not hasattr(prepared, "record"):
+        return  # a launch on host copies
+    plan.in_c = True
+    if (record := prepared.record(c)) is None or cache.lookup(values) is prepared:
         return
+    streams = None
+    if plan.ordinal is not None:
+        from cutile.gpu.streams import by_type as streams
+
     comparisons = plan.program.dependencies.comparisons()
-    if cache.insert(values, record, comparisons, prepared, autograd.for_c(plan.written), prepared.choices):
+    plan.in_c = cache.insert(values, record, comparisons, prepared, autograd.for_c(plan.written), prepared.choices,
+                             streams)
+    if plan.in_c:
         kernel.plans.launch_cache = cache
 
 
 def _new(c: Any, kernel: Kernel, grid_limit: int) -> Any:
     """An empty LaunchCache; None where settings cannot be watched."""
-    from cutile.gpu.streams import by_type
-
-    watch = settings.watch("BACKEND", "DEBUG", "SANITIZE")
-    return watch and c.LaunchCache(constants=bytes(s.constant for s in kernel.specs), streams=by_type, watch=watch,
-                                   grid_limit=grid_limit, capacity=LIMIT)
+    watch, host_watch = settings.watch("BACKEND", "DEBUG", "SANITIZE"), settings.watch(*settings.INTERPRETED)
+    return watch and c.LaunchCache(constants=bytes(s.constant for s in kernel.specs), watch=watch,
+                                   host_watch=host_watch, grid_limit=grid_limit, capacity=LIMIT)
 
 
 def _c_reader(c: Any, cls: type) -> int | None:
@@ -98,4 +116,4 @@ def _c_reader(c: Any, cls: type) -> int | None:
     if reader is read_torch and exchange is not None and (lender := c.lender(exchange)) is not None:
         return lender
     return {read_bool: c.BOOL, read_int: c.INT, read_float: c.FLOAT, read_torch: c.TORCH,
-            read_cupy: c.CUPY}.get(reader)
+            read_cupy: c.CUPY, read_numpy: c.NUMPY}.get(reader)

@@ -46,15 +46,16 @@ class LaunchPlan:
     prepared    that launch; None before the first run
     ordinal     of the GPU that it is for; None for the interpreter. `dims`: sizes and strides of its arrays there
     repeatable  whether later launches with this key use it
+    in_c        whether C code may run its launches in CPU memory; unknown until it was asked (launch_cache.py)
     written     the tensors of PyTorch that must be told that they are written to
     """
 
-    __slots__ = ("program", "ordinal", "dims", "repeatable", "written", "prepare", "prepared", "used")
+    __slots__ = ("program", "ordinal", "dims", "repeatable", "in_c", "written", "prepare", "prepared", "used")
 
     def __init__(self, program: TypedProgram, prepare: Callable[[Any], PreparedLaunch], ordinal: int | None,
                  dims: list[Any], repeatable: bool, written: tuple[Written, ...]):
         self.program, self.prepare, self.ordinal, self.dims = program, prepare, ordinal, dims
-        self.repeatable, self.written = repeatable, written
+        self.repeatable, self.in_c, self.written = repeatable, True, written
         self.prepared: PreparedLaunch | None = None
         self.used = False  # by a launch since LruDict last looked
 

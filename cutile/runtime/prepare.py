@@ -195,7 +195,7 @@ class Prepared:
 
 
 def _in_c(launch: Any, plan: launch_plan.LaunchPlan, grid: tuple[int, int, int]) -> Any:
-    """The launch for C code (gpu/_launcher.c); None where Python has to run it."""
+    """The launch for C code (runtime/_launcher.c); None where Python has to run it."""
     if plan.ordinal is None or 0 in grid or getattr(launch, "traced", True) or any(len(w.path) > 1
                                                                                   for w in plan.written):
         return None

@@ -10,7 +10,7 @@ import pytest
 
 from cutile import compiled
 from cutile.dtypes import INFO, bfloat16, float16, float32, float64
-from cutile.ops import _exact, _numeric, _rounding, atomics
+from cutile.ops import _encoding, _exact, _numeric, _rounding, atomics
 
 
 def _fma(dtype) -> Callable:
@@ -31,13 +31,16 @@ def _function(fn, dtype) -> Callable:
 
 _ROUNDED = [d for d, i in INFO.items() if i.kind == "f" and d not in (float32, float64)]
 ROUNDING = {f"round {t} to {d.name}": _round(d) for d in _ROUNDED for t in "fd"}
+ENCODING = {f"{way} {d.name}": functools.partial(form, d) for d in (float16, bfloat16)
+            for way, form in (("decode", _encoding._decode), ("encode", _encoding._encode))}
 FUNCTIONS = {name: _function(fn, d) for (fn, d), name in _numeric._FUNCTIONS.items()}
-ELEMENTWISE = {f"fma {d.name}": _fma(d) for d in (float16, bfloat16, float32, float64)} | ROUNDING | FUNCTIONS | {
-    "rsqrt float64": _exact._rsqrt}
+ELEMENTWISE = {f"fma {d.name}": _fma(d) for d in (float16, bfloat16, float32, float64)}
+ELEMENTWISE |= {**ROUNDING, **ENCODING, **FUNCTIONS, "rsqrt float64": _exact._rsqrt}
 ATOMICS = {f"atomic {kind} {d.name}": (kind, d) for kind, k in {**atomics.KINDS, "cas": atomics.CAS}.items()
            for d in k.dtypes}
 ELEMENTS = ("gather", "scatter", *ATOMICS)  # `tests/compiled/test_elements.py` compares these
 OPERANDS = {**dict.fromkeys(ELEMENTWISE, "fff"), **{name: name[6] for name in ROUNDING},  # dtypes, as characters
+            **{name: "H" if name.startswith("decode") else "f" for name in ENCODING},
             **dict.fromkeys(FUNCTIONS, "f"), "fma float64": "ddd", "rsqrt float64": "d"}
 _MEND = {name: functools.partial(_numeric._mend, *key) for key, name in _numeric._FUNCTIONS.items()}
 

@@ -1,4 +1,4 @@
-"""cutile/gpu/_launcher.c as a module, built for these tests; and stand-ins for the arrays that it reads."""
+"""The C code of cutile/runtime as a module, built for these tests; and stand-ins for the arrays that it reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import pytest
 
 from tests.gpu.arrays import Tracked, autograd
 
-SOURCE = Path(__file__).parents[2] / "cutile" / "gpu" / "_launcher.c"
+SOURCES = sorted((Path(__file__).parents[2] / "cutile" / "runtime").glob("*.c"))
 
 
 @functools.cache
@@ -32,7 +32,7 @@ def built() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "_launcher.abi3.so")
         subprocess.run([compiler, "-O1", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter",
-                        "-Wno-missing-field-initializers", "-shared", "-fPIC", f"-I{include}", SOURCE, "-o", file],
+                        "-Wno-missing-field-initializers", "-shared", "-fPIC", f"-I{include}", *SOURCES, "-o", file],
                        check=True)
         spec = importlib.util.spec_from_file_location("_launcher", file)
         module = importlib.util.module_from_spec(spec)
@@ -87,6 +87,9 @@ class Tensor(Tracked):
         return False
 
 
+_DEVICES = {"cpu": 1, "cuda": 2, "xpu": 14}  # as DLPack numbers them
+
+
 class _Struct(ctypes.Structure):
     """DLPack's DLTensor."""
 
@@ -101,7 +104,7 @@ def _lend(t: LentTensor, out: Any) -> int:
     if t.layout != "strided":
         return -1
     t.lent = [(ctypes.c_int64 * len(n))(*n) for n in (t.shape, t._strides)]  # the arrays live as long as the tensor
-    out[0] = _Struct(t._pointer - 64, 2 if t.is_cuda else 1, t.get_device(), len(t.shape),
+    out[0] = _Struct(t._pointer - 64, _DEVICES[t.device.type], t.get_device(), len(t.shape),
                      {"i": 0, "u": 1, "f": 2}[t.dtype.kind], 8 * t.dtype.itemsize, 1, *t.lent, 64)
     return 0
 

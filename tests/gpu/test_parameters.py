@@ -69,7 +69,7 @@ def test_lists():  # CC-6
     assert got == [struct.pack("<i", 9), struct.pack("<Q", 512), struct.pack("<i", 2)]
 
 
-C = types.SimpleNamespace(FIXED=0, BITS64=1, BITS32=2, FLOAT32=3, PARAMETERS=512)  # of gpu/_launcher.c
+C = types.SimpleNamespace(FIXED=0, BITS64=1, BITS32=2, FLOAT32=3, PARAMETERS=512)  # of runtime/_launcher.c
 
 
 def test_an_image_for_c_code():

@@ -7,6 +7,7 @@ import threading
 import warnings
 import weakref
 
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,8 +17,11 @@ from hypothesis import strategies as st
 import cutile as ct
 from cutile import interp, settings
 from cutile.interp import debugger, grid_launch
+from cutile.runtime import launch_cache
+from tests.gpu import extension
 
 T = 4
+BF16 = ml_dtypes.bfloat16
 FACTOR = 2.0
 
 
@@ -36,6 +40,21 @@ def scaled(a, c, f, n: ct.Constant[int]):
 @ct.kernel
 def copied(a, c, n: ct.Constant[int]):
     ct.store(c, ct.bid(0), ct.load(a, ct.bid(0), n))
+
+
+@ct.kernel
+def onto_f32(a, c, n: ct.Constant[int]):
+    ct.store(c, ct.bid(0), ct.load(a, ct.bid(0), n).astype(ct.float32) + 1.0)
+
+
+@ct.kernel
+def negated(a, c, n: ct.Constant[int]):
+    ct.store(c, ct.bid(0), -ct.load(a, ct.bid(0), n))
+
+
+@ct.kernel
+def doubled(a, c, n: ct.Constant[int]):
+    ct.store(c, ct.bid(0), (ct.load(a, ct.bid(0), n).astype(ct.float32) * 2.0).astype(c.dtype))
 
 
 @ct.kernel
@@ -86,20 +105,30 @@ def counted(x, counts, n: ct.Constant[int]):
     ct.atomic_add(counts, ct.load(x, ct.bid(0), n), 1)
 
 
-@pytest.fixture(autouse=True, params=["", "1"], ids=["", "checked"])
+@pytest.fixture(autouse=True, params=["", "checked", "in C"])
 def runs(monkeypatch, request):
-    """No setting but CHECK is touched; counts the grid launches that are prepared."""
+    """No setting but CHECK is touched; counts the grid launches that run, in Python or in C."""
     for s in settings.table().values():
         monkeypatch.delenv(s.variable, raising=False)
-    if request.param:
-        monkeypatch.setenv("CUTILE_CHECK", request.param)
-    done, run = [], grid_launch.GridLaunch.run
+    if request.param == "checked":
+        monkeypatch.setenv("CUTILE_CHECK", "1")
+    module = extension.built() if request.param == "in C" else None
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    for name, x in list(globals().items()):
+        if isinstance(x, ct.kernel):
+            monkeypatch.setitem(globals(), name, fresh(x))
+    done, run, record = [], grid_launch.GridLaunch.run, grid_launch.GridLaunch.record
 
     def counting(self, values):
         done.append(run(self, values))
         return done[-1]
 
+    def counted_in_c(self, args):
+        found = record(self, args)
+        return found and (*found[:2], lambda *given: done.append(True) or found[2](*given), *found[3:])
+
     monkeypatch.setattr(grid_launch.GridLaunch, "run", counting)
+    monkeypatch.setattr(grid_launch.GridLaunch, "record", counted_in_c)
     return done
 
 
@@ -135,6 +164,23 @@ CASES = {
     "an output at an edge": (add, (5,), lambda: (f32(20), f32(20), np.zeros(18, np.float32), T)),
     "a number": (scaled, (5,), lambda: (f32(20), np.zeros(20, np.float32), 1.5, T)),
     "f16": (add, (5,), lambda: (f32(20).astype(np.float16), f32(20).astype(np.float16), np.zeros(20, np.float16), T)),
+    "bf16": (add, (5,), lambda: (f32(20).astype(BF16), f32(20).astype(BF16), np.zeros(20, BF16), T)),
+    "bf16 at an edge": (add, (5,), lambda: (f32(18).astype(BF16), f32(20).astype(BF16), np.zeros(19, BF16), T)),
+    "bf16 many times": (last_block_stays, (5,), lambda: (f32(20).astype(BF16), np.zeros(4, BF16), T)),
+    "every value": (onto_f32, (64,), lambda: (np.arange(1 << 16, dtype=np.uint16).view(np.float16),
+                                              np.zeros(1 << 16, np.float32), 1024)),
+    "every bf16": (onto_f32, (64,), lambda: (np.arange(1 << 16, dtype=np.uint16).view(BF16),
+                                             np.zeros(1 << 16, np.float32), 1024)),
+    "every f8": (onto_f32, (2,), lambda: (np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e4m3fn),
+                                          np.zeros(256, np.float32), 128)),
+    "every f16 copied": (copied, (64,), lambda: (np.arange(1 << 16, dtype=np.uint16).view(np.float16),
+                                                 np.zeros(1 << 16, np.float16), 1024)),
+    "every f16 negated": (negated, (64,), lambda: (np.arange(1 << 16, dtype=np.uint16).view(np.float16),
+                                                   np.zeros(1 << 16, np.float16), 1024)),
+    "every bf16 negated": (negated, (64,), lambda: (np.arange(1 << 16, dtype=np.uint16).view(BF16),
+                                                    np.zeros(1 << 16, BF16), 1024)),
+    "every f8 doubled": (doubled, (2,), lambda: (np.arange(256, dtype=np.uint8).view(ml_dtypes.float8_e5m2),
+                                                 np.zeros(256, ml_dtypes.float8_e5m2), 128)),
     "copies": (copied, (5,), lambda: (f32(20), np.zeros(20, np.float32), T)),
     "narrow copies": (copied, (5,), lambda: (f32(20).astype(np.float16), np.zeros(20, np.float16), T)),
     "every second": (copied, (5,), lambda: (f32(40)[::2], np.zeros(40, np.float32)[1::2], T)),
@@ -417,7 +463,7 @@ def test_another_interpreter_stands_in(runs, monkeypatch):
     same(copied, (5,), (a, c, T))
     seen = []
     monkeypatch.setattr(interp.HostLaunch, "run", lambda *given: seen.append(given))
-    ct.launch(None, (5,), copied, (a, c, T))
+    ct.launch(None, (5,), fresh(copied), (a, c, T))
     assert len(seen) == 1 and seen[0][1] == (5, 1, 1)
 
 

@@ -103,6 +103,7 @@ def test_hints_count_for_nothing_in_the_interpreter(typings):
 
 def test_programs_are_not_kept_for_ever(typings, monkeypatch):
     monkeypatch.setattr(kernels, "LIMIT", 4)
+    monkeypatch.setenv("CUTILE_LAUNCHER", "python")  # C code keeps launches of its own
 
     @ct.kernel
     def k(x, n: ct.Constant):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from cutile import interp
+from cutile import interp, settings
 from cutile.analysis.aliasing import written_params
 from cutile.compilation.calling_convention import CallingConvention
 from cutile.compilation.constraints import ListConstraint
@@ -102,7 +102,8 @@ def instead_of_interpreter(**options: Any) -> Iterator[list[Kernel]]:
 
     interp.HostLaunch.run = instead
     try:
-        yield ran
+        with settings.override(LAUNCHER="python"):  # C code asks no HostLaunch
+            yield ran
     finally:
         interp.HostLaunch.run = before
 

@@ -54,7 +54,7 @@ from cutile.interp.memory.stored_view import as_stored
 from cutile.ir import nodes as ir
 from cutile.ir.nodes import TERMINATORS, Kernel, Node, Op, Region, Value, inner_of
 from cutile.ir.recursion import recursive
-from cutile.ops import _layout
+from cutile.ops import _layout, _numeric
 from cutile.ops._promotion import broadcastable_to
 
 LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
@@ -85,7 +85,7 @@ def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedC
     while unit.queue:
         unit.queue.popleft()()
     code.finish()
-    code.skipped = frozenset(facts.skipped)
+    code.skipped, code.as_stored = frozenset(facts.skipped), facts.as_stored
     code.view_finders = {n: functools.partial(facts.find_view, n) for n in view_finders}
     code.objects[".kernel"].__defaults__ = (None,) * len(view_finders)
     return code
@@ -227,7 +227,14 @@ class Body:
         """How an op accesses its view: a load returns it, a store writes its tile to it."""
         if n.op.view is not None:
             return lambda view: finished(self.code, n, load(view)) if self.code.check else load(view)
-        return lambda view: call(load(".put"), [load(view), constant(...), operands[-1]])
+
+        def put(view: str) -> ast.expr:
+            dtype = n.operands[0].type.dtype
+            if info(dtype).storage == info(dtype).carrier or n in self.unit.facts.as_stored:
+                return call(load(".put"), [load(view), constant(...), operands[-1]])
+            return call(self.unit.ref(_numeric.encoder(dtype), "put"), [load(view), operands[-1]])
+
+        return put
 
     def buffer(self, n: Op, operands: list[ast.expr]) -> ast.expr:
         """The memory for the result of an op: that of an operand that is not read again, or new memory."""

@@ -40,6 +40,7 @@ class EmittedCode:
     streams: bool = False  # tiles take no memory of their own
     view_finders: dict[Op, Callable] = field(default_factory=dict)  # op that takes a view → (array, ctx) → the view
     skipped: frozenset[Node] = frozenset()  # nodes without code
+    as_stored: frozenset[Op] = frozenset()  # accesses that move bits of short floats
     objects: dict[str, Any] = field(default_factory=dict)
     _functions: list[tuple[str, ast.FunctionDef, str, Callable | None]] = field(default_factory=list)
     _names: dict[int, str] = field(default_factory=dict)
@@ -47,7 +48,7 @@ class EmittedCode:
     _slots: int = 0
 
     def __post_init__(self):
-        self.objects |= {".array": np.asarray, ".round": _numeric.round_to, ".breakpoint": builtins.breakpoint,
+        self.objects |= {".array": np.asarray, ".breakpoint": builtins.breakpoint,
                          ".import": builtins.__import__, ".range": range, ".int": int, ".partial": functools.partial}
 
     def ref(self, obj: Any, hint: str) -> ast.expr:
@@ -182,7 +183,7 @@ def finished(code: EmittedCode, n: Op, y: ast.expr) -> ast.expr:
         return call(load(".array"), [y])
     if i.carried_exactly:  # casting float64 to the carrier rounds
         return call(load(".array"), [y, code.ref(i.carrier, "carrier")])
-    return call(load(".array"), [call(load(".round"), [code.ref(types[0].dtype, "dtype"), y])])
+    return call(code.ref(_numeric.rounding_to(types[0].dtype), "round"), [y])
 
 
 def _finish_all(dtypes: tuple, ys: tuple) -> tuple:

@@ -5,9 +5,11 @@ Short floats need not become carriers and short floats again, which takes longer
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from cutile.dtypes import float16, uint8, uint16
+from cutile.dtypes import DType, float16, uint8, uint16
 from cutile.interp.memory.array_view import ArrayView
 from cutile.interp.memory.buffer import Buffer
 from cutile.ops import _numeric
@@ -27,10 +29,7 @@ class StoredView(ArrayView):
     """The bits of an array that is the same for all blocks, as unsigned integers."""
 
     def __init__(self, array: ArrayView):
-        of = array.buffer
-        buffer = Buffer(of.array.view(f"u{of.array.itemsize}"), WORDS[of.array.itemsize], of.writable, of.name)
-        buffer.may_change = of.may_change
-        super().__init__(buffer, array.start, array.size, array.steps, array.index_dtype)
+        super().__init__(words(array).buffer, array.start, array.size, array.steps, array.index_dtype)
         self.of = array.dtype
 
     def tile(self, origin, shape, order, fill, steps=None):
@@ -47,8 +46,29 @@ class StoredView(ArrayView):
         return _numeric.to_bits(np.asarray(fill, np.float32), self.of).astype(self.buffer.carrier)
 
     def _quiet(self, bits: np.ndarray) -> np.ndarray:
-        """With signalling NaNs of float16 quiet, as conversion to carriers makes them."""
-        if self.of is not float16 or not bits.size:
-            return bits
-        size = bits & np.uint16(0x7FFF)
-        return bits if size.max() <= 0x7C00 else np.where(size > 0x7C00, bits | np.uint16(0x0200), bits)
+        return quiet16(bits) if self.of is float16 else bits
+
+
+def quiet16(bits: np.ndarray) -> np.ndarray:
+    """Bits of float16 with signalling NaNs quiet, as conversion to carriers makes them."""
+    if not bits.size:
+        return bits
+    size = bits & np.uint16(0x7FFF)
+    return bits if size.max() <= 0x7C00 else np.where(size > 0x7C00, bits | np.uint16(0x0200), bits)
+
+
+def words(array: ArrayView) -> ArrayView:
+    """The memory of an array of short floats as that of unsigned integers, by which tiles can be found in it."""
+    of = array.buffer
+    buffer = Buffer(of.array.view(f"u{of.array.itemsize}"), WORDS[of.array.itemsize], of.writable, of.name)
+    buffer.may_change = of.may_change
+    return ArrayView(buffer, array.start, array.size, array.steps, array.index_dtype, True)
+
+
+def reading(dtype: DType, as_stored: bool) -> Callable | None:
+    """What makes of words what a load gives: bits where it loads them as stored, else carriers. None where it gives the
+    words.
+    """
+    if not as_stored:
+        return _numeric.decoder(dtype)
+    return quiet16 if dtype is float16 else None

@@ -1,32 +1,18 @@
-/* Repeated launches on a GPU, from the arguments to the driver's call, with no Python in between.
+/* Repeated launches, from the arguments to the driver's call, or to the interpreter's code, with no Python in between.
 
    A LaunchCache belongs to a kernel (runtime/launch_cache.py makes it) and has its launches by their signature. The
    signature says what of the arguments a launch depends on: it is cheaper and finer than the key of
    runtime/launch_key.py, which says what its parts mean. `launch` looks a launch up, checks that the dependencies of
    its program are unchanged and that the GPU's context is current, writes addresses and numbers to their places, and
-   calls the driver. Whatever is out of the ordinary it leaves to Python, before anything is done.
+   calls the driver. Launches in CPU memory go on in _host_launch.c. Whatever is out of the ordinary is left to Python,
+   before anything is done.
 */
 
-#define Py_LIMITED_API 0x030B0000
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-#include <stdint.h>
-#include <string.h>
+#include "_launcher.h"
 
-enum { PARTS = 512, VALUES = 128, PARAMETERS = 512 }; /* of a launch, at most */
-enum { BOOL = 1, INT, FLOAT, TORCH, CUPY };           /* kinds of arguments, and first parts of their signature */
-enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT }; /* more first parts of an argument's signature */
-enum { FIXED, BITS64, BITS32, FLOAT32 };              /* how a parameter is written at a launch */
-enum { YES = 1, NO = 0 };                             /* NO also where a Python error is set */
-
-typedef union { uint64_t bits; double number; } Value; /* a launch value: an address or a number */
-
-typedef struct {
-    uint64_t parts[PARTS];
-    Value values[VALUES];
-    int n_parts, n_values;
-    PyObject *kept; /* a list of what the parts have addresses of, or NULL */
-} Reading;
+enum { PARAMETERS = 512 }; /* of a launch, at most */
+enum { WIDE = 64, CONSTANT_INT, CONSTANT_FLOAT, CONSTANT, ON_HOST }; /* more first parts of an argument's signature */
+enum { FIXED, BITS64, BITS32, FLOAT32 };                    /* how a parameter is written at a launch */
 
 typedef struct { /* the start of a record; first bytes of the parameters, 8 each, and how each is written follow */
     uint64_t launch, current, function, context;
@@ -51,7 +37,7 @@ typedef struct {
     void *previous, *allocate, *export, *import;
     Borrow borrow;
 } Exchange;
-enum { DLPACK_MAJOR = 1, DLPACK_CUDA = 2 };
+enum { DLPACK_MAJOR = 1, DLPACK_CPU = 1, DLPACK_CUDA = 2 };
 
 typedef int (*Launch)(void *, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void *, void **,
                       void **);
@@ -61,28 +47,6 @@ static PyObject *n_data, *n_ptr, *n_device_id, *n_dtype, *n_shape, *n_strides, *
     *n_get_device, *n_is_neg, *n_requires_grad;
 
 /* ---------------------------------------------------------------- reading arguments */
-
-static int part(Reading *r, uint64_t value)
-{
-    if (r->n_parts == PARTS)
-        return NO;
-    r->parts[r->n_parts++] = value;
-    return YES;
-}
-
-static int value(Reading *r, uint64_t bits)
-{
-    if (r->n_values == VALUES)
-        return NO;
-    r->values[r->n_values++].bits = bits;
-    return YES;
-}
-
-/* An object, by its address: no other has it as long as the object is kept. */
-static int identity(Reading *r, PyObject *o)
-{
-    return part(r, (uintptr_t)o) && (r->kept == NULL || PyList_Append(r->kept, o) == 0);
-}
 
 /* Takes the reference; NO for NULL. */
 static int taken_int(PyObject *o, uint64_t *out)
@@ -147,13 +111,15 @@ static int read_borrowed(Reading *r, PyObject *t, Borrow borrow)
     Tensor d;
     PyObject *negated = call(t, n_is_neg);
     Py_XDECREF(negated);
-    if (negated != Py_False || borrow(t, &d) != 0 || d.device.type != DLPACK_CUDA)
+    if (negated != Py_False || borrow(t, &d) != 0 || (d.device.type != DLPACK_CUDA && d.device.type != DLPACK_CPU))
         return NO;
     uint64_t pointer = (uintptr_t)d.data + d.byte_offset;
     uint64_t dtype = d.dtype.code | (uint64_t)d.dtype.bits << 8 | (uint64_t)d.dtype.lanes << 16;
-    return part(r, TORCH) && part(r, dtype) && part(r, (uint64_t)d.rank) && numbers(r, d.shape, d.rank)
-        && numbers(r, d.strides, d.rank) && part(r, (uint64_t)d.device.id) && part(r, pointer & 15)
-        && value(r, pointer);
+    if (d.device.type == DLPACK_CPU && pointer == 0) /* its memory was given back */
+        return NO;
+    int ok = part(r, d.device.type == DLPACK_CUDA ? TORCH : ON_HOST) && part(r, dtype) && part(r, (uint64_t)d.rank)
+        && numbers(r, d.shape, d.rank) && numbers(r, d.strides, d.rank) && part(r, (uint64_t)d.device.id);
+    return ok && part(r, pointer & 15) && value(r, pointer);
 }
 
 static int read_cupy(Reading *r, PyObject *a)
@@ -198,7 +164,8 @@ static int read_one(Reading *r, PyObject *o, PyObject *kinds)
 {
     PyObject *found = PyDict_GetItemWithError(kinds, (PyObject *)Py_TYPE(o));
     uint64_t kind = found == NULL ? 0 : PyLong_AsUnsignedLongLong(found);
-    if (kind > CUPY)
+    r->arguments[r->n_values < VALUES ? r->n_values : 0] = o;
+    if (kind > NUMPY)
         return read_borrowed(r, o, (Borrow)(uintptr_t)kind);
     switch (kind) {
     case BOOL:
@@ -211,6 +178,8 @@ static int read_one(Reading *r, PyObject *o, PyObject *kinds)
         return read_torch(r, o);
     case CUPY:
         return read_cupy(r, o);
+    case NUMPY:
+        return read_numpy(r, o);
     }
     return NO;
 }
@@ -443,34 +412,34 @@ static int told(PyObject *written, PyObject *args)
 
 /* ---------------------------------------------------------------- LaunchCache */
 
-enum { RECORD, COMPARISONS, PREPARED, WRITTEN, CHOICES, KEPT, ITEMS }; /* of an entry */
+enum { RECORD, COMPARISONS, PREPARED, WRITTEN, CHOICES, STREAMS, KEPT, ITEMS }; /* of an entry */
 
 typedef struct {
     PyObject_HEAD
     PyObject *entries;   /* by signature */
     PyObject *kinds;     /* of arguments, by class: one from above, or the address of a function that lends a tensor */
     PyObject *constants; /* bytes: 1 for each parameter that is annotated ct.Constant, else 0 */
-    PyObject *streams;   /* what reads a stream, by class (gpu/streams.py) */
     PyObject *watch;     /* settings, as settings.watch makes it */
+    PyObject *host_watch; /* more settings, of launches on the host */
     long grid_limit;     /* blocks along an axis, at most */
     Py_ssize_t capacity; /* entries, at most */
 } LaunchCache;
 
 static PyObject *cache_new(PyTypeObject *type, PyObject *args, PyObject *names)
 {
-    static char *keywords[] = {"constants", "streams", "watch", "grid_limit", "capacity", NULL};
-    PyObject *constants, *streams, *watch;
+    static char *keywords[] = {"constants", "watch", "host_watch", "grid_limit", "capacity", NULL};
+    PyObject *constants, *watch, *host_watch;
     long grid_limit;
     Py_ssize_t capacity;
-    if (!PyArg_ParseTupleAndKeywords(args, names, "SO!O!ln", keywords, &constants, &PyDict_Type, &streams,
-                                     &PyTuple_Type, &watch, &grid_limit, &capacity))
+    if (!PyArg_ParseTupleAndKeywords(args, names, "SO!O!ln", keywords, &constants, &PyTuple_Type, &watch,
+                                     &PyTuple_Type, &host_watch, &grid_limit, &capacity))
         return NULL;
     LaunchCache *c = (LaunchCache *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     if (c == NULL)
         return NULL;
     c->constants = Py_NewRef(constants);
-    c->streams = Py_NewRef(streams);
     c->watch = Py_NewRef(watch);
+    c->host_watch = Py_NewRef(host_watch);
     c->grid_limit = grid_limit;
     c->capacity = capacity;
     c->entries = PyDict_New();
@@ -487,8 +456,8 @@ static int cache_traverse(PyObject *self, visitproc visit, void *arg)
     Py_VISIT(c->entries);
     Py_VISIT(c->kinds);
     Py_VISIT(c->constants);
-    Py_VISIT(c->streams);
     Py_VISIT(c->watch);
+    Py_VISIT(c->host_watch);
     return 0;
 }
 
@@ -498,8 +467,8 @@ static int cache_clear(PyObject *self)
     Py_CLEAR(c->entries);
     Py_CLEAR(c->kinds);
     Py_CLEAR(c->constants);
-    Py_CLEAR(c->streams);
     Py_CLEAR(c->watch);
+    Py_CLEAR(c->host_watch);
     return 0;
 }
 
@@ -551,10 +520,11 @@ static PyObject *cache_signature(PyObject *self, PyObject *args)
 static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
 {
     LaunchCache *c = (LaunchCache *)self;
-    if (n != 6 || !PyBytes_CheckExact(a[1]) || (a[4] != Py_None && !PyTuple_CheckExact(a[4]))
+    if (n != 7 || !(a[6] == Py_None ? PyDict_CheckExact(a[1]) : PyBytes_CheckExact(a[1]))
+        || (a[4] != Py_None && !PyTuple_CheckExact(a[4]))
         || (a[5] != Py_None && !PyByteArray_CheckExact(a[5])))
         return PyErr_Format(PyExc_TypeError, "insert() takes arguments, record, comparisons, prepared launch, written, "
-                                             "choices");
+                                             "choices, streams");
     Reading r = {.kept = PyList_New(0)};
     PyObject *key = NULL, *entry = NULL, *out = NULL;
     if (r.kept == NULL)
@@ -562,7 +532,7 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
     if (!read_all(&r, a[0], c->constants, c->kinds))
         out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
     else if ((key = signature_of(&r)) != NULL
-             && (entry = PyTuple_Pack(ITEMS, a[1], a[2], a[3], a[4], a[5], r.kept)) != NULL) {
+             && (entry = PyTuple_Pack(ITEMS, a[1], a[2], a[3], a[4], a[5], a[6], r.kept)) != NULL) {
         if (PyDict_Size(c->entries) >= c->capacity)
             PyDict_Clear(c->entries);
         if (PyDict_SetItem(c->entries, key, entry) == 0)
@@ -572,6 +542,35 @@ static PyObject *cache_insert(PyObject *self, PyObject *const *a, Py_ssize_t n)
     Py_XDECREF(entry);
     Py_DECREF(r.kept);
     return out;
+}
+
+/* Whether this thread rounds to nearest and keeps subnormals; _support/float_mode.py has the reasons. */
+static int in_usual_mode(void)
+{
+    volatile double tiny = 5e-324, more = 0.75, less = 0.25;
+    return tiny * more != 0 && tiny * less == 0;
+}
+
+/* A launch on arrays in CPU memory. The error is that of the code that ran. */
+static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, const unsigned *grid, PyObject *args)
+{
+    PyObject *key = Py_BuildValue("(III)", grid[0], grid[1], grid[2]), *result = NULL;
+    PyObject *record = key == NULL ? NULL : PyDict_GetItemWithError(PyTuple_GetItem(entry, RECORD), key);
+    Py_XDECREF(key);
+    if (record == NULL || !in_usual_mode() || !untouched(c->host_watch)
+        || !unchanged(PyTuple_GetItem(entry, COMPARISONS)))
+        return not_here();
+    Py_INCREF(record); /* other threads may change the dictionary */
+    PyObject *arguments = host_arguments(record, r);
+    int ready = arguments != NULL && told(PyTuple_GetItem(entry, WRITTEN), args);
+    if (ready)
+        result = launch_on_host(record, arguments);
+    Py_XDECREF(arguments);
+    Py_DECREF(record);
+    if (!ready)
+        return not_here();
+    Py_XDECREF(result);
+    return result == NULL ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
@@ -585,12 +584,17 @@ static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
     unsigned grid[3];
     uint64_t stream;
     PyObject *entry, *out;
-    if (!untouched(c->watch) || !read_stream(a[0], c->streams, &stream) || !read_grid(a[1], c->grid_limit, grid)
-        || !find(c, &r, a[2], &entry) || entry == NULL)
+    if (!untouched(c->watch) || !read_grid(a[1], c->grid_limit, grid) || !find(c, &r, a[2], &entry) || entry == NULL)
         return not_here();
     Py_INCREF(entry);
+    if (PyTuple_GetItem(entry, STREAMS) == Py_None) {
+        out = run_on_host(c, entry, &r, grid, a[2]);
+        Py_DECREF(entry);
+        return out;
+    }
     uint64_t function = 0;
-    int code = unchanged(PyTuple_GetItem(entry, COMPARISONS))
+    int code = read_stream(a[0], PyTuple_GetItem(entry, STREAMS), &stream)
+            && unchanged(PyTuple_GetItem(entry, COMPARISONS))
             && choose(PyTuple_GetItem(entry, CHOICES), grid, &function)
             && told(PyTuple_GetItem(entry, WRITTEN), a[2])
         ? queue(PyTuple_GetItem(entry, RECORD), &r, grid, function, stream) : -1;
@@ -614,8 +618,10 @@ static PyMethodDef cache_methods[] = {
     {"lookup", cache_lookup, METH_O,
      "lookup(arguments) -> the prepared launch for arguments like these or None; NotImplemented for unusual ones"},
     {"insert", (PyCFunction)(void (*)(void))cache_insert, METH_FASTCALL,
-     "insert(arguments, record, comparisons, prepared launch, written, choices) -> whether arguments like these can\n"
-     "be found. comparisons: Dependencies.comparisons();  written: autograd.for_c();  choices: of the prepared launch"},
+     "insert(arguments, record, comparisons, prepared launch, written, choices, streams) -> whether arguments like\n"
+     "these can be found. record: of the prepared launch, bytes for a GPU, a dict by grid on the host;  comparisons:\n"
+     "Dependencies.comparisons();  written: autograd.for_c();  choices: of the prepared launch;  streams: what reads\n"
+     "a stream, by class (gpu/streams.py), None on the host"},
     {"signature", cache_signature, METH_O,
      "signature(arguments) -> (signature, launch values), each as bytes, or NotImplemented for unusual ones"},
     {NULL, NULL, 0, NULL}};
@@ -625,12 +631,12 @@ static PyGetSetDef cache_attributes[] = {
     {NULL, NULL, NULL, NULL, NULL}};
 
 static PyType_Slot cache_slots[] = {
-    {Py_tp_doc, "LaunchCache(constants, streams, watch, grid_limit, capacity): launches of a kernel, by signature"},
+    {Py_tp_doc, "LaunchCache(constants, watch, host_watch, grid_limit, capacity): launches of a kernel, by signature"},
     {Py_tp_new, cache_new}, {Py_tp_traverse, cache_traverse}, {Py_tp_clear, cache_clear},
     {Py_tp_dealloc, cache_dealloc}, {Py_mp_length, cache_length}, {Py_tp_methods, cache_methods},
     {Py_tp_getset, cache_attributes}, {0, NULL}};
 
-static PyType_Spec cache_spec = {"cutile.gpu._launcher.LaunchCache", sizeof(LaunchCache), 0,
+static PyType_Spec cache_spec = {"cutile.runtime._launcher.LaunchCache", sizeof(LaunchCache), 0,
                                  Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, cache_slots};
 
 /* ---------------------------------------------------------------- Prepared */
@@ -638,7 +644,7 @@ static PyType_Spec cache_spec = {"cutile.gpu._launcher.LaunchCache", sizeof(Laun
 typedef struct { /* a launch whose arguments were read beforehand (runtime/prepare.py) */
     PyObject_HEAD
     PyObject *record;    /* as record() makes it */
-    PyObject *streams;   /* as in a LaunchCache */
+    PyObject *streams;   /* as LaunchCache.insert takes it */
     PyObject *written;   /* as in `told` */
     PyObject *choices;   /* as in `choose` */
     PyObject *watch;     /* as in a LaunchCache */
@@ -752,7 +758,7 @@ static PyType_Slot prepared_slots[] = {
     {Py_tp_new, prepared_new}, {Py_tp_traverse, prepared_traverse}, {Py_tp_clear, prepared_clear},
     {Py_tp_dealloc, prepared_dealloc}, {Py_tp_methods, prepared_methods}, {0, NULL}};
 
-static PyType_Spec prepared_spec = {"cutile.gpu._launcher.Prepared", sizeof(Prepared), 0,
+static PyType_Spec prepared_spec = {"cutile.runtime._launcher.Prepared", sizeof(Prepared), 0,
                                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, prepared_slots};
 
 /* ---------------------------------------------------------------- the module */
@@ -776,7 +782,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
         {&n_strides, "strides"}, {&n_is_cuda, "is_cuda"}, {&n_data_ptr, "data_ptr"}, {&n_stride, "stride"},
         {&n_get_device, "get_device"}, {&n_is_neg, "is_neg"}, {&n_requires_grad, "requires_grad"}};
     static const struct { const char *name; int value; } numbers[] = {
-        {"BOOL", BOOL}, {"INT", INT}, {"FLOAT", FLOAT}, {"TORCH", TORCH}, {"CUPY", CUPY}, {"FIXED", FIXED},
+        {"BOOL", BOOL}, {"INT", INT}, {"FLOAT", FLOAT}, {"TORCH", TORCH}, {"CUPY", CUPY},
+        {"NUMPY", NUMPY}, {"FIXED", FIXED},
         {"BITS64", BITS64}, {"BITS32", BITS32}, {"FLOAT32", FLOAT32}, {"PARAMETERS", PARAMETERS},
         {"CHOICES", CHOICES}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -784,8 +791,8 @@ PyMODINIT_FUNC PyInit__launcher(void)
             return NULL;
     PyObject *m = PyModule_Create(&module), *cache = PyType_FromSpec(&cache_spec);
     PyObject *prepared = PyType_FromSpec(&prepared_spec);
-    int ok = m != NULL && cache != NULL && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0 && prepared != NULL
-        && PyModule_AddObjectRef(m, "Prepared", prepared) == 0;
+    int ok = m != NULL && start_host_launches() && cache != NULL && PyModule_AddObjectRef(m, "LaunchCache", cache) == 0
+        && prepared != NULL && PyModule_AddObjectRef(m, "Prepared", prepared) == 0;
     for (size_t i = 0; ok && i < sizeof numbers / sizeof *numbers; i++)
         ok = PyModule_AddIntConstant(m, numbers[i].name, numbers[i].value) == 0;
     Py_XDECREF(cache);
