@@ -10,6 +10,7 @@ items, numbers and structs.
 """
 
 from cutile.compute.algorithm import Algorithm, clear_all_caches
+from cutile.compute.histogram import histogram_even, make_histogram_even
 from cutile.compute.iterators import (
     CacheModifiedInputIterator,
     ConstantIterator,
@@ -51,10 +52,12 @@ __all__ = [
     "clear_all_caches",
     "exclusive_scan",
     "gpu_struct",
+    "histogram_even",
     "inclusive_scan",
     "lower_bound",
     "make_binary_transform",
     "make_exclusive_scan",
+    "make_histogram_even",
     "make_inclusive_scan",
     "make_lower_bound",
     "make_reduce_into",

@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from cutile import compute
 from cutile.compute import algorithm, compaction
 from cutile.errors import TileValueError
+from tests.compute.checks import assemble_launches
 from tests.compute.compactions import heads, parted, run_partition, run_select, run_unique, selected
 from tests.elements import under_debugger
+from tests.gpu.tileir.tool import needs_tool
 
 SIZES = sorted({0, 1, 2, *(k + d for k in (64, compaction.TILE, compaction.HOST_TILE, 3 * compaction.HOST_TILE)
                            for d in (-1, 0, 1, 2))})
@@ -202,3 +204,16 @@ def test_wrong_arguments():
             compute.select(x, out, counts, small, n)
     with pytest.raises(ValueError, match="does not support output"):
         compute.select(x, compute.CountingIterator(0), counts, small, 10)
+
+
+@needs_tool
+@pytest.mark.parametrize("wide", [False, True])
+def test_kernels_are_assembled(wide, monkeypatch, tmp_path):
+    seen = assemble_launches(monkeypatch, tmp_path, compaction)
+    monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
+    compare(numbers(5000), 5000, np.int32, numbers(5000).tolist())
+    Range = compute.gpu_struct({"low": np.float32, "high": np.float64})
+    x, out, count = np.zeros(5000, Range.dtype), np.zeros(5000, Range.dtype), np.zeros(1, np.int64)
+    compute.select(x, out, count, lambda r: r.low == r.high, 4999)
+    compute.select(x, out, count, lambda r: r.low == r.high, 0)
+    assert set(seen) == {"clear_words", "compact", "store_zeros"}

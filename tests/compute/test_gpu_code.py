@@ -7,7 +7,7 @@ import numpy as np
 import cutile as ct
 from cutile import compute
 from cutile.compilation.prefill import prefill
-from cutile.compute import OpKind, algorithm, compaction, reduce, scan, transform
+from cutile.compute import OpKind, algorithm, reduce, scan, transform
 from tests.gpu.tileir.tool import needs_tool
 
 
@@ -21,10 +21,6 @@ def larger(a, b):
     return a if abs(a) > abs(b) else b
 
 
-def larger_than_two(v):
-    return v > 2
-
-
 @needs_tool
 def test_kernels_are_assembled(monkeypatch, tmp_path):
     """They run here besides, by the same code, so that later kernels of a call get what earlier ones wrote."""
@@ -35,7 +31,7 @@ def test_kernels_are_assembled(monkeypatch, tmp_path):
         prefill(kernel, [args], ["sm_90"])
         ct.launch(stream, (blocks,), kernel, args)
         seen.append(kernel.__name__)
-    for module in (transform, reduce, scan, compaction):
+    for module in (transform, reduce, scan):
         monkeypatch.setattr(module, "launch", launch)
         monkeypatch.setattr(module, "device_of", lambda *_: True)
     n = 5000
@@ -53,15 +49,5 @@ def test_kernels_are_assembled(monkeypatch, tmp_path):
             made = make(x, o, op, *arguments[:-1])
             storage = np.zeros(made(None, x, o, op, *arguments), np.uint8)
             made(storage, x, o, op, *arguments)
-    outs, counts = [np.zeros(n, np.float32) for _ in range(3)], np.zeros(2, np.int64)
-    compute.select(x, o, counts, lambda v: v % 3 == 0, n)
-    assert counts[0] == len(x[::3]) and np.array_equal(o[:counts[0]], x[::3])
-    compute.select(np.zeros(n, Range.dtype), np.zeros(n, Range.dtype), counts, lambda r: r.low < r.high, n)
-    compute.three_way_partition(x, *outs, counts, lambda v: v < 9, lambda v: v > 4000, n)
-    assert counts.tolist() == [9, 999] and np.array_equal(outs[1][:999], x[4001:])
-    compute.unique_by_key(i, x, np.zeros(n, np.int64), o, counts, lambda a, b: a // 7 == b // 7, n)
-    assert counts[0] == len(x[::7]) and np.array_equal(o[:counts[0]], x[::7])
-    compute.select(x, o, counts, larger_than_two, 0)
-    assert set(seen) == {"transform", "reduce_tiles", "sum_tiles", "scan_tiles", "clear_words", "compact",
-                         "store_zeros"}
+    assert set(seen) == {"transform", "reduce_tiles", "sum_tiles", "scan_tiles"}
     assert algorithm.WIDE == 1 << 31

@@ -1,0 +1,279 @@
+"""histogram_even: how many samples fall in each of some bins of equal width [HST-*].
+
+A launch counts by atomic updates. In GPU memory it counts in many copies of the bins, so that fewer blocks update the
+same counter at a time; another launch adds the copies up.
+"""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+import cutile as ct
+from cutile.compute.algorithm import (
+    Algorithm,
+    allocated,
+    bytes_of,
+    carved,
+    check_apart,
+    check_count,
+    device_of,
+    is_wide,
+    kernels_for,
+    launch,
+    position,
+    power_below,
+)
+from cutile.compute.iterators import (
+    ARRAYS,
+    INT64,
+    IteratorBase,
+    as_input,
+    as_output,
+    bits_of,
+    type_of_value,
+)
+from cutile.compute.readers import Immediate, Place
+from cutile.compute.value_types import Number, storage
+from cutile.dtypes import DType, info
+
+TILE = 1024  # samples of a tile
+COPIES = 256  # most copies of the bins; a power of two
+CELLS = 1 << 20  # most counters in all copies, where there are several
+LARGEST = (1 << 64) - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class _Integers:
+    """Bins of integers, exactly: (s - lower)·bins / (upper - lower), rounded down.
+
+    compared  a dtype that holds all samples
+    divided   an unsigned one that holds all products; where they are computed, all wraps
+    unit      a bin is one integer
+    """
+
+    compared: DType
+    divided: DType
+    unit: bool
+
+    def bin_of(self, samples, levels, bins):
+        """The bin of each sample, and whether it falls in one. `levels`: the first and the last sample that do, the
+        lower level, and the width of all bins.
+        """
+        s = ct.astype(samples, self.compared)
+        inside = (s >= ct.astype(levels[0], self.compared)) & (s <= ct.astype(levels[1], self.compared))
+        above = ct.astype(s, self.divided) - ct.astype(levels[2], self.divided)
+        if not self.unit:
+            above = above * bins // ct.astype(levels[3], self.divided)
+        return ct.astype(above, ct.int32), inside
+
+
+@dataclasses.dataclass(frozen=True)
+class _Floats:
+    """Bins of floats: (s - lower)·scale, rounded down. NaN falls in none."""
+
+    number: Immediate
+
+    def bin_of(self, samples, levels, bins):
+        """As for integers. `levels`: the lower and the upper level, and the scale."""
+        s = ct.astype(samples, self.number.dtype)
+        lower, upper, scale = tuple(self.number.value(levels[k]) for k in ct.static_iter(range(3)))
+        inside = (s >= lower) & (s < upper)
+        scaled = (ct.where(inside, s, lower) - lower) * scale
+        return ct.minimum(ct.astype(scaled, ct.int32), bins - 1), inside
+
+
+@ct.kernel
+def clear(counters, size: ct.Constant[int]):
+    ct.store(counters, (ct.bid(0),), ct.zeros((size,), counters.dtype))
+
+
+def _counted(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) -> Any:
+    """A kernel that counts samples in copies of the bins. `many`: how many levels it takes."""
+    reader = samples.reader()
+
+    @ct.kernel
+    def count_samples(source: samples.annotation(wide), counters: ARRAYS[wide], levels: tuple[(INT64,) * many],
+                      n: position(wide), copies: ct.Constant[int], size: ct.Constant[int],
+                      whole: ct.Constant[bool]):
+        i = ct.bid(0)
+        place = Place(i, size, n, whole)
+        found, inside = how.bin_of(reader.tile(source, place), levels, bins)
+        if not whole:
+            inside = inside & place.mask()
+        ct.atomic_add(counters, ct.where(inside, found + i % copies * bins, -1), 1,
+                      memory_order=ct.MemoryOrder.RELAXED)
+
+    return count_samples
+
+
+def _added(out: IteratorBase, bins: int, wide: bool) -> Any:
+    """A kernel that adds the copies of the bins up."""
+    writer = out.writer()
+
+    @ct.kernel
+    def add_copies(counters: ARRAYS[wide], target: out.annotation(False), copies: ct.Constant[int],
+                   size: ct.Constant[int]):
+        place = Place(ct.bid(0), size, ct.int32(bins), False)
+        index = ct.arange(copies, dtype=ct.int32)[:, None] * bins + place.index()[None, :]
+        counts = ct.gather(counters, index, mask=(place.index() < bins)[None, :])
+        writer.put(target, place, ct.sum(counts, axis=0))
+
+    return add_copies
+
+
+class HistogramEven(Algorithm):
+    def __init__(self, d_samples: Any, d_histogram: Any, h_num_output_levels: Any, h_lower_level: Any,
+                 h_upper_level: Any):
+        super().__init__()
+        self.type = self._samples(d_samples).value_type.dtype
+        self.output("d_histogram", d_histogram)
+        self.levels = _number(h_num_output_levels, "h_num_output_levels")
+        if self.levels < 2:
+            raise ValueError(f"argument `h_num_output_levels` is {self.levels}: one bin has two levels")
+        self._bounds(h_lower_level, h_upper_level)
+
+    def __call__(self, temp_storage: Any, d_samples: Any, d_histogram: Any, h_num_output_levels: Any,
+                 h_lower_level: Any, h_upper_level: Any, num_samples: int, stream: Any = None) -> int:
+        """Count the samples, and give the bytes of temporary storage; with `temp_storage=None` only that."""
+        samples, out = self._samples(d_samples), self.output("d_histogram", d_histogram)
+        levels = _number(h_num_output_levels, "h_num_output_levels")
+        if levels != self.levels:
+            raise TypeError(f"argument `h_num_output_levels`: this object was made for {self.levels}, got {levels}")
+        lower, upper, t = self._bounds(h_lower_level, h_upper_level)
+        n, bins = check_count("num_samples", num_samples, d_samples=samples), levels - 1
+        check_count("h_num_output_levels - 1", bins, d_histogram=out)
+        check_apart({"d_histogram": out}, {"d_samples": samples}, max(n, bins))
+        how, numbers = _way(self.type, t, lower, upper, bins)
+        wide = is_wide(n, samples)
+        copies = 1 if device_of(samples, out) is None else power_below(max(1, CELLS // bins), COPIES)
+        arrays = [(bins * copies, ct.int64 if wide else ct.int32)]
+        if temp_storage is None:
+            return bytes_of(arrays)
+        counters, = carved(temp_storage, arrays)
+        launch(stream, -(-bins * copies // TILE), clear, counters, TILE)
+        if n:
+            kernel = kernels_for(("histogram", samples.kind, how, bins, wide), _counted, samples, how, len(numbers),
+                                 bins, wide)
+            launch(stream, -(-n // TILE), kernel, samples.state(n), counters, numbers, n, copies, TILE, n % TILE == 0)
+        kernel = kernels_for(("histogram copies", out.kind, bins, wide), _added, out, bins, wide)
+        size = max(4096 // copies, 1)
+        launch(stream, -(-bins // size), kernel, counters, out.state(bins), copies, size)
+        return bytes_of(arrays)
+
+    def _samples(self, value: Any) -> IteratorBase:
+        samples = self.input("d_samples", value)
+        if not isinstance(samples.value_type, Number):
+            raise TypeError(f"argument `d_samples`: samples are numbers, and these are {samples.value_type}")
+        return samples
+
+    def _bounds(self, lower: Any, upper: Any) -> tuple[Any, Any, DType]:
+        """The outer levels and their dtype. TypeError if they have different ones, ValueError if there is nothing
+        between them.
+        """
+        types = [type_of_value(v) for v in (lower, upper)]
+        if types[0] != types[1]:
+            raise TypeError(f"the lower level is of {types[0]}, and the upper level of {types[1]}: pass both of one "
+                            f"dtype")
+        if self._made.setdefault("h_lower_level", types[0]) != types[0]:
+            raise TypeError(f"argument `h_lower_level`: this object was made for {self._made['h_lower_level']}, got "
+                            f"{types[0]}")
+        (low,), (high,) = (types[0].numbers(v) for v in (lower, upper))
+        if not low < high:
+            raise ValueError(f"the lower level, {low}, is not below the upper one, {high}")
+        return low, high, types[0].dtype
+
+
+def _number(value: Any, argument: str) -> int:
+    """A host array of one integer, or the integer."""
+    found = np.asarray(value).reshape(-1)
+    if found.size != 1 or found.dtype.kind not in "iu":
+        raise TypeError(f"argument `{argument}`: expected an integer, or a host array of one, got {value!r}")
+    return int(found[0])
+
+
+def _way(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -> tuple[Any, tuple[int, ...]]:
+    """How bins are computed, and the levels that this takes."""
+    if info(sample).floating or info(level).floating:
+        return _of_floats(sample, level, lower, upper, bins)
+    width = upper - lower
+    if width * bins > LARGEST:
+        raise RuntimeError(f"the width of all bins, {width}, times their number, {bins}, is beyond uint64: pass fewer "
+                           f"bins, or floats as levels")
+    limits = np.iinfo(storage(Number(sample))) if sample != ct.bool_ else np.iinfo(np.uint8)
+    compared = sample if sample.bitwidth >= 32 else ct.int32
+    divided = ct.uint32 if sample.bitwidth <= 32 and width * bins < 1 << 32 else ct.uint64
+    first, last = max(lower, int(limits.min)), min(upper - 1, int(limits.max))
+    if first > last:  # no sample is between them
+        first, last = 1, 0
+    numbers = tuple(bits_of(v, ct.int64) for v in (first, last, lower, width))
+    return _Integers(compared, divided, width == bins), numbers
+
+
+def _of_floats(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -> tuple[Any, tuple[int, ...]]:
+    widths = [d.bitwidth for d in (sample, level) if info(d).floating]
+    dtype = ct.float64 if max(widths) == 64 else ct.float32
+    to = storage(Number(dtype)).type
+    with np.errstate(over="ignore"):
+        low, high = to(lower), to(upper)
+        width = high - low
+    if not (np.isfinite(width) and low < high):
+        raise ValueError(f"the levels {lower} and {upper} have no finite width above zero in {dtype.name}")
+    return _Floats(Immediate(dtype, True)), tuple(bits_of(v, dtype) for v in (low, high, to(bins) / width))
+
+
+def make_histogram_even(d_samples: Any, d_histogram: Any, h_num_output_levels: Any, h_lower_level: Any,
+                        h_upper_level: Any, num_samples: int) -> HistogramEven:
+    """An object that counts samples; see `histogram_even`. It is made for a number of levels; bounds are free."""
+    return HistogramEven(d_samples, d_histogram, h_num_output_levels, h_lower_level, h_upper_level)
+
+
+def histogram_even(d_samples: Any, d_histogram: Any, num_output_levels: int, lower_level: Any, upper_level: Any,
+                   num_samples: int, stream: Any = None) -> None:
+    """Count how many samples fall in each of some bins of equal width.
+
+    Parameters
+    ----------
+    d_samples : array or iterator of numbers
+        The samples. Those below `lower_level`, those from `upper_level` on, and NaN fall in no bin.
+    d_histogram : array or iterator
+        Item k becomes the number of samples in bin k; what it held before does not count.
+    num_output_levels : int
+        The number of bins, plus one.
+    lower_level, upper_level : number
+        Where the first bin begins, and the last one ends, both of one dtype. A Python int is an int64, a float a
+        float64.
+    num_samples : int
+        How many samples there are; 2^31 and more are supported.
+    stream : optional
+        As in `ct.launch`.
+
+    Raises
+    ------
+    TypeError
+        If the levels have different dtypes.
+    ValueError
+        If there are fewer than two levels, the lower is not below the upper, an array has fewer items, or both share
+        memory.
+    RuntimeError
+        If samples and levels are integers, and the width of all bins times their number is beyond uint64.
+
+    Notes
+    -----
+    Bins of integers are exact. Floats are scaled in the wider dtype of both, float32 at least, so that a sample at the
+    edge of a bin may fall in the next one.
+
+    [HST-1.bins] [HST-2.integers] [HST-2.floats]
+
+    Examples
+    --------
+    >>> x = np.array([0.5, 1.5, 1.75, 3.0, 9.0], np.float32)
+    >>> counts = np.zeros(4, np.int32)
+    >>> ct.compute.histogram_even(x, counts, 5, 0.0, 4.0, len(x))
+    >>> counts
+    array([1, 2, 0, 1], dtype=int32)
+    """
+    samples, out = as_input(d_samples, "d_samples"), as_output(d_histogram, "d_histogram")
+    histogram = HistogramEven(samples, out, num_output_levels, lower_level, upper_level)
+    arguments = samples, out, num_output_levels, lower_level, upper_level, num_samples
+    histogram(allocated(histogram(None, *arguments), stream, samples, out), *arguments, stream)
