@@ -1,6 +1,7 @@
 """One session for each job; `nox -l` explains them. `nox -s demo` is the main job, `nox` runs all tests."""
 
 import os
+import sys
 
 import nox
 
@@ -8,6 +9,11 @@ nox.options.sessions = ["tests"]
 nox.options.default_venv_backend = "venv"
 
 SOURCES = ["cutile", "conformance", "tests", "examples", "benchmarks", "tools", "noxfile.py"]
+TORCH = "torch==2.13.0+cpu" if sys.platform == "linux" else "torch==2.13.0"  # elsewhere that is for CPUs too
+# Tests that are skipped where PyTorch and JAX are not installed
+USE_FRAMEWORKS = ["tests/torch", "tests/test_torch.py", "tests/test_jax.py", "tests/_support/test_opaque.py",
+                  "tests/cli/run/test_torch_cpu.py", "tests/functions/test_jax.py",
+                  "tests/functions/test_libraries.py", "conformance/test_arguments.py", "conformance/test_dtypes.py"]
 
 
 @nox.session(tags=["main"])
@@ -26,11 +32,12 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def frameworks(session: nox.Session) -> None:
-    """Kernels inside PyTorch: graphs, operators, tensors, examples. Needs no GPU, but PyTorch's wheel for CPUs."""
-    session.install("torch", "--index-url", "https://download.pytorch.org/whl/cpu")
-    session.install("-e", ".[examples,test]")
-    session.run("python", "-c", "import torch; print('PyTorch', torch.__version__)")
-    session.run("pytest", "tests/torch", "tests/test_torch.py", *session.posargs)
+    """Kernels inside PyTorch and JAX: graphs, operators, arrays, examples. Needs no GPU, but their wheels for CPUs."""
+    # Without --no-deps, pip would also look for what PyTorch needs at this index, and the usual one has it all.
+    session.install("--no-deps", TORCH, "--extra-index-url", "https://download.pytorch.org/whl/cpu")
+    session.install("-e", ".[examples,test]", TORCH, "jax[cpu]", "flatbuffers")  # which jax.export needs
+    session.run("python", "-c", "import jax, torch; print('PyTorch', torch.__version__, 'JAX', jax.__version__)")
+    session.run("pytest", *USE_FRAMEWORKS, *session.posargs, env={"OPENBLAS_NUM_THREADS": "1"})
 
 
 @nox.session
