@@ -196,7 +196,9 @@ def _sample(kind: tuple) -> Any:
     match kind:
         case ("tensor", dtype, shape):
             shape = shape if isinstance(shape, tuple) else (1,) * shape
-            return np.broadcast_to(np.zeros((), INFO[from_foreign(dtype)].storage), shape)
+            if (known := from_foreign(dtype)) is None:
+                raise TypeError(f"an array of dtype {dtype} cannot be passed to a kernel")
+            return np.broadcast_to(np.zeros((), INFO[known].storage), shape)
         case ("constant", value):
             return value
         case ("tuple", items):

@@ -176,6 +176,12 @@ def test_errors_of_kernels_keep_their_lines():
         compiled(f)(torch.ones(16))
 
 
+def test_an_array_that_no_kernel_takes():
+    with pytest.raises(TypeError, match=r"kernel argument #0 \(`x`\).*complex64"):
+        compiled(lambda x: ct.launch(None, (1,), scaled, (x, x, 1.0, 16)), fullgraph=False)(
+            torch.zeros(16, dtype=torch.complex64))
+
+
 def test_wrong_calls():
     for call in (lambda x: ct.launch(None, (1,), scaled, (x,)), lambda x: ct.launch(None, (1,), scaled.function, (x,)),
                  lambda x: ct.launch(None, 1, scaled, (x, x, 1, 16))):
