@@ -20,6 +20,8 @@ else:
     setup(ext_modules=[
               Extension("cutile.runtime._launcher", sorted(map(str, RUNTIME.glob("*.c"))),
                         depends=sorted(map(str, RUNTIME.glob("*.h"))), optional=True, py_limited_api=True),
+              Extension("cutile.jax._handlers", ["cutile/jax/_handlers.c"], depends=["cutile/jax/xla_ffi.h"],
+                        optional=True, py_limited_api=True),
               Extension("cutile.compiled._forms", sorted(map(str, COMPILED.glob("*.c"))),
                         depends=sorted(map(str, COMPILED.glob("*.h"))), extra_compile_args=EXACT, optional=True,
                         py_limited_api=True)],

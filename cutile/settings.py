@@ -190,6 +190,9 @@ _TABLE: dict[str, Setting] = {s.name: s for s in (
             "launches that need none, and take cheaper forms of divisions and of functions of 16-bit floats; results "
             "stay within the same bounds, and sums may be added up in another order",
             device=True),
+    Setting("TARGET", None, _text, "GPU architectures such as sm_90, with commas between",
+            "what cutile.jax compiles kernels for where a program is lowered for GPUs; unset: the GPUs that JAX sees",
+            device=True),
     Setting("LAUNCHER", None, _one_of("c", "python"), "c or python",
             "who runs repeated launches, asked for where a launch with new arguments runs; unset: c, where that "
             "extension was built", device=True),

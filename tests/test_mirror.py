@@ -77,6 +77,7 @@ TESTED_ELSEWHERE = {
     "ir/nodes": ("ir/test_walk.py", "it is plain data, which walks and rewrites use"),
     "ir/parse": ("ir/test_text.py", "what is printed is parsed again"),
     "ir/reader": ("ir/test_text.py", "the parser reads through it"),
+    "jax/description": ("jax/test_calls.py", "calls are read by it"),
     "ops/_access": ("ops/test_memory.py", "ops on memory share it"),
     "ops/_arguments": ("ops/test_arithmetic.py", "typing rules read their arguments through it"),
     "ops/_combine": ("ops/test_reduce.py", "reductions and scans share it"),

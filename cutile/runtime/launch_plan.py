@@ -171,13 +171,13 @@ def _prepare_on_host(program: TypedProgram, flat_args: Sequence[Any],
         from cutile.interp import HostLaunch  # back ends are loaded when they are needed
 
         if packed:
-            return PackedLaunch(HostLaunch(_compiled(program), repeatable=False))
-        return HostLaunch(_compiled(program), repeatable)
+            return PackedLaunch(HostLaunch(compiled(program), repeatable=False))
+        return HostLaunch(compiled(program), repeatable)
 
     return prepare
 
 
-def _compiled(program: TypedProgram) -> Any:
+def compiled(program: TypedProgram) -> Any:
     """What the interpreter derives from a program, kept with it."""
     if program.compiled is None:
         from cutile.interp import CompiledKernel
@@ -200,7 +200,7 @@ def _prepare_on_gpu(kernel: Kernel, program: TypedProgram, arguments: Sequence[A
             from cutile.interp import HostLaunch
             from cutile.runtime.host_copies import HostCopyLaunch
 
-            return HostCopyLaunch(HostLaunch(_compiled(program), repeatable=False), ordinal, dims)
+            return HostCopyLaunch(HostLaunch(compiled(program), repeatable=False), ordinal, dims)
         from cutile.compilation.launch_signature import of_launch
 
         constraints, symbol = of_launch(kernel, arguments)

@@ -3,14 +3,19 @@
 benchmarks/gpu_smoke.py has the checks that need a GPU.
 """
 
+import doctest
+
 import numpy as np
 import pytest
 
 import cutile as ct
+import cutile.jax
 from cutile.jax import InputOutput, OutputPlaceholder, cutile_call
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
+import jax.export  # noqa: E402
+
 N = 8
 
 
@@ -41,6 +46,13 @@ def jitted(f, jit):
 
 
 either = pytest.mark.parametrize("jit", [False, True])
+
+
+@pytest.mark.parametrize("function", [cutile.jax.cutile_call, cutile.jax.custom_vjp, cutile.jax.disabled_checks])
+def test_examples_of_the_help(function):
+    names = {"jax": jax, "ct": ct, "cutile": cutile, "np": np}
+    [test] = doctest.DocTestFinder().find(function, function.__name__, globs=names)
+    assert test.examples and not doctest.DocTestRunner().run(test).failed
 
 
 # ------------------------------------------------------------------ results

@@ -1,0 +1,215 @@
+"""What a call of a kernel from JAX is: its arguments as they were given, and `Call`, which JAX keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from cutile.dtypes import from_foreign
+from cutile.runtime.annotations import ParameterSpec
+from cutile.runtime.arguments import Argument
+from cutile.runtime.array_ref import ArrayRef
+from cutile.runtime.kernel import Kernel, TypedProgram
+from cutile.runtime.launch_plan import check_writable
+
+ALIGNMENT = 16  # bytes: what the code relies on, and the handler tests
+
+
+@dataclass
+class OutputPlaceholder:
+    """An output buffer to allocate, by shape and dtype. Elements that the kernel does not store are undefined."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+@dataclass
+class InputOutput:
+    """An input array that is also an output: the result is the array after the kernel; `array` itself is unchanged."""
+
+    array: Any
+
+
+# ------------------------------------------------------------------ a call
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array argument, by its place among inputs and outputs. Where a kernel is typed it stands for the array, in
+    GPU memory.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    input: int | None
+    output: int | None
+    address: int = ALIGNMENT
+
+    @property
+    def __cuda_array_interface__(self) -> dict:
+        return {"shape": self.shape, "typestr": f"|V{self.dtype.itemsize}", "version": 3,
+                "data": (self.address, self.output is None)}
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """A call of a kernel, which JAX keeps as a parameter of the primitive. Calls with equal keys do the same.
+
+    values   the arguments, with an Array in the place of each array
+    outputs  shape and dtype of each, of one item of a batch
+    aliases  pairs of an input and the output that begins as it
+    batch    sizes of the axes of a batch; `batched` says for each input which of them it has, before its own axes
+    """
+
+    kernel: Kernel
+    grid: tuple[int, int, int]
+    values: tuple
+    program: TypedProgram
+    outputs: tuple[tuple[tuple[int, ...], np.dtype], ...]
+    aliases: tuple[tuple[int, int], ...]
+    target: tuple[str, ...] | None
+    batch: tuple[int, ...] = ()
+    batched: tuple[tuple[bool, ...], ...] = ()
+    key: tuple = field(init=False, repr=False)
+
+    def __post_init__(self):
+        numbers = tuple(np.float64(x).tobytes() if isinstance(x, float) else x for x in self.flat()
+                        if not isinstance(x, ArrayRef))
+        object.__setattr__(self, "key", (
+            id(self.program), self.kernel.options.key, self.grid, tuple(self.arrays()), numbers, self.outputs,
+            self.aliases, self.target, self.batch, self.batched))
+
+    def __eq__(self, other: Any) -> bool:
+        return isinstance(other, Call) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        """What shows in jaxprs."""
+        return f"{self.kernel.__qualname__} grid={self.grid}" + (f" batch={self.batch}" if self.batch else "")
+
+    def arguments(self) -> list[Argument]:
+        """The arguments, classified; the addresses of arrays say how far they are aligned in each item of a batch."""
+        return self.kernel.classify(_replaced(self.values, self._as_aligned))
+
+    def flat(self) -> list[Any]:
+        """An ArrayRef or a number for each parameter of the kernel's IR."""
+        return [x for a in self.arguments() for x in a.flat_args]
+
+    def arrays(self) -> list[Array]:
+        """The arrays among the parameters of the IR, in order."""
+        return list(_arrays(self.values))
+
+    def steps(self, a: Array) -> tuple[int, ...]:
+        """Bytes from item to item of an array, along each axis of the batch."""
+        has = (True,) * len(self.batch) if a.output is not None else self.batched[a.input]
+        step, out = int(np.prod(a.shape, dtype=np.int64)) * a.dtype.itemsize, []
+        for n, varies in zip(reversed(self.batch), reversed(has), strict=True):
+            out.append(step if varies else 0)
+            step *= n if varies else 1
+        return tuple(reversed(out))
+
+    def _as_aligned(self, a: Array) -> Array:
+        address = ALIGNMENT
+        for step in self.steps(a):
+            address |= step
+        return replace(a, address=address & -address)
+
+    def buffer(self, a: Array) -> int:
+        """The number of an array among the buffers: inputs first, then outputs. One that is both is an output."""
+        return a.input if a.output is None else len(self.batched) + a.output
+
+
+def _arrays(value: Any) -> Iterator[Array]:
+    if isinstance(value, Array):
+        yield value
+    elif isinstance(value, tuple):
+        for v in value:
+            yield from _arrays(v)
+
+
+def _replaced(value: Any, change: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_replaced(v, change) for v in value)
+    return change(value) if isinstance(value, Array) else value
+
+
+def typed(kernel: Kernel, values: tuple) -> TypedProgram:
+    """The typed program, made while JAX traces so that errors are those of a launch."""
+    arguments = kernel.classify(values)
+    program = kernel.program(arguments)
+    check_writable(program, [x for a in arguments for x in a.flat_args])
+    return program
+
+
+# ------------------------------------------------------------------ reading arguments
+
+
+class Reading:
+    """Arguments as they are read."""
+
+    def __init__(self) -> None:
+        import jax
+
+        self.jax = jax
+        self.inputs: list[Any] = []
+        self.outputs: list[tuple[tuple[int, ...], np.dtype]] = []
+        self.aliases: list[tuple[int, int]] = []
+
+    def values(self, kernel: Kernel, args: Sequence[Any]) -> tuple:
+        """The arguments with an Array in the place of each array."""
+        specs = kernel.parameters
+        if not isinstance(args, tuple | list) or len(args) != len(specs):
+            got = len(args) if isinstance(args, tuple | list) else type(args).__name__
+            raise TypeError(f"cutile_call() takes a tuple with one argument for each of the {len(specs)} parameters of "
+                            f"{kernel.__name__}, got {got}")
+        return tuple(self._value(v, s, f"parameter `{n}`") for v, (n, s) in zip(args, specs.items(), strict=True))
+
+    def _value(self, value: Any, spec: ParameterSpec, where: str) -> Any:
+        if isinstance(value, tuple):
+            if spec.listed is not None and len(spec.listed) != len(value):
+                raise TypeError(f"{where}: its annotation asks for a tuple of {len(spec.listed)} items, "
+                                f"got {len(value)}")
+            return tuple(self._value(v, s, f"{where}[{i}]")
+                         for i, (v, s) in enumerate(zip(value, spec.items, strict=False)))
+        if spec.is_tuple:
+            raise TypeError(f"{where}: its annotation asks for a tuple, got {type(value).__name__}")
+        if isinstance(value, self.jax.Array | OutputPlaceholder | InputOutput):
+            if spec.constant:
+                raise TypeError(f"{where} is Constant; it cannot be an array, got {type(value).__name__}")
+            return self._array(value, where)
+        if spec.constant:
+            return value
+        if isinstance(value, bool):
+            return int(value)
+        if isinstance(value, int | float):
+            return value
+        raise TypeError(f"{where}: cutile_call() takes jax.Array, OutputPlaceholder, InputOutput, numbers and tuples, "
+                        f"got {type(value).__name__}")
+
+    def _array(self, value: Any, where: str) -> Array:
+        buffer = value.array if isinstance(value, InputOutput) else value
+        if buffer is not value and not isinstance(buffer, self.jax.Array):
+            raise TypeError(f"{where}: InputOutput takes a jax.Array, got {type(buffer).__name__}")
+        shape = tuple(buffer.shape)
+        if not all(isinstance(n, int | np.integer) for n in shape):
+            raise NotImplementedError(f"{where}: the shape {shape} has a symbolic dimension; kernels need numbers")
+        shape = tuple(map(int, shape))
+        dtype = self.jax.numpy.dtype(buffer.dtype)
+        known = from_foreign(dtype)
+        if known is None or known.bitwidth < 8:
+            raise TypeError(f"{where}: an array of dtype {dtype} cannot be passed to a kernel; convert it first")
+        at = to = None
+        if not isinstance(value, OutputPlaceholder):
+            at = len(self.inputs)
+            self.inputs.append(buffer)
+        if not isinstance(value, self.jax.Array):
+            to = len(self.outputs)
+            self.outputs.append((shape, dtype))
+            if at is not None:
+                self.aliases.append((at, to))
+        return Array(shape, dtype, at, to)
