@@ -12,7 +12,8 @@ from cutile.functions.binding import Bound, Planned
 
 def call(bound: Bound, wanted: Sequence[Planned]) -> Any:
     """The outputs of a call, as arrays of JAX. TypeError for an output that is to be filled before."""
-    from cutile.jax import InputOutput, OutputPlaceholder, cutile_call
+    from cutile.jax import InputOutput, OutputPlaceholder
+    from cutile.jax.calls import call as call_kernel
 
     f = bound.function
     values = dict(bound.values)
@@ -28,4 +29,4 @@ def call(bound: Bound, wanted: Sequence[Planned]) -> Any:
     if not f.returned:
         raise refusal(TypeError(f"{f.__name__}(): arrays of JAX cannot be written to; declare what the kernel writes "
                                 f"as outputs by ct.jit(..., out=...), or by inout()"))
-    return cutile_call(grid, f.launched, tuple(values[n] for n in f.kernel.names))
+    return call_kernel(grid, f.launched, tuple(values[n] for n in f.kernel.names), f.target)

@@ -235,8 +235,8 @@ static FfiError *choose(const FfiCall *call, const Driver *d, Bytes code, Bytes 
     }
     if (best >= 0)
         return NULL;
-    snprintf(text + written, sizeof text - written, ": the kernel was compiled for these, and the GPU is sm_%d%d; give "
-             "cutile_call() or CUTILE_TARGET its name as well", major, minor);
+    snprintf(text + written, sizeof text - written, ": the kernel was compiled for these, and the GPU is sm_%d%d; name "
+             "it in CUTILE_TARGET as well", major, minor);
     return refuse(call, FFI_FAILED_PRECONDITION, text);
 }
 
@@ -388,8 +388,8 @@ static FfiError *launch_on_gpu(FfiCall *call)
         return error;
     const Driver *d = opened();
     if (d == NULL)
-        return refuse(call, FFI_FAILED_PRECONDITION, "launching on a GPU needs NVIDIA's driver, which this machine does "
-                                                     "not have or which is too old");
+        return refuse(call, FFI_FAILED_PRECONDITION, "launching on a GPU needs NVIDIA's driver, which this machine does"
+                                                     " not have or which is too old");
     void *context, *current = NULL;
     int failed = d->stream_context(got.stream, &context);
     if (failed)
@@ -501,8 +501,8 @@ static PyObject *set_interpreter(PyObject *self, PyObject *function)
 
 static PyMethodDef methods[] = {
     {"set_interpreter", set_interpreter, METH_O,
-     "set_interpreter(run): run(attributes, buffers) is called for a kernel on a CPU, with attributes as bytes by name,\n"
-     "and the address and the sizes of each buffer"},
+     "set_interpreter(run): run(attributes, buffers) is called for a kernel on a CPU, with attributes as bytes by\n"
+     "name, and the address and the sizes of each buffer"},
     {NULL, NULL, 0, NULL}};
 
 static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, .m_name = "_handlers", .m_size = -1, .m_methods = methods};

@@ -114,7 +114,7 @@ def _targets(call: Call) -> list[Any]:
     """The architectures to compile for."""
     from cutile.gpu.target import of_device, parse_target
 
-    names = call.target or (settings.get("TARGET") or "").replace(",", " ").split()
+    names = (call.target or settings.get("TARGET") or "").replace(",", " ").split()
     if names:
         found = map(parse_target, names)
     else:
@@ -125,7 +125,7 @@ def _targets(call: Call) -> list[Any]:
         except RuntimeError:  # there are none
             raise TileUnsupportedFeatureError(
                 f"it is open for which GPU to compile kernel {call.kernel.__name__}, because JAX sees none",
-                help='write cutile_call(..., target="sm_90"), or set CUTILE_TARGET') from None
+                help="set CUTILE_TARGET=sm_90, or write ct.jit(..., target=\"sm_90\")") from None
         found = (of_device(*map(int, d.compute_capability.split("."))) for d in devices)
     return [t for _, t in sorted({t.number: t for t in found}.items())]
 

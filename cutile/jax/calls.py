@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from cutile.errors import TileError, for_users
@@ -12,8 +11,7 @@ from cutile.runtime.kernel import Kernel
 from cutile.runtime.launch import padded_grid
 
 
-def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], *,
-                target: str | Sequence[str] | None = None) -> Any:
+def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) -> Any:
     """Call a kernel from JAX, inside of jax.jit or outside.
 
     Parameters
@@ -25,9 +23,6 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], *,
     args : tuple
         One argument for each parameter: jax.Array (an input, which the kernel must not store to), OutputPlaceholder,
         InputOutput, bool, int or float (a bool is passed as int32), anything for a Constant parameter, or a tuple.
-    target : str, sequence of str or None, default None
-        The GPU architectures to compile for, such as "sm_90". None: those of CUTILE_TARGET, or of the GPUs that JAX
-        sees. It matters only where JAX lowers for GPUs.
 
     Returns
     -------
@@ -62,6 +57,11 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], *,
     >>> print(f(jax.numpy.arange(8.0)))
     [ 1.  4.  7. 10. 13. 16. 19. 22.]
     """
+    return call(grid, kernel, args)
+
+
+def call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], target: str | None = None) -> Any:
+    """`cutile_call`, for GPU architectures that are named."""
     register()
     from cutile.jax import callback, primitive  # which import JAX
 
@@ -70,10 +70,9 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], *,
     reading = Reading()
     values = reading.values(kernel, args)
     try:
-        call = Call(kernel, padded_grid(grid), values, typed(kernel, values), tuple(reading.outputs),
-                    tuple(reading.aliases), (target,) if isinstance(target, str) else target and tuple(target),
-                    batched=((),) * len(reading.inputs))
+        made = Call(kernel, padded_grid(grid), values, typed(kernel, values), tuple(reading.outputs),
+                    tuple(reading.aliases), target, batched=((),) * len(reading.inputs))
     except TileError as e:
         raise for_users(e) from e.__cause__
-    results = (primitive.bind if call.outputs else callback.run)(call, reading.inputs)
+    results = (primitive.bind if made.outputs else callback.run)(made, reading.inputs)
     return results[0] if len(results) == 1 else tuple(results)

@@ -61,6 +61,7 @@ class Call:
     values   the arguments, with an Array in the place of each array
     outputs  shape and dtype of each, of one item of a batch
     aliases  pairs of an input and the output that begins as it
+    target   the GPU architectures to compile for, with commas between; None: those of CUTILE_TARGET, or of JAX's GPUs
     batch    sizes of the axes of a batch; `batched` says for each input which of them it has, before its own axes
     """
 
@@ -70,7 +71,7 @@ class Call:
     program: TypedProgram
     outputs: tuple[tuple[tuple[int, ...], np.dtype], ...]
     aliases: tuple[tuple[int, int], ...]
-    target: tuple[str, ...] | None
+    target: str | None
     batch: tuple[int, ...] = ()
     batched: tuple[tuple[bool, ...], ...] = ()
     key: tuple = field(init=False, repr=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from typing import Any
 
 TARGET = "cutile_launch_v1"
@@ -12,10 +13,9 @@ OLDEST = "cutile.jax needs JAX 0.7 or newer"
 def handlers() -> Any:
     """The module with the handlers in C; None where it was not built."""
     try:
-        from cutile.jax import _handlers
+        return importlib.import_module("cutile.jax._handlers")
     except ImportError:
         return None
-    return _handlers
 
 
 @functools.cache

@@ -61,3 +61,9 @@ def test_a_function_that_writes_nothing():
 
     with pytest.raises(TypeError, match="arrays of JAX cannot be written to"):
         ct.jit(k, grid=(1,))(jnp.arange(4.0))
+
+
+def test_the_target_of_a_function():
+    f = ct.jit(scaled.kernel, **{**scaled.given, "target": "sm_80"})
+    jaxpr = jax.make_jaxpr(lambda x: f(x, 3.0))(jnp.arange(10.0))
+    assert [e.params["call"].target for e in jaxpr.eqns if e.primitive.name == "cutile_call"] == ["sm_80"]

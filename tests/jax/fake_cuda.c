@@ -61,5 +61,14 @@ int cuLaunchKernel(uint64_t function, unsigned x, unsigned y, unsigned z, unsign
     return 0;
 }
 
-int cuGetErrorName(int code, const char **out) { *out = code == 200 ? "CUDA_ERROR_INVALID_IMAGE" : 0; return code != 200; }
-int cuGetErrorString(int code, const char **out) { *out = code == 200 ? "device kernel image is invalid" : 0; return 0; }
+int cuGetErrorName(int code, const char **out)
+{
+    *out = code == 200 ? "CUDA_ERROR_INVALID_IMAGE" : 0;
+    return code != 200;
+}
+
+int cuGetErrorString(int code, const char **out)
+{
+    *out = code == 200 ? "device kernel image is invalid" : 0;
+    return 0;
+}

@@ -14,8 +14,9 @@ from tests.jax.test_handlers import fake, folder, gpu, launches, set_  # noqa: F
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
-from cutile.jax import InputOutput, OutputPlaceholder, cutile_call, primitive  # noqa: E402
+from cutile.jax import InputOutput, OutputPlaceholder, primitive  # noqa: E402
 from cutile.jax.attributes import for_cpu, for_gpu  # noqa: E402
+from cutile.jax.calls import call  # noqa: E402
 from cutile.jax.targets import TARGET  # noqa: E402
 
 X = jnp.arange(N, dtype=jnp.float32)
@@ -46,8 +47,8 @@ def call_of(f, *arguments):
     return found
 
 
-def scaled(x, target=("sm_90",), **other):
-    return cutile_call((2,), scale, (x, out(**other), 2.5, 4), target=target)
+def scaled(x, target="sm_90", **other):
+    return call((2,), scale, (x, out(**other), 2.5, 4), target=target)
 
 
 def as_int32(*numbers):
@@ -73,7 +74,7 @@ def test_an_input_that_is_an_output_is_passed_as_the_output(built, gpu, fake):  
     def k(x, y: ct.IndexedWithInt64):
         ct.store(y, 0, ct.load(y, 0, N) + ct.load(x, 0, N))
 
-    attributes = for_gpu(call_of(lambda x: cutile_call((1,), k, (x, InputOutput(x)), target="sm_90"), X))
+    attributes = for_gpu(call_of(lambda x: call((1,), k, (x, InputOutput(x)), target="sm_90"), X))
     set_(fake, "parameter_count", 6)
     assert gpu(attributes, [(A, (N,)), (C, (N,))], [(C, (N,))]) is None
     values = launches(fake)[0].values
@@ -81,7 +82,7 @@ def test_an_input_that_is_an_output_is_passed_as_the_output(built, gpu, fake):  
 
 
 def test_batches(built, gpu, fake):  # noqa: F811
-    f = jax.vmap(jax.vmap(lambda x, y: cutile_call((1,), add, (x, y, out()), target="sm_90"), (0, None)), (None, 0))
+    f = jax.vmap(jax.vmap(lambda x, y: call((1,), add, (x, y, out()), target="sm_90"), (0, None)), (None, 0))
     attributes = for_gpu(call_of(f, jnp.zeros((2, N)), jnp.zeros((3, N))))
     set_(fake, "parameter_count", 9)
     assert gpu(attributes, [(A, (2, N)), (B, (3, N))], [(C, (3, 2, N))]) is None
@@ -93,13 +94,13 @@ def test_batches(built, gpu, fake):  # noqa: F811
 @pytest.mark.parametrize("n, wanted", [(8, 16), (4, 16), (2, 1), (3, 1)])
 def test_items_of_a_batch_are_as_aligned_as_they_are(built, n, wanted):
     """An item of 2 float32 is 8 bytes, and the next one no longer begins at a multiple of 16."""
-    f = jax.vmap(lambda x: cutile_call((1,), copy, (x, out(n)), target="sm_90"))
+    f = jax.vmap(lambda x: call((1,), copy, (x, out(n)), target="sm_90"))
     for_gpu(call_of(f, jnp.zeros((3, n))))
     assert {c.base_addr_divisible_by for c in built[0][1]} == {wanted}
 
 
 def test_several_architectures(built, gpu, fake):  # noqa: F811
-    attributes = for_gpu(call_of(lambda x: scaled(x, ["sm_100", "sm_90a"]), X))
+    attributes = for_gpu(call_of(lambda x: scaled(x, "sm_100, sm_90a"), X))
     assert {t for _, _, t, _ in built} == {"sm_90a", "sm_100"}
     assert attributes["architectures"].tolist() == [90, 100]
     assert gpu(attributes, [(A, (N,))], [(B, (N,))]) is None
@@ -128,7 +129,7 @@ def test_a_gpu_that_is_there(built, monkeypatch):
 def test_code_without_checks_where_none_are_needed(built):
     def kernels(n):
         built.clear()
-        for_gpu(call_of(lambda x: cutile_call((2,), scale, (x, out(n), 2.5, 4), target="sm_90"), jnp.zeros(n)))
+        for_gpu(call_of(lambda x: call((2,), scale, (x, out(n), 2.5, 4), target="sm_90"), jnp.zeros(n)))
         return [k for k, *_ in built]
 
     assert len(kernels(8)) == 2 and len(kernels(7)) == 1
