@@ -26,6 +26,8 @@ TESTED_ELSEWHERE = {
     "compute/blocks": ("compute/test_reduce.py", "reductions are made of them"),
     "compute/readers": ("compute/test_iterators.py", "they read and write what iterators stand for"),
     "compute/algorithm": ("compute/test_reduce.py", "an algorithm shows what all share"),
+    "runtime/repeated": ("compute/test_plans.py", "plans run such launches"),
+    "runtime/scratch": ("compute/test_plans.py", "calls without temporary storage take it there"),
     "front/element_math": ("front/test_element_calls.py", "element functions call them through the table there"),
     "ir/leaves": ("front/test_term_joins.py", "joins are made of leaves"),
     "front/assignment": ("front/test_stmt.py", "targets stand in statements"),

@@ -5,8 +5,8 @@ kernels of this language and an object that launches them; `algorithm.py` says h
 that they compute, kernels compute.
 
 What a call goes through: `iterators.py` (operands; of arrays, `arrays.py`) and `operators.py` say what kernels depend
-on; `readers.py` is the tile code of operands, `blocks.py` that of operators on tiles; `value_types.py` has the types of
-items, numbers and structs.
+on; `plans.py` keeps the launches of a call for those like it; `readers.py` is the tile code of operands, `blocks.py`
+that of operators on tiles; `value_types.py` has the types of items, numbers and structs.
 """
 
 from cutile.compute.algorithm import Algorithm, clear_all_caches

@@ -7,14 +7,27 @@ An algorithm is one file, as `transform.py` and `reduce.py` are. To add one:
    the reader's `tile(state, Place(i, size, n, whole))`, and stores by the writer's `put(state, place, value)`
    (`readers.py` has the whole protocol, `blocks.py` operators on tiles). The file has no `from __future__ import
    annotations`, since annotations of kernels are objects.
-2. A subclass of `Algorithm`. `__init__` takes the arguments of `make_X`, `__call__` those of a call, in the order of
-   the documentation. Both call `self.input("d_in", d_in)`, `self.output`, `self.operator` and `self.initial` for each
-   argument; a call whose argument is of another kind is a TypeError. `__call__` then checks the count (`check_count`),
-   returns `bytes_of(arrays)` if `temp_storage` is None, and otherwise launches `kernels_for(key, make, …)`, with arrays
-   from `carved(temp_storage, arrays)`, as operands `Stored(type, arrays)`. The key begins with the algorithm's name and
-   has the kind of each operand, the key of each operator, and all else that `make` depends on.
-3. `make_X` and the one-shot function `X`, which wraps its arguments once (`as_input`, `as_output`, `operator`), and
-   takes its storage from `allocated`; both in the list of `__init__.py`.
+2. A subclass of `Algorithm`. `takes` gives each argument of a call a role: INPUT, OUTPUT, OPERATOR, COUNT, INITIAL (a
+   number or struct of the host), INITIAL_OR_ARRAY, VALUE (an enum or another hashable object), `optional(role)`. From
+   the roles come what is checked (an argument of another kind than the object was made for is a TypeError), what plans
+   depend on, and how a call finds its plan in a few microseconds.
+
+   `plan(self, plan, *operands)` puts the launches into a plan, once for arguments of one signature: dtypes, sizes,
+   counts, values, operators. Its operands are in the order of `takes`: iterators, an `Operator`, ints, an `Initial` or
+   None. It checks the counts (`check_count`), takes temporary storage by `plan.values(size, type)` and
+   `plan.array(size, dtype)`, and calls `plan.launch(blocks, kernel, *args)` with kernels from `kernels_for(key, make,
+   …)`, states of operands (`it.state(n)`, `initial.state`), temporary arrays, ints and constants. A later call of that
+   signature runs these launches with its own arrays, initial values and stream; `plan` does not see it. So `plan` must
+   not look at addresses or at the numbers of initial values. A plan without launches is a call that does nothing.
+
+   `__call__` has the documented signature and is one line: `return self.run(temp_storage, stream, *args in the order
+   of takes)`, or `self.run_here(stream, …)` where a call has no temporary storage. `check(self, **made)` raises what
+   an object should say when it is made.
+3. `make_X`, which returns `X(options, d_in=d_in, …)`, and the one-shot function, which calls `X.once(options, stream,
+   *args)`. `options` is a tuple of what else plans depend on. Both stand in the list of `__init__.py`.
+
+The key of a kernel begins with the algorithm's name and has the kind of each operand, the key of each operator, and all
+else that `make` depends on.
 """
 
 from __future__ import annotations
@@ -22,13 +35,14 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import cutile as ct
 from cutile._support.lru import LruDict
-from cutile.compute.arrays import DeviceArray, array_of
+from cutile.compute.arrays import DeviceArray, Held, Piece, Temporary, array_of, line_of
 from cutile.compute.iterators import (
     INT64,
     ArrayIterator,
@@ -37,18 +51,21 @@ from cutile.compute.iterators import (
     as_output,
     bits_of,
     constant_reader,
+    held,
     type_of_value,
 )
 from cutile.compute.operators import Operator, operator
+from cutile.compute.plans import ALIGNMENT, Plan, for_user
 from cutile.compute.readers import First
-from cutile.compute.value_types import Number, Struct, ValueType
+from cutile.compute.value_types import Number, Struct, StructValue, ValueType
 from cutile.dtypes import DType, info
+from cutile.runtime.launch_key import find_reader
 
 WIDE = 1 << 31  # from that many items on, positions are int64
-ALIGNMENT = 256  # of the arrays in temporary storage, and of temporary storage on a GPU
-KEPT = 1000  # kernels of all algorithms
+KEPT = 1000  # kernels of all algorithms, plans of one
 
 _kernels: LruDict[tuple, Any] = LruDict(KEPT)
+_plans: list[LruDict[tuple, Plan]] = []  # of each algorithm
 
 
 def kernels_for(key: tuple, make: Callable[..., Any], *args: Any) -> Any:
@@ -61,59 +78,267 @@ def kernels_for(key: tuple, make: Callable[..., Any], *args: Any) -> Any:
 
 
 def clear_all_caches() -> None:
-    """Forget all kernels. Objects that are still there keep theirs."""
+    """Forget all kernels and plans. Objects that are still there keep theirs."""
     _kernels.clear()
+    for plans in _plans:
+        plans.clear()
+
+
+class Role(NamedTuple):
+    """What an argument of an algorithm may be.
+
+    read  appends to a key what a plan depends on, and to a list the roots (plans.py), quickly. Any exception means that
+          the argument is not what it should be
+    wrap  the operand that an argument stands for, with the same roots in its slots. It raises the error that names the
+          argument
+    """
+
+    read: Callable[[Any, list, list], None]
+    wrap: Callable[[Any, str], Any]
+
+
+def _read_array(value: Any, key: list, roots: list) -> None:
+    cls = type(value)
+    if cls is np.ndarray:
+        key.append(("host", value.dtype, value.shape, value.strides))
+        roots.append(value if value.ndim == 1 else line_of(value))
+    elif isinstance(value, IteratorBase):
+        seen, found = value.signature()
+        key.append(seen)
+        roots += found
+    else:
+        find_reader(cls)(value, key, roots)
+        if isinstance(roots[-1], np.ndarray):
+            roots[-1] = line_of(roots[-1])
+        elif type(roots[-1]) is not int or type(key[-1]) is not tuple:
+            raise TypeError  # a number, or an array that NumPy cannot hold
+
+
+def _read_operator(value: Any, key: list, roots: list) -> None:
+    key.append(operator(value))
+
+
+def _read_count(value: Any, key: list, roots: list) -> None:
+    key.append(value if type(value) is int else index(value))
+
+
+def _read_number(value: Any, key: list, roots: list) -> None:
+    cls = type(value)
+    if cls is np.ndarray:
+        kind = value.dtype
+        value = value.item() if value.size == 1 and kind.names is None else value.reshape(-1)[0]
+    elif value is None:
+        key.append(None)
+        return
+    else:
+        kind = value.dtype if isinstance(value, np.generic) else cls
+    found = _CONVERSIONS.get(kind)
+    if found is None:
+        t = type_of_value(value)
+        found = t, t.dtypes
+        if isinstance(kind, np.dtype) or cls in (int, float, bool) or isinstance(value, StructValue):
+            _CONVERSIONS.keep(kind, found)
+        else:
+            kind = t
+    t, dtypes = found
+    key.append(kind)
+    if isinstance(t, Number) and (value.__class__ is float or value.__class__ is int):
+        roots.append(bits_of(value, dtypes[0]))
+    else:
+        roots += map(bits_of, t.numbers(value), dtypes)
+
+
+def _read_number_or_array(value: Any, key: list, roots: list) -> None:
+    (_read_array if _in_gpu_memory(value) else _read_number)(value, key, roots)
+
+
+def _in_gpu_memory(value: Any) -> bool:
+    return not (value is None or isinstance(value, np.ndarray | np.generic | int | float | tuple | StructValue)) \
+        and hasattr(value, "__cuda_array_interface__")
+
+
+def _read_value(value: Any, key: list, roots: list) -> None:
+    key.append((type(value), value))
+
+
+def initial_value(value: Any, name: str) -> Initial | None:
+    if value is None:
+        return None
+    t = type_of_value(value)
+    return Initial(t, held(t, t.numbers(value)))
+
+
+def _initial_or_array(value: Any, name: str) -> Initial | FromMemory | None:
+    return FromMemory(ArrayIterator(value)) if _in_gpu_memory(value) else initial_value(value, name)
+
+
+_CONVERSIONS: LruDict[Any, tuple[ValueType, tuple[DType, ...]]] = LruDict(KEPT)  # by dtype or class of a host value
+
+INPUT = Role(_read_array, as_input)
+OUTPUT = Role(_read_array, as_output)
+OPERATOR = Role(_read_operator, operator)
+COUNT = Role(_read_count, lambda value, name: int(value))
+INITIAL = Role(_read_number, initial_value)  # a number or struct of the host, or None
+INITIAL_OR_ARRAY = Role(_read_number_or_array, _initial_or_array)  # or an array of one item in GPU memory
+VALUE = Role(_read_value, lambda value, name: value)  # hashable; a plan is for one value
+
+
+def optional(role: Role) -> Role:
+    """A role whose argument may be None."""
+
+    def read(value: Any, key: list, roots: list) -> None:
+        if value is None:
+            key.append(None)
+        else:
+            role.read(value, key, roots)
+
+    return Role(read, lambda value, name: None if value is None else role.wrap(value, name))
 
 
 class Algorithm:
     """The base of the objects that `make_…` gives. An object is never changed, so threads may share it.
 
-    Subclasses call `self.input(name, value)` and its like for each argument in `__init__`, where `self.made` notes what
-    the argument was, and again in `__call__`, where another kind of argument is a TypeError.
+    takes    the role of each argument of a call, by name, in the order in which `run` and `once` get them
+    options  what else its plans depend on
     """
 
     backend = "own"
+    takes: dict[str, Role] = {}
+    plans: LruDict[tuple, Plan]
 
-    def __init__(self) -> None:
+    def __init_subclass__(cls) -> None:
+        cls.plans = LruDict(KEPT)
+        _plans.append(cls.plans)
+        cls._readers = tuple(role.read for role in cls.takes.values())
+
+    def __init__(self, options: tuple = (), **made: Any):
+        """`made`: the arguments of `make_…`. Later ones must be of their kinds."""
+        self.options = options
         self._made: dict[str, Any] = {}
+        self._found: LruDict[tuple, Plan] = LruDict(KEPT)  # those for arguments that were checked
+        if made:
+            self.check(**{name: self._kind_checked(name, self.takes[name].wrap(value, name))
+                          for name, value in made.items()})
+
+    # -------------------------------------------------------------- for algorithms
+
+    def check(self, **made: Any) -> None:
+        """Raise errors of what an object is made for: operands, by name."""
+
+    def plan(self, plan: Plan, *operands: Any) -> None:
+        """Put launches into a plan. `operands`: what `takes` says, wrapped. Nothing here may depend on addresses, nor
+        on numbers that operands hold, apart from counts and values.
+        """
+        raise NotImplementedError
+
+    def run(self, temp_storage: Any, stream: Any, *args: Any) -> int:
+        """A call of the object: run the plan for its arguments, and give the bytes of temporary storage. With
+        `temp_storage=None` only that.
+        """
+        key, roots = self._read(args)
+        plan = None if key is None else self._found.get(key)
+        if plan is None:
+            plan, roots = self._plan(key, args, roots)
+        plan.used = True
+        if temp_storage is not None:
+            for_user(plan.run, args, roots, temp_storage, stream)
+        return plan.nbytes
+
+    def run_here(self, stream: Any, *args: Any) -> None:
+        """A call without temporary storage from outside."""
+        key, roots = self._read(args)
+        plan = None if key is None else self._found.get(key)
+        if plan is None:
+            plan, roots = self._plan(key, args, roots)
+        plan.used = True
+        for_user(plan.run_once, args, roots, stream)
+
+    @classmethod
+    def once(cls, options: tuple, stream: Any, *args: Any) -> None:
+        """A one-shot call: as that of an object made for its arguments."""
+        key, roots = cls._read(args)
+        plan = None if key is None else cls.plans.get((options, key))
+        if plan is None:
+            plan, roots = cls(options)._plan(key, args, roots)
+        plan.used = True
+        for_user(plan.run_once, args, roots, stream)
+
+    # -------------------------------------------------------------- plans
+
+    @classmethod
+    def _read(cls, args: tuple) -> tuple[tuple | None, list]:
+        key: list = []
+        roots: list = []
+        try:
+            for read, value in zip(cls._readers, args, strict=True):
+                read(value, key, roots)
+            hash(found := tuple(key))
+        except Exception:  # `_plan` says what is wrong
+            return None, []
+        return found, roots
+
+    def _plan(self, key: tuple | None, args: tuple, roots: list) -> tuple[Plan, list]:
+        """The plan for arguments that this object has not met, and their roots."""
+        operands = [self._kind_checked(name, role.wrap(value, name))
+                    for (name, role), value in zip(self.takes.items(), args, strict=True)]
+        plan = None if key is None else self.plans.get((self.options, key))
+        if plan is None:
+            plan = Plan(operands)
+            roots = plan.roots()
+            self.plan(plan, *operands)
+            plan.finish([name for name, role in self.takes.items() if role.wrap is as_output], list(self.takes), args)
+            if key is not None:
+                self.plans.keep((self.options, key), plan)
+        if key is not None:
+            self._found.keep(key, plan)
+        return plan, roots
 
     def input(self, name: str, value: Any) -> IteratorBase:
-        return self.same(name, as_input(value, name))
+        return self._kind_checked(name, as_input(value, name))
 
     def output(self, name: str, value: Any) -> IteratorBase:
-        return self.same(name, as_output(value, name))
+        return self._kind_checked(name, as_output(value, name))
 
     def operator(self, name: str, value: Any) -> Operator:
-        op = operator(value, name)
-        if self._made.setdefault(name, op.key) != op.key:
-            raise TypeError(f"argument `{name}`: this object was made for another operator; make a new one")
-        return op
-
-    def same(self, name: str, it: IteratorBase) -> IteratorBase:
-        """The iterator, which must be of the kind that the object was made for."""
-        if self._made.setdefault(name, it.kind) != it.kind:
-            raise TypeError(f"argument `{name}`: this object was made for {text(self._made[name])}, "
-                            f"got {text(it.kind)}")
-        return it
+        return self._kind_checked(name, operator(value, name))
 
     def initial(self, name: str, value: Any) -> Initial | None:
-        """An initial value as kernels take it; None for None."""
-        t = None if value is None else type_of_value(value)
-        if self._made.setdefault(name, t) != t:
-            raise TypeError(f"argument `{name}`: this object was made for {self._made[name]}, got {t}")
-        return None if t is None else Initial(t, tuple(
-            bits_of(x, d) for x, d in zip(t.numbers(value), t.dtypes, strict=True)))
+        return self._kind_checked(name, initial_value(value, name))
+
+    def _kind_checked(self, name: str, operand: Any) -> Any:
+        """An operand, which must be of the kind that the object was made for, if it was made for any."""
+        if isinstance(operand, Operator):
+            kind, what = operand, lambda k: "another operator; make a new one"
+        elif isinstance(operand, IteratorBase):
+            kind, what = operand.kind, text
+        elif isinstance(operand, Initial | FromMemory) or operand is None:
+            kind, what = None if operand is None else operand.type, str
+        else:
+            return operand
+        made = self._made.setdefault(name, kind)
+        if made is not kind and made != kind:
+            raise TypeError(f"argument `{name}`: this object was made for "
+                            + (what(made) if isinstance(operand, Operator) else
+                               f"{_in_words(made)}, got {_in_words(kind)}"))
+        return operand
+
+
+def _in_words(kind: Any) -> str:
+    return text(kind) if isinstance(kind, tuple) else str(kind)
 
 
 class Initial(NamedTuple):
-    """An initial value: its type, and the ints in which it travels ."""
+    """An initial value: its type, and the numbers in which it travels."""
 
     type: ValueType
-    state: tuple[int, ...]
+    state: tuple[Held, ...]
 
     @property
     def kind(self) -> tuple:
         return "constant", self.type
+
+    def slots(self) -> tuple[Held, ...]:
+        return self.state
 
     def reader(self) -> Any:
         return constant_reader(self.type)
@@ -128,6 +353,9 @@ class FromMemory:
     def __init__(self, array: IteratorBase):
         self.type, self.kind, self.state = array.value_type, array.kind, array.state(1)
         self._array = array
+
+    def slots(self) -> Any:
+        return self._array.slots()
 
     def reader(self) -> Any:
         return First(self._array.reader(), self.type)
@@ -167,6 +395,16 @@ def check_count(name: str, n: int, **operands: IteratorBase) -> int:
         if size is not None and n > size:
             raise ValueError(f"argument `{name}` is {n}, but `{argument}` has {size} items")
     return n
+
+
+def is_wide(n: int, *operands: IteratorBase) -> bool:
+    """Whether positions need int64."""
+    return n >= WIDE or any(a.size * a.stride // max(1, a.itemsize) >= WIDE for it in operands for a in it.arrays())
+
+
+def power_below(n: int, most: int) -> int:
+    """The largest power of two that is at most n and `most`; n is 1 or more."""
+    return min(most, 1 << (n.bit_length() - 1))
 
 
 def check_apart(written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> None:
@@ -239,16 +477,12 @@ def carved(storage: Any, arrays: Sequence[tuple[int, DType]]) -> list[Any]:
     largest = max((info(d).storage.itemsize for _, d in arrays), default=1)
     if whole.pointer % largest:
         raise ValueError(f"argument `temp_storage` lies at {whole.pointer:#x}, which is no multiple of {largest}")
-    found, at = [], 0
-    raw = None if whole.host is None else whole.host.view(np.uint8)
+    found: list[Any] = []
+    at = 0
     for size, dtype in arrays:
-        n = size * info(dtype).storage.itemsize
-        if raw is not None:
-            found.append(raw[at:at + n].view(info(dtype).storage))
-        else:
-            found.append(DeviceArray(Number(dtype), whole.pointer + at, size, info(dtype).storage.itemsize,
-                                     whole.device, True, None, whole))
-        at += -(-n // ALIGNMENT) * ALIGNMENT
+        piece = Temporary(whole, dtype, at, size)
+        found.append(piece.on_gpu(whole.pointer) if whole.host is None else piece.on_host(whole.host.view(np.uint8)))
+        at += -(-size * info(dtype).storage.itemsize // ALIGNMENT) * ALIGNMENT
     return found
 
 
@@ -268,4 +502,12 @@ def allocated(nbytes: int, stream: Any, *operands: IteratorBase) -> Any:
 
 
 def launch(stream: Any, blocks: int, kernel: Any, *args: Any) -> None:
-    ct.launch(stream, (blocks,), kernel, args)
+    ct.launch(stream, (blocks,), kernel, _actual(args))
+
+
+def _actual(x: Any) -> Any:
+    if isinstance(x, Piece):
+        return (x.on_gpu if x.array.host is None else x.on_host)(x.array.root)
+    if isinstance(x, Held):
+        return x.root
+    return tuple(map(_actual, x)) if type(x) is tuple else x

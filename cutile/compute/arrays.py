@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from cutile.compute.value_types import Number, ValueType, storage, value_type
-from cutile.dtypes import info
-from cutile.runtime.arguments import array_of as ref_of
-from cutile.runtime.array_ref import ArrayRef
+from cutile.dtypes import DType, info
+from cutile.runtime.array_ref import ArrayRef, ref_of
+from cutile.runtime.arrays import NoArrayError
+from cutile.runtime.launch_key import find_reader
+
+
+class Held:
+    """A number that a call brings, as an int; kernels take it as int64. `root`: the number."""
+
+    __slots__ = ("root",)
+    part = None
+
+    def __init__(self, root: int):
+        self.root = root
 
 
 class DeviceArray:
     """A line of items: `size` of them, `stride` bytes apart, from an address on.
 
-    In host memory `host` is a NumPy array of rank 1; in GPU memory it is None, and `owner` keeps the memory.
+    In host memory `host` is a NumPy array of rank 1; in GPU memory it is None. `owner`: what the user passed.
     """
 
     def __init__(self, t: ValueType, pointer: int, size: int, stride: int, device: int | None, writable: bool,
@@ -29,57 +40,129 @@ class DeviceArray:
         return self.layout.itemsize
 
     @property
-    def __cuda_array_interface__(self) -> dict[str, Any]:
-        if self.host is not None:
-            raise AttributeError("this array is in host memory")
-        return {"shape": (self.size,), "strides": (self.stride,), "typestr": storage(self.value_type).str,
-                "data": (self.pointer, not self.writable), "version": 3}
+    def root(self) -> Any:
+        """What differs between calls of one kind: the address, or the NumPy array."""
+        return self.pointer if self.host is None else self.host
 
-    def cut(self, start: int, stop: int) -> Any:
-        """Items `start` to `stop` as an argument of a kernel."""
-        if self.host is not None:
-            return self.host if (start, stop) == (0, self.size) else self.host[start:stop]
-        if (start, stop) == (0, self.size) and self.owner is not None:
-            return self.owner
-        return DeviceArray(self.value_type, self.pointer + start * self.stride, stop - start, self.stride, self.device,
-                           self.writable, None, self)
+    @property
+    def part(self) -> tuple:
+        """What else kernels depend on."""
+        where = "host" if self.host is not None else (self.device, self.pointer & 15, self.writable)
+        return where, self.layout, self.size, self.stride
 
-    def leaves(self) -> list[DeviceArray]:
+    def pieces(self) -> list[Piece]:
         """An array for each number of an item."""
-        if isinstance(self.value_type, Number):
-            return [self]
-        found = []
-        for part, name in zip(self.value_type.parts, self.layout.names, strict=True):
-            inner, offset = self.layout.fields[name][:2]
-            size = max(inner[n].itemsize for n in inner.names) if inner.names else inner.itemsize
-            if not inner.names and (self.stride % size or (self.pointer + offset) % size):
-                raise TypeError(f"the fields `{name}` of a struct array lie {self.stride} bytes apart, which their "
-                                f"{size} bytes do not divide; pass an aligned dtype: np.dtype(…, align=True)")
-            host = None if self.host is None else self.host[name]
-            found += DeviceArray(part, self.pointer + offset, self.size, self.stride, self.device, self.writable, host,
-                                 None, inner).leaves()
-        return found
+        return _pieces(self, self.value_type, self.layout, (), 0)
+
+
+def _pieces(array: DeviceArray, t: ValueType, layout: np.dtype, fields: tuple[str, ...], offset: int) -> list[Piece]:
+    if isinstance(t, Number):
+        return [Piece(array, t.dtype, fields, offset, array.stride, 0, array.size)]
+    found = []
+    for part, name in zip(t.parts, layout.names, strict=True):
+        inner, at = layout.fields[name][:2]
+        at += offset
+        size = max(inner[n].itemsize for n in inner.names) if inner.names else inner.itemsize
+        if not inner.names and (array.stride % size or (array.pointer + at) % size):
+            raise TypeError(f"the fields `{name}` of a struct array lie {array.stride} bytes apart, which their "
+                            f"{size} bytes do not divide; pass an aligned dtype: np.dtype(…, align=True)")
+        found += _pieces(array, part, inner, (*fields, name), at)
+    return found
+
+
+class Piece(NamedTuple):
+    """Some numbers of an array, as kernels take them: those of a field of items number `start` to `stop`.
+
+    array   where they lie
+    fields  the names that lead to the field; `offset`: of it in an item, in bytes
+    """
+
+    array: Any
+    dtype: DType
+    fields: tuple[str, ...]
+    offset: int
+    stride: int
+    start: int
+    stop: int
+
+    def cut(self, start: int, stop: int) -> Piece:
+        return self._replace(start=start, stop=stop)
+
+    @property
+    def moved(self) -> int:
+        """How many bytes behind the array's address it begins."""
+        return self.offset + self.start * self.stride
+
+    def on_host(self, root: np.ndarray) -> np.ndarray:
+        """The numbers in host memory. `root`: the array."""
+        for name in self.fields:
+            root = root[name]
+        return root if (self.start, self.stop) == (0, len(root)) else root[self.start:self.stop]
+
+    def on_gpu(self, root: int) -> OnGpu:
+        """The numbers in GPU memory. `root`: the array's address."""
+        return OnGpu(root + self.moved, self.stop - self.start, self.stride, self.dtype, self.array.device,
+                     self.array.writable)
+
+
+class Temporary(NamedTuple):
+    """An array in temporary storage: `size` numbers, from byte `moved` on."""
+
+    array: Any
+    dtype: DType
+    moved: int
+    size: int
+
+    def on_host(self, root: np.ndarray) -> np.ndarray:
+        dtype = info(self.dtype).storage
+        return root[self.moved:self.moved + self.size * dtype.itemsize].view(dtype)
+
+    def on_gpu(self, root: int) -> OnGpu:
+        return OnGpu(root + self.moved, self.size, info(self.dtype).storage.itemsize, self.dtype, self.array.device,
+                     True)
+
+
+class OnGpu:
+    """Numbers in GPU memory, as launches take them."""
+
+    def __init__(self, pointer: int, size: int, stride: int, dtype: DType, device: int | None, writable: bool):
+        self.dtype, self._device = dtype, device
+        self.__cuda_array_interface__ = {"shape": (size,), "strides": (stride,), "typestr": info(dtype).storage.str,
+                                         "data": (pointer, not writable), "version": 3}
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, self._device) if self._device is not None else (0, 0)  # an empty array may be anywhere
 
 
 def array_of(obj: Any) -> DeviceArray:
     """The line of items that an array is; TypeError for what is no array, ValueError for several strided axes."""
     if isinstance(obj, np.ndarray) and obj.dtype.names:
-        line = _line(obj)
+        line = line_of(obj)
         return DeviceArray(value_type(obj.dtype), line.ctypes.data, line.size, line.strides[0], None,
                            line.flags.writeable, line, obj, obj.dtype)
-    ref = ref_of(obj) if not isinstance(obj, int | float | str | bytes | tuple | list | type(None)) else None
+    ref = None if isinstance(obj, int | float | str | bytes | tuple | list | type(None)) else _read(obj)
     if ref is None:
         raise TypeError(f"Expected an iterator or a device array, got {type(obj).__name__}")
     if ref.owner is not None:
-        line = _line(ref.owner)
+        line = line_of(ref.owner)
         return DeviceArray(Number(ref.dtype), line.ctypes.data, line.size, line.strides[0] if line.size else
                            line.itemsize, None, line.flags.writeable, line, obj)
     size, stride = _flat(ref)
     return DeviceArray(Number(ref.dtype), ref.pointer, size, stride * info(ref.dtype).storage.itemsize, ref.device,
-                       ref.writable, None, obj if len(ref.shape) == 1 else None)
+                       ref.writable, None, obj)
 
 
-def _line(a: np.ndarray) -> np.ndarray:
+def _read(obj: Any) -> ArrayRef | None:
+    key: list = []
+    values: list = []
+    try:
+        find_reader(type(obj))(obj, key, values)
+    except NoArrayError:
+        return None
+    return ref_of(key[0], values[0])
+
+
+def line_of(a: np.ndarray) -> np.ndarray:
     """A NumPy array as a line of items, in memory order."""
     if a.ndim == 1:
         return a

@@ -4,14 +4,17 @@ Every operand of an algorithm is an `IteratorBase`; `as_iterator` wraps arrays. 
 
     kind          what compiled code depends on: equal kinds share code, whatever their state
     reader()      its tile code (readers.py)
-    state(n, …)   the kernel's arguments for it: an array, an int, or a tuple of states
+    state(n)      the kernel's arguments for it: a piece of an array, a number, or a tuple of states
     annotation()  the annotation of that parameter
+    slots()       the arrays and numbers that it is made of, which another operand of its kind may have others of
+    places()      the positions in arrays where it stands
 
 `value_type` is the type of its items. `it + k` is the iterator advanced by k items.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
@@ -19,7 +22,7 @@ import numpy as np
 
 import cutile as ct
 from cutile.compute import operators, readers
-from cutile.compute.arrays import DeviceArray, array_of
+from cutile.compute.arrays import DeviceArray, Held, array_of
 from cutile.compute.operators import Operator, operator
 from cutile.compute.value_types import Number, Struct, ValueType, annotations_of, tuple_of, value_type
 from cutile.dtypes import info
@@ -37,6 +40,16 @@ class IteratorBase:
     children: tuple[IteratorBase, ...] = ()
     reads = writes = True
     in_order = True  # its item i is made of item i of each child
+    _signature: tuple[tuple, list] | None = None
+
+    def signature(self) -> tuple[tuple, list]:
+        """What launches depend on, and what differs between calls with equal ones: addresses, arrays and numbers."""
+        found = self._signature
+        if found is None:
+            slots = list(self.slots())
+            found = self._signature = ((self.kind, tuple(s.part for s in slots), self.places()),
+                                       [s.root for s in slots])
+        return found
 
     def reader(self) -> Any:
         raise NotImplementedError
@@ -57,10 +70,20 @@ class IteratorBase:
         """The items backwards from the one where the iterator stands."""
         return _Reversed(self, 0)
 
-    def arrays(self) -> Iterator[Any]:
-        """The arrays that it is made of."""
+    def slots(self) -> Iterator[DeviceArray | Held]:
         for c in self.children:
-            yield from c.arrays()
+            yield from c.slots()
+
+    def places(self) -> tuple:
+        return tuple(c.places() for c in self.children)
+
+    def watched(self) -> bool:
+        """Whether an operator in it captures something whose contents may change."""
+        return any(c.watched() for c in self.children)
+
+    def arrays(self) -> Iterator[DeviceArray]:
+        """The arrays that it is made of."""
+        return (s for s in self.slots() if isinstance(s, DeviceArray))
 
     def size(self) -> int | None:
         """How many items there are; None if there is no end."""
@@ -81,7 +104,7 @@ class ArrayIterator(IteratorBase):
         self.start = start
         self.value_type = self.array.value_type
         self.kind = ("array", self.value_type)
-        self._leaves = self.array.leaves()
+        self._pieces = self.array.pieces()
 
     def reader(self) -> Any:
         return _reader_of(self.value_type)
@@ -89,16 +112,19 @@ class ArrayIterator(IteratorBase):
     def state(self, n: int | None) -> Any:
         size = self.array.size
         stop = size if n is None else min(size, self.start + n)
-        return _nested(self.value_type, [leaf.cut(self.start, stop) for leaf in self._leaves])
+        return _nested(self.value_type, [piece.cut(self.start, stop) for piece in self._pieces])
 
     def annotation(self, wide: bool) -> Any:
-        return _nested(self.value_type, [ARRAYS[wide]] * len(self._leaves), tuple_class=True)
+        return _nested(self.value_type, [ARRAYS[wide]] * len(self._pieces), tuple_class=True)
 
     def reversed(self) -> IteratorBase:
         return _Reversed(ArrayIterator(self.array), self.start)
 
-    def arrays(self) -> Iterator[Any]:
+    def slots(self) -> Iterator[DeviceArray | Held]:
         yield self.array
+
+    def places(self) -> tuple:
+        return (self.start,)
 
     def size(self) -> int | None:
         return self.array.size - self.start
@@ -145,19 +171,31 @@ class _Value(IteratorBase):
     def __init__(self, value: Any, t: ValueType):
         self.value, self.value_type = value, t
         self.numbers = t.numbers(value)
+        self._held = held(t, self.numbers)
+
+    def slots(self) -> Iterator[DeviceArray | Held]:
+        yield from self._held
 
     def state(self, n: int | None) -> Any:
-        return tuple(bits_of(x, d) for x, d in zip(self.numbers, self.value_type.dtypes, strict=True))
+        return self._held
 
     def annotation(self, wide: bool) -> Any:
         return tuple[(INT64,) * len(self.numbers)]
 
 
+_AS_FLOAT, _AS_INT = struct.Struct("d"), struct.Struct("q")
+
+
 def bits_of(x: bool | int | float, dtype: ct.DType) -> int:
     """A number as the int in which it travels."""
     if info(dtype).floating:
-        return int(np.float64(x).view(np.int64))
+        return _AS_INT.unpack(_AS_FLOAT.pack(x))[0]
     return (int(x) + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+def held(t: ValueType, numbers: tuple) -> tuple[Held, ...]:
+    """The numbers in a value as kernels take them."""
+    return tuple(Held(bits_of(x, d)) for x, d in zip(numbers, t.dtypes, strict=True))
 
 
 def type_of_value(value: Any) -> ValueType:
@@ -210,7 +248,7 @@ class CountingIterator(_Value):
         return readers.Counting(readers.Immediate(d, info(d).floating))
 
     def state(self, n: int | None) -> Any:
-        return bits_of(self.numbers[0], self.value_type.dtype)
+        return self._held[0]
 
     def annotation(self, wide: bool) -> Any:
         return INT64
@@ -264,6 +302,9 @@ class TransformIterator(IteratorBase):
 
     def annotation(self, wide: bool) -> Any:
         return self.children[0].annotation(wide)
+
+    def watched(self) -> bool:
+        return self.op.watched or self.children[0].watched()
 
     def reversed(self) -> IteratorBase:
         return self._like(self.children[0].reversed())
@@ -371,6 +412,9 @@ class _Reversed(IteratorBase):
 
     def state(self, n: int | None) -> Any:
         return self.children[0].state(None), self.start
+
+    def places(self) -> tuple:
+        return self.start, self.children[0].places()
 
     def annotation(self, wide: bool) -> Any:
         return tuple[self.children[0].annotation(wide), Annotated[int, ScalarAnnotation(

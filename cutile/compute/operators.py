@@ -1,7 +1,8 @@
 """Operators: Python functions of items, and the well-known ones, `OpKind` [OPR-*].
 
-A kernel is made for an operator's *key*: its code and what it captures, by value. A fresh function with the same key
-runs what was compiled for the first one. Kernels see a copy of the function that keeps what was captured at that time.
+A kernel is made for an `Operator`, which stands for all functions of equal code that capture equal values: a fresh
+function runs what was compiled for the first one. Kernels see a copy of the function that keeps what was captured at
+that time. Each call looks at what a function captures, so finding its operator is quick (`_glance`).
 """
 
 from __future__ import annotations
@@ -9,13 +10,18 @@ from __future__ import annotations
 import builtins
 import enum
 import functools
+import struct
+import sys
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import cutile as ct
+from cutile._support.locks import Lock
+from cutile._support.lru import LruDict
 from cutile.compute.value_types import Number, Struct, ValueType, tuple_of
 from cutile.dtypes import info
 from cutile.errors import TileUnsupportedFeatureError
@@ -113,35 +119,149 @@ class RawOp:
 # ------------------------------------------------------------------ any operator
 
 
-class Operator(NamedTuple):
-    """An operator as kernels take it.
+class Operator:
+    """An operator as kernels take it. There is one for all equal ones that are in use, so identity tells them apart.
 
-    key       equal for operators that kernels may share
-    function  the function that kernels call; it captures what the user's captured
+    function  what kernels call; it captures what the user's function captured
+    watched   whether it captures something whose contents may change
     """
 
-    key: tuple
-    function: Callable
+    def __init__(self, function: Callable, watched: bool):
+        self.function, self.watched = function, watched
+        self.results: dict[tuple[ValueType, ...], Result] = {}
+
+    @property
+    def key(self) -> Operator:
+        """Its part of the keys of kernels."""
+        return self
+
+
+_RECENT: LruDict[tuple, tuple[Operator, list]] = LruDict(1000)  # by `_glance`, each with what it knows by identity
+_OPERATORS: weakref.WeakValueDictionary[tuple, Operator] = weakref.WeakValueDictionary()  # by key
+_KINDS = {kind: Operator(f, False) for kind, f in _FUNCTIONS.items()}
+_lock = Lock()
 
 
 def operator(op: Any, argument: str = "op") -> Operator:
     """The operator that an argument stands for; TypeError, naming the argument, if it is none."""
-    if isinstance(op, Operator):
+    cls = type(op)
+    if cls is types.FunctionType:
+        kept: list[Any] = []
+        seen = _glance(op, kept, ())
+        found = _RECENT.get(seen)
+        if found is None:
+            found = _interned(*frozen(op, {})), kept
+            _RECENT.keep(seen, found)
+        return found[0]
+    if cls is Operator:
         return op
-    if isinstance(op, OpKind):
-        if op not in _FUNCTIONS:
+    if cls is OpKind:
+        if op not in _KINDS:
             raise ValueError(f"argument `{argument}`: OpKind.{op.name} is no operator of its own; pass the function")
-        return Operator(("kind", op), _FUNCTIONS[op])
+        return _KINDS[op]
     if isinstance(op, RawOp):
         raise TileUnsupportedFeatureError(
             f"argument `{argument}`: LTO-IR cannot be linked into Tile IR, so RawOp `{op.name}` cannot run",
             help="write the operator as a Python function of items")
-    op = getattr(op, "py_func", op)  # of @numba.cuda.jit
-    if isinstance(op, types.FunctionType):
-        return Operator(*frozen(op, {}))
+    if isinstance(getattr(op, "py_func", None), types.FunctionType):  # of @numba.cuda.jit
+        return operator(op.py_func, argument)
     if callable(op) and not isinstance(op, type):
-        return Operator(("object", id(op), _Kept(op)), op)
+        return _interned(("object", _Kept(op)), op)
     raise TypeError(f"argument `{argument}`: expected a function of items or an OpKind, got {type(op).__name__}")
+
+
+def _interned(key: tuple, function: Callable) -> Operator:
+    with _lock.here():
+        found = _OPERATORS.get(key)
+        if found is None:
+            found = _OPERATORS[key] = Operator(function, _changes(key))
+    return found
+
+
+def _changes(key: Any) -> bool:
+    """Whether something in a key is known by identity, and may change."""
+    if isinstance(key, tuple):
+        return any(map(_changes, key))
+    if not isinstance(key, _Kept):
+        return False
+    obj = key.obj
+    if not isinstance(obj, types.ModuleType | type | enum.Enum | ct.DType) and not callable(obj):
+        return True
+    home = obj.__name__ if isinstance(obj, types.ModuleType) else getattr(obj, "__module__", None)
+    return str(home or type(obj).__module__).partition(".")[0] not in _SETTLED
+
+
+_SETTLED = ("math", "numpy", "cutile", "builtins", "operator", "types")  # types: the classes of structs
+
+
+# ------------------------------------------------------------------ at each call
+
+_GLOBALS: dict[int, tuple[types.CodeType, list[str]]] = {}  # of functions met, by the address of their code
+_BY_VALUE = frozenset({int, bool, str, bytes, type(None)})
+_float = struct.Struct("d").pack
+
+
+def _glance(fn: types.FunctionType, kept: list, around: tuple) -> tuple:
+    """What tells a function from others, as far as a quick look sees: equal ones have equal keys. Objects count by
+    their addresses, so they must be `kept`.
+    """
+    code = fn.__code__
+    try:
+        names = _GLOBALS[id(code)][1]
+    except KeyError:
+        if len(_GLOBALS) > 4096:
+            _GLOBALS.clear()
+        names = global_names(code)
+        _GLOBALS[id(code)] = code, names
+    if code in around:
+        return (id(code),)
+    kept.append(code)
+    seen: list[Any] = [id(code), _debugged()]
+    around = (*around, code)
+    for cell in fn.__closure__ or ():
+        try:
+            seen.append(_seen(cell.cell_contents, kept, around))
+        except ValueError:  # an empty cell
+            seen.append(cell)
+    space = fn.__globals__
+    for name in names:
+        if name in space:
+            seen.append((name, _seen(space[name], kept, around)))
+    if fn.__defaults__ is not None:
+        seen.append(_seen(fn.__defaults__, kept, around))
+    if fn.__kwdefaults__:
+        seen.append(_seen(tuple(fn.__kwdefaults__.items()), kept, around))
+    if fn.__annotations__:
+        seen.append(_seen(tuple(fn.__annotations__.items()), kept, around))
+    return tuple(seen)
+
+
+_monitoring = getattr(sys, "monitoring", None)  # of Python 3.12
+
+
+def _debugged() -> bool:
+    """Whether a debugger may be attached."""
+    return sys.gettrace() is not None or _monitoring is not None and _monitoring.get_tool(
+        _monitoring.DEBUGGER_ID) is not None
+
+
+def _seen(obj: Any, kept: list, around: tuple) -> Any:
+    cls = type(obj)
+    if cls in _BY_VALUE:
+        return cls, obj
+    if cls is float:
+        return cls, _float(obj)
+    if cls is tuple:
+        return tuple([_seen(x, kept, around) for x in obj])
+    if isinstance(obj, np.generic):
+        return cls, obj.tobytes()
+    if cls is types.FunctionType and not obj.__module__.startswith(("cutile.", "numpy")):
+        return _glance(obj, kept, around)
+    kept.append(obj)
+    return id(obj)
+
+
+# ------------------------------------------------------------------ where it is new
 
 
 class _Kept:
@@ -170,6 +290,8 @@ def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple]) -> t
     whole.__module__, whole.__qualname__, whole.__annotations__ = fn.__module__, fn.__qualname__, fn.__annotations__
     around[fn] = ("recursion", code_key(code)), whole
     key: list[Any] = [code_key(code)]
+    if _debugged():  # breakpoints are in a function at its place
+        key.append((code.co_filename, code.co_firstlineno, code.co_name))
     for cell, given in zip(cells, fn.__closure__ or (), strict=True):
         try:
             value = given.cell_contents
@@ -182,6 +304,8 @@ def frozen(fn: types.FunctionType, around: dict[types.FunctionType, tuple]) -> t
             part, value = _captured(fn.__globals__[name], around)
             key.append((name, part))
             whole.__globals__[name] = value
+    if fn.__annotations__:
+        key.append(("annotations", *((n, _captured(a, around)[0]) for n, a in fn.__annotations__.items())))
     for attribute in ("__defaults__", "__kwdefaults__"):
         given = getattr(fn, attribute)
         if given:
@@ -236,14 +360,11 @@ class Result(NamedTuple):
     loops: bool
 
 
-_RESULTS: dict[tuple, Result] = {}
-
-
 def result_of(op: Operator, *operands: ValueType) -> Result:
     """The result of an operator on items of these types. Raises the operator's errors."""
-    found = _RESULTS.get((op.key, operands))
+    found = op.results.get(operands)
     if found is None:
-        found = _RESULTS.setdefault((op.key, operands), _result(op, operands))
+        found = op.results.setdefault(operands, _result(op, operands))
     return found
 
 

@@ -9,22 +9,24 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import (
+    COUNT,
+    INITIAL,
+    INPUT,
+    OPERATOR,
+    OUTPUT,
     Algorithm,
-    allocated,
-    bytes_of,
-    carved,
+    Initial,
     check_count,
-    device_of,
     ints,
     is_wide,
     kernels_for,
-    launch,
     position,
     power_below,
 )
 from cutile.compute.blocks import Combined, put_one
-from cutile.compute.iterators import IteratorBase, Stored, as_input, as_output, constant_reader
-from cutile.compute.operators import Operator, operator, result_of
+from cutile.compute.iterators import IteratorBase, constant_reader
+from cutile.compute.operators import Operator, result_of
+from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.value_types import ValueType
 
@@ -82,52 +84,49 @@ def _kernel_of_nothing(out: IteratorBase, t: ValueType) -> Any:
 
 
 class Reduce(Algorithm):
-    def __init__(self, d_in: Any, d_out: Any, op: Any, h_init: Any, determinism: Determinism):
-        super().__init__()
-        self.determinism = determinism
-        items = self.input("d_in", d_in)
-        self.output("d_out", d_out)
-        initial = self.initial("h_init", h_init)
-        self.type = items.value_type if initial is None else initial.type
-        self.loops = result_of(self.operator("op", op), self.type, self.type).loops
+    takes = {"d_in": INPUT, "d_out": OUTPUT, "op": OPERATOR, "num_items": COUNT, "h_init": INITIAL}
 
     def __call__(self, temp_storage: Any, d_in: Any, d_out: Any, op: Any, num_items: int, h_init: Any = None,
                  stream: Any = None) -> int:
         """Reduce, and give the bytes of temporary storage; with `temp_storage=None` only that."""
-        items, out, f = self.input("d_in", d_in), self.output("d_out", d_out), self.operator("op", op)
-        n, initial = check_count("num_items", num_items, d_in=items), self.initial("h_init", h_init)
-        size = power_below(max(n, 1), TILE)
-        usual = HOST_BLOCKS if device_of(items, out) is None and self.determinism < Determinism.GPU_TO_GPU else BLOCKS
-        blocks = power_below(max(n // size, 1), usual)
-        partial = [(blocks, d) for d in self.type.dtypes] if blocks > 1 else []
-        if temp_storage is None:
-            return bytes_of(partial)
-        temporary = carved(temp_storage, partial)
-        before = () if initial is None else initial.state
+        return self.run(temp_storage, stream, d_in, d_out, op, num_items, h_init)
+
+    def check(self, d_in: IteratorBase, d_out: IteratorBase, op: Operator, h_init: Initial | None) -> None:
+        t = d_in.value_type if h_init is None else h_init.type
+        result_of(op, t, t)
+
+    def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, n: int, initial: Initial | None
+             ) -> None:
+        check_count("num_items", n, d_in=items)
+        t, before = (items.value_type, ()) if initial is None else (initial.type, initial.state)
         if n == 0:
             if initial is not None:
-                kernel = kernels_for(("reduce nothing", self.type, out.kind), _kernel_of_nothing, out, self.type)
-                launch(stream, 1, kernel, out.state(1), before)
-        elif blocks == 1:
-            self._run(stream, 1, items, out, f, before, n, size)
-        else:
-            between = Stored(self.type, temporary)
-            self._run(stream, blocks, items, between, f, (), n, size)
-            self._run(stream, 1, between, out, f, before, blocks, blocks)
-        return bytes_of(partial)
+                plan.launch(1, kernels_for(("reduce nothing", t, out.kind), _kernel_of_nothing, out, t), out.state(1),
+                            before)
+            return
+        size = power_below(n, TILE)
+        blocks = power_below(max(n // size, 1), HOST_BLOCKS if plan.on_host and self.options[0] < Determinism.GPU_TO_GPU
+                             else BLOCKS)
+        combine = Combined(op.function, t, result_of(op, t, t).loops)
 
-    def _run(self, stream: Any, blocks: int, items: IteratorBase, out: IteratorBase, f: Operator, before: tuple, n: int,
-             size: int) -> None:
-        wide = is_wide(n, items)
-        kernel = kernels_for(("reduce", items.kind, out.kind, f.key, self.type, bool(before), wide), _kernel, items,
-                             out, Combined(f.function, self.type, self.loops), bool(before), wide)
-        launch(stream, blocks, kernel, items.state(n), out.state(1 if blocks == 1 else blocks), before, n, size)
+        def reduce(items: IteratorBase, out: IteratorBase, before: tuple, n: int, blocks: int, size: int) -> None:
+            wide, first = is_wide(n, items), bool(before)
+            kernel = kernels_for(("reduce", items.kind, out.kind, op.key, t, first, wide), _kernel, items, out, combine,
+                                 first, wide)
+            plan.launch(blocks, kernel, items.state(n), out.state(blocks), before, n, size)
+
+        if blocks == 1:
+            reduce(items, out, before, n, 1, size)
+        else:
+            between = plan.values(blocks, t)
+            reduce(items, between, (), n, blocks, size)
+            reduce(between, out, before, blocks, 1, blocks)
 
 
 def make_reduce_into(d_in: Any, d_out: Any, op: Any, h_init: Any = None, *, determinism: Determinism =
                      Determinism.RUN_TO_RUN, compute_capability: Any = None) -> Reduce:
     """An object that reduces items; see `reduce_into`."""
-    return Reduce(d_in, d_out, op, h_init, Determinism(determinism))
+    return Reduce((Determinism(determinism),), d_in=d_in, d_out=d_out, op=op, h_init=h_init)
 
 
 def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = None, stream: Any = None, *,
@@ -139,7 +138,4 @@ def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = No
     h_init  a number, a NumPy array whose first item counts, a struct, or None. Without items d_out becomes h_init, or
             stays as it is
     """
-    items, out, f = as_input(d_in, "d_in"), as_output(d_out, "d_out"), operator(op)
-    reducer = make_reduce_into(items, out, f, h_init, determinism=determinism)
-    storage = allocated(reducer(None, items, out, f, num_items, h_init), stream, items, out)
-    reducer(storage, items, out, f, num_items, h_init, stream)
+    Reduce.once((Determinism(determinism),), stream, d_in, d_out, op, num_items, h_init)

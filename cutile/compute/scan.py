@@ -9,22 +9,21 @@ from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import (
+    COUNT,
+    INITIAL_OR_ARRAY,
+    INPUT,
+    OPERATOR,
+    OUTPUT,
     Algorithm,
-    FromMemory,
-    allocated,
-    bytes_of,
-    carved,
     check_count,
-    device_of,
     is_wide,
     kernels_for,
-    launch,
     position,
 )
-from cutile.compute.arrays import array_of
 from cutile.compute.blocks import Combined, put_one
-from cutile.compute.iterators import ArrayIterator, IteratorBase, Stored, as_input, as_output
-from cutile.compute.operators import Operator, operator, result_of
+from cutile.compute.iterators import IteratorBase
+from cutile.compute.operators import Operator, result_of
+from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 
 TILE = 1024  # items of a tile
@@ -83,70 +82,57 @@ def _scanned(items: IteratorBase, out: IteratorBase, sums: IteratorBase | None, 
 class Scan(Algorithm):
     """`inclusive` and `exclusive` scans differ in the items that are written alone."""
 
-    def __init__(self, inclusive: bool, d_in: Any, d_out: Any, op: Any, init_value: Any):
-        super().__init__()
-        self.inclusive = inclusive
-        items = self.input("d_in", d_in)
-        self.output("d_out", d_out)
-        begin = self._begin(init_value)
-        self.type = items.value_type if begin is None else begin.type
-        self.loops = result_of(self.operator("op", op), self.type, self.type).loops
+    takes = {"d_in": INPUT, "d_out": OUTPUT, "op": OPERATOR, "init_value": INITIAL_OR_ARRAY, "num_items": COUNT}
 
     def __call__(self, temp_storage: Any, d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_items: int = 0,
                  stream: Any = None) -> int:
         """Scan, and give the bytes of temporary storage; with `temp_storage=None` only that."""
-        items, out, f = self.input("d_in", d_in), self.output("d_out", d_out), self.operator("op", op)
-        n, begin = check_count("num_items", num_items, d_in=items, d_out=out), self._begin(init_value)
-        if begin is None and not self.inclusive:
+        return self.run(temp_storage, stream, d_in, d_out, op, init_value, num_items)
+
+    def check(self, d_in: IteratorBase, d_out: IteratorBase, op: Operator, init_value: Any) -> None:
+        t = d_in.value_type if init_value is None else init_value.type
+        result_of(op, t, t)
+
+    def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, op: Operator, begin: Any, n: int) -> None:
+        inclusive, = self.options
+        check_count("num_items", n, d_in=items, d_out=out)
+        if begin is None and not inclusive:
             raise ValueError("argument `init_value`: an exclusive scan needs an initial value")
-        size = HOST_TILE if device_of(items, out) is None else TILE
-        sizes = []
-        while (rest := sizes[-1] if sizes else n) > size:
-            sizes.append(-(-rest // size))
-        arrays = [(k, d) for k in sizes for d in self.type.dtypes]
-        if temp_storage is None:
-            return bytes_of(arrays)
-        temporary, many = carved(temp_storage, arrays), len(self.type.dtypes)
-        levels = [Stored(self.type, temporary[many * k:many * (k + 1)]) for k in range(len(sizes))]
+        t = items.value_type if begin is None else begin.type
+        combine, size = Combined(op.function, t, result_of(op, t, t).loops), HOST_TILE if plan.on_host else TILE
+        sizes = [n]
+        while sizes[-1] > size:
+            sizes.append(-(-sizes[-1] // size))
+        levels = [plan.values(k, t) for k in sizes[1:]]
         if n:
-            self._run(stream, items, out, levels, [n, *sizes], f, begin, self.inclusive, size)
-        return bytes_of(arrays)
+            _scan(plan, items, out, levels, sizes, op, combine, begin, inclusive, size)
 
-    def _begin(self, value: Any) -> Any:
-        """An initial value, or an array in GPU memory that holds it when the kernels run; None for None."""
-        if value is None or hasattr(value, "__array_interface__") or not hasattr(value, "__cuda_array_interface__"):
-            return self.initial("init_value", value)
-        array = ArrayIterator(array_of(value))
-        self.same("init_value", array)
-        return FromMemory(array)
 
-    def _run(self, stream: Any, items: IteratorBase, out: IteratorBase, levels: list, sizes: list, f: Operator,
-             begin: Any, inclusive: bool, size: int) -> None:
-        """Scan `sizes[0]` items. `levels` are arrays for the combinations of tiles, of tiles of these, and so on."""
-        n, wide = sizes[0], is_wide(sizes[0], items, out)
-        combine = Combined(f.function, self.type, self.loops)
-        sums = levels[0] if levels else None
-        key = items.kind, f.key, self.type, wide
-        if sums is not None:
-            kernel = kernels_for(("scan sums", *key), _sums, items, sums, combine, wide)
-            launch(stream, sizes[1], kernel, items.state(n), sums.state(None), n, size, n % size == 0)
-            self._run(stream, sums, sums, levels[1:], sizes[1:], f, begin, begin is None, size)
-        how = None if begin is None else begin.kind
-        key = "scan", *key, out.kind, sums is None, how, inclusive
-        kernel = kernels_for(key, _scanned, items, out, sums, combine, begin and begin.reader(),
-                             begin and begin.annotation(wide), inclusive, wide)
-        launch(stream, -(-n // size), kernel, items.state(n), out.state(n), () if sums is None else sums.state(None),
-               () if begin is None else begin.state, n, size, n % size == 0)
+def _scan(plan: Plan, items: IteratorBase, out: IteratorBase, levels: list, sizes: list, op: Operator,
+          combine: Combined, begin: Any, inclusive: bool, size: int) -> None:
+    """Scan `sizes[0]` items. `levels` are arrays for the combinations of tiles, of tiles of these, and so on."""
+    n, wide = sizes[0], is_wide(sizes[0], items, out)
+    sums = levels[0] if levels else None
+    key = items.kind, op.key, combine.type, wide
+    if sums is not None:
+        kernel = kernels_for(("scan sums", *key), _sums, items, sums, combine, wide)
+        plan.launch(sizes[1], kernel, items.state(n), sums.state(None), n, size, n % size == 0)
+        _scan(plan, sums, sums, levels[1:], sizes[1:], op, combine, begin, begin is None, size)
+    key = "scan", *key, out.kind, sums is None, None if begin is None else begin.kind, inclusive
+    kernel = kernels_for(key, _scanned, items, out, sums, combine, begin and begin.reader(),
+                         begin and begin.annotation(wide), inclusive, wide)
+    plan.launch(-(-n // size), kernel, items.state(n), out.state(n), () if sums is None else sums.state(None),
+                () if begin is None else begin.state, n, size, n % size == 0)
 
 
 def make_inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None) -> Scan:
     """An object that scans items; see `inclusive_scan`."""
-    return Scan(True, d_in, d_out, op, init_value)
+    return Scan((True,), d_in=d_in, d_out=d_out, op=op, init_value=init_value)
 
 
 def make_exclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any) -> Scan:
     """An object that scans items; see `exclusive_scan`."""
-    return Scan(False, d_in, d_out, op, init_value)
+    return Scan((False,), d_in=d_in, d_out=d_out, op=op, init_value=init_value)
 
 
 def inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_items: int = 0, stream: Any = None
@@ -158,16 +144,9 @@ def inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_i
     init_value  as in reduce_into, or an array of one item in GPU memory, which is read when the kernels run
     d_out       may be d_in
     """
-    _once(True, d_in, d_out, op, init_value, num_items, stream)
+    Scan.once((True,), stream, d_in, d_out, op, init_value, num_items)
 
 
 def exclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any, num_items: int, stream: Any = None) -> None:
     """`d_out[i] = init_value op x0 … op x(i-1)`; all else as `inclusive_scan`. ValueError without an init_value."""
-    _once(False, d_in, d_out, op, init_value, num_items, stream)
-
-
-def _once(inclusive: bool, d_in: Any, d_out: Any, op: Any, init_value: Any, num_items: int, stream: Any) -> None:
-    items, out, f = as_input(d_in, "d_in"), as_output(d_out, "d_out"), operator(op)
-    scan = Scan(inclusive, items, out, f, init_value)
-    storage = allocated(scan(None, items, out, f, init_value, num_items), stream, items, out)
-    scan(storage, items, out, f, init_value, num_items, stream)
+    Scan.once((False,), stream, d_in, d_out, op, init_value, num_items)

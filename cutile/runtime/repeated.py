@@ -1,0 +1,72 @@
+"""A launch that runs again and again with other addresses and numbers, over one grid, for arrays of one layout.
+
+Unlike `ct.prepare`, any number of threads may run it at a time, it compiles no more than a first launch needs, and it
+follows the settings: who makes it checks its arguments, and brings the launch values of each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cutile import settings
+from cutile._support import float_mode
+from cutile._support.float_mode import LESS, MORE, TINY
+from cutile.runtime import launch_cache, launch_plan
+from cutile.runtime.kernel import Kernel
+
+
+class Repeated:
+    """A kernel over a grid (three ints), for arguments like those that it is made with.
+
+    watched  whether something that the kernel reads from outside may change, so that each run has to look
+    values   the launch values of the arguments that it was made with
+    """
+
+    __slots__ = ("kernel", "grid", "values", "repeatable", "_plan", "_watched", "_in_c")
+
+    def __init__(self, kernel: Kernel, grid: tuple[int, int, int], args: tuple, stream: Any, watched: bool):
+        self.kernel, self.grid, self._watched = kernel, grid, watched
+        self._plan, self.values = launch_plan.find(kernel, args, stream)
+        self.repeatable = self._plan.repeatable
+        self._in_c: list[Any] = []  # not in use now; None: C code does not run this launch
+
+    def unchanged(self) -> bool:
+        """Whether what the kernel reads from outside is what it was."""
+        return not self._watched or self._plan.program.dependencies.unchanged()
+
+    def run(self, stream: Any, values: Sequence[Any]) -> None:
+        """Launch it. `values`: addresses, or arrays in CPU memory, and numbers, as launch_key.read gives them."""
+        if (TINY * MORE == 0.0 or TINY * LESS != 0.0) and not float_mode.usual():
+            return float_mode.run(self.run, stream, values)
+        plan = self._plan
+        prepared = plan.prepared
+        if prepared is not None and plan.ordinal is not None:
+            try:
+                in_c = self._in_c.pop()
+            except IndexError:
+                in_c = self._for_c(prepared)
+            if in_c is not None:
+                in_c.set((), tuple(values))
+                code = in_c.launch(stream)
+                self._in_c.append(in_c)
+                if code is None:
+                    return None
+                if code is not NotImplemented:
+                    raise launch_cache.refused((code, prepared), self.grid)
+        if prepared is None or not prepared.still_valid():
+            prepared = plan.prepared = plan.prepare(stream)
+            self._in_c.clear()
+        prepared.run(self.grid, stream, values, False)
+
+    def _for_c(self, prepared: Any) -> Any:
+        """The launch for gpu/_launcher.c; None where Python has to run it."""
+        if 0 in self.grid or getattr(prepared, "traced", True):
+            return None
+        c, watch = launch_cache.chosen(), settings.watch("BACKEND", "DEBUG", "SANITIZE")
+        record = None if c is None or watch is None else prepared.record(c)
+        if record is None:
+            return None
+        from cutile.gpu.streams import by_type
+
+        return c.Prepared(record, by_type, None, prepared.choices, watch, self.grid)

@@ -1,0 +1,49 @@
+"""Memory on a GPU for the time of some launches, allocated and freed in the order of their stream."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+
+class Scratch:
+    """`with Scratch(ordinal, nbytes, stream) as address:` memory on a GPU; the driver's error where there is none."""
+
+    __slots__ = ("_device", "_nbytes", "_stream", "_pointer", "_entered")
+
+    def __init__(self, ordinal: int, nbytes: int, stream: Any):
+        from cutile.gpu.driver import driver  # back ends are loaded when they are needed
+        from cutile.gpu.streams import handle
+
+        self._device, self._nbytes, self._stream = driver().device(ordinal), nbytes, handle(stream)
+
+    def __enter__(self) -> int:
+        device = self._device
+        self._entered = device.enter()
+        try:
+            _keep_memory(device)
+            self._pointer = device.driver.ask(f"there is no memory for {self._nbytes} bytes of temporary storage",
+                                              device.driver.api.cuMemAllocAsync(self._nbytes, self._stream))
+        except BaseException:
+            if self._entered:
+                device.leave()
+            raise
+        return int(self._pointer)
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._device.driver.api.cuMemFreeAsync(self._pointer, self._stream)
+        finally:
+            if self._entered:
+                self._device.leave()
+
+
+@functools.cache
+def _keep_memory(device: Any) -> None:
+    """Have the driver keep freed memory of a GPU for later allocations, instead of giving it back at each wait."""
+    api = device.driver.api
+    threshold = getattr(getattr(api, "CUmemPool_attribute", None), "CU_MEMPOOL_ATTR_RELEASE_THRESHOLD", None)
+    if threshold is not None:
+        failed, pool = api.cuDeviceGetDefaultMemPool(device.ordinal)
+        if not failed:
+            api.cuMemPoolSetAttribute(pool, threshold, api.cuuint64_t(2**64 - 1))

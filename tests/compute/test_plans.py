@@ -1,0 +1,212 @@
+"""Plans: what a later call with other arrays, numbers and streams runs, on the host and on a GPU that is none."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import types
+
+import numpy as np
+import pytest
+
+import cutile as ct
+from cutile import compute
+from cutile.compute import CountingIterator, OpKind, ZipIterator
+from cutile.compute.algorithm import INITIAL, INPUT, Algorithm
+from cutile.compute.reduce import Reduce
+from cutile.compute.scan import Scan
+from cutile.runtime import launch_cache
+from tests.gpu import extension
+from tests.gpu.arrays import Cuda
+from tests.gpu.fake_driver import installed
+
+
+@pytest.fixture(autouse=True)
+def made(monkeypatch):
+    """How often each algorithm makes a plan; none is known before."""
+    compute.clear_all_caches()
+    found: list[str] = []
+    plan_of = Algorithm._plan
+
+    def counted(self, key, args, roots):
+        before = len(self.plans)
+        answer = plan_of(self, key, args, roots)
+        found.extend([type(self).__name__] * (len(self.plans) - before))
+        return answer
+    monkeypatch.setattr(Algorithm, "_plan", counted)
+    return found
+
+
+def test_later_calls_run_on_their_own_arguments(made):
+    rng = np.random.default_rng(4)
+    n = 70_000
+    for k in range(4):
+        x, y = rng.integers(-9, 9, n).astype(np.int32), np.zeros(n, np.int32)
+        o, first = np.zeros(1, np.int64), np.array([k], np.int64)
+        compute.reduce_into(x, o, n, OpKind.PLUS, first)
+        assert o[0] == x.sum() + k
+        compute.inclusive_scan(x, y, lambda a, b: a + b, np.int32(k), n)
+        assert np.array_equal(y, np.cumsum(x) + k)
+        pairs = ZipIterator(CountingIterator(np.int32(10 * k)), x)
+        compute.unary_transform(pairs, y, lambda p: p[0] * 100 + p[1], n)
+        assert np.array_equal(y, (np.arange(n) + 10 * k) * 100 + x)
+    assert sorted(made) == ["Reduce", "Scan", "UnaryTransform"]
+
+
+def test_what_plans_depend_on(made):
+    """Sizes, counts, dtypes, places in arrays, operators and what they capture."""
+    x, o = np.arange(100, dtype=np.int32), np.zeros(100, np.int32)
+    captured = 2
+
+    def scaled(v):
+        return v * captured
+    for n, source in ((100, x), (99, x), (99, x[1:]), (99, x.astype(np.int16)),
+                      (99, compute.CacheModifiedInputIterator(x) + 1), (98, compute.CacheModifiedInputIterator(x) + 2)):
+        for captured in (2, 5):
+            o[:] = 0
+            compute.unary_transform(source, o, scaled, n)
+            given = x[source.start:] if hasattr(source, "start") else source
+            assert np.array_equal(o[:n], given[:n] * captured) and not o[n:].any()
+    assert len(made) == 12
+    for _ in range(2):  # a new function of the same code is the same operator, wherever it is written
+        compute.unary_transform(x.copy(), o, lambda v: v * captured, 100)
+    assert len(made) == 12
+    compute.unary_transform(x.copy(), o, lambda v: captured * v, 100)
+    assert len(made) == 13
+
+
+def test_a_captured_object_that_changes():
+    settings = types.SimpleNamespace(scale=2)
+    x, o = np.arange(5, dtype=np.int32), np.zeros(5, np.int32)
+
+    def scaled(v):
+        return v * ct.static_eval(settings.scale)
+    for scale in (2, 3):
+        settings.scale = scale
+        compute.unary_transform(x, o, scaled, 5)
+        assert o.tolist() == [k * scale for k in range(5)]
+
+
+def test_threads_share_an_object():
+    n, wrong = 5000, []
+    scan = compute.make_inclusive_scan(np.zeros(n, np.int64), np.zeros(n, np.int64), OpKind.PLUS, np.int64(0))
+    need = scan(None, np.zeros(n, np.int64), np.zeros(n, np.int64), OpKind.PLUS, np.int64(0), n)
+
+    def work(k):
+        x, y, storage = np.arange(n) * k, np.zeros(n, np.int64), np.empty(need, np.uint8)
+        for i in range(20):
+            scan(storage, x, y, OpKind.PLUS, np.int64(i), n)
+            if not np.array_equal(y, np.cumsum(x) + i):
+                wrong.append((k, i))
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert not wrong
+
+
+# ------------------------------------------------------------------ on a GPU
+
+
+@pytest.fixture(params=["c", "python"])
+def gpu(request, monkeypatch):
+    module = extension.built() if request.param == "c" else None
+    monkeypatch.setattr(launch_cache, "extension", lambda: module)
+    fake = installed(monkeypatch)
+    fake.in_c = module is not None
+    return fake
+
+
+def pointers(launch):
+    return {int.from_bytes(p, "little") for p in launch["parameters"] if len(p) == 8}
+
+
+def test_launches_on_a_gpu(gpu):
+    n = 100_000
+    for k in (0, 1, 2):
+        x, o = (Cuda(np.zeros(m, np.float32)) for m in (n, 1))
+        compute.reduce_into(x, o, n, OpKind.PLUS, np.float32(k), stream=7)
+        first, second = gpu.launches[2 * k:]
+        (storage,) = pointers(first) & pointers(second)
+        assert x.array.ctypes.data in pointers(first) and o.array.ctypes.data in pointers(second)
+        bits = int(np.float64(k).view(np.int64))
+        assert bits in pointers(second) and (first["stream"], second["stream"]) == (7, 7)
+        assert ("cuMemFreeAsync", storage, 7) in gpu.calls
+        assert first["grid"][0] > 1 and second["grid"] == (1, 1, 1)
+    names = [c for c in gpu.names() if c.startswith("cuLaunch")]
+    assert names[-2:] == ["cuLaunchKernel in C" if gpu.in_c else "cuLaunchKernel"] * 2
+
+
+def test_storage_on_a_gpu(gpu):
+    n = 100_000
+    x, o = (Cuda(np.zeros(m, np.float32)) for m in (n, 1))
+    reduce = compute.make_reduce_into(x, o, OpKind.PLUS)
+    need = reduce(None, x, o, OpKind.PLUS, n)
+    memory = np.zeros(need + 64, np.uint8)
+    start = -memory.ctypes.data % 16
+    assert not gpu.launches and "cuMemAllocAsync" not in gpu.names()
+    for at in (start, start + 4, start, start + 4):  # code for the one is not run for the other
+        storage = memory[at:at + need]
+        assert reduce(Cuda(storage), x, o, OpKind.PLUS, n) == need
+        assert storage.ctypes.data in pointers(gpu.launches[-1])
+    assert len(gpu.built) > 2
+    before = len(gpu.launches)
+    for storage, error in ((Cuda(memory[start:start + need - 1]), f"has {need - 1} bytes"),
+                           (Cuda(memory[start + 1:]), "no multiple of 4"), (Cuda(memory[::2]), "has|contiguous")):
+        with pytest.raises(ValueError, match=error):
+            reduce(storage, x, o, OpKind.PLUS, n)
+    with pytest.raises(TypeError, match="is in host memory, and the arrays are in the memory of GPU 0"):
+        reduce(memory, x, o, OpKind.PLUS, n)
+    with pytest.raises(TypeError, match="`temp_storage`: expected an array or None, got str"):
+        reduce("none", x, o, OpKind.PLUS, n)
+    assert len(gpu.launches) == before
+
+
+def test_two_gpus(gpu):
+    xs = [Cuda(np.zeros(10, np.float32)) for _ in range(2)]
+    gpu.homes[xs[1].array.ctypes.data] = 1
+    negate = compute.make_unary_transform(xs[0], xs[0], OpKind.NEGATE)
+    for x in [*xs, *xs]:
+        negate(x, x, OpKind.NEGATE, 10)
+    assert [launch["context"] for launch in gpu.launches] == [0x1000, 0x1001] * 2
+
+
+def test_tensors_are_told(gpu, monkeypatch):
+    extension.installed(monkeypatch)
+    x, y = (extension.Tensor(4096 * k, (16,), (1,)) for k in (1, 2))
+    for k in range(3):
+        compute.unary_transform(x, y, OpKind.NEGATE, 16)
+        compute.unary_transform(x, compute.ReverseIterator(y), OpKind.NEGATE, 16)
+        assert (x.version, y.version) == (0, 2 * k + 2)
+    y.requires_grad = True
+    with pytest.raises(RuntimeError, match="stores to parameter `d_out`, but the tensor"):
+        compute.unary_transform(x, y, OpKind.NEGATE, 16)
+    assert len(gpu.launches) == 6 and sys.modules["torch"].Tensor is extension.Tensor
+
+
+def test_settings_count_at_each_call(gpu, monkeypatch):
+    x, y = Cuda(np.arange(8, dtype=np.float32)), Cuda(np.zeros(8, np.float32))
+    for backend in ("", "interp", ""):
+        monkeypatch.setenv("CUTILE_BACKEND", backend)
+        y.array[:] = 0
+        compute.unary_transform(x, y, OpKind.NEGATE, 8)
+        assert np.array_equal(y.array, -x.array) == (backend == "interp")
+    assert len(gpu.launches) == 2
+
+
+def test_roots_are_read_and_wrapped_in_one_order():
+    """What `read` appends is what the slots of the operand have."""
+    x = np.arange(6, dtype=np.int32)
+    structs = np.zeros(3, np.dtype([("a", "i4"), ("b", "f8")], align=True))
+    for role, value in ((INPUT, x), (INPUT, structs),
+                        (INPUT, x.reshape(2, 3)),
+                        (INPUT, ZipIterator(x, CountingIterator(3), compute.ReverseIterator(x))),
+                        (INITIAL, np.array([[7, 8]])), (INITIAL, 2.5),
+                        (INITIAL, structs[0]), (INITIAL, (1, 2.0))):
+        roots = []
+        role.read(value, [], roots)
+        slots = list(role.wrap(value, "x").slots())
+        assert len(roots) == len(slots) > 0
+        assert all(np.array_equal(a, s.root) for a, s in zip(roots, slots, strict=True))
+    assert Reduce.plans is not Scan.plans
