@@ -8,9 +8,9 @@ An algorithm is one file, as `transform.py` and `reduce.py` are. To add one:
    (`readers.py` has the whole protocol, `blocks.py` operators on tiles). The file has no `from __future__ import
    annotations`, since annotations of kernels are objects.
 2. A subclass of `Algorithm`. `takes` gives each argument of a call a role: INPUT, OUTPUT, OPERATOR, COUNT, INITIAL (a
-   number or struct of the host), INITIAL_OR_ARRAY, VALUE (an enum or another hashable object), `optional(role)`. From
-   the roles come what is checked (an argument of another kind than the object was made for is a TypeError), what plans
-   depend on, and how a call finds its plan in a few microseconds.
+   number or struct of the host), INITIAL_OR_ARRAY, VALUE (an enum or another hashable object), `optional(role)`,
+   `with_default(role, value)`. From the roles come what is checked (an argument of another kind than the object was
+   made for is a TypeError), what plans depend on, and how a call finds its plan in a few microseconds.
 
    `plan(self, plan, *operands)` puts the launches into a plan, once for arguments of one signature: dtypes, sizes,
    counts, values, operators. Its operands are in the order of `takes`: iterators, an `Operator`, ints, an `Initial` or
@@ -193,6 +193,15 @@ def optional(role: Role) -> Role:
             role.read(value, key, roots)
 
     return Role(read, lambda value, name: None if value is None else role.wrap(value, name))
+
+
+def with_default(role: Role, default: Any) -> Role:
+    """A role whose argument may be None, which means the default."""
+
+    def read(value: Any, key: list, roots: list) -> None:
+        role.read(default if value is None else value, key, roots)
+
+    return Role(read, lambda value, name: role.wrap(default if value is None else value, name))
 
 
 class Algorithm:
@@ -437,11 +446,6 @@ def _share_memory(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) ->
     step = math.gcd(stride, other_stride)
     between = (other - at) % step if step else 0
     return not item <= between <= step - other_item
-
-
-def is_wide(n: int, *operands: IteratorBase) -> bool:
-    """Whether positions need int64."""
-    return n >= WIDE or any(a.size * a.stride // max(1, a.itemsize) >= WIDE for it in operands for a in it.arrays())
 
 
 def power_below(n: int, most: int) -> int:

@@ -8,9 +8,21 @@ before the value.
 from typing import Any
 
 import cutile as ct
-from cutile.compute.algorithm import Algorithm, check_count, is_wide, kernels_for, launch, position
-from cutile.compute.iterators import IteratorBase, as_input, as_output
-from cutile.compute.operators import Operator, OpKind, operator, result_of
+from cutile.compute.algorithm import (
+    COUNT,
+    INPUT,
+    OPERATOR,
+    OUTPUT,
+    Algorithm,
+    check_count,
+    is_wide,
+    kernels_for,
+    position,
+    with_default,
+)
+from cutile.compute.iterators import IteratorBase
+from cutile.compute.operators import Operator, OpKind, result_of
+from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.value_types import Number
 from cutile.dtypes import info
@@ -47,33 +59,31 @@ def _kernel(data: IteratorBase, values: IteratorBase, out: IteratorBase, before:
 
 
 class Search(Algorithm):
-    """`upper`: the last position where a value belongs, not the first."""
+    """Its option is whether to find the last position where a value belongs, not the first."""
 
-    def __init__(self, upper: bool, d_data: Any, d_values: Any, d_out: Any, comp: Any):
-        super().__init__()
-        self.upper = upper
-        data = self.input("d_data", d_data)
-        self.input("d_values", d_values)
-        _check_positions(self.output("d_out", d_out), 0)
-        compared(self._before(comp), "comp", data.value_type)
+    takes = {"d_data": INPUT, "num_items": COUNT, "d_values": INPUT, "num_values": COUNT, "d_out": OUTPUT,
+             "comp": with_default(OPERATOR, OpKind.LESS)}
 
     def __call__(self, d_data: Any, num_items: int, d_values: Any, num_values: int, d_out: Any, comp: Any,
                  stream: Any = None) -> None:
-        data, values = self.input("d_data", d_data), self.input("d_values", d_values)
-        out, before = self.output("d_out", d_out), self._before(comp)
-        n = check_count("num_items", num_items, d_data=data)
-        m = check_count("num_values", num_values, d_values=values, d_out=out)
-        _check_positions(out, n)
-        if m == 0:
-            return
-        wide = is_wide(max(n, m), data, values, out)
-        key = "search", data.kind, values.kind, out.kind, before.key, self.upper, wide
-        kernel = kernels_for(key, _kernel, data, values, out, before.function, self.upper, wide)
-        launch(stream, -(-m // TILE), kernel, data.state(n), values.state(m), out.state(m), n, n.bit_length(), m, TILE,
-               m % TILE == 0)
+        self.run_here(stream, d_data, num_items, d_values, num_values, d_out, comp)
 
-    def _before(self, comp: Any) -> Operator:
-        return self.operator("comp", OpKind.LESS if comp is None else comp)
+    def check(self, d_data: IteratorBase, d_values: IteratorBase, d_out: IteratorBase, comp: Operator) -> None:
+        _check_positions(d_out, 0)
+        compared(comp, "comp", d_data.value_type)
+
+    def plan(self, plan: Plan, data: IteratorBase, n: int, values: IteratorBase, m: int, out: IteratorBase,
+             before: Operator) -> None:
+        upper, = self.options
+        check_count("num_items", n, d_data=data)
+        check_count("num_values", m, d_values=values, d_out=out)
+        _check_positions(out, n)
+        compared(before, "comp", data.value_type)
+        wide = is_wide(max(n, m), data, values, out)
+        key = "search", data.kind, values.kind, out.kind, before.key, upper, wide
+        kernel = kernels_for(key, _kernel, data, values, out, before.function, upper, wide)
+        plan.launch(-(-m // TILE), kernel, data.state(n), values.state(m), out.state(m), n, n.bit_length(), m, TILE,
+                    m % TILE == 0)
 
 
 def compared(op: Operator, argument: str, t: Any) -> None:
@@ -120,7 +130,7 @@ def make_lower_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None) -
     >>> out
     array([4, 4])
     """
-    return Search(False, d_data, d_values, d_out, comp)
+    return Search((False,), d_data=d_data, d_values=d_values, d_out=d_out, comp=comp)
 
 
 def make_upper_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None) -> Search:
@@ -149,7 +159,7 @@ def make_upper_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None) -
     >>> out
     array([4, 5])
     """
-    return Search(True, d_data, d_values, d_out, comp)
+    return Search((True,), d_data=d_data, d_values=d_values, d_out=d_out, comp=comp)
 
 
 def lower_bound(d_data: Any, num_items: int, d_values: Any, num_values: int, d_out: Any, comp: Any = None,
@@ -194,7 +204,7 @@ def lower_bound(d_data: Any, num_items: int, d_values: Any, num_values: int, d_o
     >>> out
     array([4, 1, 1, 0], dtype=uint64)
     """
-    _once(False, d_data, num_items, d_values, num_values, d_out, comp, stream)
+    Search.once((False,), stream, d_data, num_items, d_values, num_values, d_out, comp)
 
 
 def upper_bound(d_data: Any, num_items: int, d_values: Any, num_values: int, d_out: Any, comp: Any = None,
@@ -224,11 +234,4 @@ def upper_bound(d_data: Any, num_items: int, d_values: Any, num_values: int, d_o
     >>> out
     array([0, 3, 3, 4], dtype=uint64)
     """
-    _once(True, d_data, num_items, d_values, num_values, d_out, comp, stream)
-
-
-def _once(upper: bool, d_data: Any, num_items: int, d_values: Any, num_values: int, d_out: Any, comp: Any,
-          stream: Any) -> None:
-    data, values, out = as_input(d_data, "d_data"), as_input(d_values, "d_values"), as_output(d_out, "d_out")
-    before = operator(OpKind.LESS if comp is None else comp, "comp")
-    Search(upper, data, values, out, before)(data, num_items, values, num_values, out, before, stream)
+    Search.once((True,), stream, d_data, num_items, d_values, num_values, d_out, comp)

@@ -9,7 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 import cutile as ct
+from cutile import compute
 from cutile.compilation.prefill import prefill
+from cutile.compute import algorithm, plans
+from cutile.runtime.repeated import Repeated
 from tools.docgen.op_clauses import sections
 
 
@@ -25,18 +28,26 @@ def check_docstring(function: Callable) -> None:
 
 
 def assemble_launches(monkeypatch, tmp_path, *modules) -> list[str]:
-    """From now on, kernels that the modules launch are assembled, with the sizes of tiles for a GPU, and run here.
-
-    The list takes their names.
+    """From now on, kernels of algorithms are assembled, with the sizes of tiles for a GPU, and run here, so that later
+    kernels of a call get what earlier ones wrote. The list takes their names.
     """
     monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
+    compute.clear_all_caches()
     seen: list[str] = []
 
+    class Assembled(Repeated):
+        def __init__(self, kernel, grid, args, *rest):
+            prefill(kernel, [args], ["sm_90"])
+            super().__init__(kernel, grid, args, *rest)
+            seen.append(kernel.__name__)
+    monkeypatch.setattr(plans, "Repeated", Assembled)
+    monkeypatch.setattr(plans.Plan, "on_host", False)
+
     def launch(stream, blocks, kernel, *args):
-        prefill(kernel, [args], ["sm_90"])
-        ct.launch(stream, (blocks,), kernel, args)
-        seen.append(kernel.__name__)
-    for module in modules:
-        monkeypatch.setattr(module, "launch", launch)
-        monkeypatch.setattr(module, "device_of", lambda *_: True, raising=False)
+        Assembled(kernel, (blocks, 1, 1), algorithm._actual(args), stream, False)
+        algorithm.launch(stream, blocks, kernel, *args)
+    for module in modules:  # those that launch outside of plans
+        if hasattr(module, "launch"):
+            monkeypatch.setattr(module, "launch", launch)
+            monkeypatch.setattr(module, "device_of", lambda *_: True, raising=False)
     return seen

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-import cutile as ct
 from cutile import compute
-from cutile.compilation.prefill import prefill
-from cutile.compute import OpKind, algorithm, reduce, scan, transform
+from cutile.compute import OpKind, algorithm
+from tests.compute.checks import assemble_launches
 from tests.gpu.tileir.tool import needs_tool
 
 
@@ -23,17 +22,7 @@ def larger(a, b):
 
 @needs_tool
 def test_kernels_are_assembled(monkeypatch, tmp_path):
-    """They run here besides, by the same code, so that later kernels of a call get what earlier ones wrote."""
-    monkeypatch.setenv("CUTILE_CACHE_DIR", str(tmp_path))
-    seen = []
-
-    def launch(stream, blocks, kernel, *args):
-        prefill(kernel, [args], ["sm_90"])
-        ct.launch(stream, (blocks,), kernel, args)
-        seen.append(kernel.__name__)
-    for module in (transform, reduce, scan):
-        monkeypatch.setattr(module, "launch", launch)
-        monkeypatch.setattr(module, "device_of", lambda *_: True)
+    seen = assemble_launches(monkeypatch, tmp_path)
     n = 5000
     x, i, o = np.arange(n, dtype=np.float32), np.arange(n, dtype=np.int32), np.zeros(n, np.float32)
     Range = compute.gpu_struct({"low": np.float32, "high": np.float32})

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import cutile as ct
 from cutile import compute
-from cutile.compute import search
 from cutile.compute.search import TILE
 from tests.compute.checks import assemble_launches, check_docstring
 from tests.gpu.tileir.tool import needs_tool
@@ -141,7 +140,7 @@ def test_docstrings(function):
 
 @needs_tool
 def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path, search)
+    seen = assemble_launches(monkeypatch, tmp_path)
     data, values = np.arange(0, 90, 3, dtype=np.float32), np.arange(-1, 60, dtype=np.float32)
     assert both(data, values, lambda a, b: a < b, np.uint64)[0] == np.searchsorted(data, values).tolist()
     assert seen == ["search_tiles"] * 2
