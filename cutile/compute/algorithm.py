@@ -448,11 +448,6 @@ def _share_memory(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) ->
     return not item <= between <= step - other_item
 
 
-def power_below(n: int, most: int) -> int:
-    """The largest power of two that is at most n and `most`; n is 1 or more."""
-    return min(most, 1 << (n.bit_length() - 1))
-
-
 # ------------------------------------------------------------------ temporary storage
 
 
