@@ -6,20 +6,20 @@ on a multiprocessor, which run while others wait for memory; kernels that multip
 own choices. How many registers are left for that many warps is not known before the code is there: selection.py.
 
 If a kernel moves tiles by TMA, the assembler gives it two groups of warps, and one block fills a multiprocessor. That
-is right for a loop that only adds up or copies what it loads while the next tiles arrive, and wrong elsewhere.
+is right for a long loop that only adds up or copies what it loads while the next tiles arrive, and wrong elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from cutile import settings
 from cutile._support.structs import replace, structure
 from cutile.gpu.target import Target
-from cutile.ir.nodes import For, Kernel, Node, Op, While, regions_of
-from cutile.ir.walk import rewrite, walk
-from cutile.ops import arithmetic, memory, mma, reduce, views
+from cutile.ir.nodes import For, Kernel, Node, Op, Value, While, regions_of
+from cutile.ir.walk import definitions, rewrite, walk
+from cutile.ops import arithmetic, create, memory, mma, reduce, views
 from cutile.ops._op import TILES
 from cutile.types import TileType
 
@@ -28,6 +28,7 @@ STORES = (memory.store, views.view_store)
 PRODUCTS = (mma.mma, mma.mma_scaled)
 REDUCTIONS = (reduce.sum, reduce.prod, reduce.max, reduce.min, reduce.argmax, reduce.argmin, reduce.reduce)
 TMA_SINCE = 90
+MANY_TURNS = 128  # of a loop, from which on it may stream
 
 LONG = 128  # elements of an axis whose reduction takes more than one warp by itself
 PER_THREAD = 32  # elements of a row; of a tile of several rows, twice as many
@@ -61,11 +62,11 @@ def choose_entry_hints(kernel: Kernel, options: Any, target: Target) -> tuple[En
     lengths = [_reduced(n) for n in ops if n.op in REDUCTIONS]
     if max(lengths, default=0) >= LONG and any(1 < length < LONG for length in lengths):
         return OWN, "it reduces short axes of a tile besides long ones"
-    rows = _warps_of_rows(ops, max(lengths, default=0))
+    rows = _warps_of_rows(kernel, ops, max(lengths, default=0))
     if rows is not None:
-        warps, size = rows
+        warps, what = rows
         return EntryHints(None if warps == USUAL_WARPS else warps, HELD // warps), (
-            f"it reduces a long axis of a tile of {size} elements: {warps} warps a block, {HELD} on a multiprocessor")
+            f"it reduces a long axis {what}: {warps} warps a block, {HELD} on a multiprocessor")
     if _loops(kernel):
         return OWN, "it loops, and reduces no long axis of a tile"
     if any(map(_is_checked, ops)):
@@ -106,15 +107,22 @@ def _reduced(n: Op) -> int:
     return t.shape[n.attrs["axis"]] if isinstance(t, TileType) else 0
 
 
-def _warps_of_rows(ops: list[Op], longest: int) -> tuple[int, int] | None:
-    """How many warps suit the largest tile of a kernel, and its size. None if the longest axis that it reduces is not
-    long.
+def _warps_of_rows(kernel: Kernel, ops: list[Op], longest: int) -> tuple[int, str] | None:
+    """How many warps suit what a kernel has in registers at the least, the largest tile or all that a loop carries, and
+    which that is. None if the longest axis that it reduces is not long.
     """
     if longest < LONG:
         return None
-    size = max(v.type.size for n in ops for v in n.operands if isinstance(v.type, TileType))
-    each = PER_THREAD if size == longest else 2 * PER_THREAD
-    return min(max(size // (32 * each), 1), MOST_WARPS), size
+    tile = max(v.type.size for n in ops for v in n.operands if isinstance(v.type, TileType))
+    carried = max((_tiles(n.params) for n in walk(kernel.body) if isinstance(n, For | While)), default=0)
+    each = PER_THREAD if tile == longest else 2 * PER_THREAD
+    what = f"of a tile of {tile} elements" if tile >= carried else f"in a loop that carries {carried} elements of tiles"
+    return min(max(max(tile, carried) // (32 * each), 1), MOST_WARPS), what
+
+
+def _tiles(values: Sequence[Value]) -> int:
+    """The elements of all tiles among some values."""
+    return sum(v.type.size for v in values if isinstance(v.type, TileType))
 
 
 def _is_irregular(n: Op) -> bool:
@@ -133,8 +141,8 @@ def _is_checked(n: Op) -> bool:
 
 
 def choose_hints(kernel: Kernel, target: Target | None) -> Kernel:
-    """Set `allow_tma=False` on stores of tiles, and on loads except those in loops that compute little, in a kernel
-    without frames.
+    """Set `allow_tma=False` on stores of tiles, and on loads except those in long loops that compute little, in a
+    kernel without frames.
 
     A kernel that multiplies matrices, or that sets `allow_tma` anywhere, is returned as it is. CUTILE_HINTS=0 turns
     this off.
@@ -144,7 +152,8 @@ def choose_hints(kernel: Kernel, target: Target | None) -> Kernel:
     ops = [n for n in walk(kernel.body) if isinstance(n, Op)]
     if any(n.op in PRODUCTS or n.op in (*LOADS, *STORES) and n.attrs["allow_tma"] for n in ops):
         return kernel
-    loops = [list(_inside(n)) for n in walk(kernel.body) if isinstance(n, For | While)]
+    source = definitions(kernel.body)
+    loops = [list(_inside(n)) for n in walk(kernel.body) if isinstance(n, For | While) and not _is_short(n, source)]
     streams = {id(n) for body in loops if not any(map(_takes_long, body)) for n in body}
     return rewrite(kernel, lambda old, n: [_without_tma(n)] if isinstance(n, Op) and (
         n.op in STORES or n.op in LOADS and id(old) not in streams) else None)
@@ -153,6 +162,16 @@ def choose_hints(kernel: Kernel, target: Target | None) -> Kernel:
 def _inside(loop: Node) -> Iterator[Node]:
     for region in regions_of(loop):
         yield from walk(region)
+
+
+def _is_short(loop: For | While, source: Mapping[Value, Node]) -> bool:
+    """Whether a loop is known to have fewer than MANY_TURNS: it ends while its first tiles are still on their way."""
+    if isinstance(loop, While):
+        return False
+    bounds = [source.get(v) for v in (loop.start, loop.stop, loop.step)]
+    if not all(isinstance(n, Op) and n.op is create.constant for n in bounds):
+        return False
+    return len(range(*(n.attrs["value"] for n in bounds))) < MANY_TURNS
 
 
 def _takes_long(n: Node) -> bool:

@@ -41,7 +41,7 @@ def moved(x, y):
 
 
 def in_a_loop(x, y):
-    for i in range(4):
+    for i in range(ct.num_blocks(1)):
         moved(x.slice(0, i, 64), y)
 
 
@@ -73,14 +73,14 @@ def quotients_in_a_while(x, y):
 def one_of_two_loops(x, y):
     for i in range(4):
         t = ct.zeros((1, 64), ct.float32)
-        for k in range(4):
+        for k in range(ct.num_blocks(1)):
             t += ct.load(x, (k, i), (1, 64))
         ct.store(y, i, ct.exp(t + ct.load(x, (i, 0), (1, 64))).reshape((64,)))
 
 
 def before_a_loop(x, y):
     t = ct.load(x, (0, 0), (1, 64))
-    for i in range(4):
+    for i in range(ct.num_blocks(1)):
         t += ct.load(x, (i, 0), (1, 64))
     ct.store(y, 0, ct.sum(t, axis=1))
 
@@ -121,6 +121,16 @@ def test_a_loop_that_computes_much_does_not(code):
 def test_a_small_loop_in_a_large_one_may():
     assert sorted(map(str, kept(one_of_two_loops, X, Y))) == sorted(map(str, [
         ("load", {}), ("load", NO_TMA), ("store", NO_TMA)]))
+
+
+@pytest.mark.parametrize("start, stop, step, fetches", [
+    (0, 127, 1, False), (0, 128, 1, True), (1, 128, 1, False), (0, 255, 2, True), (0, 254, 2, False)])
+def test_a_loop_that_is_known_to_be_short_does_not(start, stop, step, fetches):
+    def counted(x, y):
+        for i in range(start, stop, step):
+            moved(x.slice(0, i, 64), y)
+
+    assert kept(counted, X, Y) == [("load", {} if fetches else NO_TMA), ("store", NO_TMA)]
 
 
 def test_beside_a_loop():
@@ -219,6 +229,19 @@ def wider(x, y):
 def test_the_largest_tile_decides_how_many_warps():
     found, why = chosen(wider, X, X)
     assert found == EntryHints(None, 8) and "a tile of 8192 elements" in why
+
+
+def two_running_sums(x, y, n):
+    a, b = ct.zeros((1, n), ct.float32), ct.ones((1, n), ct.float32)
+    for k in range(ct.num_tiles(x, 1, (1, n))):
+        t = ct.load(x, (ct.bid(0), k), (1, n))
+        a, b = ct.maximum(a, t), b + t
+    ct.store(y, (ct.bid(0), 0), ct.sum(a + b, axis=1, keepdims=True))
+
+
+def test_what_a_loop_carries_counts_together():
+    found, why = chosen(two_running_sums, X, X, Embedded(4096))
+    assert found == EntryHints(8, 4) and "in a loop that carries 8192 elements" in why
 
 
 def test_kernels_that_reduce_short_axes_too_keep_the_usual_warps():

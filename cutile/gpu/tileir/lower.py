@@ -56,12 +56,15 @@ from cutile.passes.dce import dce
 from cutile.passes.flatten_frames import flatten_frames
 from cutile.passes.licm import licm
 from cutile.passes.loop_split import loop_split
+from cutile.passes.relaxed_atomic import relaxed_atomic
 from cutile.passes.shared_division import shared_division
+from cutile.passes.short_reduction import short_reduction
 from cutile.passes.structured_exits import has_break, structured_exits
 from cutile.types import ListType, TileType
 
 IN_BOUNDS_SINCE = OPS["load_view_tko"].attr("inbounds").since
-PASSES = (flatten_frames, structured_exits, dce, cse, shared_division, licm, loop_split, dce)
+PASSES = (flatten_frames, structured_exits, dce, short_reduction, cse, shared_division, licm, loop_split, dce,
+          relaxed_atomic)
 
 
 def after_passes(kernel: Kernel) -> Kernel:
