@@ -93,7 +93,7 @@ def test_a_single_element_is_flushed(f):
 
     assert names(flushing, tile(ct.float32, 8, 1))[0] == "mulf"
     assert attributes("mulf", flushing, tile(ct.float32, 8, 1))[0]["flush_to_zero"]
-    assert names(flushing, tile(ct.float32, 8, 2))[0] == "reduce"
+    assert names(flushing, F48)[0] == "reduce"
 
 
 @pytest.mark.parametrize(("f", "step"), [(ct.sum, "addf"), (ct.max, "maxf")], ids=["sum", "max"])
