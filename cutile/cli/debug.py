@@ -5,14 +5,15 @@ from __future__ import annotations
 import pdb
 import sys
 from bdb import BdbQuit
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 
 from cutile.cli import script
 from cutile.cli.failing import fail
+from cutile.cli.script import Caught
 from cutile.runtime.kernel import Kernel
-from cutile.runtime.launch import launch as original
 from cutile.runtime.launch import padded_grid
 from cutile.settings import block_of
 
@@ -36,25 +37,30 @@ def debug(
         fail(f"--block {block}: write a block id such as 3 or 3,0,0")
     stops = _StoppingLaunch(name, where, launch)
     try:
-        script.run(file, arguments or [], stops.launch)
-    except BdbQuit:
+        script.run(file, arguments or [], stops.see)
+    except _Left:
         return
     if not stops.reached:
         fail(f"{name or 'a kernel'} was launched {stops.count} time(s) by {file}")
 
 
+class _Left(BaseException):
+    """The user has left the debugger: ends the script."""
+
+
 class _StoppingLaunch:
-    """ct.launch, which stops in a block of one launch."""
+    """Stops in a block of one launch."""
 
     def __init__(self, name: str, block: tuple[int, int, int], number: int):
         self.name, self.block, self.number, self.count, self.reached = name, block, number, 0, False
 
-    def launch(self, stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
+    def see(self, caught: Caught, go_on: Callable[[], None]) -> None:
+        grid, kernel, args = caught
         if not isinstance(kernel, Kernel) or self.name not in ("", kernel.__name__):
-            return original(stream, grid, kernel, args, **options)
+            return go_on()
         self.count += 1
         if self.count != self.number:
-            return original(stream, grid, kernel, args, **options)
+            return go_on()
         dims = padded_grid(grid)
         if not all(i < n for i, n in zip(self.block, dims, strict=True)):
             fail(f"block {self.block} is outside the grid {dims} of {kernel.__name__}")
@@ -71,6 +77,8 @@ class _StoppingLaunch:
         before = sys.gettrace()
         sys.settrace(debugger.trace_dispatch)
         try:
-            return original(stream, grid, kernel, args, **options)
+            go_on()
+        except BdbQuit:
+            raise _Left from None
         finally:
             sys.settrace(before)

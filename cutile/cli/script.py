@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import runpy
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import typer
 
 import cutile
 from cutile.cli.failing import fail
 from cutile.runtime import launch as launching
 from cutile.runtime.kernel import Kernel
+from cutile.runtime.prepare import Prepared
 
-original = launching.launch
+_launch, _run_prepared = launching.launch, Prepared.__call__
 
 T = TypeVar("T")
-Launch = Callable[..., None]  # with the parameters of ct.launch
 
 
 class Caught(NamedTuple):
-    """A launch that a script asked for."""
+    """A launch that a script asked for, by ct.launch, by a function of ct.jit or by what ct.prepare made."""
 
     grid: Any
     kernel: Kernel
     args: Any
+
+
+See = Callable[[Caught, Callable[[], None]], None]  # takes the place of a launch, and may call the function, which runs
 
 
 class NotLaunchedError(Exception):
@@ -51,48 +58,86 @@ def split_target(target: str, status: int = 1) -> tuple[str, str]:
     return file, name
 
 
-def run(file: str, arguments: Sequence[str], launch: Launch = original) -> dict[str, Any]:
-    """Run a script as `python FILE` does, with `launch` for ct.launch. Returns its globals, if it ends by itself."""
-    with _launching(launch), _as_script(file, arguments):
+def run(file: str, arguments: Sequence[str], see: See = lambda caught, go_on: go_on()) -> dict[str, Any]:
+    """Run a script as `python FILE` does, with `see` in the place of its launches. Returns its globals, if it ends by
+    itself. If it fails, its error is shown as Python shows it, and the command ends with status 1.
+    """
+    try:
+        return _run(file, arguments, see)
+    except typer.Exit:  # of the command
+        raise
+    except Exception as e:
+        _show_error(e, file)
+        raise typer.Exit(1) from None
+
+
+def _run(file: str, arguments: Sequence[str], see: See) -> dict[str, Any]:
+    with _launching(see), _as_script(file, arguments):
         return runpy.run_path(file, run_name="__main__")
 
 
 def at_launch(file: str, name: str, arguments: Sequence[str], number: int, then: Callable[[Caught], T]) -> T:
     """Run a script up to launch `number` of the kernel `name`, and return what `then` returns for it.
 
-    NotLaunchedError if there is no such launch.
+    NotLaunchedError if there is no such launch. If the script fails before, its error is shown too.
     """
-    results: list[T] = []
+    results: list[Callable[[], T]] = []
     seen: list[str] = []
 
-    def instead(stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
-        if isinstance(kernel, Kernel):
-            seen.append(kernel.__name__)
-        if not (isinstance(kernel, Kernel) and kernel.__name__ == name and seen.count(name) == number):
-            return original(stream, grid, kernel, args, **options)
-        results.append(then(Caught(grid, kernel, args)))
+    def see(caught: Caught, go_on: Callable[[], None]) -> None:
+        if isinstance(caught.kernel, Kernel):
+            seen.append(caught.kernel.__name__)
+        if not (isinstance(caught.kernel, Kernel) and caught.kernel.__name__ == name and seen.count(name) == number):
+            return go_on()
+        try:
+            result = then(caught)
+            results.append(lambda: result)
+        except Exception as e:  # is none of the script's
+            results.append(partial(_raise, e))
         raise _Reached
 
     try:
-        run(file, arguments, instead)
+        _run(file, arguments, see)
     except _Reached:
-        return results[0]
+        return results[0]()
     except SystemExit:
         pass
+    except Exception as e:
+        _show_error(e, file)
+        raise NotLaunchedError(f"{file} failed before launch {number} of {name}") from None
     times = f"launched {seen.count(name)} time(s)" if name in seen else "never launched"
     others = f"; it launches {', '.join(dict.fromkeys(seen))}" if seen and name not in seen else ""
     raise NotLaunchedError(f"{name} was {times} by {file}{others}")
 
 
+def _raise(e: Exception) -> NoReturn:
+    raise e
+
+
+def _show_error(e: Exception, file: str) -> None:
+    """Show an error of a script as Python does, without the frames before the script's own."""
+    own = e.__traceback__
+    while own is not None and own.tb_frame.f_code.co_filename != file:
+        own = own.tb_next
+    traceback.print_exception(e.with_traceback(own or e.__traceback__))
+
+
 @contextmanager
-def _launching(launch: Launch) -> Iterator[None]:
-    """Within the `with` block, ct.launch is `launch`, also for functions that ct.jit made."""
+def _launching(see: See) -> Iterator[None]:
+    """Within the `with` block, `see` takes the place of launches."""
+    def launch(stream: Any, grid: Any, kernel: Any, args: Any, /, **options: Any) -> None:
+        return see(Caught(grid, kernel, args), partial(_launch, stream, grid, kernel, args, **options))
+
+    def run_prepared(prepared: Prepared, stream: Any = None) -> None:
+        return see(Caught(prepared.grid, prepared.kernel, prepared.arguments), partial(_run_prepared, prepared, stream))
+
     before = cutile.launch
     cutile.launch = launching.launch = launch
+    Prepared.__call__ = run_prepared
     try:
         yield
     finally:
-        cutile.launch, launching.launch = before, original
+        cutile.launch, launching.launch, Prepared.__call__ = before, _launch, _run_prepared
 
 
 @contextmanager

@@ -108,6 +108,8 @@ class Prepared:
         What runs.
     grid : tuple of int
         Over which blocks: three ints.
+    arguments : tuple
+        With which.
     """
 
     __slots__ = ("kernel", "grid", "_values", "_parts", "_plan", "_stored", "_launch", "_launch_values", "_in_c",
@@ -126,6 +128,11 @@ class Prepared:
         self._other: tuple[frozenset, launch_plan.PreparedLaunch] | None = None
         self._in_c = _in_c(launch, plan, grid)
         self._pass_on()
+
+    @property
+    def arguments(self) -> tuple:
+        """Those with which it runs, for all parameters of the kernel."""
+        return tuple(self._values)
 
     @opaque(_WHY)
     def __call__(self, stream: Any = None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 
 import pytest
@@ -10,6 +11,7 @@ import cutile as ct
 from cutile.cli import script
 
 TEXT = """
+import subprocess
 import sys
 import numpy as np
 import cutile as ct
@@ -50,7 +52,7 @@ def test_a_script_runs_as_python_runs_it(file):
 
 def test_all_launches_are_seen(file):
     seen = []
-    script.run(file, [], lambda stream, grid, kernel, args, **options: seen.append((grid, kernel.__name__)))
+    script.run(file, [], lambda caught, go_on: seen.append((caught.grid, caught.kernel.__name__)))
     assert seen == [((1,), "first"), ((1,), "second"), ((1,), "second")]
 
 
@@ -68,3 +70,55 @@ def test_the_script_ends_at_the_launch(file, number, before):
 def test_launches_that_do_not_come(file, name, number, arguments, says):
     with pytest.raises(script.NotLaunchedError, match=says):
         script.at_launch(file, name, arguments, number, lambda c: None)
+
+
+OTHER_WAYS = """
+import operator
+import numpy as np
+import cutile as ct
+from cutile import compute
+
+@ct.jit(grid="cdiv(N, 4)", out=ct.Out("N"))
+@ct.kernel
+def twice(x: ct.Array["N"], y):
+    ct.store(y, ct.bid(0), ct.load(x, ct.bid(0), 4) * 2)
+
+x, y = np.arange(8), np.zeros(8, int)
+step = ct.prepare(twice.kernel, (2,), (x, y))
+step()
+step.replace(x=y)
+step(None)
+z = twice(y)
+total = np.zeros(1, int)
+compute.reduce_into(z, total, len(z), operator.add, 0)
+"""
+
+
+def test_launches_in_other_ways(tmp_path):
+    """What ct.prepare made, functions of ct.jit, device-wide algorithms."""
+    file = tmp_path / "script.py"
+    file.write_text(OTHER_WAYS)
+    seen = []
+
+    def see(caught, go_on):
+        seen.append((caught.kernel.__name__, caught.grid, caught.args[0].tolist()))
+        go_on()
+
+    found = script.run(str(file), [], see)
+    assert found["total"][0] == 8 * sum(range(8))
+    assert seen == [("twice", (2, 1, 1), [*range(8)]), ("twice", (2, 1, 1), [*range(0, 16, 2)]),
+                    ("twice", (2, 1, 1), [*range(0, 32, 4)]), ("reduce_tiles", (1,), [*range(0, 64, 8)])]
+    assert script.at_launch(str(file), "twice", [], 2, lambda c: c.args[1].tolist()) == [*range(0, 16, 2)]
+
+
+@pytest.mark.parametrize("fails, status", [("x = 1 / 0", 1), ("raise SystemExit(7)", 7)])
+def test_a_script_that_fails_shows_its_own_frames(tmp_path, fails, status):
+    (tmp_path / "script.py").write_text(f"def helper():\n    {fails}\nhelper()\n")
+    for verb in ("run", "view", "explore", "diff", "profile", "debug"):
+        target = "script.py" if verb == "run" else "script.py::k"
+        command = [sys.executable, "-m", "cutile", verb, target]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        if status == 1:
+            assert done.stderr.startswith('Traceback (most recent call last):\n  File "script.py", line 3, in <module>')
+            assert "ZeroDivisionError" in done.stderr and "cutile/" not in done.stderr
+        assert done.returncode == {"run": status, "debug": status, "explore": 2, "diff": 2}.get(verb, 1), verb

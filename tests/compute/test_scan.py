@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import cutile as ct
 from cutile import compute
 from cutile.compute import OpKind
 from cutile.compute.scan import HOST_TILE
@@ -128,3 +129,13 @@ def test_wrong_arguments():
             call()
     with pytest.raises(ValueError, match="has 10 items"):
         compute.inclusive_scan(x, o, OpKind.PLUS, None, 11)
+
+
+def test_in_place_under_the_sanitizer():
+    x = np.arange(5000, dtype=np.int32)
+    wanted = np.cumsum(x)
+    with ct.sanitize("all"):
+        compute.inclusive_scan(x, x, OpKind.PLUS, None, len(x))
+    assert np.array_equal(x, wanted)
+    with ct.sanitize("all"), pytest.raises(ct.TileSanitizerError, match="alias"):
+        compute.inclusive_scan(x[1:], x[:-1], OpKind.PLUS, None, len(x) - 1)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import Annotated
 
 import typer
@@ -48,19 +46,7 @@ def run(
         stack.enter_context(stood_in())
         if as_ is not None:
             stack.enter_context(aliases.imported_as(as_))
-        try:
-            script.run(file, arguments or [])
-        except Exception as e:
-            traceback.print_exception(e.with_traceback(_from_script_on(e.__traceback__, file)))
-            raise typer.Exit(1) from None
-
-
-def _from_script_on(tb: TracebackType | None, file: str) -> TracebackType | None:
-    """A traceback without the frames before the script's own, as Python shows it."""
-    own = tb
-    while own is not None and own.tb_frame.f_code.co_filename != file:
-        own = own.tb_next
-    return own or tb
+        script.run(file, arguments or [])
 
 
 @contextmanager
