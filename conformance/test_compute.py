@@ -214,3 +214,53 @@ def test_searches_in_iterators():
     out = np.zeros(50, np.uint64)
     c.upper_bound(squares, N, values, 50, out)
     same_bits(out, np.searchsorted(np.arange(N) ** 2, np.arange(50) + 3, "right").astype(np.uint64))
+
+
+def near(a, b):
+    """Tens, the largest ones first."""
+    return a // 10 > b // 10
+
+
+@clause("MRG-1.order", "MRG-1.values", "MRG-3.stable", "MRG-2.place", "MRG-5.nothing")
+def test_merge_sort():
+    order = np.argsort(-(X // 10), kind="stable")
+    keys, values = np.zeros(N, np.int32), np.zeros(N, np.int32)
+    ct.compute.merge_sort(d_in_keys=X, d_in_values=AT, d_out_keys=keys, d_out_values=values, num_items=0, op=near)
+    assert not keys.any()
+    ct.compute.merge_sort(d_in_keys=X, d_in_values=AT, d_out_keys=keys, d_out_values=values, num_items=N, op=near)
+    same_bits(keys, X[order])
+    same_bits(values, AT[order])
+    keys = X.copy()
+    ct.compute.merge_sort(keys, None, keys, None, N, near)
+    same_bits(keys, X[order])
+
+
+@clause("MRG-1.any")
+@pytest.mark.parametrize("op", [lambda a, b: True, lambda a, b: (a * 7 + b * 3) % 5 < 2])
+def test_any_comparison(op):
+    keys, values = np.full(N + 20, -99, np.int32), np.full(N + 20, -99, np.int32)
+    ct.compute.merge_sort(X, np.arange(N, dtype=np.int32), keys[10:-10], values[10:-10], N, op)
+    same_bits(np.sort(values[10:-10]), np.arange(N, dtype=np.int32))
+    same_bits(keys[10:-10], X[values[10:-10]])
+    for a in (keys, values):
+        assert set(a[:10]) == set(a[-10:]) == {-99}
+
+
+@clause("MRG-1.struct", "MRG-2.iterator")
+def test_sorts_of_structs():
+    Pair = ct.compute.gpu_struct({"major": np.int32, "minor": np.int32}, "Pair")
+    x, out = np.zeros(N, Pair.dtype), np.zeros(N, Pair.dtype)
+    x["major"], x["minor"] = X // 10, AT
+    count = np.zeros(N, np.int64)
+    ct.compute.merge_sort(x, ct.compute.CountingIterator(5), out, count, N,
+                          lambda p, q: p.major < q.major or (p.major == q.major and p[1] > q[1]))
+    order = np.lexsort((-AT, X // 10))
+    assert out.tolist() == x[order].tolist()
+    same_bits(count, order + 5)
+
+
+@clause("MRG-2.side")
+def test_values_on_one_side():
+    for values in ((X, None), (None, X.copy())):
+        with pytest.raises(ValueError):
+            ct.compute.merge_sort(X, values[0], X.copy(), values[1], N, near)

@@ -23,6 +23,7 @@ from cutile.compute.iterators import (
     TransformOutputIterator,
     ZipIterator,
 )
+from cutile.compute.merge import make_merge_sort, merge_sort
 from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
 from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
@@ -60,12 +61,14 @@ __all__ = [
     "make_histogram_even",
     "make_inclusive_scan",
     "make_lower_bound",
+    "make_merge_sort",
     "make_reduce_into",
     "make_select",
     "make_three_way_partition",
     "make_unary_transform",
     "make_unique_by_key",
     "make_upper_bound",
+    "merge_sort",
     "reduce_into",
     "select",
     "three_way_partition",
