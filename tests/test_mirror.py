@@ -24,6 +24,7 @@ TESTED_ELSEWHERE = {
     "compilation/launch_signature": ("compilation/test_derive.py", "a launch derives constraints and a symbol"),
     "compute/arrays": ("compute/test_transform.py", "each operand is made of them"),
     "compute/blocks": ("compute/test_reduce.py", "reductions are made of them"),
+    "compute/lanes": ("compute/test_merge.py", "merging is made of them"),
     "compute/readers": ("compute/test_iterators.py", "they read and write what iterators stand for"),
     "compute/algorithm": ("compute/test_reduce.py", "an algorithm shows what all share"),
     "runtime/repeated": ("compute/test_plans.py", "plans run such launches"),
