@@ -93,10 +93,12 @@ class Role(NamedTuple):
           the argument is not what it should be
     wrap  the operand that an argument stands for, with the same roots in its slots. It raises the error that names the
           argument
+    writes  the argument is written to
     """
 
     read: Callable[[Any, list, list], None]
     wrap: Callable[[Any, str], Any]
+    writes: bool = False
 
 
 def _read_array(value: Any, key: list, roots: list) -> None:
@@ -177,7 +179,7 @@ def _initial_or_array(value: Any, name: str) -> Initial | FromMemory | None:
 _CONVERSIONS: LruDict[Any, tuple[ValueType, tuple[DType, ...]]] = LruDict(KEPT)  # by dtype or class of a host value
 
 INPUT = Role(_read_array, as_input)
-OUTPUT = Role(_read_array, as_output)
+OUTPUT = Role(_read_array, as_output, True)
 OPERATOR = Role(_read_operator, operator)
 COUNT = Role(_read_count, lambda value, name: int(value))
 INITIAL = Role(_read_number, initial_value)  # a number or struct of the host, or None
@@ -194,7 +196,7 @@ def optional(role: Role) -> Role:
         else:
             role.read(value, key, roots)
 
-    return Role(read, lambda value, name: None if value is None else role.wrap(value, name))
+    return Role(read, lambda value, name: None if value is None else role.wrap(value, name), role.writes)
 
 
 def with_default(role: Role, default: Any) -> Role:
@@ -297,7 +299,7 @@ class Algorithm:
             plan = Plan(operands)
             roots = plan.roots()
             self.plan(plan, *operands)
-            plan.finish([name for name, role in self.takes.items() if role.wrap is as_output], list(self.takes), args)
+            plan.finish([name for name, role in self.takes.items() if role.writes], list(self.takes), args)
             if key is not None:
                 self.plans.keep((self.options, key), plan)
         if key is not None:

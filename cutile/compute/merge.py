@@ -9,67 +9,31 @@ which only a comparison that is no strict weak ordering makes them do, its right
 """
 
 import dataclasses
-from typing import Any, NamedTuple
+from typing import Any
 
 import cutile as ct
 from cutile.compute.algorithm import (
+    COUNT,
+    INPUT,
+    OPERATOR,
+    OUTPUT,
     Algorithm,
-    allocated,
-    bytes_of,
-    carved,
-    check_count,
-    device_of,
     is_wide,
     kernels_for,
-    launch,
+    optional,
     position,
 )
-from cutile.compute.iterators import ARRAYS, ArrayIterator, IteratorBase, Stored, as_input, as_output
+from cutile.compute.iterators import ARRAYS, IteratorBase
 from cutile.compute.lanes import EACH, FEW, Keys
-from cutile.compute.operators import Operator, operator
+from cutile.compute.operators import Operator
+from cutile.compute.pairs import Items, check_pair, check_sizes, temporary
+from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.search import compared
-from cutile.compute.value_types import Number, ValueType
 
 TILE = 2048  # items of a tile
 HOST_TILE = 512  # in host memory
 SPLITS = 128  # splits that a block finds
-
-
-class Items(NamedTuple):
-    """Keys, and the values that move with them, or None."""
-
-    keys: IteratorBase
-    values: IteratorBase | None
-
-    @property
-    def parts(self) -> tuple[IteratorBase, ...]:
-        return (self.keys,) if self.values is None else (self.keys, self.values)
-
-    @property
-    def kind(self) -> tuple:
-        return tuple(part.kind for part in self.parts)
-
-    def state(self, n: int) -> tuple:
-        return tuple(part.state(n) for part in self.parts)
-
-    def annotation(self, wide: bool) -> Any:
-        return tuple[tuple(part.annotation(wide) for part in self.parts)]
-
-    def put(self, target: "Items") -> Any:
-        """Tile code that stores keys, and the values that lay at `places`, in `target`."""
-        writer = target.keys.writer()
-        if self.values is None:
-            def put_keys(state, target_state, place, keys, places):
-                writer.put(target_state[0], place, keys)
-            return put_keys
-        reader, values_writer, t = self.values.reader(), target.values.writer(), target.values.value_type
-
-        def put_both(state, target_state, place, keys, places):
-            values = t.cast(reader.at(state[1], places, place.mask()))
-            writer.put(target_state[0], place, keys)
-            values_writer.put(target_state[1], place, values)
-        return put_both
 
 
 def _sorting(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
@@ -175,93 +139,50 @@ def _bounded(keys, state, runs, k, least, most, steps):
 
 
 class MergeSort(Algorithm):
-    def __init__(self, d_in_keys: Any, d_in_values: Any, d_out_keys: Any, d_out_values: Any, op: Any):
-        super().__init__()
-        source, target = self._items("d_in", d_in_keys, d_in_values), self._items("d_out", d_out_keys, d_out_values)
-        check_pair(source, target)
-        compared(self.operator("op", op), "op", source.keys.value_type)
+    takes = {"d_in_keys": INPUT, "d_in_values": optional(INPUT), "d_out_keys": OUTPUT,
+             "d_out_values": optional(OUTPUT), "num_items": COUNT, "op": OPERATOR}
 
     def __call__(self, temp_storage: Any, d_in_keys: Any, d_in_values: Any, d_out_keys: Any, d_out_values: Any,
                  num_items: int, op: Any, stream: Any = None) -> int:
         """Sort, and give the bytes of temporary storage; with `temp_storage=None` only that."""
-        source, target = self._items("d_in", d_in_keys, d_in_values), self._items("d_out", d_out_keys, d_out_values)
-        f, sides = self.operator("op", op), {"d_in_keys": source.keys, "d_in_values": source.values,
-                                             "d_out_keys": target.keys, "d_out_values": target.values}
-        n = check_count("num_items", num_items, **{k: v for k, v in sides.items() if v is not None})
-        tile = HOST_TILE if device_of(*(v for v in sides.values() if v is not None)) is None else TILE
-        wide = is_wide(2 * n, *(v for v in sides.values() if v is not None))
-        tiles, index = -(-n // tile), ct.int64 if wide else ct.int32
-        types = [target.keys.value_type] + ([] if target.values is None else [target.values.value_type])
-        copies = [(n if n > FEW else 0, d) for t in types for d in t.dtypes]
-        arrays = [(tiles, ct.int32), (tiles, index), (tiles, index), *copies]
-        if temp_storage is None:
-            return bytes_of(arrays)
-        broken, begins, ends, *rest = carved(temp_storage, arrays)
-        if n:
-            many = len(types[0].dtypes)
-            other = Items(scratch(types[0], rest[:many]), scratch(types[1], rest[many:]) if types[1:] else None)
-            self._run(stream, n, tile, source, target, other, f, (begins, ends, broken), wide)
-        return bytes_of(arrays)
+        return self.run(temp_storage, stream, d_in_keys, d_in_values, d_out_keys, d_out_values, num_items, op)
 
-    def _items(self, side: str, keys: Any, values: Any) -> Items:
-        add = self.input if side == "d_in" else self.output
-        if self._made.setdefault(f"{side}_values given", values is not None) != (values is not None):
-            how = "without" if values is not None else "for"
-            raise TypeError(f"argument `{side}_values`: this object was made {how} values")
-        return Items(add(f"{side}_keys", keys), None if values is None else add(f"{side}_values", values))
+    def check(self, d_in_keys: IteratorBase, d_in_values: IteratorBase | None, d_out_keys: IteratorBase,
+              d_out_values: IteratorBase | None, op: Operator) -> None:
+        check_pair(Items(d_in_keys, d_in_values), Items(d_out_keys, d_out_values))
+        compared(op, "op", d_in_keys.value_type)
 
-    def _run(self, stream: Any, n: int, tile: int, source: Items, target: Items, other: Items, op: Operator,
-             splits: tuple, wide: bool) -> None:
-        def kernel(name: str, make: Any, *ends: Items) -> Any:
-            found = Keys(source.keys.value_type, ends[0].keys.reader(), op.function)
-            key = f"merge sort {name}", source.keys.value_type, *(e.kind for e in ends), op.key, wide
-            return kernels_for(key, make, *ends, found, wide)
-
-        widths, tiles = [], -(-n // tile)
+    def plan(self, plan: Plan, in_keys: IteratorBase, in_values: IteratorBase | None, out_keys: IteratorBase,
+             out_values: IteratorBase | None, n: int, op: Operator) -> None:
+        self.check(in_keys, in_values, out_keys, out_values, op)
+        source, target = Items(in_keys, in_values), Items(out_keys, out_values)
+        check_sizes(n, source, target)
+        wide = is_wide(2 * n, *source.parts, *target.parts)
+        tile, widths = HOST_TILE if plan.on_host else TILE, []
         while (width := FEW << len(widths)) < n:
             widths.append(width)
-        ends = [target, other] if len(widths) % 2 == 0 else [other, target]
+        tiles, index = -(-n // tile), ct.int64 if wide else ct.int32
+        splits = plan.array(tiles, index), plan.array(tiles, index), plan.array(tiles, ct.int32)
+        other = temporary(plan, n if widths else 0, target)
+        ends = (target, other) if len(widths) % 2 == 0 else (other, target)
+
+        def kernel(name: str, make: Any, *ends: Items) -> Any:
+            keys = Keys(in_keys.value_type, ends[0].keys.reader(), op.function)
+            key = f"merge sort {name}", in_keys.value_type, *(e.kind for e in ends), op.key, wide
+            return kernels_for(key, make, *ends, keys, wide)
+
         few = tile // EACH * FEW  # as many lanes as in merging: twice as many take long to compile
-        launch(stream, -(-n // few), kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n),
-               splits[2], n, few)
+        plan.launch(-(-n // few), kernel("lanes", _sorting, source, ends[0]), source.state(n), ends[0].state(n),
+                    splits[2], n, few)
         for turn, width in enumerate(widths, 1):
             here, there = ends[1 - turn % 2], ends[turn % 2]
             steps, turn = width.bit_length(), turn if 2 * width > tile else 0
             if turn:
-                launch(stream, -(-tiles // SPLITS), kernel("splits", _splitting, here), here.state(n), *splits, n,
-                       width, steps, turn, tile, SPLITS)
+                plan.launch(-(-tiles // SPLITS), kernel("splits", _splitting, here), here.state(n), *splits, n, width,
+                            steps, turn, tile, SPLITS)
                 steps = min(steps, tile.bit_length())
-            launch(stream, tiles, kernel("merge", _merging, here, there), here.state(n), there.state(n), *splits, n,
-                   width, steps, turn, tile)
-
-
-def check_pair(source: Items, target: Items) -> None:
-    """ValueError for values on one side only; TypeError for outputs that are no arrays, or have other types."""
-    if (source.values is None) != (target.values is None):
-        name = "d_out_values" if target.values is None else "d_in_values"
-        raise ValueError(f"argument `{name}` is None, but there are values on the other side")
-    for name, ours, theirs in (("keys", source.keys, target.keys), ("values", source.values, target.values)):
-        if theirs is None:
-            continue
-        if not _is_memory(theirs):
-            raise TypeError(f"argument `d_out_{name}`: expected an array, which is read, too, got {theirs!r}")
-        if ours.value_type.dtypes != theirs.value_type.dtypes:
-            raise TypeError(f"argument `d_out_{name}`: expected {ours.value_type}, as in d_in_{name}, got "
-                            f"{theirs.value_type}")
-
-
-def _is_memory(it: IteratorBase) -> bool:
-    """Whether what was written can be read again."""
-    return it.reads and it.writes and (isinstance(it, ArrayIterator) or bool(it.children) and
-                                       all(map(_is_memory, it.children)))
-
-
-def scratch(t: ValueType, arrays: list) -> Stored:
-    """Values in temporary storage. Numbers lie as in an array, so both need one kernel."""
-    found = Stored(t, arrays)
-    if isinstance(t, Number):
-        found.kind = ("array", t)
-    return found
+            plan.launch(tiles, kernel("merge", _merging, here, there), here.state(n), there.state(n), *splits, n,
+                        width, steps, turn, tile)
 
 
 def make_merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = None, d_out_values: Any = None,
@@ -293,7 +214,8 @@ def make_merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = N
     >>> keys
     array([5, 3, 1])
     """
-    return MergeSort(d_in_keys, d_in_values, d_out_keys, d_out_values, op)
+    return MergeSort((), d_in_keys=d_in_keys, d_in_values=d_in_values, d_out_keys=d_out_keys,
+                     d_out_values=d_out_values, op=op)
 
 
 def merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = None, d_out_values: Any = None,
@@ -338,12 +260,4 @@ def merge_sort(d_in_keys: Any, d_in_values: Any = None, d_out_keys: Any = None, 
     """
     if num_items is None:
         raise TypeError("merge_sort() needs the argument `num_items`")
-    ins, outs = (Items(wrap(keys, f"{side}_keys"), None if values is None else wrap(values, f"{side}_values"))
-                 for wrap, side, keys, values in ((as_input, "d_in", d_in_keys, d_in_values),
-                                                  (as_output, "d_out", d_out_keys, d_out_values)))
-    arguments = *ins, *outs
-    f = operator(op)
-    sort = MergeSort(*arguments, f)
-    there = [a for a in arguments if a is not None]
-    storage = allocated(sort(None, *arguments, num_items, f), stream, *there)
-    sort(storage, *arguments, num_items, f, stream)
+    MergeSort.once((), stream, d_in_keys, d_in_values, d_out_keys, d_out_values, num_items, op)
