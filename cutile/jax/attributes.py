@@ -63,11 +63,11 @@ def for_cpu(call: Call) -> dict[str, Any]:
         number = 0 if array else x
         image += bytes((ctypes.c_double if not array and info(p.type.dtype).floating else ctypes.c_int64)(number))
     text = _text(call)
-    shapes = repr([(a.shape, a.input, a.output) for a in call.arrays()]).encode()
-    key = _digest(text or str(id(call.program)).encode(), shapes)
+    given = {**_common(call), "places": np.array(places, np.int32), "image": image, "program": zlib.compress(text)}
+    shapes = repr([a.shape for a in call.arrays()]).encode()
+    key = _digest(text or str(id(call.program)).encode(), shapes, *map(bytes, given.values()))
     host.remember(key, compiled(call.program))
-    return {**_common(call), "places": np.array(places, np.int32), "image": image, "key": key,
-            "program": zlib.compress(text)}
+    return {**given, "key": key}
 
 
 def _text(call: Call) -> bytes:

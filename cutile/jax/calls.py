@@ -63,10 +63,15 @@ def cutile_call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...]) ->
 def call(grid: tuple[int, ...], kernel: Kernel, args: tuple[Any, ...], target: str | None = None) -> Any:
     """`cutile_call`, for GPU architectures that are named."""
     register()
+    import jax
+
     from cutile.jax import callback, primitive  # which import JAX
 
     if not isinstance(kernel, Kernel):
         raise TypeError(f"the second argument of cutile_call() must be a kernel, got {type(kernel).__name__}")
+    if isinstance(grid, tuple) and any(isinstance(n, jax.core.Tracer) for n in grid):
+        raise TypeError("the grid depends on the value of an array, but programs have a fixed one; compute it from "
+                        "shapes, or from arguments that are static in jax.jit")
     reading = Reading()
     values = reading.values(kernel, args)
     try:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cutile.dtypes import from_foreign
+from cutile.dtypes import INFO, from_foreign
 from cutile.runtime.annotations import ParameterSpec
 from cutile.runtime.arguments import Argument
 from cutile.runtime.array_ref import ArrayRef
@@ -196,14 +196,7 @@ class Reading:
         buffer = value.array if isinstance(value, InputOutput) else value
         if buffer is not value and not isinstance(buffer, self.jax.Array):
             raise TypeError(f"{where}: InputOutput takes a jax.Array, got {type(buffer).__name__}")
-        shape = tuple(buffer.shape)
-        if not all(isinstance(n, int | np.integer) for n in shape):
-            raise NotImplementedError(f"{where}: the shape {shape} has a symbolic dimension; kernels need numbers")
-        shape = tuple(map(int, shape))
-        dtype = self.jax.numpy.dtype(buffer.dtype)
-        known = from_foreign(dtype)
-        if known is None or known.bitwidth < 8:
-            raise TypeError(f"{where}: an array of dtype {dtype} cannot be passed to a kernel; convert it first")
+        shape, dtype = _sizes(buffer.shape, where), self._dtype(buffer.dtype, where)
         at = to = None
         if not isinstance(value, OutputPlaceholder):
             at = len(self.inputs)
@@ -214,3 +207,27 @@ class Reading:
             if at is not None:
                 self.aliases.append((at, to))
         return Array(shape, dtype, at, to)
+
+    def _dtype(self, given: Any, where: str) -> np.dtype:
+        try:
+            known = from_foreign(given) or from_foreign(np.dtype(given))
+        except TypeError:
+            known = None
+        if known is None or known.bitwidth < 8:
+            raise TypeError(f"{where}: an array of dtype {given} cannot be passed to a kernel; convert it first")
+        dtype = INFO[known].storage
+        if self.jax.dtypes.canonicalize_dtype(dtype) != dtype:
+            raise TypeError(f"{where}: JAX has no arrays of dtype {dtype} unless jax_enable_x64 is set")
+        return dtype
+
+
+def _sizes(shape: Any, where: str) -> tuple[int, ...]:
+    if not isinstance(shape, tuple | list):
+        raise TypeError(f"{where}: OutputPlaceholder takes a tuple of sizes, got {shape!r:.100}")
+    if not all(isinstance(n, int | np.integer) for n in shape):
+        if any(isinstance(n, float | np.floating | str | None) for n in shape):
+            raise TypeError(f"{where}: sizes are ints, got {shape!r:.100}")
+        raise NotImplementedError(f"{where}: the shape {shape} has a symbolic dimension; kernels need numbers")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"{where}: sizes are not negative, got {shape}")
+    return tuple(map(int, shape))

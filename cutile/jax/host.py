@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import itertools
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from cutile.dtypes import INFO, info
 from cutile.errors import TileError, for_users
 from cutile.interp import CompiledKernel, HostLaunch
 from cutile.ir.nodes import Value
-from cutile.types import ArrayType
 
 LIMIT = 1000  # kernels that are kept; others are read from the program's text again
 
@@ -26,26 +26,27 @@ Buffer = tuple[int, tuple[int, ...]]  # its address and sizes
 
 @structure(eq=False, slots=True)
 class _Known:
-    """A kernel that calls with some key run on arrays of one layout."""
+    """What calls with some key do, which run a kernel on arrays of one layout.
+
+    given   for each parameter the number of its buffer, its rank and its dtype, or the number that it is
+    items   for each item of the batch, its offset in bytes in each buffer
+    """
 
     launch: HostLaunch
-    params: Sequence[Value]
+    grid: tuple[int, int, int]
+    given: Sequence[Any]
+    items: Sequence[Sequence[int]]
     used: bool = False  # by a recent call (see LruDict)
 
 
-_known: LruDict[bytes, _Known] = LruDict(LIMIT)
+_known: LruDict[bytes, _Known] = LruDict(LIMIT)  # by the key of a call, which all its attributes are part of
+_kernels: LruDict[bytes, Any] = LruDict(LIMIT)  # CompiledKernels that were made in this process, by the same
 
 
 def remember(key: bytes, kernel: CompiledKernel) -> None:
     """Find this kernel, with what debuggers show of it, for calls with a key."""
-    if _known.get(key) is None:
-        _keep(key, kernel)
-
-
-def _keep(key: bytes, kernel: CompiledKernel) -> _Known:
-    found = _Known(HostLaunch(kernel, repeatable=True), kernel.kernel.params)
-    _known.keep(key, found)
-    return found
+    if key not in _kernels:
+        _kernels.keep(key, kernel)
 
 
 def run(attributes: Mapping[str, bytes], buffers: Sequence[Buffer]) -> None:
@@ -63,18 +64,28 @@ def run(attributes: Mapping[str, bytes], buffers: Sequence[Buffer]) -> None:
 def _run(attributes: Mapping[str, bytes], buffers: Sequence[Buffer]) -> None:
     known = _known.get(attributes["key"])
     if known is None:
-        known = _from_text(attributes)
+        known = _understood(attributes, len(buffers))
+        _known.keep(attributes["key"], known)
     known.used = True
-    x, y, z = _numbers(attributes, "grid")
+    for offsets in known.items:
+        values = [_array(buffers[g[0]], offsets[g[0]], *g[1:]) if type(g) is tuple else g for g in known.given]
+        known.launch.run(known.grid, None, values, False)
+
+
+# ------------------------------------------------------------------ reading attributes
+
+
+def _understood(attributes: Mapping[str, bytes], buffers: int) -> _Known:
+    kernel = _kernels.get(attributes["key"]) or _from_text(attributes)
     places = np.frombuffer(attributes["places"], np.int32).tolist()
-    for offsets in _items(attributes, len(buffers)):
-        values = [_value(p, buffers[place], offsets[place]) if place >= 0 else
-                  _number(p, attributes["image"][8 * i:8 * i + 8])
-                  for i, (p, place) in enumerate(zip(known.params, places, strict=True))]
-        known.launch.run((x, y, z), None, values, False)
+    given = [_number(p, attributes["image"][8 * i:8 * i + 8]) if place < 0 else
+             (place, p.type.ndim, INFO[p.type.dtype].storage)
+             for i, (p, place) in enumerate(zip(kernel.kernel.params, places, strict=True))]
+    x, y, z = np.frombuffer(attributes["grid"], np.int64).tolist()
+    return _Known(HostLaunch(kernel, repeatable=True), (x, y, z), given, _items(attributes, buffers))
 
 
-def _from_text(attributes: Mapping[str, bytes]) -> _Known:
+def _from_text(attributes: Mapping[str, bytes]) -> CompiledKernel:
     """The kernel of a program that another process made, or that was forgotten here."""
     from cutile.ir.parse import parse
 
@@ -82,32 +93,26 @@ def _from_text(attributes: Mapping[str, bytes]) -> _Known:
     if not text:
         raise RuntimeError("this kernel has a constant that no text can hold, so only the process that made the "
                            "program can run it")
-    return _keep(attributes["key"], CompiledKernel(parse(text)))
+    return CompiledKernel(parse(text))
 
 
-def _items(attributes: Mapping[str, bytes], buffers: int) -> Iterator[list[int]]:
-    """For each item of the batch, its offset in bytes in each buffer."""
-    batch = _numbers(attributes, "batch")
+def _items(attributes: Mapping[str, bytes], buffers: int) -> list[list[int]]:
+    batch = np.frombuffer(attributes["batch"], np.int64).tolist()
     steps = np.frombuffer(attributes["steps"], np.int64).reshape(len(batch), buffers)
-    for index in itertools.product(*map(range, batch)):
-        yield (np.array(index, np.int64) @ steps).tolist() if batch else [0] * buffers
-
-
-def _numbers(attributes: Mapping[str, bytes], name: str) -> list[int]:
-    return np.frombuffer(attributes[name], np.int64).tolist()
-
-
-def _value(p: Value, buffer: Buffer, offset: int) -> np.ndarray:
-    """One item of a buffer as an array."""
-    assert isinstance(p.type, ArrayType)
-    address, sizes = buffer
-    shape, dtype = sizes[len(sizes) - p.type.ndim:], INFO[p.type.dtype].storage
-    n = prod(shape) * dtype.itemsize
-    if n == 0:
-        return np.empty(shape, dtype)
-    return np.frombuffer((ctypes.c_char * n).from_address(address + offset), np.uint8).view(dtype).reshape(shape)
+    return [(np.array(index, np.int64) @ steps).tolist() if batch else [0] * buffers
+            for index in itertools.product(*map(range, batch))]
 
 
 def _number(p: Value, image: bytes) -> int | float:
     kind = ctypes.c_double if info(p.type.dtype).floating else ctypes.c_int64
     return kind.from_buffer_copy(image).value
+
+
+def _array(buffer: Buffer, offset: int, ndim: int, dtype: np.dtype) -> np.ndarray:
+    """One item of a buffer."""
+    address, sizes = buffer
+    shape = sizes[len(sizes) - ndim:]
+    n = prod(shape) * dtype.itemsize
+    if n == 0:
+        return np.empty(shape, dtype)
+    return np.frombuffer((ctypes.c_char * n).from_address(address + offset), np.uint8).view(dtype).reshape(shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,7 +36,8 @@ def bind(call: Call, inputs: Sequence[Any]) -> list[Any]:
 
 @_primitive.def_impl
 def _run(*inputs: Any, call: Call) -> list[Any]:
-    return _compiled(call)(*inputs)
+    with jax.disable_jit(False):  # else the program would be run operation by operation, and come here again
+        return _compiled(call)(*inputs)
 
 
 @functools.lru_cache(LIMIT)
@@ -113,6 +115,10 @@ ad.primitive_transposes[_primitive] = _no_derivative
 
 
 def _lower(make: Any, ctx: Any, *operands: Any, call: Call) -> Any:
+    where = ctx.module_context.axis_context
+    if isinstance(where, mlir.ShardingContext) and (where.num_devices or 1) > 1:
+        warnings.warn(f"kernel {call.kernel.__name__} is called in a program of {where.num_devices} devices outside of "
+                      f"jax.shard_map: each device gathers whole arrays and runs the whole call", stacklevel=2)
     if handlers() is None or (make is attributes.for_gpu and settings.on_host()):
         return mlir.lower_fun(lambda *inputs: callback.run(call, inputs), multiple_results=True)(ctx, *operands)
     try:

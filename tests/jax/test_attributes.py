@@ -8,6 +8,7 @@ import pytest
 import cutile as ct
 from cutile.errors import TileUnsupportedFeatureError
 from cutile.gpu import selection
+from tests.functions.shows import shows
 from tests.jax.kernels import N, add, copy, scale
 from tests.jax.test_handlers import fake, folder, gpu, launches, set_  # noqa: F401
 
@@ -55,6 +56,7 @@ def as_int32(*numbers):
     return [int(n) & 0xFFFFFFFF for n in np.array(numbers, np.int32)]
 
 
+@shows("JC-3.launch")
 def test_parameters_of_a_launch(built, gpu, fake):  # noqa: F811
     attributes = for_gpu(call_of(scaled, X))
     set_(fake, "parameter_count", 7)
@@ -91,6 +93,7 @@ def test_batches(built, gpu, fake):  # noqa: F811
         (A + size * j, B + size * i, C + size * (2 * i + j)) for i in range(3) for j in range(2)]
 
 
+@shows("JC-4.aligned")
 @pytest.mark.parametrize("n, wanted", [(8, 16), (4, 16), (2, 1), (3, 1)])
 def test_items_of_a_batch_are_as_aligned_as_they_are(built, n, wanted):
     """An item of 2 float32 is 8 bytes, and the next one no longer begins at a multiple of 16."""
@@ -106,11 +109,13 @@ def test_several_architectures(built, gpu, fake):  # noqa: F811
     assert gpu(attributes, [(A, (N,))], [(B, (N,))]) is None
 
 
+@shows("JC-6.target")
 def test_architectures_of_the_environment(built, monkeypatch):
     monkeypatch.setenv("CUTILE_TARGET", "sm_80, sm_90")
     assert for_gpu(call_of(lambda x: scaled(x, None), X))["architectures"].tolist() == [80, 90]
 
 
+@shows("JC-6.none")
 def test_no_architecture(built):
     with pytest.raises(TileUnsupportedFeatureError, match="(?s)for which GPU to compile kernel scale.*CUTILE_TARGET"):
         for_gpu(call_of(lambda x: scaled(x, None), X))
@@ -118,6 +123,7 @@ def test_no_architecture(built):
         for_gpu(call_of(lambda x: scaled(x, "h100"), X))
 
 
+@shows("JC-6.target")
 def test_a_gpu_that_is_there(built, monkeypatch):
     class Device:
         compute_capability = "10.0"
@@ -135,6 +141,7 @@ def test_code_without_checks_where_none_are_needed(built):
     assert len(kernels(8)) == 2 and len(kernels(7)) == 1
 
 
+@shows("JC-2.key")
 @pytest.mark.parametrize("on_gpu", [False, True])
 def test_calls_that_do_the_same_have_equal_attributes(built, on_gpu):
     make = for_gpu if on_gpu else for_cpu
@@ -144,6 +151,7 @@ def test_calls_that_do_the_same_have_equal_attributes(built, on_gpu):
     assert other["key"] != first["key"]
 
 
+@shows("JC-1.target", "JC-6.lowered")
 def test_lowering_for_a_gpu_on_a_machine_without_one(built):
     traced = jax.jit(scaled).trace(X)
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
@@ -151,6 +159,7 @@ def test_lowering_for_a_gpu_on_a_machine_without_one(built):
     assert "code for" not in traced.lower(lowering_platforms=("cpu",)).as_text()
 
 
+@shows("JC-2.both")
 def test_exporting_for_both(built):
     import jax.export
 

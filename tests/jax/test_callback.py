@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from tests.functions.shows import shows
 from tests.jax.kernels import N, accumulate, add, scale
 
 jax = pytest.importorskip("jax")
@@ -26,6 +27,7 @@ def no_handlers(monkeypatch):
     primitive._compiled.cache_clear()
 
 
+@shows("JC-14.callback")
 @either
 def test_without_handlers(no_handlers, jit):
     f = jit(lambda x, y: cutile_call((1,), add, (x, y, out())))

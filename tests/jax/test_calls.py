@@ -11,6 +11,7 @@ import pytest
 import cutile as ct
 import cutile.jax
 from cutile.jax import InputOutput, OutputPlaceholder, cutile_call
+from tests.functions.shows import shows
 
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
@@ -135,6 +136,56 @@ def test_wrong_arguments(args, error, text, jit):
 
     with pytest.raises(error, match=text):
         jitted(f, jit)(jnp.asarray(X))
+
+
+@shows("JC-12.x64")
+@pytest.mark.parametrize("shape, dtype, error, text", [
+    (8, "float32", TypeError, "parameter `y`: OutputPlaceholder takes a tuple of sizes, got 8"),
+    ((8.0,), "float32", TypeError, "parameter `y`: sizes are ints, got .8.0,."),
+    ((8, -1), "float32", ValueError, "parameter `y`: sizes are not negative, got .8, -1."),
+    ((8,), "nonsense", TypeError, "parameter `y`: an array of dtype nonsense cannot be passed"),
+    ((8,), "int64", TypeError, "parameter `y`: JAX has no arrays of dtype int64 unless jax_enable_x64 is set"),
+])
+def test_wrong_placeholders(shape, dtype, error, text):
+    with pytest.raises(error, match=text):
+        cutile_call((2,), scale, (jnp.asarray(X), OutputPlaceholder(shape, dtype), 2.0, 4))
+
+
+@shows("JC-12.x64")
+def test_arrays_of_keys():
+    with pytest.raises(TypeError, match="parameter `x`: an array of dtype key<fry> cannot be passed"):
+        cutile_call((2,), scale, (jax.random.key(0), out(), 2.0, 4))
+
+
+def test_a_grid_that_is_traced():
+    with pytest.raises(TypeError, match="the grid depends on the value of an array"):
+        jax.jit(lambda n: cutile_call((n,), scale, (jnp.asarray(X), out(), 2.0, 4)))(2)
+
+
+def test_dtypes_of_cutile_and_of_64_bits():
+    f = lambda dtype: cutile_call((2,), scale, (jnp.asarray(X), OutputPlaceholder((N,), dtype), 2.0, 4))
+    assert f(ct.bfloat16).dtype == "bfloat16"
+    with jax.enable_x64(True):
+        assert f("int64").tolist() == [2 * i for i in range(N)] and f(ct.float64).dtype == "float64"
+
+
+@shows("JC-13.disabled")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_without_compiling():
+    x = jnp.asarray(X)
+    with jax.disable_jit():
+        f = jax.jit(lambda x: cutile_call((2,), scale, (x, out(), 2, 4)) * 1)
+        assert f(x).tolist() == [2 * i for i in range(N)] and jax.vmap(f)(x[None]).shape == (1, N)
+
+
+def test_the_sanitizer(monkeypatch):
+    @ct.kernel
+    def k(x, y):
+        ct.store(y, 0, ct.gather(x, ct.arange(N, dtype=ct.int32) + 3, check_bounds=False))
+
+    monkeypatch.setenv("CUTILE_SANITIZE", "bounds")
+    with pytest.raises(jax.errors.JaxRuntimeError, match="(?s)test_calls.py.*gather"):
+        jax.jit(lambda x: cutile_call((1,), k, (x, out())))(jnp.asarray(X)).block_until_ready()
 
 
 def test_no_kernel():

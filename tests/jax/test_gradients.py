@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import cutile as ct
+from tests.functions.shows import shows
 from tests.jax.kernels import N, square, square_backward
 
 jax = pytest.importorskip("jax")
@@ -14,17 +15,20 @@ X = np.arange(3 * N, dtype=np.float32).reshape(3, N)
 squared = custom_vjp(square, square_backward)
 
 
+@shows("JC-10.backward")
 def test_a_backward_kernel():
     assert np.array_equal(squared(X[0]), X[0] ** 2)
     for f in (jax.grad, lambda f: jax.jit(jax.grad(f))):
         assert np.array_equal(f(lambda x: (squared(x) * 3).sum())(jnp.asarray(X[0])), 6 * X[0])
 
 
+@shows("JC-10.vmap")
 def test_with_vmap():
     assert np.array_equal(jax.vmap(jax.grad(lambda x: squared(x).sum()))(X), 2 * X)
     assert np.array_equal(jax.grad(lambda x: jax.vmap(squared)(x).sum())(X), 2 * X)
 
 
+@shows("JC-10.backward")
 def test_a_backward_function_in_python():
     f = custom_vjp(square, lambda x, y, grad_y, T: {"x": 2 * x * grad_y + 0 * y + (T == 8)})
     assert np.array_equal(jax.grad(lambda x: f(x, T=8).sum())(jnp.asarray(X[0])), 2 * X[0] + 1)

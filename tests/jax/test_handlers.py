@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.functions.shows import shows
 from tests.jax.call_frames import EXECUTE, INITIALIZE, INSTANTIATE, PREPARE, Calls
 
 ROOT = Path(__file__).parents[2]
@@ -101,6 +102,7 @@ BUFFERS = [(X, (4,))], [(Y, (4,))]
 # ------------------------------------------------------------------ launches
 
 
+@shows("JC-3.launch", "JC-5.context")
 def test_a_launch(gpu, fake):
     set_(fake, "parameter_count", 3)
     assert gpu(plan(), *BUFFERS, stream=0x203) is None
@@ -110,6 +112,7 @@ def test_a_launch(gpu, fake):
     assert (ctypes.c_char * 64 * 4).in_dll(fake, "symbols")[0].value == b"kernel"
 
 
+@shows("JC-3.once")
 def test_a_kernel_is_loaded_once_for_each_gpu(gpu, fake):
     p = plan()
     for stream in (0x100, 0x101, 0x200, 0x100, 0x200):
@@ -118,6 +121,7 @@ def test_a_kernel_is_loaded_once_for_each_gpu(gpu, fake):
     assert len({(x.context, x.function) for x in launches(fake)}) == 2
 
 
+@shows("JC-3.stage")
 def test_what_each_stage_does(gpu, fake):
     p = plan()
     for stage in (INSTANTIATE, PREPARE):
@@ -129,12 +133,14 @@ def test_what_each_stage_does(gpu, fake):
     assert (count(fake, "load_count"), len(launches(fake))) == (1, 1)
 
 
+@shows("JC-3.stage")
 def test_loading_is_allowed_during_a_capture(gpu, fake):
     """The mode is relaxed while a kernel is loaded, and as before when it is launched."""
     assert gpu(plan(), *BUFFERS) is None
     assert (ctypes.c_int * 4).in_dll(fake, "modes")[0] == 2 and launches(fake)[0].mode == 0
 
 
+@shows("JC-5.context")
 def test_a_context_that_is_current_is_not_entered_again(gpu, fake):
     fake.cuCtxPushCurrent_v2(ctypes.c_uint64(0x1001))
     try:
@@ -143,6 +149,7 @@ def test_a_context_that_is_current_is_not_entered_again(gpu, fake):
         fake.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_uint64()))
 
 
+@shows("JC-3.once")
 def test_threads_that_want_the_same_kernel(gpu, fake):
     p, answers = plan(), []
     start = threading.Barrier(8)
@@ -172,6 +179,7 @@ def test_nothing_to_run(gpu, fake, given):
     assert gpu(plan(**given), *BUFFERS) is None and launches(fake) == []
 
 
+@shows("JC-5.code")
 @pytest.mark.parametrize("capability, image", [((8, 0), b"a"), ((8, 6), b"b"), ((8, 9), b"b"), ((9, 0), b"c")])
 def test_the_code_for_the_gpu(gpu, fake, capability, image):
     (ctypes.c_int * 2).in_dll(fake, "capability")[:] = capability
@@ -183,12 +191,14 @@ def test_the_code_for_the_gpu(gpu, fake, capability, image):
 # ------------------------------------------------------------------ errors
 
 
+@shows("JC-5.none")
 def test_a_gpu_without_code(gpu, fake):
     (ctypes.c_int * 2).in_dll(fake, "capability")[:] = 8, 9
     code, text = gpu(plan(codes=((90, b"c\0"), (100, b"d\0"))), *BUFFERS)
     assert code == FAILED_PRECONDITION and text.startswith("sm_90, sm_100: ") and "the GPU is sm_89" in text
 
 
+@shows("JC-5.driver")
 @pytest.mark.parametrize("what, text", [
     ("load", "kernel kernel cannot be loaded: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE)"),
     ("function", "kernel kernel is not in its module: device kernel image is invalid (CUDA_ERROR_INVALID_IMAGE)"),
@@ -209,6 +219,7 @@ def test_an_error_of_the_driver_without_a_name(gpu, fake):
     assert gpu(plan(), *BUFFERS) == (INTERNAL, "kernel kernel cannot be launched: no reason given (unknown error)")
 
 
+@shows("JC-4.aligned")
 def test_buffers_must_be_aligned(gpu, fake):
     code, text = gpu(plan(), [(X, (4,))], [(Y + 8, (4,))])
     assert code == INTERNAL and "buffer 1 of a kernel is at address 0x20008, which 16 does not divide" == text
@@ -222,6 +233,7 @@ def test_no_stream(gpu, fake):
     assert gpu(p, *BUFFERS) == (12, "no stream here") and gpu.destroyed == 1
 
 
+@shows("JC-4.damaged")
 @pytest.mark.parametrize("name", sorted(plan()))
 @pytest.mark.parametrize("damage", ["missing", "of another kind", "shorter", "longer"])
 def test_damaged_attributes_are_refused(gpu, fake, name, damage):
@@ -264,11 +276,13 @@ def each(request, folder, fake):
     return Calls(getattr(built(folder, folder / "fake_cuda.so"), request.param))
 
 
+@shows("JC-4.version")
 def test_what_a_handler_says_of_itself(each):
     m = each.metadata()
     assert (m.version.major, m.version.minor, m.traits) == (0, 1, 1)
 
 
+@shows("JC-4.sizes")
 @pytest.mark.parametrize("change", ["a table too short", "another major version"])
 def test_an_interface_that_is_not_known(each, change):
     if change == "a table too short":
@@ -339,6 +353,7 @@ EQUAL(XLA_FFI_Error_Code_INTERNAL, FFI_INTERNAL);
 """
 
 
+@shows("JC-4.header")
 def test_the_structs_are_those_of_jaxlib(tmp_path):
     jax = pytest.importorskip("jax")
     file = tmp_path / "same.c"
@@ -379,6 +394,7 @@ def test_errors_of_the_interpreter(cpu):
     assert cpu(plan(), *BUFFERS) == (INTERNAL, "TileError: ä 東")
 
 
+@shows("JC-14.errors")
 def test_an_interrupt_reaches_python(cpu):
     def run(attributes, buffers):
         raise KeyboardInterrupt

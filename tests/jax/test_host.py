@@ -37,7 +37,7 @@ def test_a_program_that_is_only_known_as_text():
 @pytest.mark.parametrize("number", [3, -1, True])
 def test_whole_numbers(number):
     x, y = np.arange(N, dtype=np.int32), np.zeros(N, np.int32)
-    host.run(attributes(scale, (x, y, int(number), 4), (0, 1, -1), (0, 0, int(number)), b"whole"),
+    host.run(attributes(scale, (x, y, int(number), 4), (0, 1, -1), (0, 0, int(number)), repr(number).encode()),
              [buffer(x), buffer(y)])
     assert np.array_equal(y, x * int(number))
 
@@ -79,6 +79,7 @@ def test_many_programs():
     kept = host._known[b"first"]
     for i in range(2 * host.LIMIT + 2):
         host._known.keep(str(i).encode(), kept)
-    assert b"first" not in host._known and len(host._known) == host.LIMIT
+        host.remember(str(i).encode(), kept.launch.compiled)
+    assert b"first" not in host._known and len(host._known) == len(host._kernels) == host.LIMIT
     host.run(given, [buffer(x), buffer(y)])
     assert np.array_equal(y, x * 2.5)

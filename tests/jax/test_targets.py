@@ -7,6 +7,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from tests.functions.shows import shows
 from tests.jax.kernels import N, copy, scale
 
 jax = pytest.importorskip("jax")
@@ -43,6 +44,7 @@ def exported(f, x):
     return jax.export.export(jax.jit(f), disabled_checks=CHECKS)(x).serialize()
 
 
+@shows("JC-2.other")
 @pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "bfloat16", "float8_e4m3fn", "float8_e5m2"])
 def test_a_program_of_another_process(tmp_path, dtype):
     """It needs neither the module of the kernel nor its source."""
@@ -64,12 +66,14 @@ def test_batches_and_numbers_in_another_process(tmp_path):
     assert np.array_equal(np.load(values).view(np.float32), np.asarray(x) * 2.5)
 
 
+@shows("JC-11.checks")
 def test_export_asks_for_the_check():
     with pytest.raises(ValueError, match=targets.TARGET):
         jax.export.export(jax.jit(lambda x: cutile_call((1,), copy, (x, OutputPlaceholder((N,), "float32")))))(
             jnp.zeros(N))
 
 
+@shows("JC-11.register")
 def test_registering_again():
     targets.register.cache_clear()
     targets.register()
@@ -91,11 +95,13 @@ CACHED = """
 """
 
 
+@shows("JC-14.cache")
 def test_a_program_from_the_compilation_cache(tmp_path):
     assert in_another_process(CACHED, str(tmp_path)).split() == ["0"]
     assert int(in_another_process(CACHED, str(tmp_path))) > 0
 
 
+@shows("JC-11.without")
 def test_without_jax():
     """Importing cutile.jax works; calls say what is missing."""
     code = """
@@ -111,11 +117,13 @@ def test_without_jax():
     assert in_another_process(code).split() == ["True", "True"]
 
 
+@shows("JC-11.alone")
 def test_only_cutile_jax_imports_jax():
     code = "import sys, cutile as ct, cutile.functions; print('jax' in sys.modules)"
     assert in_another_process(code).split() == ["False"]
 
 
+@shows("JC-11.register")
 def test_a_jax_that_refuses(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("version 0.1 is too old")
