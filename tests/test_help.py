@@ -24,7 +24,8 @@ from tools.docgen.op_clauses import sections
 
 MODULES = ("cutile", "cutile.bounds", "cutile.compilation", "cutile.lib", "cutile.testing", "cutile.tune")
 # Algorithms of cutile.compute whose docstrings have this form.
-ALGORITHMS = ("histogram_even", "select", "three_way_partition", "unique_by_key")
+ALGORITHMS = ("histogram_even", "make_segmented_reduce", "segmented_reduce", "select", "three_way_partition",
+              "unique_by_key")
 # What has no docstring of its own: names for types. The docstrings of the classes that they are made of name them.
 ALIASES = {"cutile.Constant", "cutile.IndexedWithInt64", "cutile.Scalar", "cutile.ScalarInt64",
            "cutile.compilation.ConstantValue", "cutile.compilation.ParameterConstraint"}

@@ -28,6 +28,7 @@ from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
 from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
 from cutile.compute.search import lower_bound, make_lower_bound, make_upper_bound, upper_bound
+from cutile.compute.segmented_reduce import make_segmented_reduce, segmented_reduce
 from cutile.compute.select import make_select, select
 from cutile.compute.three_way_partition import make_three_way_partition, three_way_partition
 from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
@@ -63,6 +64,7 @@ __all__ = [
     "make_lower_bound",
     "make_merge_sort",
     "make_reduce_into",
+    "make_segmented_reduce",
     "make_select",
     "make_three_way_partition",
     "make_unary_transform",
@@ -70,6 +72,7 @@ __all__ = [
     "make_upper_bound",
     "merge_sort",
     "reduce_into",
+    "segmented_reduce",
     "select",
     "three_way_partition",
     "unary_transform",

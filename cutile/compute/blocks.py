@@ -84,6 +84,20 @@ class Combined:
         return self._halved(self.type.flat(self(self.type.nest(left), self.type.nest(right))))
 
 
+    def rows_reduced(self, value, there):
+        """The combination of the items of each row of a tile, of those that are there: the first ones of a row."""
+        numbers = self.type.flat(value)
+        rows, size = numbers[0].shape
+        if size == 1:
+            return self.type.nest(tuple(ct.reshape(x, (rows,)) for x in ct.static_iter(numbers)))
+        half = (rows, ct.static_eval(size // 2))
+        left = self.type.nest(tuple(ct.extract(x, (0, 0), half) for x in ct.static_iter(numbers)))
+        right = self.type.nest(tuple(ct.extract(x, (0, 1), half) for x in ct.static_iter(numbers)))
+        both = ct.extract(there, (0, 1), half)
+        joined = self.type.select(both, self(left, right, both), left)
+        return self.rows_reduced(joined, ct.extract(there, (0, 0), half))
+
+
 def put_one(writer, state, position, type, value):
     """Store one value, of scalars, at a position."""
     numbers = type.flat(value)

@@ -32,7 +32,7 @@ from cutile.compute.value_types import ValueType
 
 TILE = 4096  # items of a tile
 BLOCKS = 1024  # most blocks; a power of two
-HOST_BLOCKS = 16  # in host memory, where a block costs time even where it does little
+HOST_TILE = 1 << 17  # in host memory, where one block with large tiles is quick
 
 
 class Determinism(enum.IntEnum):
@@ -104,9 +104,9 @@ class Reduce(Algorithm):
                 plan.launch(1, kernels_for(("reduce nothing", t, out.kind), _kernel_of_nothing, out, t), out.state(1),
                             before)
             return
-        size = power_below(n, TILE)
-        blocks = power_below(max(n // size, 1), HOST_BLOCKS if plan.on_host and self.options[0] < Determinism.GPU_TO_GPU
-                             else BLOCKS)
+        apart = plan.on_host and self.options[0] < Determinism.GPU_TO_GPU
+        size = power_below(n, HOST_TILE if apart else TILE)
+        blocks = 1 if apart else power_below(max(n // size, 1), BLOCKS)
         combine = Combined(op.function, t, result_of(op, t, t).loops)
 
         def reduce(items: IteratorBase, out: IteratorBase, before: tuple, n: int, blocks: int, size: int) -> None:

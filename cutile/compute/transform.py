@@ -20,6 +20,7 @@ from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 
 TILE = 1024  # items of a block
+HOST_TILES = (1 << 18, 1 << 14, TILE)  # in host memory, where few large tiles are quick
 
 
 def _kernel(ins: tuple[IteratorBase, ...], out: IteratorBase, op: Operator, wide: bool) -> Any:
@@ -44,12 +45,13 @@ class _Transform(Algorithm):
         wide = is_wide(n, *inputs, out)
         kernel = kernels_for(("transform", *(i.kind for i in inputs), out.kind, f.key, wide), _kernel, tuple(inputs),
                              out, f, wide)
-        states, (full, rest) = (tuple(i.state(n) for i in inputs), out.state(n)), divmod(n, TILE)
+        size = next((s for s in HOST_TILES if s <= n), TILE) if plan.on_host else TILE
+        states, (full, rest) = (tuple(i.state(n) for i in inputs), out.state(n)), divmod(n, size)
         if rest == 0 or full == 0 or not plan.on_host:
-            plan.launch(full + bool(rest), kernel, *states, n, 0, TILE, rest == 0)
+            plan.launch(full + bool(rest), kernel, *states, n, 0, size, rest == 0)
         else:
-            plan.launch(full, kernel, *states, n, 0, TILE, True)  # masks cost time in host memory
-            plan.launch(1, kernel, *states, n, full, TILE, False)
+            plan.launch(full, kernel, *states, n, 0, size, True)  # masks cost time in host memory
+            plan.launch(1, kernel, *states, n, full, size, False)
 
 
 class UnaryTransform(_Transform):

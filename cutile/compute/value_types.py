@@ -41,6 +41,10 @@ class Number:
         """The only item of tiles of one item."""
         return v.item()
 
+    def filled(self, v, shape):
+        """Tiles of a shape that hold one value."""
+        return ct.full(shape, v, self.dtype)
+
     @property
     def dtypes(self) -> tuple[DType, ...]:
         """The dtypes of the numbers in a value, in order. For the host."""
@@ -80,6 +84,9 @@ class Struct:
 
     def item(self, v):
         return self.cls(*tuple(self.parts[k].item(v[k]) for k in ct.static_iter(range(len(self.parts)))))
+
+    def filled(self, v, shape):
+        return self.cls(*tuple(self.parts[k].filled(v[k], shape) for k in ct.static_iter(range(len(self.parts)))))
 
     @property
     def dtypes(self) -> tuple[DType, ...]:

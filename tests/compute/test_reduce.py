@@ -10,9 +10,9 @@ import pytest
 
 from cutile import compute
 from cutile.compute import Determinism, OpKind
-from cutile.compute.reduce import BLOCKS, HOST_BLOCKS, TILE
+from cutile.compute.reduce import BLOCKS, HOST_TILE, TILE
 
-SIZES = [1, 2, 3, 1000, TILE - 1, TILE, TILE + 1, 2 * TILE + 5, TILE * HOST_BLOCKS - 1, TILE * HOST_BLOCKS + 1,
+SIZES = [1, 2, 3, 1000, TILE - 1, TILE, TILE + 1, 2 * TILE + 5, HOST_TILE - 1, HOST_TILE + 1,
          200_003]
 
 
@@ -87,11 +87,11 @@ def test_structs():
 
 
 def test_storage():
-    n = TILE * HOST_BLOCKS
+    n = TILE * 16
     x, o = np.ones(n, np.float64), np.zeros(1)
-    reducer = compute.make_reduce_into(x, o, OpKind.PLUS, 0.0)
+    reducer = compute.make_reduce_into(x, o, OpKind.PLUS, 0.0, determinism=Determinism.GPU_TO_GPU)
     need = reducer(None, x, o, OpKind.PLUS, n, 0.0)
-    assert o[0] == 0 and need >= 8 * HOST_BLOCKS
+    assert o[0] == 0 and need >= 8 * 16
     for size, error in ((need - 1, f"has {need - 1} bytes, and {need} are needed"), (0, "are needed")):
         with pytest.raises(ValueError, match=error):
             reducer(np.empty(size, np.uint8), x, o, OpKind.PLUS, n, 0.0)
@@ -123,9 +123,9 @@ def test_wrong_arguments():
 
 def test_one_tree_for_every_device():
     """GPU_TO_GPU takes as many blocks as a GPU does."""
-    n = TILE * HOST_BLOCKS * 2
+    n = TILE * 32
     x, o = np.ones(n, np.float32), np.zeros(1, np.float32)
-    for kind, blocks in ((Determinism.RUN_TO_RUN, HOST_BLOCKS), (Determinism.GPU_TO_GPU, min(BLOCKS, n // TILE))):
+    for kind, blocks in ((Determinism.RUN_TO_RUN, 0), (Determinism.GPU_TO_GPU, min(BLOCKS, n // TILE))):
         reducer = compute.make_reduce_into(x, o, OpKind.PLUS, determinism=kind)
         assert reducer(None, x, o, OpKind.PLUS, n) >= 4 * blocks
         compute.reduce_into(x, o, n, OpKind.PLUS, determinism=kind)
