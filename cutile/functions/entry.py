@@ -1,7 +1,8 @@
 """The Python function behind a call of a tile function: it is written for the function's parameters.
 
 A call whose arrays have dtypes and sizes that were met before finds there what was worked out then: the grid, what
-makes the outputs, and how to ask for the current stream. All other calls go to `TileFunction.slow`.
+makes the outputs, and how to ask for the current stream. Calls that are given their outputs run in C, if they can
+(LaunchCache.call). All other calls go to `TileFunction.slow`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def entry(f: TileFunction, first: str | None) -> types.FunctionType:
     source = _source(list(f.parameters.values()), f.kernel.names, [o.name for o in f.outputs], computed, f.keyed, first,
                      [n for n in f.kernel.names if n in f.returned])
     scope = {"_launching": launching, "_kernel": f.launched, "_plans": f.plans, "_given_plans": f.given_plans,
+             "_calls": f.calls,
              "_type": type, "_missing": f.missing, "_Exception": Exception, "__builtins__": {},
              **{f"_default_{p.name}": p.default for p in f.parameters.values() if p.default is not p.empty}}
     made: dict[str, Any] = {}
@@ -72,6 +74,7 @@ def _source(parameters: Sequence[Parameter], names: Sequence[str], outputs: Sequ
     asked = first if first is not None else _value(outputs[0], outputs) if outputs else "None"
     result = ", ".join(_value(n, outputs) for n in returned)
     lines = [f"def __call__({', '.join(head)}):",
+             *_in_c(outputs, _tuple([_value(n, outputs) for n in names]), result or "None"),
              "    try:",
              *(["        if out is None:",
                 f"            {plan} = _plans[{_tuple(key)}]",
@@ -107,6 +110,22 @@ def _given(outputs: Sequence[str]) -> list[str]:
     if len(outputs) == 1:
         return ["            _out_0 = out"]
     return [f"            {', '.join(f'_out_{i}' for i in range(len(outputs)))} = out"]
+
+
+def _in_c(outputs: Sequence[str], arguments: str, result: str) -> list[str]:
+    """The lines that leave a call to C code, where that knows calls like it and allocates nothing."""
+    return [*(["    if out is not None:", "        try:", *(f"    {line}" for line in _given(outputs)),
+               "        except _Exception:", "            _cache = None", "        else:",
+               "            _cache = _kernel.plans.launch_cache"] if outputs else
+              ["    if True:", "        _cache = _kernel.plans.launch_cache"]),
+            "        if _cache is not None:",
+            "            try:",
+            f"                _outcome = _cache.call(stream, _calls, {arguments})",
+            "            except _Exception as _error:",
+            "                _error = _launching.failed(_error)",
+            "                raise _error from _error.__cause__",
+            "            if _outcome is None:",
+            f"                return {result}"]
 
 
 def _given_key(outputs: Sequence[str]) -> list[str]:

@@ -135,6 +135,7 @@ class TileFunction:
         self.returned = {o.name for o in self.outputs} | self._inout
         self.plans: LruDict[tuple, tuple] = LruDict(LIMIT)
         self.given_plans: LruDict[tuple, tuple] = LruDict(LIMIT)
+        self.calls: dict[bytes, tuple] = {}  # those that C code runs, as LaunchCache.keep_call puts them there
         self._lasts = self._lasting()
         self._first = next((n for n in self.parameters if not (self.specs[n].constant or self.specs[n].scalar
                             or self.specs[n].is_tuple or self.specs[n].list)), None)
@@ -222,6 +223,7 @@ class TileFunction:
             launching.launch(stream_of(asked) if stream is None else stream, grid, self.launched,
                              tuple(values[n] for n in self.kernel.names))
             if lasts and self._lasts:
+                self._keep_in_c(bound, grid, stream_of, inputs, values)
                 self._keep(bound, (grid, stream_of, *makers), inputs, None if given is None else outputs)
             self._count_forms(bound)
         returned = [values[n] for n in self.kernel.names if n in self.returned]
@@ -275,6 +277,21 @@ class TileFunction:
             plans.keep(tuple(key), (*plan, *computed))
         except TypeError:  # an argument that cannot be hashed
             pass
+
+    def _keep_in_c(self, bound: Bound, grid: tuple, stream_of: Callable, inputs: Sequence[Any],
+                   values: Mapping[str, Any]) -> None:
+        """Let C code run the next calls like this one that are given their outputs. Not where the grid follows from
+        numbers that are no constants: these are not in a signature.
+        """
+        cache = self.launched.plans.launch_cache
+        if cache is None or any(not is_array and not self.specs[n].constant for n, is_array in self.keyed):
+            return
+        passed = {**values, **dict(zip(self.parameters, inputs, strict=True))}
+        names = self.kernel.names
+        asked = bound.first.name if bound.first is not None else self.outputs[0].name if self.outputs else None
+        if asked in names:
+            cache.keep_call(self.calls, tuple(passed[n] for n in names), tuple(values[n] for n in names), grid,
+                            stream_of, names.index(asked))
 
     def explained(self, error: Exception, inputs: Sequence[Any], out: Any) -> Exception:
         """The error to raise when a launch on the short way failed: that of the checks, if they find one."""

@@ -573,6 +573,23 @@ static PyObject *run_on_host(LaunchCache *c, PyObject *entry, const Reading *r, 
     return result == NULL ? NULL : Py_NewRef(Py_None);
 }
 
+/* The launch of an entry. stream: an object, or NULL where `r` could not be told one */
+static PyObject *launch_entry(LaunchCache *c, PyObject *entry, const Reading *r, PyObject *stream,
+                              const unsigned *grid, PyObject *args)
+{
+    if (PyTuple_GetItem(entry, STREAMS) == Py_None)
+        return run_on_host(c, entry, r, grid, args);
+    uint64_t function = 0, number;
+    int code = stream != NULL && read_stream(stream, PyTuple_GetItem(entry, STREAMS), &number)
+            && unchanged(PyTuple_GetItem(entry, COMPARISONS))
+            && choose(PyTuple_GetItem(entry, CHOICES), grid, &function)
+            && told(PyTuple_GetItem(entry, WRITTEN), args)
+        ? queue(PyTuple_GetItem(entry, RECORD), r, grid, function, number) : -1;
+    if (code == 0)
+        return Py_NewRef(Py_None);
+    return code == -1 ? not_here() : Py_BuildValue("(iO)", code, PyTuple_GetItem(entry, PREPARED));
+}
+
 static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
 {
     LaunchCache *c = (LaunchCache *)self;
@@ -582,27 +599,72 @@ static PyObject *cache_launch(PyObject *self, PyObject *const *a, Py_ssize_t n)
     r.n_parts = r.n_values = 0;
     r.kept = NULL;
     unsigned grid[3];
-    uint64_t stream;
-    PyObject *entry, *out;
+    PyObject *entry;
     if (!untouched(c->watch) || !read_grid(a[1], c->grid_limit, grid) || !find(c, &r, a[2], &entry) || entry == NULL)
         return not_here();
     Py_INCREF(entry);
-    if (PyTuple_GetItem(entry, STREAMS) == Py_None) {
-        out = run_on_host(c, entry, &r, grid, a[2]);
-        Py_DECREF(entry);
-        return out;
-    }
-    uint64_t function = 0;
-    int code = read_stream(a[0], PyTuple_GetItem(entry, STREAMS), &stream)
-            && unchanged(PyTuple_GetItem(entry, COMPARISONS))
-            && choose(PyTuple_GetItem(entry, CHOICES), grid, &function)
-            && told(PyTuple_GetItem(entry, WRITTEN), a[2])
-        ? queue(PyTuple_GetItem(entry, RECORD), &r, grid, function, stream) : -1;
-    if (code == 0)
-        out = Py_NewRef(Py_None);
-    else
-        out = code == -1 ? not_here() : Py_BuildValue("(iO)", code, PyTuple_GetItem(entry, PREPARED));
+    PyObject *out = launch_entry(c, entry, &r, a[0], grid, a[2]);
     Py_DECREF(entry);
+    return out;
+}
+
+/* Calls: launches whose grid and stream follow from the arguments. In a table of calls, a signature leads to a tuple */
+enum { LAUNCHED, GRID, STREAM_OF, ASKED, CALL_KEPT, CALL_ITEMS };
+
+static PyObject *cache_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    LaunchCache *c = (LaunchCache *)self;
+    if (n != 3 || !PyDict_Check(a[1]))
+        return PyErr_Format(PyExc_TypeError, "call() takes stream, calls, arguments");
+    Reading r;
+    r.n_parts = r.n_values = 0;
+    r.kept = NULL;
+    unsigned grid[3];
+    PyObject *key = NULL, *plan = NULL, *entry = NULL, *stream = NULL, *out = NULL;
+    if (untouched(c->watch) && read_all(&r, a[2], c->constants, c->kinds) && (key = signature_of(&r)) != NULL
+        && (plan = Py_XNewRef(PyDict_GetItemWithError(a[1], key))) != NULL
+        && (entry = Py_XNewRef(PyDict_GetItemWithError(c->entries, PyTuple_GetItem(plan, LAUNCHED)))) != NULL
+        && read_grid(PyTuple_GetItem(plan, GRID), c->grid_limit, grid)) {
+        if (a[0] != Py_None)
+            stream = Py_NewRef(a[0]);
+        else if (PyTuple_GetItem(entry, STREAMS) != Py_None) {
+            PyObject *array = PyTuple_GetItem(a[2], PyLong_AsSsize_t(PyTuple_GetItem(plan, ASKED)));
+            stream = PyObject_CallFunctionObjArgs(PyTuple_GetItem(plan, STREAM_OF), array, NULL);
+        }
+        out = launch_entry(c, entry, &r, stream, grid, a[2]);
+    } else
+        out = not_here();
+    Py_XDECREF(key);
+    Py_XDECREF(plan);
+    Py_XDECREF(entry);
+    Py_XDECREF(stream);
+    return out;
+}
+
+static PyObject *cache_keep_call(PyObject *self, PyObject *const *a, Py_ssize_t n)
+{
+    LaunchCache *c = (LaunchCache *)self;
+    if (n != 6 || !PyDict_Check(a[0]) || !PyTuple_CheckExact(a[3]) || !PyLong_CheckExact(a[5]))
+        return PyErr_Format(PyExc_TypeError, "keep_call() takes calls, arguments, those of the launch, grid, a "
+                                             "function for the stream, a position");
+    Reading call = {.kept = PyList_New(0)}, launched = {.kept = NULL};
+    PyObject *key = NULL, *to = NULL, *plan = NULL, *out = NULL;
+    if (call.kept == NULL)
+        return NULL;
+    if (!read_all(&call, a[1], c->constants, c->kinds) || !read_all(&launched, a[2], c->constants, c->kinds)
+        || call.n_values != launched.n_values) /* an argument that calls leave out is a launch value */
+        out = not_here() == NULL ? NULL : Py_NewRef(Py_False);
+    else if ((key = signature_of(&call)) != NULL && (to = signature_of(&launched)) != NULL
+             && (plan = PyTuple_Pack(CALL_ITEMS, to, a[3], a[4], a[5], call.kept)) != NULL) {
+        if (PyDict_Size(a[0]) >= c->capacity)
+            PyDict_Clear(a[0]);
+        if (PyDict_SetItem(a[0], key, plan) == 0)
+            out = Py_NewRef(Py_True);
+    }
+    Py_XDECREF(key);
+    Py_XDECREF(to);
+    Py_XDECREF(plan);
+    Py_DECREF(call.kept);
     return out;
 }
 
@@ -615,6 +677,13 @@ static PyMethodDef cache_methods[] = {
     {"launch", (PyCFunction)(void (*)(void))cache_launch, METH_FASTCALL,
      "launch(stream, grid, arguments) -> None where the launch was found and queued, (the driver's error, prepared\n"
      "launch) where the driver refused it, or NotImplemented, with nothing done"},
+    {"call", (PyCFunction)(void (*)(void))cache_call, METH_FASTCALL,
+     "call(stream, calls, arguments) -> as launch(), of a call that is in a dictionary of calls. stream: None for\n"
+     "the current one of the array's library"},
+    {"keep_call", (PyCFunction)(void (*)(void))cache_keep_call, METH_FASTCALL,
+     "keep_call(calls, arguments, launched, grid, stream_of, asked) -> whether calls with arguments like these were\n"
+     "put into a dictionary. launched: the arguments of their launch, which differ where a constant was left out;\n"
+     "stream_of: gives the current stream for an array, the argument at position `asked`"},
     {"lookup", cache_lookup, METH_O,
      "lookup(arguments) -> the prepared launch for arguments like these or None; NotImplemented for unusual ones"},
     {"insert", (PyCFunction)(void (*)(void))cache_insert, METH_FASTCALL,

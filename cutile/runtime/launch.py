@@ -76,7 +76,7 @@ def launch(stream: Any, grid: tuple[SupportsIndex, ...], kernel: Kernel, kernel_
         try:
             outcome = cache.launch(stream, grid, kernel_args)
         except Exception as e:
-            error = _to_raise(launch_cache.failed(e))
+            error = failed(e)
         else:
             if outcome is None:
                 return
@@ -121,6 +121,11 @@ def _run(stream: Any, grid: Any, kernel: Any, kernel_args: Any, dependent: Any) 
         except settings.SettingError as e:
             return for_users(e)
     return None
+
+
+def failed(e: Exception) -> Exception:
+    """The error to raise, for users, for one of a launch in CPU memory that C code ran."""
+    return _to_raise(launch_cache.failed(e))
 
 
 def _to_raise(e: Exception) -> Exception:
