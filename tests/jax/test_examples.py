@@ -1,0 +1,43 @@
+"""The examples of docs/jax.md and examples/xla: gradients, and a training run against plain JAX."""
+
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def rms():
+    return runpy.run_path(str(ROOT / "examples" / "xla" / "rms_norm.py"))
+
+
+@pytest.mark.parametrize("shape", [(4, 8), (3, 5)])
+def test_gradients_of_rms_norm(rms, shape):
+    from jax.test_util import check_grads
+
+    x, weight = (jax.random.normal(jax.random.key(i), s) for i, s in enumerate((shape, shape[1:])))
+    assert np.allclose(rms["rms_norm"](x, weight)[0], rms["plain"](x, weight), atol=1e-6)
+    check_grads(lambda x, w: rms["rms_norm"](x, w)[0], (x, weight), order=1, modes=["rev"], atol=1e-2, rtol=1e-2)
+
+
+def test_the_loss_curve_of_plain_jax(rms):
+    ours, plain = rms["losses"](lambda x, w: rms["rms_norm"](x, w)[0], 10), rms["losses"](rms["plain"], 10)
+    assert ours == pytest.approx(plain, rel=1e-4) and ours[-1] < 0.7 * ours[0]
+
+
+def test_the_page(tmp_path):
+    calls, derivative, export = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "jax.md").read_text(), re.S)
+    path = tmp_path / "page.py"
+    path.write_text(f"{calls}\nimport jax.export\nimport cutile.jax\nx = jax.numpy.arange(300.0)\n"
+                    f"{derivative.replace('jax.grad(', 'gradient = jax.grad(')}\n{export}")
+    page = runpy.run_path(str(path))
+    x = np.arange(300.0)
+    assert np.array_equal(page["f"](page["x"]), 2 * x + 1) and np.array_equal(page["gradient"], 2 * x)
+    assert np.array_equal(jax.export.deserialize(page["program"].serialize()).call(page["x"]), 2 * x + 1)
