@@ -61,7 +61,8 @@ def fake(folder):
         subprocess.run([compiler(), "-O1", "-shared", "-fPIC", Path(__file__).parent / "fake_cuda.c", "-o", file],
                        check=True)
     library = ctypes.CDLL(str(file))
-    for name in ("launch_count", "load_count", "fails_load", "fails_function", "fails_launch", "fails_stream"):
+    for name in ("launch_count", "load_count", "parameter_count", "fails_load", "fails_function", "fails_launch",
+                 "fails_stream"):
         set_(library, name, 0)
     (ctypes.c_int * 2).in_dll(library, "capability")[:] = 9, 0
     return library
