@@ -264,3 +264,64 @@ def test_values_on_one_side():
     for values in ((X, None), (None, X.copy())):
         with pytest.raises(ValueError):
             ct.compute.merge_sort(X, values[0], X.copy(), values[1], N, near)
+
+
+def by_radix(keys, order, *bits):
+    out, moved = np.zeros_like(keys), np.zeros(len(keys), np.int32)
+    ct.compute.radix_sort(keys, out, np.arange(len(keys), dtype=np.int32), moved, len(keys), order, *bits)
+    same_bits(out, keys[moved])
+    return moved
+
+
+@clause("RDX-1.types")
+def test_structs_have_no_order_of_bits():
+    x = np.zeros(9, [("a", np.int32), ("b", np.int32)])
+    with pytest.raises(TypeError):
+        ct.compute.radix_sort(x, x.copy(), None, None, 9, ct.compute.SortOrder.ASCENDING)
+
+
+@clause("RDX-2.order", "RDX-2.zero", "RDX-2.descending", "RDX-3.stable")
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int32, np.int64, np.uint64, np.float16, np.float64])
+def test_radix_sort(dtype):
+    keys = X.astype(dtype)
+    up, down = ct.compute.SortOrder
+    if keys.dtype.kind == "f":
+        keys[::7], keys[::11] = -0.0, 0.0
+    rank = keys if keys.dtype.kind == "u" else keys.astype(np.float64)
+    same_bits(by_radix(keys, up), np.argsort(rank, kind="stable").astype(np.int32))
+    same_bits(by_radix(keys, down), (len(keys) - 1 - np.argsort(rank[::-1], kind="stable")[::-1]).astype(np.int32))
+    if keys.dtype.kind == "f":
+        keys[5], keys[50] = np.nan, -np.float64(np.nan)
+        assert by_radix(keys, up)[[0, -1]].tolist() == [50, 5]
+        assert by_radix(keys, down)[[0, -1]].tolist() == [5, 50]
+
+
+@clause("RDX-4.bits")
+def test_bits_of_radix_sort():
+    up = ct.compute.SortOrder.ASCENDING
+    keys = AT.astype(np.uint32)
+    same_bits(by_radix(keys, up, 2, 7), np.argsort(keys >> 2 & 31, kind="stable").astype(np.int32))
+    same_bits(by_radix(keys, up, 6, 6), np.arange(N, dtype=np.int32))
+
+
+@clause("RDX-5.buffer")
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+def test_double_buffers(dtype):
+    keys = ct.compute.DoubleBuffer(X.astype(dtype), np.zeros(N, dtype))
+    values = ct.compute.DoubleBuffer(np.arange(N), np.zeros(N, int))
+    ct.compute.radix_sort(d_in_keys=keys, d_out_keys=None, d_in_values=values, num_items=N,
+                          order=ct.compute.SortOrder.ASCENDING)
+    same_bits(keys.current(), np.sort(X).astype(dtype))
+    same_bits(values.current(), np.argsort(X, kind="stable"))
+    assert keys.current() is keys.d_buffers[keys.selector] and keys.alternate() is not keys.current()
+
+
+@clause("RDX-6.input", "RDX-6.nothing")
+def test_radix_sort_preserves_its_input():
+    x, out = X.copy(), np.zeros(N, np.int32)
+    ct.compute.radix_sort(x, out, None, None, 0, ct.compute.SortOrder.ASCENDING)
+    assert not out.any()
+    ct.compute.radix_sort(x, out, None, None, N, ct.compute.SortOrder.ASCENDING)
+    same_bits(x, X)
+    with pytest.raises(ValueError):
+        ct.compute.radix_sort(x, x, None, None, N, ct.compute.SortOrder.ASCENDING)

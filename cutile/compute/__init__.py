@@ -25,6 +25,8 @@ from cutile.compute.iterators import (
 )
 from cutile.compute.merge import make_merge_sort, merge_sort
 from cutile.compute.operators import OpKind, RawOp
+from cutile.compute.pairs import DoubleBuffer, SortOrder
+from cutile.compute.radix import make_radix_sort, radix_sort
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
 from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
 from cutile.compute.search import lower_bound, make_lower_bound, make_upper_bound, upper_bound
@@ -42,11 +44,13 @@ __all__ = [
     "CountingIterator",
     "Determinism",
     "DiscardIterator",
+    "DoubleBuffer",
     "IteratorBase",
     "OpKind",
     "PermutationIterator",
     "RawOp",
     "ReverseIterator",
+    "SortOrder",
     "TransformIterator",
     "TransformOutputIterator",
     "ZipIterator",
@@ -63,6 +67,7 @@ __all__ = [
     "make_inclusive_scan",
     "make_lower_bound",
     "make_merge_sort",
+    "make_radix_sort",
     "make_reduce_into",
     "make_segmented_reduce",
     "make_select",
@@ -71,6 +76,7 @@ __all__ = [
     "make_unique_by_key",
     "make_upper_bound",
     "merge_sort",
+    "radix_sort",
     "reduce_into",
     "segmented_reduce",
     "select",

@@ -1,13 +1,57 @@
-"""Keys and values of sorts: what moves together, and where it is kept."""
+"""Keys and values of sorts: what moves together, and the order of numbers by their bits."""
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 from typing import Any, NamedTuple
 
-from cutile.compute.algorithm import check_count
-from cutile.compute.iterators import ArrayIterator, IteratorBase, Stored
+import cutile as ct
+from cutile.compute.algorithm import check_apart, check_count
+from cutile.compute.iterators import ArrayIterator, IteratorBase, Stored, as_input, as_output
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, ValueType
+from cutile.dtypes import DType, info
+
+
+class SortOrder(enum.IntEnum):
+    """The order of sorted keys [RDX-2]: ASCENDING, or DESCENDING, its inverse."""
+
+    ASCENDING = 0
+    DESCENDING = 1
+
+
+class DoubleBuffer:
+    """Two buffers for a sort, which may overwrite both [RDX-5].
+
+    Parameters
+    ----------
+    d_current : array
+        Has the items before, so `selector` is 0.
+    d_alternate : array
+        Of the same type and number of items.
+
+    Notes
+    -----
+    `d_buffers` are both. After a sort `selector` is the number of the one that has the sorted items, and `current()`
+    is that one, `alternate()` the other.
+
+    Examples
+    --------
+    >>> keys = ct.compute.DoubleBuffer(np.array([3, 1, 2]), np.zeros(3, int))
+    >>> ct.compute.radix_sort(keys, None, None, None, 3, ct.compute.SortOrder.ASCENDING)
+    >>> keys.current()
+    array([1, 2, 3])
+    """
+
+    def __init__(self, d_current: Any, d_alternate: Any):
+        self.d_buffers, self.selector = [d_current, d_alternate], 0
+
+    def current(self) -> Any:
+        return self.d_buffers[self.selector]
+
+    def alternate(self) -> Any:
+        return self.d_buffers[1 - self.selector]
 
 
 class Items(NamedTuple):
@@ -30,6 +74,10 @@ class Items(NamedTuple):
     def annotation(self, wide: bool) -> Any:
         return tuple[tuple(part.annotation(wide) for part in self.parts)]
 
+    def named(self, side: str) -> dict[str, IteratorBase]:
+        """Its parts by the names of arguments."""
+        return dict(zip((f"{side}_keys", f"{side}_values"), self.parts, strict=False))
+
     def put(self, target: Items) -> Any:
         """Tile code that stores keys, and the values that lay at `places`, in `target`."""
         writer = target.keys.writer()
@@ -44,6 +92,46 @@ class Items(NamedTuple):
             writer.put(target_state[0], place, keys)
             values_writer.put(target_state[1], place, values)
         return put_both
+
+
+@dataclasses.dataclass(frozen=True)
+class Bits:
+    """The order of numbers as that of unsigned integers, whose dtype is `wide`, with `width` bits that count.
+
+    `kind`: "unsigned", "signed" or "float", which has a sign. -0 and +0 have the same bits; NaN are ordered by theirs.
+    """
+
+    stored: DType
+    wide: DType
+    width: int
+    kind: str
+    descending: bool
+
+    def of(self, keys):
+        bits = ct.astype(ct.astype(keys, ct.uint8) if self.kind == "bool" else ct.bitcast(keys, self.stored), self.wide)
+        sign = ct.astype(ct.static_eval(1 << (self.width - 1)), self.wide)
+        every = ct.astype(ct.static_eval((1 << self.width) - 1), self.wide)
+        if self.kind == "float":
+            bits = ct.where(bits == sign, ct.astype(0, self.wide), bits)
+            bits = ct.where((bits & sign) != 0, bits ^ every, bits | sign)
+        if self.kind == "signed":
+            bits = bits ^ sign
+        if self.descending:
+            bits = bits ^ every
+        return bits
+
+
+def bits_order(t: ValueType, order: SortOrder) -> Bits:
+    """How keys of a type are ordered. TypeError for structs, and for numbers of less than a byte."""
+    if not isinstance(t, Number) or t.dtype.bitwidth < 8 and t.dtype != ct.bool_ or t.dtype is ct.tfloat32:
+        raise TypeError(f"argument `d_in_keys`: keys need to be numbers of one byte or more, not {t}; merge_sort takes "
+                        f"others, with a comparison")
+    d, found = t.dtype, info(t.dtype)
+    width = found.storage.itemsize * 8
+    kind = "bool" if d == ct.bool_ else ("float" if found.format.signed else "unsigned") if found.floating else (
+        "signed" if found.storage.kind == "i" else "unsigned")
+    stored = {8: ct.uint8, 16: ct.uint16, 32: ct.uint32, 64: ct.uint64}[width]
+    return Bits(stored, ct.uint64 if width == 64 else ct.uint32, width, kind, SortOrder(order) == SortOrder.DESCENDING)
 
 
 def check_pair(source: Items, target: Items) -> None:
@@ -80,4 +168,32 @@ def temporary(plan: Plan, n: int, like: Items) -> Items:
 def check_sizes(n: int, source: Items, target: Items) -> None:
     """ValueError if an operand has fewer than n items."""
     for side, items in (("d_in", source), ("d_out", target)):
-        check_count("num_items", n, **{f"{side}_{name}": it for name, it in zip(("keys", "values"), items.parts)})
+        check_count("num_items", n, **items.named(side))
+
+
+def given_once(in_keys: Any, out_keys: Any, in_values: Any, out_values: Any) -> tuple[tuple, tuple[DoubleBuffer, ...]]:
+    """Inputs and outputs of keys and values, with both buffers of a DoubleBuffer as input and output; and the
+    DoubleBuffers. ValueError if keys are in one and values are not, or there are outputs besides.
+    """
+    if not isinstance(in_keys, DoubleBuffer):
+        if isinstance(in_values, DoubleBuffer):
+            raise ValueError("argument `d_in_values` is a DoubleBuffer, but `d_in_keys` is none")
+        return (in_keys, out_keys, in_values, out_values), ()
+    for name, given in (("keys", out_keys), ("values", out_values)):
+        if given is not None:
+            raise ValueError(f"argument `d_out_{name}`: with a DoubleBuffer there is no other output; pass None")
+    if in_values is None:
+        return (in_keys.current(), in_keys.alternate(), None, None), (in_keys,)
+    if not isinstance(in_values, DoubleBuffer):
+        raise ValueError("argument `d_in_values`: keys are in a DoubleBuffer, so values must be in one, too")
+    return (in_keys.current(), in_keys.alternate(), in_values.current(), in_values.alternate()), (in_keys, in_values)
+
+
+def keep_apart(args: tuple, n: int) -> None:
+    """ValueError if an output of a call shares memory with another operand: plans do not look at addresses. `args`:
+    inputs and outputs of keys and values, in turn.
+    """
+    def wrapped(wrap: Any, side: str, arrays: tuple) -> dict[str, IteratorBase]:
+        named = {f"{side}_keys": arrays[0], f"{side}_values": arrays[1]}
+        return {name: wrap(value, name) for name, value in named.items() if value is not None}
+    check_apart(wrapped(as_output, "d_out", args[1::2]), wrapped(as_input, "d_in", args[::2]), int(n))

@@ -1,0 +1,264 @@
+"""radix_sort: numbers by their bits, digit by digit from the lowest one, stable [RDX-*].
+
+For each digit a launch counts the keys of each tile that have each of its values. An exclusive scan of the counts, of
+the first value in all tiles, then of the second one, and so on, says where these keys begin in the output. A last
+launch moves each key there, behind those of its tile that have the same digit and come before it.
+
+The counts of four values are fields of one integer, so that one scan of a tile is one of four.
+"""
+
+import dataclasses
+from typing import Any
+
+import cutile as ct
+from cutile.compute.algorithm import (
+    COUNT,
+    INPUT,
+    OUTPUT,
+    VALUE,
+    Algorithm,
+    Initial,
+    is_wide,
+    kernels_for,
+    optional,
+    position,
+)
+from cutile.compute.iterators import ARRAYS, ArrayIterator, IteratorBase
+from cutile.compute.operators import OpKind, operator
+from cutile.compute.pairs import (
+    Bits,
+    DoubleBuffer,
+    Items,
+    SortOrder,
+    bits_order,
+    check_pair,
+    check_sizes,
+    given_once,
+    keep_apart,
+    temporary,
+)
+from cutile.compute.plans import Plan
+from cutile.compute.readers import Place
+from cutile.compute.scan import Scan
+from cutile.compute.value_types import Number
+
+TILE = 1024  # items of a tile, less than a field can count
+DIGIT = 4  # bits of a digit
+FIELD = 16  # bits of a field
+
+
+@dataclasses.dataclass(frozen=True)
+class _Digits:
+    """Digits of keys, in groups of four values."""
+
+    bits: Bits
+
+    def of(self, keys, shift, mask):
+        bits = self.bits.of(keys)
+        return ct.astype(bits >> ct.astype(shift, bits.dtype), ct.int32) & mask
+
+    def ones(self, digits, group, there):
+        """One in the field of each digit that is in a group; zero for other keys."""
+        inside = there & ((digits >> 2) == group)
+        return ct.where(inside, ct.astype(1, ct.uint64) << ct.astype((digits & 3) * FIELD, ct.uint64),
+                        ct.astype(0, ct.uint64))
+
+
+def _counting(source: Items, digits: _Digits, wide: bool) -> Any:
+    """A kernel that counts the keys of a tile by their digit: counts[digit · tiles + tile]."""
+    reader = source.keys.reader()
+
+    @ct.kernel
+    def count_digits(keys: source.keys.annotation(wide), counts: ARRAYS[wide], n: position(wide), shift: int, mask: int,
+                     size: ct.Constant[int]):
+        place = Place(ct.bid(0), size, n, False)
+        digit = digits.of(reader.tile(keys, place), shift, mask)
+        four = ct.arange(4, dtype=ct.int32)
+        for group in ct.static_iter(range(4)):
+            total = ct.sum(digits.ones(digit, group, place.mask()))
+            fields = (total >> ct.astype(four * FIELD, ct.uint64)) & ((1 << FIELD) - 1)
+            ct.scatter(counts, ct.astype(four + 4 * group, n.dtype) * ct.num_blocks(0) + place.i,
+                       ct.astype(fields, n.dtype))
+
+    return count_digits
+
+
+def _moving(source: Items, target: Items, digits: _Digits, wide: bool) -> Any:
+    """A kernel that moves the items of a tile to where the counts before say."""
+    readers, writers = tuple(p.reader() for p in source.parts), tuple(p.writer() for p in target.parts)
+    types = tuple(p.value_type for p in target.parts)
+
+    @ct.kernel
+    def move_items(state: source.annotation(wide), target_state: target.annotation(wide), counts: ARRAYS[wide],
+                   n: position(wide), shift: int, mask: int, size: ct.Constant[int]):
+        place = Place(ct.bid(0), size, n, False)
+        there = place.mask()
+        items = tuple(types[k].cast(readers[k].tile(state[k], place)) for k in ct.static_iter(range(len(types))))
+        digit = digits.of(items[0], shift, mask)
+        rank = ct.zeros((size,), ct.uint64)
+        for group in ct.static_iter(range(4)):
+            ones = digits.ones(digit, group, there)
+            rank = ct.where((digit >> 2) == group, ct.cumsum(ones, axis=0) - ones, rank)
+        before = (rank >> ct.astype((digit & 3) * FIELD, ct.uint64)) & ((1 << FIELD) - 1)
+        begin = ct.gather(counts, ct.astype(digit, n.dtype) * ct.num_blocks(0) + place.i)
+        for k in ct.static_iter(range(len(types))):
+            writers[k].put_at(target_state[k], begin + ct.astype(before, n.dtype), items[k], there)
+
+    return move_items
+
+
+class RadixSort(Algorithm):
+    """Options: the order, and whether the input may be overwritten, as with a DoubleBuffer."""
+
+    takes = {"d_in_keys": INPUT, "d_out_keys": OUTPUT, "d_in_values": optional(INPUT),
+             "d_out_values": optional(OUTPUT), "num_items": COUNT, "begin_bit": VALUE, "end_bit": VALUE}
+
+    def __call__(self, temp_storage: Any, d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_values: Any,
+                 num_items: int, begin_bit: int | None = None, end_bit: int | None = None, stream: Any = None) -> int:
+        """Sort, and give the bytes of temporary storage; with `temp_storage=None` only that."""
+        args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
+        if bool(buffers) != self.options[1]:
+            made = "a DoubleBuffer" if self.options[1] else "an array"
+            raise TypeError(f"argument `d_in_keys`: this object was made for {made}")
+        if temp_storage is not None:
+            keep_apart(args, num_items)
+        nbytes = self.run(temp_storage, stream, *args, num_items, begin_bit, end_bit)
+        if temp_storage is not None:
+            _select(buffers, args[0], num_items, begin_bit, end_bit)
+        return nbytes
+
+    def check(self, d_in_keys: IteratorBase, d_out_keys: IteratorBase, d_in_values: IteratorBase | None,
+              d_out_values: IteratorBase | None) -> None:
+        bits_order(d_in_keys.value_type, self.options[0])
+        check_pair(Items(d_in_keys, d_in_values), Items(d_out_keys, d_out_values))
+
+    def plan(self, plan: Plan, in_keys: IteratorBase, out_keys: IteratorBase, in_values: IteratorBase | None,
+             out_values: IteratorBase | None, n: int, begin_bit: int | None, end_bit: int | None) -> None:
+        order, double = self.options
+        self.check(in_keys, out_keys, in_values, out_values)
+        source, target = Items(in_keys, in_values), Items(out_keys, out_values)
+        bits = bits_order(in_keys.value_type, order)
+        check_sizes(n, source, target)
+        shifts = _shifts(bits.width, begin_bit, end_bit)
+        if not shifts and not double:
+            shifts = [(0, 0)]  # which moves each item to where it is
+        wide = is_wide(16 * n, *source.parts, *target.parts)
+        tiles = -(-n // TILE) if shifts else 0
+        counts = plan.values(16 * tiles, Number(ct.int64 if wide else ct.int32))
+        other = source if double else temporary(plan, n if len(shifts) > 1 else 0, target)
+        digits, zero = _Digits(bits), Initial(counts.value_type, (0,))
+        here = source
+        for turn, (shift, mask) in enumerate(shifts):
+            there = target if (turn if double else len(shifts) - 1 - turn) % 2 == 0 else other
+            count = kernels_for(("radix count", here.kind[0], bits, wide), _counting, here, digits, wide)
+            move = kernels_for(("radix move", here.kind, there.kind, bits, wide), _moving, here, there, digits, wide)
+            plan.launch(tiles, count, here.state(n)[0], counts.state(None), n, shift, mask, TILE)
+            if tiles:
+                Scan((False,)).plan(plan, counts, counts, operator(OpKind.PLUS), zero, 16 * tiles)
+            plan.launch(tiles, move, here.state(n), there.state(n), counts.state(None), n, shift, mask, TILE)
+            here = there
+
+
+def _shifts(width: int, begin_bit: int | None, end_bit: int | None) -> list[tuple[int, int]]:
+    """For each digit, how far it is shifted, and the bits that it has. ValueError for bits that keys have not."""
+    begin, end = 0 if begin_bit is None else int(begin_bit), width if end_bit is None else int(end_bit)
+    if not 0 <= begin <= end <= width:
+        raise ValueError(f"arguments `begin_bit` and `end_bit`: bits {begin} to {end} are no range of the {width} bits "
+                         f"of a key")
+    return [(at, (1 << min(DIGIT, end - at)) - 1) for at in range(begin, end, DIGIT)]
+
+
+def _select(buffers: tuple[DoubleBuffer, ...], keys: Any, n: int, begin_bit: int | None, end_bit: int | None) -> None:
+    """Note which buffers have the sorted items."""
+    if buffers and n:
+        width = ArrayIterator(keys).array.itemsize * 8
+        for buffer in buffers:
+            buffer.selector ^= len(_shifts(width, begin_bit, end_bit)) % 2
+
+
+def make_radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any, d_out_values: Any, order: SortOrder
+                    ) -> RadixSort:
+    """An object that sorts as `radix_sort` does, for arguments of the same kinds.
+
+    Parameters
+    ----------
+    d_in_keys, d_out_keys, d_in_values, d_out_values, order
+        As in `radix_sort`.
+
+    Returns
+    -------
+    object
+        Call it with `temp_storage, d_in_keys, d_out_keys, d_in_values, d_out_values, num_items, begin_bit=None,
+        end_bit=None, stream=None`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `radix_sort` does; a call with another kind of argument is a TypeError.
+
+    Examples
+    --------
+    >>> keys, out = np.array([5, 1, 3]), np.zeros(3, int)
+    >>> sort = ct.compute.make_radix_sort(keys, out, None, None, ct.compute.SortOrder.DESCENDING)
+    >>> storage = np.empty(sort(None, keys, out, None, None, 3), np.uint8)
+    >>> nbytes = sort(storage, keys, out, None, None, 3)
+    >>> out
+    array([5, 3, 1])
+    """
+    (keys, out, values, out_values), buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
+    return RadixSort((SortOrder(order), bool(buffers)), d_in_keys=keys, d_out_keys=out, d_in_values=values,
+                     d_out_values=out_values)
+
+
+def radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any = None, d_out_values: Any = None,
+               num_items: int | None = None, order: SortOrder | None = None, begin_bit: int | None = None,
+               end_bit: int | None = None, stream: Any = None) -> None:
+    """Sort numbers by their value, and values with them; stable.
+
+    Parameters
+    ----------
+    d_in_keys : array, iterator or DoubleBuffer
+        The keys: numbers of one byte or more. With a DoubleBuffer both buffers may be overwritten, and its `current()`
+        is the sorted one afterwards; otherwise the input is preserved.
+    d_out_keys : array or None
+        Takes the sorted keys; None with a DoubleBuffer. It may not share memory with an input.
+    d_in_values : array, iterator or DoubleBuffer, optional
+        What moves with the keys. A DoubleBuffer if the keys are in one.
+    d_out_values : array, optional
+        Takes the values, in the order of their keys.
+    num_items : int
+        The number of keys.
+    order : SortOrder
+        ASCENDING, or DESCENDING, its inverse.
+    begin_bit, end_bit : int, optional
+        Only the bits from `begin_bit` to `end_bit`, exclusive, count. Bit 0 is the lowest one, of a key as an unsigned
+        integer of the same order. By default all count.
+    stream : optional
+        As in `ct.launch`.
+
+    Raises
+    ------
+    TypeError
+        If keys are structs, an output is no array, or of another type than its input.
+    ValueError
+        If values are given on one side only, `num_items` is negative or more than an array has, the bits are no range
+        of a key's bits, or an output shares memory with an input.
+
+    Notes
+    -----
+    -0 and +0 are equal, and keep their order. NaN without a sign come after all others, those with one before; among
+    each other they are ordered by their bits. Clauses RDX-*.
+
+    Examples
+    --------
+    >>> keys, names, out, out_names = np.array([3, -1, 2, -1]), np.arange(4), np.zeros(4, int), np.zeros(4, int)
+    >>> ct.compute.radix_sort(keys, out, names, out_names, 4, ct.compute.SortOrder.ASCENDING)
+    >>> out, out_names
+    (array([-1, -1,  2,  3]), array([1, 3, 2, 0]))
+    """
+    if num_items is None or order is None:
+        raise TypeError(f"radix_sort() needs the argument `{'num_items' if num_items is None else 'order'}`")
+    args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
+    keep_apart(args, num_items)
+    RadixSort.once((SortOrder(order), bool(buffers)), stream, *args, num_items, begin_bit, end_bit)
+    _select(buffers, args[0], num_items, begin_bit, end_bit)
