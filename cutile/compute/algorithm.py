@@ -32,7 +32,6 @@ else that `make` depends on.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
@@ -57,7 +56,7 @@ from cutile.compute.iterators import (
     type_of_value,
 )
 from cutile.compute.operators import Operator, operator
-from cutile.compute.plans import ALIGNMENT, Plan, for_user
+from cutile.compute.plans import ALIGNMENT, Line, Plan, for_user
 from cutile.compute.readers import First
 from cutile.compute.value_types import Number, Struct, StructValue, ValueType
 from cutile.dtypes import DType, info
@@ -420,36 +419,20 @@ def power_below(n: int, most: int) -> int:
     return min(most, 1 << (n.bit_length() - 1))
 
 
-def check_apart(written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> None:
-    """ValueError if one of the first n items of an operand that is written shares memory with another operand's."""
-    lines = {name: list(_lines(it, n)) for name, it in (written | read).items()}
-    names = list(lines)
-    for k, one in enumerate(names[:len(written)]):
-        for other in names[k + 1:]:
-            if any(_share_memory(a, b) for a in lines[one] for b in lines[other]):
-                raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
+def check_apart(plan: Plan, written: dict[str, IteratorBase], read: dict[str, IteratorBase], n: int) -> None:
+    """Each call of a plan begins with a check that the first n items of operands that are written share no memory with
+    another operand's.
+    """
+    lines = [[Line(name, *found) for name, it in group.items() for found in _lines(it, n)] for group in (written, read)]
+    plan.apart([*lines[0], *lines[1]], len(lines[0]))
 
 
-def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[int, int, int, int]]:
-    """Where the first n items lie, or all that there are: an address, a number, a stride and a size, in bytes."""
+def _lines(it: IteratorBase, n: int | None) -> Iterator[tuple[DeviceArray, int, int]]:
+    """Where the first n items lie, or all that there are: arrays, from which byte on, and how many items."""
     if isinstance(it, ArrayIterator):
-        size = it.size() if n is None else min(n, it.size())
-        yield it.array.pointer + it.start * it.array.stride, size, it.array.stride, it.array.itemsize
+        yield it.array, it.start * it.array.stride, it.size() if n is None else min(n, it.size())
     for c in it.children:
         yield from _lines(c, n if it.in_order else None)
-
-
-def _share_memory(a: tuple[int, int, int, int], b: tuple[int, int, int, int]) -> bool:
-    (at, size, stride, item), (other, other_size, other_stride, other_item) = a, b
-    if size <= 0 or other_size <= 0:
-        return False
-    low, high = min(at, at + (size - 1) * stride), max(at, at + (size - 1) * stride) + item
-    other_end = other + (other_size - 1) * other_stride
-    if high <= min(other, other_end) or max(other, other_end) + other_item <= low:
-        return False
-    step = math.gcd(stride, other_stride)
-    between = (other - at) % step if step else 0
-    return not item <= between <= step - other_item
 
 
 # ------------------------------------------------------------------ temporary storage

@@ -7,22 +7,15 @@ counts up, and move the items.
 """
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import cutile as ct
-from cutile.compute.algorithm import (
-    Algorithm,
-    bytes_of,
-    carved,
-    device_of,
-    is_wide,
-    kernels_for,
-    launch,
-    position,
-)
+from cutile.compute.algorithm import check_apart, is_wide, kernels_for, position
 from cutile.compute.blocks import put_one
 from cutile.compute.iterators import ARRAYS, IteratorBase
 from cutile.compute.operators import Operator, result_of
+from cutile.compute.plans import Plan
 from cutile.compute.readers import Place
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import info
@@ -57,6 +50,19 @@ class Predicate:
 
     def __call__(self, values, mask):
         return ct.astype(ct.elementwise(self.op)(*values, mask=mask), ct.bool_)
+
+
+@dataclasses.dataclass(frozen=True)
+class Begins:
+    """Whether keys begin a run: those to which the key before is not equal, and the first one."""
+
+    equal: Predicate
+
+    def __call__(self, reader, state, place, keys):
+        index = place.index()
+        inner = index > 0 if place.whole else (index > 0) & place.mask()
+        found = ~self.equal((reader.at(state, index - 1, inner), keys), inner)
+        return found if place.whole else found & place.mask()
 
 
 def predicate(argument: str, op: Operator, *types: ValueType) -> Predicate:
@@ -135,14 +141,14 @@ def _in_one_launch(split: Split, source: Any, target: Any, counter: IteratorBase
 
     @ct.kernel
     def compact(items: source, out: target, totals: counter.annotation(False), words: tuple[(ARRAYS[False],) * many],
-                ticket, n: position(wide), first: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
+                ticket, n: position(wide), size: ct.Constant[int], whole: ct.Constant[bool]):
         i = ct.atomic_add(ticket, 0, 1, memory_order=ct.MemoryOrder.RELAXED)  # in the order in which blocks begin
         place = Place(i, size, n, whole)
         values, flags = split.flags(items, place)
         ranks = ()
         for k in ct.static_iter(range(many)):
             count = total(flags[k], ct.int64)
-            prefix = flags_before(words[k], i, count) + first
+            prefix = flags_before(words[k], i, count)
             ranks = ranks + (ranked(flags[k], n.dtype) + ct.astype(prefix, n.dtype),)
             if i == ct.num_blocks(0) - 1:
                 put_one(writer, totals, k, Number(ct.int64), prefix + count)
@@ -170,9 +176,9 @@ def _added_up(many: int, counter: IteratorBase, wide: bool) -> Any:
 
     @ct.kernel
     def add_up(counts: tuple[(ARRAYS[wide],) * many], sums: tuple[(ARRAYS[wide],) * many],
-               totals: counter.annotation(False), first: position(wide), size: ct.Constant[int]):
+               totals: counter.annotation(False), size: ct.Constant[int]):
         for k in ct.static_iter(range(many)):
-            so_far = ct.astype(first, ct.int64)
+            so_far = ct.int64(0)
             for j in range(ct.num_tiles(counts[k], axis=0, shape=(size,))):
                 some = ct.load(counts[k], (j,), (size,), padding_mode=ct.PaddingMode.ZERO)
                 ct.store(counts[k], (j,), ct.cumsum(some, axis=0) - some + so_far)
@@ -215,65 +221,87 @@ def _nothing(many: int, counter: IteratorBase) -> Any:
 # ------------------------------------------------------------------ launches
 
 
-class Compaction(Algorithm):
-    """The base of the objects of these algorithms."""
+def compact(plan: Plan, key: tuple, split: Split, items: dict[str, IteratorBase], outs: dict[str, IteratorBase],
+            counts: tuple[str, IteratorBase], n: int) -> None:
+    """The launches that move n items.
 
-    def compact(self, stream: Any, temp_storage: Any, key: tuple, split: Split, items: tuple[IteratorBase, ...],
-                outs: dict[str, IteratorBase], counter: IteratorBase, n: int, first: int = 0) -> int:
-        """Move items, or give the bytes of temporary storage alone.
+    key     the algorithm's name, and what `split` depends on besides the kinds of operands
+    items   the operands that the split reads, by the names of their arguments
+    outs    the outputs: one for each flag, then one for items without; or several for the only flag
+    counts  where counts go
+    """
+    argument, counter = counts
+    check_counter(argument, counter, split.counts)
+    check_apart(plan, {**outs, argument: counter}, items, n)
+    if n == 0:
+        kernel = kernels_for(("no items", split.counts, counter.kind), _nothing, split.counts, counter)
+        plan.launch(1, kernel, counter.state(split.counts))
+        return
+    sources = tuple(items.values())
+    wide = is_wide(n, *sources, *outs.values())
+    work = _Work(plan, (*key, *(it.kind for it in (*sources, *outs.values(), counter)), wide), split, sources, outs,
+                 counter, n, wide)
+    (_in_host_memory if plan.on_host else _in_gpu_memory)(work)
 
-        key    the algorithm's name, and what `split` depends on besides the kinds of operands
-        items  the operands that the split reads
-        outs   the outputs, by the names of their arguments: one for each flag, then one for items without
-        n      how many items have flags; `first` others stand before them in the output
-        """
-        host = device_of(*items, *outs.values(), counter) is None
-        many, size = split.counts, HOST_TILE if host else TILE
-        tiles = max(-(-n // size), 1)
-        if host:
-            arrays = [(tiles, ct.int64)] * many + [(1, ct.int64)] * many
-        else:
-            arrays = [(tiles + AT_ONCE, ct.int64)] * many + [(1, ct.int32)]
-        if temp_storage is None:
-            return bytes_of(arrays)
-        temporary = carved(temp_storage, arrays)
-        wide = is_wide(n + first, *items, *outs.values())
-        key = (*key, *(it.kind for it in (*items, *outs.values(), counter)), wide)
-        source, target = (tuple[tuple(it.annotation(wide) for it in group)] for group in (items, outs.values()))
-        given = tuple(it.state(max(n, 1)) for it in items), tuple(it.state(None) for it in outs.values())
-        totals = counter.state(many)
-        if n + first == 0:
-            kernel = kernels_for(("no items", many, counter.kind), _nothing, many, counter)
-            launch(stream, 1, kernel, totals)
-        elif host:
-            self._in_host_memory(stream, key, split, (source, target), given, totals, outs, counter, temporary, n,
-                                 first)
-        else:
-            *words, ticket = temporary
-            for array in words:
-                launch(stream, -(-(tiles + AT_ONCE) // TILE), clear_words, array, ticket, TILE)
-            kernel = kernels_for(("in one launch", *key), _in_one_launch, split, source, target, counter, wide)
-            launch(stream, tiles, kernel, *given, totals, tuple(words), ticket, n, first, size, n == tiles * size)
-        return bytes_of(arrays)
 
-    def _in_host_memory(self, stream: Any, key: tuple, split: Split, annotations: tuple, given: tuple, totals: Any,
-                        outs: dict[str, IteratorBase], counter: IteratorBase, temporary: list, n: int, first: int
-                        ) -> None:
-        many, wide, (source, target) = split.counts, key[-1], annotations
-        counts, sums = tuple(temporary[:many]), tuple(temporary[many:])
-        full, rest = divmod(n, HOST_TILE)
-        parts = [(full, 0, True)] if full else []
-        if rest or not full:
-            parts.append((1, full, False))  # masks cost time in host memory
-        kernel = kernels_for(("count", *key), _counted, split, source, wide)
-        for tiles, begin, whole in parts:
-            launch(stream, tiles, kernel, given[0], counts, begin, n, HOST_TILE, whole)
-        kernel = kernels_for(("add up", many, counter.kind, wide), _added_up, many, counter, wide)
-        launch(stream, 1, kernel, counts, sums, totals, first, HOST_TILE)
+class _Work(NamedTuple):
+    """What `compact` is to do."""
+
+    plan: Plan
+    key: tuple
+    split: Split
+    sources: tuple[IteratorBase, ...]
+    outs: dict[str, IteratorBase]
+    counter: IteratorBase
+    n: int
+    wide: bool
+
+    def annotations(self) -> tuple[Any, Any]:
+        return tuple(tuple[tuple(it.annotation(self.wide) for it in group)] for group in (self.sources,
+                                                                                         self.outs.values()))
+
+    def states(self) -> tuple[tuple, tuple]:
+        return tuple(it.state(self.n) for it in self.sources), tuple(it.state(None) for it in self.outs.values())
+
+
+def _in_gpu_memory(work: _Work) -> None:
+    plan, n, many = work.plan, work.n, work.split.counts
+    tiles = -(-n // TILE)
+    words = tuple(plan.array(tiles + AT_ONCE, ct.int64) for _ in range(many))
+    ticket = plan.array(1, ct.int32)
+    for array in words:
+        plan.launch(-(-(tiles + AT_ONCE) // TILE), clear_words, array, ticket, TILE)
+    kernel = kernels_for(("in one launch", *work.key), _in_one_launch, work.split, *work.annotations(), work.counter,
+                         work.wide)
+    plan.launch(tiles, kernel, *work.states(), work.counter.state(many), words, ticket, n, TILE,
+                n % TILE == 0)
+
+
+def _in_host_memory(work: _Work) -> None:
+    plan, n, many, (source, target) = work.plan, work.n, work.split.counts, work.annotations()
+    full, rest = divmod(n, HOST_TILE)
+    parts = (full, 0, True), (bool(rest), full, False)  # masks cost time in host memory
+    tiles = full + bool(rest)
+    counts = tuple(plan.array(tiles, ct.int64) for _ in range(many))
+    sums = tuple(plan.array(1, ct.int64) for _ in range(many))
+    kernel = kernels_for(("count", *work.key), _counted, work.split, source, work.wide)
+    for blocks, begin, whole in parts:
+        plan.launch(blocks, kernel, work.states()[0], counts, begin, n, HOST_TILE, whole)
+    kernel = kernels_for(("add up", many, work.counter.kind, work.wide), _added_up, many, work.counter, work.wide)
+    plan.launch(1, kernel, counts, sums, work.counter.state(many), HOST_TILE)
+    plan.call(_check_room({name: out.size() for name, out in work.outs.items()}, n), *sums)
+    kernel = kernels_for(("move", *work.key), _moved, work.split, source, target, work.wide)
+    for blocks, begin, whole in parts:
+        plan.launch(blocks, kernel, *work.states(), counts, begin, n, HOST_TILE, whole)
+
+
+def _check_room(sizes: dict[str, int | None], n: int) -> Callable:
+    """A function of the counts that raises an error if an output is too short."""
+    def check(*sums):
         found = [int(s[0]) for s in sums]
-        for (name, out), needed in zip(outs.items(), [*found, n + first - sum(found)], strict=False):
-            if out.size() is not None and out.size() < needed:
-                raise TileValueError(f"argument `{name}` has {out.size()} items, and {needed} are written")
-        kernel = kernels_for(("move", *key), _moved, split, source, target, wide)
-        for tiles, begin, whole in parts:
-            launch(stream, tiles, kernel, *given, counts, begin, n, HOST_TILE, whole)
+        needed = [*found, n - sum(found)] if len(found) > 1 else found * len(sizes)
+        for (name, size), least in zip(sizes.items(), needed, strict=True):
+            if size is not None and size < least:
+                raise TileValueError(f"argument `{name}` has {size} items, and {least} are written")
+
+    return check

@@ -11,7 +11,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from math import gcd
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class Plan:
         self._watched = any(isinstance(x, Operator) and x.watched for x in operands) or any(
             it.watched() for it in operands if isinstance(it, IteratorBase))
         self._repeatable = bool(arrays)
-        self._steps: list[_Step] = []
+        self._steps: list[_Step | _Call | _Apart] = []
         self._used, self._largest = 0, 1
         self.used = False  # see LruDict
 
@@ -81,6 +82,22 @@ class Plan:
         if blocks:
             self._steps.append(_Step(self, kernel, blocks, self._template(args)))
 
+    def call(self, function: Callable, *args: Any) -> None:
+        """A call of a function of the host between launches. `args`: as those of a launch; in host memory it gets
+        NumPy arrays.
+        """
+        self._steps.append(_Call(self, function, self._template(args)))
+
+    def apart(self, lines: Sequence[Line], many: int) -> None:
+        """What is checked before the launches: that of the lines of memory, the first `many`, which are written, share
+        none with any other. ValueError, which names both.
+        """
+        pairs = [(a, b, *_shared(a, b)) for k, a in enumerate(lines[:many]) for b in lines[k + 1:]
+                 if a.argument != b.argument and a.size > 0 and b.size > 0]
+        if pairs:
+            self._steps.append(_Apart([(a.argument, b.argument, self._positions[id(a.array)],
+                                        self._positions[id(b.array)], *rest) for a, b, *rest in pairs]))
+
     def _template(self, arg: Any) -> Any:
         if isinstance(arg, Piece | Temporary):
             return _Part(self._positions[id(arg.array)], arg._replace(array=_Place(self.device)))
@@ -89,6 +106,14 @@ class Plan:
         return tuple(map(self._template, arg)) if type(arg) is tuple else arg
 
     # -------------------------------------------------------------- for calls
+
+    def actual(self, x: Any, roots: list) -> Any:
+        """What a template stands for, in a call with these roots."""
+        if isinstance(x, _Part):
+            return (x.piece.on_host if self.device is None else x.piece.on_gpu)(roots[x.root])
+        if isinstance(x, _Number):
+            return roots[x.root]
+        return tuple(self.actual(y, roots) for y in x) if type(x) is tuple else x
 
     def roots(self) -> list:
         """The roots of the operands that it is made with."""
@@ -249,15 +274,58 @@ class _Step:
         found.run(stream, values)
 
     def _made(self, roots: list, stream: Any) -> Repeated:
-        def actual(x: Any) -> Any:
-            if isinstance(x, _Part):
-                piece = x.piece
-                return (piece.on_host if self._plan.device is None else piece.on_gpu)(roots[x.root])
-            if isinstance(x, _Number):
-                return roots[x.root]
-            return tuple(map(actual, x)) if type(x) is tuple else x
+        return Repeated(self._kernel, self._grid, self._plan.actual(self._template, roots), stream, self._plan._watched)
 
-        return Repeated(self._kernel, self._grid, actual(self._template), stream, self._plan._watched)
+
+class _Call:
+    """A call of a function of the host."""
+
+    __slots__ = ("_plan", "_function", "_template")
+
+    def __init__(self, plan: Plan, function: Callable, template: tuple):
+        self._plan, self._function, self._template = plan, function, template
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        self._function(*self._plan.actual(self._template, roots))
+
+
+class Line(NamedTuple):
+    """Items of an argument: `size` of them in an array, from byte `start` of it on."""
+
+    argument: str
+    array: DeviceArray
+    start: int
+    size: int
+
+
+class _Apart:
+    """A check that lines of memory share none.
+
+    `pairs`: two arguments, their roots, and what `_shared` gives.
+    """
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, pairs: list[tuple]):
+        self._pairs = pairs
+
+    def run(self, roots: list, alignment: int, stream: Any) -> None:
+        at = [x if type(x) is int else x.__array_interface__["data"][0] for x in roots[:-1]]
+        for one, other, i, j, moved, low, high, step, item, last in self._pairs:
+            between = at[j] - at[i] + moved
+            if low < between < high and not (step and item <= between % step <= last):
+                raise ValueError(f"arguments `{one}` and `{other}` share memory; pass another array as `{one}`")
+
+
+def _shared(a: Line, b: Line) -> tuple[int, int, int, int, int, int]:
+    """When lines share memory, from how far apart the addresses of their arrays are. With what the first number adds,
+    it is between the second and the third, and no multiple of `step` plus what leaves room for both items.
+    """
+    spans = [(min(0, (x.size - 1) * x.array.stride), max(0, (x.size - 1) * x.array.stride) + x.array.itemsize)
+             for x in (a, b)]
+    (first, end), (other, other_end) = spans
+    step = gcd(a.array.stride, b.array.stride)
+    return b.start - a.start, first - other_end, end - other, step, a.array.itemsize, step - b.array.itemsize
 
 
 def _leaves(args: Sequence[Any], specs: Any) -> Iterator[Any]:

@@ -3,10 +3,11 @@
 import dataclasses
 from typing import Any
 
-from cutile.compute.algorithm import allocated, check_apart, check_count
-from cutile.compute.compaction import Compaction, Predicate, Split, check_counter, predicate
-from cutile.compute.iterators import as_input, as_output
-from cutile.compute.operators import operator
+from cutile.compute.algorithm import COUNT, INPUT, OPERATOR, OUTPUT, Algorithm, check_count
+from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
+from cutile.compute.iterators import IteratorBase
+from cutile.compute.operators import Operator
+from cutile.compute.plans import Plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,29 +24,28 @@ class _Selected(Split):
         self.writer.put_at(target[0], ranks[0] - 1, items, flags[0])
 
 
-class Select(Compaction):
-    def __init__(self, d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any):
-        super().__init__()
-        items = self.input("d_in", d_in)
-        self.output("d_out", d_out)
-        check_counter("d_num_selected_out", self.output("d_num_selected_out", d_num_selected_out), 1)
-        self.predicate = predicate("cond", self.operator("cond", cond), items.value_type)
+class Select(Algorithm):
+    takes = {"d_in": INPUT, "d_out": OUTPUT, "d_num_selected_out": OUTPUT, "cond": OPERATOR, "num_items": COUNT}
 
     def __call__(self, temp_storage: Any, d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any, num_items: int,
                  stream: Any = None) -> int:
         """Select, and give the bytes of temporary storage; with `temp_storage=None` only that."""
-        items, out, counter = (self.input("d_in", d_in), self.output("d_out", d_out),
-                               self.output("d_num_selected_out", d_num_selected_out))
-        op, n = self.operator("cond", cond), check_count("num_items", num_items, d_in=items)
-        check_counter("d_num_selected_out", counter, 1)
-        check_apart({"d_out": out, "d_num_selected_out": counter}, {"d_in": items}, n)
-        split = _Selected(items.reader(), out.writer(), Predicate(op.function))
-        return self.compact(stream, temp_storage, ("select", op.key), split, (items,), {"d_out": out}, counter, n)
+        return self.run(temp_storage, stream, d_in, d_out, d_num_selected_out, cond, num_items)
+
+    def check(self, d_in: IteratorBase, d_out: IteratorBase, d_num_selected_out: IteratorBase, cond: Operator) -> None:
+        check_counter("d_num_selected_out", d_num_selected_out, 1)
+        predicate("cond", cond, d_in.value_type)
+
+    def plan(self, plan: Plan, items: IteratorBase, out: IteratorBase, count: IteratorBase, cond: Operator, n: int
+             ) -> None:
+        check_count("num_items", n, d_in=items)
+        split = _Selected(items.reader(), out.writer(), predicate("cond", cond, items.value_type))
+        compact(plan, ("select", cond.key), split, {"d_in": items}, {"d_out": out}, ("d_num_selected_out", count), n)
 
 
 def make_select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any) -> Select:
     """An object that selects items; see `select`."""
-    return Select(d_in, d_out, d_num_selected_out, cond)
+    return Select(d_in=d_in, d_out=d_out, d_num_selected_out=d_num_selected_out, cond=cond)
 
 
 def select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any, num_items: int, stream: Any = None) -> None:
@@ -87,9 +87,4 @@ def select(d_in: Any, d_out: Any, d_num_selected_out: Any, cond: Any, num_items:
     >>> y[:count[0]]
     array([3, 4, 5], dtype=int32)
     """
-    items, out, counter = as_input(d_in, "d_in"), as_output(d_out, "d_out"), as_output(d_num_selected_out,
-                                                                                       "d_num_selected_out")
-    op = operator(cond, "cond")
-    selector = Select(items, out, counter, op)
-    storage = allocated(selector(None, items, out, counter, op, num_items), stream, items, out)
-    selector(storage, items, out, counter, op, num_items, stream)
+    Select.once((), stream, d_in, d_out, d_num_selected_out, cond, num_items)

@@ -3,10 +3,11 @@
 import dataclasses
 from typing import Any
 
-from cutile.compute.algorithm import allocated, check_apart, check_count
-from cutile.compute.compaction import Compaction, Predicate, Split, check_counter, predicate
-from cutile.compute.iterators import as_input, as_output
-from cutile.compute.operators import operator
+from cutile.compute.algorithm import COUNT, INPUT, OPERATOR, OUTPUT, Algorithm, check_count
+from cutile.compute.compaction import Predicate, Split, check_counter, compact, predicate
+from cutile.compute.iterators import IteratorBase
+from cutile.compute.operators import Operator
+from cutile.compute.plans import Plan
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,44 +34,43 @@ class _Parted(Split):
         self.writers[2].put_at(target[2], position, items, rest if there is None else there & rest)
 
 
-class ThreeWayPartition(Compaction):
-    outputs = "d_first_part_out", "d_second_part_out", "d_unselected_out"
-
-    def __init__(self, d_in: Any, d_first_part_out: Any, d_second_part_out: Any, d_unselected_out: Any,
-                 d_num_selected_out: Any, select_first_part_op: Any, select_second_part_op: Any):
-        super().__init__()
-        t = self.input("d_in", d_in).value_type
-        for name, value in zip(self.outputs, (d_first_part_out, d_second_part_out, d_unselected_out), strict=True):
-            self.output(name, value)
-        check_counter("d_num_selected_out", self.output("d_num_selected_out", d_num_selected_out), 2)
-        for name, op in (("select_first_part_op", select_first_part_op), ("select_second_part_op",
-                                                                          select_second_part_op)):
-            predicate(name, self.operator(name, op), t)
+class ThreeWayPartition(Algorithm):
+    takes = {"d_in": INPUT, "d_first_part_out": OUTPUT, "d_second_part_out": OUTPUT, "d_unselected_out": OUTPUT,
+             "d_num_selected_out": OUTPUT, "select_first_part_op": OPERATOR, "select_second_part_op": OPERATOR,
+             "num_items": COUNT}
 
     def __call__(self, temp_storage: Any, d_in: Any, d_first_part_out: Any, d_second_part_out: Any,
                  d_unselected_out: Any, d_num_selected_out: Any, select_first_part_op: Any, select_second_part_op: Any,
                  num_items: int, stream: Any = None) -> int:
         """Part the items, and give the bytes of temporary storage; with `temp_storage=None` only that."""
-        items, counter = self.input("d_in", d_in), self.output("d_num_selected_out", d_num_selected_out)
-        outs = {name: self.output(name, value) for name, value in zip(
-            self.outputs, (d_first_part_out, d_second_part_out, d_unselected_out), strict=True)}
-        first = self.operator("select_first_part_op", select_first_part_op)
-        second = self.operator("select_second_part_op", select_second_part_op)
-        n = check_count("num_items", num_items, d_in=items)
-        check_counter("d_num_selected_out", counter, 2)
-        check_apart({**outs, "d_num_selected_out": counter}, {"d_in": items}, n)
-        split = _Parted(items.reader(), tuple(out.writer() for out in outs.values()), Predicate(first.function),
-                        Predicate(second.function))
-        return self.compact(stream, temp_storage, ("partition", first.key, second.key), split, (items,), outs, counter,
-                            n)
+        return self.run(temp_storage, stream, d_in, d_first_part_out, d_second_part_out, d_unselected_out,
+                        d_num_selected_out, select_first_part_op, select_second_part_op, num_items)
+
+    def check(self, d_in: IteratorBase, d_first_part_out: IteratorBase, d_second_part_out: IteratorBase,
+              d_unselected_out: IteratorBase, d_num_selected_out: IteratorBase, select_first_part_op: Operator,
+              select_second_part_op: Operator) -> None:
+        check_counter("d_num_selected_out", d_num_selected_out, 2)
+        predicate("select_first_part_op", select_first_part_op, d_in.value_type)
+        predicate("select_second_part_op", select_second_part_op, d_in.value_type)
+
+    def plan(self, plan: Plan, items: IteratorBase, first: IteratorBase, second: IteratorBase, rest: IteratorBase,
+             counts: IteratorBase, one: Operator, two: Operator, n: int) -> None:
+        check_count("num_items", n, d_in=items)
+        outs = {"d_first_part_out": first, "d_second_part_out": second, "d_unselected_out": rest}
+        split = _Parted(items.reader(), tuple(out.writer() for out in outs.values()),
+                        predicate("select_first_part_op", one, items.value_type),
+                        predicate("select_second_part_op", two, items.value_type))
+        compact(plan, ("partition", one.key, two.key), split, {"d_in": items}, outs, ("d_num_selected_out", counts), n)
 
 
 def make_three_way_partition(d_in: Any, d_first_part_out: Any, d_second_part_out: Any, d_unselected_out: Any,
                              d_num_selected_out: Any, select_first_part_op: Any, select_second_part_op: Any
                              ) -> ThreeWayPartition:
     """An object that parts items; see `three_way_partition`."""
-    return ThreeWayPartition(d_in, d_first_part_out, d_second_part_out, d_unselected_out, d_num_selected_out,
-                             select_first_part_op, select_second_part_op)
+    return ThreeWayPartition(
+        d_in=d_in, d_first_part_out=d_first_part_out, d_second_part_out=d_second_part_out,
+        d_unselected_out=d_unselected_out, d_num_selected_out=d_num_selected_out,
+        select_first_part_op=select_first_part_op, select_second_part_op=select_second_part_op)
 
 
 def three_way_partition(d_in: Any, d_first_part_out: Any, d_second_part_out: Any, d_unselected_out: Any,
@@ -116,11 +116,5 @@ def three_way_partition(d_in: Any, d_first_part_out: Any, d_second_part_out: Any
     >>> small[:counts[0]], large[:counts[1]], rest[:len(x) - counts.sum()]
     (array([-1,  0], dtype=int32), array([40], dtype=int32), array([3, 5], dtype=int32))
     """
-    items, counter = as_input(d_in, "d_in"), as_output(d_num_selected_out, "d_num_selected_out")
-    outs = tuple(as_output(value, name) for name, value in zip(
-        ThreeWayPartition.outputs, (d_first_part_out, d_second_part_out, d_unselected_out), strict=True))
-    ops = (operator(select_first_part_op, "select_first_part_op"), operator(select_second_part_op,
-                                                                            "select_second_part_op"))
-    part = ThreeWayPartition(items, *outs, counter, *ops)
-    storage = allocated(part(None, items, *outs, counter, *ops, num_items), stream, items, *outs, counter)
-    part(storage, items, *outs, counter, *ops, num_items, stream)
+    ThreeWayPartition.once((), stream, d_in, d_first_part_out, d_second_part_out, d_unselected_out, d_num_selected_out,
+                           select_first_part_op, select_second_part_op, num_items)

@@ -3,69 +3,61 @@
 import dataclasses
 from typing import Any
 
-import cutile as ct
-from cutile.compute.algorithm import allocated, check_apart, check_count
-from cutile.compute.compaction import Compaction, Predicate, Split, check_counter, predicate
-from cutile.compute.iterators import as_input, as_output
-from cutile.compute.operators import operator
+from cutile.compute.algorithm import COUNT, INPUT, OPERATOR, OUTPUT, Algorithm, check_count
+from cutile.compute.compaction import Begins, Split, check_counter, compact, predicate
+from cutile.compute.iterators import IteratorBase
+from cutile.compute.operators import Operator
+from cutile.compute.plans import Plan
 
 
 @dataclasses.dataclass(frozen=True)
 class _Heads(Split):
-    """Item k is a pair of neighbours, k and k + 1; it has a flag where the second begins a run. The first item of all
-    begins one, too.
-    """
+    """An item has a flag where its key begins a run."""
 
     keys: Any
     items: Any
     out_keys: Any
     out_items: Any
-    equal: Predicate
+    begins: Begins
 
     def flags(self, source, place):
-        earlier, key = self.keys.tile(source[0], place), self.keys.tile(source[1], place)
-        there, equal = place.mask(), self.equal((earlier, key), place.mask())
-        return key, (~equal if there is None else there & ~equal,)
+        keys = self.keys.tile(source[0], place)
+        return keys, (self.begins(self.keys, source[0], place, keys),)
 
     def put(self, source, target, place, keys, flags, ranks):
         self.out_keys.put_at(target[0], ranks[0] - 1, keys, flags[0])
-        self.out_items.put_at(target[1], ranks[0] - 1, self.items.tile(source[3], place), flags[0])
-        at, first = ct.zeros((1,), ct.int32), ct.full((1,), place.i == 0, ct.bool_)
-        self.out_keys.put_at(target[0], at, self.keys.at(source[0], at, first), first)
-        self.out_items.put_at(target[1], at, self.items.at(source[2], at, first), first)
+        self.out_items.put_at(target[1], ranks[0] - 1, self.items.tile(source[1], place), flags[0])
 
 
-class UniqueByKey(Compaction):
-    def __init__(self, d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any, d_out_num_selected: Any,
-                 op: Any):
-        super().__init__()
-        t = self.input("d_in_keys", d_in_keys).value_type
-        self.input("d_in_items", d_in_items)
-        self.output("d_out_keys", d_out_keys)
-        self.output("d_out_items", d_out_items)
-        check_counter("d_out_num_selected", self.output("d_out_num_selected", d_out_num_selected), 1)
-        predicate("op", self.operator("op", op), t, t)
+class UniqueByKey(Algorithm):
+    takes = {"d_in_keys": INPUT, "d_in_items": INPUT, "d_out_keys": OUTPUT, "d_out_items": OUTPUT,
+             "d_out_num_selected": OUTPUT, "op": OPERATOR, "num_items": COUNT}
 
     def __call__(self, temp_storage: Any, d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any,
                  d_out_num_selected: Any, op: Any, num_items: int, stream: Any = None) -> int:
         """Keep the first of each run, and give the bytes of temporary storage; with `temp_storage=None` only that."""
-        keys, items = self.input("d_in_keys", d_in_keys), self.input("d_in_items", d_in_items)
-        outs = {"d_out_keys": self.output("d_out_keys", d_out_keys),
-                "d_out_items": self.output("d_out_items", d_out_items)}
-        counter, f = self.output("d_out_num_selected", d_out_num_selected), self.operator("op", op)
-        n = check_count("num_items", num_items, d_in_keys=keys, d_in_items=items)
-        check_counter("d_out_num_selected", counter, 1)
-        check_apart({**outs, "d_out_num_selected": counter}, {"d_in_keys": keys, "d_in_items": items}, n)
-        split = _Heads(keys.reader(), items.reader(), *(out.writer() for out in outs.values()), Predicate(f.function))
-        first = min(n, 1)
-        return self.compact(stream, temp_storage, ("unique", f.key), split, (keys, keys + first, items, items + first),
-                            outs, counter, n - first, first)
+        return self.run(temp_storage, stream, d_in_keys, d_in_items, d_out_keys, d_out_items, d_out_num_selected, op,
+                        num_items)
+
+    def check(self, d_in_keys: IteratorBase, d_in_items: IteratorBase, d_out_keys: IteratorBase,
+              d_out_items: IteratorBase, d_out_num_selected: IteratorBase, op: Operator) -> None:
+        check_counter("d_out_num_selected", d_out_num_selected, 1)
+        predicate("op", op, d_in_keys.value_type, d_in_keys.value_type)
+
+    def plan(self, plan: Plan, keys: IteratorBase, items: IteratorBase, out_keys: IteratorBase, out_items: IteratorBase,
+             count: IteratorBase, op: Operator, n: int) -> None:
+        check_count("num_items", n, d_in_keys=keys, d_in_items=items)
+        split = _Heads(keys.reader(), items.reader(), out_keys.writer(), out_items.writer(),
+                       Begins(predicate("op", op, keys.value_type, keys.value_type)))
+        compact(plan, ("unique", op.key), split, {"d_in_keys": keys, "d_in_items": items},
+                {"d_out_keys": out_keys, "d_out_items": out_items}, ("d_out_num_selected", count), n)
 
 
 def make_unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any, d_out_num_selected: Any,
                        op: Any) -> UniqueByKey:
     """An object that keeps the first of each run of equal keys; see `unique_by_key`."""
-    return UniqueByKey(d_in_keys, d_in_items, d_out_keys, d_out_items, d_out_num_selected, op)
+    return UniqueByKey(d_in_keys=d_in_keys, d_in_items=d_in_items, d_out_keys=d_out_keys, d_out_items=d_out_items,
+                       d_out_num_selected=d_out_num_selected, op=op)
 
 
 def unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items: Any, d_out_num_selected: Any, op: Any,
@@ -108,10 +100,4 @@ def unique_by_key(d_in_keys: Any, d_in_items: Any, d_out_keys: Any, d_out_items:
     >>> some_keys[:count[0]], some_items[:count[0]]
     (array([7, 2, 7], dtype=int32), array([0, 2, 4]))
     """
-    keys, items = as_input(d_in_keys, "d_in_keys"), as_input(d_in_items, "d_in_items")
-    outs = (as_output(d_out_keys, "d_out_keys"), as_output(d_out_items, "d_out_items"),
-            as_output(d_out_num_selected, "d_out_num_selected"))
-    f = operator(op)
-    unique = UniqueByKey(keys, items, *outs, f)
-    storage = allocated(unique(None, keys, items, *outs, f, num_items), stream, keys, items, *outs)
-    unique(storage, keys, items, *outs, f, num_items, stream)
+    UniqueByKey.once((), stream, d_in_keys, d_in_items, d_out_keys, d_out_items, d_out_num_selected, op, num_items)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from cutile import compute
 from cutile.compute import algorithm, compaction
+from cutile.compute.plans import Plan
 from cutile.errors import TileValueError
 from tests.compute.checks import assemble_launches
 from tests.compute.compactions import heads, parted, run_partition, run_select, run_unique, selected
@@ -24,10 +25,18 @@ DTYPES = [np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32,
           np.float64, np.bool_, ml_dtypes.bfloat16]
 
 
+@pytest.fixture(autouse=True)
+def fresh():
+    """Plans are made anew: those of other tests may be for the other way."""
+    compute.clear_all_caches()
+    yield
+    compute.clear_all_caches()
+
+
 @pytest.fixture(params=["host", "gpu"])
 def way(request, monkeypatch):
     if request.param == "gpu":
-        monkeypatch.setattr(compaction, "device_of", lambda *_: True)
+        monkeypatch.setattr(Plan, "on_host", False)
     return request.param
 
 
@@ -90,7 +99,8 @@ def test_strided_arrays_and_iterators(n, first, step, kind, gpu):
         "advanced": lambda: (compute.TransformIterator(whole, lambda v: v + 1) + 5, whole[5:5 + n] + 1)}[kind]()
     with pytest.MonkeyPatch.context() as patch:
         if gpu:
-            patch.setattr(compaction, "device_of", lambda *_: True)
+            patch.setattr(Plan, "on_host", False)
+            compute.clear_all_caches()
         compare(given_, n, np.int32, items.tolist())
 
 
@@ -209,7 +219,7 @@ def test_wrong_arguments():
 @needs_tool
 @pytest.mark.parametrize("wide", [False, True])
 def test_kernels_are_assembled(wide, monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path, compaction)
+    seen = assemble_launches(monkeypatch, tmp_path)
     monkeypatch.setattr(algorithm, "WIDE", 1 if wide else algorithm.WIDE)
     compare(numbers(5000), 5000, np.int32, numbers(5000).tolist())
     Range = compute.gpu_struct({"low": np.float32, "high": np.float64})
