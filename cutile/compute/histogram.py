@@ -5,34 +5,26 @@ same counter at a time; another launch adds the copies up.
 """
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import cutile as ct
 from cutile.compute.algorithm import (
+    COUNT,
+    INPUT,
+    OUTPUT,
     Algorithm,
-    allocated,
-    bytes_of,
-    carved,
+    Role,
     check_apart,
     check_count,
-    device_of,
     is_wide,
     kernels_for,
-    launch,
     position,
     power_below,
 )
-from cutile.compute.iterators import (
-    ARRAYS,
-    INT64,
-    IteratorBase,
-    as_input,
-    as_output,
-    bits_of,
-    type_of_value,
-)
+from cutile.compute.iterators import ARRAYS, INT64, IteratorBase, bits_of, type_of_value
+from cutile.compute.plans import Plan
 from cutile.compute.readers import Immediate, Place
 from cutile.compute.value_types import Number, storage
 from cutile.dtypes import DType, info
@@ -122,66 +114,18 @@ def _added(out: IteratorBase, bins: int, wide: bool) -> Any:
     return add_copies
 
 
-class HistogramEven(Algorithm):
-    def __init__(self, d_samples: Any, d_histogram: Any, h_num_output_levels: Any, h_lower_level: Any,
-                 h_upper_level: Any):
-        super().__init__()
-        self.type = self._samples(d_samples).value_type.dtype
-        self.output("d_histogram", d_histogram)
-        self.levels = _number(h_num_output_levels, "h_num_output_levels")
-        if self.levels < 2:
-            raise ValueError(f"argument `h_num_output_levels` is {self.levels}: one bin has two levels")
-        self._bounds(h_lower_level, h_upper_level)
+class _Level(NamedTuple):
+    """An outer level: its dtype, and its value as a number of Python."""
 
-    def __call__(self, temp_storage: Any, d_samples: Any, d_histogram: Any, h_num_output_levels: Any,
-                 h_lower_level: Any, h_upper_level: Any, num_samples: int, stream: Any = None) -> int:
-        """Count the samples, and give the bytes of temporary storage; with `temp_storage=None` only that."""
-        samples, out = self._samples(d_samples), self.output("d_histogram", d_histogram)
-        levels = _number(h_num_output_levels, "h_num_output_levels")
-        if levels != self.levels:
-            raise TypeError(f"argument `h_num_output_levels`: this object was made for {self.levels}, got {levels}")
-        lower, upper, t = self._bounds(h_lower_level, h_upper_level)
-        n, bins = check_count("num_samples", num_samples, d_samples=samples), levels - 1
-        check_count("h_num_output_levels - 1", bins, d_histogram=out)
-        check_apart({"d_histogram": out}, {"d_samples": samples}, max(n, bins))
-        how, numbers = _way(self.type, t, lower, upper, bins)
-        wide = is_wide(n, samples)
-        copies = 1 if device_of(samples, out) is None else power_below(max(1, CELLS // bins), COPIES)
-        arrays = [(bins * copies, ct.int64 if wide else ct.int32)]
-        if temp_storage is None:
-            return bytes_of(arrays)
-        counters, = carved(temp_storage, arrays)
-        launch(stream, -(-bins * copies // TILE), clear, counters, TILE)
-        if n:
-            kernel = kernels_for(("histogram", samples.kind, how, bins, wide), _counted, samples, how, len(numbers),
-                                 bins, wide)
-            launch(stream, -(-n // TILE), kernel, samples.state(n), counters, numbers, n, copies, TILE, n % TILE == 0)
-        kernel = kernels_for(("histogram copies", out.kind, bins, wide), _added, out, bins, wide)
-        size = max(4096 // copies, 1)
-        launch(stream, -(-bins // size), kernel, counters, out.state(bins), copies, size)
-        return bytes_of(arrays)
+    dtype: DType
+    value: Any
 
-    def _samples(self, value: Any) -> IteratorBase:
-        samples = self.input("d_samples", value)
-        if not isinstance(samples.value_type, Number):
-            raise TypeError(f"argument `d_samples`: samples are numbers, and these are {samples.value_type}")
-        return samples
 
-    def _bounds(self, lower: Any, upper: Any) -> tuple[Any, Any, DType]:
-        """The outer levels and their dtype. TypeError if they have different ones, ValueError if there is nothing
-        between them.
-        """
-        types = [type_of_value(v) for v in (lower, upper)]
-        if types[0] != types[1]:
-            raise TypeError(f"the lower level is of {types[0]}, and the upper level of {types[1]}: pass both of one "
-                            f"dtype")
-        if self._made.setdefault("h_lower_level", types[0]) != types[0]:
-            raise TypeError(f"argument `h_lower_level`: this object was made for {self._made['h_lower_level']}, got "
-                            f"{types[0]}")
-        (low,), (high,) = (types[0].numbers(v) for v in (lower, upper))
-        if not low < high:
-            raise ValueError(f"the lower level, {low}, is not below the upper one, {high}")
-        return low, high, types[0].dtype
+def _level(value: Any, argument: str) -> _Level:
+    t = type_of_value(value)
+    if not isinstance(t, Number):
+        raise TypeError(f"argument `{argument}`: a level is a number, and this is {t}")
+    return _Level(t.dtype, *t.numbers(value))
 
 
 def _number(value: Any, argument: str) -> int:
@@ -190,6 +134,63 @@ def _number(value: Any, argument: str) -> int:
     if found.size != 1 or found.dtype.kind not in "iu":
         raise TypeError(f"argument `{argument}`: expected an integer, or a host array of one, got {value!r}")
     return int(found[0])
+
+
+LEVEL = Role(lambda value, key, roots: key.append(_level(value, "")), _level)
+NUMBER = Role(lambda value, key, roots: key.append(_number(value, "")), _number)
+
+
+class HistogramEven(Algorithm):
+    takes = {"d_samples": INPUT, "d_histogram": OUTPUT, "h_num_output_levels": NUMBER, "h_lower_level": LEVEL,
+             "h_upper_level": LEVEL, "num_samples": COUNT}
+    made: tuple[int, DType] | None = None  # the number of levels and their dtype that an object is for
+
+    def __call__(self, temp_storage: Any, d_samples: Any, d_histogram: Any, h_num_output_levels: Any,
+                 h_lower_level: Any, h_upper_level: Any, num_samples: int, stream: Any = None) -> int:
+        """Count the samples, and give the bytes of temporary storage; with `temp_storage=None` only that."""
+        return self.run(temp_storage, stream, d_samples, d_histogram, h_num_output_levels, h_lower_level, h_upper_level,
+                        num_samples)
+
+    def check(self, d_samples: IteratorBase, d_histogram: IteratorBase, h_num_output_levels: int,
+              h_lower_level: _Level, h_upper_level: _Level) -> None:
+        _checked(d_samples, h_num_output_levels, h_lower_level, h_upper_level)
+        self.made = h_num_output_levels, h_lower_level.dtype
+
+    def plan(self, plan: Plan, samples: IteratorBase, out: IteratorBase, levels: int, lower: _Level, upper: _Level,
+             n: int) -> None:
+        for name, made, got in zip(("h_num_output_levels", "h_lower_level"), self.made or (), (levels, lower.dtype),
+                                   strict=False):
+            if made != got:
+                raise TypeError(f"argument `{name}`: this object was made for {made}, got {got}")
+        how, numbers = _checked(samples, levels, lower, upper)
+        bins = levels - 1
+        check_count("num_samples", n, d_samples=samples)
+        check_count("num_output_levels - 1", bins, d_histogram=out)
+        check_apart(plan, {"d_histogram": out}, {"d_samples": samples}, max(n, bins))
+        wide = is_wide(n, samples)
+        copies = 1 if plan.on_host else power_below(max(1, CELLS // bins), COPIES)
+        counters = plan.array(bins * copies, ct.int64 if wide else ct.int32)
+        plan.launch(-(-bins * copies // TILE), clear, counters, TILE)
+        kernel = kernels_for(("histogram", samples.kind, how, bins, wide), _counted, samples, how, len(numbers), bins,
+                             wide)
+        plan.launch(-(-n // TILE), kernel, samples.state(n), counters, numbers, n, copies, TILE, n % TILE == 0)
+        kernel = kernels_for(("histogram copies", out.kind, bins, wide), _added, out, bins, wide)
+        size = max(4096 // copies, 1)
+        plan.launch(-(-bins // size), kernel, counters, out.state(bins), copies, size)
+
+
+def _checked(samples: IteratorBase, levels: int, lower: _Level, upper: _Level) -> tuple[Any, tuple[int, ...]]:
+    """How bins are computed, and the numbers that this takes. Raises errors of the arguments."""
+    if not isinstance(samples.value_type, Number):
+        raise TypeError(f"argument `d_samples`: samples are numbers, and these are {samples.value_type}")
+    if levels < 2:
+        raise ValueError(f"argument `num_output_levels` is {levels}: one bin has two levels")
+    if lower.dtype != upper.dtype:
+        raise TypeError(f"the lower level is of {lower.dtype.name}, and the upper level of {upper.dtype.name}: pass "
+                        f"both of one dtype")
+    if not lower.value < upper.value:
+        raise ValueError(f"the lower level, {lower.value}, is not below the upper one, {upper.value}")
+    return _way(samples.value_type.dtype, lower.dtype, lower.value, upper.value, levels - 1)
 
 
 def _way(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -> tuple[Any, tuple[int, ...]]:
@@ -225,7 +226,8 @@ def _of_floats(sample: DType, level: DType, lower: Any, upper: Any, bins: int) -
 def make_histogram_even(d_samples: Any, d_histogram: Any, h_num_output_levels: Any, h_lower_level: Any,
                         h_upper_level: Any, num_samples: int) -> HistogramEven:
     """An object that counts samples; see `histogram_even`. It is made for a number of levels; bounds are free."""
-    return HistogramEven(d_samples, d_histogram, h_num_output_levels, h_lower_level, h_upper_level)
+    return HistogramEven(d_samples=d_samples, d_histogram=d_histogram, h_num_output_levels=h_num_output_levels,
+                         h_lower_level=h_lower_level, h_upper_level=h_upper_level)
 
 
 def histogram_even(d_samples: Any, d_histogram: Any, num_output_levels: int, lower_level: Any, upper_level: Any,
@@ -273,7 +275,4 @@ def histogram_even(d_samples: Any, d_histogram: Any, num_output_levels: int, low
     >>> counts
     array([1, 2, 0, 1], dtype=int32)
     """
-    samples, out = as_input(d_samples, "d_samples"), as_output(d_histogram, "d_histogram")
-    histogram = HistogramEven(samples, out, num_output_levels, lower_level, upper_level)
-    arguments = samples, out, num_output_levels, lower_level, upper_level, num_samples
-    histogram(allocated(histogram(None, *arguments), stream, samples, out), *arguments, stream)
+    HistogramEven.once((), stream, d_samples, d_histogram, num_output_levels, lower_level, upper_level, num_samples)

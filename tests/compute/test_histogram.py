@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cutile import compute
-from cutile.compute import algorithm, histogram
+from cutile.compute import algorithm
 from cutile.compute.histogram import TILE
+from cutile.compute.plans import Plan
 from tests.compute.checks import assemble_launches
 from tests.gpu.tileir.tool import needs_tool
 
@@ -20,10 +21,18 @@ INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int6
 FLOATS = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]
 
 
+@pytest.fixture(autouse=True)
+def fresh():
+    """Plans are made anew: those of other tests may be for the other way."""
+    compute.clear_all_caches()
+    yield
+    compute.clear_all_caches()
+
+
 @pytest.fixture(params=["host", "gpu"])
 def way(request, monkeypatch):
     if request.param == "gpu":
-        monkeypatch.setattr(histogram, "device_of", lambda *_: True)
+        monkeypatch.setattr(Plan, "on_host", False)
     return request.param
 
 
@@ -148,7 +157,7 @@ def test_memory_and_counts():
 
 @needs_tool
 def test_kernels_are_assembled(monkeypatch, tmp_path):
-    seen = assemble_launches(monkeypatch, tmp_path, histogram)
+    seen = assemble_launches(monkeypatch, tmp_path)
     for dtype, lower, upper in ((np.float32, 0.0, 300.0), (np.uint8, 0, 30), (np.int64, -7, 1 << 40)):
         x = np.arange(3000).astype(dtype)
         levels = counted(x, 31, lower, upper)
