@@ -15,17 +15,18 @@ import typer
 
 import cutile
 from cutile.cli.failing import fail
+from cutile.compute.plans import Step
 from cutile.runtime import launch as launching
 from cutile.runtime.kernel import Kernel
 from cutile.runtime.prepare import Prepared
 
-_launch, _run_prepared = launching.launch, Prepared.__call__
+_launch, _run_prepared, _run_step = launching.launch, Prepared.__call__, Step.run
 
 T = TypeVar("T")
 
 
 class Caught(NamedTuple):
-    """A launch that a script asked for, by ct.launch, by a function of ct.jit or by what ct.prepare made."""
+    """A launch that a script asked for, by ct.launch, a function of ct.jit, what ct.prepare made, or an algorithm."""
 
     grid: Any
     kernel: Kernel
@@ -131,13 +132,17 @@ def _launching(see: See) -> Iterator[None]:
     def run_prepared(prepared: Prepared, stream: Any = None) -> None:
         return see(Caught(prepared.grid, prepared.kernel, prepared.arguments), partial(_run_prepared, prepared, stream))
 
+    def run_step(step: Step, roots: list, alignment: int, stream: Any) -> None:
+        return see(Caught(step.grid, step.kernel, step.arguments(roots)),
+                   partial(_run_step, step, roots, alignment, stream))
+
     before = cutile.launch
     cutile.launch = launching.launch = launch
-    Prepared.__call__ = run_prepared
+    Prepared.__call__, Step.run = run_prepared, run_step
     try:
         yield
     finally:
-        cutile.launch, launching.launch, Prepared.__call__ = before, _launch, _run_prepared
+        cutile.launch, launching.launch, Prepared.__call__, Step.run = before, _launch, _run_prepared, _run_step
 
 
 @contextmanager

@@ -34,14 +34,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import combinations
 from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import cutile as ct
-from cutile import settings
 from cutile._support.lru import LruDict
 from cutile.compute.arrays import DeviceArray, Held, Piece, Temporary, array_of, line_of
 from cutile.compute.iterators import (
@@ -488,31 +486,7 @@ def allocated(nbytes: int, stream: Any, *operands: IteratorBase) -> Any:
 
 
 def launch(stream: Any, blocks: int, kernel: Any, *args: Any) -> None:
-    """Launch a kernel. Its input and its output may be one array, as a kernel reads each tile before it writes it: then
-    the sanitizer's check `alias` has nothing to report.
-    """
-    actual, checks = _actual(args), settings.get("SANITIZE")
-    if "alias" not in checks or _overlap_in_part(actual):
-        ct.launch(stream, (blocks,), kernel, actual)
-        return
-    with settings.override(SANITIZE=checks - {"alias"}):
-        ct.launch(stream, (blocks,), kernel, actual)
-
-
-def _overlap_in_part(args: Sequence[Any]) -> bool:
-    """Whether two arrays in host memory among the arguments overlap without being the same."""
-    arrays, pending = [], list(args)
-    while pending:
-        x = pending.pop()
-        if isinstance(x, tuple):
-            pending += x
-        elif isinstance(x, np.ndarray):
-            arrays.append(x)
-    return any(_layout(a) != _layout(b) and np.shares_memory(a, b) for a, b in combinations(arrays, 2))
-
-
-def _layout(a: np.ndarray) -> tuple:
-    return a.ctypes.data, a.dtype, a.shape, a.strides
+    ct.launch(stream, (blocks,), kernel, _actual(args))
 
 
 def _actual(x: Any) -> Any:

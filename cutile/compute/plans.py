@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import combinations, islice
 from math import gcd
 from typing import Any, NamedTuple
 
@@ -23,7 +23,7 @@ from cutile.compute.iterators import IteratorBase, Stored
 from cutile.compute.operators import Operator
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info, uint8
-from cutile.errors import TileError, for_users, is_refusal
+from cutile.errors import TileError, TileSanitizerError, for_users, is_refusal
 from cutile.runtime.array_ref import GPU, ref_of
 from cutile.runtime.autograd import Written, before_writing
 from cutile.runtime.launch_key import find_reader
@@ -52,7 +52,7 @@ class Plan:
         self._watched = any(isinstance(x, Operator) and x.watched for x in operands) or any(
             it.watched() for it in operands if isinstance(it, IteratorBase))
         self._repeatable = bool(arrays)
-        self._steps: list[_Step | _Call | _Apart] = []
+        self._steps: list[Step | _Call | _Apart] = []
         self._used, self._largest = 0, 1
         self.used = False  # see LruDict
 
@@ -80,7 +80,7 @@ class Plan:
         and tuples of these.
         """
         if blocks:
-            self._steps.append(_Step(self, kernel, blocks, self._template(args)))
+            self._steps.append(Step(self, kernel, blocks, self._template(args)))
 
     def call(self, function: Callable, *args: Any) -> None:
         """A call of a function of the host between launches. `args`: as those of a launch; in host memory it gets
@@ -146,7 +146,11 @@ class Plan:
             _tell_torch(self._written, args)
         alignment = 0 if self.device is None else roots[-1] & 15
         for step in self._steps:
-            step.run(roots, alignment, stream)
+            try:
+                step.run(roots, alignment, stream)
+            except TileSanitizerError as e:
+                if not _only_in_place(e, roots):
+                    raise
 
     def _checked(self, storage: Any) -> Any:
         """Temporary storage as a root."""
@@ -243,13 +247,15 @@ class _Number:
         self.root = root
 
 
-class _Step:
-    """A launch of a plan. `template`: its arguments, with parts and numbers in the place of what differs."""
+class Step:
+    """A launch of a plan: a kernel over a grid. `template`: its arguments, with parts and numbers in the place of what
+    differs.
+    """
 
-    __slots__ = ("_plan", "_kernel", "_grid", "_template", "_repeated", "_constants", "_moves", "_parts")
+    __slots__ = ("kernel", "grid", "_plan", "_template", "_repeated", "_constants", "_moves", "_parts")
 
     def __init__(self, plan: Plan, kernel: Any, blocks: int, template: tuple):
-        self._plan, self._kernel, self._grid, self._template = plan, kernel, (blocks, 1, 1), template
+        self.kernel, self.grid, self._plan, self._template = kernel, (blocks, 1, 1), plan, template
         self._repeated: dict[int, Repeated] = {}  # by the alignment of temporary storage
         leaves = list(_leaves(template, kernel.specs))
         self._constants = [None if isinstance(x, _Part | _Number) else x for x in leaves]
@@ -273,8 +279,12 @@ class _Step:
             values[i] = take(roots[root])
         found.run(stream, values)
 
+    def arguments(self, roots: list) -> tuple:
+        """Those of ct.launch."""
+        return self._plan.actual(self._template, roots)
+
     def _made(self, roots: list, stream: Any) -> Repeated:
-        return Repeated(self._kernel, self._grid, self._plan.actual(self._template, roots), stream, self._plan._watched)
+        return Repeated(self.kernel, self.grid, self.arguments(roots), stream, self._plan._watched)
 
 
 class _Call:
@@ -326,6 +336,20 @@ def _shared(a: Line, b: Line) -> tuple[int, int, int, int, int, int]:
     (first, end), (other, other_end) = spans
     step = gcd(a.array.stride, b.array.stride)
     return b.start - a.start, first - other_end, end - other, step, a.array.itemsize, step - b.array.itemsize
+
+
+def _only_in_place(e: TileSanitizerError, roots: list) -> bool:
+    """Whether the sanitizer reports only that input and output are one array, as they may be: a kernel reads each tile
+    before it writes it.
+    """
+    if any(found.check != "alias" for found in e.errors):
+        return False
+    arrays = [a for a in roots if isinstance(a, np.ndarray)]
+    return not any(_layout(a) != _layout(b) and np.shares_memory(a, b) for a, b in combinations(arrays, 2))
+
+
+def _layout(a: np.ndarray) -> tuple:
+    return a.ctypes.data, a.dtype, a.shape, a.strides
 
 
 def _leaves(args: Sequence[Any], specs: Any) -> Iterator[Any]:
