@@ -56,9 +56,13 @@ def custom_vjp(function: Callable, backward: Callable) -> Callable:
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         import jax
 
+        from cutile.jax.primitive import all_varying
+
         given = signature.bind(*args, **kwargs).arguments
         arrays = {n: jax.numpy.asarray(v) for n, v in given.items() if isinstance(v, jax.Array | np.ndarray)}
         others = {n: v for n, v in given.items() if n not in arrays}
+        # Here and not in the function, so that under shard_map JAX adds up the gradients of what all devices share.
+        arrays = dict(zip(arrays, all_varying(list(arrays.values())), strict=True))
         return _differentiable(function, backward, outputs, asked, others)(arrays)
 
     signature = inspect.signature(function).replace(parameters=list(function.parameters.values()))

@@ -31,7 +31,7 @@ jax.tree_util.register_dataclass(OutputPlaceholder, data_fields=[], meta_fields=
 
 def bind(call: Call, inputs: Sequence[Any]) -> list[Any]:
     """Make the call where JAX traces, and run it where it does not."""
-    return _primitive.bind(*_all_varying(inputs), call=call)
+    return _primitive.bind(*all_varying(inputs), call=call)
 
 
 @_primitive.def_impl
@@ -68,7 +68,7 @@ def _axes(x: Any) -> frozenset:
     return found if found is not None else getattr(getattr(kind, "mat", None), "varying", frozenset())
 
 
-def _all_varying(inputs: Sequence[Any]) -> list[Any]:
+def all_varying(inputs: Sequence[Any]) -> list[Any]:
     """The inputs, each varying along all axes along which one of them does."""
     every = frozenset().union(*map(_axes, inputs))
     return [_varying(x, tuple(sorted(every - _axes(x), key=str))) for x in inputs]

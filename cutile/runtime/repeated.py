@@ -60,7 +60,7 @@ class Repeated:
         prepared.run(self.grid, stream, values, False)
 
     def _for_c(self, prepared: Any) -> Any:
-        """The launch for C code (gpu/_launcher.c); None where Python has to run it."""
+        """The launch for C code (runtime/_launcher.c); None where Python has to run it."""
         if 0 in self.grid or getattr(prepared, "traced", True):
             return None
         c, watch = launch_cache.chosen(), settings.watch("BACKEND", "DEBUG", "SANITIZE")

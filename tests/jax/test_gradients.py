@@ -48,6 +48,28 @@ def both(x: ct.Array["N"], i: ct.Array["N"], total, product):
     ct.store(product, 0, a * b)
 
 
+@shows("JC-10.shard")
+@pytest.mark.parametrize("jit", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_devices_that_share_an_argument(jit):
+    """Its gradient is the sum over the devices."""
+    f = custom_vjp(both, lambda x, i, grad_total, grad_product: {
+        "x": grad_total + i * grad_product, "i": grad_total + x * grad_product})
+    mesh = jax.make_mesh((4,), ("d",))
+    over, every = jax.sharding.PartitionSpec("d"), jax.sharding.PartitionSpec()
+
+    def loss(shared, x):
+        total, product = f(x, shared)
+        return jax.lax.psum(jnp.sum(total * product), "d")
+
+    x = jax.device_put(jnp.arange(4.0 * N), jax.sharding.NamedSharding(mesh, over))
+    shared = jnp.linspace(1, 2, N)
+    gradients = jax.shard_map(jax.grad(loss, argnums=(0, 1)), mesh=mesh, in_specs=(every, over),
+                              out_specs=(every, over))
+    found = jit(gradients)(jax.device_put(shared, jax.sharding.NamedSharding(mesh, every)), x)
+    plain = jax.grad(lambda s, x: jnp.sum((x + s) * x * s), argnums=(0, 1))(shared, np.arange(4.0 * N).reshape(4, N))
+    assert np.allclose(found[0], plain[0], rtol=1e-5) and np.allclose(found[1].reshape(4, N), plain[1], rtol=1e-5)
+
+
 def test_several_outputs_and_inputs_without_gradient():
     f = custom_vjp(both, lambda i, grad_total, grad_product: {"x": grad_total + i * grad_product})
     x, i = jnp.asarray(X[1]), jnp.arange(N, dtype=jnp.int32)

@@ -184,7 +184,7 @@ def test_nothing_to_run(gpu, fake, given):
 @pytest.mark.parametrize("capability, image", [((8, 0), b"a"), ((8, 6), b"b"), ((8, 9), b"b"), ((9, 0), b"c")])
 def test_the_code_for_the_gpu(gpu, fake, capability, image):
     (ctypes.c_int * 2).in_dll(fake, "capability")[:] = capability
-    p = plan(codes=((90, b"c\0"), (80, b"a\0"), (86, b"b\0")))
+    p = plan(codes=((90, b"c\0"), (86, b"b\0"), (80, b"a\0")))
     assert gpu(p, *BUFFERS) is None
     assert (ctypes.c_char * 64).in_dll(fake, "images").value == image
 

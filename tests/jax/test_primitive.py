@@ -194,6 +194,8 @@ def test_each_device_runs_on_its_shard(mesh, jit, checked):
     found = over(doubled, (i,))(z)
     assert same(found, z * 2) and found.sharding.spec == i
     assert len({s.device for s in found.addressable_shards}) == 4
+    total = over(lambda x: jax.lax.psum(doubled(x), "i"), (i,), every)
+    assert all(same(total(z), np.asarray(z).reshape(4, N).sum(0) * 2) for _ in range(20))
     assert same(over(summed, (i, every))(z, Y), (np.asarray(z).reshape(4, N) + Y).ravel())
     assert same(over(lambda x: summed(x, cutile_call((1,), fill, (out(),))), (i,))(z), np.asarray(z) + 3)
     if not checked or jit is jax.jit:
