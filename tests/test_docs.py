@@ -20,6 +20,7 @@ from cutile.ops._op import _REGISTRY, op
 from cutile.types import TileType
 from tests.gpu.tileir.rules.small_kernels import names
 from tools.docgen import __main__ as generate
+from tools.docgen import error_messages
 from tools.docgen.markdown import wrapped
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +29,11 @@ ROOT = Path(__file__).resolve().parent.parent
 @pytest.mark.parametrize("path", generate.FILES)
 def test_generated_pages_are_fresh(path):
     assert (ROOT / path).read_text() == generate.FILES[path](), f"{path} is stale: run python -m tools.docgen"
+
+
+def test_the_page_of_errors_says_what_to_do_about_each_class():
+    public = {n for n, v in vars(ct).items() if isinstance(v, type) and issubclass(v, ct.TileError)} - {"TileError"}
+    assert public <= set(error_messages.WHAT_TO_DO) and set(error_messages.HOST) <= set(error_messages.WHAT_TO_DO)
 
 
 PAGES = [ROOT / "README.md", ROOT / "HACKING.md", *sorted((ROOT / "docs").rglob("*.md"))]

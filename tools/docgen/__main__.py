@@ -171,6 +171,10 @@ kernel, and `.errors` holds them. `.loc` says where the error is (file, line, co
 launch is a plain TypeError, ValueError or OverflowError that names the parameter. Tracebacks leave out the frames of
 cutile; `CUTILE_DEBUG=1` shows them.
 
+## What to do
+
+{remedies}
+
 ## Common errors
 
 {examples}
@@ -183,7 +187,8 @@ cutile; `CUTILE_DEBUG=1` shows them.
 
 def error_page() -> str:
     """The page of errors."""
-    return ERRORS.format(note=NOTE, examples=error_examples.page(), messages=error_messages.tables())
+    return ERRORS.format(note=NOTE, examples=error_examples.page(),
+                         remedies=error_messages.remedies(), messages=error_messages.tables())
 
 
 PAGES = {"docs/errors.md": error_page, "docs/ops.md": op_pages, "docs/freedoms.md": freedoms,

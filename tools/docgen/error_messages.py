@@ -16,6 +16,7 @@ from pathlib import Path
 from cutile import errors
 from cutile.front import syntax
 from tools.docgen.markdown import plain, row
+from tools.docgen.op_clauses import sections
 
 ROOT = Path(__file__).resolve().parents[2]
 CLASSES = {n: c for n, c in vars(errors).items() if inspect.isclass(c) and issubclass(c, errors.TileError)}
@@ -112,12 +113,51 @@ def _assigned(name: str, around: list[ast.FunctionDef]) -> list[ast.expr]:
             if isinstance(n, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in n.targets)]
 
 
+# What to do about an error of each class that users see.
+WHAT_TO_DO = {
+    "TileSyntaxError": "Write what `help` says. [Which Python a kernel may contain](language/python.md) lists the rest.",
+    "TileTypeError": "Look at the shape and dtype that the text gives, and write what `help` says. Where a constant is "
+                     "needed, annotate the parameter `ct.Constant[int]`.",
+    "TileValueError": "Change the constant. [The operations](ops.md) say which values they take.",
+    "TileRecursionError": "Write a loop, or give the function that calls itself an end that a constant decides.",
+    "TileUnsupportedFeatureError": "Compile for another target, or use a newer assembler; the text says which.",
+    "TileStaticEvalError": "Keep to what stands in one such call: an expression of Python, without another such call.",
+    "StaticException": "Look at `__cause__`: it is the exception that your Python code raised.",
+    "TileStaticAssertionError": "The text is yours, of `ct.static_assert`. For `ct.ensure_constant`: annotate the "
+                                "parameter `ct.Constant`.",
+    "TileCompilerExecutionError": "The assembler's own text is in `.tool_output`. Try `opt_level`, another target or "
+                                  "another release; [known bugs](assembler-bugs.md) are listed.",
+    "TileCompilerTimeoutError": "Make tiles smaller, unroll less, or raise `CUTILE_COMPILER_TIMEOUT`.",
+    "TileAssertionError": "The text is yours, of `ct.assert_`. [Stop in that block](debugging.md#after-a-failure).",
+    "TileDeadlockError": "Look at the lines that the text names: who should change what they wait for, and does it?",
+    "TileStepLimitError": "Look at the loop: its condition never becomes false. Or raise `CUTILE_STEP_LIMIT`.",
+    "TileSanitizerError": "Look at the line, block and element: [the sanitizer](debugging.md#the-sanitizer) explains "
+                          "each check.",
+    "TileInternalError": "Please report it, with the kernel. It is a bug of cutile.",
+    "TypeError": "The call on the host is wrong: the text names the argument and what it should be.",
+    "ValueError": "The same, for a value that is out of range.",
+    "OverflowError": "Pass a smaller number, or annotate the parameter `ct.ScalarInt64[int]`.",
+    "RuntimeError": "An op was called outside a kernel, or the GPU refused; the text says which.",
+    "RecursionError": "Nest the arguments less deeply.",
+}
+
+
+def remedies() -> str:
+    """What to do, by class."""
+    rows = [row((f"`{n}`", _why(n), help)) for n, help in WHAT_TO_DO.items()]
+    return "\n".join(["| class | why | what to do |", "|---|---|---|", *rows])
+
+
+def _why(cls: str) -> str:
+    found = getattr(errors, cls, None)
+    return "What the host passes or calls is wrong." if found is None else plain(sections(inspect.getdoc(found))[""])
+
+
 def tables() -> str:
     """One table per class."""
     out = []
     for cls, rows in messages().items():
-        about = inspect.getdoc(CLASSES[cls]) if cls in CLASSES else "What the host passes or calls is wrong."
-        out.append(f"### {cls}\n\n{about}\n\n| message | what to write instead |\n|---|---|")
+        out.append(f"### {cls}\n\n{_why(cls)}\n\n| message | what to write instead |\n|---|---|")
         out += [row((plain(m.text), plain(m.help))) for m in rows]
         out.append("")
     return "\n".join(out)
