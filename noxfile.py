@@ -61,10 +61,19 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the site in docs/_build. Its examples run, and warnings are errors."""
+    """Build the site in docs/_build, and run the notebooks. Examples on pages run, and warnings are errors."""
     session.install("-e", ".[docs,examples,gpu]")  # a page shows the code for a GPU
     session.run("sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "docs/_build", *session.posargs,
                 env={"OPENBLAS_NUM_THREADS": "1"})
+    session.run("python", "-m", "tools.notebooks", "--run")
+
+
+@nox.session
+def notebooks(session: nox.Session) -> None:
+    """Write the notebooks of the tutorial and of the puzzles to notebooks/, and open them in JupyterLab."""
+    session.install("-e", ".", "jupyterlab")
+    session.run("python", "-m", "tools.notebooks")
+    session.run("jupyter", "lab", "notebooks", *session.posargs)
 
 
 @nox.session

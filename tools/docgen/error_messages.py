@@ -115,7 +115,7 @@ def _assigned(name: str, around: list[ast.FunctionDef]) -> list[ast.expr]:
 
 # What to do about an error of each class that users see.
 WHAT_TO_DO = {
-    "TileSyntaxError": "Write what `help` says. [Which Python a kernel may contain](language/python.md) lists the rest.",
+    "TileSyntaxError": "Write what `help` says. [Which Python a kernel may contain](language/python.md) is a page.",
     "TileTypeError": "Look at the shape and dtype that the text gives, and write what `help` says. Where a constant is "
                      "needed, annotate the parameter `ct.Constant[int]`.",
     "TileValueError": "Change the constant. [The operations](ops.md) say which values they take.",
