@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cutile as ct
@@ -54,6 +54,10 @@ class Case:
     arrays: dict[str, Any]
     outputs: tuple[str, ...]
     numbers: dict[str, Any] = field(default_factory=dict)
+
+    def searching(self, first: int | None) -> Case:
+        """The case with no more than the first configurations of each stage; None for all."""
+        return replace(self, stages=tuple(replace(s, space=s.space[:first]) for s in self.stages))
 
 
 def hints(ctas: int | None = None, occupancy: int | None = None, warps: int | None = None) -> dict:

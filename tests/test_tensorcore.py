@@ -186,3 +186,10 @@ def test_means_and_bars(bench):
     assert means["matmul"] == pytest.approx({"library": 1.0, "official": 0.9**0.5})
     assert means["forward"] == pytest.approx({"library": 1.1}) and set(means) == {"matmul", "forward"}
     assert [bench.below(r) for r in rows] == [False, True, False]
+
+
+def test_the_first_configurations(cases):
+    case = cases.backward(Arrays(), 1, 1, 64, 16, False)
+    assert [len(s.space) for s in case.searching(3).stages] == [2, 3, 3]
+    assert case.searching(3).stages[1].space == cases.BACKWARD[:3]
+    assert case.searching(None).stages == case.stages
