@@ -29,7 +29,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -62,17 +62,17 @@ class Side:
     def fill(self, found: list[Case], stream: Any) -> float:
         """Compile all configurations of all cases, with as many assemblers at once as processors. Gives the seconds.
 
-        The last cases, backward passes, take longest, so they come first. What cannot be compiled fails again while it
-        is tuned.
+        The last cases, backward passes, take longest, so they come first. Launches of a configuration run in their
+        order, as some read what others write. What cannot be compiled fails again while it is tuned.
         """
-        def once(launch: Launch) -> None:
+        def once(launches: Sequence[Launch]) -> None:
             with contextlib.suppress(Exception):
-                self.launch(launch, stream)
+                for launch in launches:
+                    self.launch(launch, stream)
 
         start = time.perf_counter()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(once, (x for case in reversed(found) for s in case.stages for c in s.space
-                                 for x in s.launches(c))))
+            list(pool.map(once, (s.launches(c) for case in reversed(found) for s in case.stages for c in s.space)))
         return time.perf_counter() - start
 
     def tuned(self, stage: Stage, stream: Any) -> Any:
