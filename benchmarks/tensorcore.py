@@ -12,10 +12,10 @@ that _tensorcore_cases.py states for each. Beside them run, in the same process,
 Triton's tutorials are not among them: its wheels do not contain them.
 
 The L2 cache is emptied before each call, calls take turns, figures are medians by the GPU's clock. Each result is
-compared with a library's first. Nearly all of the time goes to the assembler: over all of the spaces two minutes for
-each side on 16 cores. `--first N` searches the first N configurations of each space, the same for both sides. `--list`
-shows the names of rows, `--json FILE` writes all figures, after each row, `--configs` prints the configuration that was
-chosen. The exit status is 1 if a result is wrong, or if a row is below 0.98 of official.
+compared with a library's first. Most of the time goes to the assembler; `cuda.tile` runs one at a time, more than a
+second for each kernel. So `--first N` searches only the first N configurations of each space, the same for both sides.
+`--list` shows the names of rows, `--json FILE` writes all figures, after each row, `--configs` prints the configuration
+that was chosen. The exit status is 1 if a result is wrong, or if a row is below 0.98 of official.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Side:
         """Compile all configurations of all cases, with as many assemblers at once as processors. Gives the seconds.
 
         The last cases, backward passes, take longest, so they come first. Launches of a configuration run in their
-        order, as some read what others write. What cannot be compiled fails again while it is tuned.
+        order, as some read what others write. `cuda.tile` gets one thread: it compiles one kernel at a time, and in 16
+        threads some launch accessed illegal memory. What cannot be compiled fails again while it is tuned.
         """
         def once(launches: Sequence[Launch]) -> None:
             with contextlib.suppress(Exception):
@@ -71,7 +72,7 @@ class Side:
                     self.launch(launch, stream)
 
         start = time.perf_counter()
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with ThreadPoolExecutor(os.cpu_count() if self.name == "ours" else 1) as pool:
             list(pool.map(once, (s.launches(c) for case in reversed(found) for s in case.stages for c in s.space)))
         return time.perf_counter() - start
 
