@@ -1,4 +1,4 @@
-"""Device-wide algorithms that keep some of the items [SEL]."""
+"""Device-wide algorithms that keep some of the items [SEL, RBK]."""
 
 import numpy as np
 import pytest
@@ -88,3 +88,20 @@ def test_counts(dtype):
     same_bits(out, X)
     ct.compute.select(X, out, counts, lambda v: True, 100)
     assert counts.tolist() == [100, 0]
+
+
+@clause("RBK-1.reduce", "RBK-1.equal", "RBK-1.nothing", "RBK-2.lengths")
+@pytest.mark.parametrize("n", [0, 1, 2, 33, 1025, N])
+@pytest.mark.parametrize("equal", [None, lambda a, b: a <= b])
+def test_runs(n, equal):
+    keys, sums, lengths, runs = np.zeros(N, np.int32), np.zeros(N, np.int64), np.zeros(N, np.int32), np.full(1, -1)
+    ct.compute.reduce_by_key(X, ct.compute.CountingIterator(1), keys, sums, runs, lambda a, b: a + b, n, equal)
+    same = equal or (lambda a, b: a == b)
+    first = [k for k in range(n) if k == 0 or not same(X[k - 1], X[k])]
+    ends = [*first[1:], n][:len(first)]
+    assert runs[0] == len(first)
+    same_bits(keys[:len(first)], X[first])
+    assert sums[:len(first)].tolist() == [sum(range(a + 1, b + 1)) for a, b in zip(first, ends, strict=True)]
+    ct.compute.run_length_encode(X, keys, lengths, runs, n, equal)
+    assert runs[0] == len(first) and lengths[:len(first)].tolist() == [b - a for a, b in zip(first, ends, strict=True)]
+    same_bits(keys[:len(first)], X[first])

@@ -28,6 +28,8 @@ from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.pairs import DoubleBuffer, SortOrder
 from cutile.compute.radix import make_radix_sort, radix_sort
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
+from cutile.compute.reduce_by_key import make_reduce_by_key, reduce_by_key
+from cutile.compute.run_length_encode import make_run_length_encode, run_length_encode
 from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_scan, make_inclusive_scan
 from cutile.compute.search import lower_bound, make_lower_bound, make_upper_bound, upper_bound
 from cutile.compute.segmented_reduce import make_segmented_reduce, segmented_reduce
@@ -68,7 +70,9 @@ __all__ = [
     "make_lower_bound",
     "make_merge_sort",
     "make_radix_sort",
+    "make_reduce_by_key",
     "make_reduce_into",
+    "make_run_length_encode",
     "make_segmented_reduce",
     "make_select",
     "make_three_way_partition",
@@ -77,7 +81,9 @@ __all__ = [
     "make_upper_bound",
     "merge_sort",
     "radix_sort",
+    "reduce_by_key",
     "reduce_into",
+    "run_length_encode",
     "segmented_reduce",
     "select",
     "three_way_partition",

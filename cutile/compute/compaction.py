@@ -218,6 +218,11 @@ def _nothing(many: int, counter: IteratorBase) -> Any:
     return store_zeros
 
 
+def nothing_kernel(many: int, counter: IteratorBase) -> Any:
+    """The kernel that stores the counts of no items."""
+    return kernels_for(("no items", many, counter.kind), _nothing, many, counter)
+
+
 # ------------------------------------------------------------------ launches
 
 
@@ -234,8 +239,7 @@ def compact(plan: Plan, key: tuple, split: Split, items: dict[str, IteratorBase]
     check_counter(argument, counter, split.counts)
     check_apart(plan, {**outs, argument: counter}, items, n)
     if n == 0:
-        kernel = kernels_for(("no items", split.counts, counter.kind), _nothing, split.counts, counter)
-        plan.launch(1, kernel, counter.state(split.counts))
+        plan.launch(1, nothing_kernel(split.counts, counter), counter.state(split.counts))
         return
     sources = tuple(items.values())
     wide = is_wide(n, *sources, *outs.values())

@@ -1,0 +1,99 @@
+"""run_length_encode: of each run of equal items the first one, and how many there are. It reduces a one for each item.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from cutile.compute.algorithm import (
+    COUNT,
+    INPUT,
+    OPERATOR,
+    OUTPUT,
+    Algorithm,
+    check_apart,
+    check_count,
+    is_wide,
+    with_default,
+)
+from cutile.compute.compaction import check_counter, predicate
+from cutile.compute.iterators import IteratorBase, TransformIterator
+from cutile.compute.operators import Operator, OpKind, operator
+from cutile.compute.plans import Plan
+from cutile.compute.reduce_by_key import reduce_runs
+
+
+class RunLengthEncode(Algorithm):
+    takes = {"d_in": INPUT, "d_out_items": OUTPUT, "d_out_lengths": OUTPUT, "d_out_num_runs": OUTPUT,
+             "num_items": COUNT, "equal": with_default(OPERATOR, OpKind.EQUAL_TO)}
+
+    def __call__(self, temp_storage: Any, d_in: Any, d_out_items: Any, d_out_lengths: Any, d_out_num_runs: Any,
+                 num_items: int, equal: Any = None, stream: Any = None) -> int:
+        """Encode the items, and give the bytes of temporary storage; with `temp_storage=None` only that."""
+        return self.run(temp_storage, stream, d_in, d_out_items, d_out_lengths, d_out_num_runs, num_items, equal)
+
+    def check(self, d_in: IteratorBase, d_out_items: IteratorBase, d_out_lengths: IteratorBase,
+              d_out_num_runs: IteratorBase, equal: Operator) -> None:
+        check_counter("d_out_lengths", d_out_lengths, 0)
+        check_counter("d_out_num_runs", d_out_num_runs, 1)
+        predicate("equal", equal, d_in.value_type, d_in.value_type)
+
+    def plan(self, plan: Plan, items: IteratorBase, out_items: IteratorBase, lengths: IteratorBase,
+             counter: IteratorBase, n: int, equal: Operator) -> None:
+        check_count("num_items", n, d_in=items)
+        self.check(items, out_items, lengths, counter, equal)
+        check_apart(plan, {"d_out_items": out_items, "d_out_lengths": lengths, "d_out_num_runs": counter},
+                    {"d_in": items}, n)
+        outs = out_items, lengths, counter
+        ones = TransformIterator(items, lambda item: 1, np.int64 if is_wide(n, items, *outs) else np.int32)
+        reduce_runs(plan, items, ones, outs, operator(OpKind.PLUS), n, equal)
+
+
+def make_run_length_encode(d_in: Any, d_out_items: Any, d_out_lengths: Any, d_out_num_runs: Any, equal: Any = None
+                           ) -> RunLengthEncode:
+    """An object that encodes items by runs; see `run_length_encode`."""
+    return RunLengthEncode(d_in=d_in, d_out_items=d_out_items, d_out_lengths=d_out_lengths,
+                           d_out_num_runs=d_out_num_runs, equal=equal)
+
+
+def run_length_encode(d_in: Any, d_out_items: Any, d_out_lengths: Any, d_out_num_runs: Any, num_items: int,
+                      equal: Any = None, stream: Any = None) -> None:
+    """Copy the first item of each run of equal items, and count how many there are in it.
+
+    Parameters
+    ----------
+    d_in : array or iterator
+        The items.
+    d_out_items : array or iterator
+        The first item of each run goes to its front.
+    d_out_lengths : array or iterator of integers
+        The lengths of the runs go to its front.
+    d_out_num_runs : array or iterator of integers
+        Item 0 becomes the number of runs.
+    num_items : int
+        How many items of `d_in` there are; 2^31 and more are supported.
+    equal : callable or OpKind, optional
+        equal(a, b) says whether two neighbours are equal, of which a is the earlier one. By default ==.
+    stream : optional
+        As in `ct.launch`.
+
+    Raises
+    ------
+    TypeError
+        If `equal` gives no number, or lengths or their number cannot be stored.
+    ValueError
+        If `d_in` has fewer items, or an output shares memory with another operand.
+
+    Notes
+    -----
+    [RBK-2.lengths]
+
+    Examples
+    --------
+    >>> x = np.array([7, 7, 7, 2, 7], np.int32)
+    >>> items, lengths, runs = np.zeros_like(x), np.zeros(5, np.int32), np.zeros(1, np.int64)
+    >>> ct.compute.run_length_encode(x, items, lengths, runs, len(x))
+    >>> items[:runs[0]], lengths[:runs[0]]
+    (array([7, 2, 7], dtype=int32), array([3, 1, 1], dtype=int32))
+    """
+    RunLengthEncode.once((), stream, d_in, d_out_items, d_out_lengths, d_out_num_runs, num_items, equal)
