@@ -190,10 +190,15 @@ def given_once(in_keys: Any, out_keys: Any, in_values: Any, out_values: Any) -> 
 
 
 def keep_apart(args: tuple, n: int) -> None:
-    """ValueError if an output of a call shares memory with another operand: plans do not look at addresses. `args`:
-    inputs and outputs of keys and values, in turn.
+    """ValueError if an output of a call shares memory with another operand. `args`: inputs and outputs of keys and
+    values, in turn.
     """
     def wrapped(wrap: Any, side: str, arrays: tuple) -> dict[str, IteratorBase]:
         named = {f"{side}_keys": arrays[0], f"{side}_values": arrays[1]}
         return {name: wrap(value, name) for name, value in named.items() if value is not None}
-    check_apart(wrapped(as_output, "d_out", args[1::2]), wrapped(as_input, "d_in", args[::2]), int(n))
+    outs, ins = wrapped(as_output, "d_out", args[1::2]), wrapped(as_input, "d_in", args[::2])
+    plan = Plan([*outs.values(), *ins.values()])
+    roots = plan.roots()
+    check_apart(plan, outs, ins, int(n))
+    plan.finish((), (), ())
+    plan.run_once((), roots, None)
