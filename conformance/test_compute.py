@@ -1,4 +1,4 @@
-"""Device-wide algorithms [CNV, TMP, ITR, OPR, TYP, TRF, RDC, SCN]."""
+"""Device-wide algorithms [CNV, TMP, ITR, AOT, OPR, TYP, TRF, RDC, SCN]."""
 
 import numpy as np
 import pytest
@@ -325,3 +325,32 @@ def test_radix_sort_preserves_its_input():
     same_bits(x, X)
     with pytest.raises(ValueError):
         ct.compute.radix_sort(x, x, None, None, N, ct.compute.SortOrder.ASCENDING)
+
+
+@clause("ITR-9.shuffle")
+def test_shuffle():
+    n, orders = 300, []
+    for seed in (1, 1, 2):
+        out = np.zeros(n, np.int64)
+        ct.compute.unary_transform(ct.compute.ShuffleIterator(n, seed), out, lambda v: v, n)
+        assert sorted(out.tolist()) == list(range(n))
+        orders.append(out.tolist())
+    assert orders[0] == orders[1] != orders[2]
+
+
+@clause("AOT-1.capability", "AOT-2.proxy")
+def test_objects_made_ahead():
+    def added(a, b):
+        return a + b
+    array, total = ct.compute.ProxyArray(np.int32), ct.compute.ProxyValue(np.int64)
+    x, out = np.arange(9, dtype=np.int32), np.zeros(1, np.int64)
+    for capability in (None, 90, (9, 0), "9.0", "90", [90, 100]):
+        reduce = ct.compute.make_reduce_into(array, ct.compute.ProxyArray(np.int64), added, total,
+                                             compute_capability=capability)
+        storage = np.empty(reduce(None, x, out, added, 9, np.int64(5)), np.uint8)
+        reduce(storage, x, out, added, 9, np.int64(5))
+        assert out.tolist() == [41]
+    with pytest.raises(ValueError):
+        ct.compute.make_unary_transform(array, array, lambda v: v, compute_capability=[])
+    with pytest.raises(RuntimeError):
+        ct.compute.reduce_into(array, out, 9, lambda a, b: a + b, np.int64(0))

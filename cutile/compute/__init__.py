@@ -19,6 +19,7 @@ from cutile.compute.iterators import (
     IteratorBase,
     PermutationIterator,
     ReverseIterator,
+    ShuffleIterator,
     TransformIterator,
     TransformOutputIterator,
     ZipIterator,
@@ -26,6 +27,7 @@ from cutile.compute.iterators import (
 from cutile.compute.merge import make_merge_sort, merge_sort
 from cutile.compute.operators import OpKind, RawOp
 from cutile.compute.pairs import DoubleBuffer, SortOrder
+from cutile.compute.proxies import ProxyArray, ProxyValue
 from cutile.compute.radix import make_radix_sort, radix_sort
 from cutile.compute.reduce import Determinism, make_reduce_into, reduce_into
 from cutile.compute.reduce_by_key import make_reduce_by_key, reduce_by_key
@@ -50,8 +52,11 @@ __all__ = [
     "IteratorBase",
     "OpKind",
     "PermutationIterator",
+    "ProxyArray",
+    "ProxyValue",
     "RawOp",
     "ReverseIterator",
+    "ShuffleIterator",
     "SortOrder",
     "TransformIterator",
     "TransformOutputIterator",
@@ -91,3 +96,5 @@ __all__ = [
     "unique_by_key",
     "upper_bound",
 ]
+
+_BINDINGS_AVAILABLE = True  # of cuda.compute, which scripts ask for

@@ -55,10 +55,12 @@ from cutile.compute.iterators import (
 )
 from cutile.compute.operators import Operator, operator
 from cutile.compute.plans import ALIGNMENT, Line, Plan, for_user
+from cutile.compute.proxies import ProxyValue, capabilities
 from cutile.compute.readers import First
 from cutile.compute.value_types import Number, Struct, StructValue, ValueType
 from cutile.dtypes import DType, info
 from cutile.runtime.launch_key import find_reader
+from cutile.runtime.scratch import capability
 
 WIDE = 1 << 31  # from that many items on, positions are int64
 KEPT = 1000  # kernels of all algorithms, plans of one
@@ -165,6 +167,8 @@ def _read_value(value: Any, key: list, roots: list) -> None:
 def initial_value(value: Any, name: str) -> Initial | None:
     if value is None:
         return None
+    if isinstance(value, ProxyValue):
+        return Initial(value.value_type, value.state)
     t = type_of_value(value)
     return Initial(t, held(t, t.numbers(value)))
 
@@ -210,6 +214,7 @@ class Algorithm:
 
     takes    the role of each argument of a call, by name, in the order in which `run` and `once` get them
     options  what else its plans depend on
+    capabilities  compute capabilities of the GPUs that it may run on; None for all
     """
 
     backend = "own"
@@ -221,9 +226,9 @@ class Algorithm:
         _plans.append(cls.plans)
         cls._readers = tuple(role.read for role in cls.takes.values())
 
-    def __init__(self, options: tuple = (), **made: Any):
+    def __init__(self, options: tuple = (), compute_capability: Any = None, **made: Any):
         """`made`: the arguments of `make_…`. Later ones must be of their kinds."""
-        self.options = options
+        self.options, self.capabilities = options, capabilities(compute_capability)
         self._made: dict[str, Any] = {}
         self._found: LruDict[tuple, Plan] = LruDict(KEPT)  # those for arguments that were checked
         if made:
@@ -299,9 +304,17 @@ class Algorithm:
             plan.finish([name for name, role in self.takes.items() if role.writes], list(self.takes), args)
             if key is not None:
                 self.plans.keep((self.options, key), plan)
+        if self.capabilities is not None and plan.device is not None:
+            self._check_capability(plan.device)
         if key is not None:
             self._found.keep(key, plan)
         return plan, roots
+
+    def _check_capability(self, device: int) -> None:
+        if (found := capability(device)) not in self.capabilities:
+            built = ", ".join(f"{major}.{minor}" for major, minor in self.capabilities)
+            raise RuntimeError(f"GPU {device} has compute capability {found[0]}.{found[1]}, and this object was made "
+                               f"for {built}")
 
     def input(self, name: str, value: Any) -> IteratorBase:
         return self._kind_checked(name, as_input(value, name))

@@ -27,6 +27,7 @@ from cutile.compute.blocks import Combined, put_one
 from cutile.compute.iterators import IteratorBase, constant_reader
 from cutile.compute.operators import Operator, result_of
 from cutile.compute.plans import Plan
+from cutile.compute.proxies import capabilities
 from cutile.compute.readers import Place
 from cutile.compute.value_types import ValueType
 
@@ -126,7 +127,7 @@ class Reduce(Algorithm):
 def make_reduce_into(d_in: Any, d_out: Any, op: Any, h_init: Any = None, *, determinism: Determinism =
                      Determinism.RUN_TO_RUN, compute_capability: Any = None) -> Reduce:
     """An object that reduces items; see `reduce_into`."""
-    return Reduce((Determinism(determinism),), d_in=d_in, d_out=d_out, op=op, h_init=h_init)
+    return Reduce((Determinism(determinism),), compute_capability, d_in=d_in, d_out=d_out, op=op, h_init=h_init)
 
 
 def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = None, stream: Any = None, *,
@@ -138,4 +139,5 @@ def reduce_into(d_in: Any, d_out: Any, num_items: int, op: Any, h_init: Any = No
     h_init  a number, a NumPy array whose first item counts, a struct, or None. Without items d_out becomes h_init, or
             stays as it is
     """
+    capabilities(compute_capability)  # a one-shot call runs where its arrays are
     Reduce.once((Determinism(determinism),), stream, d_in, d_out, op, num_items, h_init)

@@ -125,14 +125,14 @@ def _scan(plan: Plan, items: IteratorBase, out: IteratorBase, levels: list, size
                 () if begin is None else begin.state, n, size, n % size == 0)
 
 
-def make_inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None) -> Scan:
+def make_inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, compute_capability: Any = None) -> Scan:
     """An object that scans items; see `inclusive_scan`."""
-    return Scan((True,), d_in=d_in, d_out=d_out, op=op, init_value=init_value)
+    return Scan((True,), compute_capability, d_in=d_in, d_out=d_out, op=op, init_value=init_value)
 
 
-def make_exclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any) -> Scan:
+def make_exclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any, compute_capability: Any = None) -> Scan:
     """An object that scans items; see `exclusive_scan`."""
-    return Scan((False,), d_in=d_in, d_out=d_out, op=op, init_value=init_value)
+    return Scan((False,), compute_capability, d_in=d_in, d_out=d_out, op=op, init_value=init_value)
 
 
 def inclusive_scan(d_in: Any, d_out: Any, op: Any, init_value: Any = None, num_items: int = 0, stream: Any = None

@@ -104,13 +104,16 @@ def _check_positions(out: IteratorBase, n: int) -> None:
         raise ValueError(f"argument `d_out`: positions up to {n} do not fit {t}")
 
 
-def make_lower_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None) -> Search:
+def make_lower_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None,
+                     compute_capability: Any = None) -> Search:
     """An object that searches as `lower_bound` does, for arguments of the same kinds.
 
     Parameters
     ----------
     d_data, d_values, d_out, comp
         As in `lower_bound`.
+    compute_capability : int, tuple, str or list, optional
+        That of the GPUs that the object may run on, such as 90, (9, 0) or "9.0"; a call on another is a RuntimeError.
 
     Returns
     -------
@@ -130,16 +133,19 @@ def make_lower_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None) -
     >>> out
     array([4, 4])
     """
-    return Search((False,), d_data=d_data, d_values=d_values, d_out=d_out, comp=comp)
+    return Search((False,), compute_capability, d_data=d_data, d_values=d_values, d_out=d_out, comp=comp)
 
 
-def make_upper_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None) -> Search:
+def make_upper_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None,
+                     compute_capability: Any = None) -> Search:
     """An object that searches as `upper_bound` does, for arguments of the same kinds.
 
     Parameters
     ----------
     d_data, d_values, d_out, comp
         As in `upper_bound`.
+    compute_capability : int, tuple, str or list, optional
+        That of the GPUs that the object may run on, such as 90, (9, 0) or "9.0"; a call on another is a RuntimeError.
 
     Returns
     -------
@@ -159,7 +165,7 @@ def make_upper_bound(d_data: Any, d_values: Any, d_out: Any, comp: Any = None) -
     >>> out
     array([4, 5])
     """
-    return Search((True,), d_data=d_data, d_values=d_values, d_out=d_out, comp=comp)
+    return Search((True,), compute_capability, d_data=d_data, d_values=d_values, d_out=d_out, comp=comp)
 
 
 def lower_bound(d_data: Any, num_items: int, d_values: Any, num_values: int, d_out: Any, comp: Any = None,

@@ -116,14 +116,16 @@ class SegmentedReduce(Algorithm):
                         full, rows, lanes, False)
 
 
-def make_segmented_reduce(d_in: Any, d_out: Any, start_offsets_in: Any, end_offsets_in: Any, op: Any, h_init: Any
-                          ) -> SegmentedReduce:
+def make_segmented_reduce(d_in: Any, d_out: Any, start_offsets_in: Any, end_offsets_in: Any, op: Any, h_init: Any,
+                          compute_capability: Any = None) -> SegmentedReduce:
     """An object that reduces segments as `segmented_reduce` does, for arguments of the same kinds.
 
     Parameters
     ----------
     d_in, d_out, start_offsets_in, end_offsets_in, op, h_init
         As in `segmented_reduce`.
+    compute_capability : int, tuple, str or list, optional
+        That of the GPUs that the object may run on, such as 90, (9, 0) or "9.0"; a call on another is a RuntimeError.
 
     Returns
     -------
@@ -146,7 +148,7 @@ def make_segmented_reduce(d_in: Any, d_out: Any, start_offsets_in: Any, end_offs
     >>> out
     array([1, 0, 5])
     """
-    return SegmentedReduce((), d_in=d_in, d_out=d_out, start_offsets_in=start_offsets_in,
+    return SegmentedReduce((), compute_capability, d_in=d_in, d_out=d_out, start_offsets_in=start_offsets_in,
                            end_offsets_in=end_offsets_in, op=op, h_init=h_init)
 
 

@@ -68,14 +68,15 @@ class BinaryTransform(_Transform):
         self.run_here(stream, d_in1, d_in2, d_out, op, num_items)
 
 
-def make_unary_transform(d_in: Any, d_out: Any, op: Any) -> UnaryTransform:
+def make_unary_transform(d_in: Any, d_out: Any, op: Any, compute_capability: Any = None) -> UnaryTransform:
     """An object that computes `d_out[i] = op(d_in[i])`."""
-    return UnaryTransform(d_in=d_in, d_out=d_out, op=op)
+    return UnaryTransform((), compute_capability, d_in=d_in, d_out=d_out, op=op)
 
 
-def make_binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any) -> BinaryTransform:
+def make_binary_transform(d_in1: Any, d_in2: Any, d_out: Any, op: Any,
+                          compute_capability: Any = None) -> BinaryTransform:
     """An object that computes `d_out[i] = op(d_in1[i], d_in2[i])`."""
-    return BinaryTransform(d_in1=d_in1, d_in2=d_in2, d_out=d_out, op=op)
+    return BinaryTransform((), compute_capability, d_in1=d_in1, d_in2=d_in2, d_out=d_out, op=op)
 
 
 def unary_transform(d_in: Any, d_out: Any, op: Any, num_items: int, stream: Any = None) -> None:

@@ -47,3 +47,10 @@ def _keep_memory(device: Any) -> None:
         failed, pool = api.cuDeviceGetDefaultMemPool(device.ordinal)
         if not failed:
             api.cuMemPoolSetAttribute(pool, threshold, api.cuuint64_t(2**64 - 1))
+
+
+def capability(ordinal: int) -> tuple[int, int]:
+    """The compute capability of a GPU."""
+    from cutile.gpu.driver import driver
+
+    return driver().capability(ordinal)

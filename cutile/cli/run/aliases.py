@@ -1,4 +1,4 @@
-"""Lets scripts import cutile under the name of another implementation: `import cuda.tile as ct`."""
+"""Lets scripts import cutile, or a part of it, under the name of another implementation: `import cuda.tile as ct`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from importlib.machinery import ModuleSpec
 
 import cutile
 
-NAMES = ("cuda.tile",)
+NAMES = {"cuda.tile": "cutile", "cuda.compute": "cutile.compute"}  # what scripts import, and what they get
 
 
 @contextmanager
 def imported_as(name: str) -> Iterator[None]:
-    """Within the `with` block, `import NAME` imports cutile, and submodules of NAME are those of cutile."""
-    finder = _Finder(name)
+    """Within the `with` block, `import NAME` imports cutile or what NAMES says, and submodules are those of that."""
+    finder = _Finder(name, NAMES.get(name, cutile.__name__))
     before = {n: m for n, m in sys.modules.items() if finder.real(n) is not None}
     for n in before:
         del sys.modules[n]
@@ -52,15 +52,15 @@ def _parent(name: str) -> types.ModuleType:
 
 
 class _Finder(MetaPathFinder):
-    """Finds cutile and its modules under another name."""
+    """Finds a package and its modules under another name."""
 
-    def __init__(self, name: str):
-        self.name = name
+    def __init__(self, name: str, package: str):
+        self.name, self.package = name, package
 
     def real(self, fullname: str) -> str | None:
-        """The name in cutile of a module that has this name to scripts; None for other modules."""
+        """The own name of a module that has this name to scripts; None for other modules."""
         if fullname == self.name or fullname.startswith(self.name + "."):
-            return cutile.__name__ + fullname[len(self.name):]
+            return self.package + fullname[len(self.name):]
         return None
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: object = None) -> ModuleSpec | None:

@@ -12,7 +12,7 @@ import cutile
 from cutile.cli.run.aliases import NAMES, imported_as
 
 
-@pytest.mark.parametrize("name", [*NAMES, "no_such_package.tile"])
+@pytest.mark.parametrize("name", ["cuda.tile", "no_such_package.tile"])
 def test_modules_are_those_of_cutile(name):
     spec, before = cutile.__spec__, dict(sys.modules)
     with imported_as(name):
@@ -27,6 +27,18 @@ def test_modules_are_those_of_cutile(name):
     assert cutile.__spec__ is spec and importlib.import_module("cutile.tune").__spec__.name == "cutile.tune"
     assert {n: m for n, m in sys.modules.items() if n.startswith(name)} == {
         n: m for n, m in before.items() if n.startswith(name)}
+
+
+def test_scripts_for_cuda_compute():
+    with imported_as("cuda.compute"):
+        scope: dict = {}
+        exec("import cuda.compute as cc\nfrom cuda.compute import OpKind, algorithms, iterators, types\n"
+             "from cuda.compute.op import RawOp\nimport cuda.compute.struct, cuda.compute.determinism\n"
+             "import cuda.compute.typing", scope)
+        assert scope["cc"] is cutile.compute and scope["algorithms"].reduce_into is cutile.compute.reduce_into
+        assert scope["RawOp"] is cutile.compute.RawOp and set(NAMES) == {"cuda.tile", "cuda.compute"}
+        assert scope["types"].float32 == scope["types"].from_numpy_dtype("f4")
+    assert "cuda.compute" not in sys.modules
 
 
 def test_an_installed_implementation_is_back_afterwards(tmp_path, monkeypatch):

@@ -1,0 +1,187 @@
+"""Device-wide algorithms beside other libraries: python benchmarks/compute.py [exponents…]
+
+For each algorithm and number of items (2^16, 2^20, 2^24 and 2^28 on a GPU, 2^16 and 2^20 without one): the time of a
+call, that of the quickest other library, and how many times as quick cutile is; then what a call costs the host, where
+it waits for nothing. The others are cuda.compute, CuPy and PyTorch on a GPU, as far as they are installed, and NumPy in
+host memory. Each result is compared with another library's. `--fill` only compiles what a GPU would run, into the
+cache, on a machine without one.
+"""
+
+import importlib
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from cutile import compute
+from cutile.compute import OpKind
+
+ROUNDS, CALLS = 9, 100
+ROW = "{:34} {:>5} {:>10.4f} ms {:>9} {:>10} {:>6}   {:>7.1f} us"
+
+
+def twice(v):
+    return v * 2
+
+
+def added(a, b):
+    return a + b
+
+
+def positive(v):
+    return v > 0
+
+
+def rows(xp: Any, n: int, dtype: Any, others: dict[str, Any]) -> Iterator[tuple[str, Callable, dict[str, Callable],
+                                                                               Callable]]:
+    """For each algorithm a name, a call of cutile, calls of others, and a function that gives both results."""
+    torch, cc = others.get("torch"), others.get("cuda.compute")
+    x = (xp.arange(n, dtype=np.int32) * 7 % 11 - 5).astype(dtype)
+    y, z, one = xp.empty_like(x), xp.empty_like(x), xp.empty(1, dtype)
+    t, u = (torch.as_tensor(a, device="cuda") for a in (x, z)) if torch else (None, None)
+    first, name = np.zeros(1, dtype), np.dtype(dtype).name
+    sums = {"cupy" if xp is not np else "numpy": lambda: x.sum(dtype=dtype)}
+    doubled = {"cupy" if xp is not np else "numpy": lambda: xp.multiply(x, dtype(2), z)}
+    scanned = {"cupy" if xp is not np else "numpy": lambda: xp.cumsum(x, dtype=dtype, out=z)}
+    kept: dict[str, Callable] = {"cupy" if xp is not np else "numpy": lambda: x[x > 0]}
+    if torch:
+        sums["torch"], doubled["torch"] = lambda: t.sum(dtype=t.dtype), lambda: torch.mul(t, 2, out=u)
+        scanned["torch"] = lambda: torch.cumsum(t, 0, dtype=t.dtype, out=u)
+        kept["torch"] = lambda: torch.masked_select(t, t > 0)
+    if cc:
+        sums["cuda.compute"] = lambda: cc.reduce_into(d_in=x, d_out=one, num_items=n, op=cc.OpKind.PLUS, h_init=first)
+        doubled["cuda.compute"] = lambda: cc.unary_transform(d_in=x, d_out=z, op=twice, num_items=n)
+        scanned["cuda.compute"] = lambda: cc.inclusive_scan(d_in=x, d_out=z, op=cc.OpKind.PLUS, init_value=first,
+                                                            num_items=n)
+    yield (f"transform {name}", lambda: compute.unary_transform(x, y, twice, n), doubled,
+           lambda: (y, xp.multiply(x, dtype(2))))
+    factor = 2.0 if np.dtype(dtype).kind == "f" else 2
+    yield (f"transform, fresh lambda {name}", lambda: compute.unary_transform(x, y, lambda v: v * factor, n), doubled,
+           lambda: (y, xp.multiply(x, dtype(2))))
+    yield (f"reduce PLUS {name}", lambda: compute.reduce_into(x, one, n, OpKind.PLUS, first), sums,
+           lambda: (one, x.sum(dtype=dtype).reshape(1)))
+    yield (f"reduce, function {name}", lambda: compute.reduce_into(x, one, n, added, first), sums,
+           lambda: (one, x.sum(dtype=dtype).reshape(1)))
+    yield (f"inclusive_scan PLUS {name}", lambda: compute.inclusive_scan(x, y, OpKind.PLUS, None, n), scanned,
+           lambda: (y, xp.cumsum(x, dtype=dtype)))
+    yield (f"exclusive_scan PLUS {name}", lambda: compute.exclusive_scan(x, y, OpKind.PLUS, first, n), scanned,
+           lambda: (y[1:], xp.cumsum(x, dtype=dtype)[:-1]))
+    yield from _segments(xp, n, x)
+    count = xp.zeros(1, np.int64)
+    yield (f"select {name}", lambda: compute.select(x, y, count, positive, n), kept,
+           lambda: (y[:int(count[0])], x[x > 0]))
+
+
+def _segments(xp: Any, n: int, x: Any) -> Iterator[tuple]:
+    for mean in (16, 1024):
+        offsets = xp.arange(0, n + 1, mean, dtype=np.int32)
+        many = n // mean
+        out, shown = xp.empty(many, x.dtype), x.reshape(many, mean)
+        others: dict[str, Callable] = {"cupy, rows": lambda shown=shown: shown.sum(axis=1)}
+        if xp is np:
+            others = {"numpy": lambda offsets=offsets: np.add.reduceat(x, offsets[:-1])}
+        yield (f"segmented_reduce of {mean} {x.dtype.name}",
+               lambda out=out, many=many, offsets=offsets: compute.segmented_reduce(
+                   x, out, many, offsets[:-1], offsets[1:], OpKind.PLUS, x.dtype.type(0)), others,
+               lambda out=out, shown=shown: (out, shown.sum(axis=1, dtype=x.dtype)))
+
+
+def milliseconds(f: Callable, wait: Callable, inner: int) -> float:
+    f()
+    wait()
+    found = []
+    for _ in range(ROUNDS):
+        start = time.perf_counter()
+        for _ in range(inner):
+            f()
+        wait()
+        found.append((time.perf_counter() - start) / inner)
+    return statistics.median(found) * 1e3
+
+
+def host_microseconds(f: Callable, wait: Callable) -> float:
+    found = []
+    for _ in range(ROUNDS):
+        wait()
+        start = time.perf_counter()
+        for _ in range(CALLS):
+            f()
+        found.append((time.perf_counter() - start) / CALLS)
+    wait()
+    return min(found) * 1e6
+
+
+def agree(a: Any, b: Any) -> bool:
+    a, b = (np.asarray(v.get() if hasattr(v, "get") else v) for v in (a, b))
+    return a.shape == b.shape and bool(np.allclose(a, b, rtol=1e-3, atol=1e-2 * max(1.0, float(abs(b).max()))))
+
+
+def fill() -> None:
+    """Compile what the rows would run on an H200."""
+    from cutile.compilation.prefill import prefill
+    from cutile.compute import plans
+
+    class Filled:
+        def __init__(self, kernel: Any, grid: tuple, args: tuple, *_: Any):
+            prefill(kernel, [args], ["sm_90"])
+            self.repeatable, self.values = False, ()
+
+        def run(self, *_: Any) -> None:
+            pass
+
+    plans.Repeated, plans.Plan.on_host = Filled, False  # type: ignore[misc,assignment]
+    for exponent in (16, 20, 24):
+        for dtype in (np.int32, np.float32):
+            for name, call, _, _ in rows(np, 1 << exponent, dtype, {}):
+                start = time.perf_counter()
+                call()
+                print(f"{name} 2^{exponent}: {time.perf_counter() - start:.1f} s", flush=True)
+
+
+def main() -> None:
+    others: dict[str, Any] = {}
+    for name in ("cupy", "torch", "cuda.compute"):
+        try:
+            others[name] = importlib.import_module(name)
+        except ImportError:
+            pass
+    cupy = others.get("cupy")
+    try:
+        on_gpu = cupy is not None and cupy.cuda.runtime.getDeviceCount() > 0
+    except Exception:  # there is no driver
+        on_gpu = False
+    xp, wait = (cupy, cupy.cuda.Device().synchronize) if on_gpu else (np, lambda: None)
+    print("on", cupy.cuda.runtime.getDeviceProperties(0)["name"].decode() if on_gpu else "the host")
+    exponents = [int(a) for a in sys.argv[1:]] or ([16, 20, 24, 28] if on_gpu else [16, 20])
+    for exponent in exponents:
+        for dtype in (np.int32, np.float32):
+            for name, call, beside, results in rows(xp, 1 << exponent, dtype, others if on_gpu else {}):
+                _show(name, exponent, call, beside, results, wait)
+
+
+def _show(name: str, exponent: int, call: Callable, beside: dict[str, Callable], results: Callable,
+          wait: Callable) -> None:
+    try:
+        call()
+        if not agree(*results()):
+            print(f"{name} 2^{exponent}: WRONG", flush=True)
+            return
+        inner = max(1, 200 >> max(exponent - 18, 0))
+        ours = milliseconds(call, wait, inner)
+        found = {n: milliseconds(f, wait, inner) for n, f in beside.items()}
+        best = min(found, key=lambda n: found[n])
+        host = host_microseconds(call, wait) if exponent <= 20 else 0.0
+        print(ROW.format(name, f"2^{exponent}", ours, f"{found[best]:.4f}", best, f"{found[best] / ours:.2f}", host),
+              flush=True)
+    except Exception as e:
+        print(f"{name} 2^{exponent}: {type(e).__name__}: {str(e)[:300]}", flush=True)
+
+
+if __name__ == "__main__":
+    fill() if sys.argv[1:] == ["--fill"] else main()

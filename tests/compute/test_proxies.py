@@ -1,0 +1,73 @@
+"""Objects made before their arguments exist, and for some GPUs only; the names of cuda.compute's modules."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cutile import compute
+from cutile.compute import OpKind, ProxyArray, ProxyValue, algorithms, types
+from cutile.compute.op import RawOp, make_op_adapter
+from cutile.compute.proxies import capabilities
+from cutile.errors import TileUnsupportedFeatureError
+from tests.compute.checks import check_docstring
+from tests.gpu.arrays import Cuda
+from tests.gpu.fake_driver import installed
+
+
+def test_an_object_made_of_stand_ins():
+    array = ProxyArray(np.float32)
+    reduce = compute.make_reduce_into(array, ProxyArray(np.float64), OpKind.PLUS, ProxyValue(np.float64))
+    x, o = np.arange(100, dtype=np.float32), np.zeros(1)
+    need = reduce(None, x, o, OpKind.PLUS, 100, 0.5)
+    reduce(np.empty(need, np.uint8), x, o, OpKind.PLUS, 100, 0.5)
+    assert o[0] == 4950.5
+    with pytest.raises(TypeError, match="`d_in`: this object was made for array of float32, got array of float64"):
+        reduce(None, x.astype(np.float64), o, OpKind.PLUS, 100, 0.5)
+    for arguments, name in (((array, o, OpKind.PLUS, 100, 0.5), "a ProxyArray"),
+                            ((x, o, OpKind.PLUS, 100, ProxyValue(np.float64)), "a ProxyValue")):
+        with pytest.raises(RuntimeError, match=f"{name} stands for an argument"):
+            reduce(None, *arguments)
+
+
+def test_compute_capabilities():
+    assert [capabilities(c) for c in (None, 90, (9, 0), "9.0", "90", [90, "10.0"], ((9, 0), (12, 1)), "sm_120")] == [
+        None, ((9, 0),), ((9, 0),), ((9, 0),), ((9, 0),), ((9, 0), (10, 0)), ((9, 0), (12, 1)), ((12, 0),)]
+    for wrong in ([], (), "", "nine", 9, 9.0, True, [None]):
+        with pytest.raises(ValueError, match="compute_capability"):
+            compute.make_unary_transform(ProxyArray("f4"), ProxyArray("f4"), OpKind.NEGATE, compute_capability=wrong)
+
+
+def test_an_object_runs_on_gpus_that_it_was_made_for(monkeypatch):
+    fake = installed(monkeypatch)
+    compute.clear_all_caches()
+    x = Cuda(np.zeros(8, np.float32))
+    for given in (90, [80, (9, 0)]):
+        compute.make_unary_transform(x, x, OpKind.NEGATE, compute_capability=given)(x, x, OpKind.NEGATE, 8)
+    assert len(fake.launches) == 2
+    other = compute.make_unary_transform(x, x, OpKind.NEGATE, compute_capability=[80, (10, 0)])
+    with pytest.raises(RuntimeError, match=r"GPU 0 has compute capability 9.0, and this object was made for 8.0, 10.0"):
+        other(x, x, OpKind.NEGATE, 8)
+    host = np.arange(3, dtype=np.float32)
+    compute.make_unary_transform(host, host, OpKind.NEGATE, compute_capability=80)(host, host, OpKind.NEGATE, 3)
+    assert host.tolist() == [0, -1, -2] and len(fake.launches) == 2
+
+
+def test_names_of_cuda_compute():
+    assert algorithms.reduce_into is compute.reduce_into and "reduce_into" in algorithms.__all__
+    with pytest.raises(AttributeError, match="no attribute 'sort_all'"):
+        _ = algorithms.sort_all
+    assert types.int32 == types.from_numpy_dtype(np.int32) and types.boolean == types.from_numpy_dtype(bool)
+    pair = types.struct({"a": types.int8, "b": np.float32})
+    assert str(pair) == "AnonymousStruct" and len(pair.dtypes) == 2
+    with pytest.raises(TileUnsupportedFeatureError, match="pointers are no items"):
+        types.pointer(types.int32)
+    raw = RawOp(ltoir=b"code", name="f")
+    with pytest.raises(TileUnsupportedFeatureError, match="argument `op`: LTO-IR cannot be linked"):
+        compute.reduce_into(np.zeros(2), np.zeros(1), 2, raw)
+    assert make_op_adapter(OpKind.PLUS) is make_op_adapter(OpKind.PLUS)
+
+
+@pytest.mark.parametrize("cls", [ProxyArray, ProxyValue])
+def test_documentation(cls):
+    check_docstring(cls)
