@@ -354,3 +354,19 @@ def test_objects_made_ahead():
         ct.compute.make_unary_transform(array, array, lambda v: v, compute_capability=[])
     with pytest.raises(RuntimeError):
         ct.compute.reduce_into(array, out, 9, lambda a, b: a + b, np.int64(0))
+@clause("SGS-1.segments", "SGS-1.outside", "SGS-2.stable", "SGS-1.buffer")
+def test_segmented_sort():
+    starts, ends = np.array([2000, 5, 900, 700]), np.array([3001, 600, 900, 890])
+    for order in ct.compute.SortOrder:
+        keys, values = np.full(N, -99, np.int32), np.full(N, -99, np.int32)
+        want_keys, want_values = keys.copy(), values.copy()
+        for a, b in zip(starts, ends, strict=True):
+            at = np.argsort(X[a:b] if order == ct.compute.SortOrder.ASCENDING else -X[a:b], kind="stable")
+            want_keys[a:b], want_values[a:b] = X[a:b][at], AT[a:b][at]
+        ct.compute.segmented_sort(X, keys, AT, values, N, 4, starts, ends, order)
+        same_bits(keys, want_keys)
+        same_bits(values, want_values)
+        buffer = ct.compute.DoubleBuffer(X.copy(), np.full(N, -99, np.int32))
+        ct.compute.segmented_sort(d_in_keys=buffer, num_items=N, num_segments=4, start_offsets_in=starts,
+                                  end_offsets_in=ends, order=order)
+        same_bits(buffer.current(), want_keys)

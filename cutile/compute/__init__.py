@@ -36,6 +36,7 @@ from cutile.compute.scan import exclusive_scan, inclusive_scan, make_exclusive_s
 from cutile.compute.search import lower_bound, make_lower_bound, make_upper_bound, upper_bound
 from cutile.compute.segmented_reduce import make_segmented_reduce, segmented_reduce
 from cutile.compute.select import make_select, select
+from cutile.compute.sort_segments import make_segmented_sort, segmented_sort
 from cutile.compute.three_way_partition import make_three_way_partition, three_way_partition
 from cutile.compute.transform import binary_transform, make_binary_transform, make_unary_transform, unary_transform
 from cutile.compute.unique_by_key import make_unique_by_key, unique_by_key
@@ -79,6 +80,7 @@ __all__ = [
     "make_reduce_into",
     "make_run_length_encode",
     "make_segmented_reduce",
+    "make_segmented_sort",
     "make_select",
     "make_three_way_partition",
     "make_unary_transform",
@@ -90,6 +92,7 @@ __all__ = [
     "reduce_into",
     "run_length_encode",
     "segmented_reduce",
+    "segmented_sort",
     "select",
     "three_way_partition",
     "unary_transform",

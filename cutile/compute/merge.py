@@ -38,21 +38,13 @@ SPLITS = 128  # splits that a block finds
 
 def _sorting(source: Items, target: Items, keys: Keys, wide: bool) -> Any:
     """A kernel that sorts each FEW items, and notes that the splits of no pair are broken."""
-    readers = tuple(part.reader() for part in source.parts)
-    writers, types = tuple(part.writer() for part in target.parts), tuple(part.value_type for part in target.parts)
+    sort = source.sort(target, keys)
 
     @ct.kernel
     def sort_lanes(state: source.annotation(wide), target_state: target.annotation(wide), broken: ARRAYS[False],
                    n: position(wide), size: ct.Constant[int]):
         lanes = ct.arange(ct.static_eval(size // FEW), dtype=n.dtype) * FEW
-        index = ct.astype(ct.bid(0), n.dtype) * size + lanes
-        there = tuple(index + k < n for k in ct.static_iter(range(FEW)))
-        parts = tuple(tuple(types[m].cast(readers[m].at(state[m], index + k, there[k]))
-                            for k in ct.static_iter(range(FEW))) for m in ct.static_iter(range(len(readers))))
-        ranks = keys.ranks(tuple(keys.type.cast(item) for item in ct.static_iter(parts[0])), there)
-        for k in ct.static_iter(range(FEW)):
-            for m in ct.static_iter(range(len(writers))):
-                writers[m].put_at(target_state[m], index + ranks[k], parts[m][k], there[k])
+        sort(state, target_state, ct.astype(ct.bid(0), n.dtype) * size + lanes, n)
         ct.store(broken, (ct.bid(0),), ct.zeros((1,), ct.int32))  # blocks beyond its end store nothing
 
     return sort_lanes

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import cutile as ct
 from cutile.compute.algorithm import check_apart, check_count
 from cutile.compute.iterators import ArrayIterator, IteratorBase, Stored, as_input, as_output
+from cutile.compute.lanes import FEW, Keys
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, ValueType
 from cutile.dtypes import DType, info
@@ -77,6 +78,21 @@ class Items(NamedTuple):
     def named(self, side: str) -> dict[str, IteratorBase]:
         """Its parts by the names of arguments."""
         return dict(zip((f"{side}_keys", f"{side}_values"), self.parts, strict=False))
+
+    def sort(self, target: Items, keys: Keys) -> Any:
+        """Tile code that sorts FEW items of each lane, from a position on and before `stop`, into `target`."""
+        readers, writers = (tuple(part.reader() for part in self.parts), tuple(part.writer() for part in target.parts))
+        types = tuple(part.value_type for part in target.parts)
+
+        def sort_few(state, target_state, index, stop):
+            there = tuple(index + k < stop for k in ct.static_iter(range(FEW)))
+            parts = tuple(tuple(types[m].cast(readers[m].at(state[m], index + k, there[k]))
+                                for k in ct.static_iter(range(FEW))) for m in ct.static_iter(range(len(readers))))
+            ranks = keys.ranks(tuple(keys.type.cast(item) for item in ct.static_iter(parts[0])), there)
+            for k in ct.static_iter(range(FEW)):
+                for m in ct.static_iter(range(len(writers))):
+                    writers[m].put_at(target_state[m], index + ranks[k], parts[m][k], there[k])
+        return sort_few
 
     def put(self, target: Items) -> Any:
         """Tile code that stores keys, and the values that lay at `places`, in `target`."""
