@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import cutile as ct
 from cutile.compute.algorithm import check_apart, check_count
-from cutile.compute.iterators import ArrayIterator, IteratorBase, Stored, as_input, as_output
+from cutile.compute.iterators import ArrayIterator, IteratorBase, Stored
 from cutile.compute.lanes import FEW, Keys
 from cutile.compute.plans import Plan
 from cutile.compute.value_types import Number, ValueType
@@ -181,6 +181,11 @@ def temporary(plan: Plan, n: int, like: Items) -> Items:
     return Items(*(values(part.value_type) for part in like.parts))
 
 
+def check_memory(plan: Plan, n: int, source: Items, target: Items) -> None:
+    """ValueError if an output shares memory with another operand, when the plan runs."""
+    check_apart(plan, target.named("d_out"), source.named("d_in"), n)
+
+
 def check_sizes(n: int, source: Items, target: Items) -> None:
     """ValueError if an operand has fewer than n items."""
     for side, items in (("d_in", source), ("d_out", target)):
@@ -203,18 +208,3 @@ def given_once(in_keys: Any, out_keys: Any, in_values: Any, out_values: Any) -> 
     if not isinstance(in_values, DoubleBuffer):
         raise ValueError("argument `d_in_values`: keys are in a DoubleBuffer, so values must be in one, too")
     return (in_keys.current(), in_keys.alternate(), in_values.current(), in_values.alternate()), (in_keys, in_values)
-
-
-def keep_apart(args: tuple, n: int) -> None:
-    """ValueError if an output of a call shares memory with another operand. `args`: inputs and outputs of keys and
-    values, in turn.
-    """
-    def wrapped(wrap: Any, side: str, arrays: tuple) -> dict[str, IteratorBase]:
-        named = {f"{side}_keys": arrays[0], f"{side}_values": arrays[1]}
-        return {name: wrap(value, name) for name, value in named.items() if value is not None}
-    outs, ins = wrapped(as_output, "d_out", args[1::2]), wrapped(as_input, "d_in", args[::2])
-    plan = Plan([*outs.values(), *ins.values()])
-    roots = plan.roots()
-    check_apart(plan, outs, ins, int(n))
-    plan.finish((), (), ())
-    plan.run_once((), roots, None)

@@ -31,10 +31,10 @@ from cutile.compute.pairs import (
     Items,
     SortOrder,
     bits_order,
+    check_memory,
     check_pair,
     check_sizes,
     given_once,
-    keep_apart,
     temporary,
 )
 from cutile.compute.plans import Plan
@@ -120,8 +120,6 @@ class RadixSort(Algorithm):
         if bool(buffers) != self.options[1]:
             made = "a DoubleBuffer" if self.options[1] else "an array"
             raise TypeError(f"argument `d_in_keys`: this object was made for {made}")
-        if temp_storage is not None:
-            keep_apart(args, num_items)
         nbytes = self.run(temp_storage, stream, *args, num_items, begin_bit, end_bit)
         if temp_storage is not None:
             _select(buffers, args[0], num_items, begin_bit, end_bit)
@@ -139,6 +137,7 @@ class RadixSort(Algorithm):
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         bits = bits_order(in_keys.value_type, order)
         check_sizes(n, source, target)
+        check_memory(plan, n, source, target)
         shifts = _shifts(bits.width, begin_bit, end_bit)
         if not shifts and not double:
             shifts = [(0, 0)]  # which moves each item to where it is
@@ -259,6 +258,5 @@ def radix_sort(d_in_keys: Any, d_out_keys: Any, d_in_values: Any = None, d_out_v
     if num_items is None or order is None:
         raise TypeError(f"radix_sort() needs the argument `{'num_items' if num_items is None else 'order'}`")
     args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    keep_apart(args, num_items)
     RadixSort.once((SortOrder(order), bool(buffers)), stream, *args, num_items, begin_bit, end_bit)
     _select(buffers, args[0], num_items, begin_bit, end_bit)

@@ -27,10 +27,10 @@ from cutile.compute.pairs import (
     Items,
     SortOrder,
     bits_order,
+    check_memory,
     check_pair,
     check_sizes,
     given_once,
-    keep_apart,
     temporary,
 )
 from cutile.compute.plans import Plan
@@ -160,8 +160,6 @@ class SegmentedSort(Algorithm):
         if bool(buffers) != self.options[1]:
             made = "a DoubleBuffer" if self.options[1] else "an array"
             raise TypeError(f"argument `d_in_keys`: this object was made for {made}")
-        if temp_storage is not None:
-            keep_apart(args, num_items)
         nbytes = self.run(temp_storage, stream, *args, num_items, num_segments, start_offsets_in, end_offsets_in)
         for buffer in buffers if temp_storage is not None and num_items and num_segments else ():
             buffer.selector ^= 1
@@ -181,6 +179,7 @@ class SegmentedSort(Algorithm):
         self.check(in_keys, out_keys, in_values, out_values, starts, ends)
         source, target = Items(in_keys, in_values), Items(out_keys, out_values)
         check_sizes(n, source, target)
+        check_memory(plan, n, source, target)
         check_count("num_segments", segments, start_offsets_in=starts, end_offsets_in=ends)
         if not n or not segments:
             return
@@ -303,7 +302,6 @@ def segmented_sort(d_in_keys: Any, d_out_keys: Any = None, d_in_values: Any = No
         if value is None:
             raise TypeError(f"segmented_sort() needs the argument `{name}`")
     args, buffers = given_once(d_in_keys, d_out_keys, d_in_values, d_out_values)
-    keep_apart(args, num_items)
     SegmentedSort.once((SortOrder(order), bool(buffers)), stream, *args, num_items, num_segments, start_offsets_in,
                        end_offsets_in)
     for buffer in buffers if num_items and num_segments else ():
