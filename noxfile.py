@@ -76,6 +76,13 @@ def notebooks(session: nox.Session) -> None:
     session.run("jupyter", "lab", "notebooks", *session.posargs)
 
 
+@nox.session(python=["3.11", "3.12", "3.13", "3.14"])
+def wheel(session: nox.Session) -> None:
+    """Build a wheel, install it in a fresh environment of each Python that is there, and launch a kernel."""
+    session.install(".")
+    session.run("python", "tests/wheel.py")
+
+
 @nox.session
 def acceptance(session: nox.Session) -> None:
     """Compare which programs the official implementation and cutile accept. Needs no GPU; takes minutes."""
