@@ -136,3 +136,13 @@ def test_a_jax_that_refuses(monkeypatch):
     finally:
         monkeypatch.undo()
         targets.register()
+
+
+def test_the_handler_for_gpus_as_xla_calls_it():
+    """XLA takes its stages, and the handler reads XLA's frame up to the stream, which there is none of on a CPU."""
+    c = targets.handlers()
+    stages = {"initialize": c.launch_on_gpu, "execute": c.launch_on_gpu}
+    jax.ffi.register_ffi_target("cutile_tests_gpu", stages, platform="cpu")
+    f = jax.jit(lambda x: jax.ffi.ffi_call("cutile_tests_gpu", jax.ShapeDtypeStruct((N,), "float32"))(x, key=b"\0\xff"))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="GPU context is not available"):
+        f(jnp.zeros(N)).block_until_ready()
