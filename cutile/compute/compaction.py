@@ -284,8 +284,8 @@ def _in_gpu_memory(work: _Work) -> None:
 def _in_host_memory(work: _Work) -> None:
     plan, n, many, (source, target) = work.plan, work.n, work.split.counts, work.annotations()
     full, rest = divmod(n, HOST_TILE)
-    parts = (full, 0, True), (bool(rest), full, False)  # masks cost time in host memory
-    tiles = full + bool(rest)
+    parts = (full, 0, True), (int(rest > 0), full, False)  # masks cost time in host memory
+    tiles = full + int(rest > 0)
     counts = tuple(plan.array(tiles, ct.int64) for _ in range(many))
     sums = tuple(plan.array(1, ct.int64) for _ in range(many))
     kernel = kernels_for(("count", *work.key), _counted, work.split, source, work.wide)

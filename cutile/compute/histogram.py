@@ -93,7 +93,7 @@ def _counted(samples: IteratorBase, how: Any, many: int, bins: int, wide: bool) 
         found, inside = how.bin_of(reader.tile(source, place), levels, bins)
         if not whole:
             inside = inside & place.mask()
-        ct.atomic_add(counters, ct.where(inside, found + i % copies * bins, -1), 1,
+        ct.atomic_add(counters, ct.where(inside, found + i % copies * bins, -1), 1, check_bounds=True,
                       memory_order=ct.MemoryOrder.RELAXED)
 
     return count_samples

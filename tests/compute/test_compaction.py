@@ -216,6 +216,11 @@ def test_wrong_arguments():
         compute.select(x, compute.CountingIterator(0), counts, small, 10)
 
 
+def test_the_sanitizer_has_nothing_to_report(way, monkeypatch):
+    monkeypatch.setenv("CUTILE_SANITIZE", "all")
+    compare(numbers(5000), 5000, np.int32, numbers(5000).tolist())
+
+
 @needs_tool
 @pytest.mark.parametrize("wide", [False, True])
 def test_kernels_are_assembled(wide, monkeypatch, tmp_path):

@@ -155,6 +155,13 @@ def test_memory_and_counts():
         compute.histogram_even(compute.ZipIterator(x, x), np.zeros(4), 5, 0, 4, 4)
 
 
+def test_the_sanitizer_has_nothing_to_report(way, monkeypatch, capfd):
+    monkeypatch.setenv("CUTILE_SANITIZE", "all")
+    x = np.arange(-5, 3000, dtype=np.int32)
+    assert counted(x, 31, 0, 300) == [10] * 30
+    assert not capfd.readouterr().err
+
+
 @needs_tool
 def test_kernels_are_assembled(monkeypatch, tmp_path):
     seen = assemble_launches(monkeypatch, tmp_path)
