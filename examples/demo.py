@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 
 EXAMPLES = ("vector_add", "softmax", "layer_norm", "matmul", "gemm", "transpose", "attention", "flash_attention",
-            "paged_decode", "histogram", "split_k", "look_back_scan", "image_filter", "digits")
+            "paged_decode", "histogram", "split_k", "look_back_scan", "image_filter", "digits",
+            "table_statistics", "top_p")
 
 
 def numbers(values: tuple) -> str:

@@ -16,7 +16,8 @@ import pytest
 from cutile import settings
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-NEEDS = {"histogram": "skimage", "image_filter": "skimage", "digits": "sklearn"}
+NEEDS = {"histogram": "skimage", "image_filter": "skimage", "digits": "sklearn",
+         "table_statistics": "sklearn"}
 WAITING = {"look_back_scan"}
 FILES = sorted(p.stem for p in EXAMPLES.glob("[a-z]*.py") if p.stem != "demo")
 
