@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from cutile import compute
-from cutile.compute import DoubleBuffer, SortOrder
+from cutile.compute import DoubleBuffer, SortOrder, merge, radix, scan, search, sort_segments
 from cutile.compute.radix import TILE
 from tests.compute.checks import assemble_launches, check_docstring
 from tests.gpu.tileir.tool import needs_tool
@@ -161,6 +161,25 @@ def test_refusals():
         with pytest.raises(error, match=match):
             compute.radix_sort(*args)
     assert not o.any() and buffer.selector == 0
+
+
+def test_positions_of_64_bits(monkeypatch):
+    """All sorts and searches, as if there were 2^31 items."""
+    for module in (merge, radix, scan, search, sort_segments):
+        monkeypatch.setattr(module, "is_wide", lambda *_: True)
+    compute.clear_all_caches()
+    n = 1300
+    keys, values = np.random.default_rng(9).integers(-99, 99, n).astype(np.int32), np.arange(n)
+    out, moved, want = np.zeros_like(keys), np.zeros_like(values), np.argsort(keys, kind="stable")
+    for sort in (lambda: compute.merge_sort(keys, values, out, moved, n, lambda a, b: a < b),
+                 lambda: compute.radix_sort(keys, out, values, moved, n, UP),
+                 lambda: compute.segmented_sort(keys, out, values, moved, n, 1, np.array([0]), np.array([n]), UP)):
+        moved[:] = 0
+        sort()
+        assert np.array_equal(moved, want) and np.array_equal(out, keys[want])
+    compute.lower_bound(out, n, keys, n, moved)
+    assert np.array_equal(moved, np.searchsorted(out, keys))
+    compute.clear_all_caches()
 
 
 @pytest.mark.parametrize("function", [compute.radix_sort, compute.make_radix_sort], ids=lambda f: f.__name__)
