@@ -77,7 +77,7 @@ class _Classes:
 
 def _is_memory(v: Value) -> bool:
     t = v.type
-    return isinstance(t, ArrayType | ListType) or isinstance(t, TileType) and info(t.dtype).kind == "p"
+    return isinstance(t, (ArrayType, ListType)) or isinstance(t, TileType) and info(t.dtype).kind == "p"
 
 
 def _classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> _Classes:
@@ -98,7 +98,8 @@ def _classes(kernel: Kernel, together: Iterable[Iterable[Value]] = ()) -> _Class
 def _unite(n: Node, classes: _Classes, loop: tuple, frame: tuple) -> None:
     match n:
         case Op() if n.op.effect not in (WRITE, ATOMIC):
-            classes.unite((*n.operands, *n.results))
+            if any(map(_is_memory, n.results)):
+                classes.unite((*n.operands, *n.results))
         case Return():
             classes.unite_pairs(n.operands, frame)
         case Break():

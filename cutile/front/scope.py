@@ -84,13 +84,17 @@ class Scope:
     unknown: set[str] = field(default_factory=set)  # names that were reported as undefined
     with_scope: Scope | None = None  # of a context manager: the scope of the with statement
     revived: bool = False  # whether closures.py made it, from the last state of a scope that had ended
+    spans: dict[ast.AST, Span] = field(default_factory=dict)  # made so far: unrolled loops ask again
 
     def __post_init__(self):
         self.names = self.definition.locals if self.names is None else self.names
 
     def span(self, node: ast.AST) -> Span:
         """The span of a piece of this function's syntax, in this call."""
-        return self.definition.span(node, self.call_site)
+        found = self.spans.get(node)
+        if found is None:
+            found = self.spans[node] = self.definition.span(node, self.call_site)
+        return found
 
     @property
     def function(self) -> str:

@@ -201,7 +201,7 @@ def properties_of(kernel: Kernel) -> KernelProperties:
 
 def _axes_of(v: Value) -> int:
     t = v.type.element if isinstance(v.type, ListType) else v.type
-    return t.ndim if isinstance(t, TileType | ArrayType) else 0
+    return t.ndim if isinstance(t, (TileType, ArrayType)) else 0
 
 
 def _is_one_call(scan: Op) -> bool:

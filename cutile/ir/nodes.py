@@ -196,7 +196,8 @@ Template = Value | Known | Shown | Group
 Terminator = Yield | Break | Continue | Return
 Node = Op | If | For | While | Frame | Bind | Yield | Break | Continue | Return
 TERMINATORS = (Yield, Break, Continue, Return)
-_DEFINING = (Op, If, For, While, Frame)
+LOOPS = (For, While)
+_DEFINING = frozenset({Op, If, For, While, Frame})
 
 
 @structure(eq=False)
@@ -212,9 +213,9 @@ class Kernel:
 
 def regions_of(n: Node) -> tuple[Region, ...]:
     """The regions nested directly in a node."""
+    if type(n) is Op:  # most are; this is quick
+        return () if n.region is None else (n.region,)
     match n:
-        case Op():
-            return () if n.region is None else (n.region,)
         case Bind():
             return ()
         case If():
@@ -229,8 +230,10 @@ def regions_of(n: Node) -> tuple[Region, ...]:
 
 def uses_of(n: Node) -> tuple[Value, ...]:
     """The values that a node reads itself, not those that its nested regions read. A Bind reads none."""
+    if type(n) is Op:  # most are; this is quick
+        return n.operands
     match n:
-        case Op() | Yield() | Break() | Continue() | Return():
+        case Yield() | Break() | Continue() | Return():
             return n.operands
         case If():
             return (n.cond,)
@@ -244,17 +247,17 @@ def uses_of(n: Node) -> tuple[Value, ...]:
 
 def results_of(n: Node) -> tuple[Value, ...]:
     """The values that a node defines for the rest of its region."""
-    return n.results if isinstance(n, _DEFINING) else ()
+    return n.results if type(n) in _DEFINING else ()
 
 
 def inner_of(n: Node) -> tuple[Value, ...]:
     """The values that a node defines inside its regions: induction variable, carried values, combine parameters."""
+    if type(n) is Op:  # most are; this is quick
+        return () if n.region is None else n.region.params
     match n:
         case For():
             return (n.iv, *n.params)
         case While():
             return n.params
-        case Op(region=Region() as r):
-            return r.params
         case _:
             return ()

@@ -39,6 +39,8 @@ def walk(region: Region, enter: Callable[[Node], bool] | None = None) -> Iterato
     while stack:
         for n in stack[-1]:
             yield n
+            if type(n) is Op and n.region is None:  # most are; this is quick
+                continue
             inner = regions_of(n)
             if inner and (enter is None or enter(n)):
                 stack.extend(iter(nested.nodes) for nested in reversed(inner))
@@ -51,8 +53,9 @@ def regions(region: Region) -> Iterator[tuple[Region, Node | None]]:
     """This region and all nested ones, each with the node that holds it (None for this one)."""
     yield region, None
     for n in walk(region):
-        for nested in regions_of(n):
-            yield nested, n
+        if type(n) is not Op or n.region is not None:
+            for nested in regions_of(n):
+                yield nested, n
 
 
 def depths(region: Region) -> dict[Region, int]:

@@ -60,6 +60,7 @@ from cutile.ops._promotion import broadcastable_to
 LEVELS_PER_CHECK = 16  # every 16th nested function may continue in a new thread, when the stack is nearly full
 # Locals of emitted functions: the blocks that go on, the outcome of a node, the tile of an array to write to.
 NARROWER, OUT, TARGET = ".next", ".out", ".target"
+_WITH_HEADER = (ir.If, *ir.LOOPS)
 
 
 def compile_kernel(kernel: Kernel, *, check: bool, step_limit: bool) -> EmittedCode:
@@ -149,7 +150,7 @@ class Body:
             if isinstance(n, ir.Bind):
                 out += self.cover_line(n) if n.span.line > header_end else []
                 continue
-            header_end = n.span.end_line if isinstance(n, ir.If | ir.For | ir.While) else 0
+            header_end = n.span.end_line if isinstance(n, _WITH_HEADER) else 0
             if n in self.unit.facts.skipped:
                 out += self.cover_line(n)
                 continue
@@ -176,7 +177,7 @@ class Body:
         return [set_position(ast.If(different, [*body, assign([CTX], load(NARROWER))], []), at)]
 
     def positioned(self, stmt: ast.stmt, n: Node) -> ast.stmt:
-        at = header(n.span) if isinstance(n, ir.If | ir.For | ir.While) else position(n.span)
+        at = header(n.span) if isinstance(n, _WITH_HEADER) else position(n.span)
         self.line = at[0]
         return set_position(stmt, at)
 

@@ -62,7 +62,7 @@ class BatchFacts:
 
     def streams(self, root: Region) -> bool:
         """Whether tiles are only moved, or computed straight into an array, so that none is worked on in memory."""
-        return all(n in self.skipped or isinstance(n, Bind | Return) or isinstance(n, Op) and n.region is None
+        return all(n in self.skipped or isinstance(n, (Bind, Return)) or isinstance(n, Op) and n.region is None
                    and (n.op.effect in (READ, WRITE) or n in self.stored_by or n.op in MOVES
                         or n.op.effect == ATOMIC and self.unread(n))
                    for n in root.nodes)
@@ -119,7 +119,7 @@ def batch_facts(kernel: Kernel, check: bool) -> BatchFacts:
     def reads(n: Node) -> list[Value]:
         return _reads(n, constants, indices)
 
-    stored_by, reusable, moved = {}, {}, ops_to_move(kernel)
+    stored_by, reusable, moved = {}, {}, ops_to_move(kernel, skipped)
     for region in _regions(kernel.body, nodes):
         here = [n for n in region.nodes if n not in skipped]
         if not moved:  # computing into an array, whose blocks lie first, would be slow

@@ -11,6 +11,7 @@ from cutile.ir.nodes import TERMINATORS, Node, Op, Region, regions_of
 from cutile.ir.walk import regions
 
 NO_EXITS: frozenset[str] = frozenset()
+_WITHOUT_EXITS = (Op, ir.Bind, ir.Frame)
 
 
 class Exits:
@@ -23,11 +24,13 @@ class Exits:
         every = list(regions(root))
         for region, n in every:
             if n is not None:
-                self._tail[region] = (ir.Continue if isinstance(n, ir.For | ir.While) and region is n.body else
+                self._tail[region] = (ir.Continue if isinstance(n, ir.LOOPS) and region is n.body else
                                       ir.Return if isinstance(n, ir.Frame) else ir.Yield)
         for region, _ in reversed(every):
             out: set[str] = set()
             for n in region.nodes:
+                if type(n) in _WITHOUT_EXITS:
+                    continue
                 out |= self.node(n)
                 if isinstance(n, TERMINATORS) and not isinstance(n, self._tail[region]):
                     out.add("frame" if isinstance(n, ir.Return) else "loop")
@@ -38,10 +41,10 @@ class Exits:
 
     def node(self, n: Node) -> frozenset[str]:
         """How control can jump out of a node, before its end."""
-        if isinstance(n, (Op, ir.Bind, ir.Frame)):
+        if type(n) in _WITHOUT_EXITS:
             return NO_EXITS
         out = frozenset().union(*(self._of[region] for region in regions_of(n)))
-        return out - {"loop"} if isinstance(n, ir.For | ir.While) else out
+        return out - {"loop"} if isinstance(n, ir.LOOPS) else out
 
 
 @structure(frozen=True)

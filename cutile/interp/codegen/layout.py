@@ -8,11 +8,11 @@ not change. Nor do results: the order of evaluation never depends on the layout.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from math import prod
 
 from cutile.dtypes import info
-from cutile.ir.nodes import For, If, Kernel, Node, Op, Region, Value, While, inner_of, regions_of, results_of
+from cutile.ir.nodes import Bind, For, If, Kernel, Node, Op, Region, Value, While, inner_of, regions_of, results_of
 from cutile.ops import shape
 from cutile.ops._op import ATOMIC, HOST, PRODUCT, READ, REDUCTION, WRITE
 from cutile.types import TileType
@@ -23,23 +23,29 @@ TRIPS = 8  # how many iterations a loop is assumed to make
 LOOP = 6.0  # to begin an inner loop of NumPy
 REDUCE = 20.0  # to begin one of a reduction
 LOAD, STORE = 2.0, 3.0  # to move an element to the other layout and back
+_BRANCHES = (If, While)
 FEW = 16  # inner loops of up to so many elements count as short
 
 
-def ops_to_move(kernel: Kernel) -> frozenset[Op]:
+def ops_to_move(kernel: Kernel, skipped: Set[Node] = frozenset()) -> frozenset[Op]:
     """The ops after which code must copy the result to memory where the blocks lie last; none if they should lie
-    first.
+    first. `skipped`: nodes that do not run.
     """
     gain = cost = 0.0
     made: dict[Value, Op] = {}
     for n, weight in _weighted(kernel.body):
-        if isinstance(n, If | While) or isinstance(n, Op) and (n.op.accumulates == PRODUCT or n.op.effect == HOST):
-            return frozenset()
-        if not isinstance(n, Op):
+        if type(n) is not Op:
+            if isinstance(n, _BRANCHES):
+                return frozenset()
             continue
-        made.update((v, n) for v in n.results)
-        if any(_bytes(v) > MOST_BYTES for v in n.results):
+        if n.op.accumulates == PRODUCT or n.op.effect == HOST:
             return frozenset()
+        made.update(dict.fromkeys(n.results, n))
+        if n in skipped:
+            continue
+        for v in n.results:
+            if _bytes(v) > MOST_BYTES:
+                return frozenset()
         gain += weight * _gain(n, made)
         cost += weight * _cost(n)
     return frozenset(_sources(kernel)) if gain > cost else frozenset()
@@ -137,9 +143,11 @@ def _sources(kernel: Kernel) -> Iterator[Op]:
     tiles: set[Value] = set()  # that differ between blocks, as far as is known
     made: dict[Value, Op] = {}
     for n, _ in _weighted(kernel.body):
+        if type(n) is Bind:
+            continue
         results = [v for v in (*results_of(n), *inner_of(n)) if isinstance(v.type, TileType) and v.type.size > 1]
         if isinstance(n, Op):
-            made.update((v, n) for v in n.results)
+            made.update(dict.fromkeys(n.results, n))
             of_tiles = [v for v in n.operands if v in tiles]
             if not of_tiles and (n.op is shape.broadcast_to or not n.operands):
                 continue

@@ -53,6 +53,9 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
         kind, fields = type(n), n.__dict__
         if "lineno" in fields:
             continue
+        if kind in _LEAVES:  # most are; this is quick
+            fields.update(here)
+            continue
         names, stands = _parts(kind)
         for name in names:
             part = fields.get(name)
@@ -63,6 +66,9 @@ def set_position(stmt: ast.stmt, at: Position) -> ast.stmt:
         if stands:
             fields.update(first if kind is ast.Attribute else here)
     return stmt
+
+
+_LEAVES = frozenset({ast.Name, ast.Constant})
 
 
 _POSITION = ("lineno", "col_offset", "end_lineno", "end_col_offset")
