@@ -60,6 +60,10 @@ def _scan_rule(b, op, x, axis, func, identity, reverse):
 
 # ------------------------------------------------------------------ the ops
 
+# Up to so many elements, one of all rows after the other is faster than np.add.accumulate, if there are many rows. The
+# number of rows does not decide: which of two NaNs a sum is must not depend on how many blocks run at once.
+SHORT = 32
+
 
 def _prefix(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
     """f(result[j-1], x[j]) for each j after the first."""
@@ -71,13 +75,23 @@ def _prefix(f: Callable, x: np.ndarray, axis: int) -> np.ndarray:
     return np.moveaxis(out, 0, axis)
 
 
+def _stepwise(f: np.ufunc, x: np.ndarray, axis: int) -> np.ndarray:
+    """f.accumulate, one element of all rows after the other."""
+    out = np.empty_like(x)
+    at = (slice(None),) * (axis % x.ndim)
+    out[(*at, 0)] = x[(*at, 0)]
+    for j in range(1, x.shape[axis]):
+        f(out[(*at, j - 1)], x[(*at, j)], out[(*at, j, ...)])
+    return out
+
+
 def _accumulate(name: str, x: np.ndarray, sig: Sig, axis: int, reverse: bool, mode: RoundingMode | None, flush: bool):
     ufunc = {"add": np.add, "mul": np.multiply}[name]
     f = step(name, sig.x.dtype, mode, flush) if info(sig.x.dtype).floating else ufunc
     x = _numeric.flush(x) if flush else x
     x = np.flip(x, axis) if reverse else x
     if f is ufunc:
-        y = ufunc.accumulate(x, axis=axis, dtype=x.dtype)
+        y = _stepwise(ufunc, x, axis) if x.shape[axis] <= SHORT else ufunc.accumulate(x, axis=axis, dtype=x.dtype)
     else:
         y = _prefix(f, x, axis)
     return np.flip(y, axis) if reverse else y

@@ -54,6 +54,21 @@ def test_axes_leading_axes_and_layout():
     assert run(scan.cumsum, [[1, 2], [3, 4]], int32, 1, reverse=True).tolist() == [[3, 2], [7, 4]]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.uint64])
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply])
+def test_short_rows_have_the_bits_of_numpys_accumulate(dtype, ufunc):
+    """In every layout, with NaNs, infinities and zeros of both signs. Of two NaNs NumPy may take either."""
+    word = np.dtype(f"u{np.dtype(dtype).itemsize}")
+    x = RNG.integers(0, np.iinfo(word).max, (6, 50, 16), word, endpoint=True).view(dtype)
+    if np.dtype(dtype).kind == "f":
+        x[:2] = RNG.choice(np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.5, -2.0], dtype), (2, 50, 16))
+    with np.errstate(all="ignore"):
+        for a in (x, x[::-1, :, ::-1], np.asfortranarray(x), np.broadcast_to(x[:1], x.shape), x.transpose(2, 0, 1)):
+            for axis in (0, 1, 2, -1):
+                want = ufunc.accumulate(a, axis=axis, dtype=a.dtype)
+                assert same_bits(scan._stepwise(ufunc, a, axis), want)
+
+
 def test_integers_wrap_and_booleans_count():
     assert run(scan.cumsum, [100, 100, 100, 0], int8).tolist() == [100, -56, 44, 44]
     assert run(scan.cumprod, [16, 16, 3, 1], uint8).tolist() == [16, 0, 0, 0]
