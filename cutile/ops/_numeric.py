@@ -176,15 +176,26 @@ def floordiv(x, y) -> np.ndarray:
 def mod(x, y) -> np.ndarray:
     """Integer remainder with the sign of the divisor. By zero: all bits set, that is -1 [D-51]. INT_MIN % -1 is 0."""
     zero = _zeros(y)
-    r = np.remainder(x, y)
+    r = _remainder(x, y)
     return r if zero is None else np.where(zero, _minus(1, r.dtype), r)
+
+
+def _remainder(x, y) -> np.ndarray:
+    """np.remainder of integers. For one divisor NumPy multiplies instead of dividing, but only in floor_divide: by
+    that way, remainders take a fifth of the time [measured].
+    """
+    if np.size(y) > 1:
+        return np.remainder(x, y)
+    q = np.asarray(np.floor_divide(x, y))
+    q *= y
+    return np.subtract(x, q, out=q)
 
 
 def cdiv(x, y) -> np.ndarray:
     """Integer division rounding up. By zero: one more than floordiv gives, 0 or -1 [MEAS-13]."""
     q = floordiv(x, y)
     zero = _zeros(y)
-    up = np.remainder(x, y) != 0
+    up = _remainder(x, y) != 0
     return q + (up if zero is None else up | zero).astype(q.dtype)
 
 

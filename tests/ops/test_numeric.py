@@ -219,6 +219,20 @@ def test_integer_division(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", INTS, ids=str)
+@pytest.mark.parametrize("name", list(DIVIDE))
+def test_division_by_one_number(name, dtype):
+    """As by an array of it, whatever the shapes."""
+    divide, (x, y) = getattr(N, name), pairs(dtype)
+    for d in np.unique(y):
+        want = divide(x, np.full_like(x, d))
+        for one in (d, np.asarray(d), np.full((1, 1), d)):
+            got = divide(x, one)
+            assert got.dtype == x.dtype and got.shape == np.broadcast_shapes(x.shape, np.shape(one))
+            assert got.reshape(-1).tolist() == want.tolist()
+    assert divide(x[:1].reshape(()), y[-1]).shape == ()
+
+
+@pytest.mark.parametrize("dtype", INTS, ids=str)
 def test_shifts(dtype):
     x, y = pairs(dtype)
     width = dtype.bitwidth

@@ -13,7 +13,7 @@ from math import prod
 
 from cutile.dtypes import info
 from cutile.ir.nodes import Bind, For, If, Kernel, Node, Op, Region, Value, While, inner_of, regions_of, results_of
-from cutile.ops import shape
+from cutile.ops import reduce, shape
 from cutile.ops._op import ATOMIC, HOST, PRODUCT, READ, REDUCTION, WRITE
 from cutile.types import TileType
 
@@ -72,6 +72,8 @@ def _gain(n: Op, made: dict[Value, Op]) -> float:
     if n.op.accumulates == REDUCTION:
         x = n.operands[0].type
         k = x.ndim + n.attrs["axis"]
+        if n.op in (reduce.argmax, reduce.argmin):  # NumPy moves the axis to the end of memory first
+            return -x.size * LOAD
         behind = prod(x.shape[k + 1:])
         if behind == 1:
             return x.size * REDUCE / x.shape[k] if 8 < x.shape[k] <= 64 else 0.0

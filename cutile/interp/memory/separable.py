@@ -21,6 +21,7 @@ from cutile.interp.memory.tile_locations import OUTSIDE, TileBounds
 from cutile.ops._promotion import broadcastable_to
 
 MOST_PIECES = 64  # most slices to copy: products of runs
+_EXISTS = make_read_only(np.ones((), bool))  # for all coordinates
 LEAST_ELEMENTS = 256  # of an access; for fewer, this analysis takes longer than the access
 
 
@@ -33,7 +34,8 @@ class _Run(NamedTuple):
 
 class _Axis(NamedTuple):
     """What an index says about one axis of the array: along which axes of the result it varies, the coordinates in
-    row-major order of these, which of them exist, and their runs. There are no runs if they would be too short.
+    row-major order of these, which of them exist (one value if all do), and their runs. There are no runs if they
+    would be too short.
     """
 
     axes: tuple[int, ...]
@@ -150,7 +152,19 @@ def _may_be_one_run(coords: np.ndarray) -> bool:
     return int(coords.item(-1)) - int(coords.item(0)) == coords.size - 1
 
 
+def _one_run(coords: np.ndarray, start: int, stop: int) -> _Run | None:
+    """All coordinates as one run, if they are that and lie inside an axis that begins at 0."""
+    if start or not _may_be_one_run(coords):
+        return None
+    first, last = int(coords.item(0)), int(coords.item(-1))
+    if first < 0 or last >= stop or not (coords[1:] - coords[:-1] == 1).all():
+        return None
+    return _Run(slice(0, coords.size), slice(first, last + 1))
+
+
 def _axis(along: tuple[int, ...], coords: np.ndarray, start: int, stop: int) -> _Axis:
+    if (run := _one_run(coords, start, stop)) is not None:
+        return _Axis(along, coords, _EXISTS, (run,))
     coords = coords.astype(np.int64, copy=False)
     if start:
         coords = np.where((coords < 0) | (coords >= OUTSIDE), OUTSIDE, coords) + start

@@ -18,7 +18,7 @@ def chosen(kernel, *args, grid=(64,)):
     found = []
     real = layout.ops_to_move
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(batch_analysis, "ops_to_move", lambda k: found.append(real(k)) or found[-1])
+        patch.setattr(batch_analysis, "ops_to_move", lambda *of: found.append(real(*of)) or found[-1])
         ct.launch(None, grid, ct.kernel(kernel), args)
     return bool(found[0])
 
@@ -33,6 +33,21 @@ def ranks(x, y):
 def copied(x, y):
     i = ct.bid(0)
     ct.store(y, (i, 0), ct.load(x, (i, 0), (4, 8)))
+
+
+def smallest(x, y):
+    """NumPy finds places of extrema along the last axis in memory only."""
+    i = ct.bid(0)
+    t = ct.load(x, (i, 0), (4, 8))
+    ct.store(y, (i, 0), t + ct.argmin(t, axis=1, keepdims=True).astype(ct.float32))
+
+
+def constants(x, y):
+    """What is computed from constants alone does not run."""
+    i = ct.bid(0)
+    k = ct.arange(8, dtype=ct.float32)
+    few = ct.sum((k[None, :] < k[:, None]).astype(ct.float32) * k[None, :], axis=1)
+    ct.store(y, (i, 0), ct.load(x, (i, 0), (4, 8)) * few)
 
 
 def until_small(x, y):
@@ -55,8 +70,8 @@ def rows(x, y):
     ct.store(y, (i, 0), (ct.sum(t) + ct.load(x, (i, 0), (4, 8))).astype(y.dtype))
 
 
-@pytest.mark.parametrize("kernel, last", [(ranks, True), (copied, False), (until_small, False), (product, False),
-                                          (rows, False)])
+@pytest.mark.parametrize("kernel, last", [(ranks, True), (copied, False), (smallest, False),
+                                          (constants, False), (until_small, False), (product, False), (rows, False)])
 def test_short_tiles_that_are_worked_on_have_their_blocks_last(kernel, last):
     x = np.random.default_rng(0).standard_normal((256, 8)).astype(np.float32)
     y = np.zeros((256, 8), np.int32 if kernel is ranks else np.float32)
@@ -78,7 +93,7 @@ def test_the_number_of_blocks_changes_no_result(blocks):
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_give_the_same_with_blocks_last(seed, monkeypatch):
     monkeypatch.setattr(_layout, "ENOUGH", 1)
-    monkeypatch.setattr(batch_analysis, "ops_to_move", lambda kernel: frozenset(layout._sources(kernel)))
+    monkeypatch.setattr(batch_analysis, "ops_to_move", lambda kernel, _: frozenset(layout._sources(kernel)))
     kernel = RandomKernel(Random(1000 + seed), 40).make()
     grid = GRIDS[seed % len(GRIDS)]
     assert trace(kernel, grid, [seed], "batch") == trace(kernel, grid, [seed], "block")
