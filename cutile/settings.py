@@ -212,7 +212,7 @@ def table() -> Mapping[str, Setting]:
 def get(name: str) -> Any:
     """The value of a setting here and now. ValueError if the variable's text is not one that the setting accepts."""
     given = _overrides.get()
-    if name in given:
+    if given and name in given:
         return given[name]
     known = _known.get()
     if known is not None and name in known:

@@ -52,10 +52,10 @@ def round_to(dtype: DType, x, out: np.ndarray | None = None) -> np.ndarray:
 @functools.cache
 def rounding_to(dtype: DType) -> Callable:
     """`round_to` for one dtype, which is quicker: emitted code calls it after each op."""
-    names = {t: name for (d, t), name in _FORMS.items() if d is dtype}
+    name, carrier = _FORMS.get((dtype, "f")), np.dtype(_F32)
 
     def rounded(x):
-        if names and type(x) is np.ndarray and (compiled := form(names.get(x.dtype.char))):
+        if name and type(x) is np.ndarray and x.dtype is carrier and (compiled := form(name)):
             return compiled(x)
         return round_to(dtype, x)
 
