@@ -5,7 +5,8 @@ The rows of `_cases.py` are measured closely, those of `_rows.py`, kernels of ma
     python benchmarks/interp.py [--rounds N] [--no-triton] [row ...]
 
 Everything is measured in one process on one BLAS thread. The ways take turns, and every result is checked first.
-Times are the least of all rounds, and the least of five for a first launch, because disturbances only add time.
+Times are the processor's, of the thread that runs everything; the least of all rounds, and the least of five for a
+first launch, because disturbances only add time.
 Triton (`pip install triton`) runs only once a row. Peak memory is measured in a fresh process for each way.
 """
 
@@ -92,9 +93,9 @@ def peak_bytes() -> int:
 
 
 def timed(run: Callable[[], None]) -> float:
-    start = time.perf_counter()
+    start = time.thread_time()
     run()
-    return time.perf_counter() - start
+    return time.thread_time() - start
 
 
 def least(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, float]:
